@@ -1,0 +1,82 @@
+"""Explicit feature maps for kernels.
+
+A positive-definite kernel k(x, y) hides a feature space. An explicit map φ with
+⟨φ(x), φ(y)⟩ ≈ k(x, y) brings it out, and a linear model on φ(x) then does what a kernel machine
+would, in linear time.
+
+Names are loaded on first use (PEP 562): ``import kernelmaps`` itself imports nothing but this
+file, so that neither numba nor scikit-learn is paid for before it is needed.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0.dev0"
+
+# Where each public name lives. A new map is one new entry here.
+_EXPORTS = {
+    "kernelmaps.maps.homogeneous": ["HomogeneousMap"],
+    "kernelmaps.maps.designed": ["DesignedMap"],
+    "kernelmaps.maps.anchor": ["AnchorMap"],
+    "kernelmaps.maps.chebyshev": ["ChebyshevMap"],
+    "kernelmaps.maps.series": ["SeriesMap"],
+    "kernelmaps.maps.spline": ["SplineMap"],
+    "kernelmaps.maps.trigonometric": ["TrigonometricMap"],
+    "kernelmaps.maps.hermite": ["HermiteMap"],
+    "kernelmaps.maps.fourier": ["RandomFourierMap"],
+    "kernelmaps.maps.orthoprojector": ["RandomOrthoprojector"],
+    "kernelmaps.maps.compressive": ["CompressiveFourierMap"],
+    "kernelmaps.maps.exponential": ["ExponentialMap"],
+    "kernelmaps.maps.sign_cauchy": ["SignCauchyMap"],
+    "kernelmaps.models.additive": ["AdditiveClassifier", "AdditiveRegressor"],
+    "kernelmaps.models.streaming": [
+        "StreamingPCA",
+        "StreamingRidge",
+        "StreamingRidgeClassifier",
+    ],
+    "kernelmaps.design.api": ["Design", "design_map"],
+    "kernelmaps.evaluation.errors": ["KernelError", "kernel_error"],
+    "kernelmaps.evaluation.comparison": ["compare"],
+    "kernelmaps.evaluation.choice": ["choose"],
+}
+_SUBMODULES = [
+    "datasets",
+    "design",
+    "engine",
+    "evaluation",
+    "exceptions",
+    "inspection",
+    "kernels",
+    "maps",
+    "models",
+    "progress",
+    "stats",
+    "storage",
+    "testing",
+    "threads",
+]
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
+
+__all__ = [*_MODULE_OF, *_SUBMODULES, "__version__"]  # noqa: PLE0604 - names of the table
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        target = f"{__name__}.{name}"
+    elif name in _MODULE_OF:
+        target = _MODULE_OF[name]
+    else:
+        raise AttributeError(f"module 'kernelmaps' has no attribute {name!r}")
+    try:
+        module = import_module(target)
+    except ModuleNotFoundError as error:
+        if error.name is None or not target.startswith(error.name):
+            raise  # a missing dependency, not a missing part of this package
+        raise AttributeError(f"kernelmaps {__version__} does not have {name!r} yet") from error
+    value = module if name in _SUBMODULES else getattr(module, name)
+    globals()[name] = value  # the next access is a plain attribute
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
