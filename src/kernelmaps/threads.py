@@ -1,0 +1,95 @@
+"""How many threads a routine may use, decided in one place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from numbers import Integral
+
+
+def available_threads() -> int:
+    """Return the number of threads that this process may sensibly use.
+
+    That is the number of processors granted to it (affinity and container quota), or fewer where
+    ``NUMBA_NUM_THREADS`` says so. joblib sets that variable in its worker processes, so that
+    nested parallelism does not multiply.
+    """
+    import joblib
+
+    granted = joblib.cpu_count()
+    stated = os.environ.get("NUMBA_NUM_THREADS", "")
+    return max(1, min(granted, int(stated)) if stated.isdecimal() else granted)
+
+
+def resolve_threads(n_jobs: int | None) -> int:
+    """Turn scikit-learn's `n_jobs` into a number of threads.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        A positive number asks for that many threads (never more than are available), −1 for all,
+        −2 for all but one, and so on. None takes the number of a surrounding
+        ``joblib.parallel_config(n_jobs=k)`` with k other than 1 (1 is also what joblib reports
+        outside of any), one inside a joblib worker (its siblings have the other processors), and
+        otherwise all: threads share memory, unlike the processes for which scikit-learn's None
+        means one.
+
+    Returns
+    -------
+    int
+        At least 1 and at most `available_threads()`.
+    """
+    available = available_threads()
+    if n_jobs is None:
+        return _inherited_threads(available)
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool):
+        raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}.")
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 has no meaning: use 1 for one thread, -1 for all, or None.")
+    wanted = int(n_jobs) if n_jobs > 0 else available + 1 + int(n_jobs)
+    return max(1, min(wanted, available))
+
+
+def _inherited_threads(available: int) -> int:
+    """Number of threads for n_jobs=None, from joblib's surroundings."""
+    from joblib.parallel import ThreadingBackend, get_active_backend
+
+    backend, n_jobs = get_active_backend()
+    if n_jobs not in (None, 1):
+        return resolve_threads(n_jobs)
+    in_worker = isinstance(backend, ThreadingBackend) and backend.nesting_level
+    return 1 if in_worker else available
+
+
+@contextmanager
+def limit_threads(n_jobs: int | None = None, *, blas: bool = True) -> Iterator[int]:
+    """Limit numba's loops, and BLAS, to `n_jobs` threads within a block.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        As in `resolve_threads`.
+    blas : bool
+        Whether BLAS and OpenMP pools are limited, too. Finding them costs about a millisecond,
+        which loops without matrix products need not pay.
+
+    Yields
+    ------
+    int
+        The number of threads that holds within the block.
+    """
+    import numba
+
+    n_threads = min(resolve_threads(n_jobs), numba.config.NUMBA_NUM_THREADS)
+    before = numba.get_num_threads()
+    with ExitStack() as stack:
+        if blas:
+            from threadpoolctl import threadpool_limits
+
+            stack.enter_context(threadpool_limits(n_threads))
+        numba.set_num_threads(n_threads)
+        try:
+            yield n_threads
+        finally:
+            numba.set_num_threads(before)
