@@ -1,0 +1,56 @@
+# Two commands from a fresh clone: `make test` and `make demo`. Each does its own set-up in .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# Two test processes keep two cores busy; more only compile the same loops more often.
+JOBS   ?= 2
+# Where a real dataset lies is the user's business: make bench KERNELMAPS_DATA=...
+export KERNELMAPS_DATA
+
+.PHONY: help demo test lint format bench docs clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    every map on the bundled digits: a table and a picture in demo_out/"
+	@echo "make test    the test suite"
+	@echo "make lint    style and types"
+	@echo "make bench   speed and memory beside named peers -> benchmarks/results, docs"
+	@echo "make docs    the documentation -> docs/_build/html"
+	@echo "make clean   everything that the above made, but for $(VENV)"
+
+demo: $(VENV)/.ready-plot
+	$(BIN)/kernelmaps demo --out demo_out
+
+test: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+
+lint: $(VENV)/.ready-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.ready-lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.ready-bench
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.ready-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+clean:
+	rm -rf demo_out docs/_build docs/auto_examples docs/generated .pytest_cache .mypy_cache .ruff_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment that has an extra is marked by a stamp, so that nothing is installed twice;
+# a change of pyproject.toml makes every stamp old.
+$(VENV)/.ready-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "kernelmaps needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)

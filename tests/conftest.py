@@ -1,0 +1,25 @@
+"""What all tests share: one seed that can be rotated, and a drawing backend without a screen."""
+
+import os
+import random
+
+import pytest
+
+# Pictures are drawn in tests, never shown. Subprocesses inherit the choice.
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+# Chosen once, before worker processes start, so that all of them see the same seed.
+_VARIABLE = "KERNELMAPS_TEST_SEED"
+if os.environ.get(_VARIABLE, "") == "any":
+    os.environ[_VARIABLE] = str(random.SystemRandom().randrange(2**31))
+_SEED = int(os.environ.get(_VARIABLE) or 20240229)
+
+
+def pytest_report_header():
+    return f"{_VARIABLE}={_SEED} (a number, or 'any' for a new one)"
+
+
+@pytest.fixture
+def seed() -> int:
+    """The seed of this run: a test that uses it must hold for every value of it."""
+    return _SEED

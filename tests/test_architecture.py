@@ -1,0 +1,124 @@
+"""Imports point one way: every edge between rooms is listed here, and no other may exist."""
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import kernelmaps
+
+SOURCE = Path(kernelmaps.__file__).parent
+
+LEAVES = {"bits", "exceptions", "progress", "storage", "threads"}
+NUMERICS = {"kernels", "engine", "stats"}
+BELOW_MODELS = NUMERICS | {"design", "maps"}
+
+# room -> rooms that it may import. Leaves may be imported by all.
+EDGES = {
+    "bits": set(),
+    "exceptions": set(),
+    "progress": set(),
+    "threads": set(),
+    "storage": {"exceptions"},
+    "kernels": LEAVES,
+    "engine": LEAVES,
+    "stats": LEAVES,
+    "datasets": LEAVES,
+    "design": LEAVES | {"kernels", "engine"},
+    "maps": LEAVES | {"kernels", "engine", "design"},
+    "models": LEAVES | BELOW_MODELS,
+    "inspection": LEAVES | BELOW_MODELS | {"models"},
+    "evaluation": LEAVES | BELOW_MODELS | {"models", "inspection", "datasets"},
+    "testing": LEAVES | BELOW_MODELS | {"models", "evaluation"},
+    "onnx": LEAVES | BELOW_MODELS | {"models"},
+    "cli": LEAVES | BELOW_MODELS | {"models", "inspection", "evaluation", "datasets", "onnx"},
+}
+
+
+def room_of(module: str) -> str | None:
+    """The room of 'kernelmaps.maps.base' is 'maps'; the package itself has none."""
+    parts = module.split(".")
+    if len(parts) < 2:
+        return None
+    # A public name of the package stands for the room that it comes from.
+    return (
+        room_of(kernelmaps._MODULE_OF[parts[1]]) if parts[1] in kernelmaps._MODULE_OF else parts[1]
+    )
+
+
+def imported_modules(source: str, module: str, is_package: bool) -> set[str]:
+    """Modules of kernelmaps that the source of `module` imports, anywhere in it."""
+    package = module if is_package else module.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")
+            base = parents[: len(parents) - node.level + 1] if node.level else []
+            base = ".".join([*base, *([node.module] if node.module else [])])
+            found.update(f"{base}.{alias.name}" for alias in node.names)
+    return {name for name in found if name.split(".")[0] == "kernelmaps"}
+
+
+def forbidden_edges(source: str, module: str, is_package: bool = False) -> list[str]:
+    room = room_of(module)
+    edges = []
+    for name in sorted(imported_modules(source, module, is_package)):
+        target = room_of(name)
+        if name == "kernelmaps.__version__" or target == room:
+            continue
+        if target is None or target not in EDGES.get(room, set()):
+            edges.append(f"{module} imports {name}")
+    return edges
+
+
+def module_files() -> list[Path]:
+    return sorted(
+        path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem != "__init__"
+    )
+
+
+@pytest.mark.parametrize("path", module_files(), ids=lambda p: p.relative_to(SOURCE).as_posix())
+def test_module_imports_only_what_its_room_may(path):
+    is_package = path.stem == "__init__"
+    relative = path.relative_to(SOURCE).with_suffix("")
+    parts = relative.parts[:-1] if is_package else relative.parts
+    module = ".".join(["kernelmaps", *parts])
+    assert parts[0] in EDGES, f"room {parts[0]!r} is not in the list of rooms"
+    assert forbidden_edges(path.read_text(encoding="utf-8"), module, is_package) == []
+
+
+def test_listed_edges_have_no_cycle():
+    order = list(TopologicalSorter(EDGES).static_order())
+    assert order.index("kernels") < order.index("maps") < order.index("models") < order.index("cli")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from kernelmaps.maps import base",
+        "from ..maps.base import FeatureMap",
+        "import kernelmaps.maps",
+        "from kernelmaps import HomogeneousMap",
+        "import kernelmaps as km",
+        "def late():\n    from ..maps import homogeneous",
+    ],
+)
+def test_scanner_sees_an_edge_that_points_back(line):
+    assert len(forbidden_edges(line, "kernelmaps.kernels.homogeneous")) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import numpy as np",
+        "from .base import Kernel",
+        "from ..exceptions import FileFormatError",
+        "from kernelmaps import __version__",
+        "from kernelmaps.threads import resolve_threads",
+    ],
+)
+def test_scanner_lets_listed_edges_pass(line):
+    assert forbidden_edges(line, "kernelmaps.kernels.homogeneous") == []

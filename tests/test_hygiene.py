@@ -1,0 +1,132 @@
+"""Every assertion asserts: the tests themselves are read for checks that check nothing."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import kernelmaps
+
+TESTS = Path(__file__).parent
+SOURCE = Path(kernelmaps.__file__).parent
+LONGEST_FUNCTION = 90
+
+# Calls whose result is the check: dropping it checks nothing.
+PREDICATES = {"allclose", "array_equal", "isclose", "array_equiv", "all", "any", "isinstance"}
+# Calls that check by themselves.
+CHECKS = ("assert", "check_", "raises", "warns", "fail")
+
+
+def called_name(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def functions(tree: ast.AST) -> list[ast.FunctionDef]:
+    return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def dropped_checks(tree: ast.AST) -> list[str]:
+    """Comparisons and predicates that stand as statements of their own."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Expr):
+            continue
+        value = node.value
+        if isinstance(value, ast.Compare | ast.BoolOp):
+            found.append(f"line {node.lineno}: a comparison whose result is dropped")
+        elif isinstance(value, ast.Call) and called_name(value) in PREDICATES:
+            found.append(f"line {node.lineno}: {called_name(value)}(...) without assert")
+    return found
+
+
+def constant_asserts(tree: ast.AST) -> list[str]:
+    """``assert (x, "message")`` and ``assert True`` hold whatever happens."""
+    return [
+        f"line {node.lineno}: an assertion that cannot fail"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assert)
+        and (
+            (isinstance(node.test, ast.Tuple) and node.test.elts)
+            or (isinstance(node.test, ast.Constant) and node.test.value)
+        )
+    ]
+
+
+def silent_tests(tree: ast.AST) -> list[str]:
+    """Tests without any assertion, expected exception or call of a check."""
+
+    def checks(node: ast.AST) -> bool:
+        if isinstance(node, ast.Assert):
+            return True
+        return isinstance(node, ast.Call) and called_name(node).lstrip("_").startswith(CHECKS)
+
+    return [
+        f"line {test.lineno}: {test.name} asserts nothing"
+        for test in functions(tree)
+        if test.name.startswith("test") and not any(checks(node) for node in ast.walk(test))
+    ]
+
+
+def repeated_tests(tree: ast.AST) -> list[str]:
+    """Of two tests with one name in one place, the first never runs."""
+    found = []
+    for scope in ast.walk(tree):
+        if isinstance(scope, ast.Module | ast.ClassDef):
+            names = Counter(
+                n.name for n in scope.body if isinstance(n, ast.FunctionDef | ast.ClassDef)
+            )
+            found += [f"{name} is defined {k} times" for name, k in names.items() if k > 1]
+    return found
+
+
+SCANS = [dropped_checks, constant_asserts, silent_tests, repeated_tests]
+TEST_FILES = sorted(TESTS.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=lambda p: p.relative_to(TESTS).as_posix())
+def test_file_has_no_check_that_checks_nothing(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert [hit for scan in SCANS for hit in scan(tree)] == []
+
+
+def test_functions_are_short_enough_to_read():
+    long = []
+    for path in SOURCE.rglob("*.py"):
+        for f in functions(ast.parse(path.read_text(encoding="utf-8"))):
+            lines = (f.end_lineno or f.lineno) - f.lineno + 1
+            if lines > LONGEST_FUNCTION:
+                long.append(f"{path.relative_to(SOURCE)}:{f.lineno} {f.name} has {lines} lines")
+    assert long == []
+
+
+@pytest.mark.parametrize(
+    ("scan", "source"),
+    [
+        (dropped_checks, "def test_a():\n    x == 1"),
+        (dropped_checks, "def test_a():\n    np.allclose(x, y)"),
+        (dropped_checks, "def test_a():\n    (x == y).all()"),
+        (constant_asserts, "def test_a():\n    assert (x == 1, 'message')"),
+        (constant_asserts, "def test_a():\n    assert True"),
+        (silent_tests, "def test_a():\n    run()"),
+        (repeated_tests, "def test_a():\n    assert x\ndef test_a():\n    assert y"),
+        (repeated_tests, "class TestA:\n    def test_a(s): ...\n    def test_a(s): ..."),
+    ],
+)
+def test_scan_finds_a_planted_fault(scan, source):
+    assert len(scan(ast.parse(source))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def test_a():\n    assert x == 1",
+        "def test_a():\n    assert np.allclose(x, y)",
+        "def test_a():\n    np.testing.assert_allclose(x, y)",
+        "def test_a():\n    with pytest.raises(ValueError):\n        run()",
+        "def test_a():\n    check_kernel(k)",
+        "def a():\n    x = y == z\n    return x",
+    ],
+)
+def test_scans_let_real_checks_pass(source):
+    assert [hit for scan in SCANS for hit in scan(ast.parse(source))] == []

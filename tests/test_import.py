@@ -1,0 +1,72 @@
+"""Importing is cheap: heavy libraries load when they are used, not before."""
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+import kernelmaps
+
+HEAVY = {"numba", "matplotlib", "dask", "pandas", "sklearn", "scipy", "torch", "plotly", "onnx"}
+
+PROBE = """
+import json, sys, time
+start = time.perf_counter()
+import {module}
+seconds = time.perf_counter() - start
+print(json.dumps([seconds, sorted({{name.split(".")[0] for name in sys.modules}})]))
+"""
+
+
+def probe(module: str) -> tuple[float, set[str]]:
+    """Seconds and top-level modules of an import in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE.format(module=module)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, modules = json.loads(done.stdout)
+    return seconds, set(modules)
+
+
+@pytest.mark.parametrize("module", ["kernelmaps", "kernelmaps.cli"])
+def test_import_loads_nothing_heavy(module):
+    _, modules = probe(module)
+    assert modules & HEAVY == set()
+
+
+def test_import_takes_well_under_a_second():
+    # The best of three: the bound is on the package, not on what else the machine does.
+    assert min(probe("kernelmaps")[0] for _ in range(3)) < 0.25
+
+
+def test_probe_would_see_a_heavy_module():
+    assert "scipy" in probe("scipy")[1]
+
+
+@pytest.mark.parametrize("name", sorted(kernelmaps._MODULE_OF))
+def test_public_name_comes_from_its_module(name):
+    if not module_exists(kernelmaps._MODULE_OF[name]):
+        with pytest.raises(AttributeError, match=f"does not have '{name}' yet"):
+            getattr(kernelmaps, name)
+        return
+    assert getattr(kernelmaps, name).__module__.startswith("kernelmaps.")
+
+
+def module_exists(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'NoSuchMap'"):
+        kernelmaps.NoSuchMap  # noqa: B018
+
+
+def test_dir_lists_the_public_names():
+    assert {"HomogeneousMap", "kernels", "kernel_error", "__version__"} <= set(dir(kernelmaps))
