@@ -1,0 +1,29 @@
+"""Errors and warnings that a user of kernelmaps may want to catch by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["DesignError", "FileFormatError", "OutOfDomainWarning"]
+
+
+class FileFormatError(ValueError):
+    """A file is truncated, damaged, foreign, or written by a newer version."""
+
+
+class OutOfDomainWarning(UserWarning):
+    """Values outside a fitted domain were clipped to it."""
+
+
+class DesignError(RuntimeError):
+    """A map could not be designed as asked.
+
+    Attributes
+    ----------
+    best : object or None
+        The best design that was found before giving up, if there is one.
+    """
+
+    def __init__(self, message: str, best: Any = None) -> None:
+        super().__init__(message)
+        self.best = best

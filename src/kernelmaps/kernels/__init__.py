@@ -1,0 +1,31 @@
+"""Exact kernels: the truth that every map is compared with.
+
+A kernel is a small immutable object. ``k(X, Y)`` is its Gram matrix on dense or CSR rows;
+``k.component(x, y)``, ``k.signature(λ)`` and ``k.spectrum(ω)`` are the functions that maps are
+built from. :func:`get` is the only place where a string becomes a kernel.
+"""
+
+from .additive import Additive, AdditiveKernel
+from .base import Kernel
+from .exponential import Exponential
+from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
+from .registry import get
+from .stationary import Cauchy, Gaussian, Laplacian, Matern, StationaryKernel
+
+__all__ = [
+    "Additive",
+    "AdditiveKernel",
+    "Cauchy",
+    "Exponential",
+    "Gaussian",
+    "HomogeneousKernel",
+    "Kernel",
+    "Laplacian",
+    "Matern",
+    "StationaryKernel",
+    "chi2",
+    "get",
+    "hellinger",
+    "intersection",
+    "jensen_shannon",
+]

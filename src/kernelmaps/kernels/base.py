@@ -1,0 +1,101 @@
+"""What every kernel is: a Gram matrix, its diagonal, and the distance that it induces."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+__all__ = ["BLOCK_BYTES", "Kernel", "Rows", "check_pair", "check_rows", "row_blocks"]
+
+Rows = Any  # a 2-D array-like or a CSR matrix
+
+BLOCK_BYTES = 16 * 2**20
+"""Bound on each temporary that a Gram matrix needs beside its inputs and its result."""
+
+
+class Kernel(ABC):
+    """A positive-definite function of two rows."""
+
+    name: str
+
+    def __call__(self, X: Rows, Y: Rows | None = None, *, n_jobs: int | None = None) -> np.ndarray:
+        """Gram matrix K[i, j] = k(X[i], Y[j]); exactly symmetric when Y is None.
+
+        Parameters
+        ----------
+        X, Y : array-like or sparse matrix of shape (n, d), (m, d)
+            float32 input gives a float32 matrix, everything else float64. CSR is never densified.
+        n_jobs : int, optional
+            Threads, as in scikit-learn; None means all that are available.
+        """
+        X, Y = check_pair(self.name, X, Y)
+        return self._gram(X, Y, n_jobs)
+
+    def diag(self, X: Rows) -> np.ndarray:
+        """k(x, x) for each row."""
+        return self._diag(check_pair(self.name, X)[0])
+
+    def squared_distance(
+        self, X: Rows, Y: Rows | None = None, *, n_jobs: int | None = None
+    ) -> np.ndarray:
+        """‖φ(x) − φ(y)‖² = k(x, x) + k(y, y) − 2 k(x, y), never negative."""
+        X, Y = check_pair(self.name, X, Y)
+        distance = self._gram(X, Y, n_jobs)
+        distance *= -2
+        distance += self._diag(X)[:, None]
+        distance += self._diag(X if Y is None else Y)[None, :]
+        np.maximum(distance, 0, out=distance)
+        if Y is None:
+            np.fill_diagonal(distance, 0)
+        return distance
+
+    @abstractmethod
+    def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
+        """Gram matrix of checked rows; Y None means Y = X."""
+
+    @abstractmethod
+    def _diag(self, X: Rows) -> np.ndarray:
+        """Diagonal for checked rows."""
+
+
+def check_rows(owner: str, X: Rows, name: str = "X") -> Rows:
+    """A float32 or float64 C-ordered array, or a CSR matrix with sorted, summed entries."""
+    X = check_array(
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        input_name=name,
+        estimator=owner,
+    )
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def check_pair(owner: str, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows | None]:
+    """Both sides checked and brought to one precision and one storage."""
+    X = check_rows(owner, X, "X")
+    if Y is None:
+        return X, None
+    Y = check_rows(owner, Y, "Y")
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(
+            f"{owner}: X has {X.shape[1]} features but Y has {Y.shape[1]}; "
+            "both must have the same columns."
+        )
+    if sparse.issparse(X) != sparse.issparse(Y):
+        X, Y = sparse.csr_matrix(X), sparse.csr_matrix(Y)
+    dtype = np.result_type(X.dtype, Y.dtype)
+    return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+
+
+def row_blocks(n: int, bytes_per_row: int, budget: int = BLOCK_BYTES) -> list[slice]:
+    """Slices of 0..n whose temporaries stay within the budget (at least one row each)."""
+    step = max(1, int(budget // max(1, bytes_per_row)))
+    return [slice(start, min(n, start + step)) for start in range(0, n, step)]

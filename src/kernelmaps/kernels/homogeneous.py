@@ -1,0 +1,231 @@
+r"""Homogeneous kernels of histograms: χ², intersection, Hellinger, Jensen-Shannon.
+
+A kernel with c(sx, sy) = s^γ c(x, y) is fixed by its *signature*, a function of the log-ratio:
+
+.. math:: c(x, y) = (xy)^{γ/2}\, κ(\log y - \log x), \qquad κ(λ) = c(e^{-λ/2}, e^{λ/2})
+
+(low-dim-maps eq. 14; Vedaldi and Zisserman). Its *spectrum* is the density of the signature,
+:math:`κ(λ) = \int \hatκ(ω) \cos(ωλ)\,dω`, non-negative by Bochner's theorem. All are normalised to
+c(x, x) = x at γ = 1.
+
+=================  ==========================================  ====================  ==============
+kernel             c(x, y)                                     κ(λ)                  spectrum
+=================  ==========================================  ====================  ==============
+χ²                 2xy/(x+y)                                   sech(λ/2)             sech(πω)
+intersection       min(x, y)                                   e^{−|λ|/2}            2/π /(1+4ω²)
+Hellinger          √(xy)                                       1                     point mass at 0
+Jensen-Shannon     x/2 log₂((x+y)/x) + y/2 log₂((x+y)/y)       see below             2/log 4 ·
+                                                                                     sech(πω)/(1+4ω²)
+=================  ==========================================  ====================  ==============
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .additive import AdditiveKernel
+from .base import Rows, check_pair
+
+__all__ = ["HomogeneousKernel", "chi2", "hellinger", "intersection", "jensen_shannon"]
+
+Function = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HomogeneousKernel(AdditiveKernel):
+    """Additive homogeneous kernel, given by its signature.
+
+    Parameters
+    ----------
+    name : str
+        For messages and column names.
+    signature_function : callable
+        κ(λ), even, with κ(0) = c(1, 1).
+    spectrum_function : callable, optional
+        Spectral density κ̂(ω); maps that sample it need it, designed and anchor maps do not.
+    component_function : callable, optional
+        c(x, y) at γ = 1 where a closed form is more accurate than the signature.
+    gamma : float
+        Degree of homogeneity; smaller values bring out small entries.
+    signed : bool
+        Odd extension sign(x) sign(y) c(|x|, |y|) to negative values.
+    point_mass : float
+        Weight of an atom of the spectrum at ω = 0 (1 for Hellinger).
+    """
+
+    name: str
+    signature_function: Function
+    spectrum_function: Function | None = None
+    component_function: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    gamma: float = 1.0
+    signed: bool = False
+    point_mass: float = 0.0
+    code: int | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        if not self.gamma > 0:
+            raise ValueError(f"{self.name}: gamma must be positive, got {self.gamma!r}.")
+
+    def replace(self, **changes: Any) -> HomogeneousKernel:
+        """The same kernel with another `gamma` or `signed`."""
+        return replace(self, **changes)
+
+    def signature(self, lam: np.ndarray) -> np.ndarray:
+        """κ(λ) = c(e^{−λ/2}, e^{λ/2}); it does not depend on γ."""
+        return self.signature_function(np.asarray(lam, dtype=np.float64))
+
+    def spectrum(self, omega: np.ndarray) -> np.ndarray:
+        """Spectral density κ̂(ω), less an atom at zero (see `point_mass`)."""
+        if self.spectrum_function is None:
+            raise ValueError(
+                f"the kernel {self.name!r} has no spectrum. Give spectrum_function= to "
+                "HomogeneousKernel, or use DesignedMap or AnchorMap, which need none."
+            )
+        return self.spectrum_function(np.asarray(omega, dtype=np.float64))
+
+    def component(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        a, b = (np.abs(x), np.abs(y)) if self.signed else (x, y)
+        both = (a > 0) & (b > 0)
+        a, b = np.where(both, a, 1.0), np.where(both, b, 1.0)
+        root = np.sqrt(a) * np.sqrt(b)  # not sqrt(a * b): the product may under- or overflow
+        if self.component_function is not None:
+            value = self.component_function(a, b)
+        else:
+            value = root * self.signature(np.log(b) - np.log(a))
+        if self.gamma != 1:
+            value = value * root ** (self.gamma - 1)
+        value = np.where(both, value, 0.0)
+        return np.sign(x) * np.sign(y) * value if self.signed else value
+
+    @property
+    def _code(self) -> int | None:  # type: ignore[override]
+        return self.code if self.gamma == 1 and not self.signed else None
+
+    def __call__(self, X: Rows, Y: Rows | None = None, *, n_jobs: int | None = None) -> np.ndarray:
+        X, Y = check_pair(self.name, X, Y)
+        self._refuse_negative(X, "X")
+        if Y is not None:
+            self._refuse_negative(Y, "Y")
+        return self._gram(X, Y, n_jobs)
+
+    def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
+        if self.point_mass == 1:  # rank one per feature: a matrix product of roots
+            return _root_gram(_signed_power(X, self.gamma / 2), Y, self.gamma / 2)
+        return super()._gram(X, Y, n_jobs)
+
+    def _refuse_negative(self, X: Rows, name: str) -> None:
+        values = X.data if sparse.issparse(X) else X
+        if self.signed or values.size == 0 or values.min() >= 0:
+            return
+        worst = float(values.min())
+        raise ValueError(
+            f"the {self.name} kernel needs non-negative values, but {name} goes down to "
+            f"{worst:g}. Shift or clip the data, or use kernel.replace(signed=True) for the odd "
+            "extension."
+        )
+
+    def __repr__(self) -> str:
+        extra = [f"gamma={self.gamma:g}"] * (self.gamma != 1) + ["signed=True"] * self.signed
+        return f"HomogeneousKernel({', '.join([repr(self.name), *extra])})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HomogeneousKernel):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self.name, self.signature_function, self.gamma, self.signed, self.point_mass)
+
+
+def _signed_power(X: Rows, exponent: float) -> Rows:
+    """sign(x) |x|^exponent on dense or CSR rows."""
+    if sparse.issparse(X):
+        data = np.sign(X.data) * np.abs(X.data) ** exponent
+        return sparse.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
+    return np.sign(X) * np.abs(X) ** exponent
+
+
+def _root_gram(root_x: Rows, Y: Rows | None, exponent: float) -> np.ndarray:
+    root_y = root_x if Y is None else _signed_power(Y, exponent)
+    product = root_x @ root_y.T
+    return product.toarray() if sparse.issparse(product) else product
+
+
+def _sech(x: np.ndarray) -> np.ndarray:
+    decay = np.exp(-np.abs(x))  # 1/cosh without overflow
+    return 2 * decay / (1 + decay * decay)
+
+
+def _chi2_signature(lam: np.ndarray) -> np.ndarray:
+    return _sech(lam / 2)
+
+
+def _chi2_spectrum(omega: np.ndarray) -> np.ndarray:
+    return _sech(np.pi * omega)
+
+
+def _chi2_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return 2 * x * (y / (x + y))
+
+
+def _intersection_signature(lam: np.ndarray) -> np.ndarray:
+    return np.exp(-np.abs(lam) / 2)
+
+
+def _intersection_spectrum(omega: np.ndarray) -> np.ndarray:
+    return (2 / np.pi) / (1 + 4 * omega * omega)
+
+
+def _hellinger_signature(lam: np.ndarray) -> np.ndarray:
+    return np.ones_like(lam)
+
+
+def _hellinger_spectrum(omega: np.ndarray) -> np.ndarray:
+    return np.zeros_like(omega)
+
+
+def _hellinger_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.sqrt(x) * np.sqrt(y)
+
+
+def _jensen_shannon_signature(lam: np.ndarray) -> np.ndarray:
+    # e^{λ/2}/2 log2(1 + e^{−λ}) + e^{−λ/2}/2 log2(1 + e^{λ}), with λ → |λ| to stay in range
+    size = np.abs(lam)
+    small = np.log1p(np.exp(-size))  # log(1 + e^{−|λ|}); log(1 + e^{|λ|}) = |λ| + small
+    grow, decay = np.exp(np.minimum(size, 700) / 2), np.exp(-size / 2)
+    return (grow * small + decay * (size + small)) / (2 * np.log(2))
+
+
+def _jensen_shannon_spectrum(omega: np.ndarray) -> np.ndarray:
+    return 2 / np.log(4) * _sech(np.pi * omega) / (1 + 4 * omega * omega)
+
+
+def _jensen_shannon_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (x * np.log1p(y / x) + y * np.log1p(x / y)) / (2 * np.log(2))
+
+
+# The integers are the scalar rules of the compiled loops (_loops.CHI2, …), written out because
+# importing them would import numba.
+chi2 = HomogeneousKernel("chi2", _chi2_signature, _chi2_spectrum, _chi2_component, code=0)
+intersection = HomogeneousKernel(
+    "intersection", _intersection_signature, _intersection_spectrum, np.minimum, code=1
+)
+jensen_shannon = HomogeneousKernel(
+    "jensen_shannon",
+    _jensen_shannon_signature,
+    _jensen_shannon_spectrum,
+    _jensen_shannon_component,
+    code=2,
+)
+hellinger = HomogeneousKernel(
+    "hellinger", _hellinger_signature, _hellinger_spectrum, _hellinger_component, point_mass=1.0
+)

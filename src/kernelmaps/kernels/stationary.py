@@ -1,0 +1,188 @@
+r"""Shift-invariant kernels k(x, y) = κ(x − y): Gaussian, Laplacian, Cauchy, Matérn.
+
+By Bochner's theorem :math:`κ(δ) = E_ω \cos(ω^\top δ)`; random Fourier features draw ω from that
+distribution. Gaussian and Matérn kernels depend on ‖x − y‖₂ alone (`isotropic`); the Laplacian
+exp(−‖x − y‖₁/s) and the Cauchy kernel Π_d 1/(1 + (x_d − y_d)²/s²) are products over features.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy import special, stats
+from sklearn.metrics.pairwise import euclidean_distances
+
+from ..threads import limit_threads
+from .additive import compiled_sums
+from .base import Kernel, Rows, row_blocks
+
+__all__ = ["Cauchy", "Gaussian", "Laplacian", "Matern", "StationaryKernel"]
+
+
+class StationaryKernel(Kernel):
+    """A kernel of the difference x − y, with k(x, x) = 1.
+
+    A subclass gives the one-dimensional `signature` and `frequencies`, which turns uniform random
+    numbers into frequencies; Monte Carlo and quasi-Monte Carlo sampling then come for free.
+    """
+
+    isotropic: ClassVar[bool] = False
+
+    @abstractmethod
+    def signature(self, delta: np.ndarray) -> np.ndarray:
+        """κ(δ) for one feature; of isotropic kernels also κ(‖δ‖₂) for many."""
+
+    @abstractmethod
+    def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
+        """Frequencies (n, d) from uniform numbers (n, `n_uniforms(d)`) in (0, 1)."""
+
+    def n_uniforms(self, d: int) -> int:
+        """Uniform numbers that one frequency of d coordinates takes."""
+        return d
+
+    def sample_frequencies(self, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+        """n independent frequencies in d dimensions from the spectral distribution."""
+        return self.frequencies(_open_uniform(rng.random((n, self.n_uniforms(d)))), d)
+
+    def radius_quantile(self, probability: np.ndarray, d: int) -> np.ndarray:
+        """Quantile of ‖ω‖₂ in d dimensions, for orthogonal features of isotropic kernels."""
+        raise TypeError(
+            f"{self!r} is not isotropic: its frequencies have no radial distribution. "
+            "Use Gaussian or Matern here."
+        )
+
+    def _diag(self, X: Rows) -> np.ndarray:
+        return np.ones(X.shape[0], dtype=X.dtype)
+
+
+class _IsotropicKernel(StationaryKernel):
+    isotropic = True
+
+    def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
+        other = X if Y is None else Y
+        out = np.empty((X.shape[0], other.shape[0]), dtype=X.dtype)
+        with limit_threads(n_jobs):
+            for rows in row_blocks(X.shape[0], 16 * other.shape[0]):
+                squared = euclidean_distances(X[rows], other, squared=True)
+                out[rows] = self.signature(np.sqrt(squared, dtype=np.float64))
+        if Y is None:
+            out = (out + out.T) / 2
+            np.fill_diagonal(out, 1)
+        return out
+
+
+@dataclass(frozen=True)
+class Gaussian(_IsotropicKernel):
+    """exp(−‖x − y‖² / (2 σ²)); frequencies ω ~ N(0, σ⁻² I)."""
+
+    sigma: float = 1.0
+    name: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        _require_positive("Gaussian", "sigma", self.sigma)
+
+    def signature(self, delta: np.ndarray) -> np.ndarray:
+        return np.exp(-0.5 * (np.asarray(delta, dtype=np.float64) / self.sigma) ** 2)
+
+    def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
+        return special.ndtri(uniforms) / self.sigma
+
+    def radius_quantile(self, probability: np.ndarray, d: int) -> np.ndarray:
+        return np.sqrt(stats.chi2.ppf(probability, d)) / self.sigma
+
+
+@dataclass(frozen=True)
+class Matern(_IsotropicKernel):
+    """Matérn kernel of smoothness ν; ν = 1/2 is exp(−‖x − y‖/s), ν → ∞ the Gaussian.
+
+    Frequencies follow a multivariate t distribution with 2ν degrees of freedom: a Gaussian vector
+    over the root of an independent χ²_{2ν}/2ν.
+    """
+
+    nu: float = 1.5
+    scale: float = 1.0
+    name: ClassVar[str] = "matern"
+
+    def __post_init__(self) -> None:
+        _require_positive("Matern", "nu", self.nu)
+        _require_positive("Matern", "scale", self.scale)
+
+    def signature(self, delta: np.ndarray) -> np.ndarray:
+        z = np.sqrt(2 * self.nu) * np.abs(np.asarray(delta, dtype=np.float64)) / self.scale
+        if self.nu == 0.5:
+            return np.exp(-z)
+        if self.nu == 1.5:
+            return (1 + z) * np.exp(-z)
+        if self.nu == 2.5:
+            return (1 + z + z * z / 3) * np.exp(-z)
+        safe = np.where(z > 0, z, 1.0)
+        log = (1 - self.nu) * np.log(2) - special.gammaln(self.nu) + self.nu * np.log(safe) - safe
+        return np.where(z > 0, np.exp(log) * special.kve(self.nu, safe), 1.0)
+
+    def n_uniforms(self, d: int) -> int:
+        return d + 1
+
+    def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
+        mixing = stats.chi2.ppf(uniforms[:, d], 2 * self.nu) / (2 * self.nu)
+        return special.ndtri(uniforms[:, :d]) / (self.scale * np.sqrt(mixing)[:, None])
+
+    def radius_quantile(self, probability: np.ndarray, d: int) -> np.ndarray:
+        return np.sqrt(d * stats.f.ppf(probability, d, 2 * self.nu)) / self.scale
+
+
+@dataclass(frozen=True)
+class Laplacian(StationaryKernel):
+    """exp(−‖x − y‖₁ / s), as scikit-learn's laplacian_kernel; ω_d ~ Cauchy(1/s)."""
+
+    scale: float = 1.0
+    name: ClassVar[str] = "laplacian"
+
+    def __post_init__(self) -> None:
+        _require_positive("Laplacian", "scale", self.scale)
+
+    def signature(self, delta: np.ndarray) -> np.ndarray:
+        return np.exp(-np.abs(np.asarray(delta, dtype=np.float64)) / self.scale)
+
+    def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
+        return np.tan(np.pi * (uniforms - 0.5)) / self.scale
+
+    def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
+        distance = compiled_sums(3, 0.0, X, Y, n_jobs)  # _loops.ABSOLUTE
+        distance /= -self.scale
+        return np.exp(distance, out=distance)
+
+
+@dataclass(frozen=True)
+class Cauchy(StationaryKernel):
+    """Π_d 1 / (1 + (x_d − y_d)² / s²); ω_d ~ Laplace with density s/2 e^{−s|ω|}."""
+
+    scale: float = 1.0
+    name: ClassVar[str] = "cauchy"
+
+    def __post_init__(self) -> None:
+        _require_positive("Cauchy", "scale", self.scale)
+
+    def signature(self, delta: np.ndarray) -> np.ndarray:
+        return 1 / (1 + (np.asarray(delta, dtype=np.float64) / self.scale) ** 2)
+
+    def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
+        centred = uniforms - 0.5
+        return -np.sign(centred) * np.log1p(-2 * np.abs(centred)) / self.scale
+
+    def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
+        log = compiled_sums(4, self.scale**-2, X, Y, n_jobs)  # _loops.LOG_CAUCHY
+        np.negative(log, out=log)
+        return np.exp(log, out=log)
+
+
+def _open_uniform(uniforms: np.ndarray) -> np.ndarray:
+    """Away from 0, where quantile functions are infinite."""
+    return np.maximum(uniforms, 2.0**-54)
+
+
+def _require_positive(owner: str, name: str, value: float) -> None:
+    if not (np.isscalar(value) and np.isfinite(value) and value > 0):
+        raise ValueError(f"{owner}: {name} must be a positive number, got {value!r}.")
