@@ -1,0 +1,207 @@
+"""One loader for the bundled data and for a folder of ``.npz`` files.
+
+A file holds plain arrays only (it is read without pickle): ``X_train, y_train, X_test, y_test``,
+where a CSR matrix ``A`` is spelled ``A_data, A_indices, A_indptr, A_shape``. Several descriptors of
+the same rows (``hog_train``, ``color_train``, …) are set side by side, and `Dataset.columns` says
+which columns are whose. Data without a split (``X``) come back as training data alone.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import FileFormatError
+
+VARIABLE = "KERNELMAPS_DATA"
+BUNDLED = ("digits",)
+_CSR_PARTS = ("data", "indices", "indptr", "shape")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows and labels, split into training and test data.
+
+    Attributes
+    ----------
+    name : str
+    X_train, X_test : ndarray or csr_matrix
+        `X_test` is None where the source has no split.
+    y_train, y_test : ndarray or None
+    columns : dict of str to slice
+        Columns of each descriptor; one entry ``"X"`` unless there are several.
+    extra : dict
+        Everything else that the source holds: names, vocabulary, groups, further targets.
+    """
+
+    name: str
+    X_train: Any
+    y_train: np.ndarray | None
+    X_test: Any = None
+    y_test: np.ndarray | None = None
+    columns: dict[str, slice] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        n_test = 0 if self.X_test is None else self.X_test.shape[0]
+        rows, width = self.X_train.shape
+        return f"Dataset({self.name!r}, {rows}+{n_test} rows, {width} columns)"
+
+
+def data_folder(folder: str | os.PathLike | None = None) -> Path | None:
+    """Return the folder of datasets: `folder`, or what ``KERNELMAPS_DATA`` names, or None."""
+    named = folder if folder is not None else os.environ.get(VARIABLE)
+    return Path(named) if named else None
+
+
+def names(folder: str | os.PathLike | None = None) -> list[str]:
+    """List the datasets that `load` can give here."""
+    where = data_folder(folder)
+    found = sorted(path.stem for path in where.glob("*.npz")) if where else []
+    return [*BUNDLED, *found]
+
+
+def load(
+    name: str, *, target: str | None = None, folder: str | os.PathLike | None = None
+) -> Dataset:
+    """Load a dataset by name.
+
+    Parameters
+    ----------
+    name : str
+        ``"digits"`` (bundled with scikit-learn; every row an L1-normalised histogram, every
+        fourth row a test row) or the name of an ``.npz`` file of the folder, without its ending.
+    target : str, optional
+        For sources with several targets ``y_<target>``: which one. Rows labelled −1 do not take
+        part in a target and are left out.
+    folder : path, optional
+        Where the files lie; default: the environment variable ``KERNELMAPS_DATA``.
+
+    Returns
+    -------
+    Dataset
+    """
+    if name == "digits":
+        return _digits()
+    where = data_folder(folder)
+    if where is None:
+        raise FileNotFoundError(
+            f"dataset {name!r} is not bundled (bundled: {', '.join(BUNDLED)}). Put {name}.npz in a "
+            f"folder and name the folder by folder= or by the environment variable {VARIABLE}."
+        )
+    path = where / f"{name}.npz"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"there is no {path}. Datasets available here: {', '.join(names(where))}."
+        )
+    return _assemble(name, read_npz(path), target)
+
+
+def read_npz(path: str | os.PathLike) -> dict[str, Any]:
+    """Read the arrays of an ``.npz`` file, CSR matrices put together, without pickle.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is not an ``.npz`` file, is damaged, or holds pickled objects.
+    """
+    try:
+        # Opened here, so that it is closed even where NumPy gives up half-way.
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (ValueError, EOFError, zipfile.BadZipFile, TypeError, AttributeError) as error:
+        raise FileFormatError(f"{path} is not a readable .npz file: {error}") from error
+    for key in [k for k in arrays if k.endswith("_indptr")]:
+        base = key.removesuffix("_indptr")
+        if all(f"{base}_{part}" in arrays for part in _CSR_PARTS):
+            arrays[base] = _csr(*(arrays.pop(f"{base}_{part}") for part in _CSR_PARTS))
+    return arrays
+
+
+def _csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray) -> Any:
+    from scipy.sparse import csr_matrix
+
+    # Files keep small unsigned indices; SciPy's routines want signed ones.
+    matrix = csr_matrix(
+        (data, indices.astype(np.int32), indptr.astype(np.int32)), shape=tuple(map(int, shape))
+    )
+    matrix.sort_indices()
+    return matrix
+
+
+def _assemble(name: str, arrays: dict[str, Any], target: str | None) -> Dataset:
+    """Sort the arrays of a file into a Dataset."""
+    if target is not None:
+        return _one_target(name, arrays, target)
+    if "X" in arrays:
+        X = arrays.pop("X")
+        return Dataset(
+            name, X, arrays.pop("y", None), columns={"X": slice(0, X.shape[1])}, extra=arrays
+        )
+    descriptors = [
+        key.removesuffix("_train") for key in arrays if key.endswith("_train") and key != "y_train"
+    ]
+    if not descriptors:
+        raise FileFormatError(f"dataset {name!r} has neither X nor X_train: it has {list(arrays)}.")
+    parts = {d: (arrays.pop(f"{d}_train"), arrays.pop(f"{d}_test", None)) for d in descriptors}
+    stops = np.cumsum([train.shape[1] for train, _ in parts.values()])
+    columns = {
+        d: slice(int(stop) - train.shape[1], int(stop))
+        for (d, (train, _)), stop in zip(parts.items(), stops)
+    }
+    tests = [test for _, test in parts.values()]
+    return Dataset(
+        name,
+        _side_by_side([train for train, _ in parts.values()]),
+        arrays.pop("y_train", None),
+        None if tests[0] is None else _side_by_side(tests),
+        arrays.pop("y_test", None),
+        columns,
+        arrays,
+    )
+
+
+def _one_target(name: str, arrays: dict[str, Any], target: str) -> Dataset:
+    """Rows of a source without a split that take part in one of its targets."""
+    known = sorted(k.removeprefix("y_") for k in arrays if k.startswith("y_"))
+    if "X" not in arrays or target not in known:
+        raise ValueError(f"dataset {name!r} has no target {target!r}; it has {known}.")
+    labels = arrays[f"y_{target}"]
+    chosen = np.flatnonzero(labels != -1)
+    X = arrays["X"][chosen]
+    extra = {}
+    if f"group_{target}" in arrays:
+        extra["groups"] = arrays[f"group_{target}"][chosen]
+    return Dataset(name, X, labels[chosen], columns={"X": slice(0, X.shape[1])}, extra=extra)
+
+
+def _side_by_side(parts: list[Any]) -> Any:
+    from scipy import sparse
+
+    if len(parts) == 1:
+        return parts[0]
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.hstack(parts, format="csr")
+    return np.hstack(parts)
+
+
+def _digits() -> Dataset:
+    """Scikit-learn's 8×8 digits; ink per cell, so that a row is a histogram of where ink is."""
+    from sklearn.datasets import load_digits
+
+    counts, labels = load_digits(return_X_y=True)
+    histograms = counts / counts.sum(axis=1, keepdims=True)
+    test = np.arange(len(labels)) % 4 == 3
+    return Dataset(
+        "digits",
+        histograms[~test],
+        labels[~test],
+        histograms[test],
+        labels[test],
+        {"X": slice(0, counts.shape[1])},
+    )

@@ -1,0 +1,42 @@
+"""A bar never changes what is iterated, and stays silent where nobody watches."""
+
+import io
+import sys
+
+import pytest
+
+from kernelmaps.progress import track
+
+
+@pytest.mark.parametrize("enabled", [None, False, True])
+def test_items_pass_through_unchanged(enabled, capsys):
+    assert list(track(range(5), "counting", enabled=enabled)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("enabled", [None, False])
+def test_silent_when_not_a_terminal(enabled, capsys):
+    list(track([1, 2], "counting", enabled=enabled))
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_forced_bar_goes_to_standard_error(monkeypatch, capsys):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    assert list(track(iter("ab"), "counting", total=2)) == ["a", "b"]
+    assert "counting" in terminal.getvalue()
+    assert capsys.readouterr().out == ""
+
+
+def test_generators_are_consumed_lazily():
+    def endless():
+        yield from range(10**9)
+
+    items = track(endless(), "counting", enabled=False)
+    assert next(items) == 0
+    assert next(items) == 1

@@ -1,0 +1,71 @@
+"""n_jobs means here what it means in scikit-learn, within what the machine grants."""
+
+import joblib
+import numba
+import pytest
+
+from kernelmaps import threads
+from kernelmaps.threads import available_threads, limit_threads, resolve_threads
+
+
+@pytest.fixture
+def four(monkeypatch):
+    monkeypatch.setattr(threads, "available_threads", lambda: 4)
+
+
+@pytest.mark.usefixtures("four")
+@pytest.mark.parametrize(
+    ("n_jobs", "expected"), [(1, 1), (3, 3), (4, 4), (9, 4), (-1, 4), (-2, 3), (-9, 1), (None, 4)]
+)
+def test_resolve(n_jobs, expected):
+    assert resolve_threads(n_jobs) == expected
+
+
+@pytest.mark.usefixtures("four")
+def test_none_follows_joblib():
+    with joblib.parallel_config(n_jobs=3):
+        assert resolve_threads(None) == 3
+    call = joblib.delayed(resolve_threads)
+    inside = joblib.Parallel(n_jobs=2, backend="threading")(call(None) for _ in range(2))
+    assert inside == [1, 1]
+
+
+def test_zero_has_no_meaning():
+    with pytest.raises(ValueError, match="n_jobs=0 has no meaning"):
+        resolve_threads(0)
+
+
+@pytest.mark.parametrize("n_jobs", [1.5, "2", True])
+def test_not_an_integer(n_jobs):
+    with pytest.raises(TypeError, match="n_jobs must be an integer or None"):
+        resolve_threads(n_jobs)
+
+
+def test_environment_lowers_the_number(monkeypatch):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    assert available_threads() == 1
+
+
+def test_limit_holds_inside_and_ends_even_by_an_interrupt():
+    from threadpoolctl import threadpool_info
+
+    before = numba.get_num_threads()
+    pools = {p["filepath"]: p["num_threads"] for p in threadpool_info()}
+    try:
+        with limit_threads(1) as n_threads:
+            assert n_threads == numba.get_num_threads() == 1
+            assert {p["num_threads"] for p in threadpool_info()} <= {1}
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    assert numba.get_num_threads() == before
+    assert {p["filepath"]: p["num_threads"] for p in threadpool_info()} == pools
+
+
+def test_limit_can_leave_blas_alone():
+    from threadpoolctl import threadpool_info
+
+    pools = [p["num_threads"] for p in threadpool_info()]
+    with limit_threads(1, blas=False):
+        assert numba.get_num_threads() == 1
+        assert [p["num_threads"] for p in threadpool_info()] == pools
