@@ -1,0 +1,6 @@
+"""Speed and memory beside named peers: ``python -m benchmarks`` or ``make bench``.
+
+Each ``bench_<room>.py`` has a function ``run(bench)`` that calls `Bench.race`, `Bench.measure` and
+`Bench.peak` of `benchmarks.harness`. Results go to ``benchmarks/results/<room>.json``, and
+``docs/performance.md`` is made from these files by `benchmarks.render`.
+"""

@@ -1,0 +1,39 @@
+"""Run benchmarks: ``python -m benchmarks [room ...] [--data FOLDER] [--quick]``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+from pathlib import Path
+
+from . import machine, render
+from .harness import Bench
+
+HERE = Path(__file__).parent
+ROOMS = sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("rooms", nargs="*", help=f"which to run; default: all of {ROOMS}")
+    parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA") or None)
+    parser.add_argument("--quick", action="store_true", help="few repeats, results not kept")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.rooms) - set(ROOMS):
+        parser.error(f"no benchmark named {sorted(unknown)}; there are {ROOMS}")
+
+    for room in arguments.rooms or ROOMS:
+        limits = machine.limits()
+        print(f"\n{room}: the machine's limits are")
+        print("  " + ", ".join(f"{name} {rate / 1e9:.1f} G/s" for name, rate in limits.items()))
+        bench = Bench(room, arguments.data, arguments.quick, limits)
+        importlib.import_module(f"benchmarks.bench_{room}").run(bench)
+        if not arguments.quick:
+            print(bench.save().relative_to(HERE.parent))
+    if not arguments.quick:
+        print(render.write().relative_to(HERE.parent))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Turn the results (JSON) into ``docs/performance.md``: ``python -m benchmarks.render``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .harness import RESULTS, Row, figure
+
+PAGE = RESULTS.parent.parent / "docs" / "performance.md"
+
+INTRODUCTION = """# Performance
+
+<!-- Made by `make bench` from benchmarks/results/*.json: do not edit. -->
+
+Every line is a race in one process on one machine: both sides in turns on the same data, the best
+of several rounds each, after one round to warm up. *Ratio* says how many times better we are than
+the peer. *Of the limit* divides our time by the time that the machine's own limit would take: for
+maps, writing the result into fresh memory (bytes over measured bandwidth); for products, the
+measured GEMM rate. 1.0 would be the end of the road. Memory is what a process of its own needs
+beyond the result.
+
+Run it yourself with `make bench`.
+"""
+
+
+def section(record: dict) -> str:
+    """One room: its machine and its table."""
+    machine, limits = record["machine"], record["limits"]
+    lines = [
+        f"## {record['name'].replace('_', ' ').capitalize()}",
+        "",
+        f"{record['date']}, {machine['threads']} threads of {machine['processor']}; memory copy "
+        f"{limits['copy'] / 1e9:.1f} GB/s, write {limits['write'] / 1e9:.1f} GB/s, write into "
+        f"fresh memory {limits['fresh_write'] / 1e9:.1f} GB/s; SGEMM {limits['sgemm'] / 1e9:.0f}, "
+        f"DGEMM {limits['dgemm'] / 1e9:.0f} Gflop/s; "
+        f"NumPy {machine['numpy']}, scikit-learn {machine['scikit-learn']}, "
+        f"numba {machine['numba']}.",
+        "",
+        "| what | ours | peer | theirs | ratio | wanted | of the limit | note |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [table_row(Row(**row)) for row in record["rows"]]
+    return "\n".join(lines) + "\n"
+
+
+def table_row(row: Row) -> str:
+    """One Markdown line of the table."""
+    mark = {True: " ✓", False: " ✗", None: ""}[row.reached]
+    cells = [
+        row.what,
+        f"{figure(row.ours)} {row.unit}",
+        row.peer or "–",
+        figure(row.theirs),
+        f"{row.ratio:.1f}×" if row.ratio is not None else "–",
+        (row.target or "–") + mark,
+        f"{row.of_limit:.1f}× ({row.limit_of})" if row.of_limit is not None else "–",
+        row.note or "–",
+    ]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def write(results: Path = RESULTS, page: Path = PAGE) -> Path:
+    """Write the page from all results there are."""
+    records = [json.loads(p.read_text(encoding="utf-8")) for p in sorted(results.glob("*.json"))]
+    parts = [INTRODUCTION, *(section(record) for record in records)]
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text("\n".join(parts), encoding="utf-8")
+    return page
+
+
+if __name__ == "__main__":
+    print(write())
