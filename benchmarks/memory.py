@@ -14,6 +14,7 @@ import json
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -39,10 +40,9 @@ def reset_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
-def measure(target: str) -> dict[str, int]:
-    """Run ``module:function`` as the module says; return bytes of the result and beyond it."""
-    module, _, name = target.partition(":")
-    call = getattr(importlib.import_module(module), name)()
+def measure(prepare: Callable[[], Callable[[], object]]) -> dict[str, int]:
+    """Prepare, then run the call that came back; return bytes of its result and beyond it."""
+    call = prepare()
     gc.collect()
     reset_peak()
     before = resident_bytes()
@@ -73,4 +73,5 @@ def in_subprocess(target: str) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1])))
+    module, _, name = sys.argv[1].partition(":")
+    print(json.dumps(measure(getattr(importlib.import_module(module), name))))

@@ -1,0 +1,63 @@
+"""Write the API reference from the package's own table of public names."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import kernelmaps
+
+SECTIONS = {
+    "maps": ("Maps", "Transformers whose inner products approximate a kernel."),
+    "kernels": ("Exact kernels", "The truth that everything is compared with."),
+    "design": ("Designing maps", "From a kernel and a size to a map."),
+    "models": ("Models", "Estimators on maps."),
+    "evaluation": ("Judging", "How good is a map, and which one to take."),
+    "inspection": ("Pictures", "Computed once, drawn when you like."),
+    "datasets": ("Data", "One loader, and synthetic data."),
+    "testing": ("Checks for your own maps", "The laws that all maps here are held to."),
+    "exceptions": ("Errors and warnings", "What you may want to catch."),
+}
+
+
+def exists(module: str) -> bool:
+    """Whether a module is there, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def public_names(room: str) -> list[str]:
+    """Full names of a room: those of the top package, or the room's own ``__all__``."""
+    package = f"kernelmaps.{room}"
+    top = [
+        f"kernelmaps.{name}"
+        for name, module in kernelmaps._MODULE_OF.items()
+        if module.startswith(package + ".") and exists(module)
+    ]
+    if top or not exists(package):
+        return top
+    return [f"{package}.{name}" for name in getattr(import_module(package), "__all__", [])]
+
+
+def write_reference(folder: Path) -> None:
+    """Write ``api.rst``, one section per room."""
+    lines = ["API reference", "=============", ""]
+    for room, (title, words) in SECTIONS.items():
+        names = public_names(room)
+        if names:
+            lines += [
+                title,
+                "-" * len(title),
+                "",
+                words,
+                "",
+                ".. autosummary::",
+                "   :toctree: .",
+                "",
+            ]
+            lines += [f"   {name}" for name in names] + [""]
+    folder.mkdir(exist_ok=True)
+    target, text = folder / "api.rst", "\n".join(lines)
+    if not target.exists() or target.read_text(encoding="utf-8") != text:
+        target.write_text(text, encoding="utf-8")

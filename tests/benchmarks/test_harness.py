@@ -1,0 +1,122 @@
+"""The harness is fair, counts bytes rightly, and renders what it measured."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from benchmarks import harness, memory, render
+from benchmarks.harness import Bench, Row
+
+LIMITS = {"copy": 2e10, "write": 2e10, "fresh_write": 1e10, "sgemm": 1e11, "dgemm": 5e10}
+MEGABYTES = 48
+
+
+def hungry_call():
+    """A temporary of 48 MB beside a result of 8 MB, for the memory account."""
+
+    def call():
+        temporary = np.ones(MEGABYTES * 125_000)
+        return temporary[:1_000_000].copy()
+
+    return call
+
+
+def sparse_result():
+    return lambda: sparse.eye(1000, format="csr")
+
+
+def test_race_takes_turns_and_reports_the_ratio():
+    calls = []
+
+    def ours():
+        calls.append("ours")
+        time.sleep(0.002)
+
+    def theirs():
+        calls.append("theirs")
+        time.sleep(0.010)
+
+    bench = Bench("test", limits=LIMITS)
+    row = bench.race("sleep", ours, theirs, peer="slow", at_least=2, repeats=3, bytes_written=10**7)
+    warm_up, rounds = calls[:2], [calls[i : i + 2] for i in (2, 4, 6)]
+    assert sorted(warm_up) == ["ours", "theirs"]
+    assert rounds == [["ours", "theirs"], ["theirs", "ours"], ["ours", "theirs"]]
+    assert row.ours >= 0.002
+    assert row.theirs >= 0.010
+    assert row.ratio == row.theirs / row.ours
+    assert row.reached is (row.ratio >= 2)
+    assert row.limit == pytest.approx(1e-3)
+    assert row.of_limit == pytest.approx(row.ours / 1e-3)
+
+
+def test_race_stops_when_the_budget_is_spent():
+    bench = Bench("test", limits=LIMITS)
+    row = bench.race(
+        "sleep", lambda: None, lambda: time.sleep(0.02), peer="p", repeats=99, budget=0
+    )
+    assert row.repeats == 2
+    assert row.reached is None
+
+
+def test_flops_give_the_limit_of_a_product():
+    row = Bench("test", limits=LIMITS).race(
+        "product", lambda: None, lambda: None, peer="p", repeats=2, flops=("sgemm", 1e9)
+    )
+    assert row.limit == pytest.approx(0.01)
+
+
+def test_measure_holds_a_figure_to_its_bound():
+    bench = Bench("test")
+    assert bench.measure("a", 2.0, "s", at_most=2.5).reached
+    assert not bench.measure("b", 3.0, "s", at_most=2.5).reached
+
+
+def test_memory_counts_temporaries_but_not_the_result():
+    found = (
+        memory.measure(f"{__name__}:hungry_call") if __name__ in __import__("sys").modules else None
+    )
+    if found is None:
+        pytest.fail("the test module must be importable by its name")
+    assert found["output"] == 8_000_000
+    # Resident memory is counted in pages; allocators keep some: a tenth of slack.
+    assert found["peak"] == pytest.approx((MEGABYTES + 8) * 1e6, rel=0.1)
+
+
+def test_bytes_of_csr_count_all_three_arrays():
+    matrix = sparse.eye(1000, format="csr")
+    expected = matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
+    assert memory.n_bytes(matrix) == expected
+    assert memory.n_bytes(np.ones(3)) == 24
+
+
+def test_a_failing_side_says_why():
+    with pytest.raises(RuntimeError, match="No module named 'no_such_module'"):
+        memory.in_subprocess("no_such_module:f")
+
+
+def test_results_become_json_and_a_page(tmp_path):
+    bench = Bench("some_room", limits=LIMITS)
+    bench.rows = [
+        Row("fast | loop", "peer", "s", 0.1, 1.0, 10.0, "≥ 3×", True, 0.05, "fresh_write", 2.0, 5),
+        Row("alone", unit="MB", ours=12345.0),
+    ]
+    path = bench.save(tmp_path)
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert record["rows"][0]["ratio"] == 10.0
+    assert record["machine"]["numpy"] == np.__version__
+    page = render.write(tmp_path, tmp_path / "performance.md").read_text(encoding="utf-8")
+    assert "## Some room" in page
+    assert "| fast \\| loop | 0.1 s | peer | 1 | 10.0× | ≥ 3× ✓ | 2.0× (fresh_write) | – |" in page
+    assert "| alone | 12,345 MB | – | – | – | – | – | – |" in page
+
+
+def test_figures_are_short():
+    assert [harness.figure(v) for v in (None, 0.012345, 12.345, 1234.5)] == [
+        "–",
+        "0.0123",
+        "12.3",
+        "1,234",
+    ]

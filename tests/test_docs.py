@@ -1,0 +1,83 @@
+"""What the README, the documentation and the gallery show does run."""
+
+import re
+import runpy
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [
+    path
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    if "_build" not in path.parts and "auto_examples" not in path.parts
+]
+EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
+FENCE = re.compile(r"^([ \t]*)```python\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+
+
+def code_blocks(text: str) -> list[tuple[int, str]]:
+    """Fenced Python blocks with the line that each starts on."""
+    return [
+        (text.count("\n", 0, match.start(2)) + 1, textwrap.dedent(match.group(2)))
+        for match in FENCE.finditer(text)
+    ]
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture(autouse=True)
+def somewhere_else(tmp_path, monkeypatch):
+    """Run in an empty folder, without real data, and close what was drawn."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KERNELMAPS_DATA", raising=False)
+    yield
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("path", [p for p in PAGES if code_blocks(p.read_text("utf-8"))], ids=name)
+def test_code_blocks_of_a_page_run_in_order(path):
+    namespace = {"__name__": "page"}
+    ran = 0
+    for line, source in code_blocks(path.read_text(encoding="utf-8")):
+        # Blank lines in front make a traceback point into the page.
+        exec(compile("\n" * (line - 1) + source, str(path), "exec"), namespace)
+        ran += 1
+    assert ran > 0
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=name)
+def test_gallery_example_runs_and_draws(path):
+    from matplotlib import pyplot
+
+    runpy.run_path(str(path), run_name="__main__")
+    assert pyplot.get_fignums(), "a gallery example draws something"
+
+
+def test_readme_shows_code_and_the_test_command():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert code_blocks(text)
+    assert "make test" in text
+    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_pictures_that_pages_show_exist():
+    missing = [
+        f"{name(page)}: {target}"
+        for page in PAGES
+        for target in re.findall(
+            r"(?:!\[[^\]]*\]\(|```\{image\} )([^)\s]+)", page.read_text("utf-8")
+        )
+        if not target.startswith("http") and not (page.parent / target).exists()
+    ]
+    assert missing == []
+
+
+def test_code_blocks_are_found():
+    page = "a\n```python\nx = 1\n```\n\n- b\n\n  ```python\n  y = 2\n  ```\n```sh\nls\n```\n"
+    assert code_blocks(page) == [(3, "x = 1\n"), (9, "y = 2\n")]
