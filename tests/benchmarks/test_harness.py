@@ -24,10 +24,6 @@ def hungry_call():
     return call
 
 
-def sparse_result():
-    return lambda: sparse.eye(1000, format="csr")
-
-
 def test_race_takes_turns_and_reports_the_ratio():
     calls = []
 
@@ -75,11 +71,7 @@ def test_measure_holds_a_figure_to_its_bound():
 
 
 def test_memory_counts_temporaries_but_not_the_result():
-    found = (
-        memory.measure(f"{__name__}:hungry_call") if __name__ in __import__("sys").modules else None
-    )
-    if found is None:
-        pytest.fail("the test module must be importable by its name")
+    found = memory.measure(hungry_call)
     assert found["output"] == 8_000_000
     # Resident memory is counted in pages; allocators keep some: a tenth of slack.
     assert found["peak"] == pytest.approx((MEGABYTES + 8) * 1e6, rel=0.1)
