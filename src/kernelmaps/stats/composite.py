@@ -1,0 +1,202 @@
+"""Several moments at once: one per group of columns (kernels), or one per group of rows (folds).
+
+A tuple of monoids is a monoid, so these have the same verbs as `Moments` and pass through the same
+fold, the same checkpoint and the same tree reduction.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from .. import storage
+from .moments import BLOCK_ROWS, Moments, _rows
+
+__all__ = ["FoldMoments", "KernelMoments", "load_stats", "stats_from_state"]
+
+
+class _Composite:
+    """Base of the tuples of moments: subclasses say how a block is split."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, parts: Sequence[Moments]) -> None:
+        self.parts = list(parts)
+
+    def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
+        raise NotImplementedError
+
+    def _like(self, parts: Sequence[Moments]) -> Self:
+        return type(self)(parts)
+
+    @property
+    def tag(self) -> str:
+        return self.parts[0].tag
+
+    @property
+    def n(self) -> int:
+        return self.parts[0].n
+
+    @property
+    def shift(self) -> np.ndarray | None:
+        return self.parts[0].shift
+
+    def zero(self) -> Self:
+        """Return the neutral element; it shares the shifts."""
+        return self._like([part.zero() for part in self.parts])
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return self._like([part.copy() for part in self.parts])
+
+    def update(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
+        """Add a block of rows, the first of which is row number `start` of the whole."""
+        self.centre_on(Z, y, sample_weight)
+        for a in range(0, Z.shape[0], BLOCK_ROWS):
+            rows = slice(a, a + BLOCK_ROWS)
+            part = self.partial(Z[rows], _rows(y, rows), _rows(sample_weight, rows), start + a)
+            self.merge(part)
+        return self
+
+    def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
+        """Fix the shifts, as `Moments.centre_on`."""
+        for part, block in zip(self.parts, self._split(Z, y, sample_weight, 0)):
+            part.centre_on(*block)
+
+    def partial(
+        self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0, *, own: bool = False
+    ) -> Self:
+        """Sums of one block, as `Moments.partial`."""
+        blocks = self._split(Z, y, sample_weight, start)
+        return self._like([part.partial(*block) for part, block in zip(self.parts, blocks)])
+
+    def merge(self, other: Self) -> Self:
+        """Merge part by part; returns self."""
+        if type(self) is not type(other) or len(self.parts) != len(other.parts):
+            raise ValueError(
+                f"{type(other).__name__} of {len(getattr(other, 'parts', []))} parts cannot be "
+                f"merged into {type(self).__name__} of {len(self.parts)}"
+            )
+        for mine, theirs in zip(self.parts, other.parts):
+            mine.merge(theirs)
+        return self
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Header and arrays; those of part i are prefixed with ``i/``."""
+        states = [part.state() for part in self.parts]
+        header = {"kind_of_stats": self.kind, "parts": [head for head, _ in states]}
+        arrays = {f"{i}/{k}": a for i, (_, found) in enumerate(states) for k, a in found.items()}
+        return header, arrays
+
+    @classmethod
+    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """Inverse of `state`."""
+        parts = []
+        for i, head in enumerate(header["parts"]):
+            found = {k.split("/", 1)[1]: a for k, a in arrays.items() if k.startswith(f"{i}/")}
+            parts.append(Moments.from_state(head, found))
+        return cls(parts)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file, atomically."""
+        storage.write(path, self.kind, *self.state())
+
+
+class FoldMoments(_Composite):
+    """Moments of k disjoint sets of rows, from one pass: exact k-fold cross-validation.
+
+    Row number i belongs to fold h(i) mod k, with h a fixed mixing of the bits of i: the folds
+    do not depend on the chunks, threads or workers, and a periodic or sorted file does not end up
+    with unequal folds. Training sums of fold f are ``total().minus(parts[f])``.
+    """
+
+    kind = "fold-moments"
+
+    @classmethod
+    def of(cls, zero: Moments, n_folds: int) -> Self:
+        """k empty folds like `zero`."""
+        return cls([zero.zero() for _ in range(n_folds)])
+
+    @property
+    def n(self) -> int:
+        return sum(part.n for part in self.parts)
+
+    def total(self) -> Moments:
+        """Sums over all rows."""
+        return reduce(Moments.merge, self.parts, self.parts[0].zero())
+
+    def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
+        """Fix one shift for all folds, so that their sums add without being moved."""
+        for part in self.parts:
+            part.centre_on(Z, y, sample_weight)
+
+    def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
+        fold = fold_of_row(np.arange(start, start + Z.shape[0]), len(self.parts))
+        blocks = []
+        for f in range(len(self.parts)):
+            rows = np.flatnonzero(fold == f)
+            blocks.append((Z[rows], _take(y, rows), _take(w, rows)))
+        return blocks
+
+
+class KernelMoments(_Composite):
+    """Moments of several groups of columns, without the products between groups.
+
+    For the first pass of Algorithm 4, which needs the PCA of each kernel alone: Σ D_k² numbers
+    instead of (Σ D_k)².
+    """
+
+    kind = "kernel-moments"
+
+    def __init__(self, parts: Sequence[Moments], widths: Sequence[int] = ()) -> None:
+        super().__init__(parts)
+        self.widths = [int(width) for width in widths]
+
+    def _like(self, parts: Sequence[Moments]) -> Self:
+        return type(self)(parts, self.widths)
+
+    def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
+        ends = np.cumsum(self.widths)
+        return [(Z[:, end - width : end], y, w) for width, end in zip(self.widths, ends)]
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """As for the base, with the widths."""
+        header, arrays = super().state()
+        return header | {"widths": self.widths}, arrays
+
+    @classmethod
+    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """Inverse of `state`."""
+        return cls(super().from_state(header, arrays).parts, header["widths"])
+
+
+def fold_of_row(rows: np.ndarray, n_folds: int) -> np.ndarray:
+    """Fold of each row number: the finaliser of SplitMix64, modulo the number of folds."""
+    x = rows.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((x ^ (x >> np.uint64(31))) % np.uint64(n_folds)).astype(np.int64)
+
+
+def stats_from_state(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+    """Rebuild whichever statistics a header describes."""
+    kinds = {cls.kind: cls for cls in (Moments, FoldMoments, KernelMoments)}
+    return kinds[header["kind_of_stats"]].from_state(header, arrays)
+
+
+def load_stats(path: str | os.PathLike[str]) -> Any:
+    """Read any statistics that were written by their ``save``."""
+    header, arrays = storage.read(path)
+    if "kind_of_stats" not in header:
+        raise storage.FileFormatError(
+            f"{os.fspath(path)!r} holds a {header['kind']!r}, not statistics."
+        )
+    return stats_from_state(header, arrays)
+
+
+def _take(values: Any, rows: np.ndarray) -> Any:
+    return None if values is None else np.asarray(values)[rows]

@@ -1,0 +1,373 @@
+"""Sources in files: npz, HDF5, Zarr, Parquet and SVMlight text, all read block by block."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .sources import (
+    Block,
+    ContainerRows,
+    SlicedSource,
+    Source,
+    _labels,
+    _sliced_source,
+    raw_rows,
+    read_npy_header,
+)
+
+__all__ = ["NpzSource", "ParquetSource", "SvmlightSource", "open_path"]
+
+TEXT = (".svm", ".svmlight", ".libsvm", ".txt")
+
+
+def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) -> Source:
+    """Open a file by its suffix."""
+    if not path.exists():
+        raise FileNotFoundError(f"no file or directory {str(path)!r}")
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return _sliced_source(raw_rows(path), y, w)
+    if suffix == ".npz":
+        return _open_npz(path, y, w, name)
+    if suffix in (".h5", ".hdf5"):
+        import h5py
+
+        with h5py.File(path, "r") as container:
+            names = set(container)
+        return _open_container(path, y, w, name, names, "hdf5")
+    if suffix == ".zarr":
+        import zarr
+
+        root = zarr.open(path, mode="r")
+        if isinstance(root, zarr.Array):
+            return _sliced_source(ContainerRows(str(path), "", "zarr"), y, w)
+        return _open_container(path, y, w, name, set(root.array_keys()), "zarr")
+    if suffix in (".parquet", ".pq") or (path.is_dir() and any(path.rglob("*.parquet"))):
+        import pyarrow.dataset
+
+        return ParquetSource.of(pyarrow.dataset.dataset(path, format="parquet"), y, w)
+    if suffix in TEXT:
+        return SvmlightSource(path, y, w, n_features=n_features)
+    raise ValueError(
+        f"{str(path)!r}: the suffix {suffix!r} is not known. Known are .npy, .npz, .h5, .hdf5, "
+        f".zarr, .parquet, .pq and, for SVMlight text, {', '.join(TEXT)}"
+    )
+
+
+def _open_container(
+    path: Path, y: Any, w: Any, name: str, names: set[str], form: str
+) -> SlicedSource:
+    def part(value: Any, default: str) -> Any:
+        if value is None and default in names:
+            value = default
+        if not isinstance(value, str):
+            return value
+        if value not in names:
+            raise KeyError(f"{str(path)!r} has no dataset {value!r}; it has {sorted(names)}")
+        return ContainerRows(str(path), value, form)
+
+    return _sliced_source(part(name, name), part(y, "y"), part(w, "sample_weight"))
+
+
+# ---- npz ----------------------------------------------------------------------------------------
+
+
+def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
+    with np.load(path, allow_pickle=False) as archive:
+        names = set(archive.files)
+
+        def part(value: Any, default: str) -> Any:
+            if value is None and default in names:
+                value = default
+            if isinstance(value, str):
+                if value not in names:
+                    raise KeyError(f"{str(path)!r} has no array {value!r}; it has {sorted(names)}")
+                return archive[value]
+            return value
+
+        y, w = part(y, "y"), part(w, "sample_weight")
+    if {"format", "indptr", "data"} <= names:
+        return _sliced_source(sp.load_npz(path).tocsr(), y, w)
+    if name not in names:
+        raise KeyError(f"{str(path)!r} has no array {name!r}; it has {sorted(names)}")
+    return NpzSource(path, name, y, w)
+
+
+class NpzSource(Source):
+    """The rows of one array of an .npz, decompressed as they are read, never as a whole."""
+
+    def __init__(self, path: Path, name: str, y: Any, w: Any) -> None:
+        self.path, self.name, self.y, self.w = path, name, y, w
+        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
+            shape, self.fortran, self.dtype = read_npy_header(stream)
+        if len(shape) != 2:
+            raise ValueError(f"{str(path)!r}: array {name!r} must have two dimensions, has {shape}")
+        self.n_rows, self.n_features = shape
+        for what, values in (("y", y), ("sample_weight", w)):
+            if values is not None and len(values) != self.n_rows:
+                raise ValueError(
+                    f"X and {what} have inconsistent numbers of rows: {self.n_rows} and "
+                    f"{len(values)}"
+                )
+
+    def describe(self) -> str:
+        return f"the file {str(self.path)!r} of {self.n_rows} rows and {self.n_features} features"
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        if self.fortran:  # its rows are scattered over the whole member
+            X = np.load(self.path, allow_pickle=False)[self.name]
+            yield from SlicedSource(X, self.y, self.w).blocks(block_rows, skip)
+            return
+        with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.name}.npy") as stream:
+            read_npy_header(stream)
+            width = self.n_features * self.dtype.itemsize
+            for chunk, a in enumerate(range(0, self.n_rows, block_rows)):
+                rows = slice(a, min(a + block_rows, self.n_rows))
+                data = stream.read((rows.stop - a) * width)
+                if chunk < skip:
+                    continue
+                X = np.frombuffer(data, self.dtype).reshape(-1, self.n_features)
+                yield Block(X, _labels(self.y, rows), _labels(self.w, rows), chunk, 0, a)
+
+    def partitions(self, n: int, block_rows: int) -> list[Source]:
+        return [self]  # a compressed stream has no way in but its beginning
+
+
+# ---- Parquet ------------------------------------------------------------------------------------
+
+
+class ParquetSource(Source):
+    """Record batches of Parquet files or of any pyarrow dataset.
+
+    Feature columns are all numeric columns that are neither target nor weight, in their order; a
+    single column of fixed-size lists also serves.
+    """
+
+    def __init__(
+        self, fragments: Sequence[Any], features: list[str], y: Any, w: Any, begin: int = 0
+    ) -> None:
+        self.fragments, self.features, self.y, self.w = list(fragments), features, y, w
+        self.rows = [_count_rows(fragment) for fragment in self.fragments]
+        self.n_rows, self.begin = sum(self.rows), begin
+        schema = self.fragments[0].physical_schema
+        types = [schema.field(column).type for column in features]
+        # A fixed-size list stands for as many columns as it is long; list_size raises on others.
+        self.n_features = sum(getattr(kind, "list_size", 1) for kind in types)
+
+    @classmethod
+    def of(cls, data: Any, y: Any, w: Any) -> ParquetSource:
+        """From a pyarrow Table or Dataset; `y` and `w` name columns (or are arrays)."""
+        import pyarrow as pa
+        import pyarrow.dataset
+
+        if isinstance(data, pa.Table):
+            data = pyarrow.dataset.dataset(data)
+        fragments = []
+        for fragment in data.get_fragments():
+            split = getattr(fragment, "split_by_row_group", None)
+            fragments += split() if split else [fragment]
+        if not fragments:
+            raise ValueError("the Parquet dataset has no rows")
+        names = data.schema.names
+        y = "y" if y is None and "y" in names else y
+        w = "sample_weight" if w is None and "sample_weight" in names else w
+        taken = [*_names(y), *_names(w)]
+        missing = [column for column in taken if column not in names]
+        if missing:
+            raise KeyError(f"the Parquet dataset has no column {missing}; it has {names[:20]}")
+        features = [column for column in names if column not in taken]
+        for column in features:
+            kind = data.schema.field(column).type
+            if not (
+                pa.types.is_integer(kind)
+                or pa.types.is_floating(kind)
+                or pa.types.is_boolean(kind)
+                or pa.types.is_fixed_size_list(kind)
+            ):
+                raise ValueError(
+                    f"column {column!r} has type {kind}; features must be numbers. Name the "
+                    "target with y=, or drop the column"
+                )
+        return cls(fragments, features, y, w)
+
+    def describe(self) -> str:
+        return f"the Parquet dataset of {self.n_rows} rows and {self.n_features} features"
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        taken = [*self.features, *_names(self.y), *_names(self.w)]
+        start, number = self.begin, 0
+        for fragment in self.fragments:
+            # Little read-ahead: the default of 16 batches is hundreds of megabytes.
+            batches = fragment.to_batches(columns=taken, batch_size=block_rows, batch_readahead=2)
+            for batch in batches:
+                n = batch.num_rows
+                if n and number >= skip:
+                    X = np.column_stack([_values(batch.column(c)) for c in self.features])
+                    y, w = (self._beside(batch, v, start, n) for v in (self.y, self.w))
+                    yield Block(X, y, w, number, 0, start)
+                number += n > 0
+                start += n
+
+    def _beside(self, batch: Any, what: Any, start: int, n: int) -> Any:
+        names = _names(what)
+        if not names:
+            return _labels(what, slice(start, start + n))
+        columns = [_values(batch.column(name)) for name in names]
+        return columns[0] if isinstance(what, str) else np.column_stack(columns)
+
+    def n_blocks(self, block_rows: int) -> int:
+        """Sum over row groups, none of which shares a block with the next."""
+        return sum(math.ceil(n / block_rows) for n in self.rows)
+
+    def partitions(self, n: int, block_rows: int) -> list[Source]:
+        """One source per run of row groups."""
+        step = math.ceil(len(self.fragments) / max(n, 1))
+        begins = self.begin + np.cumsum([0, *self.rows])
+        return [
+            ParquetSource(
+                self.fragments[a : a + step], self.features, self.y, self.w, int(begins[a])
+            )
+            for a in range(0, len(self.fragments), step)
+        ]
+
+
+def _count_rows(fragment: Any) -> int:
+    # count_rows of a single row group answers for its whole file (pyarrow 26).
+    groups = getattr(fragment, "row_groups", None)
+    return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)
+
+
+def _names(what: Any) -> list[str]:
+    if isinstance(what, str):
+        return [what]
+    if isinstance(what, list | tuple) and what and all(isinstance(name, str) for name in what):
+        return list(what)
+    return []
+
+
+def _values(column: Any) -> np.ndarray:
+    """A column as numbers (nulls become NaN, which the fold refuses) or labels."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(column.type):
+        return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+    return column.to_numpy(zero_copy_only=False)
+
+
+# ---- SVMlight text ------------------------------------------------------------------------------
+
+_INDEX = re.compile(rb"\s(\d+):")
+
+
+class SvmlightSource(Source):
+    """``label index:value …`` lines, streamed as CSR blocks.
+
+    A first pass over the text finds the number of columns, whether indices begin at 0 or 1, and
+    the number of rows; `n_features` (then indices begin at 1, unless a 0 is met) saves it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        y: Any = None,
+        w: Any = None,
+        *,
+        n_features: int | None = None,
+        zero_based: bool = False,
+        span: tuple[int, int] | None = None,
+        begin: int = 0,
+    ) -> None:
+        self.path, self.y, self.w = path, y, w
+        self.n_features, self.zero_based = n_features, zero_based
+        self.span = span or (0, path.stat().st_size)
+        self.begin = begin
+        if n_features is None:
+            self._scan()
+
+    def _scan(self) -> None:
+        low, high, rows = 1, 0, 0
+        with open(self.path, "rb") as stream:
+            while lines := stream.readlines(1 << 24):
+                for line in lines:
+                    text = line.split(b"#", 1)[0]
+                    found = _INDEX.findall(text)
+                    rows += bool(text.strip())
+                    if found:
+                        low, high = min(low, int(found[0])), max(high, int(found[-1]))
+        self.zero_based, self.n_rows = low == 0, rows
+        self.n_features = high + self.zero_based
+
+    def describe(self) -> str:
+        return f"the SVMlight text {str(self.path)!r} of {self.n_features} features"
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        from sklearn.datasets import load_svmlight_file
+
+        start = self.begin
+        with open(self.path, "rb") as stream:
+            stream.seek(self.span[0])
+            lines = _lines(stream, self.span[1])
+            for chunk in range(1 << 62):
+                text = list(islice(lines, block_rows))
+                if not text:
+                    return
+                if chunk >= skip:
+                    X, labels = self._parse(load_svmlight_file, text, start)
+                    rows = slice(start, start + len(text))
+                    y = labels if self.y is None else _labels(self.y, rows)
+                    yield Block(sp.csr_array(X), y, _labels(self.w, rows), chunk, 0, start)
+                start += len(text)
+
+    def _parse(self, load: Any, text: list[bytes], start: int) -> tuple[Any, np.ndarray]:
+        try:
+            return load(
+                io.BytesIO(b"".join(text)),
+                n_features=self.n_features,
+                zero_based=self.zero_based,
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"{self.describe()}: rows {start} to {start + len(text)} cannot be read: {error}"
+            ) from error
+
+    def partitions(self, n: int, block_rows: int) -> list[Source]:
+        """Byte ranges that begin at every k-th block of lines (one pass finds them)."""
+        cuts, count = [self.span[0]], 0
+        with open(self.path, "rb") as stream:
+            stream.seek(self.span[0])
+            for _ in _lines(stream, self.span[1]):
+                count += 1
+                if count % block_rows == 0:
+                    cuts.append(stream.tell())
+        if cuts[-1] != self.span[1]:
+            cuts.append(self.span[1])
+        step = math.ceil((len(cuts) - 1) / max(n, 1))
+        picked = list(range(0, len(cuts) - 1, step))
+        return [
+            SvmlightSource(
+                self.path, self.y, self.w, n_features=self.n_features, zero_based=self.zero_based,
+                span=(cuts[a], cuts[min(a + step, len(cuts) - 1)]),
+                begin=self.begin + a * block_rows,
+            )
+            for a in picked
+        ]  # fmt: skip
+
+
+def _lines(stream: Any, end: int) -> Iterator[bytes]:
+    """Lines with data that begin before byte `end`."""
+    while stream.tell() < end:
+        line = stream.readline()
+        if not line:
+            return
+        if line.split(b"#", 1)[0].strip():
+            yield line

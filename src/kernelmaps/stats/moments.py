@@ -1,0 +1,420 @@
+"""Mergeable second moments of features and targets: what every quadratic-loss learner needs.
+
+For rows z_i ∈ R^D with weights w_i and targets y_i ∈ R^t, Algorithms 2–4 of the Chebyshev paper
+need nothing but n, m = Zᵀ1, H = ZᵀZ, v = Zᵀy (errata 2.17: the labels *of the chunk*), 1ᵀy and
+yᵀy. They are sums over rows, hence a commutative monoid: ``zero``, ``merge`` and, for one more
+block, ``update`` = merge with the sums of that block. A model that is a function of these sums
+is out-of-core, threaded and distributed at once.
+
+**Centring.** H − m mᵀ/W cancels badly if the mean is large against the spread. Sums are therefore
+kept about a shift s (and y₀ for the targets): the mean of the first block. With δ = z̄ − s
+
+    Σ w (z − z̄)(z − z̄)ᵀ = H_s − m_s m_sᵀ / W,      m_s = W δ,
+
+whose cancellation factor is 1 + δ²/σ². If the first block holds a fraction p of the weight, the
+spread between it and the rest alone gives σ² ≥ δ² p/(1 − p), so the factor is at most 1/p, however
+the rows are ordered. Sums about different shifts are merged exactly, by moving one of them:
+
+    H_{s'} = H_s + m_s εᵀ + ε m_sᵀ + W ε εᵀ,   m_{s'} = m_s + W ε,   ε = s − s'.
+
+**Precision.** A float32 block is multiplied in float32 (SSYRK) and added to float64 sums. The
+error of a product over B rows is at most γ_B √(H_ii H_jj), γ_B = B u/(1 − B u), u = 2⁻²⁴
+(about √B u in practice, 5e-6 for B = 8192, less with the blocked summation of BLAS), and does not
+grow with n because B is bounded by `BLOCK_ROWS` and sums across blocks are float64. Features in
+float32 carry an error u per entry of their own, so that float64 products would cost twice the time
+and buy nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import storage
+
+__all__ = ["BLOCK_ROWS", "Moments"]
+
+BLOCK_ROWS = 8192  # longest float32 product: see "Precision" above
+Target = Literal["none", "real", "class"]
+
+
+class Moments:
+    """Weighted sums of z, z zᵀ, z yᵀ, y and y² about a common shift.
+
+    Parameters
+    ----------
+    target : {"none", "real", "class"}
+        Whether there are no targets, real ones (t columns), or class labels. A label stands for
+        its one-hot row; ZᵀY is then a grouped sum of n·D additions, whatever the number of
+        classes. Classes need not be known beforehand: merging takes the union.
+    classes : array-like, optional
+        If given, labels outside of them are refused.
+    tag : str
+        Content hash of the map that made the features; sums of different maps do not merge.
+
+    Attributes
+    ----------
+    n : int
+        Rows of positive weight.
+    weight : float
+        W = Σ w.
+    shift, m, H : ndarray of shape (D,), (D,), (D, D), or None before the first row
+        s, Σ w (z − s), Σ w (z − s)(z − s)ᵀ. The shift may be known before any sums.
+    y_shift, b, yy : ndarray of shape (t,)
+        y₀, Σ w (y − y₀), Σ w (y − y₀)² (the diagonal of YᵀY: one value per target).
+    V : ndarray of shape (t, D)
+        Σ w (y − y₀)(z − s)ᵀ.
+    classes : ndarray or None
+        Sorted labels, one per row of V.
+    """
+
+    kind = "moments"
+
+    def __init__(self, target: Target = "none", *, classes: Any = None, tag: str = "") -> None:
+        self.target, self.tag = target, tag
+        self.n, self.weight = 0, 0.0
+        self.shift = self.m = self.H = None
+        self.y_shift, self.b, self.yy, self.V = np.zeros(0), np.zeros(0), np.zeros(0), None
+        self.closed = classes is not None
+        self.classes = None if target != "class" else np.unique([] if classes is None else classes)
+        if self.closed:
+            self.y_shift, self.b, self.yy = (np.zeros(len(self.classes)) for _ in range(3))
+
+    # ---- the monoid -------------------------------------------------------------------------
+
+    def zero(self) -> Self:
+        """Return the neutral element that merges with this one; it shares the shift."""
+        out = type(self)(self.target, classes=self.classes if self.closed else None, tag=self.tag)
+        if self.shift is not None:
+            out.shift = self.shift
+            out.y_shift = self.y_shift if self.target == "real" else out.y_shift
+        return out
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return self.zero().merge(self)
+
+    def update(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
+        """Add a block of rows, in products of at most `BLOCK_ROWS` rows."""
+        self.centre_on(Z, y, sample_weight)
+        for a in range(0, Z.shape[0], BLOCK_ROWS):
+            rows = slice(a, a + BLOCK_ROWS)
+            part = self.partial(Z[rows], _rows(y, rows), _rows(sample_weight, rows), start + a)
+            self.merge(part)
+        return self
+
+    def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
+        """Fix the shift at the mean of a first block, if it is not fixed yet.
+
+        Sparse blocks keep s = 0, as subtracting would fill them. The shift is rounded to float32:
+        float32 and float64 blocks then subtract the same number.
+        """
+        if self.shift is not None or Z.shape[0] == 0:
+            return
+        w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if w is not None and not w.sum() > 0:
+            return  # only rows of weight zero: nothing is known yet
+        mean = np.zeros(Z.shape[1]) if sp.issparse(Z) else np.average(Z, axis=0, weights=w)
+        with np.errstate(over="ignore"):
+            rounded = mean.astype(np.float32).astype(np.float64)
+        self.shift = np.where(np.isfinite(rounded), rounded, mean)
+        if self.target == "real":
+            self.y_shift = np.average(_as_columns(y), axis=0, weights=w)
+
+    def partial(
+        self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0, *, own: bool = False
+    ) -> Self:
+        """Sums of one block, about this object's shift; changes nothing here (thread-safe).
+
+        Parameters
+        ----------
+        Z : ndarray or sparse array of shape (B, D)
+            Features; float32 is multiplied as float32.
+        y : array-like of shape (B,) or (B, t), optional
+        sample_weight : array-like of shape (B,), optional
+        start : int
+            Number of the block's first row in the whole (used by subclasses that split rows).
+        own : bool
+            Whether Z may be overwritten.
+        """
+        if Z.shape[0] == 0 or self.shift is None:
+            return self.zero()
+        if Z.shape[1] != len(self.shift):
+            raise ValueError(
+                f"a block has {Z.shape[1]} features, the blocks before had {len(self.shift)}"
+            )
+        out = type(self)(self.target, tag=self.tag)
+        w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        out.n = Z.shape[0] if w is None else int(np.count_nonzero(w))
+        out.weight = float(Z.shape[0] if w is None else w.sum())
+        Z, w_type = self._shifted(Z, own), _float_type(Z)
+        out.shift = np.zeros_like(self.shift) if sp.issparse(Z) else self.shift
+        ones = np.ones(Z.shape[0], w_type) if w is None else w.astype(w_type)
+        out.m = np.asarray(ones @ Z, dtype=np.float64)
+        Y = self._targets(out, y, w)
+        V = None if Y is None else Y.astype(w_type) @ Z
+        out.V = V.toarray() if sp.issparse(V) else V
+        out.H = _gram(Z if w is None else _scale_rows(Z, np.sqrt(ones)))
+        return out
+
+    def merge(self, other: Moments) -> Self:
+        """Add the sums of other rows to these; returns self."""
+        self._check_mergeable(other)
+        rows = slice(None)
+        if self.classes is not None:
+            self._extend_classes(other.classes)
+            rows = np.searchsorted(self.classes, other.classes)
+        if self.shift is None and other.shift is not None:
+            self.shift = other.shift
+            self.y_shift = other.y_shift if self.target == "real" else self.y_shift
+        if other.H is None:  # no rows
+            return self
+        if self.H is None:
+            self._allocate()
+        if not np.array_equal(other.shift, self.shift) or (
+            self.target == "real" and not np.array_equal(other.y_shift, self.y_shift)
+        ):
+            other = other.moved(self.shift, self.y_shift[rows])
+        self.n += other.n
+        self.weight += other.weight
+        self.m += other.m
+        self.H += other.H
+        if self.V is not None:
+            self.b[rows] += other.b
+            self.yy[rows] += other.yy
+            self.V[rows] += other.V
+        return self
+
+    def moved(self, shift: np.ndarray, y_shift: np.ndarray | None = None) -> Self:
+        """Return the same sums about another shift (exact algebra: see the module's docstring)."""
+        y_shift = self.y_shift if y_shift is None else y_shift
+        out = self._bare_copy()
+        eps, eps_y = self.shift - shift, self.y_shift - y_shift
+        out.shift, out.y_shift = shift, y_shift
+        out.m = self.m + self.weight * eps
+        cross = np.outer(self.m + 0.5 * self.weight * eps, eps)
+        out.H = self.H + (cross + cross.T)
+        if self.V is not None:
+            out.b = self.b + self.weight * eps_y
+            out.yy = self.yy + eps_y * (2 * self.b + self.weight * eps_y)
+            out.V = self.V + np.outer(self.b, eps) + np.outer(eps_y, out.m)
+        return out
+
+    def minus(self, part: Moments) -> Self:
+        """Sums without those of `part`, rows that were merged before (the training folds)."""
+        out = self.copy()
+        negative = part._bare_copy()
+        negative.n, negative.weight = -part.n, -part.weight
+        for name in ("m", "H", "b", "yy", "V"):
+            value = getattr(part, name)
+            setattr(negative, name, None if value is None else -value)
+        return out.merge(negative) if part.n else out
+
+    # ---- what learners ask for --------------------------------------------------------------
+
+    @property
+    def mean(self) -> np.ndarray:
+        """z̄, the weighted mean of the features."""
+        return self.shift + self.m / self.weight
+
+    @property
+    def y_mean(self) -> np.ndarray:
+        """ȳ, the weighted mean of the targets (the class frequencies for labels)."""
+        return self.y_shift + self.b / self.weight
+
+    def scatter(self) -> np.ndarray:
+        """H̃ = Σ w (z − z̄)(z − z̄)ᵀ, step 8 of Algorithm 2."""
+        return self.H - np.outer(self.m, self.m / self.weight)
+
+    def cross(self) -> np.ndarray:
+        """Ṽ = Σ w (y − ȳ)(z − z̄)ᵀ, of shape (t, D): step 3 of Algorithm 3 before the projection."""
+        return self.V - np.outer(self.b, self.m / self.weight)
+
+    def y_scatter(self) -> np.ndarray:
+        """Σ w (y − ȳ)², one value per target."""
+        return self.yy - self.b**2 / self.weight
+
+    # ---- files ------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Header and arrays for `kernelmaps.storage`; H is kept as its lower triangle."""
+        header = {
+            "kind_of_stats": self.kind,
+            "target": self.target,
+            "tag": self.tag,
+            "n": self.n,
+            "weight": self.weight,
+            "closed": self.closed,
+            "classes": None if self.classes is None else self.classes.tolist(),
+            "classes_dtype": None if self.classes is None else self.classes.dtype.str,
+        }
+        if self.shift is None:
+            return header, {}
+        arrays = {"shift": self.shift, "y_shift": self.y_shift}
+        if self.H is None:
+            return header, arrays
+        arrays |= {"m": self.m, "H": _pack(self.H)}
+        if self.V is not None:
+            arrays |= {"b": self.b, "yy": self.yy, "V": self.V}
+        return header, arrays
+
+    @classmethod
+    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """Inverse of `state`."""
+        out = cls(header["target"], tag=header["tag"])
+        out.n, out.weight, out.closed = header["n"], header["weight"], header["closed"]
+        if header["classes"] is not None:
+            out.classes = np.array(header["classes"], dtype=np.dtype(header["classes_dtype"]))
+            out.y_shift, out.b, out.yy = (np.zeros(len(out.classes)) for _ in range(3))
+        for name in arrays:
+            value = np.array(arrays[name])
+            setattr(out, name, _unpack(value, len(arrays["shift"])) if name == "H" else value)
+        return out
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file, atomically."""
+        storage.write(path, self.kind, *self.state())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        return cls.from_state(*storage.read(path, cls.kind))
+
+    # ---- parts ------------------------------------------------------------------------------
+
+    def _allocate(self) -> None:
+        """Make room for sums; a zero without it is a few kB and travels to workers."""
+        d, t = len(self.shift), len(self.y_shift)
+        self.m, self.H, self.b, self.yy = np.zeros(d), np.zeros((d, d)), np.zeros(t), np.zeros(t)
+        self.V = None if self.target == "none" else np.zeros((t, d))
+
+    def _bare_copy(self) -> Self:
+        out = type(self)(self.target, tag=self.tag)
+        out.__dict__.update(self.__dict__)
+        return out
+
+    def _shifted(self, Z: Any, own: bool) -> Any:
+        dtype = _float_type(Z)
+        if sp.issparse(Z):
+            return Z.tocsr().astype(dtype, copy=False)
+        shift = self.shift.astype(dtype)
+        if own and Z.dtype == dtype and Z.flags.writeable:
+            return np.subtract(Z, shift, out=Z)
+        return np.subtract(Z, shift, dtype=dtype)
+
+    def _targets(self, out: Moments, y: Any, w: np.ndarray | None) -> Any:
+        """Fill the sums of the targets alone into `out`; return the (t, B) factor of V."""
+        if self.target == "none":
+            return None
+        if self.target == "real":
+            Y = _as_columns(y) - self.y_shift
+            if Y.shape[1] != len(self.y_shift):
+                raise ValueError(
+                    f"a block has {Y.shape[1]} targets, the blocks before had {len(self.y_shift)}"
+                )
+            WY = Y if w is None else Y * w[:, None]
+            out.y_shift, out.b, out.yy = self.y_shift, WY.sum(axis=0), (WY * Y).sum(axis=0)
+            return WY.T
+        out.classes, codes = np.unique(np.asarray(y), return_inverse=True)
+        if self.closed:
+            unseen = np.setdiff1d(out.classes, self.classes)
+            if len(unseen):
+                raise ValueError(
+                    f"labels {unseen[:5].tolist()} are not among the {len(self.classes)} classes "
+                    f"{self.classes[:5].tolist()}… given by classes="
+                )
+        ones = np.ones(len(codes)) if w is None else w
+        onehot = sp.csr_array(
+            (ones, (codes, np.arange(len(codes)))), shape=(len(out.classes), len(codes))
+        )
+        out.b = np.bincount(codes, weights=ones, minlength=len(out.classes))
+        out.yy, out.y_shift = out.b.copy(), np.zeros(len(out.b))
+        return onehot
+
+    def _extend_classes(self, classes: np.ndarray) -> None:
+        """Take the union with `classes`; new ones get rows of zeros (no row had that label)."""
+        if np.isin(classes, self.classes).all():
+            return
+        union = np.union1d(self.classes, classes) if len(self.classes) else classes
+        rows = np.searchsorted(union, self.classes) if len(self.classes) else []
+        for name in ("y_shift", "b", "yy", "V"):
+            old = getattr(self, name)
+            if old is not None:
+                new = np.zeros((len(union), *old.shape[1:]))
+                new[rows] = old
+                setattr(self, name, new)
+        self.classes = union
+
+    def _check_mergeable(self, other: Moments) -> None:
+        if type(self) is not type(other) or self.target != other.target:
+            raise ValueError(
+                f"statistics of target {other.target!r} ({type(other).__name__}) cannot be merged "
+                f"into statistics of target {self.target!r} ({type(self).__name__})"
+            )
+        if self.tag != other.tag:
+            raise ValueError(
+                f"statistics of another feature map (content hash {other.tag[:12]!r}, here "
+                f"{self.tag[:12]!r}) cannot be merged: fold both with the same fitted map"
+            )
+        if self.shift is None or other.shift is None:
+            return
+        if len(self.shift) != len(other.shift):
+            raise ValueError(
+                f"statistics of {len(other.shift)} features cannot be merged into statistics of "
+                f"{len(self.shift)}"
+            )
+        if self.target == "real" and len(self.y_shift) != len(other.y_shift):
+            raise ValueError(
+                f"statistics of {len(other.y_shift)} targets cannot be merged into statistics of "
+                f"{len(self.y_shift)}"
+            )
+
+
+def _gram(Z: Any) -> np.ndarray:
+    """ZᵀZ: numpy sends a product with its own transpose to SYRK, half the flops of GEMM.
+
+    It does so without holding the interpreter's lock, which SciPy's wrapper of SYRK keeps:
+    two threads then do one thread's work.
+    """
+    if sp.issparse(Z):
+        return (Z.T @ Z).toarray()
+    return Z.T @ Z
+
+
+def _scale_rows(Z: Any, factor: np.ndarray) -> Any:
+    if sp.issparse(Z):
+        return sp.diags_array(factor, dtype=factor.dtype) @ Z
+    return Z * factor[:, None]
+
+
+def _float_type(Z: Any) -> np.dtype:
+    """float32 stays; everything else is float64 (sums of integers outgrow float32 quickly).
+
+    Sparse blocks are summed about 0, so they get float64 where float32 would cancel later.
+    """
+    return np.dtype(np.float32 if Z.dtype == np.float32 and not sp.issparse(Z) else np.float64)
+
+
+def _as_columns(y: Any) -> np.ndarray:
+    y = np.asarray(y, dtype=np.float64)
+    return y[:, None] if y.ndim == 1 else y
+
+
+def _rows(values: Any, rows: slice) -> Any:
+    return None if values is None else values[rows]
+
+
+def _pack(H: np.ndarray) -> np.ndarray:
+    return np.concatenate([row[: i + 1] for i, row in enumerate(H)])
+
+
+def _unpack(packed: np.ndarray, d: int) -> np.ndarray:
+    H, a = np.empty((d, d)), 0
+    for i in range(d):
+        H[i, : i + 1] = H[: i + 1, i] = packed[a : a + i + 1]
+        a += i + 1
+    return H

@@ -1,0 +1,431 @@
+"""One way to open data as blocks of rows, whatever holds them.
+
+`open_source` turns an array, a file or a stream into a `Source`, whose `blocks` are the only thing
+that the fold sees. A source that can be cut into `partitions` without touching the rows (a file, a
+Dask collection) can be folded by other processes; only its description travels.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["Block", "Source", "open_source"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some consecutive rows.
+
+    Attributes
+    ----------
+    X : ndarray or CSR array of shape (B, d)
+    y, w : ndarray or None
+        Targets and weights of these rows.
+    chunk, row : int
+        The chunk as the user counts it, and the place of the first row within it.
+    start : int
+        Number of the first row in the whole.
+    """
+
+    X: Any
+    y: Any
+    w: Any
+    chunk: int
+    row: int
+    start: int
+
+
+class Source:
+    """Rows that can be read block by block.
+
+    Attributes
+    ----------
+    n_rows, n_features : int or None
+        Where known beforehand.
+    once : bool
+        Whether it can be read only once (a generator).
+    remote : bool
+        Whether it is folded where its rows are (Dask), not here.
+    """
+
+    n_rows: int | None = None
+    n_features: int | None = None
+    once = False
+    remote = False
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        """Read the blocks from number `skip` on; none is longer than `block_rows`."""
+        raise NotImplementedError
+
+    def n_blocks(self, block_rows: int) -> int | None:
+        """Number of blocks, where known beforehand (for the progress bar)."""
+        return None if self.n_rows is None else math.ceil(self.n_rows / block_rows)
+
+    def partitions(self, n: int, block_rows: int) -> list[Source]:
+        """About `n` sources that other processes can open; cut where blocks begin."""
+        raise TypeError(
+            f"{self.describe()} lives in this process, and workers cannot see it without being "
+            "sent its rows. Store it as .npy, HDF5, Zarr, Parquet or SVMlight text where the "
+            "workers can read it, or pass a Dask collection."
+        )
+
+    def describe(self) -> str:
+        """Words for messages and for the identity of a checkpoint."""
+        return f"{type(self).__name__}({self.n_rows} rows, {self.n_features} features)"
+
+
+# ---- things with rows that can be sliced --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Rows of a C-ordered array inside a file, read with plain reads.
+
+    A read needs no address space for the whole file and leaves no mapped pages in the process, so
+    that files far over the memory limit can be folded; the page cache does the rest.
+    """
+
+    path: str
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    offset: int
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        start, stop, _ = rows.indices(self.shape[0])
+        width = math.prod(self.shape[1:])
+        out = np.fromfile(
+            self.path,
+            self.dtype,
+            count=(stop - start) * width,
+            offset=self.offset + start * width * self.dtype.itemsize,
+        )
+        if out.size != (stop - start) * width:
+            raise ValueError(
+                f"{self.path!r} ends early: {out.size} of the {(stop - start) * width} values of "
+                f"rows {start} to {stop} were found. Was it truncated, or is it still written?"
+            )
+        return out.reshape(stop - start, *self.shape[1:])
+
+
+@dataclass(frozen=True)
+class ContainerRows:
+    """Rows of a dataset inside an HDF5 file or a Zarr store."""
+
+    path: str
+    name: str
+    format: str
+
+    def open(self) -> Any:
+        if self.format == "hdf5":
+            import h5py
+
+            return h5py.File(self.path, "r")[self.name]
+        import zarr
+
+        return (
+            zarr.open(self.path, mode="r")[self.name]
+            if self.name
+            else zarr.open(self.path, mode="r")
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.open().shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(self.open().dtype)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return np.asarray(self.open()[rows])
+
+
+@dataclass(frozen=True)
+class SlicedSource(Source):
+    """Anything with a shape that can be sliced by rows, with targets and weights beside it."""
+
+    X: Any
+    y: Any = None
+    w: Any = None
+    begin: int = 0
+    end: int | None = None
+    first: int = 0  # number, in a larger whole, of row 0 of X
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        return (self.X.shape[0] if self.end is None else self.end) - self.begin
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        return self.X.shape[1]
+
+    def describe(self) -> str:
+        where = getattr(self.X, "path", None)
+        kind = f"the file {where!r}" if where else f"the {type(self.X).__name__} in memory"
+        return f"{kind} of {self.n_rows} rows and {self.n_features} features"
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        end = self.begin + self.n_rows
+        for a in range(self.begin + skip * block_rows, end, block_rows):
+            rows = slice(a, min(a + block_rows, end))
+            yield Block(
+                as_rows(_sliced(self.X, rows)),
+                _labels(self.y, rows),
+                _labels(self.w, rows),
+                chunk=a // block_rows,
+                row=0,
+                start=self.first + a,
+            )
+
+    def partitions(self, n: int, block_rows: int) -> list[Source]:
+        if not isinstance(self.X, RawRows | ContainerRows):
+            return super().partitions(n, block_rows)
+        # Whole blocks per partition: the same products as in one process, so the same rounding.
+        step = math.ceil(math.ceil(self.n_rows / block_rows) / max(n, 1)) * block_rows
+        cuts = [*range(self.begin, self.begin + self.n_rows, step), self.begin + self.n_rows]
+        return [
+            replace(self, y=_Cut.of(self.y, a, b), w=_Cut.of(self.w, a, b), begin=a, end=b)
+            for a, b in pairwise(cuts)
+        ]
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Targets of rows a to b only: what a partition in another process has to carry."""
+
+    values: np.ndarray
+    first: int
+
+    @classmethod
+    def of(cls, values: Any, a: int, b: int) -> Any:
+        if values is None or isinstance(values, RawRows | ContainerRows):
+            return values
+        return cls(np.asarray(values[a:b]), a)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return self.values[rows.start - self.first : rows.stop - self.first]
+
+
+# ---- streams of chunks --------------------------------------------------------------------------
+
+
+class IterableSource(Source):
+    """Chunks X, (X, y) or (X, y, weights) from an iterable, or from a callable that makes one."""
+
+    def __init__(self, chunks: Any, y: Any = None, w: Any = None) -> None:
+        self.chunks, self.y, self.w = chunks, y, w
+        self.once = hasattr(chunks, "__next__")
+
+    def describe(self) -> str:
+        return f"the stream {type(self.chunks).__name__}"
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        chunks = self.chunks() if callable(self.chunks) else self.chunks
+        start = number = 0
+        width = None
+        for index, item in enumerate(chunks):
+            X, y, w = _chunk(item, index)
+            n = X.shape[0]
+            width = X.shape[1] if width is None else width
+            if X.shape[1] != width:
+                raise ValueError(
+                    f"chunk {index} has {X.shape[1]} columns, the chunks before it had {width}: "
+                    "all chunks must have the same columns"
+                )
+            y = _labels(self.y, slice(start, start + n)) if y is None else y
+            w = _labels(self.w, slice(start, start + n)) if w is None else w
+            for name, values in (("targets", y), ("weights", w)):
+                if values is not None and len(values) != n:
+                    raise ValueError(f"chunk {index} has {n} rows but {len(values)} {name}")
+            for a in range(0, n, block_rows):
+                rows = slice(a, a + block_rows)
+                if number >= skip:
+                    yield Block(X[rows], _labels(y, rows), _labels(w, rows), index, a, start + a)
+                number += 1
+            start += n
+
+
+# ---- opening ------------------------------------------------------------------------------------
+
+
+def open_source(
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    name: str = "X",
+    n_features: int | None = None,
+) -> Source:
+    """Open anything that holds rows.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, DataFrame, path, iterable, callable, Dask collection or Source
+        NumPy arrays and memory maps, SciPy sparse, pandas, h5py datasets, Zarr arrays, pyarrow
+        tables and datasets, Dask arrays and dataframes; paths of ``.npy``, ``.npz``, ``.h5`` or
+        ``.hdf5``, ``.zarr``, ``.parquet`` (a file or a directory) and ``.svm``, ``.svmlight``,
+        ``.libsvm`` or ``.txt`` (SVMlight text); an iterable or a generator of chunks ``X``,
+        ``(X, y)`` or ``(X, y, weights)``; a callable without arguments that returns one, which,
+        unlike a generator, can be read twice.
+    y : array-like, str or None
+        Targets. For files with named parts (npz, HDF5, Zarr, Parquet) the name of the dataset or
+        column(s), by default "y" where there is one; for others also the path of a ``.npy``.
+    sample_weight : array-like, str or None
+        Weights, likewise.
+    name : str
+        Name of the dataset of features in npz, HDF5 and Zarr files.
+    n_features : int, optional
+        For SVMlight text: the number of columns, which saves a pass to find it.
+
+    Returns
+    -------
+    Source
+    """
+    from . import files
+
+    if isinstance(X, Source):
+        if y is not None or sample_weight is not None:
+            raise ValueError("a Source has its own targets and weights; leave y and weights out")
+        return X
+    if isinstance(X, str | os.PathLike):
+        return files.open_path(Path(X), y, sample_weight, name=name, n_features=n_features)
+    package = type(X).__module__.split(".")[0]
+    if package.startswith("dask"):
+        from .distributed import DaskSource
+
+        return DaskSource.of(X, y, sample_weight)
+    if package == "pyarrow":
+        return files.ParquetSource.of(X, y, sample_weight)
+    if callable(X) or _is_chunks(X):
+        return IterableSource(X, y, sample_weight)
+    return _sliced_source(X, y, sample_weight)
+
+
+def _sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
+    if isinstance(y, str | os.PathLike):
+        y = raw_rows(Path(y))
+    if isinstance(w, str | os.PathLike):
+        w = raw_rows(Path(w))
+    X = _portable(X)
+    if sp.issparse(X):
+        X = X.tocsr()
+    elif not (hasattr(X, "shape") and hasattr(X, "__getitem__")):
+        X = np.asarray(X)
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"X must have two dimensions (rows and columns), found shape {tuple(X.shape)}. "
+            "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row"
+        )
+    y, w = _portable(_plain(y)), _portable(_plain(w))
+    for what, values in (("y", y), ("sample_weight", w)):
+        if values is not None and values.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"X and {what} have inconsistent numbers of rows: {X.shape[0]} and "
+                f"{values.shape[0]}"
+            )
+    return SlicedSource(X, y, w)
+
+
+def raw_rows(path: Path) -> RawRows | np.ndarray:
+    """Rows of a .npy file; Fortran order, whose rows are scattered, is mapped instead."""
+    with open(path, "rb") as stream:
+        shape, fortran, dtype = read_npy_header(stream)
+        offset = stream.tell()
+    if dtype.hasobject:
+        raise ValueError(f"{str(path)!r} holds Python objects, which are not read: store numbers")
+    if fortran and len(shape) > 1:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    return RawRows(str(path), dtype, shape, offset)
+
+
+def read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, order and dtype of the .npy that begins here; leaves the stream at its data."""
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(stream)
+    return np.lib.format.read_array_header_2_0(stream)
+
+
+def as_rows(X: Any) -> Any:
+    """One block as an ndarray or a CSR array of numbers."""
+    if sp.issparse(X):
+        return X.tocsr()
+    X = np.asarray(X)
+    if X.dtype.kind in "OSU":
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X must hold numbers only: {error}") from error
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"Complex data not supported: X has dtype {X.dtype}")
+    return X
+
+
+def _portable(X: Any) -> Any:
+    """Replace a handle on a file by its description, which other processes can open."""
+    package = type(X).__module__.split(".")[0]
+    if package == "h5py":
+        return ContainerRows(X.file.filename, X.name, "hdf5")
+    if package == "zarr":
+        root = getattr(X.store, "root", None)
+        return X if root is None else ContainerRows(str(root), X.path, "zarr")
+    if isinstance(X, np.memmap) and X.flags.c_contiguous and X.filename and X.mode != "c":
+        root = X
+        while isinstance(root.base, np.memmap):
+            root = root.base
+        offset = root.offset + X.ctypes.data - root.ctypes.data
+        return RawRows(str(X.filename), X.dtype, X.shape, offset)
+    return X
+
+
+def _plain(values: Any) -> Any:
+    if values is None or hasattr(values, "shape"):
+        return values
+    return np.asarray(values)
+
+
+def _sliced(X: Any, rows: slice) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def _labels(values: Any, rows: slice) -> Any:
+    return None if values is None else np.asarray(_sliced(values, rows))
+
+
+def _is_chunks(X: Any) -> bool:
+    if hasattr(X, "shape") or hasattr(X, "__array__"):
+        return False
+    if isinstance(X, list | tuple):
+        first = X[0] if X else None
+        return (
+            sp.issparse(first)
+            or getattr(first, "ndim", 0) == 2
+            or (isinstance(first, tuple) and getattr(first[0], "ndim", 0) == 2)
+        )
+    return isinstance(X, Iterable)
+
+
+def _chunk(item: Any, index: int) -> tuple[Any, Any, Any]:
+    """Take one item of a stream apart."""
+    parts = item if isinstance(item, tuple) else (item,)
+    if not 1 <= len(parts) <= 3:
+        raise ValueError(
+            f"chunk {index} is a tuple of {len(parts)}; chunks are X, (X, y) or (X, y, weights)"
+        )
+    X, y, w = (*parts, None, None)[:3]
+    X = as_rows(X)
+    if X.ndim != 2:
+        raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
+    return X, None if y is None else np.asarray(y), None if w is None else np.asarray(w)
+
+
+Chunks = Iterable[Any] | Callable[[], Iterable[Any]]

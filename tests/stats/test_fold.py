@@ -1,0 +1,341 @@
+"""The fold: threads, checkpoints, progress, and what it says about bad rows."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from kernelmaps import storage
+from kernelmaps.exceptions import FileFormatError
+from kernelmaps.stats import FoldMoments, Moments, choose_block_rows, fold, load_stats, open_source
+from kernelmaps.stats.checkpoint import _digest
+from kernelmaps.stats.folding import one_blas_thread, ordered_map
+
+
+def rows(seed, n=500, d=5, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)).astype(dtype), rng.integers(0, 4, n)
+
+
+def cosines(X):
+    return np.cos(X @ np.linspace(-1, 1, X.shape[1] * 8).reshape(-1, 8).astype(X.dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_are_bitwise_the_same_for_any_number_of_threads(seed, dtype):
+    X, y = rows(seed, 2000, dtype=dtype)
+    one, two, five = (
+        fold(open_source(X, y), Moments("class"), cosines, block_rows=64, n_threads=n)
+        for n in (1, 2, 5)
+    )
+    np.testing.assert_array_equal(one.H, two.H)
+    np.testing.assert_array_equal(one.V, five.V)
+    assert one.H.dtype == np.float64
+    exact = Moments("class").update(cosines(X.astype(np.float64)), y)
+    tolerance = 1e-13 if dtype == np.float64 else 2.0**-24 * 64
+    np.testing.assert_allclose(one.scatter(), exact.scatter(), atol=tolerance * one.n)
+
+
+def test_at_most_threads_plus_one_items_are_alive():
+    started, alive = 0, []
+
+    def items():
+        nonlocal started
+        for i in range(20):
+            started += 1
+            yield i
+
+    for finished, _ in enumerate(ordered_map(lambda i: i, items(), 3)):
+        alive.append(started - finished)
+    assert max(alive) == 4
+
+
+def test_results_come_in_order_even_if_the_first_is_slow():
+    found = list(ordered_map(lambda i: time.sleep(0.05 * (i == 0)) or i, range(6), 2))
+    assert found == [0, 1, 2, 3, 4, 5]
+
+
+def test_blas_limit_is_lifted_by_the_last_fold():
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
+
+    before = threads()
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(threads()) == {1}
+    second.__exit__(None, None, None)
+    assert threads() == before
+
+
+def test_own_threads_of_a_map_are_one_inside_the_fold():
+    from kernelmaps.threads import resolve_threads
+
+    seen = []
+    X = np.ones((8, 2))
+    fold(open_source(X), Moments(), lambda X: seen.append(resolve_threads(None)) or X, block_rows=2)
+    assert set(seen[1:]) == {1}  # the first call finds the shift, before the threads start
+
+
+def test_input_is_never_changed(seed):
+    X, y = rows(seed)
+    before = X.copy()
+    fold(open_source(X, y), Moments("class"), lambda X: X, block_rows=100)
+    fold(open_source(X, y), Moments("class"), None, block_rows=100)
+    fold(open_source(X, y), Moments("class"), lambda X: X[:, 1:], block_rows=100)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_block_rows_fill_about_64_mebibytes():
+    assert choose_block_rows(784, 2000, 4) == 4096
+    assert choose_block_rows(10, 20, 8) == 8192  # bounded: float32 products stay accurate
+    assert choose_block_rows(784, 50_000, 4) == 2048
+
+
+# ---- bad rows -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "inf")])
+def test_bad_value_names_chunk_row_and_column(value, word, sparse):
+    chunks = [np.ones((10, 4)) for _ in range(30)]
+    chunks[17][3, 2] = value
+    if sparse:
+        chunks = [sp.csr_array(chunk) for chunk in chunks]
+    with pytest.raises(ValueError, match=rf"ridge: input X contains .*{word}.*chunk 17, row 3 "
+                                         r"\(row 173 of the data\), column 2"):  # fmt: skip
+        fold(open_source(iter(chunks)), Moments(), block_rows=4, name="ridge")
+
+
+@pytest.mark.parametrize("where", ["y", "sample_weight"])
+def test_bad_target_or_weight_names_chunk_and_row(where):
+    values = np.ones(100)
+    values[57] = np.nan
+    source = open_source(np.ones((100, 2)), **{"y": np.ones(100), where: values})
+    with pytest.raises(ValueError, match=rf"{where} contains NaN or inf: chunk 5, row 7 \(row 57"):
+        fold(source, Moments("real"), block_rows=10)
+
+
+def test_negative_weight_is_refused():
+    source = open_source(np.ones((10, 2)), None, np.linspace(1, -1, 10))
+    with pytest.raises(ValueError, match="sample_weight is negative in chunk 0, row 5"):
+        fold(source, Moments(), block_rows=10)
+
+
+def test_map_that_overflows_is_named():
+    with pytest.raises(ValueError, match="feature map gives NaN or inf in chunk 0"):
+        fold(open_source(np.zeros((4, 2))), Moments(), lambda X: X + np.inf)
+
+
+def test_error_of_the_map_says_which_chunk():
+    def picky(X):
+        if X[0, 0] == 6:
+            raise ValueError("six is not a good number")
+        return X
+
+    source = open_source(np.arange(10.0)[:, None])
+    with pytest.raises(ValueError, match="fold: chunk 3: six is not"):
+        fold(source, Moments(), picky, block_rows=2)
+
+
+def test_empty_chunks_are_the_identity(seed):
+    X, y = rows(seed)
+    none = (np.empty((0, 5)), np.empty(0, dtype=int))
+    chunks = [none, (X[:100], y[:100]), none, (X[100:], y[100:]), none]
+    found = fold(open_source(chunks), Moments("class"))
+    exact = Moments("class").update(X, y)
+    np.testing.assert_allclose(found.scatter(), exact.scatter(), rtol=1e-12, atol=1e-12)
+
+
+# ---- progress -----------------------------------------------------------------------------------
+
+
+def test_progress_bar_knows_its_length(seed, tmp_path, monkeypatch):
+    bars = []
+
+    def watched(iterable, description, total=None, enabled=None):
+        items = list(iterable)
+        bars.append((description, total, enabled, len(items)))
+        return iter(items)
+
+    monkeypatch.setattr("kernelmaps.stats.folding.track", watched)
+    X = rows(seed)[0]
+    fold(open_source(X), Moments(), name="array", block_rows=64)
+    fold(open_source(iter([X, X])), Moments(), progress=True, name="stream")
+    assert bars == [("array", 8, None, 8), ("stream", None, True, 2)]
+    fold(open_source(X[:, :2]), Moments(), block_rows=64, checkpoint=tmp_path / "c")
+    header, arrays = storage.read(tmp_path / "c")
+    first = Moments().update(X[:64, :2])
+    block = next(open_source(X[:, :2]).blocks(64))
+    content = header | {"position": 1, "done": False, "digest": _digest(block)}
+    content["stats"], arrays = first.state()
+    storage.write(tmp_path / "c", content.pop("kind"), content, arrays)
+    fold(open_source(X[:, :2]), Moments(), block_rows=64, checkpoint=tmp_path / "c")
+    assert bars[-1] == ("fold", 7, None, 7)  # a resumed fold counts what remains
+
+
+# ---- checkpoints --------------------------------------------------------------------------------
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(value):
+    def function(X):
+        if X[0, 0] >= value:
+            raise Stop
+        return X
+
+    return function
+
+
+def counted(n=100):
+    return np.column_stack([np.arange(n, dtype=float), np.sin(np.arange(n))])
+
+
+@pytest.mark.parametrize("stats", [Moments("class"), FoldMoments.of(Moments("class"), 3)])
+@pytest.mark.parametrize("stream", [False, True])
+def test_resumed_fold_is_bitwise_the_fold(tmp_path, stream, stats):
+    X, y = counted(), np.arange(100) % 3
+
+    def source():
+        parts = ((X[a : a + 20], y[a : a + 20]) for a in range(0, 100, 20))
+        return open_source(parts) if stream else open_source(X, y)
+
+    path = tmp_path / "fold.km"
+    options = {"block_rows": 10, "n_threads": 1}
+    with pytest.raises(Stop):
+        fold(source(), stats.zero(), stop_at(50), checkpoint=path, **options)
+    mapped = []
+    resumed = fold(
+        source(), stats.zero(), lambda X: mapped.append(X[0, 0]) or X, checkpoint=path, **options
+    )
+    assert 30 <= min(mapped) <= 50  # at most the blocks in flight were done again
+    whole = fold(source(), stats.zero(), None, **options)
+    for a, b in zip(getattr(resumed, "parts", [resumed]), getattr(whole, "parts", [whole])):
+        np.testing.assert_array_equal(a.H, b.H)
+        np.testing.assert_array_equal(a.V, b.V)
+    again = fold(source(), stats.zero(), lambda X: pytest.fail("read again"), checkpoint=path,
+                 **options)  # fmt: skip
+    assert again.n == 100
+
+
+def test_killed_process_loses_at_most_the_blocks_in_flight(tmp_path):
+    np.save(tmp_path / "X.npy", counted(4000))
+    script = textwrap.dedent("""
+        import sys, time
+        from kernelmaps.stats import Moments, fold, open_source
+        folder = sys.argv[1]
+        def slow(X):
+            with open(folder + "/log", "a") as log:
+                print(int(X[0, 0]), file=log)
+            time.sleep(0.02)
+            return X
+        fold(open_source(folder + "/X.npy"), Moments(), slow, block_rows=10, n_threads=2,
+             checkpoint=folder + "/fold.km").save(folder + "/result.km")
+    """)
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    process = subprocess.Popen(command)
+    log = tmp_path / "log"
+    deadline = time.monotonic() + 30
+    while not (log.exists() and log.read_text().count("\n") > 20):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    begun = max(int(line) for line in log.read_text().split())
+    assert not (tmp_path / "result.km").exists()
+
+    first = []
+    result = fold(
+        open_source(tmp_path / "X.npy"),
+        Moments(),
+        lambda X: first.append(int(X[0, 0])) or X,
+        block_rows=10,
+        n_threads=2,
+        checkpoint=tmp_path / "fold.km",
+    )
+    # Two threads and one waiting block; the write of one more may have been under way.
+    assert begun - 40 <= min(first) <= begun + 10
+    whole = fold(open_source(tmp_path / "X.npy"), Moments(), block_rows=10)
+    np.testing.assert_array_equal(result.H, whole.H)
+    assert result.n == 4000
+
+
+def stopped(tmp_path, X=None):
+    path = tmp_path / "fold.km"
+    with pytest.raises(Stop):
+        fold(open_source(counted() if X is None else X), Moments(tag="map"), stop_at(50),
+             block_rows=10, checkpoint=path)  # fmt: skip
+    return path
+
+
+def test_checkpoint_of_other_data_is_refused(tmp_path):
+    path = stopped(tmp_path)
+    other = counted()
+    other[0:60, 1] += 1
+    with pytest.raises(ValueError, match=r"belongs to another fold.*the last block.*Delete it"):
+        fold(open_source(other), Moments(tag="map"), checkpoint=path, block_rows=10)
+
+
+@pytest.mark.parametrize(
+    ("X", "tag", "block_rows", "message"),
+    [
+        (counted(90), "map", 10, "100 rows.*now.*90 rows"),
+        (counted(), "other map", 10, "map: 'map', now 'other map'"),
+        (counted(), "map", 20, "block_rows: 10, now 20"),
+    ],
+)
+def test_checkpoint_of_another_fold_is_refused(tmp_path, X, tag, block_rows, message):
+    path = stopped(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        fold(open_source(X), Moments(tag=tag), checkpoint=path, block_rows=block_rows)
+
+
+def test_damaged_checkpoint_is_refused(tmp_path):
+    path = stopped(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[-20] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(FileFormatError, match=r"damaged.*Delete it to begin anew"):
+        fold(open_source(counted()), Moments(tag="map"), checkpoint=path, block_rows=10)
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(FileFormatError, match="Delete it to begin anew"):
+        fold(open_source(counted()), Moments(tag="map"), checkpoint=path, block_rows=10)
+
+
+def test_interrupted_write_leaves_the_checkpoint_before(tmp_path, monkeypatch):
+    path = stopped(tmp_path)
+    before = path.read_bytes()
+
+    def full_disk(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        fold(open_source(counted()), Moments(tag="map"), checkpoint=path, block_rows=10)
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+    assert fold(open_source(counted()), Moments(tag="map"), checkpoint=path, block_rows=10).n == 100
+
+
+def test_checkpoint_is_not_statistics(tmp_path):
+    path = stopped(tmp_path)
+    with pytest.raises(FileFormatError, match="not statistics"):
+        load_stats(path)
+
+
+def test_checkpoint_every_must_be_positive(tmp_path):
+    with pytest.raises(ValueError, match="checkpoint_every"):
+        fold(open_source(counted()), Moments(), checkpoint="x", checkpoint_every=0)

@@ -1,0 +1,312 @@
+"""Every source gives the rows of the array that it was made of, in blocks."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+from kernelmaps.stats import Moments, fold, open_source
+from kernelmaps.stats.sources import RawRows
+
+N, D = 103, 6
+
+
+@pytest.fixture
+def table(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, D)) * (rng.uniform(size=(N, D)) < 0.7)
+    X[0, -1] = 1.0  # so that text knows its last column
+    return X, rng.integers(0, 3, N), rng.uniform(0.5, 2, N)
+
+
+def memmap(X, y, w, path):
+    mapped = np.lib.format.open_memmap(path / "m.npy", mode="w+", dtype=X.dtype, shape=X.shape)
+    mapped[:] = X
+    mapped.flush()
+    return open_source(mapped, y, w)
+
+
+def npy(X, y, w, path):
+    np.save(path / "X.npy", X)
+    np.save(path / "y.npy", y)
+    return open_source(path / "X.npy", path / "y.npy", w)
+
+
+def npz(X, y, w, path):
+    np.savez_compressed(path / "d.npz", X=X, y=y, sample_weight=w)
+    return open_source(path / "d.npz")
+
+
+def fortran_npz(X, y, w, path):
+    np.savez(path / "d.npz", X=np.asfortranarray(X), labels=y)
+    return open_source(path / "d.npz", "labels", w)
+
+
+def sparse_npz(X, y, w, path):
+    sp.save_npz(path / "d.npz", sp.csr_array(X))
+    return open_source(path / "d.npz", y, w)
+
+
+def hdf5(X, y, w, path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path / "d.h5", "w") as f:
+        f.create_dataset("features", data=X, chunks=(10, D), compression="gzip")
+        f["label"], f["w"] = y, w
+    return open_source(path / "d.h5", "label", "w", name="features")
+
+
+def hdf5_dataset(X, y, w, path):
+    hdf5(X, y, w, path)
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path / "d.h5", "r") as f:
+        return open_source(f["features"], f["label"], w)
+
+
+def zarr_group(X, y, w, path):
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(path / "d.zarr", mode="w")
+    for name, values in (("X", X), ("y", y), ("sample_weight", w)):
+        group.create_array(name, data=values)
+    return open_source(path / "d.zarr")
+
+
+def zarr_array(X, y, w, path):
+    zarr = pytest.importorskip("zarr")
+    stored = zarr.open_array(path / "a.zarr", mode="w", shape=X.shape, dtype=X.dtype)
+    stored[:] = X
+    return open_source(zarr.open_array(path / "a.zarr", mode="r"), y, w)
+
+
+def parquet_table(X, y, w):
+    pa = pytest.importorskip("pyarrow")
+    columns = {f"x{j}": X[:, j] for j in range(D)}
+    return pa.table(columns | {"target": y, "w": w})
+
+
+def parquet(X, y, w, path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(parquet_table(X, y, w), path / "d.parquet", row_group_size=40)
+    return open_source(path / "d.parquet", "target", "w")
+
+
+def parquet_directory(X, y, w, path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    whole = parquet_table(X, y, w)
+    for i in range(3):
+        (path / "parts").mkdir(exist_ok=True)
+        pq.write_table(whole.slice(40 * i, 40), path / "parts" / f"{i}.parquet")
+    return open_source(path / "parts", "target", "w")
+
+
+def parquet_lists(X, y, w, path):
+    pa = pytest.importorskip("pyarrow")
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), D)
+    return open_source(pa.table({"features": lists, "y": y, "sample_weight": w}))
+
+
+def arrow_dataset(X, y, w, path):
+    parquet_directory(X, y, w, path)
+    dataset = pytest.importorskip("pyarrow.dataset").dataset(path / "parts")
+    return open_source(dataset, "target", "w")
+
+
+def svmlight(X, y, w, path):
+    dump_svmlight_file(X, y, str(path / "d.svm"), zero_based=False, comment="made for a test")
+    return open_source(path / "d.svm", None, w)
+
+
+def svmlight_zero_based(X, y, w, path):
+    dump_svmlight_file(X, y, str(path / "d.txt"), zero_based=True)
+    return open_source(path / "d.txt", y, w)
+
+
+def pandas(X, y, w, path):
+    pd = pytest.importorskip("pandas")
+    return open_source(pd.DataFrame(X), pd.Series(y), pd.Series(w))
+
+
+def generator(X, y, w, path):
+    cuts = [0, 30, 30, 31, 90, N]  # one chunk is empty
+    return open_source((X[a:b], y[a:b], w[a:b]) for a, b in pairwise(cuts))
+
+
+def function(X, y, w, path):
+    return open_source(lambda: ((X[a : a + 20], y[a : a + 20]) for a in range(0, N, 20)), None, w)
+
+
+def chunk_list(X, y, w, path):
+    return open_source([X[:50], sp.csr_array(X[50:])], y, w)
+
+
+MAKERS = [
+    lambda X, y, w, path: open_source(X, y, w),
+    lambda X, y, w, path: open_source(X.tolist(), y.tolist(), w.tolist()),
+    lambda X, y, w, path: open_source(sp.csr_array(X), y, w),
+    lambda X, y, w, path: open_source(sp.coo_matrix(X), y, w),
+    lambda X, y, w, path: open_source(open_source(X, y, w)),
+    memmap, npy, npz, fortran_npz, sparse_npz, hdf5, hdf5_dataset, zarr_group, zarr_array, parquet,
+    parquet_directory, parquet_lists, arrow_dataset, svmlight, svmlight_zero_based, pandas,
+    generator, function, chunk_list,
+]  # fmt: skip
+
+
+def dense(X):
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_source_gives_its_rows_in_order(make, table, tmp_path):
+    X, y, w = table
+    blocks = list(make(X, y, w, tmp_path).blocks(16))
+    assert max(block.X.shape[0] for block in blocks) <= 16
+    assert [b.start for b in blocks] == np.cumsum([0, *(b.X.shape[0] for b in blocks)])[
+        :-1
+    ].tolist()
+    np.testing.assert_allclose(np.vstack([dense(block.X) for block in blocks]), X, rtol=1e-14)
+    np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), y)
+    np.testing.assert_allclose(np.concatenate([block.w for block in blocks]), w)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_skipping_blocks_is_reading_from_there(make, table, tmp_path):
+    whole = list(make(*table, tmp_path).blocks(16))
+    rest = list(make(*table, tmp_path).blocks(16, skip=3))
+    assert len(rest) == len(whole) - 3 > 0
+    for a, b in zip(whole[3:], rest):
+        np.testing.assert_array_equal(dense(a.X), dense(b.X))
+        assert (a.chunk, a.row, a.start) == (b.chunk, b.row, b.start)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_fold_of_every_source_is_the_fold_of_the_array(make, table, tmp_path):
+    X, y, w = table
+    exact = Moments("class").update(X, y, w)
+    found = fold(make(X, y, w, tmp_path), Moments("class"), block_rows=16)
+    assert found.n == N
+    assert found.classes.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(found.scatter(), exact.scatter(), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(found.cross(), exact.cross(), rtol=1e-11, atol=1e-11)
+
+
+FILES = [memmap, npy, hdf5, hdf5_dataset, zarr_group, zarr_array, parquet, parquet_directory,
+         svmlight, npz]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", FILES, ids=lambda make: make.__name__)
+def test_partitions_travel_light_and_add_up(make, table, tmp_path):
+    source = make(*table, tmp_path)
+    parts = [pickle.loads(pickle.dumps(part)) for part in source.partitions(3, 16)]
+    assert len(parts) == (1 if make is npz else 3)
+    blocks = [block for part in parts for block in part.blocks(16)]
+    whole = list(source.blocks(16))
+    assert [b.start for b in blocks] == [b.start for b in whole]
+    for a, b in zip(blocks, whole):
+        np.testing.assert_array_equal(dense(a.X), dense(b.X))
+        np.testing.assert_array_equal(a.y, b.y)
+        np.testing.assert_array_equal(a.w, b.w)
+
+
+def test_a_memory_map_is_read_not_mapped(table, tmp_path):
+    source = memmap(*table, tmp_path)
+    assert isinstance(source.X, RawRows)
+    view = open_source(np.load(tmp_path / "m.npy", mmap_mode="r")[10:50])
+    assert isinstance(view.X, RawRows)
+    np.testing.assert_array_equal(next(view.blocks(100)).X, table[0][10:50])
+    columns = open_source(np.load(tmp_path / "m.npy", mmap_mode="r")[:, 2:4])
+    assert not isinstance(columns.X, RawRows)
+    np.testing.assert_array_equal(next(columns.blocks(200)).X, table[0][:, 2:4])
+
+
+def test_svmlight_text_with_given_width_is_not_scanned(table, tmp_path, monkeypatch):
+    from kernelmaps.stats.files import SvmlightSource
+
+    dump_svmlight_file(*table[:2], str(tmp_path / "d.svm"), zero_based=False)
+    monkeypatch.setattr(SvmlightSource, "_scan", lambda self: pytest.fail("scanned"))
+    source = open_source(tmp_path / "d.svm", n_features=D + 2)
+    X = np.vstack([block.X.toarray() for block in source.blocks(16)])
+    np.testing.assert_allclose(X[:, :D], table[0], rtol=1e-14)
+    assert not X[:, D:].any()
+
+
+def write(path, text):
+    path.write_bytes(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda p: open_source(p / "none.npy"), FileNotFoundError, "none.npy"),
+        (lambda p: open_source(write(p / "a.xls", b"")), ValueError, r"suffix '.xls' is not known"),
+        (lambda p: open_source(np.ones(3)), ValueError, "two dimensions"),
+        (lambda p: open_source(np.ones((3, 2)), np.ones(4)), ValueError, "inconsistent.*3 and 4"),
+        (
+            lambda p: open_source(np.ones((3, 2)), None, np.ones(4)),
+            ValueError,
+            "sample_weight have inconsistent",
+        ),
+        (lambda p: open_source(open_source(np.ones((3, 2))), [1, 2, 3]), ValueError, "its own"),
+    ],
+)
+def test_what_cannot_be_opened_is_refused(make, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        make(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "message"),
+    [
+        ([np.ones((2, 3)), np.ones((2, 4))], "chunk 1 has 4 columns, the chunks before it had 3"),
+        ([(np.ones((2, 3)), [1])], "chunk 0 has 2 rows but 1 targets"),
+        ([(np.ones((2, 3)), [1, 2], [1])], "chunk 0 has 2 rows but 1 weights"),
+        ([(np.ones((2, 3)), 1, 2, 3)], "tuple of 4"),
+        (iter([np.ones(3)]), "chunk 0 must have two dimensions"),
+        ([np.array([["a", "b"]])], "numbers only"),
+    ],
+)
+def test_bad_chunks_are_refused(chunks, message):
+    with pytest.raises(ValueError, match=message):
+        list(open_source(chunks).blocks(10))
+
+
+def test_missing_names_are_refused(table, tmp_path):
+    X, y, w = table
+    np.savez(tmp_path / "d.npz", X=X)
+    with pytest.raises(KeyError, match="no array 'label'; it has"):
+        open_source(tmp_path / "d.npz", "label")
+    with pytest.raises(KeyError, match="no array 'Q'"):
+        open_source(tmp_path / "d.npz", name="Q")
+    hdf5(X, y, w, tmp_path)
+    with pytest.raises(KeyError, match="no dataset 'X'; it has"):
+        open_source(tmp_path / "d.h5")
+    with pytest.raises(KeyError, match="no column"):
+        open_source(parquet_table(X, y, w), "nothing")
+
+
+def test_parquet_text_columns_are_refused(table):
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(ValueError, match="column 'name' has type string"):
+        open_source(pa.table({"x": [1.0, 2.0], "name": ["a", "b"]}))
+
+
+def test_truncated_file_is_refused(table, tmp_path):
+    np.save(tmp_path / "X.npy", table[0])
+    source = open_source(tmp_path / "X.npy")
+    data = (tmp_path / "X.npy").read_bytes()
+    (tmp_path / "X.npy").write_bytes(data[:-100])
+    with pytest.raises(ValueError, match="ends early"):
+        list(source.blocks(16))
+
+
+def test_damaged_svmlight_line_names_its_rows(tmp_path):
+    path = write(tmp_path / "d.svm", b"1 1:0.5\n" * 20 + b"1 1:oops\n")
+    with pytest.raises(ValueError, match="rows 16 to 21 cannot be read"):
+        list(open_source(path).blocks(16))
+
+
+def test_rows_in_memory_are_not_shipped(table):
+    with pytest.raises(TypeError, match="lives in this process"):
+        open_source(table[0]).partitions(2, 16)
