@@ -30,7 +30,7 @@ def test_digits_are_histograms_split_without_overlap():
         assert X.min() == 0
     assert len(digits.X_train) + len(digits.X_test) == 1797
     assert set(digits.y_test) == set(range(10))
-    assert repr(digits) == "Dataset('digits', 1348+449 rows, 64 columns)"
+    assert repr(digits) == "Dataset('digits', 900+897 rows, 64 columns)"
 
 
 def test_dense_file_keeps_dtypes(tmp_path):

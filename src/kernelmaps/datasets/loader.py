@@ -74,8 +74,8 @@ def load(
     Parameters
     ----------
     name : str
-        ``"digits"`` (bundled with scikit-learn; every row an L1-normalised histogram, every
-        fourth row a test row) or the name of an ``.npz`` file of the folder, without its ending.
+        ``"digits"`` (bundled with scikit-learn; every row an L1-normalised histogram; the first
+        half is for training) or the name of an ``.npz`` file of the folder, without its ending.
     target : str, optional
         For sources with several targets ``y_<target>``: which one. Rows labelled −1 do not take
         part in a target and are left out.
@@ -191,17 +191,14 @@ def _side_by_side(parts: list[Any]) -> Any:
 
 
 def _digits() -> Dataset:
-    """Scikit-learn's 8×8 digits; ink per cell, so that a row is a histogram of where ink is."""
+    """Scikit-learn's 8×8 digits; ink per cell, so that a row is a histogram of where ink is.
+
+    Neighbouring rows are alike (a linear SVM gains three points where every fourth row is a test
+    row), so that the second half of the rows is the more honest test.
+    """
     from sklearn.datasets import load_digits
 
     counts, labels = load_digits(return_X_y=True)
-    histograms = counts / counts.sum(axis=1, keepdims=True)
-    test = np.arange(len(labels)) % 4 == 3
-    return Dataset(
-        "digits",
-        histograms[~test],
-        labels[~test],
-        histograms[test],
-        labels[test],
-        {"X": slice(0, counts.shape[1])},
-    )
+    X = counts / counts.sum(axis=1, keepdims=True)
+    n = 900
+    return Dataset("digits", X[:n], labels[:n], X[n:], labels[n:], {"X": slice(0, X.shape[1])})
