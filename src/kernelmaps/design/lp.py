@@ -1,0 +1,194 @@
+r"""Frequencies from a finite pool: the two linear programs of low-dim-maps section 2.1.
+
+The relaxed dimension D̄(k̂) = Σ D_ω α_ω (eq. 6), D_0 = 1 and D_ω = 2 otherwise, is traded for the
+error C (eqs. 4, 5) over a pool Ω_j = {iπ/(2^j M)} (eqs. 7, 8):
+
+* least D̄ subject to C ≤ C_max, for an asked error;
+* least D̄ + γC, with a search over γ, for an asked size.
+
+D̄ equals 2k̂(0) − α_0 and hardly measures sparsity: vertices of the LP do the selecting, and they
+like pairs of neighbours that stand for one frequency between them. So every output is cut to its
+largest weights *and refitted* (without that the 5-D χ² map is ten times worse), and clusters are
+merged before a refinement starts from them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .problem import Problem
+from .slp import Cosines, solve_lp
+
+__all__ = [
+    "bounded_lp",
+    "columns",
+    "fit_pool",
+    "frequency_pool",
+    "harmonic_design",
+    "lp_design",
+    "merge_clusters",
+    "tradeoff_lp",
+    "truncate",
+]
+
+_LAGS = 240  # evaluation lags of a pool program
+
+
+def columns(frequencies: np.ndarray) -> int:
+    """D(k̂) = Σ D_ω (eq. 3)."""
+    return int(np.sum(np.where(np.asarray(frequencies) == 0, 1, 2)))
+
+
+def frequency_pool(problem: Problem, n_columns: int, level: int = 2) -> np.ndarray:
+    """Ω_j up to a frequency that a best map of this size does not exceed (eqs. 7, 8).
+
+    A periodic signature has only the harmonics of its period. An even number of columns leaves
+    no column for the zero frequency.
+    """
+    base = np.pi / problem.span
+    if problem.period is not None:
+        level = 0
+    count = int(np.ceil(max(8, 2.5 * n_columns) * 2**level))
+    pool = np.arange(count + 1) * base / 2**level
+    return pool if n_columns % 2 else pool[1:]
+
+
+def _rows(
+    problem: Problem, pool: np.ndarray, norm: str, scale: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """|w (k̂ − k)| <= t as rows of an LP in (α, t), and the weights of t that make C/scale."""
+    lags, target, weight = problem.sampled(_LAGS)
+    matrix = (weight / scale)[:, None] * np.cos(np.outer(lags, pool))
+    aim = weight * target / scale
+    slack = -np.ones((lags.size, 1)) if norm == "max" else -np.eye(lags.size)
+    rows = np.vstack([np.hstack([matrix, slack]), np.hstack([-matrix, slack])])
+    # eq. (4) sums over all of Z: a thinned set stands for it
+    share = 1.0 if norm == "max" else problem.lags.size / lags.size
+    return rows, np.r_[aim, -aim], np.full(slack.shape[1], share)
+
+
+def fit_pool(problem: Problem, pool: np.ndarray, norm: str = "max") -> np.ndarray:
+    """Non-negative weights of least error C for given frequencies."""
+    scale = problem.scale
+    for _ in range(2):  # the second time in units of the error itself: HiGHS is absolute to 1e-7
+        rows, aim, share = _rows(problem, pool, norm, scale)
+        cost = np.r_[np.zeros(pool.size), share]
+        weights = np.maximum(solve_lp(cost, A_ub=rows, b_ub=aim)[: pool.size], 0.0)
+        scale = max(problem.max_error(pool, weights), 1e-5 * problem.scale)
+    return weights
+
+
+def tradeoff_lp(problem: Problem, pool: np.ndarray, gamma: float, norm: str = "max") -> np.ndarray:
+    """Weights of least D̄ + γ C."""
+    rows, aim, share = _rows(problem, pool, norm, problem.scale)
+    cost = np.r_[np.where(pool == 0, 1.0, 2.0), gamma * share]
+    return np.maximum(solve_lp(cost / (1 + gamma), A_ub=rows, b_ub=aim)[: pool.size], 0.0)
+
+
+def bounded_lp(
+    problem: Problem, pool: np.ndarray, max_error: float, norm: str = "max"
+) -> np.ndarray | None:
+    """Weights of least D̄ with C ≤ max_error; None if the pool cannot do it."""
+    if np.sum(fit_error(problem, pool, norm)) > max_error:
+        return None
+    rows, aim, share = _rows(problem, pool, norm, max_error)
+    rows = np.vstack([rows, np.r_[np.zeros(pool.size), share]])
+    cost = np.r_[np.where(pool == 0, 1.0, 2.0), np.zeros(share.size)]
+    return np.maximum(solve_lp(cost, A_ub=rows, b_ub=np.r_[aim, 1.0])[: pool.size], 0.0)
+
+
+def fit_error(problem: Problem, pool: np.ndarray, norm: str = "max") -> float:
+    """Least error C of a non-negative mixture of the pool."""
+    weights = fit_pool(problem, pool, norm)
+    measure = problem.max_error if norm == "max" else problem.sum_error
+    return measure(pool, weights)
+
+
+def truncate(pool: np.ndarray, weights: np.ndarray, n_columns: int) -> np.ndarray:
+    """Frequencies of the largest weights that fit into `n_columns` columns, sorted."""
+    chosen: list[float] = []
+    room = n_columns
+    for index in np.argsort(-weights, kind="stable"):
+        need = 1 if pool[index] == 0 else 2
+        if weights[index] > 0 and need <= room:
+            chosen.append(pool[index])
+            room -= need
+    return np.sort(np.array(chosen))
+
+
+def merge_clusters(pool: np.ndarray, weights: np.ndarray, gap: float) -> Cosines:
+    """Replace neighbours closer than `gap` by their weighted mean; the zero frequency stays."""
+    alive = weights > 1e-9 * np.max(weights, initial=0.0)
+    pool, weights = pool[alive], weights[alive]
+    if pool.size == 0:
+        return pool, weights
+    starts = np.r_[True, (np.diff(pool) > gap) | (pool[:-1] == 0)]
+    group = np.cumsum(starts) - 1
+    mass = np.bincount(group, weights)
+    return np.bincount(group, weights * pool) / mass, mass
+
+
+def lp_design(
+    problem: Problem, n_columns: int, norm: str = "max", level: int = 2, steps: int = 12
+) -> Cosines:
+    """The best pool design of a size: binary search over γ, all outputs cut and refitted."""
+    pool = frequency_pool(problem, n_columns, level)
+    measure = problem.max_error if norm == "max" else problem.sum_error
+    best, least = (np.zeros(1), np.zeros(1)), np.inf
+    low, high, seen = np.log(1e-2), np.log(1e8), set()
+    for step in range(steps + 1):
+        middle = high if step == 0 else 0.5 * (low + high)
+        weights = tradeoff_lp(problem, pool, float(np.exp(middle)), norm)
+        alive = weights > 1e-9 * max(np.max(weights), 1e-300)
+        if step and columns(pool[alive]) <= n_columns:
+            low = middle
+        elif step:
+            high = middle
+        chosen = truncate(pool, np.where(alive, weights, 0.0), n_columns)
+        if chosen.size == 0 or chosen.tobytes() in seen:
+            continue
+        seen.add(chosen.tobytes())
+        refit = fit_pool(problem, chosen, norm)
+        error = measure(chosen, refit)
+        if error < least:
+            best, least = (chosen, refit), error
+    return best
+
+
+def harmonic_design(problem: Problem, n_columns: int) -> Cosines:
+    """Orthogonal projection on the harmonics of 2M, largest non-negative coefficients (section 3).
+
+    The comparison of section 4.1: k is continued periodically, which makes some coefficients
+    negative (they are left out) and slows the decay of the others.
+    """
+    count = 4096
+    step = problem.span / count
+    lags = (np.arange(count) + 0.5) * step
+    values = problem.signature(lags)
+    order = np.arange(max(16, 3 * n_columns))
+    frequencies = order * np.pi / problem.span
+    weights = np.cos(np.outer(frequencies, lags)) @ values * (2 / count)
+    weights[0] /= 2
+    if n_columns % 2 == 0:
+        frequencies, weights = frequencies[1:], weights[1:]
+    chosen = truncate(frequencies, np.maximum(weights, 0.0), n_columns)
+    return chosen, weights[np.isin(frequencies, chosen)]
+
+
+def periodic_design(problem: Problem, n_columns: int, norm: str = "max") -> Cosines:
+    """Harmonics of a periodic signature: the projection's choice or the LP's, both refitted."""
+    measure = problem.max_error if norm == "max" else problem.sum_error
+    candidates = [lp_design(problem, n_columns, norm), harmonic_design(problem, n_columns)]
+    chosen = candidates[1][0]
+    if chosen.size:
+        candidates.append((chosen, fit_pool(problem, chosen, norm)))
+    return min(candidates, key=lambda pair: measure(*pair))
+
+
+def pool_start(problem: Problem, n_columns: int) -> np.ndarray:
+    """Frequencies of the best unrestricted mixture, clusters merged and cut to size."""
+    pool = frequency_pool(problem, n_columns, level=2)
+    rows, aim, share = _rows(problem, pool, "max", problem.scale)
+    weights = solve_lp(np.r_[np.zeros(pool.size), share], A_ub=rows, b_ub=aim)[: pool.size]
+    merged, mass = merge_clusters(pool, weights, gap=0.6 * np.pi / problem.span)
+    return truncate(merged, mass, n_columns)

@@ -1,0 +1,145 @@
+r"""The Taylor linear program (low-dim-maps eqs. 9-13), repeated with a trust region.
+
+With frequencies allowed to move by d_ω, and β_ω = α_ω d_ω,
+
+.. math:: \hat k(λ) = \sum_ω α_ω \cos ωλ - \sum_ω β_ω λ \sin ωλ \quad (12), \qquad
+          |β_ω| \le α_ω d^{max} \quad (13)
+
+is linear in (α, β): no product of a move with a change of weight is neglected. The paper halves
+d_max in every step, so that no frequency can travel further than 2 d_max, and gets stuck. Here a
+step is kept only if the true error, recomputed on the fine grid, has fallen; d_max then grows or
+shrinks with the quality of the prediction, as in every trust-region method. Constraints are kept
+at a coarse set of lags and at all local maxima of the error; those of a rejected step join as
+cutting planes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linprog, nnls
+
+from ..exceptions import DesignError
+from .problem import Problem
+
+__all__ = ["fit_weights", "sequential_lp", "solve_lp", "taylor_step"]
+
+Cosines = tuple[np.ndarray, np.ndarray]
+
+
+def solve_lp(cost: np.ndarray, **program: object) -> np.ndarray:
+    """HiGHS, or a :class:`DesignError` that says what to do about its refusal."""
+    for method in ("highs", "highs-ipm"):  # the interior point method survives what simplex may not
+        result = linprog(cost, method=method, **program)
+        if result.x is not None:
+            break
+    else:
+        raise DesignError(
+            f"the linear program could not be solved: HiGHS says {result.message!r} (status "
+            f"{result.status}). Check that the signature and the weight are finite and of similar "
+            "size over the whole domain; a shorter domain, a larger n_components or method='lp' "
+            "with a coarser pool may help."
+        )
+    return result.x
+
+
+def fit_weights(problem: Problem, frequencies: np.ndarray, size: int = 250) -> np.ndarray:
+    """Non-negative least-squares weights of given frequencies."""
+    lags, target, weight = problem.sampled(size)
+    matrix = weight[:, None] * np.cos(np.outer(lags, frequencies))
+    try:
+        return nnls(matrix, weight * target, maxiter=30 * frequencies.size)[0]
+    except RuntimeError:  # columns equal to rounding: any sensible start will do
+        return np.maximum(np.linalg.lstsq(matrix, weight * target, rcond=1e-10)[0], 0.0)
+
+
+def taylor_step(
+    problem: Problem,
+    cosines: Cosines,
+    fixed_zero: bool,
+    reach: float,
+    lags: np.ndarray,
+    scale: float,
+    norm: str = "max",
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Solve (12), (13) at the given lags; returns new frequencies, weights, predicted error.
+
+    The program is written in changes: α' = α + s·u, β = s·reach·v, with s the change of weights
+    that matters at the current error `scale`. All its numbers are then of order one, and HiGHS's
+    absolute tolerance of 1e-7 is relative to the error.
+    """
+    frequencies, weights = cosines
+    n, first = frequencies.size, int(fixed_zero)
+    moving = n - first
+    weight = problem.weight(lags)
+    unit = scale / max(float(np.max(weight)), 1e-300)
+    shape = (weight * unit / scale)[:, None]
+    angles = np.outer(lags, frequencies)
+    slopes = (-reach * shape * lags[:, None] * np.sin(angles))[:, first:]
+    model = np.hstack([shape * np.cos(angles), slopes])
+    target = problem.residual(lags, *cosines) / scale
+    # |model − target| <= t: one t for the maximum norm, one per lag for the sum.
+    slack = -np.ones((lags.size, 1)) if norm == "max" else -np.eye(lags.size)
+    cone = np.zeros((2 * moving, n + moving + slack.shape[1]))
+    pair = np.arange(moving)
+    for sign in (0, 1):
+        cone[2 * pair + sign, first + pair] = -1.0
+        cone[2 * pair + sign, n + pair] = 1.0 - 2.0 * sign
+    held = np.repeat(weights[first:] / unit, 2)
+    rows = np.vstack([np.hstack([model, slack]), np.hstack([-model, slack]), cone])
+    bounds = [(-w / unit, None) for w in weights]
+    bounds += [(None, None)] * moving + [(0, None)] * slack.shape[1]
+    cost = np.r_[np.zeros(n + moving), np.ones(slack.shape[1])]
+    x = solve_lp(cost, A_ub=rows, b_ub=np.r_[target, -target, held], bounds=bounds)
+    changed = np.maximum(weights + unit * x[:n], 0.0)
+    moves = unit * reach * x[n : n + moving]
+    alive = changed[first:] > 1e-14 * max(np.sum(changed), 1e-300)
+    step = np.where(alive, moves / np.where(alive, changed[first:], 1.0), 0.0)
+    updated = frequencies.copy()
+    updated[first:] = np.abs(frequencies[first:] + np.clip(step, -reach, reach))
+    return updated, changed, float(np.sum(x[n + moving :])) * scale
+
+
+def sequential_lp(
+    problem: Problem,
+    cosines: Cosines,
+    fixed_zero: bool,
+    *,
+    steps: int = 60,
+    reach: float | None = None,
+    norm: str = "max",
+    tolerance: float = 1e-7,
+) -> Cosines:
+    """Follow Taylor steps downhill until none improves the true error by more than `tolerance`."""
+    frequencies, weights = cosines
+    measure = problem.max_error if norm == "max" else problem.sum_error
+    if norm == "max":
+        coarse = problem.sampled(max(60, 8 * frequencies.size))[0]
+    else:
+        coarse = problem.lags
+    reach = 0.5 / problem.span if reach is None else reach
+    current, cuts = measure(frequencies, weights), np.zeros(0)
+    for _ in range(steps):
+        if current <= 1e-10 * problem.scale or reach < 1e-11:
+            break  # below that, levelling is the tool
+        lags = coarse
+        if norm == "max":
+            lags = np.unique(np.r_[coarse, problem.extrema(frequencies, weights)[0], cuts])
+        try:
+            moved, refit, predicted = taylor_step(
+                problem, (frequencies, weights), fixed_zero, reach, lags, current, norm
+            )
+        except DesignError:  # the design so far stands: its error was computed, not promised
+            break
+        after = measure(moved, refit)
+        if after < current:
+            gain, promise = current - after, max(current - predicted, 1e-300)
+            frequencies, weights, cuts = moved, refit, np.zeros(0)
+            small, current = gain < tolerance * current, after
+            reach *= 2.0 if gain > 0.5 * promise else 0.5 if gain < 0.25 * promise else 1.0
+            if small:
+                break
+        else:
+            if current - predicted < tolerance * current:
+                break
+            cuts, reach = np.r_[cuts, problem.extrema(moved, refit)[0]], reach / 3
+    return frequencies, weights
