@@ -53,7 +53,7 @@ class HomogeneousKernel(AdditiveKernel):
     gamma : float
         Degree of homogeneity; smaller values bring out small entries.
     signed : bool
-        Odd extension sign(x) sign(y) c(|x|, |y|) to negative values.
+        Odd extension ``sign(x) sign(y) c(|x|, |y|)`` to negative values.
     point_mass : float
         Weight of an atom of the spectrum at ω = 0 (1 for Hellinger).
     """
