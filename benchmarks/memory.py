@@ -48,7 +48,9 @@ def measure(prepare: Callable[[], Callable[[], object]]) -> dict[str, int]:
     before = resident_bytes()
     result = call()
     peak = peak_bytes() - before
-    return {"peak": peak, "output": n_bytes(result), "temporary": peak - n_bytes(result)}
+    # Memory that lay free before may serve the result: nothing is then taken beyond it.
+    temporary = max(0, peak - n_bytes(result))
+    return {"peak": peak, "output": n_bytes(result), "temporary": temporary}
 
 
 def n_bytes(result: object) -> int:
