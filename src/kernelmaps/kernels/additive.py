@@ -105,9 +105,7 @@ def compiled_sums(
         if sparse.issparse(X):
             work = np.zeros((n_threads, X.shape[1]), dtype=dtype)
             csr = (X.data, X.indices, X.indptr, Y.data, Y.indices, Y.indptr)
-            _loops.csr_sums(
-                code, dtype(parameter), *csr, row_x, row_y, work, symmetric, tiny, out
-            )
+            _loops.csr_sums(code, dtype(parameter), *csr, row_x, row_y, work, symmetric, tiny, out)
         else:
             _loops.dense_sums(
                 code, dtype(parameter), X, Y, row_x, row_y, symmetric, _TILE, tiny, out

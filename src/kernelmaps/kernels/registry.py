@@ -23,7 +23,12 @@ KNOWN: dict[str, Callable[[], Kernel]] = {
     "matern": Matern,
     "exp_chi2": Exponential,
 }
-_ALIASES = {"js": "jensen_shannon", "min": "intersection", "rbf": "gaussian", "bhattacharyya": "hellinger"}
+_ALIASES = {
+    "js": "jensen_shannon",
+    "min": "intersection",
+    "rbf": "gaussian",
+    "bhattacharyya": "hellinger",
+}
 
 
 def get(kernel: str | Kernel | Callable) -> Kernel:

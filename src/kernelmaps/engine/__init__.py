@@ -1,0 +1,20 @@
+"""The engine: what a map is (spec), what it means (families, reference), how it runs (table, apply).
+
+===============  ===================================================================
+module           what it holds
+===============  ===================================================================
+spec             `Spec`: the arrays and numbers that alone determine a map
+families         curves of the additive maps, in array-API form
+joint            formulas of the maps that act on whole rows
+reference        readable application of a spec: the oracle, and the GPU path
+table, compile   the compiled form of every additive map: local polynomials on bins
+apply            `apply(spec, X)`: choose a path, run it
+===============  ===================================================================
+"""
+
+from .apply import BLOCK_BYTES, apply, record_paths
+from .reference import evaluate
+from .spec import Spec
+from .table import Table
+
+__all__ = ["BLOCK_BYTES", "Spec", "Table", "apply", "evaluate", "record_paths"]

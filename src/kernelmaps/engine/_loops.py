@@ -1,0 +1,309 @@
+"""Compiled application of tables: the one loop behind every additive map.
+
+A row takes two passes. The first finds, for every value, where its bin's coefficients lie and the
+position in the bin; it knows about binning and nothing else. The second evaluates polynomials at
+these places; it knows about degree and width and nothing else. Each is a short loop that the
+compiler can unroll or vectorise, which one loop for both could not be.
+
+The arguments are those of :meth:`kernelmaps.engine.table.Table.arguments`, plain arrays and
+numbers. A NaN never reaches these loops (rows are checked before).
+"""
+
+import numba as nb
+import numpy as np
+
+from ..bits import float_bits
+
+AFFINE, LOG2, EDGES, CODE = range(4)
+_FAST = {"reassoc", "nsz", "arcp", "contract"}
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _fold(x, sets, signed, low, high, size):
+    """Magnitudes within the clipping range."""
+    for d in range(x.size):
+        value = abs(x[d]) if signed else x[d]
+        size[d] = min(max(value, low[sets[d]]), high[sets[d]])
+
+
+@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+def _locate_log2(size, bins, coef_start, stride, key, shift, inverse, nothing, bin_of, place, u):
+    """Octaves by the bits of positive floats; all features share one set of coefficients."""
+    mask = (np.int64(1) << shift) - 1
+    last = np.int64(bins[0]) - 1
+    origin, step, unit = coef_start[0], stride[0], u.dtype.type(inverse)
+    for d in range(size.size):
+        bits = np.int64(float_bits(size[d]))
+        b = min((bits >> shift) - key, last)  # zero has bits 0, far below the first octave
+        bin_of[d] = b
+        place[d] = origin + b * step if b >= 0 else nothing
+        u[d] = u.dtype.type(bits & mask) * unit
+
+
+@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+def _locate_affine(size, sets, lo, scale, bins, coef_start, stride, bin_of, place, u):
+    for d in range(size.size):
+        s = sets[d]
+        t = (np.float64(size[d]) - lo[s]) * scale[s]
+        b = np.int64(max(min(t, bins[s] - 1.0), 0.0))
+        bin_of[d] = b
+        place[d] = coef_start[s] + b * stride[s]
+        u[d] = t - b
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _locate_edges(size, sets, bins, edges, edge_start, coef_start, stride, bin_of, place, u):
+    for d in range(size.size):
+        s = sets[d]
+        below, above = np.int64(0), np.int64(bins[s])
+        while above - below > 1:
+            middle = (below + above) // 2
+            if edges[edge_start[s] + middle] <= size[d]:
+                below = middle
+            else:
+                above = middle
+        left = edges[edge_start[s] + below]
+        bin_of[d] = below
+        place[d] = coef_start[s] + below * stride[s]
+        u[d] = (size[d] - left) / (edges[edge_start[s] + below + 1] - left)
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _locate(
+    x, sets, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start, coef_start,
+    stride, clipped, key, shift, inverse, nothing, size, bin_of, place, u,
+):  # fmt: skip
+    """Bin, place of its coefficients and position in it, for each value; `nothing` where φ = 0."""
+    if binning == CODE:
+        for d in range(x.size):
+            bin_of[d] = np.int64(x[d])
+            place[d] = coef_start[sets[d]] + np.int64(x[d]) * stride[sets[d]]
+            u[d] = 0
+        return
+    if clipped or signed:
+        _fold(x, sets, signed, low, high, size)
+    else:
+        for d in range(x.size):
+            size[d] = x[d]
+    if binning == LOG2:
+        _locate_log2(
+            size[: x.size], bins, coef_start, stride, key, shift, inverse, nothing, bin_of, place, u
+        )
+    elif binning == AFFINE:
+        _locate_affine(size[: x.size], sets, lo, scale, bins, coef_start, stride, bin_of, place, u)
+    else:
+        _locate_edges(
+            size[: x.size], sets, bins, edges, edge_start, coef_start, stride, bin_of, place, u
+        )
+    if zero and (binning != LOG2 or clipped):
+        for d in range(x.size):
+            if x[d] == 0:
+                place[d] = nothing
+
+
+@nb.njit(cache=True, fastmath=_FAST, error_model="numpy", inline="always")
+def _polynomials(coef, place, u, degree, q, out):
+    """out[d·q + c] = Σ_k coef[place[d] + k·q + c] u[d]^k."""
+    if degree == 0:
+        for d in range(place.size):
+            for c in range(q):
+                out[d * q + c] = coef[place[d] + c]
+    elif degree == 1:
+        for d in range(place.size):
+            for c in range(q):
+                out[d * q + c] = coef[place[d] + c] + u[d] * coef[place[d] + q + c]
+    elif degree == 3:
+        for d in range(place.size):
+            at, v = place[d], u[d]
+            for c in range(q):
+                high = coef[at + 2 * q + c] + v * coef[at + 3 * q + c]
+                out[d * q + c] = coef[at + c] + v * (coef[at + q + c] + v * high)
+    else:
+        for d in range(place.size):
+            at, v = place[d], u[d]
+            for c in range(q):
+                value = coef[at + degree * q + c]
+                for k in range(degree - 1, -1, -1):
+                    value = value * v + coef[at + k * q + c]
+                out[d * q + c] = value
+
+
+@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+def _emit_even(coef, place, u, degree, q, out):
+    """Polynomials of features that all have q columns.
+
+    Few columns are the rule, and loops over a number known at compile time are then two to three
+    times faster than loops that must ask how many there are.
+    """
+    if q == 5:
+        _polynomials(coef, place, u, degree, 5, out)
+    elif q == 3:
+        _polynomials(coef, place, u, degree, 3, out)
+    elif q == 1:
+        _polynomials(coef, place, u, degree, 1, out)
+    elif q == 2:
+        _polynomials(coef, place, u, degree, 2, out)
+    elif q == 4:
+        _polynomials(coef, place, u, degree, 4, out)
+    elif q == 7:
+        _polynomials(coef, place, u, degree, 7, out)
+    else:
+        _polynomials(coef, place, u, degree, q, out)
+
+
+@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+def _emit_uneven(coef, place, u, degree, band, start, out):
+    """Polynomials of features with band[d] stored columns each, from column start[d] on."""
+    for d in range(place.size):
+        q = np.int64(band[d])
+        for c in range(q):
+            value = coef[place[d] + degree * q + c]
+            for k in range(degree - 1, -1, -1):
+                value = value * u[d] + coef[place[d] + k * q + c]
+            out[start[d] + c] = value
+
+
+@nb.njit(cache=True, parallel=True, fastmath=_FAST, error_model="numpy")
+def apply_dense(
+    X,
+    binning, degree, signed, zero, set_of, lo, scale, low, high, bins, width, band,
+    edges, edge_start, first, first_start, coef, coef_start, column,
+    stride, even, clipped, key, shift, inverse, nothing,
+    n_threads, out,
+):  # fmt: skip
+    """φ of dense rows into dense rows; `even`: all features store the same number of columns."""
+    n, d = X.shape
+    rows = -(-n // n_threads)
+    for t in nb.prange(n_threads):
+        size = np.empty(d, coef.dtype)
+        bin_of = np.empty(d, np.int64)
+        place = np.empty(d, np.int64)
+        u = np.empty(d, coef.dtype)
+        start = np.empty(d, np.int64)
+        bands = band[set_of]
+        for i in range(t * rows, min(n, (t + 1) * rows)):
+            x = X[i]
+            _locate(
+                x, set_of, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start,
+                coef_start, stride, clipped, key, shift, inverse, nothing, size, bin_of, place, u,
+            )  # fmt: skip
+            if even > 0:
+                _emit_even(coef, place, u, degree, even, out[i])
+            else:
+                out[i] = 0
+                for k in range(d):
+                    start[k] = column[k] + first[first_start[set_of[k]] + max(bin_of[k], 0)]
+                _emit_uneven(coef, place, u, degree, bands, start, out[i])
+            if signed:
+                for k in range(d):
+                    if x[k] < 0:
+                        for c in range(column[k], column[k + 1]):
+                            out[i, c] = -out[i, c]
+
+
+@nb.njit(cache=True, parallel=True, fastmath=_FAST, error_model="numpy")
+def apply_csr(
+    data, indices, indptr,
+    binning, degree, signed, zero, set_of, lo, scale, low, high, bins, width, band,
+    edges, edge_start, first, first_start, coef, coef_start, column,
+    stride, even, clipped, key, shift, inverse, nothing,
+    n_threads, out_data, out_indices, out_indptr,
+):  # fmt: skip
+    """φ of CSR rows into CSR rows, for maps with φ(0) = 0; `out_indptr` is given."""
+    n = len(indptr) - 1
+    rows = -(-n // n_threads)
+    for t in nb.prange(n_threads):
+        longest = 0
+        for i in range(t * rows, min(n, (t + 1) * rows)):
+            longest = max(longest, indptr[i + 1] - indptr[i])
+        sets = np.empty(longest, np.int32)
+        size = np.empty(longest, coef.dtype)
+        bin_of = np.empty(longest, np.int64)
+        place = np.empty(longest, np.int64)
+        u = np.empty(longest, coef.dtype)
+        start = np.empty(longest, np.int64)
+        bands = np.empty(longest, np.int32)
+        for i in range(t * rows, min(n, (t + 1) * rows)):
+            count = indptr[i + 1] - indptr[i]
+            x, features = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+            for k in range(count):
+                sets[k] = set_of[features[k]]
+            _locate(
+                x, sets, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start,
+                coef_start, stride, clipped, key, shift, inverse, nothing, size, bin_of, place, u,
+            )  # fmt: skip
+            at = out_indptr[i]
+            for k in range(count):
+                s = sets[k]
+                bands[k] = band[s]
+                start[k] = at - out_indptr[i]
+                to = column[features[k]] + first[first_start[s] + max(bin_of[k], 0)]
+                for c in range(band[s]):
+                    out_indices[at + c] = to + c
+                at += band[s]
+            row = out_data[out_indptr[i] : out_indptr[i + 1]]
+            _emit_uneven(coef, place[:count], u, degree, bands, start, row)
+            if signed:
+                for k in range(count):
+                    if x[k] < 0:
+                        for c in range(start[k], start[k] + bands[k]):
+                            row[c] = -row[c]
+
+
+@nb.njit(cache=True, parallel=True, error_model="numpy")
+def scan(X, n_threads):
+    """Smallest and largest value of a matrix, smallest non-zero magnitude, and what is not finite.
+
+    Returns (minimum, maximum, smallest magnitude, row, column); row −1: all are finite.
+    """
+    step = -(-X.shape[0] // n_threads)
+    lows = np.full(n_threads, np.inf)
+    tiny = np.full(n_threads, np.inf)
+    highs = np.full(n_threads, -np.inf)
+    wrong = np.full(n_threads, -1)
+    for t in nb.prange(n_threads):
+        for i in range(t * step, min(X.shape[0], (t + 1) * step)):
+            low, least, high, total = _scan_row(X[i])
+            lows[t] = min(lows[t], low)
+            tiny[t] = min(tiny[t], least)
+            highs[t] = max(highs[t], high)
+            if total != 0 and wrong[t] < 0:  # 0·x summed is 0 unless an x is NaN or infinite
+                wrong[t] = i
+    for t in range(n_threads):
+        if wrong[t] >= 0:
+            for d in range(X.shape[1]):
+                if not np.isfinite(X[wrong[t], d]):
+                    return lows.min(), highs.max(), tiny.min(), wrong[t], d
+    return lows.min(), highs.max(), tiny.min(), -1, -1
+
+
+@nb.njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
+def _scan_row(x):
+    infinity = x.dtype.type(np.inf)
+    zero = x.dtype.type(0)
+    low, least, high, total = infinity, infinity, -infinity, zero
+    for d in range(x.size):
+        value = x[d]
+        low = min(low, value)
+        high = max(high, value)
+        least = min(least, abs(value) if value != zero else infinity)
+        total += value * zero
+    return low, least, high, total
+
+
+@nb.njit(cache=True, parallel=True, error_model="numpy")
+def column_range(X, n_threads):
+    """Minimum and maximum of every column of a dense matrix."""
+    step = -(-X.shape[0] // n_threads)
+    lows = np.full((n_threads, X.shape[1]), np.inf)
+    highs = np.full((n_threads, X.shape[1]), -np.inf)
+    for t in nb.prange(n_threads):
+        for i in range(t * step, min(X.shape[0], (t + 1) * step)):
+            for d in range(X.shape[1]):
+                lows[t, d] = min(lows[t, d], X[i, d])
+                highs[t, d] = max(highs[t, d], X[i, d])
+    for t in range(1, n_threads):
+        for d in range(X.shape[1]):
+            lows[0, d] = min(lows[0, d], lows[t, d])
+            highs[0, d] = max(highs[0, d], highs[t, d])
+    return lows[0], highs[0]

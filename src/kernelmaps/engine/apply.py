@@ -1,0 +1,267 @@
+"""The one place that applies specs to rows: choose a path, run it, remember which it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..threads import limit_threads
+from . import joint
+from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
+from .families import CURVES
+from .reference import evaluate
+from .spec import Spec
+from .table import Table
+
+__all__ = ["BLOCK_BYTES", "apply", "extent_of", "output_dtype", "record_paths", "row_blocks"]
+
+BLOCK_BYTES = 16 * 2**20
+"""Bound on the temporaries of a call, beside input and output."""
+
+_paths: ContextVar[list[str] | None] = ContextVar("paths", default=None)
+
+
+@contextmanager
+def record_paths() -> Iterator[list[str]]:
+    """Collect the names of the paths taken within a block: tests prove that fast paths ran."""
+    taken: list[str] = []
+    token = _paths.set(taken)
+    try:
+        yield taken
+    finally:
+        _paths.reset(token)
+
+
+def note_path(name: str) -> None:
+    """Record the path that a call takes (nothing unless `record_paths` is active)."""
+    taken = _paths.get()
+    if taken is not None:
+        taken.append(name)
+
+
+def output_dtype(dtype: Any) -> np.dtype:
+    """float32 for float32 and for small unsigned integers, float64 for all else."""
+    small = np.dtype(dtype) in (np.dtype(np.float32), np.dtype(np.uint8), np.dtype(np.uint16))
+    return np.dtype(np.float32 if small else np.float64)
+
+
+def row_blocks(n: int, bytes_per_row: float, budget: int = BLOCK_BYTES) -> list[slice]:
+    """Slices of 0..n whose temporaries stay within the budget (at least one row each)."""
+    step = max(1, int(budget // max(1.0, bytes_per_row)))
+    return [slice(start, min(n, start + step)) for start in range(0, n, step)]
+
+
+def apply(
+    spec: Spec,
+    X: Any,
+    *,
+    out: np.ndarray | None = None,
+    n_jobs: int | None = None,
+    extent: Extent | None = None,
+    block_bytes: int = BLOCK_BYTES,
+) -> Any:
+    """φ(X) for the map that `spec` is.
+
+    Parameters
+    ----------
+    spec : Spec
+        The map.
+    X : array or CSR matrix
+        Checked rows. NumPy arrays (float32, float64, uint8, uint16) and CSR matrices run on
+        compiled loops, arrays of other libraries on the array-API formulas, on their own device.
+    out : ndarray, optional
+        Where a dense result is written.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+    extent : Extent, optional
+        Range of the values, if the caller has looked already.
+    block_bytes : int
+        Bound on temporaries.
+
+    Returns
+    -------
+    array or CSR matrix
+        CSR for CSR input wherever φ(0) = 0, otherwise dense.
+    """
+    if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
+        _refuse_out(out, "arrays that are not NumPy's")
+        note_path(f"reference:{spec.family}")
+        return evaluate(spec, X)
+    if spec.family == "chain":
+        return _apply_chain(spec, X, out, n_jobs, block_bytes)
+    with limit_threads(n_jobs, blas=_is_joint(spec)):
+        if _is_joint(spec):
+            note_path(f"joint:{spec.family}")
+            return joint.apply(spec, X, out=out, block_bytes=block_bytes)
+        if sparse.issparse(X):
+            return _apply_additive_csr(spec, X, out, extent)
+        return _apply_additive_dense(spec, X, out, extent, block_bytes)
+
+
+def extent_of(X: np.ndarray) -> tuple[Extent, int, int]:
+    """Range of a dense matrix, and the place of a value that is not finite (−1, −1: none)."""
+    from . import _loops
+
+    if X.size == 0:
+        return Extent(0.0, 0.0, np.inf), -1, -1
+    if X.dtype.kind == "u":
+        return Extent(float(X.min()), float(X.max()), 1.0), -1, -1
+    from numba import get_num_threads
+
+    low, high, least, row, column = _loops.scan(X, get_num_threads())
+    return Extent(float(low), float(high), float(least)), int(row), int(column)
+
+
+def check_out(out: np.ndarray | None, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+    """The given output array, if it fits, or a new one."""
+    if out is None:
+        return np.empty(shape, dtype=dtype)
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
+        found = f"{getattr(out, 'shape', None)} {getattr(out, 'dtype', type(out).__name__)}"
+        raise ValueError(f"out must be an array of shape {shape} and dtype {dtype}; got {found}.")
+    if not (out.flags.c_contiguous and out.flags.writeable):
+        raise ValueError("out must be C-contiguous and writeable.")
+    return out
+
+
+def _apply_additive_dense(
+    spec: Spec, X: np.ndarray, out: np.ndarray | None, extent: Extent | None, block_bytes: int
+) -> np.ndarray:
+    from numba import get_num_threads
+
+    from . import _loops
+
+    n, d = X.shape
+    dtype = output_dtype(X.dtype)
+    out = check_out(out, (n, n_columns(spec, d)), dtype)
+    if X.dtype.kind == "u":
+        table = compiled_codes(spec, 2 ** (8 * X.itemsize), d, out.nbytes // 8)
+        if table is None:
+            for rows in row_blocks(n, 4 * d, block_bytes):
+                block = X[rows].astype(dtype)
+                _apply_additive_dense(spec, block, out[rows], None, block_bytes)
+            return out
+    else:
+        X = np.ascontiguousarray(X, dtype=dtype)
+        table = compiled_table(spec, dtype, d, extent or extent_of(X)[0])
+    if table is not None:
+        note_path(f"table:{_BINNINGS[table.binning]}:dense")
+        _loops.apply_dense(X, *table.arguments(), get_num_threads(), out)
+        return out
+    note_path("formula:dense")
+    for rows in row_blocks(n, 4 * 8 * out.shape[1], block_bytes):
+        out[rows] = evaluate(spec, X[rows], np)
+    return out
+
+
+def _apply_additive_csr(
+    spec: Spec, X: sparse.csr_matrix, out: np.ndarray | None, extent: Extent | None
+) -> Any:
+    from numba import get_num_threads
+
+    from . import _loops
+
+    if not zero_at_zero(spec):
+        return _fill_csr(spec, X, out)
+    _refuse_out(out, "CSR input of a map with phi(0) = 0, whose result is CSR")
+    dtype = output_dtype(X.dtype)
+    data = np.ascontiguousarray(X.data, dtype=dtype)
+    table = compiled_table(spec, dtype, X.shape[1], extent or extent_of(data[None, :])[0])
+    if table is None:
+        return _formula_csr(spec, X, data)
+    note_path(f"table:{_BINNINGS[table.binning]}:csr")
+    indptr = _output_indptr(X, table)
+    wide = max(int(indptr[-1]), table.n_columns) > np.iinfo(np.int32).max
+    index = np.int64 if wide else np.int32
+    values, indices = np.empty(indptr[-1], dtype=dtype), np.empty(indptr[-1], dtype=index)
+    arguments = table.arguments()
+    _loops.apply_csr(
+        data, X.indices, X.indptr, *arguments, get_num_threads(), values, indices, indptr
+    )
+    shape = (X.shape[0], table.n_columns)
+    return sparse.csr_matrix((values, indices, indptr.astype(index)), shape=shape, copy=False)
+
+
+def _output_indptr(X: sparse.csr_matrix, table: Table) -> np.ndarray:
+    band = table.band[table.set_of].astype(np.int64)
+    if len(set(band.tolist())) == 1:
+        return X.indptr.astype(np.int64) * band[0]
+    return np.concatenate([[0], np.cumsum(band[X.indices])])[X.indptr]
+
+
+def _formula_csr(spec: Spec, X: sparse.csr_matrix, data: np.ndarray) -> sparse.csr_matrix:
+    """Stored values through the formula, for curves that no table is worth building for."""
+    from .reference import curve_values
+
+    note_path("formula:csr")
+    width = n_columns(spec, 1)
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    shared = all(len(array) == 1 for name, array in spec.arrays.items() if name in _AFFINE_NAMES)
+    if shared:
+        values = curve_values(spec, data, np)
+    else:
+        values = np.concatenate(
+            [curve_values(spec, X[r].toarray(), np)[0, X[r].indices] for r in range(X.shape[0])]
+        )
+    indices = X.indices[:, None].astype(np.int64) * width + np.arange(width)
+    shape = (X.shape[0], X.shape[1] * width)
+    columns = (np.repeat(rows, width), indices.ravel())
+    return sparse.csr_matrix((values.ravel().astype(data.dtype), columns), shape=shape)
+
+
+def _fill_csr(spec: Spec, X: sparse.csr_matrix, out: np.ndarray | None) -> np.ndarray:
+    """Dense φ of CSR rows where φ(0) ≠ 0: the output is dense, the input is never densified whole."""
+    dtype = output_dtype(X.dtype)
+    out = check_out(out, (X.shape[0], n_columns(spec, X.shape[1])), dtype)
+    note_path("table:csr-to-dense")
+    for rows in row_blocks(X.shape[0], dtype.itemsize * X.shape[1]):
+        block = X[rows].toarray().astype(dtype, copy=False)
+        _apply_additive_dense(spec, block, out[rows], None, BLOCK_BYTES)
+    return out
+
+
+def _apply_chain(
+    spec: Spec, X: Any, out: np.ndarray | None, n_jobs: int | None, block_bytes: int
+) -> np.ndarray:
+    """Stage after stage on row blocks, so that no intermediate result is ever stored whole."""
+    head, *tail = spec.parts
+    width = stage_columns(head, X.shape[1])
+    blocks = row_blocks(X.shape[0], 2 * 8 * width, block_bytes)
+    for rows in blocks:
+        Z = apply(head, X[rows], n_jobs=n_jobs, block_bytes=block_bytes)
+        for index, stage in enumerate(tail):
+            last = index == len(tail) - 1
+            if last and out is None:
+                dtype = output_dtype(X.dtype)
+                out = np.empty((X.shape[0], stage_columns(stage, Z.shape[1])), dtype=dtype)
+            target = out[rows] if last and out is not None else None
+            Z = apply(stage, Z, out=target, n_jobs=n_jobs, block_bytes=block_bytes)
+    assert out is not None
+    return out
+
+
+def stage_columns(spec: Spec, n_features: int) -> int:
+    """Output columns of any spec."""
+    if spec.family == "chain":
+        for part in spec.parts:
+            n_features = stage_columns(part, n_features)
+        return n_features
+    return joint.n_columns(spec, n_features) if _is_joint(spec) else n_columns(spec, n_features)
+
+
+def _is_joint(spec: Spec) -> bool:
+    return spec.family not in CURVES and spec.family not in ("piecewise", "chain")
+
+
+def _refuse_out(out: Any, what: str) -> None:
+    if out is not None:
+        raise ValueError(f"out= cannot be used with {what}.")
+
+
+_BINNINGS = ("affine", "log2", "edges", "code")
+_AFFINE_NAMES = ("shift", "scale", "lower", "upper")

@@ -1,0 +1,170 @@
+"""From specs to tables: which one, how fine, how wide; kept for the next call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from .families import CURVES
+from .reference import curve_values, evaluate_table, table_of
+from .spec import Spec
+from .table import LOG2, Table, code_table, tabulate
+
+__all__ = ["Extent", "compiled_codes", "compiled_table", "n_columns", "zero_at_zero"]
+
+_CANONICAL = {"log": (2.0**-24, 2.0**24), "linear": (-4.0, 4.0)}
+_MAX_CODE_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Where the values of a batch lie: range, and the smallest magnitude that is not zero."""
+
+    minimum: float
+    maximum: float
+    least: float
+
+
+def n_columns(spec: Spec, n_features: int) -> int:
+    """Output columns of an additive spec."""
+    if spec.family == "piecewise":
+        return table_of(spec).n_columns
+    return n_features * _curve_at(spec, np.ones(1)).shape[-1]
+
+
+def zero_at_zero(spec: Spec) -> bool:
+    """Whether φ(0) = 0, exactly and for every feature."""
+    if spec.family == "piecewise":
+        return bool(spec.numbers["zero"])
+    if CURVES[spec.family].argument == "log":
+        return True
+    width = max((len(array) for array in _per_feature(spec)), default=1)
+    return not np.any(curve_values(spec, np.zeros((1, width)), np))
+
+
+def compiled_table(spec: Spec, dtype: np.dtype, n_features: int, extent: Extent) -> Table | None:
+    """The table of an additive spec for data within `extent`; None if the formula is cheaper."""
+    if spec.family == "piecewise":
+        return _stored_table(spec, np.dtype(dtype))
+    return _curve_table(spec, np.dtype(dtype), n_features, *_coverage(spec, extent))
+
+
+@lru_cache(maxsize=64)
+def _stored_table(spec: Spec, dtype: np.dtype) -> Table:
+    table = table_of(spec)
+    return replace(table, coef=table.coef.astype(dtype, copy=False))
+
+
+def _coverage(spec: Spec, extent: Extent) -> tuple[float, float]:
+    """Whole octaves (log) or units (linear) that the batch reaches, after clipping."""
+    log = CURVES[spec.family].argument == "log"
+    low, high = (extent.least, _largest(extent)) if log else (extent.minimum, extent.maximum)
+    if "lower" in spec.arrays:
+        low = float(np.clip(low, spec.arrays["lower"].min(), spec.arrays["upper"].max()))
+        high = float(np.clip(high, spec.arrays["lower"].min(), spec.arrays["upper"].max()))
+    if log:
+        if not np.isfinite(low):  # all zero
+            low = high = 1.0
+        low = max(low, float(np.finfo(np.float32).tiny))
+        return 2.0 ** np.floor(np.log2(low)), 2.0 ** np.ceil(np.log2(max(high, low)) + 1e-12)
+    if "shift" in spec.arrays:
+        ends = (np.array([[low], [high]]) - spec.arrays["shift"]) * spec.arrays["scale"]
+        low, high = float(ends.min()), float(ends.max())
+    return float(np.floor(low)), float(np.ceil(high))
+
+
+def _largest(extent: Extent) -> float:
+    return max(abs(extent.minimum), abs(extent.maximum))
+
+
+@lru_cache(maxsize=64)
+def _resolution(spec: Spec, dtype: np.dtype) -> float | None:
+    """How finely a curve must be divided: decided once per spec, whatever the data."""
+    argument = CURVES[spec.family].argument
+    found = tabulate(lambda t: _curve_at(spec, t), argument, *_CANONICAL[argument], dtype)
+    return None if found is None else found[3]
+
+
+@lru_cache(maxsize=64)
+def _curve_table(
+    spec: Spec, dtype: np.dtype, n_features: int, low: float, high: float
+) -> Table | None:
+    resolution = _resolution(spec, dtype)
+    if resolution is None:
+        return None
+    argument = CURVES[spec.family].argument
+    found = tabulate(lambda t: _curve_at(spec, t), argument, low, high, dtype, resolution)
+    if found is None:
+        return None
+    binning, degree, lo, _, coef = found
+    sets = max((len(array) for array in _per_feature(spec)), default=1)
+    shift, scale = (np.broadcast_to(a, sets) for a in _affine(spec))
+    if binning == LOG2:
+        starts, scales = np.full(sets, lo), np.full(sets, float(resolution))
+    else:  # bins of t = (x − shift)·scale, expressed in x
+        starts, scales = shift + lo / scale, scale * resolution
+    return Table.build(
+        binning,
+        degree,
+        [coef],
+        np.zeros(n_features, np.int32) if sets == 1 else np.arange(n_features),
+        lo=starts,
+        scale=scales,
+        dtype=dtype,
+        low=spec.arrays.get("lower"),
+        high=spec.arrays.get("upper"),
+        shared=np.zeros(sets, np.int32),
+        signed=bool(spec.numbers.get("signed", False)),
+        zero=zero_at_zero(spec),
+    )
+
+
+def compiled_codes(spec: Spec, n_codes: int, n_features: int, budget: int) -> Table | None:
+    """Look-up table of φ at the codes 0 … n_codes − 1 (uint8 or uint16 input)."""
+    table = table_of(spec) if spec.family == "piecewise" else None
+    if table is not None:
+        sets, set_of = len(table.lo), table.set_of
+    else:
+        sets = max((len(array) for array in _per_feature(spec)), default=1)
+        set_of = np.zeros(n_features, np.int32) if sets == 1 else np.arange(n_features)
+    columns = n_columns(spec, n_features) / n_features
+    if sets * n_codes * columns * 4 > max(_MAX_CODE_BYTES, budget):
+        return None
+    return _code_table(spec, n_codes, sets, tuple(set_of.tolist()))
+
+
+@lru_cache(maxsize=16)
+def _code_table(spec: Spec, n_codes: int, sets: int, set_of: tuple[int, ...]) -> Table:
+    codes = np.repeat(np.arange(float(n_codes))[:, None], sets, axis=1)
+    if spec.family == "piecewise":
+        table = table_of(spec)
+        by_set = replace(table, set_of=np.arange(sets, dtype=np.int32))
+        values = evaluate_table(by_set, codes, _numpy())
+        blocks = np.split(values, np.cumsum(table.width)[:-1], axis=1)
+    else:
+        blocks = list(np.moveaxis(curve_values(spec, codes, np), 1, 0))
+    return code_table(blocks, np.array(set_of), np.dtype(np.float32), zero_at_zero(spec))
+
+
+def _numpy():
+    import array_api_compat.numpy as xp
+
+    return xp
+
+
+def _curve_at(spec: Spec, t: np.ndarray) -> np.ndarray:
+    """The bare curve, without sign, clipping or change of variable."""
+    return CURVES[spec.family].curve(np, spec, t)
+
+
+def _per_feature(spec: Spec) -> list[np.ndarray]:
+    names = ("shift", "scale", "lower", "upper")
+    return [spec.arrays[name] for name in names if name in spec.arrays]
+
+
+def _affine(spec: Spec) -> tuple[np.ndarray, np.ndarray]:
+    if "shift" in spec.arrays:
+        return spec.arrays["shift"], spec.arrays["scale"]
+    return np.zeros(1), np.ones(1)

@@ -1,0 +1,79 @@
+r"""Formulas of the maps, written once in array-API form and read as mathematics.
+
+An additive family is a *curve* t ↦ (φ_1(t), …, φ_r(t)) that all features share after an affine
+change of variable; everything else — dense and CSR rows, precision, threads, tables, other array
+libraries — follows from it. To add one, write its curve and enter it in `CURVES`.
+
+``argument="log"``
+    The curve lives on t > 0, has φ(0) = 0, and is smooth in log t (homogeneous kernels).
+``argument="linear"``
+    The curve is smooth in t = (x − shift)·scale, with `shift` and `scale` per feature or shared.
+
+Common to all: arrays `lower` and `upper` (per feature or shared) bound the domain to which values
+are clipped, and the number `signed` asks for the odd extension φ(−x) = −φ(x).
+
+The family ``piecewise`` stores a :class:`~kernelmaps.engine.table.Table` itself: anchors, splines
+and minimax tables are data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .spec import Spec
+
+__all__ = ["CURVES", "CurveFamily"]
+
+Array = Any  # of any array-API namespace
+CurveFunction = Callable[[Any, Spec, Array], Array]
+
+
+@dataclass(frozen=True)
+class CurveFamily:
+    """A family of additive maps: `curve(xp, spec, t)` appends an axis of r columns to t."""
+
+    curve: CurveFunction
+    argument: str  # "log" | "linear"
+
+
+def array(xp: Any, spec: Spec, name: str, like: Array) -> Array:
+    """A spec's array in the namespace, precision and device of `like`."""
+    return xp.asarray(spec.arrays[name], dtype=like.dtype, device=getattr(like, "device", None))
+
+
+def log_waves(xp: Any, spec: Spec, t: Array) -> Array:
+    r"""Cosines in log t: φ_j(t) = a_j t^{γ/2} \cos(ω_j \log t + p_j) (low-dim-maps eq. 14)."""
+    phase = xp.log(t)[..., None] * array(xp, spec, "frequency", t) + array(xp, spec, "phase", t)
+    envelope = t[..., None] ** (spec.numbers["gamma"] / 2)
+    return envelope * array(xp, spec, "amplitude", t) * xp.cos(phase)
+
+
+def waves(xp: Any, spec: Spec, t: Array) -> Array:
+    r"""Cosines in t: φ_j(t) = a_j \cos(ω_j t + p_j) + o_j (low-dim-maps eq. 2)."""
+    phase = t[..., None] * array(xp, spec, "frequency", t) + array(xp, spec, "phase", t)
+    value = array(xp, spec, "amplitude", t) * xp.cos(phase)
+    return value + array(xp, spec, "offset", t) if "offset" in spec.arrays else value
+
+
+def waves_arrays(frequencies: Any, weights: Any) -> dict[str, list[float]]:
+    """Amplitudes, frequencies and phases of Σ α_ω cos(ωλ): one column for ω = 0, else a pair.
+
+    A sine is a cosine with phase −π/2.
+    """
+    amplitude, frequency, phase = [], [], []
+    for omega, weight in zip(frequencies, weights, strict=True):
+        shifts = (0.0,) if omega == 0 else (0.0, -math.pi / 2)
+        for shift in shifts:
+            amplitude.append(math.sqrt(weight))
+            frequency.append(float(omega))
+            phase.append(shift)
+    return {"amplitude": amplitude, "frequency": frequency, "phase": phase}
+
+
+CURVES: dict[str, CurveFamily] = {
+    "log_waves": CurveFamily(log_waves, "log"),
+    "waves": CurveFamily(waves, "linear"),
+}

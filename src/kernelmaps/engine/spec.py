@@ -1,0 +1,139 @@
+"""What a fitted map *is*: a frozen bundle of plain arrays and numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from .. import storage
+from ..exceptions import FileFormatError
+
+__all__ = ["SPEC_VERSION", "Number", "Spec"]
+
+SPEC_VERSION = 1
+Number = bool | int | float | str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Spec:
+    """The arrays and numbers that alone determine a map φ.
+
+    A spec is a few kB, independent of the data's size: it is saved, hashed, shipped to workers and
+    exported. `family` names the formula that reads it (see :mod:`kernelmaps.engine.families`).
+
+    Parameters
+    ----------
+    family : str
+        Name of the formula.
+    arrays : mapping of str to array
+        Copied and made read-only.
+    numbers : mapping of str to bool, int, float, str or None
+        Everything that is not an array.
+    parts : tuple of Spec
+        Stages of a composed map, applied in order.
+    """
+
+    family: str
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    parts: tuple[Spec, ...] = ()
+
+    def __post_init__(self) -> None:
+        frozen = {}
+        for name, value in self.arrays.items():
+            array = np.array(value, order="C")
+            array.setflags(write=False)
+            frozen[name] = array
+        numbers = {name: _plain(name, value) for name, value in self.numbers.items()}
+        object.__setattr__(self, "arrays", MappingProxyType(frozen))
+        object.__setattr__(self, "numbers", MappingProxyType(numbers))
+        object.__setattr__(self, "parts", tuple(self.parts))
+
+    @cached_property
+    def hash(self) -> str:
+        """Content hash (SHA-256): equal for equal maps, in every process and on every machine."""
+        return storage.digest("spec", *self._content())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, those of the parts included."""
+        own = sum(array.nbytes for array in self.arrays.values())
+        return own + sum(part.nbytes for part in self.parts)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the spec to a file (JSON header and arrays; no pickle), atomically."""
+        storage.write(path, "spec", *self._content())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Spec:
+        """Read a spec; a damaged, foreign or newer file is refused with its reason."""
+        return cls._from_content(*storage.read(path, "spec"))
+
+    def to_bytes(self) -> bytes:
+        """The content of a spec file as bytes."""
+        return storage.to_bytes("spec", *self._content())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Spec:
+        """Inverse of :meth:`to_bytes`."""
+        return cls._from_content(*storage.from_bytes(data, "spec"))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spec) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name}{list(array.shape)}" for name, array in self.arrays.items())
+        return f"Spec({self.family}: {shapes}; {self.nbytes} bytes; {self.hash[:12]})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Spec, (self.family, dict(self.arrays), dict(self.numbers), self.parts)
+
+    def _content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Header and arrays with the parts flattened under "index/" names."""
+        header: dict[str, Any] = {
+            "version": SPEC_VERSION,
+            "family": self.family,
+            "numbers": dict(self.numbers),
+            "parts": [],
+        }
+        arrays = dict(self.arrays)
+        for index, part in enumerate(self.parts):
+            part_header, part_arrays = part._content()
+            header["parts"].append(part_header)
+            arrays |= {f"{index}/{name}": array for name, array in part_arrays.items()}
+        return header, arrays
+
+    @classmethod
+    def _from_content(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Spec:
+        version = header.get("version")
+        if not isinstance(version, int) or version > SPEC_VERSION:
+            raise FileFormatError(
+                f"this spec has version {version}; this kernelmaps reads up to {SPEC_VERSION}. "
+                "Upgrade kernelmaps to read it."
+            )
+        parts = []
+        for index, part_header in enumerate(header["parts"]):
+            prefix = f"{index}/"
+            own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+            parts.append(cls._from_content(part_header, own))
+        own = {name: array for name, array in arrays.items() if "/" not in name}
+        return cls(header["family"], own, header["numbers"], tuple(parts))
+
+
+def _plain(name: str, value: Any) -> Number:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(
+        f"Spec number {name!r} must be a plain bool, int, float, str or None: {value!r}"
+    )

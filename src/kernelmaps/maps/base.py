@@ -1,0 +1,271 @@
+"""What all maps share: checking rows, learning a spec, applying it, naming the columns.
+
+A new additive map is a small class: `__init__` stores parameters, `_learn(X)` returns the spec
+(and may set `kernel_`, `domain_`, `certificate_`). Everything else is here or in the engine.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.sparsefuncs import min_max_axis
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+from ..certificate import Certificate
+from ..engine import Spec, apply
+from ..engine.apply import extent_of, stage_columns
+from ..engine.compile import Extent
+from ..exceptions import OutOfDomainWarning
+from ..kernels import Kernel
+from ..threads import limit_threads
+
+__all__ = ["AdditiveMap", "FeatureMap", "JointMap"]
+
+_NATIVE = (np.float32, np.float64, np.uint8, np.uint16)
+OUT_OF_DOMAIN = ("clip", "raise", "extrapolate")
+
+
+class FeatureMap(TransformerMixin, BaseEstimator, ABC):
+    """A map φ whose inner products approximate a kernel.
+
+    Attributes
+    ----------
+    spec_ : Spec
+        The arrays and numbers that determine φ.
+    kernel_ : Kernel
+        The exact kernel that φ approximates.
+    certificate_ : Certificate or None
+        A bound on the error, where one is known.
+    n_features_in_ : int
+        Features seen in `fit`.
+    """
+
+    n_jobs: int | None
+    spec_: Spec
+    kernel_: Kernel
+    certificate_: Certificate | None = None
+    _non_negative = False  # whether the map is defined for x >= 0 only
+
+    @abstractmethod
+    def _learn(self, X: Any) -> Spec:
+        """The spec, from checked rows (NumPy of a native dtype, or CSR)."""
+
+    def fit(self, X: Any, y: Any = None) -> FeatureMap:
+        """Learn what the map needs to know of the data, usually no more than their range.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+        """
+        if _is_foreign(X):
+            raise TypeError(
+                f"{type(self).__name__}.fit runs on NumPy arrays and CSR matrices, not on "
+                f"{type(X).__module__} arrays; fit on (a sample of) the data as NumPy, then "
+                "transform on the device."
+            )
+        X, _ = self._check_rows(X, reset=True)
+        self.certificate_ = None
+        self._warned = False
+        self.spec_ = self._learn(X)
+        return self
+
+    def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
+        """φ(X).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            float32, uint8 and uint16 give float32 results, all else float64. Arrays of other
+            array-API libraries stay in their library and on their device.
+        out : ndarray, optional
+            Where to write a dense result.
+
+        Returns
+        -------
+        array or CSR matrix of shape (n_samples, n_features_out)
+            CSR for CSR input wherever φ(0) = 0.
+        """
+        check_is_fitted(self)
+        if _is_foreign(X):
+            self._check_foreign(X)
+            return apply(self.spec_, X, out=out)
+        X, extent = self._check_rows(X, reset=False)
+        self._check_domain(X)
+        return apply(self.spec_, X, out=out, n_jobs=self.n_jobs, extent=extent)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the output columns."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        return np.asarray(self._names_out(names), dtype=object)
+
+    @property
+    def _n_features_out(self) -> int:
+        return stage_columns(self.spec_, self.n_features_in_)
+
+    def _names_out(self, names: np.ndarray) -> list[str]:
+        prefix = type(self).__name__.lower()
+        return [f"{prefix}{column}" for column in range(self._n_features_out)]
+
+    def _check_rows(self, X: Any, *, reset: bool) -> tuple[Any, Extent]:
+        """Rows as NumPy of a native dtype or CSR, with nothing in them that φ is not defined for."""
+        X = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+        )
+        if X.dtype not in _NATIVE:
+            X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
+        values = X.data[None, :] if sparse.issparse(X) else np.ascontiguousarray(X)
+        with limit_threads(self.n_jobs, blas=False):
+            extent, row, column = extent_of(values)
+        if row >= 0:
+            raise ValueError(self._not_finite(X, row, column))
+        if self._non_negative and extent.minimum < 0:
+            raise ValueError(self._negative(extent.minimum))
+        return X if sparse.issparse(X) else values, extent
+
+    def _not_finite(self, X: Any, row: int, column: int) -> str:
+        if sparse.issparse(X):
+            value = X.data[column]
+            row = int(np.searchsorted(X.indptr, column, side="right")) - 1
+            column = int(X.indices[column])
+        else:
+            value = X[row, column]
+        what = "NaN" if np.isnan(value) else "infinity (inf)"
+        return (
+            f"Input X contains {what} (row {row}, column {column}): {type(self).__name__} does not "
+            "accept missing values encoded as NaN, nor infinite ones. Impute or drop them first."
+        )
+
+    def _negative(self, minimum: float) -> str:
+        remedy = " or set signed=True (odd extension)" if "signed" in self.get_params() else ""
+        return (
+            f"Negative values in data passed to {type(self).__name__}: X goes down to "
+            f"{minimum:g}, but the map is defined for x >= 0. Shift or clip the data{remedy}."
+        )
+
+    def _check_foreign(self, X: Any) -> None:
+        from array_api_compat import array_namespace
+
+        xp = array_namespace(X)
+        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has shape {tuple(X.shape)}, but {type(self).__name__} is expecting "
+                f"(n, {self.n_features_in_})."
+            )
+        if not bool(xp.all(xp.isfinite(X))):
+            raise ValueError(
+                f"Input X contains NaN or infinity; {type(self).__name__} refuses both."
+            )
+        if self._non_negative and bool(xp.any(X < 0)):
+            raise ValueError(self._negative(float(xp.min(X))))
+
+    def _check_domain(self, X: Any) -> None:
+        """Nothing by default; additive maps with a learned domain look at the columns."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = self._non_negative
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class AdditiveMap(FeatureMap):
+    """A map that acts on each feature alone: φ(x) = [φ_1(x_1), …, φ_D(x_D)].
+
+    Attributes
+    ----------
+    domain_ : tuple of arrays (lower, upper) or None
+        Range of each feature (or of all, length 1) that the map was fitted for.
+    """
+
+    domain_: tuple[np.ndarray, np.ndarray] | None = None
+    out_of_domain: str = "clip"
+
+    def _names_out(self, names: np.ndarray) -> list[str]:
+        widths = self._columns_per_feature()
+        label = getattr(self.kernel_, "name", "phi") if hasattr(self, "kernel_") else "phi"
+        return [
+            f"{name}_{label}{j}"
+            for name, width in zip(names, widths, strict=True)
+            for j in range(width)
+        ]
+
+    def _columns_per_feature(self) -> np.ndarray:
+        from ..engine.reference import table_of
+
+        if self.spec_.family == "piecewise":
+            return np.diff(table_of(self.spec_).column)
+        return np.full(self.n_features_in_, self._n_features_out // self.n_features_in_)
+
+    def _check_domain(self, X: Any) -> None:
+        if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
+            return
+        lower, upper = (np.broadcast_to(end, X.shape[1]) for end in self.domain_)
+        found = self._column_range(X)
+        outside = (found[0] < lower) | (found[1] > upper)
+        if not outside.any():
+            return
+        worst = int(np.argmax(outside))
+        message = (
+            f"{type(self).__name__}: {int(outside.sum())} of {X.shape[1]} columns have values "
+            f"outside the fitted domain; column {worst} reaches [{found[0][worst]:g}, "
+            f"{found[1][worst]:g}], fitted [{lower[worst]:g}, {upper[worst]:g}]."
+        )
+        if self.out_of_domain == "raise":
+            raise ValueError(
+                f"{message} Fit on data that cover the range, or use out_of_domain='clip'."
+            )
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"{message} They are clipped to it.", OutOfDomainWarning, stacklevel=3)
+
+    def _column_range(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Smallest and largest value of each column."""
+        if sparse.issparse(X):
+            return min_max_axis(X, axis=0)
+        from numba import get_num_threads
+
+        from ..engine import _loops
+
+        with limit_threads(self.n_jobs, blas=False):
+            return _loops.column_range(X, get_num_threads())
+
+    def _check_out_of_domain(self) -> None:
+        if self.out_of_domain not in OUT_OF_DOMAIN:
+            raise ValueError(
+                f"{type(self).__name__}: out_of_domain must be one of {OUT_OF_DOMAIN}, "
+                f"got {self.out_of_domain!r}."
+            )
+
+
+class JointMap(FeatureMap):
+    """A map that acts on the whole row."""
+
+
+def check_count(owner: Any, name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least `least`, or a clear error."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(
+            f"{type(owner).__name__}: {name} must be an integer >= {least}, got {value!r}."
+        )
+    return int(value)
+
+
+def _is_foreign(X: Any) -> bool:
+    """An array of another array-API library (torch, cupy, …)."""
+    if isinstance(X, np.ndarray | np.generic | list | tuple) or sparse.issparse(X):
+        return False
+    if hasattr(X, "iloc") or hasattr(X, "to_pandas"):
+        return False
+    from array_api_compat import is_array_api_obj
+
+    return bool(is_array_api_obj(X))
