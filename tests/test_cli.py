@@ -40,7 +40,7 @@ def test_help_names_the_commands():
 def test_demo_prints_a_table_and_writes_a_picture(tmp_path):
     text = run("demo", "--out", str(tmp_path / "new"))
     assert "plain linear SVM" in text
-    assert "HomogeneousMap(n_components=3)" in text
+    assert "HomogeneousMap 3" in text
     picture = (tmp_path / "new" / "demo.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 10_000

@@ -31,13 +31,13 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        settings = {k: v for k, v in self.settings.items() if k not in ("kernel", "random_state")}
-        return f"{self.name}({', '.join(f'{k}={v}' for k, v in settings.items())})"
+        size = [v for k, v in self.settings.items() if k.startswith("n_")]
+        return " ".join([self.name, *map(str, size)])
 
 
 CANDIDATES = [
-    Candidate("χ²", "HomogeneousMap", {"kernel": "chi2", "n_components": 3}),
     Candidate("χ²", "HomogeneousMap", {"kernel": "chi2", "n_components": 5}),
+    Candidate("χ²", "HomogeneousMap", {"kernel": "chi2", "n_components": 7}),
     Candidate("χ²", "DesignedMap", {"kernel": "chi2", "n_components": 5}),
     Candidate("χ²", "AnchorMap", {"kernel": "chi2", "n_anchors": 40}),
     Candidate("χ²", "ChebyshevMap", {"n_components": 10}),
@@ -79,12 +79,14 @@ class DemoResult:
     Attributes
     ----------
     dataset : str
+    test_rows : int
     rows : list of DemoRow
     missing : list of str
         Maps of the list that this version does not have.
     """
 
     dataset: str
+    test_rows: int
     rows: list[DemoRow]
     missing: list[str]
 
@@ -93,34 +95,40 @@ class DemoResult:
         return asdict(self)
 
     def table(self) -> Any:
-        """Return the rows as a rich table."""
+        """Return the rows as a rich table, narrow enough for 80 characters."""
+        from rich import box
         from rich.table import Table
 
         table = Table(
-            title=f"Linear SVM on explicit maps, {self.dataset}",
-            caption="error: largest and rms difference from the exact kernel on test pairs "
-            "(k(x, x) = 1)\ntime, memory: features (or Gram matrix) of training and test rows",
+            title=f"Linear SVM on explicit maps: {self.dataset}",
+            caption="error: largest and rms difference from the exact kernel, k(x, x) = 1\n"
+            "map: features (or Gram matrices) of training and test rows",
+            box=box.SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
         )
-        for heading in ("kernel", "method"):
-            table.add_column(heading)
-        for heading in ("columns", "max error", "rms error", "accuracy", "map", "fit", "memory"):
+        table.add_column("kernel, method")
+        headings = (
+            "columns",
+            "max\nerror",
+            "rms\nerror",
+            "accuracy\n%",
+            "map\nms",
+            "fit\nms",
+            "MB",
+        )
+        for heading in headings:
             table.add_column(heading, justify="right")
-        previous = None
-        for row in self.rows:
-            if previous is not None and row.kernel != previous:
+        for number, row in enumerate(self.rows):
+            if number and row.kernel != self.rows[number - 1].kernel:
                 table.add_section()
-            cells = _cells(row)
-            table.add_row(
-                row.kernel if row.kernel != previous else "", *cells, style=_STYLES[row.kind]
-            )
-            previous = row.kernel
+            table.add_row(*_cells(row), style=_STYLES[row.kind])
         return table
 
     def plot(self, path: Path | str) -> Path:
         """Draw accuracies and errors into a picture file (needs matplotlib)."""
         from ._demo_picture import draw
 
-        return draw(self.rows, self.dataset, Path(path))
+        return draw(self, Path(path))
 
 
 _STYLES = {"linear": "dim", "exact": "bold", "map": ""}
@@ -128,14 +136,14 @@ _STYLES = {"linear": "dim", "exact": "bold", "map": ""}
 
 def _cells(row: DemoRow) -> list[str]:
     return [
-        row.method,
+        f"  {row.method}" if row.kind == "map" else row.method,
         "–" if row.columns is None else str(row.columns),
-        "–" if row.error_max is None else f"{row.error_max:.2g}",
-        "–" if row.error_rms is None else f"{row.error_rms:.2g}",
-        f"{row.accuracy:.2%}",
-        f"{row.features_seconds * 1e3:.0f} ms",
-        f"{row.fit_seconds * 1e3:.0f} ms",
-        f"{row.features_bytes / 1e6:.1f} MB",
+        "–" if row.error_max is None else f"{row.error_max:.1e}",
+        "–" if row.error_rms is None else f"{row.error_rms:.1e}",
+        f"{100 * row.accuracy:.1f}",
+        f"{row.features_seconds * 1e3:.0f}",
+        f"{row.fit_seconds * 1e3:.0f}",
+        f"{row.features_bytes / 1e6:.1f}",
     ]
 
 
@@ -170,7 +178,7 @@ def run_demo(*, progress: bool | None = None) -> DemoResult:
             rows.append(_exact_row(data, candidate.kernel, exact))
             kernels_shown.add(candidate.kernel)
         rows.append(row)
-    return DemoResult("digits as histograms", rows, missing)
+    return DemoResult("digits as histograms", len(data.y_test), rows, missing)
 
 
 def _linear_row(data: Dataset) -> DemoRow:
@@ -234,7 +242,7 @@ def _exact_row(data: Dataset, kernel: str, exact: Kernel) -> DemoRow:
     fitted = perf_counter()
     return DemoRow(
         kernel=kernel,
-        method="exact kernel SVM",
+        method=f"exact {kernel} SVM",
         kind="exact",
         columns=None,
         accuracy=model.score(K_test, data.y_test),
