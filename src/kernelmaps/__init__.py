@@ -34,6 +34,11 @@ _EXPORTS = {
         "StreamingRidge",
         "StreamingRidgeClassifier",
     ],
+    "kernelmaps.models.streaming_sparse": [
+        "StreamingElasticNet",
+        "StreamingGroupLasso",
+        "StreamingLasso",
+    ],
     "kernelmaps.design.api": ["Design", "design_map"],
     "kernelmaps.evaluation.errors": ["KernelError", "kernel_error"],
     "kernelmaps.evaluation.comparison": ["compare"],

@@ -14,7 +14,7 @@ import numpy as np
 
 from .sources import Block, SlicedSource, Source, as_rows
 
-__all__ = ["DaskSource", "fold_on_dask"]
+__all__ = ["DaskSource", "call_on_sample", "fold_on_dask"]
 
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
 FAN_IN = 8
@@ -129,6 +129,24 @@ def fold_on_dask(
     else:
         (total,) = dask.compute(nodes[0])
     return stats.merge(total)
+
+
+def call_on_sample(source: Source, function: Any, client: Any, *, rows: int) -> Any:
+    """``function(block)`` for a sample of rows, where the rows are; only the result travels."""
+    import dask
+
+    if source.remote:
+        part, start = source.parts[0], source.starts[0]
+    else:
+        part, start = (source.partitions(1, rows)[0], None, None), 0
+    task = dask.delayed(_on_sample)(function, *part, start, rows)
+    if client is not None:
+        return client.compute(task, retries=RETRIES).result()
+    return dask.compute(task)[0]
+
+
+def _on_sample(function: Any, X: Any, y: Any, w: Any, start: int, rows: int) -> Any:
+    return function(_local(X, y, w, start).sample(rows))
 
 
 def _local(X: Any, y: Any, w: Any, start: int) -> Source:

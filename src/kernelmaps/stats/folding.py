@@ -24,7 +24,7 @@ from .checkpoint import Checkpoint
 from .moments import BLOCK_ROWS
 from .sources import Block, Source
 
-__all__ = ["choose_block_rows", "features_of", "fold", "ordered_map"]
+__all__ = ["choose_block_rows", "features_of", "fold", "on_sample", "ordered_map"]
 
 Transform = Callable[[Any], Any]
 Result = TypeVar("Result")
@@ -109,6 +109,17 @@ def fold(
         saved.added(block)
     saved.finish()
     return stats
+
+
+def on_sample(
+    source: Source, function: Callable[[Block | None], Result], rows: int, client: Any = None
+) -> Result:
+    """Apply `function` to a sample of rows, in this process or where Dask holds them."""
+    if client is None and not source.remote:
+        return function(source.sample(rows))
+    from .distributed import call_on_sample
+
+    return call_on_sample(source, function, client, rows=rows)
 
 
 def ordered_map(

@@ -204,6 +204,20 @@ class Moments:
             out.V = self.V + np.outer(self.b, eps) + np.outer(eps_y, out.m)
         return out
 
+    def projected(self, U: np.ndarray) -> Self:
+        """Sums of the rows Uᵀz, for U of shape (D, q): Uᵀ H U and so on, without the rows."""
+        out = self._bare_copy()
+        out.shift, out.m, out.H = self.shift @ U, self.m @ U, U.T @ (self.H @ U)
+        out.V = None if self.V is None else self.V @ U
+        return out
+
+    def features_only(self) -> Moments:
+        """The same sums without targets: they merge with those of unlabelled rows."""
+        out = Moments(tag=self.tag)
+        out.n, out.weight = self.n, self.weight
+        out.shift, out.m, out.H = self.shift, self.m.copy(), self.H.copy()
+        return out
+
     def minus(self, part: Moments) -> Self:
         """Sums without those of `part`, rows that were merged before (the training folds)."""
         out = self.copy()

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,14 @@ class Source:
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         """Read the blocks from number `skip` on; none is longer than `block_rows`."""
         raise NotImplementedError
+
+    def head(self, rows: int) -> Block | None:
+        """Some of the first rows, to look at; a stream still gives them afterwards."""
+        return next((block for block in self.blocks(rows) if block.X.shape[0]), None)
+
+    def sample(self, rows: int) -> Block | None:
+        """Rows to fit a map on: spread over the whole where that is cheap, else the first."""
+        return self.head(rows)
 
     def n_blocks(self, block_rows: int) -> int | None:
         """Number of blocks, where known beforehand (for the progress bar)."""
@@ -186,6 +194,21 @@ class SlicedSource(Source):
                 start=self.first + a,
             )
 
+    def sample(self, rows: int) -> Block | None:
+        runs = 16
+        if self.n_rows <= rows or rows < runs:
+            return self.head(rows)
+        begins = np.linspace(self.begin, self.begin + self.n_rows - rows // runs, runs).astype(int)
+        parts = [replace(self, begin=a, end=a + rows // runs).head(rows) for a in begins.tolist()]
+        return Block(
+            _stacked([part.X for part in parts]),
+            None if self.y is None else np.concatenate([part.y for part in parts]),
+            None if self.w is None else np.concatenate([part.w for part in parts]),
+            chunk=parts[0].chunk,
+            row=0,
+            start=parts[0].start,
+        )
+
     def partitions(self, n: int, block_rows: int) -> list[Source]:
         if not isinstance(self.X, RawRows | ContainerRows):
             return super().partitions(n, block_rows)
@@ -227,6 +250,22 @@ class IterableSource(Source):
 
     def describe(self) -> str:
         return f"the stream {type(self.chunks).__name__}"
+
+    def head(self, rows: int) -> Block | None:
+        if not self.once:
+            return super().head(rows)
+        # Keep what was taken from the stream, and put it back in front.
+        taken = []
+
+        def watched() -> Iterator[Any]:
+            for item in self.chunks:
+                taken.append(item)
+                yield item
+
+        peeked = IterableSource(watched, self.y, self.w)
+        block = super(IterableSource, peeked).head(rows)
+        self.chunks = chain(taken, self.chunks)
+        return block
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         chunks = self.chunks() if callable(self.chunks) else self.chunks
@@ -385,6 +424,10 @@ def _portable(X: Any) -> Any:
         offset = root.offset + X.ctypes.data - root.ctypes.data
         return RawRows(str(X.filename), X.dtype, X.shape, offset)
     return X
+
+
+def _stacked(blocks: list[Any]) -> Any:
+    return sp.vstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.vstack(blocks)
 
 
 def _plain(values: Any) -> Any:

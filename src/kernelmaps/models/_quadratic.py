@@ -1,0 +1,280 @@
+"""Learners with quadratic loss as functions of merged statistics: no rows in sight.
+
+With centred sums A = Σ w z̃ z̃ᵀ, b = Σ w z̃ ỹ and W = Σ w, every loss here is
+
+    Σ w (ỹ − wᵀz̃)² = ỹᵀỹ − 2 wᵀb + wᵀA w,
+
+(errata 2.21: ‖Z̃w − y‖, not ‖wᵀZ̃ − y‖). The intercept is not penalised and drops out by centring:
+f(z) = wᵀ(z − z̄) + ȳ (errata 2.20: the paper forgets ȳ).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgWarning, eigh
+from scipy.optimize import brentq
+
+from ..stats import Moments
+
+__all__ = [
+    "Spectrum",
+    "elastic_net_path",
+    "group_lasso_path",
+    "held_out_error",
+    "principal_axes",
+    "spectrum_of",
+]
+
+
+def principal_axes(scatter: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of a scatter matrix, largest first (errata 2.18).
+
+    Signs are those of scikit-learn's PCA: the entry of largest modulus is positive.
+    """
+    values, vectors = eigh(scatter, driver="evd", check_finite=False)
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    largest = np.argmax(np.abs(vectors), axis=0)
+    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    return values, np.ascontiguousarray(vectors * signs)
+
+
+def numerical_rank(values: np.ndarray) -> int:
+    """Number of eigenvalues (largest first) above the rounding of the largest."""
+    if not len(values) or values[0] <= 0:
+        return 0
+    return int(np.count_nonzero(values > values[0] * len(values) * np.finfo(np.float64).eps))
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A centred least-squares problem in the eigenbasis of its Hessian A = Q Λ Qᵀ.
+
+    Attributes
+    ----------
+    values : ndarray of shape (k,)
+        Λ, not negative.
+    axes : ndarray of shape (k, k), or None for the identity
+        Q.
+    c : ndarray of shape (t, k)
+        b in the eigenbasis, Qᵀb for each target.
+    yy : ndarray of shape (t,)
+        ỹᵀỹ.
+    weight : float
+        W.
+    """
+
+    values: np.ndarray
+    axes: np.ndarray | None
+    c: np.ndarray
+    yy: np.ndarray
+    weight: float
+
+    def ridge(self, alpha: float) -> np.ndarray:
+        """w = Q (Λ + α)⁻¹ Qᵀ b, of shape (t, k); α = 0 gives the solution of least norm.
+
+        This is (A + αI)⁻¹ b, step 4 of Algorithm 3, for O(k) per target once A is diagonal.
+        """
+        w = self.c * self._inverse(alpha)
+        return w if self.axes is None else w @ self.axes.T
+
+    def _inverse(self, alpha: float) -> np.ndarray:
+        shifted = self.values + alpha
+        if alpha > 0:
+            return 1.0 / shifted
+        order = np.sort(self.values)[::-1]
+        rank = numerical_rank(order)
+        if rank < len(self.values):
+            warnings.warn(
+                f"The statistics have rank {rank}, less than their {len(self.values)} columns, and "
+                "alpha=0: the solution of least norm is given. Use alpha > 0 or fewer components.",
+                LinAlgWarning,
+                stacklevel=2,
+            )
+        least = order[rank - 1] if rank else np.inf
+        keep = self.values >= least
+        return np.where(keep, 1.0 / np.where(keep, shifted, 1.0), 0.0)
+
+    def gcv(self, alpha: float) -> float:
+        """Generalised cross-validation, Σ_t RSS_t/W / (1 − df/W)², df = 1 + Σ λ/(λ + α).
+
+        Leave-one-out with every leverage replaced by their mean: it needs no second pass.
+        """
+        inverse = self._inverse(alpha)
+        shrunk = self.values * inverse
+        rss = self.yy - ((self.c**2) * inverse * (2.0 - shrunk)).sum(axis=1)
+        freedom = 1.0 - (1.0 + shrunk.sum()) / self.weight
+        if freedom <= 0:
+            return np.inf
+        return float(np.maximum(rss, 0.0).sum() / self.weight / freedom**2)
+
+
+def spectrum_of(stats: Moments, columns: np.ndarray, diagonal: bool = False) -> Spectrum:
+    """The problem on some columns of the statistics; `diagonal` if the scatter is known to be."""
+    B, yy = stats.cross()[:, columns], stats.y_scatter()
+    if diagonal:
+        m = stats.m[columns]
+        values = stats.H[columns, columns] - m * m / stats.weight
+        return Spectrum(np.maximum(values, 0.0), None, B, yy, stats.weight)
+    values, axes = eigh(stats.scatter()[np.ix_(columns, columns)], driver="evd", check_finite=False)
+    return Spectrum(np.maximum(values, 0.0), axes, B @ axes, yy, stats.weight)
+
+
+def held_out_error(w: np.ndarray, columns: np.ndarray, train: Moments, held: Moments) -> np.ndarray:
+    """Σ over held-out rows of their squared errors, for each target, from their statistics.
+
+    Residuals are y − ȳ − wᵀ(z − z̄) with the means of the training rows; about the held-out rows'
+    own means they are a centred quadratic form plus W_h (ȳ_h − ȳ − wᵀ(z̄_h − z̄))².
+
+    Parameters
+    ----------
+    w : ndarray of shape (t, k)
+        Weights on `columns`, learned from `train`.
+    """
+    A = held.scatter()[np.ix_(columns, columns)]
+    B = held.cross()[:, columns]
+    inner = held.y_scatter() - 2 * (w * B).sum(axis=1) + ((w @ A) * w).sum(axis=1)
+    gap = held.y_mean - train.y_mean - w @ (held.mean - train.mean)[columns]
+    return np.maximum(inner, 0.0) + held.weight * gap**2
+
+
+def elastic_net_path(
+    stats: Moments,
+    columns: np.ndarray,
+    alphas: Sequence[float],
+    l1_ratio: float,
+    *,
+    max_iter: int,
+    tol: float,
+) -> np.ndarray:
+    """Minimise ‖y − Zw‖²/(2W) + α ρ ‖w‖₁ + α (1 − ρ) ‖w‖²/2 by scikit-learn's Gram path.
+
+    Its coordinate descent asks for rows even where it is given the Gram matrix. Rows are made
+    that have the same A, b and ỹᵀỹ: with A = QΛQᵀ, X = Λ^½ Qᵀ and y = Λ^{−½} Qᵀ b, and one more row
+    of zeros in X with what is left of ỹᵀỹ. Its 1/(2n) counts those rows, so α is rescaled.
+
+    Returns
+    -------
+    ndarray of shape (n_alphas, t, k)
+    """
+    from sklearn.linear_model import enet_path
+
+    A, B = stats.scatter()[np.ix_(columns, columns)], stats.cross()[:, columns]
+    spectrum = spectrum_of(stats, columns)
+    rank = numerical_rank(np.sort(spectrum.values)[::-1])
+    keep = np.argsort(spectrum.values)[::-1][:rank]
+    root = np.sqrt(spectrum.values[keep])
+    rows = np.vstack([root[:, None] * spectrum.axes[:, keep].T, np.zeros(len(columns))])
+    scale = stats.weight / len(rows)
+    order = np.argsort(alphas)[::-1]  # from the sparsest on: each solution starts the next
+    out = np.empty((len(alphas), B.shape[0], len(columns)))
+    for target in range(B.shape[0]):
+        y = spectrum.c[target, keep] / root
+        y = np.append(y, np.sqrt(max(spectrum.yy[target] - y @ y, 0.0)))
+        _, coefs, _ = enet_path(
+            np.asfortranarray(rows),
+            y,
+            l1_ratio=l1_ratio,
+            alphas=np.asarray(alphas)[order] * scale,
+            precompute=np.ascontiguousarray(A),
+            Xy=np.ascontiguousarray(B[target]),
+            check_input=False,
+            max_iter=max_iter,
+            tol=tol,
+        )
+        out[order, target] = coefs.T
+    return out
+
+
+def group_lasso_path(
+    stats: Moments,
+    columns: np.ndarray,
+    alphas: Sequence[float],
+    groups: np.ndarray,
+    *,
+    max_iter: int,
+    tol: float,
+) -> np.ndarray:
+    """Minimise ‖y − Zw‖²/(2W) + α Σ_g √|g| ‖w_g‖ by exact block coordinate descent.
+
+    One block alone is min ½ wᵀA_g w − rᵀw + λ‖w‖ with r the residual correlation. It is 0 if
+    ‖r‖ ≤ λ; otherwise, with A_g = QΛQᵀ and ν = ‖w‖, w = Q (Λ + λ/ν)⁻¹ Qᵀ r, and ν is the root of
+    ‖(Λν + λ)⁻¹ Qᵀ r‖ = 1, whose left side falls in ν.
+
+    Returns
+    -------
+    ndarray of shape (n_alphas, t, k)
+    """
+    A = stats.scatter()[np.ix_(columns, columns)] / stats.weight
+    B = stats.cross()[:, columns] / stats.weight
+    blocks = [np.flatnonzero(groups == g) for g in np.unique(groups)]
+    factors = [eigh(A[np.ix_(block, block)]) for block in blocks]
+    order = np.argsort(alphas)[::-1]
+    out = np.empty((len(alphas), B.shape[0], len(columns)))
+    for target, b in enumerate(B):
+        w = np.zeros(len(columns))
+        for index in order:
+            w = _group_lasso(A, b, w, alphas[index], blocks, factors, max_iter, tol)
+            out[index, target] = w
+    return out
+
+
+def _group_lasso(
+    A: np.ndarray,
+    b: np.ndarray,
+    w: np.ndarray,
+    alpha: float,
+    blocks: list[np.ndarray],
+    factors: list[tuple[np.ndarray, np.ndarray]],
+    max_iter: int,
+    tol: float,
+) -> np.ndarray:
+    w = w.copy()
+    residual = b - A @ w  # correlations of all columns with the residual
+    scale = max(np.abs(b).max(), np.finfo(float).tiny)
+    for _ in range(max_iter):
+        change = 0.0
+        for block, (values, axes) in zip(blocks, factors):
+            old = w[block]
+            r = axes.T @ (residual[block] + A[np.ix_(block, block)] @ old)
+            new = axes @ _one_group(np.maximum(values, 0.0), r, alpha * np.sqrt(len(block)))
+            if np.any(new != old):
+                step = A[:, block] @ (new - old)
+                residual -= step
+                change = max(change, np.abs(step).max())
+                w[block] = new
+        if change <= tol * scale:
+            return w
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(
+        f"group lasso did not converge in {max_iter} sweeps (last change {change / scale:.1e}, "
+        f"tol {tol:.1e}): increase max_iter",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+    return w
+
+
+def _one_group(values: np.ndarray, r: np.ndarray, penalty: float) -> np.ndarray:
+    """Minimise ½ Σ Λ w² − rᵀw + λ‖w‖ in the eigenbasis."""
+    size = np.linalg.norm(r)
+    if size <= penalty:
+        return np.zeros_like(r)
+    positive = values > values.max() * len(values) * np.finfo(float).eps
+    r = np.where(positive, r, 0.0)  # A is positive semidefinite: r lies in its range
+    if penalty == 0:
+        return np.divide(r, values, out=np.zeros_like(r), where=positive)
+    if np.linalg.norm(r) <= penalty:
+        return np.zeros_like(r)
+
+    def excess(nu: float) -> float:
+        return float(np.linalg.norm(r / (values * nu + penalty)) - 1.0)
+
+    # With the smallest positive eigenvalue in place of all, the root is at most:
+    upper = (np.linalg.norm(r) - penalty) / values[positive].min()
+    nu = brentq(excess, 0.0, upper * (1 + 1e-12), xtol=1e-300, rtol=1e-14, maxiter=500)
+    return np.where(positive, r * nu / (values * nu + penalty), 0.0)

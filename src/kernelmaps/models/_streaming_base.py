@@ -1,0 +1,195 @@
+"""What the streaming estimators share: opening data, the map, the fold, rows out again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ..stats import Source, choose_block_rows, fold, open_source
+from ..stats.folding import features_of, on_sample, ordered_map
+from ..stats.sources import Block, SlicedSource, _is_chunks
+from ..threads import resolve_threads
+from ._features import Features
+
+__all__ = ["StreamingEstimator"]
+
+SAMPLE_ROWS = 4096  # rows on which an unfitted map is fitted
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one look at some rows tells: enough to begin, and small enough to travel."""
+
+    features: Features
+    n_features: int
+    itemsize: int
+    y_ndim: int
+
+
+class StreamingEstimator(BaseEstimator):
+    """Base: subclasses fold statistics and turn them into a model."""
+
+    feature_map: Any
+    n_jobs: int | None
+    block_rows: int | None
+    progress: bool | None
+
+    # ---- data in ----------------------------------------------------------------------------
+
+    def _open(
+        self, X: Any, y: Any = None, w: Any = None, *, reset: bool, supervised: bool
+    ) -> Source:
+        """Open any data; arrays in memory pass scikit-learn's checks, and set its attributes."""
+        if not _in_memory(X):
+            if hasattr(self, "feature_names_in_") and reset:
+                del self.feature_names_in_
+            return open_source(X, y, w)
+        options = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
+        if supervised:
+            X, y = validate_data(self, X, y, reset=reset, **options, **self._y_options())
+            y = self._check_y(y)
+        else:
+            X, y = validate_data(self, X, reset=reset, **options), None
+        if w is not None:
+            w = _check_sample_weight(w, X, dtype=np.float64)
+        return open_source(X, y, w)
+
+    def _y_options(self) -> dict[str, Any]:
+        return {}
+
+    def _check_y(self, y: np.ndarray) -> np.ndarray:
+        return y
+
+    def _look(self, source: Source, client: Any, map_sample: Any = None) -> Look:
+        """Fit the map (on a sample of the rows, where they are) and note the shape of things."""
+        name = type(self).__name__
+        feature_map = self.feature_map
+        if map_sample is not None:
+            sample = validate_data(
+                self, map_sample, accept_sparse="csr", dtype="numeric", skip_check_array=True
+            )
+            block = open_source(sample).head(1 << 62)
+            parts = Features.fit(feature_map, block, name).parts
+            feature_map = [(part.columns, part.map, part.n_components) for part in parts]
+        look = on_sample(source, partial(_inspect, feature_map, name), SAMPLE_ROWS, client)
+        self.n_features_in_ = look.n_features
+        return look
+
+    def _rows_per_block(self, look: Look) -> int:
+        if self.block_rows is not None:
+            if self.block_rows < 1:
+                raise ValueError(
+                    f"{type(self).__name__}: block_rows must be at least 1, got {self.block_rows}"
+                )
+            return self.block_rows
+        return choose_block_rows(look.n_features, sum(look.features.widths), look.itemsize)
+
+    def _fold(
+        self,
+        source: Source,
+        stats: Any,
+        features: Features,
+        *,
+        block_rows: int,
+        client: Any = None,
+        checkpoint: Path | None = None,
+        checkpoint_every: int = 1,
+    ) -> Any:
+        return fold(
+            source,
+            stats,
+            None if features.plain else features.transform,
+            block_rows=block_rows,
+            n_threads=self.n_jobs,
+            client=client,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            progress=self.progress,
+            name=type(self).__name__,
+        )
+
+    def _chunk(self, X: Any, y: Any, w: Any, *, first: bool, supervised: bool) -> SlicedSource:
+        """One chunk of `partial_fit`; its rows are numbered after those seen before."""
+        source = self._open(X, y, w, reset=first, supervised=supervised)
+        if not isinstance(source, SlicedSource):
+            raise TypeError(
+                f"{type(self).__name__}.partial_fit takes one chunk of rows (an array or CSR), got "
+                f"{source.describe()}; use fit for files and streams"
+            )
+        if not first and source.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {source.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        return source if first else replace(source, first=self.n_samples_seen_)
+
+    # ---- rows out ---------------------------------------------------------------------------
+
+    def _by_blocks(self, X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """Stack ``function(φ(block))`` over the blocks of any data."""
+        check_is_fitted(self)
+        name, features = type(self).__name__, self._features
+        source = self._open(X, reset=False, supervised=False)
+        transform = None if features.plain else features.transform
+
+        def rows(block: Block) -> np.ndarray:
+            if block.X.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {block.X.shape[1]} features, but {name} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+            return function(features_of(block, transform, name)[0])
+
+        blocks = source.blocks(self._block_rows)
+        return np.concatenate(list(ordered_map(rows, blocks, resolve_threads(self.n_jobs))))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        maps = self.feature_map
+        one = hasattr(maps, "__sklearn_tags__") and maps.__sklearn_tags__().input_tags
+        tags.input_tags.sparse = maps is None or bool(one and one.sparse)
+        tags.input_tags.positive_only = bool(one and one.positive_only)
+        return tags
+
+
+def stage_path(checkpoint: str | os.PathLike[str] | None, stage: str) -> Path | None:
+    """The file of one pass; a fit of several passes goes on with the one that was interrupted."""
+    return None if checkpoint is None else Path(f"{os.fspath(checkpoint)}.{stage}")
+
+
+def remove_stages(checkpoint: str | os.PathLike[str] | None, stages: tuple[str, ...]) -> None:
+    """A finished fit needs its checkpoints no longer."""
+    for stage in stages if checkpoint is not None else ():
+        stage_path(checkpoint, stage).unlink(missing_ok=True)
+
+
+def _inspect(feature_map: Any, name: str, block: Block | None) -> Look:
+    if block is None:
+        raise ValueError(f"{name}: the data have no rows")
+    X, y = block.X, block.y
+    if not sp.issparse(X) and X.dtype.kind == "f":
+        # Bad rows must not reach the map's fit; the fold refuses them and knows their place.
+        good = np.isfinite(X).all(axis=1)
+        if good.any() and not good.all():
+            X, y = X[good], None if y is None else y[good]
+    features = Features.fit(feature_map, replace(block, X=X, y=y), name)
+    return Look(features, X.shape[1], X.dtype.itemsize, 1 if y is None else y.ndim)
+
+
+def _in_memory(X: Any) -> bool:
+    """Whether scikit-learn's checks apply: arrays, sparse matrices, frames, nested lists."""
+    if isinstance(X, np.memmap | Source | str | os.PathLike) or callable(X):
+        return False
+    if type(X).__module__.split(".")[0] in ("dask", "h5py", "zarr", "pyarrow"):
+        return False
+    return not _is_chunks(X)

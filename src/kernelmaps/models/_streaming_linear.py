@@ -1,0 +1,567 @@
+"""Linear models with quadratic loss from one pass (two for the PCA of several kernels)."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import block_diag
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from ..stats import FoldMoments, KernelMoments, Moments, Source
+from ._features import Features
+from ._quadratic import held_out_error, numerical_rank, principal_axes
+from ._streaming_base import Look, StreamingEstimator, remove_stages, stage_path
+
+__all__ = ["Path", "StreamingLinear", "StreamingRegression"]
+
+PathLike = str | os.PathLike[str]
+
+STAGES = ("pca", "pca-unlabeled", "moments", "unlabeled")
+
+
+@dataclass(frozen=True)
+class Path:
+    """Models for every PCA size and every regularisation, from the same statistics.
+
+    Attributes
+    ----------
+    n_components : list
+        Sizes (None: no PCA).
+    alphas : ndarray
+    coef : ndarray of shape (n_sizes, n_alphas, n_targets, D)
+    intercept : ndarray of shape (n_sizes, n_alphas, n_targets)
+    """
+
+    n_components: list[Any]
+    alphas: np.ndarray
+    coef: np.ndarray
+    intercept: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Solution:
+    coef: np.ndarray
+    intercept: np.ndarray
+    alpha: float
+    n_components: Any
+    cv_results: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class _Coordinates:
+    """The statistics in the coordinates in which the model is solved.
+
+    Attributes
+    ----------
+    total, folds : Moments, list of Moments
+        Projected sums.
+    projection : ndarray of shape (D, r) or None
+        From the features that were folded to the coordinates.
+    back : ndarray of shape (D, r) or None
+        U, block-diagonal for several kernels; β = U w (errata 2.20: not Uᵀw).
+    rank, kernel : ndarray of shape (r,)
+        Place of each coordinate within the PCA of its kernel, and that kernel.
+    diagonal : bool
+        Whether the scatter is diagonal: a PCA of these very rows.
+    """
+
+    total: Moments
+    folds: list[Moments]
+    projection: np.ndarray | None
+    back: np.ndarray | None
+    rank: np.ndarray
+    kernel: np.ndarray
+    diagonal: bool
+
+
+class StreamingLinear(StreamingEstimator):
+    """Base of the linear models; subclasses solve a centred quadratic problem for a path."""
+
+    alpha: Any
+    n_components: Any
+    validation: Any
+    _target = "real"
+
+    def _solutions(
+        self, at: _Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+    ) -> np.ndarray:
+        """Weights of shape (n_alphas, t, k) on `columns` for some of the rows' statistics."""
+        raise NotImplementedError
+
+    # ---- fitting ----------------------------------------------------------------------------
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        unlabeled: Any,
+        classes: Any,
+        client: Any,
+        checkpoint: PathLike | None,
+        checkpoint_every: int,
+        map_sample: Any,
+    ) -> Self:
+        source = self._open(X, y, sample_weight, reset=True, supervised=True)
+        look = self._begin(source, client, map_sample)
+        options = {
+            "block_rows": self._block_rows,
+            "client": client,
+            "checkpoint_every": checkpoint_every,
+        }
+        extra = None
+        if unlabeled is not None:
+            if not self._has_pca(look.features):
+                raise ValueError(
+                    f"{type(self).__name__}: unlabeled= serves the PCA, but n_components is None"
+                )
+            extra = self._open(unlabeled, reset=False, supervised=False)
+        several = look.features.several and self._has_pca(look.features)
+        if source.once and (several or self._wants_loo()):
+            what = "the PCA of several kernels" if several else "leave-one-out"
+            raise ValueError(
+                f"{type(self).__name__}: {source.describe()} can be read only once, but {what} "
+                "needs two passes. Give a file, a list of chunks, or a function that returns a new "
+                "generator"
+            )
+        folded, self._pca_stats, self._axes = look.features, None, None
+        if several:
+            folded = self._kernel_pca(source, extra, look, checkpoint, options)
+        zero = self._empty(folded, classes)
+        path = stage_path(checkpoint, "moments")
+        self.stats_ = self._fold(source, zero, folded, checkpoint=path, **options)
+        if extra is not None and not several:
+            path = stage_path(checkpoint, "unlabeled")
+            others = self._fold(
+                extra, Moments(tag=self.stats_.tag), folded, checkpoint=path, **options
+            )
+            self._pca_stats = others.merge(self._total().features_only())
+        self._solve(lambda loo: self._fold(source, loo, folded, **options))
+        remove_stages(checkpoint, STAGES)
+        return self
+
+    def _begin(self, source: Source, client: Any = None, map_sample: Any = None) -> Look:
+        self._check_parameters()
+        look = self._look(source, client, map_sample)
+        self._features, self._y_ndim = look.features, look.y_ndim
+        self._block_rows = self._rows_per_block(look)
+        self._solution = None
+        return look
+
+    def _empty(self, folded: Features, classes: Any) -> Any:
+        zero = Moments(self._target, classes=classes, tag=folded.tag)
+        by_folds = self._chooses() and isinstance(self.validation, Integral)
+        return FoldMoments.of(zero, int(self.validation)) if by_folds else zero
+
+    def _kernel_pca(
+        self, source: Source, extra: Source | None, look: Look, checkpoint: Any, options: Any
+    ) -> Features:
+        """First pass of Algorithm 4: a PCA of each kernel alone (errata 2.22)."""
+        features = look.features
+        zeros = [Moments(tag=part.tag) for part in features.parts]
+        stats = KernelMoments(zeros, features.widths)
+        path = stage_path(checkpoint, "pca")
+        stats = self._fold(source, stats, features, checkpoint=path, **options)
+        if extra is not None:
+            path = stage_path(checkpoint, "pca-unlabeled")
+            others = self._fold(extra, stats.zero(), features, checkpoint=path, **options)
+            stats.merge(others)
+        self._axes = []
+        for k, part in enumerate(stats.parts):
+            _check_rows(self, part)
+            values, vectors = principal_axes(part.scatter())
+            sizes = [self._size(size, values, part) for size in self._asked(features, k)]
+            self._axes.append(vectors[:, : max(sizes)])
+        return features.projected(self._axes)
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
+        first = not hasattr(self, "stats_")
+        source = self._chunk(X, y, sample_weight, first=first, supervised=True)
+        if first:
+            look = self._begin(source)
+            if look.features.several and self._has_pca(look.features):
+                raise ValueError(
+                    f"{type(self).__name__}: several kernels with PCA need two passes; use fit, or "
+                    "n_components=None"
+                )
+            self._pca_stats = self._axes = None
+            self.stats_ = self._empty(look.features, classes)
+        part = self._fold(source, self.stats_.zero(), self._features, block_rows=self._block_rows)
+        self.stats_.merge(part)  # all rows of the chunk, or none
+        self._solution = None
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Add the rows of another fitted estimator, as if they had been folded here.
+
+        Parameters
+        ----------
+        other : estimator of the same class
+            Fitted with the same map; statistics of another map are refused.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "stats_")
+        check_is_fitted(other, "stats_")
+        pca = None
+        if self._pca_stats is not None or other._pca_stats is not None:
+            pca, theirs = (
+                e._total().features_only() if e._pca_stats is None else e._pca_stats
+                for e in (self, other)
+            )
+            pca = pca.copy().merge(theirs)
+        self.stats_.merge(other.stats_)
+        self._pca_stats, self._solution = pca, None
+        return self
+
+    def refit(self, **params: Any) -> Self:
+        """Return a copy with other parameters (alpha, n_components, …), from the same statistics.
+
+        No row is read again.
+        """
+        check_is_fitted(self, "stats_")
+        out = copy.copy(self).set_params(**params)
+        out._check_parameters()
+        out._solution = None
+        out._solve()
+        return out
+
+    def path(self, alphas: Sequence[float], n_components: Sequence[Any] | None = None) -> Path:
+        """Models for all sizes and strengths at once; no row is read again.
+
+        Parameters
+        ----------
+        alphas : sequence of float
+        n_components : sequence of int, optional
+            PCA sizes; by default that of the estimator.
+        """
+        check_is_fitted(self, "stats_")
+        alphas = np.asarray(alphas, dtype=np.float64)
+        sizes = [self.n_components] if n_components is None else list(n_components)
+        at = self._coordinates(sizes)
+        coefs, intercepts = [], []
+        for columns in self._candidates(at, sizes):
+            W = self._solutions(at, at.total, columns, alphas)
+            coefs.append(self._back(at, W, columns))
+            intercepts.append(at.total.y_mean - W @ at.total.mean[columns])
+        return Path(sizes, alphas, np.array(coefs), np.array(intercepts))
+
+    # ---- solving ----------------------------------------------------------------------------
+
+    def _solve(self, second_pass: Callable[[Any], Any] | None = None) -> None:
+        sizes, alphas = self._sizes(), self._alphas()
+        at = self._coordinates(sizes)
+        candidates = self._candidates(at, sizes)
+        results, best = None, (0, 0)
+        if self._chooses():
+            errors = self._errors(at, candidates, alphas, second_pass)
+            best = np.unravel_index(np.argmin(errors), errors.shape)
+            results = {"alpha": alphas, "n_components": sizes, "mean_squared_error": errors}
+        columns = candidates[best[0]]
+        W = self._solutions(at, at.total, columns, alphas[best[1] : best[1] + 1])[0]
+        self._solution = _Solution(
+            coef=self._back(at, W, columns),
+            intercept=at.total.y_mean - W @ at.total.mean[columns],
+            alpha=float(alphas[best[1]]),
+            n_components=self._kept(at, columns),
+            cv_results=results,
+        )
+
+    def _errors(
+        self, at: _Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
+    ) -> np.ndarray:
+        """Mean squared error of every size and α on rows that were not used."""
+        if not isinstance(self.validation, Integral) or not at.folds:
+            raise ValueError(
+                f"{type(self).__name__}: the statistics were folded without folds, so "
+                f"validation={self.validation} cannot choose among several alpha or n_components "
+                "now; fit again"
+            )
+        if at.total.n < 2:
+            raise ValueError(
+                f"{type(self).__name__}: n_samples=1 is too few to choose among several alpha or "
+                "n_components"
+            )
+        errors = np.zeros((len(candidates), len(alphas)))
+        for held in at.folds:
+            if not held.weight > 0:
+                continue
+            train = at.total.minus(held)
+            _check_rows(self, train)
+            for s, columns in enumerate(candidates):
+                W = self._solutions(at, train, columns, alphas)
+                for a, w in enumerate(W):
+                    errors[s, a] += held_out_error(w, columns, train, held).sum()
+        return errors / at.total.weight
+
+    def _coordinates(self, sizes: list[Any]) -> _Coordinates:
+        total = self._total()
+        _check_rows(self, total)
+        folds = self.stats_.parts if isinstance(self.stats_, FoldMoments) else []
+        if self._axes is not None:  # Algorithm 4: folded in these coordinates already
+            widths = [U.shape[1] for U in self._axes]
+            rank = np.concatenate([np.arange(width) for width in widths])
+            kernel = np.repeat(np.arange(len(widths)), widths)
+            back = block_diag(*self._axes)
+            return _Coordinates(total, folds, None, back, rank, kernel, diagonal=False)
+        width = len(total.shift)
+        if not self._has_pca(self._features, sizes):
+            kernel = np.repeat(np.arange(len(self._features.parts)), self._features.widths)
+            rank = np.zeros(width, dtype=int)
+            return _Coordinates(total, folds, None, None, rank, kernel, diagonal=False)
+        pca = total if self._pca_stats is None else self._pca_stats
+        values, vectors = principal_axes(pca.scatter())
+        keep = max(self._size(size, values, pca) for size in sizes)
+        U = vectors[:, :keep]
+        self._values = values
+        own = self._pca_stats is None  # errata 2.23: otherwise UᵀHU is not diagonal
+        return _Coordinates(
+            total.projected(U),
+            [part.projected(U) if part.H is not None else part for part in folds],
+            U,
+            U,
+            np.arange(keep),
+            np.zeros(keep, dtype=int),
+            diagonal=own,
+        )
+
+    def _candidates(self, at: _Coordinates, sizes: list[Any]) -> list[np.ndarray]:
+        """Columns of the coordinates for each size: the first of each kernel's PCA."""
+        found = []
+        for size in sizes:
+            keep = np.ones(len(at.rank), dtype=bool)
+            for k, part in enumerate(self._features.parts):
+                own = size if part.n_components == "shared" else part.n_components
+                mine = at.kernel == k
+                if own is None or not self._has_pca(self._features, sizes):
+                    continue
+                if isinstance(own, Real) and not isinstance(own, Integral):
+                    if self._axes is None:
+                        keep &= ~mine | (at.rank < self._size(own, self._values, at.total))
+                    continue  # a fraction of variance was cut in the first pass
+                if own > mine.sum():
+                    raise ValueError(
+                        f"{type(self).__name__}: n_components={own} is more than the {mine.sum()} "
+                        "that were kept; fit again"
+                    )
+                keep &= ~mine | (at.rank < own)
+            found.append(np.flatnonzero(keep))
+        return found
+
+    def _back(self, at: _Coordinates, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """β = U w: weights on the features, so that prediction needs no projection."""
+        return W if at.back is None else W @ at.back[:, columns].T
+
+    def _kept(self, at: _Coordinates, columns: np.ndarray) -> Any:
+        if at.back is None:
+            return None
+        counts = np.bincount(at.kernel[columns], minlength=len(self._features.parts)).tolist()
+        return counts if self._features.several else counts[0]
+
+    # ---- parameters -------------------------------------------------------------------------
+
+    def _total(self) -> Moments:
+        return self.stats_.total() if isinstance(self.stats_, FoldMoments) else self.stats_
+
+    def _alphas(self) -> np.ndarray:
+        return np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))
+
+    def _sizes(self) -> list[Any]:
+        if isinstance(self.n_components, list | tuple | np.ndarray | range):
+            return list(self.n_components)
+        return [self.n_components]
+
+    def _chooses(self) -> bool:
+        return len(self._alphas()) > 1 or len(self._sizes()) > 1
+
+    def _wants_loo(self) -> bool:
+        return self._chooses() and self.validation == "loo"
+
+    def _asked(self, features: Features, k: int) -> list[Any]:
+        own = features.parts[k].n_components
+        return self._sizes() if own == "shared" else [own]
+
+    def _has_pca(self, features: Features, sizes: list[Any] | None = None) -> bool:
+        sizes = self._sizes() if sizes is None else sizes
+        asked = [sizes if p.n_components == "shared" else [p.n_components] for p in features.parts]
+        return any(size is not None for group in asked for size in group)
+
+    def _size(self, size: Any, values: np.ndarray, stats: Moments) -> int:
+        """Number of components that a size (None, int, or a fraction of variance) stands for."""
+        return component_count(type(self).__name__, size, values, stats.n)
+
+    def _check_parameters(self) -> None:
+        name, alphas = type(self).__name__, self._alphas()
+        if alphas.ndim != 1 or not len(alphas) or not np.all(alphas >= 0):
+            raise ValueError(f"{name}: alpha must be >= 0, or several such, got {self.alpha!r}")
+        folds = isinstance(self.validation, Integral) and self.validation >= 2
+        if not folds and self.validation not in self._CRITERIA:
+            words = ", ".join(repr(word) for word in self._CRITERIA)
+            raise ValueError(
+                f"{name}: validation must be a number of folds of at least 2"
+                f"{' or ' * bool(words)}{words}, got {self.validation!r}"
+            )
+
+    _CRITERIA: tuple[str, ...] = ()
+
+    # ---- what is learned --------------------------------------------------------------------
+
+    def _solved(self) -> _Solution:
+        if not hasattr(self, "stats_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' first."
+            )
+        if self._solution is None:  # after partial_fit or merge: solved when first asked for
+            self._solve()
+        return self._solution
+
+    @property
+    def alpha_(self) -> float:
+        """Regularisation in use."""
+        return self._solved().alpha
+
+    @property
+    def n_components_(self) -> Any:
+        """PCA size in use: None, an int, or one per kernel."""
+        return self._solved().n_components
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """Candidates and their mean squared errors on rows left out."""
+        results = self._solved().cv_results
+        if results is None:
+            raise AttributeError("there was nothing to choose: alpha and n_components are single")
+        return results
+
+    @property
+    def feature_map_(self) -> Any:
+        """The fitted map, or the list of fitted maps of several kernels."""
+        maps = [part.map for part in self._features.parts]
+        return maps if self._features.several else maps[0]
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows in the statistics."""
+        return self.stats_.n
+
+    def _linear(self, X: Any) -> np.ndarray:
+        """φ(X) βᵀ + intercept, block by block; float32 features give float32."""
+        solution = self._solved()
+
+        def outputs(Z: Any) -> np.ndarray:
+            kind = np.float32 if Z.dtype == np.float32 else np.float64
+            return Z @ solution.coef.T.astype(kind) + solution.intercept.astype(kind)
+
+        return self._by_blocks(X, outputs)
+
+
+class StreamingRegression(MultiOutputMixin, RegressorMixin, StreamingLinear):
+    """The verbs of the regressors."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        unlabeled: Any = None,
+        client: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: int = 1,
+        map_sample: Any = None,
+    ) -> Self:
+        """Fold all rows and solve.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, path, iterable of chunks, Dask collection, …
+            Whatever `kernelmaps.stats.open_source` opens.
+        y : array-like of shape (n,) or (n, t), str or None
+            Targets; the name of a column or dataset in files that have names; None if the chunks
+            or the file carry them.
+        sample_weight : array-like, str or None
+            A weight of 2 is a row that occurs twice.
+        unlabeled : array, path, …, optional
+            More rows, without targets, for the PCA alone: the paper's PCA on training and test
+            rows. Their Hessian does not enter the regression (errata 2.23).
+        client : distributed.Client, optional
+            Fold on its workers. A Dask collection is folded where Dask computes it anyway.
+        checkpoint, checkpoint_every : path, int
+            Where and how often (in blocks) the state is kept; an interrupted fit goes on from
+            there. Files with this name and a suffix per pass are removed when the fit is done.
+        map_sample : array-like, optional
+            Rows to fit the map on, instead of a sample of X.
+        """
+        return self._fit(
+            X,
+            y,
+            sample_weight,
+            unlabeled=unlabeled,
+            classes=None,
+            client=client,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            map_sample=map_sample,
+        )
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Add one chunk of rows; the model is solved when it is next asked for."""
+        return self._partial_fit(X, y, sample_weight)
+
+    def _y_options(self) -> dict[str, Any]:
+        return {"multi_output": True, "y_numeric": True}
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """β, on the features."""
+        coef = self._solved().coef
+        return coef[0] if self._y_ndim == 1 else coef
+
+    @property
+    def intercept_(self) -> Any:
+        """ȳ − βᵀz̄."""
+        intercept = self._solved().intercept
+        return float(intercept[0]) if self._y_ndim == 1 else intercept
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the targets of rows from any source."""
+        check_is_fitted(self, "stats_")
+        outputs = self._linear(X)
+        return outputs[:, 0] if self._y_ndim == 1 else outputs
+
+
+def component_count(name: str, size: Any, values: np.ndarray, n: int) -> int:
+    """Number of components for None (all with variance), an int, or a fraction of variance."""
+    most = min(n, len(values))
+    if size is None:
+        return max(numerical_rank(values), 1)
+    if isinstance(size, Integral) and not isinstance(size, bool):
+        if not 1 <= size <= most:
+            raise ValueError(
+                f"{name}: n_components={size} must be between 1 and min(n_samples, "
+                f"n_features)={most}, with {n} rows and {len(values)} features"
+            )
+        return int(size)
+    if isinstance(size, Real) and 0 < size < 1:
+        share = np.cumsum(values) / values.sum()
+        return min(int(np.searchsorted(share, size, side="left")) + 1, most)
+    raise ValueError(
+        f"{name}: n_components must be None, a positive integer, or a fraction of variance in "
+        f"(0, 1), got {size!r}"
+    )
+
+
+def _check_rows(owner: Any, stats: Moments) -> None:
+    if stats.H is None or not stats.weight > 0:
+        raise ValueError(f"{type(owner).__name__}: no rows of positive weight were found")

@@ -1,0 +1,499 @@
+"""PCA and ridge regression on data larger than memory, from mergeable statistics.
+
+Algorithms 2, 3 and 4 of Li, Lebanon and Sminchisescu, *Chebyshev approximations to the histogram
+χ² kernel*, section 6, with the corrections of the errata (2.17 to 2.24). The cost is
+O(nD² + nDc + D³ + D²c) time for c targets (errata 2.24: the Hessian is not free) and O(D² + Dc)
+memory, whatever n.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import LinAlgWarning
+from sklearn.base import (
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from ..stats import Moments
+from ._loo import LeaveOneOut
+from ._quadratic import numerical_rank, principal_axes, spectrum_of
+from ._streaming_base import StreamingEstimator, remove_stages, stage_path
+from ._streaming_linear import (
+    PathLike,
+    StreamingLinear,
+    StreamingRegression,
+    _check_rows,
+    _Coordinates,
+    component_count,
+)
+
+__all__ = ["StreamingPCA", "StreamingRidge", "StreamingRidgeClassifier"]
+
+
+class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEstimator):
+    """Principal components of features that are never stored (Algorithm 2).
+
+    H = Σ z zᵀ and m = Σ z are summed block by block; the components are the leading eigenvectors
+    of H − m mᵀ/n (computed about a shift, see `kernelmaps.stats.Moments`), and a row is projected
+    to Ūᵀ(z − z̄), equation (17).
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        Components to keep; a fraction in (0, 1) keeps as many as explain that share of the
+        variance; None keeps all that carry variance (the numerical rank).
+    feature_map : transformer, list of (columns, transformer), or None
+        φ. A fitted transformer is used as it is; an unfitted one is cloned and fitted on a sample
+        of rows (4096, spread over the data where they can be sliced, else the first ones). Several
+        are applied side by side.
+    n_jobs : int, optional
+        Threads; None means all.
+    block_rows : int, optional
+        Rows per block; by default such that a block takes about 64 MiB.
+    progress : bool, optional
+        Whether to show a bar; by default if there is a terminal.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, D)
+        Ūᵀ, with scikit-learn's choice of signs.
+    explained_variance_, explained_variance_ratio_, singular_values_ : ndarray
+        As in scikit-learn's PCA (n − 1 in the denominator; the sum of weights for n).
+    mean_ : ndarray of shape (D,)
+        z̄.
+    stats_ : Moments
+        The sums; they can be saved and merged.
+    feature_map_ : transformer, list or None
+        Fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmaps import StreamingPCA
+    >>> X = np.random.default_rng(0).normal(size=(500, 5))
+    >>> chunks = (X[a : a + 100] for a in range(0, 500, 100))
+    >>> StreamingPCA(n_components=2).fit(chunks).components_.shape
+    (2, 5)
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        feature_map: Any = None,
+        *,
+        n_jobs: int | None = None,
+        block_rows: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.feature_map = feature_map
+        self.n_jobs = n_jobs
+        self.block_rows = block_rows
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        client: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: int = 1,
+        map_sample: Any = None,
+    ) -> Self:
+        """Fold all rows and find their components.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, path, iterable of chunks, Dask collection, …
+            Whatever `kernelmaps.stats.open_source` opens.
+        y : ignored
+        sample_weight : array-like, optional
+            A weight of 2 is a row that occurs twice.
+        client : distributed.Client, optional
+            Fold on its workers.
+        checkpoint, checkpoint_every : path, int
+            Where and how often the state is kept; an interrupted fit goes on from there.
+        map_sample : array-like, optional
+            Rows to fit the map on, instead of a sample of X.
+        """
+        source = self._open(X, None, sample_weight, reset=True, supervised=False)
+        look = self._look(source, client, map_sample)
+        self._features, self._block_rows = look.features, self._rows_per_block(look)
+        self.stats_ = self._fold(
+            source,
+            Moments(tag=look.features.tag),
+            look.features,
+            block_rows=self._block_rows,
+            client=client,
+            checkpoint=stage_path(checkpoint, "moments"),
+            checkpoint_every=checkpoint_every,
+        )
+        self._solve()
+        remove_stages(checkpoint, ("moments",))
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add one chunk of rows."""
+        first = not hasattr(self, "stats_")
+        source = self._chunk(X, None, sample_weight, first=first, supervised=False)
+        if first:
+            look = self._look(source, None)
+            self._features, self._block_rows = look.features, self._rows_per_block(look)
+            self.stats_ = Moments(tag=look.features.tag)
+        part = self._fold(source, self.stats_.zero(), self._features, block_rows=self._block_rows)
+        self.stats_.merge(part)
+        self._forget()
+        return self
+
+    def merge(self, other: StreamingPCA) -> Self:
+        """Add the rows of another fitted PCA of the same map."""
+        check_is_fitted(self, "stats_")
+        check_is_fitted(other, "stats_")
+        self.stats_.merge(other.stats_)
+        self._forget()
+        return self
+
+    def _forget(self) -> None:
+        for name in ("_values", "_vectors"):
+            self.__dict__.pop(name, None)
+
+    def _solve(self) -> None:
+        if hasattr(self, "_values"):
+            return
+        check_is_fitted(self, "stats_")
+        _check_rows(self, self.stats_)
+        values, vectors = principal_axes(self.stats_.scatter())
+        keep = component_count(type(self).__name__, self.n_components, values, self.stats_.n)
+        rank = numerical_rank(values)
+        if self.n_components is not None and keep > rank:
+            warnings.warn(
+                f"{type(self).__name__}: the statistics have rank {rank}, so that {keep - rank} of "
+                f"the {keep} components carry no variance and are arbitrary",
+                LinAlgWarning,
+                stacklevel=3,
+            )
+        self._values, self._vectors, self._keep = values, vectors, keep
+
+    def _eigen(self) -> tuple[np.ndarray, np.ndarray, int]:
+        self._solve()  # after partial_fit or merge: when first asked for
+        return self._values, self._vectors, self._keep
+
+    @property
+    def components_(self) -> np.ndarray:
+        """Ūᵀ, one component per row."""
+        _, vectors, keep = self._eigen()
+        return vectors[:, :keep].T
+
+    @property
+    def explained_variance_(self) -> np.ndarray:
+        """Eigenvalues of the covariance."""
+        values, _, keep = self._eigen()
+        return values[:keep] / max(self.stats_.weight - 1.0, np.finfo(float).tiny)
+
+    @property
+    def explained_variance_ratio_(self) -> np.ndarray:
+        """Shares of the whole variance."""
+        values, _, keep = self._eigen()
+        return values[:keep] / values.sum()
+
+    @property
+    def singular_values_(self) -> np.ndarray:
+        """Singular values of the centred features."""
+        values, _, keep = self._eigen()
+        return np.sqrt(values[:keep])
+
+    @property
+    def n_components_(self) -> int:
+        """Number of components."""
+        return self._eigen()[2]
+
+    @property
+    def mean_(self) -> np.ndarray:
+        """Mean of the features."""
+        check_is_fitted(self, "stats_")
+        return self.stats_.mean
+
+    @property
+    def feature_map_(self) -> Any:
+        """The fitted map, or the list of fitted maps."""
+        check_is_fitted(self, "stats_")
+        maps = [part.map for part in self._features.parts]
+        return maps if self._features.several else maps[0]
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows in the statistics."""
+        check_is_fitted(self, "stats_")
+        return self.stats_.n
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._eigen()[2]
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Project: (φ(X) − z̄) Ū, equation (17); float32 features give float32."""
+        check_is_fitted(self, "stats_")
+        U = self.components_.T
+        offset = self.mean_ @ U
+
+        def project(Z: Any) -> np.ndarray:
+            kind = np.float32 if Z.dtype == np.float32 else np.float64
+            return Z @ U.astype(kind) - offset.astype(kind)
+
+        return self._by_blocks(X, project)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class _Ridge(StreamingLinear):
+    """Ridge regression on statistics: one eigendecomposition serves all α and all targets."""
+
+    _CRITERIA = ("loo", "gcv")
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        feature_map: Any = None,
+        n_components: Any = None,
+        *,
+        validation: Any = 5,
+        n_jobs: int | None = None,
+        block_rows: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.feature_map = feature_map
+        self.n_components = n_components
+        self.validation = validation
+        self.n_jobs = n_jobs
+        self.block_rows = block_rows
+        self.progress = progress
+
+    def _solutions(
+        self, at: _Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+    ) -> np.ndarray:
+        spectrum = spectrum_of(stats, columns, at.diagonal and stats is at.total)
+        return np.array([spectrum.ridge(alpha) for alpha in alphas])
+
+    def _errors(
+        self, at: _Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
+    ) -> np.ndarray:
+        if self.validation not in self._CRITERIA:
+            return super()._errors(at, candidates, alphas, second_pass)
+        spectra = [(c, spectrum_of(at.total, c, at.diagonal)) for c in candidates]
+        if self.validation == "gcv":
+            return np.array([[s.gcv(alpha) for alpha in alphas] for _, s in spectra])
+        if second_pass is None:
+            raise ValueError(
+                f"{type(self).__name__}: leave-one-out needs a second pass over the rows, which "
+                "partial_fit, merge and refit do not have; use 'gcv' or a number of folds"
+            )
+        loo = second_pass(LeaveOneOut(at.total, spectra, alphas, at.projection))
+        return loo.errors / at.total.weight
+
+
+class StreamingRidge(StreamingRegression, _Ridge):
+    """Ridge regression on data larger than memory (Algorithm 3; Algorithm 4 for several kernels).
+
+    Minimises Σ w (y − f(x))² + α ‖w‖² over f(x) = wᵀŪᵀ(φ(x) − z̄) + ȳ, where Ū holds the principal
+    components if `n_components` is given and is the identity otherwise. As only ZᵀZ, Zᵀ1 and Zᵀy
+    are needed, one pass gives the models of all α, all targets and all PCA sizes. The projection
+    is folded into the weights, β = Ūw (errata 2.20), so that predicting is β ᵀφ(x) + intercept.
+
+    Parameters
+    ----------
+    alpha : float or sequence of float
+        α. Of several, the best is chosen by `validation`.
+    feature_map : transformer, list of (columns, map[, n_components]), or None
+        φ. A fitted transformer is used as it is; an unfitted one is cloned and fitted on a sample
+        of rows (4096, spread over the data where they can be sliced, else the first ones). A list
+        makes a joint model of several kernels, each with a PCA of its own (Algorithm 4), for
+        which the data are read twice; `columns` is a slice, integers, a mask, or None for all.
+    n_components : int, float, sequence of int, or None
+        PCA size, of each kernel if there are several; a fraction in (0, 1) of the variance; of a
+        sequence, the best is chosen by `validation`; None for no PCA.
+    validation : int, "gcv" or "loo"
+        How to choose: by k folds of rows, whose sums are kept apart in the same pass and whose
+        held-out errors follow from them exactly; by generalised cross-validation, which needs
+        nothing more; or by exact leave-one-out, with a second pass over the rows. The criterion
+        is the squared error. The PCA, which does not see targets, is made once, of all rows.
+    n_jobs, block_rows, progress
+        See `StreamingPCA`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (D,) or (n_targets, D)
+        β, on the features.
+    intercept_ : float or ndarray
+        ȳ − βᵀz̄.
+    alpha_, n_components_ : float, int (or list, one per kernel)
+        In use.
+    cv_results_ : dict
+        "alpha", "n_components" and "mean_squared_error" of shape (n_sizes, n_alphas).
+    stats_ : Moments or FoldMoments
+        The sums; they can be saved and merged.
+    feature_map_ : transformer, list or None
+        Fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmaps import StreamingRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> y = X @ [1.0, 2.0, 3.0] + 5
+    >>> chunks = [(X[:400], y[:400]), (X[400:], y[400:])]
+    >>> model = StreamingRidge(alpha=[1e-6, 1.0]).fit(chunks)
+    >>> model.coef_.round(3), round(model.intercept_, 3), model.alpha_
+    (array([1., 2., 3.]), 5.0, 1e-06)
+    """
+
+
+class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
+    """Ridge classifier on data larger than memory: least squares on ±1 targets, one per class.
+
+    With one-hot labels ZᵀY is a grouped sum of rows, so that n D additions serve any number of
+    classes; after the eigendecomposition each class costs O(D²). Classes need not be known
+    beforehand in `fit`: statistics of a new class are zero until it is met.
+
+    Parameters
+    ----------
+    alpha, feature_map, n_components, validation, n_jobs, block_rows, progress
+        See `StreamingRidge`. The criterion of `validation` is the squared error of the one-hot
+        targets.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Sorted labels.
+    coef_, intercept_ : ndarray of shape (c, D) and (c,); (1, D) and (1,) for two classes
+        On the features, as scikit-learn's RidgeClassifier.
+    alpha_, n_components_, cv_results_, stats_, feature_map_
+        See `StreamingRidge`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmaps import StreamingRidgeClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 2))
+    >>> y = np.where(X[:, 0] > 0, "right", "left")
+    >>> model = StreamingRidgeClassifier()
+    >>> for a in range(0, 600, 200):
+    ...     model = model.partial_fit(X[a : a + 200], y[a : a + 200], classes=["left", "right"])
+    >>> bool(model.score(X, y) > 0.97)
+    True
+    """
+
+    _target = "class"
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        classes: Any = None,
+        unlabeled: Any = None,
+        client: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: int = 1,
+        map_sample: Any = None,
+    ) -> Self:
+        """Fold all rows and solve; see `StreamingRidge.fit`.
+
+        Parameters
+        ----------
+        classes : array-like, optional
+            All labels; others are then refused.
+        """
+        return self._fit(
+            X,
+            y,
+            sample_weight,
+            unlabeled=unlabeled,
+            classes=classes,
+            client=client,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            map_sample=map_sample,
+        )
+
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
+    ) -> Self:
+        """Add one chunk of rows; the model is solved when it is next asked for.
+
+        Parameters
+        ----------
+        classes : array-like
+            All labels: required in the first call, as in scikit-learn.
+        """
+        first = not hasattr(self, "stats_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if (
+            not first
+            and classes is not None
+            and not np.array_equal(np.unique(classes), self.classes_)
+        ):
+            raise ValueError(
+                f"classes={np.unique(classes)!r} is not the same as on the first call to "
+                f"partial_fit, {self.classes_!r}"
+            )
+        return self._partial_fit(X, y, sample_weight, classes)
+
+    def _check_y(self, y: np.ndarray) -> np.ndarray:
+        check_classification_targets(y)
+        return y
+
+    def _solve(self, second_pass: Any = None) -> None:
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs rows of at least 2 classes; the data contain only "
+                f"one class: {self.classes_.tolist()}"
+            )
+        super()._solve(second_pass)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Sorted labels."""
+        check_is_fitted(self, "stats_")
+        return self._total().classes
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """β for targets ±1, on the features."""
+        coef = 2.0 * self._solved().coef  # from targets 0 and 1 to −1 and 1
+        return coef[1:] if len(coef) == 2 else coef
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts for targets ±1."""
+        intercept = 2.0 * self._solved().intercept - 1.0
+        return intercept[1:] if len(intercept) == 2 else intercept
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of shape (n, c), or (n,) for two classes, of rows from any source."""
+        check_is_fitted(self, "stats_")
+        scores = 2 * self._linear(X) - 1
+        return scores[:, 1] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the labels of rows from any source."""
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(int) if scores.ndim == 1 else np.argmax(scores, axis=1)
+        return self.classes_[best]
