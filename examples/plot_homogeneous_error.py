@@ -39,7 +39,7 @@ axes[0].legend(frameon=False)
 # to something else than the largest error.
 
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-sizes = range(1, 16, 2)
+sizes = range(1, 12, 2)
 for name, label in kernels.items():
     errors = []
     for n_components in sizes:

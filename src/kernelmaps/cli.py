@@ -66,6 +66,5 @@ def demo(
         return
     from rich.console import Console
 
-    console = Console()
-    console.print(result.table())
-    console.print(picture)
+    Console().print(result.table())
+    typer.echo(picture)

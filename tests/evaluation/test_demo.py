@@ -65,4 +65,4 @@ def test_picture_is_drawn_without_a_window(result, tmp_path):
     path = result.plot(tmp_path / "demo.png")
     pixels = image.imread(path)
     assert pixels.shape[1] > 1000
-    assert np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0).shape[0] > 50
+    assert np.unique(pixels[..., 0]).size > 50

@@ -53,6 +53,11 @@ CANDIDATES = [
     Candidate("Hermite", "HermiteMap", {"n_bases": 4}),
     Candidate("exp-χ²", "ExponentialMap", {"n_components": 2000, "random_state": 0}),
     Candidate("Gaussian", "RandomFourierMap", {"n_components": 2000, "random_state": 0}),
+    Candidate(
+        "Gaussian",
+        "CompressiveFourierMap",
+        {"n_measurements": 32, "n_components": 2000, "random_state": 0},
+    ),
 ]
 
 
