@@ -1,4 +1,4 @@
-"""The engine: what a map is (spec), what it means (families, reference), how it runs (table, apply).
+"""The engine: what a map is (spec), means (families, reference) and how it runs (table, apply).
 
 ===============  ===================================================================
 module           what it holds

@@ -215,7 +215,7 @@ def _formula_csr(spec: Spec, X: sparse.csr_matrix, data: np.ndarray) -> sparse.c
 
 
 def _fill_csr(spec: Spec, X: sparse.csr_matrix, out: np.ndarray | None) -> np.ndarray:
-    """Dense φ of CSR rows where φ(0) ≠ 0: the output is dense, the input is never densified whole."""
+    """Dense φ of CSR rows where φ(0) ≠ 0; of the input, one block at a time is made dense."""
     dtype = output_dtype(X.dtype)
     out = check_out(out, (X.shape[0], n_columns(spec, X.shape[1])), dtype)
     note_path("table:csr-to-dense")

@@ -46,8 +46,10 @@ class Kernel(ABC):
         X, Y = check_pair(self.name, X, Y)
         distance = self._gram(X, Y, n_jobs)
         distance *= -2
-        distance += self._diag(X)[:, None]
-        distance += self._diag(X if Y is None else Y)[None, :]
+        own, other = self._diag(X), self._diag(X if Y is None else Y)
+        for rows in row_blocks(len(own), distance.itemsize * len(other)):
+            # The sum of both diagonals first: addition in this order keeps exact symmetry.
+            distance[rows] += own[rows, None] + other
         np.maximum(distance, 0, out=distance)
         if Y is None:
             np.fill_diagonal(distance, 0)

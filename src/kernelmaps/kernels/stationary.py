@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special, stats
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.extmath import row_norms
 
 from ..threads import limit_threads
 from .additive import compiled_sums
@@ -66,11 +67,10 @@ class _IsotropicKernel(StationaryKernel):
         out = np.empty((X.shape[0], other.shape[0]), dtype=X.dtype)
         with limit_threads(n_jobs):
             for rows in row_blocks(X.shape[0], 16 * other.shape[0]):
-                squared = euclidean_distances(X[rows], other, squared=True)
-                out[rows] = self.signature(np.sqrt(squared, dtype=np.float64))
+                squared = _squared_distances(X[rows], other)
+                out[rows] = self.signature(np.sqrt(squared))
         if Y is None:
             out = (out + out.T) / 2
-            np.fill_diagonal(out, 1)
         return out
 
 
@@ -176,6 +176,21 @@ class Cauchy(StationaryKernel):
         log = compiled_sums(4, self.scale**-2, X, Y, n_jobs)  # _loops.LOG_CAUCHY
         np.negative(log, out=log)
         return np.exp(log, out=log)
+
+
+def _squared_distances(X: Rows, Y: Rows) -> np.ndarray:
+    """‖x − y‖² by a matrix product, and by differences where the product has no digits left.
+
+    ‖x‖² + ‖y‖² − 2⟨x, y⟩ is off by ~ε(‖x‖² + ‖y‖²); for (nearly) equal rows that is all there is,
+    and kernels with a kink at 0 see its square root.
+    """
+    squared = euclidean_distances(X, Y, squared=True).astype(np.float64, copy=False)
+    norms = row_norms(X, squared=True)[:, None] + row_norms(Y, squared=True)
+    i, j = np.nonzero(squared < 1e-7 * norms)
+    for pairs in row_blocks(len(i), 3 * 8 * X.shape[1]):
+        left, right = X[i[pairs]].astype(np.float64), Y[j[pairs]].astype(np.float64)
+        squared[i[pairs], j[pairs]] = row_norms(left - right, squared=True)
+    return squared
 
 
 def _open_uniform(uniforms: np.ndarray) -> np.ndarray:

@@ -116,7 +116,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         return [f"{prefix}{column}" for column in range(self._n_features_out)]
 
     def _check_rows(self, X: Any, *, reset: bool) -> tuple[Any, Extent]:
-        """Rows as NumPy of a native dtype or CSR, with nothing in them that φ is not defined for."""
+        """Rows as NumPy of a native dtype or CSR, with nothing that φ is not defined for."""
         X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )

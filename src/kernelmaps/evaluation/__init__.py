@@ -1,0 +1,1 @@
+"""Judging maps: their error, their accuracy, their cost; choosing between them; reporting it."""

@@ -1,0 +1,123 @@
+"""How far a map is from its kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from .. import kernels
+from ..engine.apply import row_blocks
+
+__all__ = ["KernelError", "kernel_error"]
+
+
+@dataclass(frozen=True)
+class KernelError:
+    """Difference E = ⟨φ(x), φ(y)⟩ − k(x, y) over pairs of rows.
+
+    Attributes
+    ----------
+    max : float
+        Largest |E|.
+    rms : float
+        Root of the mean of E².
+    relative : float
+        ‖E‖_F / ‖K‖_F.
+    bias : float
+        Mean of E: negative where a map loses mass.
+    n_pairs : int
+        Number of pairs looked at.
+    """
+
+    max: float
+    rms: float
+    relative: float
+    bias: float
+    n_pairs: int
+
+    def __str__(self) -> str:
+        return (
+            f"max {self.max:.3g}, rms {self.rms:.3g}, relative {self.relative:.3g}, "
+            f"bias {self.bias:+.3g} over {self.n_pairs} pairs"
+        )
+
+
+def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> KernelError:
+    """Compare a map's inner products with its exact kernel.
+
+    Parameters
+    ----------
+    map : FeatureMap or transformer
+        A fitted map; an unfitted one is fitted to X (on a copy).
+    X, Y : array-like or sparse matrix
+        Rows whose pairs are compared; Y None means all pairs of X.
+    kernel : str or Kernel, optional
+        The truth; by default the map's own `kernel_`. Transformers of other libraries need it.
+
+    Returns
+    -------
+    KernelError
+        Memory stays bounded: Gram matrices are formed block by block.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelmaps as km
+    >>> X = np.random.default_rng(0).dirichlet(np.ones(10), size=50)
+    >>> km.kernel_error(km.HomogeneousMap("chi2", 7), X).max < 1e-3
+    True
+    """
+    map = _fitted(map, X)
+    truth = _kernel_of(map, kernel)
+    left, right = map.transform(X), map.transform(X if Y is None else Y)
+    X, Y = _rows(X), _rows(X if Y is None else Y)
+    largest = total = squares = truth_squares = 0.0
+    for rows in row_blocks(X.shape[0], 3 * 8 * Y.shape[0]):
+        exact = np.asarray(truth(X[rows], Y), dtype=np.float64)
+        error = _product(left[rows], right) - exact
+        largest = max(largest, float(np.abs(error).max(initial=0)))
+        total += float(error.sum())
+        squares += float(np.square(error).sum())
+        truth_squares += float(np.square(exact).sum())
+    pairs = X.shape[0] * Y.shape[0]
+    return KernelError(
+        max=largest,
+        rms=float(np.sqrt(squares / pairs)),
+        relative=float(np.sqrt(squares / truth_squares)) if truth_squares else float(squares > 0),
+        bias=total / pairs,
+        n_pairs=pairs,
+    )
+
+
+def _fitted(map: Any, X: Any) -> Any:
+    try:
+        check_is_fitted(map)
+    except NotFittedError:
+        return clone(map).fit(X)
+    return map
+
+
+def _kernel_of(map: Any, kernel: Any) -> kernels.Kernel:
+    if kernel is not None:
+        return kernels.get(kernel)
+    if not hasattr(map, "kernel_"):
+        raise TypeError(
+            f"kernel_error: {type(map).__name__} does not say which kernel it approximates; "
+            "pass kernel=."
+        )
+    return map.kernel_
+
+
+def _rows(X: Any) -> Any:
+    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
+
+
+def _product(left: Any, right: Any) -> np.ndarray:
+    product = left @ right.T
+    dense = product.toarray() if sparse.issparse(product) else product
+    return np.asarray(dense, dtype=np.float64)

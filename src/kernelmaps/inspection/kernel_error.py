@@ -1,0 +1,161 @@
+"""The error of a map, drawn: heat maps over the domain and the error against the ratio x/y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..maps.base import AdditiveMap, FeatureMap
+
+__all__ = ["KernelErrorDisplay"]
+
+
+class KernelErrorDisplay:
+    """Exact kernel, map, and their difference over pairs of values.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Values of one feature (additive maps), or indices of rows (joint maps).
+    exact, approximate : ndarray of shape (n, n)
+        The kernel and the map's inner products at all pairs.
+    title : str
+        Name of the map.
+    additive : bool
+        Whether `x` are values, so that a ratio x/y has a meaning.
+
+    See Also
+    --------
+    KernelErrorDisplay.from_estimator : computes the arrays from a fitted map.
+    """
+
+    def __init__(
+        self,
+        *,
+        x: np.ndarray,
+        exact: np.ndarray,
+        approximate: np.ndarray,
+        title: str = "",
+        additive: bool = True,
+    ) -> None:
+        self.x = x
+        self.exact = exact
+        self.approximate = approximate
+        self.title = title
+        self.additive = additive
+
+    @property
+    def error(self) -> np.ndarray:
+        """Map minus kernel."""
+        return self.approximate - self.exact
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: FeatureMap,
+        X: Any = None,
+        *,
+        domain: tuple[float, float] | None = None,
+        feature: int = 0,
+        n_points: int = 128,
+    ) -> KernelErrorDisplay:
+        """Evaluate a fitted map.
+
+        Parameters
+        ----------
+        estimator : FeatureMap
+            A fitted map.
+        X : array-like, optional
+            Rows to compare for joint maps (the first `n_points` are taken).
+        domain : (low, high), optional
+            Values to look at for additive maps; by default the fitted domain, or (0, 1).
+        feature : int
+            Which feature of an additive map.
+        n_points : int
+            Points on each axis.
+        """
+        check_is_fitted(estimator)
+        title = f"{type(estimator).__name__} ({getattr(estimator.kernel_, 'name', 'kernel')})"
+        if not isinstance(estimator, AdditiveMap):
+            if X is None:
+                raise ValueError(
+                    f"KernelErrorDisplay: {type(estimator).__name__} acts on whole rows; pass X=."
+                )
+            rows = X[:n_points]
+            Z = estimator.transform(rows)
+            return cls(
+                x=np.arange(Z.shape[0]),
+                exact=estimator.kernel_(rows),
+                approximate=np.asarray(Z @ Z.T),
+                title=title,
+                additive=False,
+            )
+        low, high = domain or _domain_of(estimator, feature)
+        x = np.linspace(low, high, n_points)
+        columns = np.concatenate([[0], np.cumsum(estimator._columns_per_feature())])
+        grid = np.full((n_points, estimator.n_features_in_), max(low, 0.0))
+        grid[:, feature] = x
+        phi = estimator.transform(grid)[:, columns[feature] : columns[feature + 1]]
+        exact = estimator.kernel_.component(x[:, None], x[None, :])  # type: ignore[attr-defined]
+        return cls(x=x, exact=exact, approximate=phi @ phi.T, title=title)
+
+    def plot(self, axes: Any = None) -> KernelErrorDisplay:
+        """Draw four panels: kernel, map, error, and error against the ratio (or a histogram).
+
+        Parameters
+        ----------
+        axes : sequence of 4 matplotlib axes, optional
+            Where to draw; a new figure by default.
+        """
+        import matplotlib.pyplot as plt
+
+        if axes is None:
+            _, axes = plt.subplots(1, 4, figsize=(15, 3.4), layout="constrained")
+        self.axes_ = np.ravel(axes)
+        self.figure_ = self.axes_[0].figure
+        self._draw_matrices()
+        if self.additive:
+            self._draw_ratio(self.axes_[3])
+        else:
+            self._draw_histogram(self.axes_[3])
+        self.figure_.suptitle(
+            f"{self.title}: largest error {np.abs(self.error).max():.3g}, "
+            f"rms {np.sqrt(np.mean(self.error**2)):.3g}"
+        )
+        return self
+
+    def _draw_matrices(self) -> None:
+        extent = (self.x[0], self.x[-1], self.x[0], self.x[-1])
+        shared = {"vmin": float(self.exact.min()), "vmax": float(self.exact.max())}
+        worst = float(np.abs(self.error).max()) or 1.0
+        panels = [
+            ("exact kernel", self.exact, {"cmap": "viridis", **shared}),
+            ("map", self.approximate, {"cmap": "viridis", **shared}),
+            ("map − kernel", self.error, {"cmap": "RdBu_r", "vmin": -worst, "vmax": worst}),
+        ]
+        for ax, (name, matrix, style) in zip(self.axes_[:3], panels, strict=True):
+            image = ax.imshow(matrix, origin="lower", extent=extent, aspect="auto", **style)
+            ax.figure.colorbar(image, ax=ax)
+            ax.set(title=name, xlabel="y" if self.additive else "row")
+        self.axes_[0].set_ylabel("x" if self.additive else "row")
+
+    def _draw_ratio(self, ax: Any) -> None:
+        x, y = np.meshgrid(self.x, self.x, indexing="ij")
+        inside = (x > 0) & (y >= x)
+        ax.plot(x[inside] / y[inside], self.error[inside], ".", ms=1.5, alpha=0.4)
+        ax.axhline(0, color="0.3", lw=0.8)
+        ax.set(title="error against the ratio", xlabel="x / y", xscale="log", ylabel="map − kernel")
+
+    def _draw_histogram(self, ax: Any) -> None:
+        ax.hist(self.error.ravel(), bins=60)
+        ax.set(title="distribution of the error", xlabel="map − kernel", ylabel="pairs")
+
+
+def _domain_of(estimator: AdditiveMap, feature: int) -> tuple[float, float]:
+    if estimator.domain_ is None:
+        return 0.0, 1.0
+    lower, upper = (np.ravel(end) for end in estimator.domain_)
+    low, high = lower[min(feature, len(lower) - 1)], upper[min(feature, len(upper) - 1)]
+    return float(low), float(high)

@@ -1,0 +1,210 @@
+"""Checks for plug-ins: what every kernel and every map of this library is held to.
+
+Call :func:`check_kernel` on a kernel of your own and :func:`check_feature_map` on a map of your
+own; both raise AssertionError with what failed. The library's own members run through the same.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from .engine import Spec, apply, evaluate
+from .evaluation.errors import kernel_error
+from .exceptions import OutOfDomainWarning
+from .kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel
+from .maps.base import AdditiveMap, FeatureMap
+
+__all__ = ["check_feature_map", "check_kernel"]
+
+# Sums over d features of one rounding error each, with room for the order of summation.
+_SLACK = 64
+
+
+def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> None:
+    """Assert that a kernel is symmetric, positive semi-definite, and the same on every path.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What to check.
+    X : array of shape (n, d), optional
+        Rows in the kernel's domain, some entries zero; by default sparse non-negative ones.
+    seed : int
+        For the default rows.
+    """
+    X = _histograms(np.random.default_rng(seed), 40, 12) if X is None else np.asarray(X, float)
+    Y = X[::-2]
+    gram, cross = kernel(X), kernel(X, Y)
+    scale = float(np.abs(gram).max())
+    _close(gram, gram.T, 0, scale, "the Gram matrix is not exactly symmetric")
+    _close(cross, kernel(X, X)[:, ::-2], _SLACK, scale, "k(X, Y) differs from a part of k(X, X)")
+    _close(kernel.diag(X), np.diag(gram), _SLACK, scale, "diag(X) is not the Gram's diagonal")
+    least = float(np.linalg.eigvalsh(gram).min())
+    assert least > -_SLACK * len(X) * np.finfo(float).eps * scale, (
+        f"not positive semi-definite: the Gram matrix has the eigenvalue {least:g}"
+    )
+    _close(kernel(sparse.csr_matrix(X)), gram, _SLACK, scale, "CSR rows give another Gram matrix")
+    _close(kernel(sparse.csr_matrix(X), sparse.csr_matrix(Y)), cross, _SLACK, scale, "CSR differs")
+    single = kernel(X.astype(np.float32))
+    assert single.dtype == np.float32, f"float32 rows gave a {single.dtype} matrix"
+    _close(single, gram, _SLACK, scale, "float32 differs by more than its precision", np.float32)
+    distance = kernel.squared_distance(X)
+    diagonal = np.diag(gram)
+    _close(distance, diagonal[:, None] + diagonal - 2 * gram, _SLACK, scale, "squared_distance")
+    assert distance.min() >= 0, "a squared distance is negative"
+    _close(kernel(X, n_jobs=1), gram, 0, scale, "the number of threads changes the result")
+    _check_structure(kernel, X, gram, scale)
+
+
+def _check_structure(kernel: Kernel, X: np.ndarray, gram: np.ndarray, scale: float) -> None:
+    if isinstance(kernel, AdditiveKernel):
+        total = sum(kernel.component(X[:, None, d], X[None, :, d]) for d in range(X.shape[1]))
+        _close(gram, np.asarray(total), _SLACK, scale, "the Gram matrix is not a sum of components")
+    if isinstance(kernel, HomogeneousKernel):
+        lam = np.linspace(-6, 6, 41)
+        by_component = kernel.component(np.exp(-lam / 2), np.exp(lam / 2))
+        _close(kernel.signature(lam), by_component, _SLACK, 1.0, "signature and component differ")
+        scaled = kernel.component(3 * X[:, None, 0], 3 * X[None, :, 0])
+        expected = 3**kernel.gamma * kernel.component(X[:, None, 0], X[None, :, 0])
+        _close(scaled, expected, _SLACK, scale * 3**kernel.gamma, "not homogeneous of degree gamma")
+    if isinstance(kernel, StationaryKernel):
+        delta = np.linspace(0, 3, 31)
+        one = kernel(delta[:, None], np.zeros((1, 1)))[:, 0]
+        _close(kernel.signature(delta), one, _SLACK, 1.0, "signature and Gram matrix differ")
+
+
+def check_feature_map(
+    make: Callable[[int], FeatureMap],
+    sizes: Sequence[int],
+    X: Any = None,
+    *,
+    rate: float = 0.0,
+    exact: float | None = None,
+    seed: int = 0,
+) -> None:
+    """Assert what every map promises.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(size)`` returns an unfitted map.
+    sizes : sequence of int
+        Growing sizes; the error at the last must be below that at the first.
+    X : array of shape (n, d), optional
+        Rows in the map's domain; by default sparse histograms.
+    rate : float
+        The rms error must fall at least as fast as size^−rate between first and last size.
+    exact : float, optional
+        Bound on the largest error at the last size.
+    seed : int
+        For the default rows.
+    """
+    X = _histograms(np.random.default_rng(seed), 40, 12) if X is None else np.asarray(X, float)
+    _check_convergence(make, sizes, X, rate, exact)
+    fitted = make(sizes[0]).fit(X)
+    _check_paths(fitted, X)
+    _check_persistence(fitted, X)
+    _check_domain_policy(make(sizes[0]), X)
+
+
+def _check_convergence(
+    make: Callable[[int], FeatureMap],
+    sizes: Sequence[int],
+    X: np.ndarray,
+    rate: float,
+    exact: float | None,
+) -> None:
+    errors = [kernel_error(make(size).fit(X), X) for size in sizes]
+    first, last = errors[0], errors[-1]
+    floor = 1e-13 * max(1.0, float(np.abs(X).max()))
+    allowed = first.rms * (sizes[0] / sizes[-1]) ** rate
+    assert last.rms <= max(allowed, floor) * (1 + 1e-9), (
+        f"rms error {first.rms:.3g} at size {sizes[0]} fell to {last.rms:.3g} at {sizes[-1]}; "
+        f"the stated rate {rate:g} asks for {allowed:.3g}"
+    )
+    if exact is not None:
+        assert last.max <= exact, f"largest error {last.max:.3g} at size {sizes[-1]} > {exact:g}"
+
+
+def _check_paths(fitted: FeatureMap, X: np.ndarray) -> None:
+    """Dense = reference = CSR = chunked = float32 = one thread = `out=`."""
+    Z = fitted.transform(X)
+    scale = float(np.abs(Z).max()) or 1.0
+    assert Z.shape == (len(X), len(fitted.get_feature_names_out())), "shape and names disagree"
+    _close(Z, evaluate(fitted.spec_, X), 2**10, scale, "the fast path differs from the formula")
+    single = fitted.transform(X.astype(np.float32))
+    assert single.dtype == np.float32, f"float32 rows gave {single.dtype}"
+    _close(single, Z, 2**8, scale, "float32 differs by more than its precision", np.float32)
+    chunks = [fitted.transform(X[start : start + 7]) for start in range(0, len(X), 7)]
+    _close(np.concatenate(chunks), Z, 4, scale, "chunks of rows give another result")
+    out = np.full(Z.shape, np.nan)
+    assert fitted.transform(X, out=out) is out, "out= was not used"
+    _close(out, Z, 0, scale, "out= gives another result")
+    one = clone(fitted).set_params(n_jobs=1).fit(X).transform(X)
+    _close(one, Z, 4, scale, "the number of threads changes the result")
+    compressed = fitted.transform(sparse.csr_matrix(X))
+    if sparse.issparse(compressed):
+        zeros = fitted.transform(np.zeros((1, X.shape[1])))
+        assert not np.any(zeros), "CSR out needs phi(0) = 0"
+        stored, given = compressed.nnz, np.count_nonzero(X)
+        assert stored <= given * Z.shape[1] / X.shape[1] + 1e-9, "CSR output lost its sparsity"
+        compressed = compressed.toarray()
+    _close(compressed, Z, 2**10, scale, "CSR rows give another result")
+
+
+def _check_persistence(fitted: FeatureMap, X: np.ndarray) -> None:
+    Z = fitted.transform(X)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.transform(X), Z), "a pickled map gives another result"
+    loaded = Spec.from_bytes(fitted.spec_.to_bytes())
+    assert loaded.hash == fitted.spec_.hash, "the spec changed on disk"
+    assert np.array_equal(np.asarray(apply(loaded, X)), Z), "a loaded spec gives another result"
+    refitted = clone(fitted).fit(X)
+    assert refitted.spec_ == fitted.spec_, "fitting twice gives two different specs"
+
+
+def _check_domain_policy(unfitted: FeatureMap, X: np.ndarray) -> None:
+    """Values beyond the fitted domain are clipped with one warning, refused, or extrapolated."""
+    fitted = clone(unfitted).fit(X)
+    if not isinstance(fitted, AdditiveMap) or fitted.domain_ is None:
+        return
+    if "out_of_domain" not in fitted.get_params():
+        return
+    outside = X + 2 * np.ptp(X)
+    clipping = clone(unfitted).set_params(out_of_domain="clip").fit(X)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        first, second = clipping.transform(outside), clipping.transform(outside)
+    named = [item for item in caught if issubclass(item.category, OutOfDomainWarning)]
+    assert len(named) == 1, f"clipping warned {len(named)} times instead of once"
+    assert np.array_equal(np.asarray(first), np.asarray(second)), "clipping is not repeatable"
+    refusing = clone(unfitted).set_params(out_of_domain="raise").fit(X)
+    message = ""
+    try:
+        refusing.transform(outside)
+    except ValueError as error:
+        message = str(error)
+    assert "domain" in message, f"out_of_domain='raise' did not refuse by name: {message!r}"
+
+
+def _histograms(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    """Rows of a sparse, L1-normalised kind, as histograms are."""
+    X = rng.gamma(0.5, size=(n, d)) * (rng.random((n, d)) < 0.7)
+    X[:, 0] += 1e-3
+    return X / X.sum(axis=1, keepdims=True)
+
+
+def _close(
+    found: Any, wanted: Any, slack: float, scale: float, message: str, dtype: Any = np.float64
+) -> None:
+    """Assert |found − wanted| ≤ slack · eps · scale, with the worst difference in the message."""
+    difference = float(np.max(np.abs(np.asarray(found, float) - np.asarray(wanted, float))))
+    allowed = slack * float(np.finfo(dtype).eps) * max(scale, np.finfo(float).tiny)
+    assert difference <= allowed, f"{message}: off by {difference:.3g}, allowed {allowed:.3g}"

@@ -1,0 +1,82 @@
+"""One test for all: every kernel and every map is held to the same laws, every estimator to
+scikit-learn's checks. A new member adds one line here."""
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kernelmaps as km
+from kernelmaps.kernels import (
+    Additive,
+    Cauchy,
+    Exponential,
+    Gaussian,
+    HomogeneousKernel,
+    Laplacian,
+    Matern,
+    chi2,
+    hellinger,
+    intersection,
+    jensen_shannon,
+)
+from kernelmaps.testing import check_feature_map, check_kernel
+
+KERNELS = [
+    chi2,
+    intersection,
+    hellinger,
+    jensen_shannon,
+    chi2.replace(gamma=0.7),
+    jensen_shannon.replace(gamma=2.0),
+    HomogeneousKernel("harmonic", lambda lam: 1 / np.cosh(lam / 2)),  # chi2 by signature alone
+    Additive(lambda x, y: np.exp(-np.abs(x - y)), name="laplace"),
+    Gaussian(0.7),
+    Laplacian(2.0),
+    Cauchy(0.5),
+    Matern(0.5),
+    Matern(1.5, 0.3),
+    Matern(2.5),
+    Matern(0.8, 2.0),
+    Exponential(chi2, 0.5),
+    Exponential(intersection, 2.0),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernel_laws(kernel, seed):
+    check_kernel(kernel, seed=seed)
+
+
+# name -> (make(size), sizes, rate of the rms error, bound on the last size's largest error)
+MAPS = {
+    "homogeneous-chi2": (lambda n: km.HomogeneousMap("chi2", n), (3, 21), 2, 2e-3),
+    "homogeneous-chi2-even": (lambda n: km.HomogeneousMap("chi2", n), (2, 20), 2, 2e-3),
+    "homogeneous-js": (lambda n: km.HomogeneousMap("jensen_shannon", n), (3, 21), 2, 2e-3),
+    "homogeneous-intersection": (lambda n: km.HomogeneousMap("intersection", n), (3, 41), 0.5, 0.1),
+    "homogeneous-hellinger": (lambda n: km.HomogeneousMap("hellinger", n), (1, 3), 0, 1e-14),
+    "homogeneous-gamma": (lambda n: km.HomogeneousMap("chi2", n, gamma=0.5), (3, 21), 2, 0.05),
+    "homogeneous-uniform": (
+        lambda n: km.HomogeneousMap("chi2", n, window="uniform"),
+        (3, 21),
+        2,
+        5e-3,
+    ),
+    "homogeneous-signed": (lambda n: km.HomogeneousMap("chi2", n, signed=True), (3, 21), 2, 2e-3),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_map_laws(name, seed):
+    make, sizes, rate, exact = MAPS[name]
+    check_feature_map(make, sizes, rate=rate, exact=exact, seed=seed)
+
+
+ESTIMATORS = [
+    km.HomogeneousMap(signed=True),
+    km.HomogeneousMap(),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_estimator_checks(estimator, check):
+    check(estimator)
