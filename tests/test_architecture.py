@@ -34,8 +34,13 @@ EDGES = {
     "inspection": LEAVES | BELOW_MODELS | {"models"},
     "evaluation": LEAVES | BELOW_MODELS | {"models", "inspection", "datasets", TOP},
     "testing": LEAVES | BELOW_MODELS | {"models", "evaluation", TOP},
+    # What a fitted model can be written as.
+    "model_files": LEAVES | BELOW_MODELS | {"models", TOP},
     "onnx": LEAVES | BELOW_MODELS | {"models"},
-    "cli": LEAVES | BELOW_MODELS | {"models", "inspection", "evaluation", "datasets", "onnx", TOP},
+    "export_c": LEAVES | BELOW_MODELS | {"models"},
+    "cli": LEAVES
+    | BELOW_MODELS
+    | {"models", "inspection", "evaluation", "datasets", "model_files", "onnx", "export_c", TOP},
 }
 
 

@@ -43,6 +43,7 @@ _EXPORTS = {
     "kernelmaps.evaluation.errors": ["KernelError", "kernel_error"],
     "kernelmaps.evaluation.comparison": ["compare"],
     "kernelmaps.evaluation.choice": ["choose"],
+    "kernelmaps.model_files": ["load", "save"],
 }
 _SUBMODULES = [
     "datasets",
