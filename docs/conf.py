@@ -35,6 +35,7 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 autodoc_typehints = "none"  # numpydoc's sections already say it
 
+templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = "kernelmaps"
 html_theme_options = {"show_toc_level": 2, "navbar_align": "left"}
