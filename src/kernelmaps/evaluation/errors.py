@@ -24,7 +24,7 @@ class KernelError:
     Attributes
     ----------
     max : float
-        Largest |E|.
+        Largest ``|E|``.
     rms : float
         Root of the mean of E².
     relative : float
