@@ -149,7 +149,7 @@ def elastic_net_path(
     *,
     max_iter: int,
     tol: float,
-) -> np.ndarray:
+) -> tuple[np.ndarray, int]:
     """Minimise ‖y − Zw‖²/(2W) + α ρ ‖w‖₁ + α (1 − ρ) ‖w‖²/2 by scikit-learn's Gram path.
 
     Its coordinate descent asks for rows even where it is given the Gram matrix. Rows are made
@@ -159,6 +159,8 @@ def elastic_net_path(
     Returns
     -------
     ndarray of shape (n_alphas, t, k)
+    int
+        Sweeps over the columns that the slowest took.
     """
     from sklearn.linear_model import enet_path
 
@@ -170,11 +172,12 @@ def elastic_net_path(
     rows = np.vstack([root[:, None] * spectrum.axes[:, keep].T, np.zeros(len(columns))])
     scale = stats.weight / len(rows)
     order = np.argsort(alphas)[::-1]  # from the sparsest on: each solution starts the next
+    sweeps = 1
     out = np.empty((len(alphas), B.shape[0], len(columns)))
     for target in range(B.shape[0]):
         y = spectrum.c[target, keep] / root
         y = np.append(y, np.sqrt(max(spectrum.yy[target] - y @ y, 0.0)))
-        _, coefs, _ = enet_path(
+        _, coefs, _, counts = enet_path(
             np.asfortranarray(rows),
             y,
             l1_ratio=l1_ratio,
@@ -184,9 +187,11 @@ def elastic_net_path(
             check_input=False,
             max_iter=max_iter,
             tol=tol,
+            return_n_iter=True,
         )
         out[order, target] = coefs.T
-    return out
+        sweeps = max(sweeps, *counts)
+    return out, int(sweeps)
 
 
 def group_lasso_path(
@@ -197,7 +202,7 @@ def group_lasso_path(
     *,
     max_iter: int,
     tol: float,
-) -> np.ndarray:
+) -> tuple[np.ndarray, int]:
     """Minimise ‖y − Zw‖²/(2W) + α Σ_g √|g| ‖w_g‖ by exact block coordinate descent.
 
     One block alone is min ½ wᵀA_g w − rᵀw + λ‖w‖ with r the residual correlation. It is 0 if
@@ -207,19 +212,23 @@ def group_lasso_path(
     Returns
     -------
     ndarray of shape (n_alphas, t, k)
+    int
+        Sweeps over the columns that the slowest took.
     """
     A = stats.scatter()[np.ix_(columns, columns)] / stats.weight
     B = stats.cross()[:, columns] / stats.weight
     blocks = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     factors = [eigh(A[np.ix_(block, block)]) for block in blocks]
     order = np.argsort(alphas)[::-1]
+    sweeps = 1
     out = np.empty((len(alphas), B.shape[0], len(columns)))
     for target, b in enumerate(B):
         w = np.zeros(len(columns))
         for index in order:
-            w = _group_lasso(A, b, w, alphas[index], blocks, factors, max_iter, tol)
+            w, count = _group_lasso(A, b, w, alphas[index], blocks, factors, max_iter, tol)
             out[index, target] = w
-    return out
+            sweeps = max(sweeps, count)
+    return out, sweeps
 
 
 def _group_lasso(
@@ -231,11 +240,11 @@ def _group_lasso(
     factors: list[tuple[np.ndarray, np.ndarray]],
     max_iter: int,
     tol: float,
-) -> np.ndarray:
+) -> tuple[np.ndarray, int]:
     w = w.copy()
     residual = b - A @ w  # correlations of all columns with the residual
     scale = max(np.abs(b).max(), np.finfo(float).tiny)
-    for _ in range(max_iter):
+    for sweep in range(max_iter):
         change = 0.0
         for block, (values, axes) in zip(blocks, factors):
             old = w[block]
@@ -247,7 +256,7 @@ def _group_lasso(
                 change = max(change, np.abs(step).max())
                 w[block] = new
         if change <= tol * scale:
-            return w
+            return w, sweep + 1
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(
@@ -256,7 +265,7 @@ def _group_lasso(
         ConvergenceWarning,
         stacklevel=3,
     )
-    return w
+    return w, max_iter
 
 
 def _one_group(values: np.ndarray, r: np.ndarray, penalty: float) -> np.ndarray:

@@ -43,6 +43,8 @@ class StreamingElasticNet(StreamingRegression):
     ----------
     coef_, intercept_, alpha_, n_components_, cv_results_, stats_, feature_map_
         See `StreamingRidge`.
+    n_iter_ : int
+        Sweeps that the last solution took.
     """
 
     def __init__(
@@ -74,7 +76,8 @@ class StreamingElasticNet(StreamingRegression):
         self, at: _Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> np.ndarray:
         options = {"max_iter": self.max_iter, "tol": self.tol}
-        return elastic_net_path(stats, columns, alphas, self._l1_ratio(), **options)
+        W, self.n_iter_ = elastic_net_path(stats, columns, alphas, self._l1_ratio(), **options)
+        return W
 
     def _l1_ratio(self) -> float:
         if not 0 < self.l1_ratio <= 1:
@@ -146,6 +149,8 @@ class StreamingGroupLasso(StreamingRegression):
     ----------
     coef_, intercept_, alpha_, n_components_, cv_results_, stats_, feature_map_
         See `StreamingRidge`.
+    n_iter_ : int
+        Sweeps that the last solution took.
     """
 
     def __init__(
@@ -185,4 +190,5 @@ class StreamingGroupLasso(StreamingRegression):
                     f"{len(at.kernel)} features, without PCA; got shape {groups.shape}"
                 )
         options = {"max_iter": self.max_iter, "tol": self.tol}
-        return group_lasso_path(stats, columns, alphas, groups[columns], **options)
+        W, self.n_iter_ = group_lasso_path(stats, columns, alphas, groups[columns], **options)
+        return W

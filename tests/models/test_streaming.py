@@ -1,0 +1,691 @@
+"""The streaming estimators against scikit-learn in memory, and against themselves."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.linalg import LinAlgWarning
+from sklearn.decomposition import PCA
+from sklearn.kernel_approximation import AdditiveChi2Sampler, RBFSampler
+from sklearn.linear_model import Ridge, RidgeClassifier, RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kernelmaps as km
+from kernelmaps.stats.composite import fold_of_row
+
+MAP = RBFSampler(gamma=0.1, n_components=40, random_state=0)
+
+
+def regression(seed, n=600, d=6, t=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) + 2
+    Y = np.sin(X @ rng.normal(size=(d, t))) + 0.3 * rng.normal(size=(n, t)) + 7
+    return X, Y, rng.uniform(0.2, 3, n)
+
+
+def classes(seed, n=600, c=4):
+    X, Y, w = regression(seed, n)
+    # Unbalanced on purpose: without ȳ in the prediction most decisions change (errata 2.20).
+    return X, np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.5, 0.8, 0.95][: c - 1])), w
+
+
+def chunked(*arrays, size=97):
+    return [tuple(a[i : i + size] for a in arrays) for i in range(0, len(arrays[0]), size)]
+
+
+@parametrize_with_checks(
+    [
+        km.StreamingPCA(),
+        km.StreamingRidge(),
+        km.StreamingRidge(alpha=[1e-3, 1.0], validation="gcv"),
+        km.StreamingRidgeClassifier(),
+        km.StreamingElasticNet(alpha=0.1),
+        km.StreamingGroupLasso(alpha=0.1),
+    ]
+)
+def test_scikit_learn_conventions(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the checks themselves provoke
+        check(estimator)
+
+
+# ---- Algorithm 2 --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_components", [1, 7, 0.9, None])
+def test_pca_is_that_of_the_stored_features(seed, n_components):
+    X, _, _ = regression(seed)
+    model = km.StreamingPCA(n_components, MAP).fit(iter(chunked(X)))
+    Z = MAP.fit(X).transform(X)
+    size = Z.shape[1] if n_components is None else n_components
+    exact = PCA(size, svd_solver="full").fit(Z)
+    assert model.n_components_ == exact.n_components_
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_", "mean_"):
+        np.testing.assert_allclose(getattr(model, name), getattr(exact, name), rtol=1e-8)
+    np.testing.assert_allclose(model.components_, exact.components_, atol=1e-8)
+    np.testing.assert_allclose(model.transform(X), exact.transform(Z), atol=1e-8)
+    assert list(model.get_feature_names_out()[:1]) == ["streamingpca0"]
+
+
+def test_pca_weights_are_repetitions(seed):
+    X, _, _ = regression(seed, 200)
+    w = np.random.default_rng(seed).integers(0, 4, 200)
+    a = km.StreamingPCA(3, MAP).fit(X, sample_weight=w, map_sample=X)
+    b = km.StreamingPCA(3, MAP).fit(np.repeat(X, w, axis=0), map_sample=X)
+    np.testing.assert_allclose(a.explained_variance_, b.explained_variance_, rtol=1e-10)
+    np.testing.assert_allclose(a.components_, b.components_, atol=1e-8)
+
+
+def test_largest_components_come_first(seed):
+    # Errata 2.18: eigh is ascending; its first columns would keep the least variance.
+    X, _, _ = regression(seed)
+    variance = km.StreamingPCA(10, MAP).fit(X).explained_variance_
+    assert np.all(np.diff(variance) <= 0)
+
+
+# ---- Algorithm 3 --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_components", [None, 12])
+@pytest.mark.parametrize("targets", [1, 3])
+def test_ridge_is_that_of_scikit_learn(seed, targets, n_components, weighted):
+    X, Y, w = regression(seed, t=targets)
+    y, w = (Y[:, 0] if targets == 1 else Y), (w if weighted else None)
+    model = km.StreamingRidge(0.3, MAP, n_components)
+    model.fit(chunked(X, y) if w is None else chunked(X, y, w))
+    Z = MAP.fit(X).transform(X)
+    if n_components is None:
+        exact = Ridge(0.3, solver="cholesky").fit(Z, y, sample_weight=w)
+        coef, intercept, predicted = exact.coef_, exact.intercept_, exact.predict(Z)
+    else:
+        # scikit-learn's PCA knows no weights: rows about the weighted mean, scaled, do.
+        v = np.ones(len(Z)) if w is None else w
+        mean = np.average(Z, axis=0, weights=v)
+        U = np.linalg.svd((Z - mean) * np.sqrt(v)[:, None], full_matrices=False)[2][:n_components].T
+        exact = Ridge(0.3, solver="cholesky").fit((Z - mean) @ U, y, sample_weight=w)
+        coef = exact.coef_ @ U.T
+        intercept, predicted = exact.intercept_ - coef @ mean, exact.predict((Z - mean) @ U)
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-8)
+    np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-8)
+    np.testing.assert_allclose(model.predict(X), predicted, rtol=1e-8)
+    assert model.predict(X).shape == y.shape
+
+
+def test_ridge_is_scikit_learns_pca_pipeline(seed):
+    X, Y, _ = regression(seed)
+    exact = make_pipeline(MAP, PCA(9, svd_solver="full"), Ridge(2.0)).fit(X, Y)
+    model = km.StreamingRidge(2.0, MAP, 9).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize("c", [2, 4])
+@pytest.mark.parametrize("n_components", [None, 12])
+def test_classifier_is_that_of_scikit_learn(seed, n_components, c):
+    X, y, w = classes(seed, c=c)
+    model = km.StreamingRidgeClassifier(0.3, MAP, n_components).fit(X, y)
+    steps = [MAP] if n_components is None else [MAP, PCA(n_components, svd_solver="full")]
+    exact = make_pipeline(*steps, RidgeClassifier(0.3)).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=1e-8)
+    np.testing.assert_array_equal(model.predict(X), exact.predict(X))
+    if n_components is None:
+        np.testing.assert_allclose(model.coef_, np.atleast_2d(exact[-1].coef_), atol=1e-8)
+        np.testing.assert_allclose(model.intercept_, exact[-1].intercept_, atol=1e-8)
+        exact = RidgeClassifier(0.3).fit(MAP.fit_transform(X), y, sample_weight=w)
+        model = km.StreamingRidgeClassifier(0.3, MAP).fit(X, y, sample_weight=w)
+        np.testing.assert_allclose(model.coef_, np.atleast_2d(exact.coef_), atol=1e-8)
+
+
+def test_prediction_needs_no_projection(seed):
+    """Step 5 done right: f(x) = βᵀφ(x) + intercept with β = Uw, and the mean of y is in it."""
+    X, Y, _ = regression(seed)
+    model = km.StreamingRidge(0.5, MAP, 5).fit(X, Y)
+    Z = model.feature_map_.transform(X)
+    assert model.coef_.shape == (2, Z.shape[1])
+    np.testing.assert_allclose(model.predict(X), Z @ model.coef_.T + model.intercept_, rtol=1e-12)
+    np.testing.assert_allclose(model.predict(X).mean(axis=0), Y.mean(axis=0), rtol=1e-10)
+
+
+def test_labels_may_be_words_and_appear_late(seed):
+    X, y, _ = classes(seed)
+    words = np.array(["ant", "bee", "cat", "dog"])[y]
+    order = np.argsort(y, kind="stable")
+    late = km.StreamingRidgeClassifier(1.0).fit(iter(chunked(X[order], words[order])))
+    assert late.classes_.tolist() == ["ant", "bee", "cat", "dog"]
+    exact = RidgeClassifier(1.0).fit(X, words)
+    np.testing.assert_allclose(late.decision_function(X), exact.decision_function(X), atol=1e-8)
+
+
+def test_float32_features_give_the_float64_model_to_float32_accuracy(seed):
+    X, Y, _ = regression(seed)
+    fitted = MAP.fit(X.astype(np.float32))
+    single = km.StreamingRidge(1.0, fitted).fit(X.astype(np.float32), Y)
+    double = km.StreamingRidge(1.0, fitted).fit(X.astype(np.float32).astype(float), Y)
+    assert single.predict(X.astype(np.float32)).dtype == np.float32
+    # Perturbation: ‖δw‖ ≤ (‖δA‖ ‖w‖ + ‖δb‖)/(λ_min + α), with δ of the order of u32 ‖A‖.
+    scale = 2.0**-24 * np.linalg.norm(double.stats_.H, 2) * np.linalg.norm(double.coef_)
+    assert np.abs(single.coef_ - double.coef_).max() < 10 * scale
+    np.testing.assert_allclose(
+        single.predict(X.astype(np.float32)), double.predict(X), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_sparse_rows_stay_sparse(seed):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((300, 30), density=0.1, rng=rng, format="csr")
+    y = rng.normal(size=300)
+    dense, sparse = (km.StreamingRidge(1.0).fit(A, y) for A in (X.toarray(), X))
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-10)
+    np.testing.assert_allclose(sparse.predict(X), dense.predict(X.toarray()), atol=1e-10)
+    mapped = km.StreamingRidge(1.0, AdditiveChi2Sampler(sample_steps=2)).fit(abs(X), y)
+    assert sp.issparse(mapped.feature_map_.transform(abs(X)))
+    both = km.StreamingRidge(1.0, AdditiveChi2Sampler(sample_steps=2)).fit(abs(X).toarray(), y)
+    np.testing.assert_allclose(mapped.coef_, both.coef_, atol=1e-8)
+
+
+# ---- paths and choices --------------------------------------------------------------------------
+
+
+def counting(source):
+    """A source that counts how often it is read."""
+    reads = []
+
+    def function():
+        reads.append(1)
+        return iter(source)
+
+    return function, reads
+
+
+def test_path_costs_no_second_pass(seed):
+    X, Y, _ = regression(seed)
+    source, reads = counting(chunked(X, Y))
+    fitted = MAP.fit(X)
+    model = km.StreamingRidge(1.0, fitted, 20).fit(source)
+    seen = len(reads)
+    path = model.path(alphas=[0.1, 1.0, 10.0], n_components=[5, 20])
+    assert len(reads) == seen <= 2  # a look at the first rows, and the pass
+    assert path.coef.shape == (2, 3, 2, 40)
+    for s, size in enumerate([5, 20]):
+        for a, alpha in enumerate([0.1, 1.0, 10.0]):
+            exact = km.StreamingRidge(alpha, fitted, size).fit(X, Y)
+            np.testing.assert_allclose(path.coef[s, a], exact.coef_, atol=1e-9)
+            np.testing.assert_allclose(path.intercept[s, a], exact.intercept_, rtol=1e-9)
+            again = model.refit(alpha=alpha, n_components=size)
+            np.testing.assert_allclose(again.coef_, exact.coef_, atol=1e-9)
+    assert len(reads) == seen
+    assert model.n_components == 20
+
+
+def naive_errors(Z, Y, w, alphas, U, left_out):
+    """Squared errors on rows left out, by refitting for every set of them."""
+    errors = np.zeros(len(alphas))
+    for rows in left_out:
+        train = np.setdiff1d(np.arange(len(Z)), rows)
+        for a, alpha in enumerate(alphas):
+            model = Ridge(alpha, solver="cholesky").fit(Z[train] @ U, Y[train], w[train])
+            residual = Y[rows] - model.predict(Z[rows] @ U)
+            errors[a] += (w[rows][:, None] * residual**2).sum()
+    return errors / w.sum()
+
+
+@pytest.mark.parametrize("size", [None, 6])
+def test_folds_give_the_held_out_errors(seed, size):
+    X, Y, w = regression(seed, 200)
+    alphas = [0.01, 1.0, 100.0]
+    model = km.StreamingRidge(alphas, MAP, size, validation=3).fit(iter(chunked(X, Y, w)))
+    Z = model.feature_map_.transform(X)
+    U = np.eye(40)
+    if size is not None:
+        U = km.StreamingPCA(size, model.feature_map_).fit(X, sample_weight=w).components_.T
+    fold = fold_of_row(np.arange(200), 3)
+    expected = naive_errors(Z, Y, w, alphas, U, [np.flatnonzero(fold == f) for f in range(3)])
+    found = model.cv_results_["mean_squared_error"][0]
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    assert model.alpha_ == alphas[int(np.argmin(expected))]
+    whole = km.StreamingRidge(model.alpha_, model.feature_map_, size).fit(X, Y, w)
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [None, 6])
+def test_leave_one_out_is_exact(seed, size):
+    X, Y, w = regression(seed, 60)
+    alphas = [0.01, 1.0, 100.0]
+    model = km.StreamingRidge(alphas, MAP, size, validation="loo").fit(chunked(X, Y, w, size=13))
+    Z = model.feature_map_.transform(X)
+    U = np.eye(40)
+    if size is not None:
+        U = km.StreamingPCA(size, model.feature_map_).fit(X, sample_weight=w).components_.T
+    expected = naive_errors(Z, Y, w, alphas, U, np.arange(60)[:, None])
+    np.testing.assert_allclose(model.cv_results_["mean_squared_error"][0], expected, rtol=1e-7)
+
+
+def test_leave_one_out_is_that_of_ridge_cv(seed):
+    X, Y, _ = regression(seed, 150)
+    alphas = np.logspace(-4, 2, 7)
+    exact = RidgeCV(alphas, store_cv_results=True).fit(X, Y[:, 0])
+    model = km.StreamingRidge(alphas, validation="loo").fit(X, Y[:, 0])
+    expected = exact.cv_results_.mean(axis=0)
+    np.testing.assert_allclose(model.cv_results_["mean_squared_error"][0], expected, rtol=1e-8)
+    assert model.alpha_ == exact.alpha_
+
+
+def test_leave_one_out_of_classes(seed):
+    X, y, _ = classes(seed, 80)
+    alphas = [0.1, 10.0]
+    onehot = (y[:, None] == np.unique(y)).astype(float)
+    expected = naive_errors(X, onehot, np.ones(80), alphas, np.eye(6), np.arange(80)[:, None])
+    model = km.StreamingRidgeClassifier(alphas, validation="loo").fit(X, y)
+    np.testing.assert_allclose(model.cv_results_["mean_squared_error"][0], expected, rtol=1e-8)
+
+
+def test_gcv_is_leave_one_out_with_mean_leverage(seed):
+    X, Y, _ = regression(seed, 120)
+    alphas = [0.1, 10.0]
+    model = km.StreamingRidge(alphas, validation="gcv").fit(iter(chunked(X, Y)))
+    for a, alpha in enumerate(alphas):
+        C = np.column_stack([np.ones(120), X - X.mean(axis=0)])
+        hat = C @ np.linalg.solve(C.T @ C + np.diag([0, *[alpha] * 6]), C.T)
+        residual = Y - hat @ Y
+        expected = (residual**2).sum() / 120 / (1 - np.trace(hat) / 120) ** 2
+        found = model.cv_results_["mean_squared_error"][0, a]
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_size_and_alpha_are_chosen_together(seed):
+    X, Y, _ = regression(seed)
+    model = km.StreamingRidge([0.1, 1.0], MAP, [2, 5, 30]).fit(X, Y)
+    errors = model.cv_results_["mean_squared_error"]
+    s, a = np.unravel_index(np.argmin(errors), errors.shape)
+    assert errors.shape == (3, 2)
+    assert (model.n_components_, model.alpha_) == ([2, 5, 30][s], [0.1, 1.0][a])
+
+
+def test_nothing_to_choose_has_no_results(seed):
+    X, Y, _ = regression(seed, 50)
+    model = km.StreamingRidge().fit(X, Y)
+    assert not hasattr(model, "cv_results_")
+
+
+def test_alpha_zero_on_deficient_statistics_gives_the_least_norm(seed):
+    X, Y, _ = regression(seed, 50)
+    twice = np.hstack([X, X])
+    with pytest.warns(LinAlgWarning, match="rank 6, less than their 12 columns"):
+        model = km.StreamingRidge(0.0).fit(twice, Y)
+    centred = twice - twice.mean(axis=0)
+    exact = np.linalg.lstsq(centred, Y - Y.mean(axis=0), rcond=1e-10)[0].T
+    np.testing.assert_allclose(model.coef_, exact, atol=1e-8)
+
+
+def test_pca_beyond_the_rank_warns(seed):
+    X, _, _ = regression(seed, 50)
+    with pytest.warns(LinAlgWarning, match="rank 6, so that 2 of the 8"):
+        km.StreamingPCA(8).fit(np.hstack([X, X]))
+
+
+# ---- partial_fit and merge ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("validation", [3, "gcv"])
+def test_partial_fit_is_fit(seed, validation):
+    X, Y, w = regression(seed)
+    fitted = MAP.fit(X)
+    parameters = {"alpha": [0.1, 1.0], "feature_map": fitted, "validation": validation}
+    whole = km.StreamingRidge(**parameters).fit(X, Y, w)
+    parts = km.StreamingRidge(**parameters)
+    for chunk in chunked(X, Y, w):
+        parts.partial_fit(*chunk)
+    assert parts.n_samples_seen_ == 600
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-9)
+    errors = [model.cv_results_["mean_squared_error"] for model in (parts, whole)]
+    np.testing.assert_allclose(errors[0], errors[1], rtol=1e-9)
+
+
+def test_partial_fit_of_pca_and_classifier(seed):
+    X, y, _ = classes(seed)
+    pca, model = km.StreamingPCA(3), km.StreamingRidgeClassifier()
+    for a, b in chunked(X, y):
+        pca.partial_fit(a)
+        model.partial_fit(a, b, classes=[0, 1, 2, 3])
+    np.testing.assert_allclose(pca.components_, km.StreamingPCA(3).fit(X).components_, atol=1e-9)
+    whole = km.StreamingRidgeClassifier().fit(X, y)
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-9)
+
+
+def test_merge_is_fitting_on_all_rows(seed):
+    X, y, _ = classes(seed)
+    fitted = MAP.fit(X)
+    make = lambda: km.StreamingRidgeClassifier(1.0, fitted, 10)  # noqa: E731
+    halves = [make().fit(X[:200], y[:200]), make().fit(X[200:], y[200:])]
+    whole = make().fit(X, y)
+    np.testing.assert_allclose(halves[0].merge(halves[1]).coef_, whole.coef_, atol=1e-8)
+    pcas = [km.StreamingPCA(4, fitted).fit(part) for part in (X[:200], X[200:])]
+    exact = km.StreamingPCA(4, fitted).fit(X)
+    np.testing.assert_allclose(pcas[0].merge(pcas[1]).components_, exact.components_, atol=1e-8)
+
+
+def test_merge_of_another_map_is_refused(seed):
+    X, y, _ = classes(seed)
+    first, second = (
+        km.StreamingRidgeClassifier(1.0, RBFSampler(n_components=5, random_state=r)).fit(X, y)
+        for r in (0, 1)
+    )
+    with pytest.raises(ValueError, match="another feature map"):
+        first.merge(second)
+
+
+# ---- unlabelled rows ----------------------------------------------------------------------------
+
+
+def test_unlabelled_rows_serve_the_pca_alone(seed):
+    """Errata 2.23: U of all rows, Hessian of the labelled ones (UᵀHU is not diagonal)."""
+    X, Y, _ = regression(seed)
+    extra = 1.5 * regression(seed + 1, 400)[0]
+    fitted = MAP.fit(X)
+    model = km.StreamingRidge(0.5, fitted, 8).fit(X, Y, unlabeled=iter(chunked(extra)))
+    Z, E = fitted.transform(X), fitted.transform(extra)
+    U = PCA(8, svd_solver="full").fit(np.vstack([Z, E])).components_.T
+    exact = Ridge(0.5, solver="cholesky").fit(Z @ U, Y)
+    np.testing.assert_allclose(model.coef_, exact.coef_ @ U.T, atol=1e-8)
+    np.testing.assert_allclose(model.predict(X), exact.predict(Z @ U), rtol=1e-8)
+    training_only = km.StreamingRidge(0.5, fitted, 8).fit(X, Y)
+    assert np.abs(model.coef_ - training_only.coef_).max() > 1e-3
+    halves = [
+        km.StreamingRidge(0.5, fitted, 8).fit(X[:300], Y[:300], unlabeled=extra),
+        km.StreamingRidge(0.5, fitted, 8).fit(X[300:], Y[300:]),
+    ]
+    np.testing.assert_allclose(halves[0].merge(halves[1]).coef_, model.coef_, atol=1e-8)
+
+
+# ---- Algorithm 4 --------------------------------------------------------------------------------
+
+KERNELS = [
+    (slice(0, 3), RBFSampler(gamma=0.2, n_components=30, random_state=0)),
+    ([3, 4, 5], RBFSampler(gamma=0.05, n_components=25, random_state=1)),
+]
+
+
+def block_pca(X, kernels, sizes, extra=None):
+    """Features of each kernel, and the projection of each kernel's own PCA."""
+    blocks, axes = [], []
+    for (columns, transformer), size in zip(kernels, sizes):
+        transformer.fit(X[:, columns])
+        Z = transformer.transform(X[:, columns])
+        rows = Z if extra is None else np.vstack([Z, transformer.transform(extra[:, columns])])
+        blocks.append(Z)
+        axes.append(PCA(size, svd_solver="full").fit(rows).components_.T)
+    return blocks, axes
+
+
+@pytest.mark.parametrize("unlabelled", [False, True])
+def test_several_kernels_with_a_pca_each(seed, unlabelled):
+    X, Y, _ = regression(seed)
+    extra = 1.5 * regression(seed + 1, 400)[0] if unlabelled else None
+    kernels = [(KERNELS[0][0], KERNELS[0][1], 6), (KERNELS[1][0], KERNELS[1][1], 9)]
+    source, reads = counting(chunked(X, Y))
+    model = km.StreamingRidge(0.5, kernels).fit(source, unlabeled=extra)
+    assert len(reads) == 3  # a look, and two passes
+    blocks, axes = block_pca(X, KERNELS, [6, 9], extra)
+    projected = np.hstack([Z @ U for Z, U in zip(blocks, axes)])
+    exact = Ridge(0.5, solver="cholesky").fit(projected, Y)
+    np.testing.assert_allclose(model.predict(X), exact.predict(projected), rtol=1e-8)
+    beta = np.hstack([exact.coef_[:, :6] @ axes[0].T, exact.coef_[:, 6:] @ axes[1].T])
+    np.testing.assert_allclose(model.coef_, beta, atol=1e-8)
+    assert model.n_components_ == [6, 9]
+    assert [len(m.random_offset_) for m in model.feature_map_] == [30, 25]
+
+
+def test_joint_hessian_of_several_kernels_is_not_diagonal(seed):
+    X, Y, _ = regression(seed)
+    stats = km.StreamingRidge(1.0, KERNELS, 5).fit(X, Y).stats_
+    scatter = stats.scatter()
+    np.testing.assert_allclose(scatter[:5, :5], np.diag(np.diag(scatter))[:5, :5], atol=1e-8)
+    assert np.abs(scatter[:5, 5:]).max() > 1e-2 * np.abs(scatter).max()
+
+
+def test_sizes_of_several_kernels_are_chosen_together(seed):
+    X, y, _ = classes(seed)
+    model = km.StreamingRidgeClassifier([0.01, 1.0], KERNELS, [3, 8]).fit(X, y)
+    assert model.cv_results_["mean_squared_error"].shape == (2, 2)
+    small = km.StreamingRidgeClassifier(model.alpha_, KERNELS, 3).fit(X, y)
+    np.testing.assert_allclose(
+        model.refit(alpha=model.alpha_, n_components=3).coef_, small.coef_, atol=1e-8
+    )
+    share = km.StreamingRidge(1.0, KERNELS, 0.8).fit(X, y.astype(float))
+    assert all(1 <= size <= 25 for size in share.n_components_)
+
+
+def test_several_kernels_without_pca_take_one_pass(seed):
+    X, Y, _ = regression(seed)
+    model = km.StreamingRidge(0.5, KERNELS).fit(iter(chunked(X, Y)))
+    blocks, _ = block_pca(chunked(X)[0][0], KERNELS, [1, 1])
+    Z = np.hstack([m.transform(X[:, c]) for m, (c, _) in zip(model.feature_map_, KERNELS)])
+    assert [b.shape[1] for b in blocks] == [30, 25]
+    exact = Ridge(0.5, solver="cholesky").fit(Z, Y)
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-8)
+    parts = km.StreamingRidge(0.5, [(c, m) for m, (c, _) in zip(model.feature_map_, KERNELS)])
+    for chunk in chunked(X, Y):
+        parts.partial_fit(*chunk)
+    np.testing.assert_allclose(parts.coef_, model.coef_, atol=1e-8)
+
+
+def test_columns_may_be_a_mask(seed):
+    X, Y, _ = regression(seed)
+    mask = np.array([True, False, True, False, False, False])
+    by_mask = km.StreamingRidge(1.0, [(mask, None), (~mask, None)]).fit(X, Y)
+    by_number = km.StreamingRidge(1.0, [([0, 2], None), ([1, 3, 4, 5], None)]).fit(X, Y)
+    np.testing.assert_allclose(by_mask.coef_, by_number.coef_)
+    exact = Ridge(1.0).fit(X[:, [0, 2, 1, 3, 4, 5]], Y)
+    np.testing.assert_allclose(by_mask.coef_, exact.coef_, atol=1e-8)
+
+
+# ---- maps ---------------------------------------------------------------------------------------
+
+
+def test_fitted_map_is_used_as_it_is(seed):
+    X, Y, _ = regression(seed)
+    fitted = RBFSampler(n_components=5, random_state=0).fit(X[:1])
+    weights = fitted.random_weights_
+    model = km.StreamingRidge(1.0, fitted).fit(X, Y)
+    assert model.feature_map_ is fitted
+    assert fitted.random_weights_ is weights
+
+
+def test_unfitted_map_is_cloned_and_fitted_on_a_sample(seed):
+    X, Y, _ = regression(seed, 20_000)
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler()
+    model = km.StreamingRidge(1.0, scaler).fit(X, Y)
+    assert not hasattr(scaler, "mean_")
+    assert model.feature_map_.n_samples_seen_ == 4096
+    first = km.StreamingRidge(1.0, scaler).fit(iter(chunked(X, Y)))
+    assert first.feature_map_.n_samples_seen_ == 97  # of a stream, the first chunk
+    given = km.StreamingRidge(1.0, scaler).fit(iter(chunked(X, Y)), map_sample=X[:500])
+    assert given.feature_map_.n_samples_seen_ == 500
+
+
+def test_predictions_of_any_source(seed, tmp_path):
+    X, Y, _ = regression(seed)
+    np.save(tmp_path / "X.npy", X)
+    model = km.StreamingRidge(1.0, MAP, 5).fit(tmp_path / "X.npy", Y)
+    expected = model.predict(X)
+    for source in (tmp_path / "X.npy", np.load(tmp_path / "X.npy", mmap_mode="r"), chunked(X)):
+        np.testing.assert_array_equal(model.predict(source), expected)
+
+
+# ---- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (km.StreamingPCA(60), r"StreamingPCA: n_components=60 must be between 1 and .*=6"),
+        (km.StreamingPCA(0), "must be between 1 and"),
+        (km.StreamingPCA(1.5), "fraction of variance"),
+        (
+            km.StreamingRidge(1.0, None, 7),
+            r"n_components=7 must be between 1 and .*=6, with 50 rows",
+        ),
+        (km.StreamingRidge(-1.0), "alpha must be >= 0"),
+        (km.StreamingRidge([]), "alpha must be >= 0"),
+        (km.StreamingRidge([1, 2], validation=1), "validation must be a number of folds"),
+        (km.StreamingLasso([1, 2], validation="loo"), "validation must be a number of folds"),
+        (km.StreamingElasticNet(l1_ratio=0), "l1_ratio must be in"),
+        (km.StreamingRidge(block_rows=0), "block_rows must be at least 1"),
+        (km.StreamingGroupLasso(groups=[0, 1]), "groups must have one entry for each of the 6"),
+    ],
+)
+def test_bad_parameters_are_refused(seed, estimator, message):
+    X, Y, _ = regression(seed, 50)
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, Y[:, 0])
+
+
+def test_fewer_rows_than_components_are_refused(seed):
+    X, Y, _ = regression(seed, 30)
+    with pytest.raises(ValueError, match=r"n_components=35 .*min\(n_samples, n_features\)=30"):
+        km.StreamingRidge(1.0, MAP, 35).fit(X, Y)
+    with pytest.raises(ValueError, match=r"n_components=28 .*=25, with 30 rows and 25 features"):
+        km.StreamingRidge(1.0, KERNELS, 28).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "error", "message"),
+    [
+        (3, TypeError, "feature_map must be None, a transformer, or a list"),
+        ([], TypeError, "feature_map must be"),
+        ([MAP], TypeError, r"feature_map\[0\] must be \(columns, map\)"),
+        ([(None, 3)], TypeError, r"feature_map\[0\] has no transform"),
+        ([("name", MAP)], TypeError, "columns of a kernel must be a slice"),
+        ([([1, 9], MAP)], ValueError, "reach 9, but X has 6 columns"),
+    ],
+)
+def test_bad_maps_are_refused(seed, feature_map, error, message):
+    X, Y, _ = regression(seed, 50)
+    with pytest.raises(error, match=message):
+        km.StreamingRidge(1.0, feature_map).fit(X, Y)
+
+
+def test_labels_unseen_in_earlier_chunks(seed):
+    X, y, _ = classes(seed)
+    model = km.StreamingRidgeClassifier()
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, y)
+    model.partial_fit(X[:100], y[:100], classes=[0, 1, 2, 3])
+    before = model.n_samples_seen_
+    with pytest.raises(ValueError, match=r"labels \[9\] are not among the 4 classes"):
+        model.partial_fit(X[:2], [0, 9])
+    assert model.n_samples_seen_ == before  # all rows of a chunk, or none
+    with pytest.raises(ValueError, match="not the same as on the first call"):
+        model.partial_fit(X[:2], [0, 1], classes=[0, 1])
+    with pytest.raises(ValueError, match=r"labels \[3\] are not among"):
+        km.StreamingRidgeClassifier().fit(iter(chunked(X, y)), classes=[0, 1, 2])
+
+
+def test_nan_in_chunk_17_is_named(seed):
+    X, Y, _ = regression(seed)
+    chunks = chunked(X.copy(), Y, size=10)
+    chunks[17][0][4, 2] = np.nan
+    message = (
+        r"StreamingRidge: input X contains NaN: chunk 17, row 4 \(row 174 of the data\), column 2"
+    )
+    with pytest.raises(ValueError, match=message):
+        km.StreamingRidge(1.0, MAP).fit(iter(chunks))
+
+
+def test_chunks_of_other_widths_are_refused(seed):
+    X, Y, _ = regression(seed)
+    chunks = [(X[:50], Y[:50]), (X[50:60, :4], Y[50:60])]
+    with pytest.raises(ValueError, match="chunk 1 has 4 columns, the chunks before it had 6"):
+        km.StreamingRidge().fit(iter(chunks))
+    model = km.StreamingRidge().partial_fit(X, Y)
+    with pytest.raises(ValueError, match="X has 4 features, but StreamingRidge is expecting 6"):
+        model.partial_fit(X[:, :4], Y)
+    with pytest.raises(ValueError, match="X has 4 features, but StreamingRidge is expecting 6"):
+        model.predict(iter([X[:, :4]]))
+
+
+def test_empty_chunks_are_nothing(seed):
+    X, Y, _ = regression(seed)
+    empty = (X[:0], Y[:0])
+    model = km.StreamingRidge(1.0).fit(iter([empty, (X[:50], Y[:50]), empty, (X[50:], Y[50:])]))
+    np.testing.assert_allclose(model.coef_, km.StreamingRidge(1.0).fit(X, Y).coef_, atol=1e-9)
+    with pytest.raises(ValueError, match="StreamingRidge: the data have no rows"):
+        km.StreamingRidge().fit(iter([empty, empty]))
+    with pytest.raises(ValueError, match="no rows of positive weight"):
+        km.StreamingRidge().fit(iter(chunked(X, Y, np.zeros(len(X)))))
+
+
+def test_two_passes_need_a_source_that_can_be_read_twice(seed):
+    X, Y, _ = regression(seed)
+    with pytest.raises(ValueError, match="only once, but the PCA of several kernels needs two"):
+        km.StreamingRidge(1.0, KERNELS, 5).fit(iter(chunked(X, Y)))
+    with pytest.raises(ValueError, match="only once, but leave-one-out needs two"):
+        km.StreamingRidge([1.0, 2.0], validation="loo").fit(iter(chunked(X, Y)))
+    with pytest.raises(ValueError, match="several kernels with PCA need two passes"):
+        km.StreamingRidge(1.0, KERNELS, 5).partial_fit(X, Y)
+
+
+def test_choices_that_the_statistics_cannot_make(seed):
+    X, Y, _ = regression(seed)
+    model = km.StreamingRidge(1.0, MAP, 5).fit(X, Y)
+    with pytest.raises(ValueError, match="folded without folds, so validation=5"):
+        model.refit(alpha=[1.0, 2.0])
+    with pytest.raises(ValueError, match="leave-one-out needs a second pass"):
+        model.refit(alpha=[1.0, 2.0], validation="loo")
+    assert model.refit(alpha=[1.0, 2.0], validation="gcv").alpha_ in (1.0, 2.0)
+    several = km.StreamingRidge(1.0, KERNELS, 5).fit(X, Y)
+    with pytest.raises(ValueError, match="n_components=6 is more than the 5 that were kept"):
+        several.refit(n_components=6)
+
+
+def test_unlabelled_without_pca_is_refused(seed):
+    X, Y, _ = regression(seed)
+    with pytest.raises(ValueError, match="unlabeled= serves the PCA"):
+        km.StreamingRidge().fit(X, Y, unlabeled=X)
+
+
+def test_one_class_is_refused(seed):
+    X, _, _ = classes(seed)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        km.StreamingRidgeClassifier().fit(iter([(X, np.zeros(len(X), dtype=int))]))
+
+
+def test_partial_fit_takes_chunks_not_streams(seed):
+    X, Y, _ = regression(seed)
+    with pytest.raises(TypeError, match="takes one chunk of rows"):
+        km.StreamingRidge().partial_fit(iter(chunked(X, Y)), None)
+
+
+# ---- checkpoints --------------------------------------------------------------------------------
+
+
+class Fails(Exception):
+    pass
+
+
+@pytest.mark.parametrize("fail_at", [4, 10, 12])
+def test_interrupted_fit_goes_on_in_the_pass_where_it_stopped(seed, tmp_path, fail_at):
+    X, Y, _ = regression(seed)
+    fitted = [(c, m.fit(X[:, c]), 5) for c, m in KERNELS]
+    read = []
+
+    def chunks(limit):
+        for i, chunk in enumerate(chunked(X, Y, size=100)):
+            read.append(i)
+            if len(read) - 1 == limit:  # the first read is the look at the map
+                raise Fails
+            yield chunk
+
+    path = tmp_path / "fit.km"
+    with pytest.raises(Fails):
+        km.StreamingRidge(1.0, fitted, n_jobs=1).fit(lambda: chunks(fail_at), checkpoint=path)
+    kept = sorted(p.name for p in tmp_path.iterdir())
+    assert kept == (["fit.km.pca"] if fail_at < 8 else ["fit.km.moments", "fit.km.pca"])
+    model = km.StreamingRidge(1.0, fitted).fit(lambda: chunks(-1), checkpoint=path)
+    assert not list(tmp_path.iterdir())  # done: nothing is left
+    whole = km.StreamingRidge(1.0, fitted).fit(chunked(X, Y, size=100))
+    np.testing.assert_array_equal(model.coef_, whole.coef_)
