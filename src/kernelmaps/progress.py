@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -52,7 +52,7 @@ def track(
     )
 
     if total is None:
-        total = len(iterable) if hasattr(iterable, "__len__") else None
+        total = len(iterable) if isinstance(iterable, Sized) else None
     columns = (
         TextColumn("[progress.description]{task.description}"),
         BarColumn(),
