@@ -1,0 +1,102 @@
+r"""How good any map of D columns can be: a lower bound that holds for all of them.
+
+Let E = K − K̂ with K̂ of rank at most D and |E_ij| ≤ ε T_ij. For any weights d_i > 0 write
+K_d = diag(d) K diag(d). Eckart, Young and Mirsky say that no matrix of rank D comes closer to K_d in
+the Frobenius norm than the root of the squares of its other singular values, so
+
+.. math:: \Big(\sum_{j>D} σ_j(K_d)^2\Big)^{1/2} \le \|E_d\|_F
+          \le ε \Big(\sum_{ij} d_i^2 d_j^2 T_{ij}^2\Big)^{1/2},
+
+a bound on ε for *every* map, at least as strong as the spectral one σ_{D+1}(K_d)/Σd² for the same d.
+It is maximised over d by L-BFGS on log d; with K_d = VΣVᵀ the gradient of the logarithm of the left
+side with respect to log d_i is 2 Σ_{j>D} σ_j² V_ij² / Σ_{j>D} σ_j².
+
+The best weights live on about D + 2 values: they are the dual of the minimax table, and the
+eigenvectors of K_d are an almost optimal table already (see :mod:`~kernelmaps.design.tables`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from .gram import GridKernel
+
+__all__ = ["rank_bound"]
+
+
+def rank_bound(
+    kernel: GridKernel, n_columns: int, nodes: np.ndarray | None = None, steps: int = 300
+) -> tuple[float, np.ndarray]:
+    """A lower bound on the error of every map of rank `n_columns`, and its weights.
+
+    Parameters
+    ----------
+    kernel : GridKernel
+        Kernel, domain and unit of error.
+    n_columns : int
+        The rank D.
+    nodes : ndarray, optional
+        Grid of values; within the domain by default.
+    steps : int
+        L-BFGS iterations for each of the starts.
+
+    Returns
+    -------
+    bound : float
+        Zero if the kernel has rank D on the grid.
+    weights : ndarray
+        The d of the bound, largest 1.
+    """
+    nodes = kernel.allowed if nodes is None else nodes
+    gram, unit = kernel.gram(nodes), kernel.scale_matrix(nodes) ** 2
+    best, weights = 0.0, np.ones(nodes.size)
+    if n_columns >= nodes.size:
+        return best, weights
+    root = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    starts = [np.ones(nodes.size), root**-0.5, root**-1.0]
+    if kernel.rough:
+        starts.append(_comb(nodes, n_columns))
+    for start in starts:
+        found = minimize(
+            _negative_log_bound,
+            np.log(start),
+            args=(gram, unit, n_columns),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": steps, "maxcor": 30},
+        )
+        value = float(np.exp(-found.fun))
+        if np.isfinite(value) and value > best:
+            best, weights = value, np.exp(found.x - np.max(found.x))
+    return best, weights
+
+
+def _comb(nodes: np.ndarray, n_columns: int) -> np.ndarray:
+    """Weight on D + 1 even steps and little elsewhere: the answer for min(x, y).
+
+    For D + 1 points x_i = (2i − 1) b/(2D + 1) the bound is b/(2D + 1)²: singular matrices have
+    a null vector v, and vᵀKv = vᵀEv ≤ ε ‖v‖₁².
+    """
+    weights = np.full(nodes.size, 1e-3)
+    places = (2 * np.arange(1, n_columns + 2) - 1) / (2 * n_columns + 1)
+    index = np.argmin(np.abs(nodes[:, None] - nodes[-1] * places), axis=0)
+    weights[index] = 1.0
+    return weights
+
+
+def _negative_log_bound(
+    logs: np.ndarray, gram: np.ndarray, unit: np.ndarray, n_columns: int
+) -> tuple[float, np.ndarray]:
+    d = np.exp(logs - np.max(logs))
+    values, vectors = np.linalg.eigh(d[:, None] * gram * d)
+    order = np.argsort(-np.abs(values))[n_columns:]
+    squares = values[order] ** 2
+    tail = np.sum(squares)
+    squared = d * d
+    spread = unit @ squared
+    size = squared @ spread
+    if tail <= 0 or size <= 0:
+        return 700.0, np.zeros_like(logs)
+    gradient = 2 * (vectors[:, order] ** 2 @ squares) / tail - 2 * squared * spread / size
+    return -0.5 * (np.log(tail) - np.log(size)), -gradient

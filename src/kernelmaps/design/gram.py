@@ -1,0 +1,192 @@
+r"""A kernel on a grid of one feature's values: what tables and lower bounds look at.
+
+Any map of D columns has a Gram matrix of rank at most D. On a grid x_1 < … < x_N the question is
+then how well a matrix K_ij = k(x_i, x_j) can be approximated by rank D in the largest weighted
+entry, |E_ij| ≤ ε·T_ij, with T = 1 (absolute error), k (relative), or b^γ-free roots (signature).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel, get
+from .problem import ERRORS
+
+__all__ = ["GridKernel", "grid_kernel"]
+
+
+@dataclass(frozen=True, eq=False)
+class GridKernel:
+    """One feature's kernel on a domain, with the units in which its error counts.
+
+    Parameters
+    ----------
+    component : callable
+        k(x, y), elementwise.
+    tolerance : callable
+        T(x, y) > 0: the error that counts as one.
+    low, high : float
+        The domain.
+    values : ndarray, optional
+        A discrete domain; without it the whole interval counts.
+    power : float
+        φ(x) = x^power times something smooth: γ/2 for homogeneous kernels, else 0.
+    log : bool
+        Whether that something is smooth in log x rather than in x.
+    rough : bool
+        Whether k has a kink on the diagonal (intersection, Laplacian).
+    """
+
+    component: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    tolerance: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    low: float
+    high: float
+    values: np.ndarray | None
+    power: float
+    log: bool
+    rough: bool
+    error: str
+    name: str
+
+    @cached_property
+    def nodes(self) -> np.ndarray:
+        """Grid for optimisation: Chebyshev points where the map is smooth, else an even grid.
+
+        A large set of values is left to its hull, which a smooth map has to serve anyway.
+        """
+        if self.values is not None and (self.rough or self.values.size <= 96):
+            return self._thinned(129)
+        if self.rough:
+            return _even(self, 129)
+        return self.at(0.5 - 0.5 * np.cos(np.pi * np.arange(72) / 71))
+
+    @cached_property
+    def finer_nodes(self) -> np.ndarray:
+        """The even grid of twice the density (the whole set, where it is not larger)."""
+        return _even(self, 257) if self.values is None else self._thinned(257)
+
+    @cached_property
+    def allowed(self) -> np.ndarray:
+        """Grid within the domain proper, for bounds that must hold on a set of values too."""
+        return self.nodes if self.values is None else self._thinned(96)
+
+    @cached_property
+    def fine(self) -> np.ndarray:
+        """Grid on which errors are reported."""
+        if self.values is not None:
+            return self._thinned(1500)
+        if self.rough:
+            return _even(self, 1025)
+        ends = 0.5 - 0.5 * np.cos(np.pi * np.arange(300) / 299)
+        return self.at(np.union1d(np.linspace(0, 1, 700), ends))
+
+    def at(self, position: np.ndarray) -> np.ndarray:
+        """Values at positions in [0, 1] along the (logarithmic) domain, ends exact."""
+        if self.log:
+            inner = np.exp(np.log(self.low) + position * np.log(self.high / self.low))
+        else:
+            inner = self.low + position * (self.high - self.low)
+        return np.clip(inner, self.low, self.high)
+
+    def position(self, x: np.ndarray) -> np.ndarray:
+        """Inverse of :meth:`at`, in [−1, 1] for polynomials."""
+        if self.log:
+            return 2 * np.log(x / self.low) / np.log(self.high / self.low) - 1
+        return 2 * (x - self.low) / (self.high - self.low) - 1
+
+    def envelope(self, x: np.ndarray) -> np.ndarray:
+        """x^{γ/2}."""
+        return x**self.power if self.power else np.ones_like(x)
+
+    def _thinned(self, size: int) -> np.ndarray:
+        """At most `size` of the values, evenly placed along the domain."""
+        if self.values.size <= size:
+            return self.values
+        place = self.values if self.rough else self.position(self.values)
+        wanted = np.linspace(place[0], place[-1], size)
+        return self.values[np.unique(np.argmin(np.abs(place[:, None] - wanted), axis=0))]
+
+    def gram(self, x: np.ndarray) -> np.ndarray:
+        """K on a grid."""
+        return self.component(x[:, None], x[None, :])
+
+    def scale_matrix(self, x: np.ndarray) -> np.ndarray:
+        """T on a grid."""
+        return np.broadcast_to(self.tolerance(x[:, None], x[None, :]), (x.size, x.size))
+
+
+def _even(kernel: GridKernel, size: int) -> np.ndarray:
+    return np.linspace(kernel.low, kernel.high, size)
+
+
+def grid_kernel(
+    kernel: Any, domain: Any, error: Any = "absolute", homogeneous: bool | None = None
+) -> GridKernel:
+    """A kernel on a range (m, b) or a set of values, with its unit of error."""
+    if callable(kernel) and not isinstance(kernel, Kernel | str):
+        signature, function = kernel, _of_signature(kernel, bool(homogeneous))
+        name, gamma, log = getattr(kernel, "__name__", "signature"), 1.0, bool(homogeneous)
+    else:
+        kernel = get(kernel)
+        name, gamma, log = getattr(kernel, "name", "kernel"), 1.0, False
+        if isinstance(kernel, HomogeneousKernel):
+            signature, function = kernel.signature, kernel.component
+            gamma, log = float(kernel.gamma), True
+        elif isinstance(kernel, StationaryKernel):
+            signature, function = kernel.signature, _of_signature(kernel.signature, False)
+        elif isinstance(kernel, AdditiveKernel):
+            signature, function = None, kernel.component
+        else:
+            raise TypeError(f"design_map: {kernel!r} is not a kernel of one feature.")
+    values = np.unique(np.asarray(domain, dtype=np.float64).ravel())
+    if log:
+        values = values[values > 0]
+    if signature is None:
+        rough = _has_kink(lambda t: function(values[-1] - t, np.full_like(t, values[-1])), values)
+    else:
+        rough = _has_kink(signature, np.log(values) if log else values)
+    return GridKernel(
+        component=function,
+        tolerance=_tolerance(error, function, gamma if log else 0.0),
+        low=float(values[0]),
+        high=float(values[-1]),
+        values=values if values.size > 2 else None,
+        power=gamma / 2 if log else 0.0,
+        log=log,
+        rough=rough,
+        error=error,
+        name=name,
+    )
+
+
+def _of_signature(signature: Callable, homogeneous: bool) -> Callable:
+    def component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if homogeneous:
+            return np.sqrt(x) * np.sqrt(y) * signature(np.abs(np.log(y) - np.log(x)))
+        return signature(np.abs(y - x))
+
+    return component
+
+
+def _has_kink(signature: Callable, places: np.ndarray) -> bool:
+    """Whether k(0) − k(h) falls like h rather than like h²."""
+    step = 1e-4 * (places[-1] - places[0])
+    drop = signature(np.zeros(1)) - signature(np.array([step, 2 * step]))
+    return bool(drop[1] < 3 * drop[0]) and bool(drop[0] > 0)
+
+
+def _tolerance(error: Any, component: Callable, gamma: float) -> Callable:
+    if error not in ERRORS:
+        raise ValueError(
+            f"design_map: tables take error='absolute', 'relative' or 'signature', not {error!r}."
+        )
+    if error == "relative":
+        return component
+    if error == "signature" and gamma:
+        return lambda x, y: (x * y) ** (gamma / 2)
+    return lambda x, y: np.ones(np.broadcast_shapes(np.shape(x), np.shape(y)))
