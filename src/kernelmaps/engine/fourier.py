@@ -1,0 +1,84 @@
+r"""Random Fourier features: cosines of linear projections.
+
+.. math:: φ(x) = \sqrt{2/D}\,[\cos(ω_1^\top x + b_1), …, \cos(ω_D^\top x + b_D)]
+
+(compressive-rf eq. 2, with a phase of its own for every feature), or, without phases,
+
+.. math:: φ(x) = \sqrt{2/D}\,[\cos ω_1^\top x, …, \cos ω_{D/2}^\top x,
+                              \sin ω_1^\top x, …, \sin ω_{D/2}^\top x].
+
+The projections x ↦ Ωx are any operator of :mod:`.linear`; its `scale` is √(2/D) for D columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .families import array
+from .joint import FAMILIES, JointFamily
+from .linear import ROW_BYTES, n_outputs, project, tiles
+from .spec import Spec
+
+__all__ = ["fourier_spec"]
+
+
+def fourier_spec(operator: Spec, phases: np.ndarray | None) -> Spec:
+    """Spec of Fourier features behind a "projection" spec; phases None: the paired form."""
+    paired = phases is None
+    columns = n_outputs(operator) * (2 if paired else 1)
+    numbers = {**operator.numbers, "paired": paired, "scale": float(np.sqrt(2 / columns))}
+    arrays = dict(operator.arrays) if paired else {**operator.arrays, "phases": phases}
+    return Spec("fourier", arrays, numbers)
+
+
+def _n_columns(spec: Spec, n_features: int) -> int:
+    return n_outputs(spec) * (2 if spec.numbers["paired"] else 1)
+
+
+def _formula(xp: Any, spec: Spec, X: Any) -> Any:
+    angles = project(xp, spec, X)
+    if spec.numbers["paired"]:
+        values = xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
+    else:
+        values = xp.cos(angles + array(xp, spec, "phases", X))
+    return spec.numbers["scale"] * values
+
+
+def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
+    """Products straight into `out`, then cosines in place while the piece is in the cache."""
+    from numba import get_num_threads
+
+    from . import _waves
+    from .apply import note_path, row_blocks
+
+    note_path(f"{spec.numbers['operator']}:{'csr' if sparse.issparse(X) else 'dense'}")
+    n_frequencies, paired = n_outputs(spec), bool(spec.numbers["paired"])
+    real = out.dtype.type
+    turn, scale = real(1 / (2 * np.pi)), real(spec.numbers["scale"])
+    turns = _turns(spec).astype(out.dtype)
+    for columns, write in tiles(spec, out.dtype, block_bytes):
+        width = columns.stop - columns.start
+        for rows in row_blocks(X.shape[0], out.itemsize * width, ROW_BYTES):
+            angles = out[rows, columns]
+            write(X[rows], angles)
+            if paired:
+                second = slice(columns.start + n_frequencies, columns.stop + n_frequencies)
+                sines = out[rows, second]
+                sines[:] = angles
+                _waves.cosines(sines, turns[second], turn, scale, get_num_threads())
+            _waves.cosines(angles, turns[columns], turn, scale, get_num_threads())
+    return out
+
+
+def _turns(spec: Spec) -> np.ndarray:
+    """Phases of all columns in turns, reduced to [0, 1); sin z = cos(z − ¼ turn)."""
+    n = n_outputs(spec)
+    if spec.numbers["paired"]:
+        return np.repeat([0.0, -0.25], n)
+    return np.mod(spec.arrays["phases"] / (2 * np.pi), 1.0)
+
+
+FAMILIES["fourier"] = JointFamily(_n_columns, _formula, _fast)

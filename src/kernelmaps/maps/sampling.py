@@ -1,0 +1,209 @@
+r"""The one place that draws frequencies, for every map with random Fourier features.
+
+:func:`draw_fourier` gives the spec of φ for any kernel that can sample its spectrum. Four ways to
+draw the frequencies ω_1, …, ω_n:
+
+``"iid"``
+    Independently from the spectral distribution.
+``"orthogonal"``
+    In blocks of d: the rows of a Haar-distributed orthogonal matrix, times independent radii with
+    the distribution of ‖ω‖ (χ(d)/σ for the Gaussian). Each ω alone has exactly the spectral
+    distribution, so that the estimate stays unbiased; within a block all are orthogonal, which
+    lowers its variance. It needs an isotropic kernel: of a product kernel (Laplacian, Cauchy) the
+    spectrum is not invariant under rotations, and rotated frequencies would be those of another
+    kernel.
+``"structured"``
+    Orthogonal blocks H D₃ H D₂ H D₁ / p^{3/2} of random signs D and Walsh-Hadamard matrices H,
+    times radii: p log p operations for p features, and no matrix is stored. p is the next power of
+    two ≥ d and rows are padded with zeros, which leaves distances, and so isotropic kernels,
+    as they are; radii have the distribution of ‖ω‖ in p dimensions. The directions are only
+    close to uniform: the bias is O(1/√p) relative to the error, and small p (below 32) is better
+    served by "orthogonal".
+``"sobol"``
+    Scrambled Sobol' points through the quantile functions of the spectrum; the phases are one
+    more coordinate. It gains most for few features d; beyond some dozens it is no worse than iid.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..engine import Spec
+from ..engine.fourier import fourier_spec
+from ..engine.linear import padded_length
+from ..kernels import Kernel, StationaryKernel
+
+__all__ = ["FORMS", "SAMPLINGS", "draw_fourier", "draw_frequencies", "generator"]
+
+SAMPLINGS = ("iid", "orthogonal", "structured", "sobol")
+FORMS = ("cosine", "paired")
+_MAX_SOBOL = 21201  # dimensions of scipy's direction numbers
+
+
+def draw_fourier(
+    kernel: Kernel,
+    n_components: int,
+    n_features: int,
+    *,
+    sampling: str = "iid",
+    form: str = "cosine",
+    random_state: Any = None,
+    owner: str = "RandomFourierMap",
+) -> Spec:
+    """Spec of random Fourier features.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Any kernel with ``sample_frequencies(n, d, rng)``.
+    n_components : int
+        Output columns D. The paired form takes D/2 frequencies, the cosine form D.
+    n_features : int
+        Input columns d.
+    sampling : {"iid", "orthogonal", "structured", "sobol"}
+        How frequencies are drawn.
+    form : {"cosine", "paired"}
+        √(2/D) cos(ω_jᵀx + b_j) with a uniform phase for each feature, or
+        √(2/D) [cos ω_jᵀx, …, sin ω_jᵀx, …].
+    random_state : int, RandomState, Generator or None
+    owner : str
+        Name of the estimator, for errors.
+    """
+    _check_choices(owner, kernel, n_components, sampling, form)
+    rng = generator(random_state)
+    if form == "paired":
+        n, phases = n_components // 2, None
+    else:
+        n, phases = n_components, 2 * np.pi * rng.random(n_components)
+    if sampling == "structured":
+        return fourier_spec(_structured(kernel, n, n_features, rng, owner), phases)
+    if sampling == "sobol":
+        uniforms = _sobol(n, kernel.n_uniforms(n_features) + 1, rng, owner)
+        phases = None if form == "paired" else 2 * np.pi * uniforms[:, 0]
+        frequencies = kernel.frequencies(uniforms[:, 1:], n_features)
+    else:
+        frequencies = draw_frequencies(kernel, n, n_features, sampling, rng, owner=owner)
+    operator = Spec("projection", {"matrix": frequencies.T}, {"operator": "matrix"})
+    return fourier_spec(operator, phases)
+
+
+def draw_frequencies(
+    kernel: Kernel,
+    n: int,
+    d: int,
+    sampling: str,
+    rng: np.random.Generator,
+    *,
+    owner: str = "RandomFourierMap",
+) -> np.ndarray:
+    """n frequencies in d dimensions, as rows of a matrix ("iid", "orthogonal" or "sobol")."""
+    if sampling == "orthogonal":
+        return _orthogonal(kernel, n, d, rng, owner)
+    if sampling == "sobol":
+        return kernel.frequencies(_sobol(n, kernel.n_uniforms(d), rng, owner), d)
+    frequencies = np.asarray(kernel.sample_frequencies(n, d, rng), dtype=np.float64)
+    if frequencies.shape != (n, d) or not np.isfinite(frequencies).all():
+        raise ValueError(
+            f"{owner}: {kernel!r}.sample_frequencies({n}, {d}, rng) must return finite numbers of "
+            f"shape {(n, d)}; got shape {frequencies.shape}."
+        )
+    return frequencies
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A numpy Generator from what scikit-learn calls `random_state`."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    if random_state is None or (
+        isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    ):
+        return np.random.default_rng(random_state)
+    raise ValueError(
+        f"random_state must be None, an integer, a RandomState or a Generator; got {random_state!r}"
+    )
+
+
+def _orthogonal(kernel: Kernel, n: int, d: int, rng: np.random.Generator, owner: str) -> np.ndarray:
+    _require_isotropic(kernel, "orthogonal", owner)
+    blocks = [haar_rows(min(d, n - start), d, rng) for start in range(0, n, d)]
+    return np.concatenate(blocks) * _radii(kernel, n, d, rng)[:, None]
+
+
+def haar_rows(m: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """m ≤ d orthonormal rows, uniformly distributed among all such systems.
+
+    Gram-Schmidt of Gaussian vectors; LAPACK's QR leaves the signs of R's diagonal open, and making
+    them positive makes Q unique and its distribution invariant under rotations.
+    """
+    q, r = np.linalg.qr(rng.standard_normal((d, m)))
+    return (q * np.where(np.diagonal(r) < 0, -1.0, 1.0)).T
+
+
+def _structured(kernel: Kernel, n: int, d: int, rng: np.random.Generator, owner: str) -> Spec:
+    _require_isotropic(kernel, "structured", owner)
+    p = padded_length(d)
+    blocks = -(-n // p)
+    arrays = {
+        "signs": rng.choice(np.array([-1, 1], dtype=np.int8), size=(blocks, 3, p)),
+        "gains": _radii(kernel, n, p, rng) * float(p) ** -1.5,
+        "rows": np.arange(n),
+    }
+    return Spec("projection", arrays, {"operator": "hadamard"})
+
+
+def _radii(kernel: Kernel, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """n independent values of ‖ω‖ in d dimensions."""
+    own = getattr(type(kernel), "radius_quantile", StationaryKernel.radius_quantile)
+    if own is StationaryKernel.radius_quantile:
+        return np.linalg.norm(kernel.sample_frequencies(n, d, rng), axis=1)
+    return kernel.radius_quantile(np.maximum(rng.random(n), 2.0**-54), d)
+
+
+def _sobol(n: int, dimensions: int, rng: np.random.Generator, owner: str) -> np.ndarray:
+    """The first n of the next power of two scrambled points, within (0, 1)."""
+    from scipy.stats import qmc
+
+    if dimensions > _MAX_SOBOL:
+        raise ValueError(
+            f"{owner}: sampling='sobol' takes {dimensions} coordinates per point, but Sobol' "
+            f"sequences are tabulated up to {_MAX_SOBOL}. Use 'orthogonal' or 'iid'."
+        )
+    points = qmc.Sobol(dimensions, scramble=True, rng=rng)
+    uniforms = points.random_base2(max(0, int(n - 1).bit_length()))[:n]
+    return np.clip(uniforms, 2.0**-32, 1 - 2.0**-32)
+
+
+def _require_isotropic(kernel: Kernel, sampling: str, owner: str) -> None:
+    if not getattr(kernel, "isotropic", False):
+        raise ValueError(
+            f"{owner}: sampling={sampling!r} rotates frequencies, which only isotropic kernels "
+            f"(Gaussian, Matern: functions of the distance ‖x − y‖₂) allow; {kernel!r} is not. "
+            "Use sampling='sobol' or 'iid'."
+        )
+
+
+def _check_choices(owner: str, kernel: Any, n_components: int, sampling: str, form: str) -> None:
+    if not hasattr(kernel, "sample_frequencies"):
+        raise ValueError(
+            f"{owner}: {kernel!r} cannot sample its spectrum: it has no "
+            "sample_frequencies(n, d, rng). Use a stationary kernel (gaussian, laplacian, cauchy, "
+            "matern) or a subclass of StationaryKernel."
+        )
+    if sampling not in SAMPLINGS:
+        raise ValueError(f"{owner}: sampling must be one of {SAMPLINGS}, got {sampling!r}.")
+    if sampling == "sobol" and not hasattr(kernel, "frequencies"):
+        raise ValueError(
+            f"{owner}: sampling='sobol' needs {kernel!r} to turn uniform numbers into frequencies "
+            "(a method frequencies(uniforms, d)). Use sampling='iid'."
+        )
+    if form not in FORMS:
+        raise ValueError(f"{owner}: form must be one of {FORMS}, got {form!r}.")
+    if form == "paired" and n_components % 2:
+        raise ValueError(
+            f"{owner}: the paired form has a sine for every cosine, so n_components must be even; "
+            f"got {n_components}. Use {n_components + 1}, or form='cosine'."
+        )
