@@ -10,9 +10,9 @@ import numpy as np
 from .families import CURVES
 from .reference import curve_values, evaluate_table, table_of
 from .spec import Spec
-from .table import LOG2, Table, code_table, tabulate
+from .table import CODE, LOG2, Table, code_table, tabulate
 
-__all__ = ["Extent", "compiled_codes", "compiled_table", "n_columns", "zero_at_zero"]
+__all__ = ["Extent", "compiled_codes", "compiled_table", "n_columns", "stored_table", "zero_at_zero"]
 
 _CANONICAL = {"log": (2.0**-24, 2.0**24), "linear": (-4.0, 4.0)}
 _MAX_CODE_BYTES = 4 * 2**20
@@ -35,24 +35,27 @@ def n_columns(spec: Spec, n_features: int) -> int:
 
 
 def zero_at_zero(spec: Spec) -> bool:
-    """Whether φ(0) = 0, exactly and for every feature."""
+    """Whether φ(0) = 0 for every feature (up to the rounding of a cosine; tables make it exact)."""
     if spec.family == "piecewise":
         return bool(spec.numbers["zero"])
     if CURVES[spec.family].argument == "log":
         return True
     width = max((len(array) for array in _per_feature(spec)), default=1)
-    return not np.any(curve_values(spec, np.zeros((1, width)), np))
+    at_zero, at_one = (curve_values(spec, np.full((1, width), x), np) for x in (0.0, 1.0))
+    # A sine is stored as a cosine of phase −π/2, which is 6e-17 at zero.
+    return bool(np.abs(at_zero).max() <= 1e-15 * max(1.0, float(np.abs(at_one).max())))
 
 
 def compiled_table(spec: Spec, dtype: np.dtype, n_features: int, extent: Extent) -> Table | None:
     """The table of an additive spec for data within `extent`; None if the formula is cheaper."""
     if spec.family == "piecewise":
-        return _stored_table(spec, np.dtype(dtype))
+        return stored_table(spec, np.dtype(dtype))
     return _curve_table(spec, np.dtype(dtype), n_features, *_coverage(spec, extent))
 
 
 @lru_cache(maxsize=64)
-def _stored_table(spec: Spec, dtype: np.dtype) -> Table:
+def stored_table(spec: Spec, dtype: np.dtype) -> Table:
+    """The table of a ``piecewise`` spec, with coefficients in `dtype`."""
     table = table_of(spec)
     return replace(table, coef=table.coef.astype(dtype, copy=False))
 
@@ -124,6 +127,8 @@ def _curve_table(
 def compiled_codes(spec: Spec, n_codes: int, n_features: int, budget: int) -> Table | None:
     """Look-up table of φ at the codes 0 … n_codes − 1 (uint8 or uint16 input)."""
     table = table_of(spec) if spec.family == "piecewise" else None
+    if table is not None and table.binning == CODE:
+        return stored_table(spec, np.dtype(np.float32))
     if table is not None:
         sets, set_of = len(table.lo), table.set_of
     else:

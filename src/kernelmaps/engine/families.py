@@ -23,6 +23,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .spec import Spec
 
 __all__ = ["CURVES", "CurveFamily"]
@@ -41,7 +43,8 @@ class CurveFamily:
 
 def array(xp: Any, spec: Spec, name: str, like: Array) -> Array:
     """A spec's array in the namespace, precision and device of `like`."""
-    return xp.asarray(spec.arrays[name], dtype=like.dtype, device=getattr(like, "device", None))
+    copied = np.array(spec.arrays[name])  # a spec's arrays are read-only, which torch refuses
+    return xp.asarray(copied, dtype=like.dtype, device=getattr(like, "device", None))
 
 
 def log_waves(xp: Any, spec: Spec, t: Array) -> Array:
@@ -56,6 +59,36 @@ def waves(xp: Any, spec: Spec, t: Array) -> Array:
     phase = t[..., None] * array(xp, spec, "frequency", t) + array(xp, spec, "phase", t)
     value = array(xp, spec, "amplitude", t) * xp.cos(phase)
     return value + array(xp, spec, "offset", t) if "offset" in spec.arrays else value
+
+
+def chebyshev(xp: Any, spec: Spec, t: Array) -> Array:
+    r"""The Chebyshev series of χ² (chebyshev eq. 12), φ_k(t) = c_k(st)/\sqrt{s}.
+
+    With L = \log(st) all terms share the factor \sqrt t, and c_0 = 2st/(st + 1) becomes
+    sech(L/2): no step over- or underflows, and the recurrence, which oscillates once k > 2|L|/π
+    and follows its growing solution before, does not amplify rounding.
+    """
+    L = xp.log(t) + math.log(spec.numbers["scale"])
+    a = L * (2 / math.pi)
+    terms = [1 / xp.cosh(L / 2)]
+    terms.append(terms[0] * a * -math.sqrt(0.5))
+    for k in range(2, spec.numbers["n_components"]):
+        step = a if k % 2 == 0 else -a
+        terms.append((step * terms[k - 1] + (k - 2) * terms[k - 2]) / k)
+    return xp.stack(terms[: spec.numbers["n_components"]], axis=-1) * xp.sqrt(t)[..., None]
+
+
+def series(xp: Any, spec: Spec, t: Array) -> Array:
+    r"""The elementary series of χ² (chebyshev eqs. 15-16), φ_k(t) = \sqrt t\,sech(L/2)\,T^k.
+
+    L = \log(st), T = (st − 1)/(st + 1) = \tanh(L/2), and 2st/(st + 1)/\sqrt s = \sqrt t sech(L/2).
+    """
+    L = xp.log(t) + math.log(spec.numbers["scale"])
+    ratio = xp.tanh(L / 2)
+    terms = [xp.sqrt(t) / xp.cosh(L / 2)]
+    for _ in range(1, spec.numbers["n_components"]):
+        terms.append(terms[-1] * ratio)
+    return xp.stack(terms, axis=-1)
 
 
 def waves_arrays(frequencies: Any, weights: Any) -> dict[str, list[float]]:
@@ -76,4 +109,6 @@ def waves_arrays(frequencies: Any, weights: Any) -> dict[str, list[float]]:
 CURVES: dict[str, CurveFamily] = {
     "log_waves": CurveFamily(log_waves, "log"),
     "waves": CurveFamily(waves, "linear"),
+    "chebyshev": CurveFamily(chebyshev, "log"),
+    "series": CurveFamily(series, "log"),
 }

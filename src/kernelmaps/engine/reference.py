@@ -78,7 +78,7 @@ def _feature_values(table: Table, s: int, x: Array, xp: Any) -> Array:
     count = bins * (table.degree + 1) * band
     start = int(table.coef_start[s])
     device = getattr(x, "device", None)
-    coef = xp.asarray(table.coef[start : start + count], dtype=x.dtype, device=device)
+    coef = _constant(xp, table.coef[start : start + count], x)
     local = xp.take(xp.reshape(coef, (bins, table.degree + 1, band)), b, axis=0)
     value = local[:, table.degree, :]
     for k in range(table.degree - 1, -1, -1):
@@ -103,9 +103,7 @@ def _bin_of(table: Table, s: int, x: Array, xp: Any) -> tuple[Array, Array]:
         return xp.astype(b, xp.int64), t - b
     if table.binning == EDGES:
         start = int(table.edge_start[s])
-        edges = xp.asarray(
-            table.edges[start : start + bins + 1], dtype=x.dtype, device=getattr(x, "device", None)
-        )
+        edges = _constant(xp, table.edges[start : start + bins + 1], x)
         b = xp.clip(xp.searchsorted(edges, x, side="right") - 1, 0, bins - 1)
         left, right = xp.take(edges, b, axis=0), xp.take(edges, b + 1, axis=0)
         return b, (x - left) / (right - left)
@@ -117,6 +115,11 @@ def _bin_of(table: Table, s: int, x: Array, xp: Any) -> tuple[Array, Array]:
         b = (octave - float(table.lo[s])) * 2.0 ** float(table.scale[s]) + within
         return xp.astype(xp.clip(b, 0, bins - 1), xp.int64), t - within
     return xp.astype(x, xp.int64), xp.zeros_like(x)
+
+
+def _constant(xp: Any, values: np.ndarray, like: Array) -> Array:
+    """A table's array in the namespace, precision and device of `like` (copied: torch needs it)."""
+    return xp.asarray(np.array(values), dtype=like.dtype, device=getattr(like, "device", None))
 
 
 _TABLE_NUMBERS = ("binning", "degree", "signed", "zero")

@@ -210,7 +210,10 @@ def _jensen_shannon_spectrum(omega: np.ndarray) -> np.ndarray:
 
 
 def _jensen_shannon_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return (x * np.log1p(y / x) + y * np.log1p(x / y)) / (2 * np.log(2))
+    # log(1 + large/small) as log(1 + r) − log r, r = small/large <= 1: no ratio overflows
+    small, large = np.minimum(x, y), np.maximum(x, y)
+    near = np.log1p(small / large)
+    return (large * near + small * (near + np.log(large) - np.log(small))) / (2 * np.log(2))
 
 
 # The integers are the scalar rules of the compiled loops (_loops.CHI2, …), written out because

@@ -194,7 +194,7 @@ class AdditiveMap(FeatureMap):
         widths = self._columns_per_feature()
         label = getattr(self.kernel_, "name", "phi") if hasattr(self, "kernel_") else "phi"
         return [
-            f"{name}_{label}{j}"
+            f"{name}_{label}_{j}"
             for name, width in zip(names, widths, strict=True)
             for j in range(width)
         ]

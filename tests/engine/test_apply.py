@@ -1,0 +1,247 @@
+"""Fast paths against the readable formulas: tables, CSR, integers, threads, other libraries."""
+
+import array_api_compat.numpy as xp_numpy
+import numpy as np
+import pytest
+from scipy import sparse
+
+from kernelmaps.engine import Spec, apply, evaluate, record_paths
+from kernelmaps.engine.families import waves_arrays
+from kernelmaps.engine.reference import evaluate_table, spec_of, table_of
+from kernelmaps.engine.table import AFFINE, EDGES, Table
+
+
+def log_waves(signed=False, **arrays):
+    waves = waves_arrays([0.0, 0.7, 1.9], [0.5, 0.3, 0.2])
+    return Spec("log_waves", waves | arrays, {"gamma": 1.0, "signed": signed})
+
+
+def linear_waves(d):
+    waves = waves_arrays([0.0, 2.0], [0.5, 0.3])
+    rng = np.random.default_rng(0)
+    return Spec("waves", waves | {"shift": rng.random(d), "scale": 1 + rng.random(d)})
+
+
+def sines():
+    arrays = {"amplitude": [1.0, 0.5], "frequency": [1.0, 3.0], "phase": [-np.pi / 2, -np.pi / 2]}
+    return Spec("waves", arrays | {"offset": [0.0, 0.0]})
+
+
+def piecewise(binning, *, signed=False, zero=False, banded=False, seed=0):
+    """Two sets of random local polynomials over three features, of different widths."""
+    rng = np.random.default_rng(seed)
+    coef = [rng.normal(size=(5, 3, 2)), rng.normal(size=(4, 3, 3))]
+    first = [rng.integers(0, 2, 5), rng.integers(0, 3, 4)] if banded else None
+    edges = [np.sort(rng.random(6)), np.sort(rng.random(5))]
+    return Table.build(
+        binning, 2, coef, [1, 0, 1], lo=[0.1, 0.2], scale=[6.0, 7.0],
+        edges=edges if binning == EDGES else None, first=first,
+        width=[4, 6] if banded else None, low=[0.05, 0.1], high=[0.9, 1.0],
+        signed=signed, zero=zero,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def rows(seed):
+    X = np.random.default_rng(seed).random((23, 3)) * 1.2
+    X[X < 0.4] = 0
+    return X
+
+
+@pytest.mark.parametrize("binning", [AFFINE, EDGES])
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("banded", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tables_dense(rows, binning, signed, banded, dtype):
+    table = piecewise(binning, signed=signed, banded=banded)
+    X = (rows - 0.3 * signed).astype(dtype)
+    with record_paths() as paths:
+        Z = apply(spec_of(table), X)
+    wanted = evaluate_table(table, X.astype(np.float64), xp_numpy)
+    assert paths == [f"table:{'affine' if binning == AFFINE else 'edges'}:dense"]
+    assert Z.dtype == dtype
+    # one bin's polynomial: values up to ~10, slopes up to 7 bins a unit
+    np.testing.assert_allclose(Z, wanted, atol=500 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("binning", [AFFINE, EDGES])
+@pytest.mark.parametrize("banded", [False, True])
+def test_tables_csr_with_uneven_widths(rows, binning, banded):
+    table = piecewise(binning, zero=True, banded=banded)
+    with record_paths() as paths:
+        Z = apply(spec_of(table), sparse.csr_matrix(rows))
+    assert paths == [f"table:{'affine' if binning == AFFINE else 'edges'}:csr"]
+    assert sparse.issparse(Z)
+    np.testing.assert_allclose(Z.toarray(), evaluate_table(table, rows, xp_numpy), atol=1e-13)
+    stored = table.band[table.set_of]
+    assert Z.nnz == sum(stored[d] * np.count_nonzero(rows[:, d]) for d in range(3))
+
+
+def test_map_that_is_not_zero_at_zero_gives_dense_rows(rows):
+    table = piecewise(AFFINE)
+    with record_paths() as paths:
+        Z = apply(spec_of(table), sparse.csr_matrix(rows))
+    assert "table:csr-to-dense" in paths
+    assert isinstance(Z, np.ndarray)
+    np.testing.assert_allclose(Z, evaluate_table(table, rows, xp_numpy), atol=1e-13)
+
+
+def test_table_survives_its_spec():
+    table = piecewise(EDGES, banded=True)
+    again = table_of(Spec.from_bytes(spec_of(table, order=2).to_bytes()))
+    for one, other in zip(table.values(), again.values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("signed", [False, True])
+def test_log_curve_over_many_octaves(dtype, signed, seed):
+    rng = np.random.default_rng(seed)
+    X = np.exp(rng.uniform(-60, 60, size=(50, 4))).astype(dtype)
+    X[0] = 0
+    if signed:
+        X *= rng.choice([-1, 1], X.shape).astype(dtype)
+    spec = log_waves(signed)
+    with record_paths() as paths:
+        Z = apply(spec, X)
+    assert paths == ["table:log2:dense"]
+    wanted = evaluate(spec, X.astype(np.float64))
+    size = np.sqrt(np.abs(X.astype(np.float64))).repeat(5, axis=1)
+    tolerance = {np.float32: 1e-6, np.float64: 1e-13}[dtype]
+    assert np.all(np.abs(Z - wanted) <= tolerance * np.maximum(size, 1e-300))
+
+
+def test_clipped_log_curve(rows):
+    spec = log_waves(lower=[0.5], upper=[0.8])
+    inside = np.where(rows > 0, np.clip(rows, 0.5, 0.8), 0)
+    np.testing.assert_allclose(apply(spec, rows), apply(log_waves(), inside), atol=1e-13)
+    np.testing.assert_allclose(apply(spec, rows), evaluate(spec, rows), atol=1e-13)
+
+
+def test_results_do_not_depend_on_the_company_of_a_value(seed):
+    """Wide batches need larger tables; every value must still get the same bits."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((8, 3))
+    wide = np.vstack([X, np.full((1, 3), 1e12), np.full((1, 3), 1e-12)])
+    for spec in (log_waves(), linear_waves(3)):
+        far = wide if spec.family == "log_waves" else np.vstack([X, np.full((1, 3), 40.0)])
+        np.testing.assert_array_equal(apply(spec, far)[:8], apply(spec, X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_linear_curve_with_shift_and_scale_per_feature(rows, dtype):
+    spec = linear_waves(3)
+    with record_paths() as paths:
+        Z = apply(spec, rows.astype(dtype))
+    assert paths == ["table:affine:dense"]
+    np.testing.assert_allclose(Z, evaluate(spec, rows), atol=20 * np.finfo(dtype).eps)
+
+
+def test_linear_curve_that_is_zero_at_zero_keeps_sparsity(rows):
+    Z = apply(sines(), sparse.csr_matrix(rows))
+    assert sparse.issparse(Z)
+    np.testing.assert_allclose(Z.toarray(), evaluate(sines(), rows), atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("make", [log_waves, lambda: linear_waves(4)])
+def test_small_integers_are_looked_up(dtype, make, seed):
+    X = np.random.default_rng(seed).integers(0, 256, (30, 4)).astype(dtype)
+    spec = make()
+    with record_paths() as paths:
+        Z = apply(spec, X)
+    assert paths == ["table:code:dense"]
+    assert Z.dtype == np.float32
+    wanted = evaluate(spec, X.astype(np.float64))
+    np.testing.assert_allclose(Z, wanted, atol=1e-6 * np.abs(wanted).max())
+
+
+def test_integers_of_a_piecewise_map(seed):
+    X = np.random.default_rng(seed).integers(0, 3, (30, 3)).astype(np.uint8)
+    table = piecewise(EDGES, banded=True)
+    wanted = evaluate_table(table, X.astype(float), xp_numpy)
+    np.testing.assert_allclose(apply(spec_of(table), X), wanted, atol=1e-5)
+
+
+def test_wide_curves_use_the_formula_in_blocks(rows):
+    """A table of thousands of columns would be larger than it is worth."""
+    n = 4000
+    spec = Spec(
+        "log_waves",
+        {"amplitude": np.ones(n), "frequency": np.linspace(0, 3, n), "phase": np.zeros(n)},
+        {"gamma": 1.0},
+    )
+    with record_paths() as paths:
+        Z = apply(spec, rows, block_bytes=2**16)
+        compressed = apply(spec, sparse.csr_matrix(rows))
+    assert paths == ["formula:dense", "formula:csr"]
+    np.testing.assert_allclose(Z, evaluate(spec, rows), atol=1e-13)
+    np.testing.assert_allclose(compressed.toarray(), Z, atol=1e-13)
+
+
+def test_threads_and_chunks_do_not_matter(rows):
+    for spec in (log_waves(), spec_of(piecewise(EDGES))):
+        whole = apply(spec, rows)
+        np.testing.assert_array_equal(apply(spec, rows, n_jobs=1), whole)
+        parts = [apply(spec, rows[i : i + 5]) for i in range(0, len(rows), 5)]
+        np.testing.assert_array_equal(np.vstack(parts), whole)
+
+
+def test_out_is_used_or_refused(rows):
+    spec = log_waves()
+    out = np.empty((len(rows), 15))
+    assert apply(spec, rows, out=out) is out
+    np.testing.assert_array_equal(out, apply(spec, rows))
+    with pytest.raises(ValueError, match="out must be an array of shape"):
+        apply(spec, rows, out=np.empty((3, 3)))
+    with pytest.raises(ValueError, match="out must be an array of shape"):
+        apply(spec, rows, out=np.empty((len(rows), 15), np.float32))
+    with pytest.raises(ValueError, match="C-contiguous"):
+        apply(spec, rows, out=np.empty((15, len(rows))).T)
+    with pytest.raises(ValueError, match="out= cannot be used"):
+        apply(spec, sparse.csr_matrix(rows), out=out)
+
+
+def test_no_large_temporary(seed):
+    """Beside input and output, the dense path needs a few numbers per feature and thread."""
+    import tracemalloc
+
+    X = np.random.default_rng(seed).random((4000, 50), dtype=np.float32)
+    spec = log_waves()
+    out = apply(spec, X)
+    tracemalloc.start()
+    apply(spec, X, out=out)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.1 * out.nbytes
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [log_waves(), log_waves(True), log_waves(lower=[0.5], upper=[0.8]), linear_waves(3)],
+    ids=["log", "signed", "clipped", "linear"],
+)
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+def test_other_array_libraries(spec, rows, library):
+    xp = pytest.importorskip(library)
+    X = xp.asarray(rows)
+    with record_paths() as paths:
+        Z = apply(spec, X)
+    assert paths == [f"reference:{spec.family}"]
+    assert type(Z) is type(X)
+    np.testing.assert_allclose(np.asarray(Z), apply(spec, rows), atol=1e-13)
+
+
+@pytest.mark.parametrize("binning", [AFFINE, EDGES])
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+def test_tables_in_other_array_libraries(rows, binning, library):
+    xp = pytest.importorskip(library)
+    spec = spec_of(piecewise(binning, banded=True, zero=True))
+    np.testing.assert_allclose(
+        np.asarray(apply(spec, xp.asarray(rows))), apply(spec, rows), atol=1e-13
+    )
+
+
+def test_unknown_family_is_refused(rows):
+    with pytest.raises(ValueError, match="unknown map family 'telepathy'"):
+        apply(Spec("telepathy"), rows)

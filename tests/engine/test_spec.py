@@ -1,0 +1,77 @@
+"""Specs: frozen, hashed by content, saved without pickle."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from kernelmaps.engine import Spec
+from kernelmaps.exceptions import FileFormatError
+
+
+def example(value=1.0):
+    inner = Spec("log_waves", {"frequency": [0.0, value]}, {"gamma": 1.0, "signed": False})
+    return Spec("chain", {"w": np.eye(2)}, {"n": 3, "note": None}, (inner, inner))
+
+
+def test_arrays_and_numbers_are_frozen():
+    source = np.ones(3)
+    spec = Spec("f", {"a": source}, {"n": np.int64(2)})
+    source[0] = 5
+    assert spec.arrays["a"][0] == 1
+    assert type(spec.numbers["n"]) is int
+    with pytest.raises(ValueError, match="read-only"):
+        spec.arrays["a"][0] = 2
+    with pytest.raises(TypeError):
+        spec.numbers["n"] = 3
+    with pytest.raises(AttributeError):
+        spec.family = "g"
+
+
+def test_hash_is_of_the_content():
+    assert example() == example()
+    assert example().hash == example().hash
+    assert example() != example(2.0)
+    assert len({example(), example(), example(2.0)}) == 2
+
+
+def test_hash_is_the_same_everywhere():
+    """A stored value: designs, caches and workers rely on it across processes and machines."""
+    spec = Spec("log_waves", {"frequency": np.array([0.0, 0.5])}, {"gamma": 1.0})
+    assert spec.hash == "ccadd4b13dd047ea2d45b95cca3ae06e74fcd21df3e713df3dddd9c822409275"
+
+
+def test_round_trips(tmp_path):
+    spec = example()
+    spec.save(tmp_path / "map.kmap")
+    for again in (
+        Spec.load(tmp_path / "map.kmap"),
+        Spec.from_bytes(spec.to_bytes()),
+        pickle.loads(pickle.dumps(spec)),
+    ):
+        assert again.hash == spec.hash
+        assert again.family == "chain"
+        np.testing.assert_array_equal(again.parts[1].arrays["frequency"], [0.0, 1.0])
+        assert again.numbers["note"] is None
+
+
+def test_truncated_foreign_and_newer_files_are_refused(tmp_path):
+    path = tmp_path / "map.kmap"
+    data = example().to_bytes()
+    path.write_bytes(data[:-10])
+    with pytest.raises(FileFormatError, match="damaged"):
+        Spec.load(path)
+    path.write_bytes(b"PK\x03\x04 a zip file of some other program, long enough to be read")
+    with pytest.raises(FileFormatError, match="not a kernelmaps file"):
+        Spec.load(path)
+    from kernelmaps import storage
+
+    header = {"version": 99, "family": "f", "numbers": {}, "parts": []}
+    storage.write(path, "spec", header, {})
+    with pytest.raises(FileFormatError, match=r"version 99.*Upgrade"):
+        Spec.load(path)
+
+
+def test_only_plain_numbers():
+    with pytest.raises(TypeError, match="'f' must be a plain"):
+        Spec("x", {}, {"f": lambda: 0})

@@ -1,0 +1,43 @@
+"""kernel_error against a direct computation."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.kernel_approximation import AdditiveChi2Sampler
+
+import kernelmaps as km
+
+
+@pytest.fixture
+def rows(seed):
+    return np.random.default_rng(seed).dirichlet(np.ones(8), size=30)
+
+
+def test_figures_by_hand(rows):
+    fitted = km.HomogeneousMap("chi2", 3).fit(rows)
+    Z = fitted.transform(rows)
+    exact = km.kernels.chi2(rows, rows[:10])
+    E = Z @ Z[:10].T - exact
+    error = km.kernel_error(fitted, rows, rows[:10])
+    np.testing.assert_allclose(error.max, np.abs(E).max())
+    np.testing.assert_allclose(error.rms, np.sqrt(np.mean(E**2)))
+    np.testing.assert_allclose(error.relative, np.linalg.norm(E) / np.linalg.norm(exact))
+    np.testing.assert_allclose(error.bias, E.mean())
+    assert error.n_pairs == 300
+    assert "over 300 pairs" in str(error)
+
+
+def test_unfitted_maps_are_fitted_on_a_copy(rows):
+    unfitted = km.HomogeneousMap("chi2", 3)
+    error = km.kernel_error(unfitted, rows)
+    assert not hasattr(unfitted, "spec_")
+    assert error == km.kernel_error(km.HomogeneousMap("chi2", 3).fit(rows), rows)
+
+
+def test_csr_and_foreign_transformers(rows):
+    sampler = AdditiveChi2Sampler(sample_steps=3).fit(rows)
+    dense = km.kernel_error(sampler, rows, kernel="chi2")
+    compressed = km.kernel_error(sampler, sparse.csr_matrix(rows), kernel="chi2")
+    np.testing.assert_allclose(compressed.rms, dense.rms, rtol=1e-9)
+    with pytest.raises(TypeError, match="pass kernel="):
+        km.kernel_error(sampler, rows)

@@ -1,0 +1,237 @@
+"""Known answers of the exact kernels, and what they refuse."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.integrate import quad
+from sklearn.gaussian_process.kernels import Matern as GaussianProcessMatern
+from sklearn.metrics.pairwise import additive_chi2_kernel, laplacian_kernel, rbf_kernel
+
+from kernelmaps import kernels
+from kernelmaps.kernels import (
+    Additive,
+    Cauchy,
+    Exponential,
+    Gaussian,
+    HomogeneousKernel,
+    Laplacian,
+    Matern,
+    chi2,
+    hellinger,
+    intersection,
+    jensen_shannon,
+)
+
+HOMOGENEOUS = [chi2, intersection, hellinger, jensen_shannon]
+STATIONARY = [Gaussian(0.8), Laplacian(1.5), Cauchy(0.7), Matern(1.5, 0.6), Matern(0.7)]
+
+
+@pytest.fixture
+def rows(seed):
+    X = np.random.default_rng(seed).random((30, 9))
+    X[X < 0.3] = 0
+    return X
+
+
+@pytest.mark.parametrize("kernel", HOMOGENEOUS, ids=repr)
+def test_normalised_to_the_value_itself(kernel):
+    x = np.array([0.0, 1e-6, 0.5, 1.0, 300.0])
+    np.testing.assert_allclose(kernel.component(x, x), x, rtol=1e-14)
+
+
+def test_components_by_hand():
+    assert chi2.component(1.0, 3.0) == 1.5
+    assert intersection.component(1.0, 3.0) == 1.0
+    np.testing.assert_allclose(hellinger.component(1.0, 4.0), 2.0)
+    by_hand = 0.5 * np.log2(4 / 1) + 1.5 * np.log2(4 / 3)
+    np.testing.assert_allclose(jensen_shannon.component(1.0, 3.0), by_hand, rtol=1e-15)
+
+
+@pytest.mark.parametrize("kernel", [chi2, intersection, jensen_shannon], ids=repr)
+@pytest.mark.parametrize("lam", [0.0, 0.3, 1.0, 4.0])
+def test_spectrum_is_the_density_of_the_signature(kernel, lam):
+    if lam == 0:
+        value = 2 * quad(kernel.spectrum, 0, np.inf)[0]
+    else:
+        value = 2 * quad(kernel.spectrum, 0, np.inf, weight="cos", wvar=lam)[0]
+    np.testing.assert_allclose(value, kernel.signature(lam), atol=1e-7)
+
+
+def test_hellinger_spectrum_is_an_atom():
+    assert hellinger.point_mass == 1
+    assert hellinger.spectrum(0.4) == 0
+
+
+@pytest.mark.parametrize("kernel", [chi2, intersection, jensen_shannon], ids=repr)
+def test_extreme_ratios_neither_overflow_nor_vanish_too_early(kernel):
+    value = kernel.component(1e-300, 1e300)
+    assert np.isfinite(value)
+    assert 0 <= value <= 1.0
+    assert np.isfinite(kernel.signature(np.array([-2000.0, 2000.0]))).all()
+
+
+def test_chi2_distance_is_scikit_learns(rows):
+    np.testing.assert_allclose(chi2.squared_distance(rows), -additive_chi2_kernel(rows), atol=1e-13)
+
+
+def test_stationary_kernels_are_scikit_learns(rows):
+    np.testing.assert_allclose(Gaussian(2.0)(rows), rbf_kernel(rows, gamma=1 / 8), rtol=1e-13)
+    np.testing.assert_allclose(Laplacian(3.0)(rows), laplacian_kernel(rows, gamma=1 / 3))
+    for nu in (0.5, 1.2, 1.5, 2.5):
+        wanted = GaussianProcessMatern(length_scale=0.9, nu=nu)(rows)
+        np.testing.assert_allclose(Matern(nu, 0.9)(rows), wanted, rtol=1e-9)
+
+
+def test_cauchy_is_a_product_over_features(rows):
+    difference = rows[:, None, :] - rows[None, :, :]
+    wanted = np.prod(1 / (1 + (difference / 0.5) ** 2), axis=2)
+    np.testing.assert_allclose(Cauchy(0.5)(rows), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", STATIONARY, ids=repr)
+def test_frequencies_have_the_signature_as_characteristic_function(kernel, seed):
+    n, delta = 40_000, np.array([0.1, 0.5, 1.0, 2.0])
+    omega = kernel.sample_frequencies(n, 3, np.random.default_rng(seed))
+    assert omega.shape == (n, 3)
+    mean = np.cos(omega[:, :1] * delta).mean(axis=0)
+    # cos has variance at most 1/2 + 1/2: five standard errors
+    np.testing.assert_allclose(mean, kernel.signature(delta), atol=5 / np.sqrt(n))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.8), Matern(1.5, 0.6)], ids=repr)
+def test_radius_quantile_is_the_law_of_the_norm(kernel, seed):
+    n = 20_000
+    radius = np.linalg.norm(kernel.sample_frequencies(n, 4, np.random.default_rng(seed)), axis=1)
+    for probability in (0.1, 0.5, 0.9):
+        below = np.mean(radius <= kernel.radius_quantile(probability, 4))
+        assert abs(below - probability) < 5 * np.sqrt(probability * (1 - probability) / n)
+
+
+def test_product_kernels_have_no_radius():
+    with pytest.raises(TypeError, match="not isotropic"):
+        Laplacian().radius_quantile(0.5, 3)
+
+
+def test_exponential_of_chi2_has_no_factor_half(rows):
+    x, y = rows[:1], rows[1:2]
+    total = x + y
+    distance = np.sum((x - y) ** 2 / np.where(total > 0, total, 1))
+    np.testing.assert_allclose(Exponential(chi2, 0.4)(x, y)[0, 0], np.exp(-0.4 * distance))
+
+
+def test_equal_rows_have_distance_zero_despite_rounding(rows):
+    """The product formula leaves 1e-16, whose root a kernel with a kink would show as 1e-8."""
+    Y = rows[::-1].copy() * (1 + 1e-16)
+    same = Matern(0.5)(rows, Y)[np.arange(30), np.arange(30)[::-1]]
+    np.testing.assert_array_equal(same, 1.0)
+
+
+def test_signed_extension_is_odd():
+    kernel = chi2.replace(signed=True)
+    np.testing.assert_allclose(kernel.component(-1.0, 3.0), -1.5)
+    np.testing.assert_allclose(kernel.component(-1.0, -3.0), 1.5)
+    np.testing.assert_allclose(kernel([[-1.0, 2.0]], [[3.0, 2.0]]), [[0.5]])
+
+
+def test_csr_is_never_densified(seed):
+    """10^6 columns: a dense row block alone would need gigabytes."""
+    X = sparse.random(40, 1_000_000, density=1e-5, format="csr", random_state=seed)
+    dense_columns = np.unique(X.indices)
+    small = X[:, dense_columns].toarray()
+    for kernel in (chi2, jensen_shannon, Gaussian(2.0), Laplacian(5.0), Cauchy(2.0)):
+        np.testing.assert_allclose(kernel(X), kernel(small), atol=1e-12)
+
+
+def test_mixed_storage_and_unsorted_indices(rows):
+    csr = sparse.csr_matrix(rows)
+    shuffled = sparse.csr_matrix(
+        (csr.data[::-1], csr.indices[::-1], csr.nnz - csr.indptr[::-1]), shape=csr.shape
+    )
+    np.testing.assert_allclose(chi2(shuffled), chi2(rows[::-1]), atol=1e-14)
+    np.testing.assert_allclose(chi2(csr, rows), chi2(rows), atol=1e-14)
+
+
+def test_component_blocks_bound_the_memory(seed):
+    """A user's kernel is evaluated on blocks: no temporary of the size (n, m, d)."""
+    import tracemalloc
+
+    X = np.random.default_rng(seed).random((400, 60))
+    kernel = Additive(lambda x, y: np.minimum(x, y))
+    tracemalloc.start()
+    gram = kernel(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 * gram.nbytes + 4 * 2**20
+    np.testing.assert_allclose(gram, intersection(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["chi2", "CHI2", "js", "Jensen-Shannon", "rbf", "exp_chi2"])
+def test_get_finds_kernels_by_name(name):
+    assert isinstance(kernels.get(name), kernels.Kernel)
+
+
+def test_get_passes_kernels_and_functions_through():
+    assert kernels.get(chi2) is chi2
+    custom = kernels.get(lambda x, y: x * y)
+    np.testing.assert_allclose(custom([[2.0, 3.0]]), [[13.0]])
+
+
+def test_unknown_name_lists_the_known_ones():
+    with pytest.raises(ValueError, match=r"unknown kernel 'chi3'.*chi2, intersection"):
+        kernels.get("chi3")
+    with pytest.raises(TypeError, match="a kernel is a name"):
+        kernels.get(3)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[0.1, -0.2]], r"non-negative values, but X goes down to -0\.2.*signed=True"),
+        ([[0.1, np.nan]], "NaN"),
+        ([[0.1, np.inf]], "infinity"),
+        (np.empty((0, 3)), "0 sample"),
+        ([["a", "b"]], "could not convert|string"),
+        ([0.1, 0.2], "2D array"),
+    ],
+)
+def test_bad_rows_are_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        chi2(X)
+
+
+def test_differing_widths_are_refused():
+    with pytest.raises(ValueError, match="X has 2 features but Y has 3"):
+        chi2([[1.0, 2.0]], [[1.0, 2.0, 3.0]])
+
+
+def test_exponential_refuses_what_its_base_refuses():
+    with pytest.raises(ValueError, match="non-negative"):
+        Exponential(chi2)([[0.1, -0.2]])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Gaussian(0.0), "sigma must be a positive number"),
+        (lambda: Matern(nu=-1), "nu must be a positive number"),
+        (lambda: Laplacian(np.nan), "scale must be a positive number"),
+        (lambda: Exponential(chi2, -1.0), "gamma must be a positive number"),
+        (lambda: chi2.replace(gamma=0), "gamma must be positive"),
+    ],
+)
+def test_bad_parameters_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_component_that_is_not_elementwise_is_refused():
+    with pytest.raises(ValueError, match="must work elementwise"):
+        Additive(lambda x, y: 1.0)([[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(TypeError, match="needs a function"):
+        Additive(3)
+
+
+def test_kernel_without_a_spectrum_says_so():
+    bare = HomogeneousKernel("bare", lambda lam: np.exp(-np.abs(lam)))
+    with pytest.raises(ValueError, match=r"'bare' has no spectrum.*DesignedMap or AnchorMap"):
+        bare.spectrum(1.0)

@@ -1,0 +1,180 @@
+"""The baseline map: published errors, closed forms, and what it refuses."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+import kernelmaps as km
+from kernelmaps.engine import record_paths
+from kernelmaps.kernels import Additive, Gaussian, HomogeneousKernel, chi2
+
+GRID = np.arange(256.0)[:, None]
+
+# low-dim-maps Table 1, rows "VLFeat": largest and rms error on {0, …, 255}². Its C code tabulates
+# the map and the spectrum, which moves the third digit: 1 % for chi2 and intersection; the
+# Jensen-Shannon row of 7 columns differs by 4 % between the paper and that code itself.
+VLFEAT = {
+    ("chi2", 5): (3.205, 1.251, 0.01),
+    ("chi2", 7): (0.143, 0.053, 0.01),
+    ("intersection", 5): (30.119, 6.679, 0.01),
+    ("intersection", 7): (22.287, 4.436, 0.01),
+    ("jensen_shannon", 5): (2.911, 1.203, 0.01),
+    ("jensen_shannon", 7): (0.127, 0.070, 0.06),
+}
+
+
+@pytest.mark.parametrize(("kernel", "n"), VLFEAT)
+def test_errors_of_vlfeat(kernel, n):
+    largest, rms, tolerance = VLFEAT[kernel, n]
+    error = km.kernel_error(km.HomogeneousMap(kernel, n), GRID)
+    np.testing.assert_allclose(error.max, largest, rtol=tolerance)
+    np.testing.assert_allclose(error.rms, rms, rtol=tolerance)
+
+
+def test_hellinger_is_exact_with_one_column():
+    Z = km.HomogeneousMap("hellinger", 1).fit_transform(GRID)
+    np.testing.assert_allclose(Z, np.sqrt(GRID), rtol=1e-13)
+    wide = km.HomogeneousMap("hellinger", 3).fit_transform(GRID)
+    assert wide.shape[1] == 3
+    np.testing.assert_allclose(wide @ wide.T, np.sqrt(GRID * GRID.T), atol=1e-10)
+
+
+def test_weights_are_fourier_coefficients():
+    """For kappa = cos(omega lambda) with omega on the lattice, the series is that one term."""
+    spacing = 2 * np.pi / 10.0
+    kernel = HomogeneousKernel("wave", lambda lam: np.cos(2 * spacing * lam))
+    fitted = km.HomogeneousMap(kernel, 7, period=10.0).fit(GRID)
+    np.testing.assert_allclose(fitted.frequencies_, spacing * np.arange(4))
+    np.testing.assert_allclose(fitted.weights_, [0, 0, 1, 0], atol=1e-13)
+
+
+def test_even_sizes_leave_out_the_constant():
+    fitted = km.HomogeneousMap("chi2", 4, period=8.0).fit(GRID)
+    np.testing.assert_allclose(fitted.frequencies_, 2 * np.pi / 8 * np.array([0.5, 1.5]))
+    assert fitted.transform(GRID).shape[1] == 4
+
+
+def test_uniform_window_samples_the_spectrum():
+    fitted = km.HomogeneousMap("chi2", 3, period=9.0, window="uniform").fit(GRID)
+    spacing = 2 * np.pi / 9
+    wanted = spacing * np.array([1.0, 2 / np.cosh(np.pi * spacing)])
+    np.testing.assert_allclose(fitted.weights_, wanted)
+
+
+def test_auto_period_of_an_own_kernel_is_no_worse_than_a_guess():
+    """A custom kernel with chi2's signature: the searched period beats VLFeat's rule."""
+    own = HomogeneousKernel("own", lambda lam: 1 / np.cosh(lam / 2))
+    searched = km.kernel_error(km.HomogeneousMap(own, 5), GRID).max
+    ruled = km.kernel_error(km.HomogeneousMap("chi2", 5), GRID).max
+    assert searched < ruled
+
+
+@pytest.mark.parametrize("kernel", ["chi2", "intersection", "jensen_shannon"])
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_certificate_holds_and_is_tight(kernel, n):
+    fitted = km.HomogeneousMap(kernel, n).fit(GRID)
+    x = np.exp(np.linspace(-14, 0, 1500))[:, None]
+    found = km.kernel_error(fitted, x, np.ones((1, 1))).max
+    assert found <= fitted.certificate_.bound <= 1.02 * found + 1e-3
+    assert "absolute error at most" in str(fitted.certificate_)
+
+
+def test_gamma_and_signed_follow_the_kernel(seed):
+    X = np.random.default_rng(seed).normal(size=(20, 4))
+    error = km.kernel_error(km.HomogeneousMap("chi2", 15, gamma=0.6, signed=True), X)
+    assert error.max < 0.02 * 4
+
+
+def test_uint8_is_looked_up_and_float32_stays(seed):
+    X = np.random.default_rng(seed).integers(0, 256, (20, 6)).astype(np.uint8)
+    fitted = km.HomogeneousMap().fit(X)
+    with record_paths() as paths:
+        Z = fitted.transform(X)
+    assert paths == ["table:code:dense"]
+    assert Z.dtype == np.float32
+    np.testing.assert_allclose(Z, fitted.transform(X.astype(float)), rtol=1e-6, atol=1e-5)
+
+
+def test_csr_keeps_its_sparsity(seed):
+    X = sparse.random(40, 30, density=0.2, format="csr", random_state=seed)
+    Z = km.HomogeneousMap("chi2", 5).fit_transform(X)
+    assert sparse.issparse(Z)
+    assert Z.nnz == 5 * X.nnz
+    assert Z.has_sorted_indices
+
+
+def test_names_dataframes_and_pipelines(seed):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(seed)
+    frame = pandas.DataFrame(rng.random((40, 2)), columns=["red", "blue"])
+    fitted = km.HomogeneousMap("chi2", 3).set_output(transform="pandas").fit(frame)
+    names = [f"{name}_chi2_{j}" for name in ("red", "blue") for j in range(3)]
+    assert list(fitted.transform(frame).columns) == names
+    labels = frame["red"] > frame["blue"]
+    model = make_pipeline(km.HomogeneousMap(), LinearSVC(C=10.0)).fit(frame, labels)
+    assert model.score(frame, labels) > 0.9
+
+
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+def test_device_arrays_stay_in_their_library(library, seed):
+    xp = pytest.importorskip(library)
+    X = np.random.default_rng(seed).random((9, 3))
+    fitted = km.HomogeneousMap().fit(X)
+    Z = fitted.transform(xp.asarray(X))
+    assert type(Z) is type(xp.asarray(X))
+    np.testing.assert_allclose(np.asarray(Z), fitted.transform(X), atol=1e-13)
+    with pytest.raises(TypeError, match="fit on"):
+        km.HomogeneousMap().fit(xp.asarray(X))
+    with pytest.raises(ValueError, match="NaN"):
+        fitted.transform(xp.asarray(X * np.nan))
+    with pytest.raises(ValueError, match="Negative values"):
+        fitted.transform(xp.asarray(-X))
+    with pytest.raises(ValueError, match="expecting"):
+        fitted.transform(xp.asarray(X[:, :2]))
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[0.5, -0.25]], r"Negative values in data passed to HomogeneousMap.*-0\.25.*signed=True"),
+        ([[0.5, np.nan]], r"contains NaN \(row 0, column 1\)"),
+        ([[0.5, 1.0], [np.inf, 1.0]], r"infinity \(inf\) \(row 1, column 0\)"),
+        (sparse.csr_matrix([[0.0, 1.0], [np.nan, 0.0]]), r"NaN \(row 1, column 0\)"),
+        (np.empty((0, 2)), "0 sample"),
+        (np.empty((2, 0)), "0 feature"),
+        ([["a", "b"]], "could not convert|string"),
+        (np.array([[1.0, object()]], dtype=object), "float\\(\\) argument|must be"),
+        ([1.0, 2.0], "2D array"),
+    ],
+)
+def test_bad_rows_are_refused(X, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        km.HomogeneousMap().fit(X)
+
+
+def test_wrong_number_of_features_is_refused():
+    fitted = km.HomogeneousMap().fit(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="X has 2 features, but HomogeneousMap is expecting 3"):
+        fitted.transform(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 0}, "n_components must be an integer >= 1, got 0"),
+        ({"n_components": 2.5}, "n_components must be an integer"),
+        ({"kernel": "chi3"}, "unknown kernel 'chi3'.*Known kernels: chi2"),
+        ({"kernel": Gaussian()}, "needs a homogeneous kernel with a signature and a spectrum"),
+        ({"kernel": Additive(np.minimum)}, "AnchorMap for any additive kernel"),
+        ({"kernel": HomogeneousKernel("bare", chi2.signature), "window": "uniform"}, "no spectrum"),
+        ({"period": -1.0}, "period must be a positive number or 'auto'"),
+        ({"period": "long"}, "period must be a positive number or 'auto'"),
+        ({"gamma": 0.0}, "gamma must be positive"),
+        ({"window": "hann"}, "window must be one of"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        km.HomogeneousMap(**parameters).fit([[0.5, 0.5]])
