@@ -1,0 +1,315 @@
+"""The fold on Dask: the same sums, on any scheduler, with workers that die."""
+
+import os
+import pickle
+import signal
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+from sklearn.kernel_approximation import RBFSampler
+
+import kernelmaps as km
+from kernelmaps.stats import FoldMoments, KernelMoments, Moments, fold, open_source
+from kernelmaps.stats import distributed as distributed_fold
+
+da = pytest.importorskip("dask.array")
+dask = pytest.importorskip("dask")
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    options = {"distributed.scheduler.allowed-failures": 5, "distributed.admin.log-length": 0}
+    with (
+        dask.config.set(options),
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            protocol="tcp://",
+        ) as cluster,
+        distributed.Client(cluster.scheduler_address, set_as_default=False) as client,
+    ):
+        assert client.scheduler.address.startswith("tcp://")
+        yield client
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(2000, 6)) + 3
+    return X, rng.integers(0, 3, 2000), rng.uniform(0.5, 2, 2000)
+
+
+MAP = RBFSampler(gamma=0.1, n_components=20, random_state=0).fit(np.zeros((1, 6)))
+
+
+def assert_equal_sums(a, b):
+    for x, y in zip(getattr(a, "parts", [a]), getattr(b, "parts", [b])):
+        assert (x.n, x.tag) == (y.n, y.tag)
+        for name in ("scatter", "cross") if x.V is not None else ("scatter",):
+            left, right = getattr(x, name)(), getattr(y, name)()
+            np.testing.assert_allclose(left, right, rtol=1e-10, atol=1e-10 * np.abs(right).max())
+
+
+@pytest.mark.parametrize("scheduler", ["sync", "threads"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dask_array_without_a_cluster(rows, scheduler, dtype):
+    X, y, w = rows
+    X = X.astype(dtype)
+    exact = fold(open_source(X, y, w), Moments("class"), MAP.transform, block_rows=250)
+    with dask.config.set(scheduler=scheduler):
+        source = open_source(da.from_array(X, (500, 2)), da.from_array(y, 300), w)
+        found = fold(source, Moments("class"), MAP.transform, block_rows=250)
+    assert_equal_sums(found, exact)
+
+
+@pytest.mark.parametrize(
+    "zero",
+    [
+        Moments("class"),
+        FoldMoments.of(Moments("class"), 3),
+        KernelMoments([Moments(), Moments()], [5, 15]),
+    ],
+)
+def test_all_statistics_fold_on_workers(rows, zero, client):
+    X, y, w = rows
+    exact = fold(open_source(X, y, w), zero.zero(), MAP.transform, block_rows=200)
+    source = open_source(da.from_array(X, (400, 6)), y, w)
+    found = fold(source, zero.zero(), MAP.transform, block_rows=200, client=client)
+    assert_equal_sums(found, exact)
+
+
+@pytest.mark.parametrize("kind", ["npy", "svm", "parquet", "h5", "zarr"])
+def test_files_are_read_by_the_workers(rows, kind, client, tmp_path):
+    X, y, _ = rows
+    X = X.astype(np.float32) if kind == "npy" else X
+    path = tmp_path / f"rows.{kind}"
+    if kind == "npy":
+        np.save(path, X)
+    elif kind == "svm":
+        dump_svmlight_file(X, y, str(path), zero_based=False)
+    elif kind == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        pq = pytest.importorskip("pyarrow.parquet")
+        columns = {f"x{j}": X[:, j] for j in range(6)}
+        pq.write_table(pa.table(columns | {"y": y}), path, row_group_size=400)
+    elif kind == "h5":
+        with pytest.importorskip("h5py").File(path, "w") as f:
+            f["X"], f["y"] = X, y
+    else:
+        group = pytest.importorskip("zarr").open_group(path, mode="w")
+        group.create_array("X", data=X)
+        group.create_array("y", data=y)
+    source = open_source(path, y if kind == "npy" else None)
+    exact = fold(source, Moments("class"), MAP.transform, block_rows=100)
+    found = fold(source, Moments("class"), MAP.transform, block_rows=100, client=client)
+    assert_equal_sums(found, exact)
+
+
+def test_dask_dataframe(rows, client):
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    X, y, w = rows
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(label=y, w=w)
+    exact = fold(open_source(X, y, w), Moments("class"), block_rows=5000)
+    for scheduler in (None, client):
+        source = open_source(dd.from_pandas(frame, npartitions=4), "label", "w")
+        assert_equal_sums(fold(source, Moments("class"), client=scheduler), exact)
+
+
+def kill_once(folder):
+    """A map whose first call in a worker process kills that process."""
+
+    def transform(X):
+        try:
+            os.close(os.open(f"{folder}/killed", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return MAP.transform(X)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return transform
+
+
+def test_a_worker_that_dies_is_retried(rows, client, tmp_path):
+    X, y, _ = rows
+    exact = fold(open_source(X, y), Moments("class"), MAP.transform, block_rows=200)
+    before = set(client.scheduler_info(n_workers=-1)["workers"])
+    source = open_source(da.from_array(X, (200, 6)), y)
+    found = fold(source, Moments("class"), kill_once(str(tmp_path)), block_rows=200, client=client)
+    assert (tmp_path / "killed").exists()
+    assert_equal_sums(found, exact)
+    client.wait_for_workers(2, timeout=30)
+    assert set(client.scheduler_info(n_workers=-1)["workers"]) != before  # one is new
+
+
+def test_a_task_that_fails_twice_is_retried(rows, client, tmp_path):
+    X, y, _ = rows
+
+    def flaky(X, folder=str(tmp_path)):
+        for name in ("first", "second"):
+            try:
+                os.close(os.open(f"{folder}/{name}", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            raise OSError("the file system blinked")
+        return MAP.transform(X)
+
+    exact = fold(open_source(X, y), Moments("class"), MAP.transform, block_rows=200)
+    source = open_source(da.from_array(X, (200, 6)), y)
+    assert_equal_sums(fold(source, Moments("class"), flaky, block_rows=200, client=client), exact)
+
+
+def test_tasks_carry_specs_and_statistics_never_rows(rows, monkeypatch, tmp_path):
+    """Sizes of everything that goes into a task and comes out of it, for n and for 10 n rows."""
+    sizes = []
+
+    def weighed(function):
+        def wrapper(*arguments):
+            result = function(*arguments)
+            sizes.append(
+                (function.__name__, len(pickle.dumps(arguments)), len(pickle.dumps(result)))
+            )
+            return result
+
+        return wrapper
+
+    for name in ("_leaf", "_merge", "_centre"):
+        monkeypatch.setattr(distributed_fold, name, weighed(getattr(distributed_fold, name)))
+
+    class Sync:
+        """As much of a client as the fold asks for, in this process."""
+
+        def nthreads(self):
+            return {"here": 2}
+
+        def compute(self, task, retries):
+            value = dask.compute(task, scheduler="sync")[0]
+            return type("Future", (), {"result": lambda self: value})()
+
+    found = {}
+    for times in (1, 10):
+        sizes.clear()
+        np.save(tmp_path / "X.npy", np.tile(rows[0], (times, 1)))
+        np.save(tmp_path / "y.npy", np.tile(rows[1], times))
+        source = open_source(tmp_path / "X.npy", tmp_path / "y.npy")
+        stats = fold(source, Moments("class"), MAP.transform, block_rows=100, client=Sync())
+        assert stats.n == 2000 * times
+        found[times] = {
+            name: np.max([(a, r) for n, a, r in sizes if n == name], axis=0)
+            for name in ("_leaf", "_centre")
+        }
+        assert sum(name == "_merge" for name, _, _ in sizes) == 1
+    for name, (arguments, result) in found[10].items():
+        assert abs(arguments - found[1][name][0]) < 64  # whatever n
+        assert arguments < 8_000  # the map: 6 × 20 weights
+        assert result < 8_000  # 20 × 20 sums
+
+
+def test_trees_merge_in_levels(monkeypatch, rows):
+    widths = []
+    merge = distributed_fold._merge
+    monkeypatch.setattr(
+        distributed_fold, "_merge", lambda parts: widths.append(len(parts)) or merge(parts)
+    )
+    X, y, _ = rows
+    with dask.config.set(scheduler="sync"):
+        fold(open_source(da.from_array(X, (100, 6)), y), Moments("class"), block_rows=100)
+    assert sorted(widths) == [3, 4, 8, 8]  # 20 partitions → 3 nodes → 1
+
+
+# ---- estimators: the same classes, no twins -----------------------------------------------------
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_estimators_on_a_cluster(rows, client, fitted):
+    X, y, w = rows
+    dX, dy, dw = da.from_array(X, (250, 6)), da.from_array(y, 250), da.from_array(w, 250)
+    feature_map = MAP if fitted else RBFSampler(gamma=0.1, n_components=20, random_state=0)
+    options = {"block_rows": 250}
+    for make in (
+        lambda: km.StreamingRidgeClassifier([0.1, 1.0], feature_map, 8, **options),
+        lambda: km.StreamingRidgeClassifier([0.1, 1.0], feature_map, validation="loo", **options),
+        lambda: km.StreamingRidgeClassifier(
+            1.0, [(slice(3), RBFSampler(n_components=9, random_state=0), 5), (None, feature_map, 6)]
+        ),
+    ):
+        exact = make().fit(X, y, w)
+        found = make().fit(dX, dy, dw, client=client)
+        assert found.alpha_ == exact.alpha_
+        np.testing.assert_allclose(found.coef_, exact.coef_, rtol=1e-7, atol=1e-9)
+        if exact.alpha != 1.0:
+            errors = [m.cv_results_["mean_squared_error"] for m in (found, exact)]
+            np.testing.assert_allclose(errors[0], errors[1], rtol=1e-9)
+    pca = km.StreamingPCA(4, MAP).fit(dX, client=client)
+    np.testing.assert_allclose(
+        pca.components_, km.StreamingPCA(4, MAP).fit(X).components_, atol=1e-9
+    )
+
+
+def test_unlabelled_rows_on_a_cluster(rows, client):
+    X, y, _ = rows
+    exact = km.StreamingRidgeClassifier(1.0, MAP, 5).fit(X[:500], y[:500], unlabeled=X[500:])
+    dX = da.from_array(X, (250, 6))
+    found = km.StreamingRidgeClassifier(1.0, MAP, 5)
+    found.fit(dX[:500], y[:500], unlabeled=dX[500:], client=client)
+    np.testing.assert_allclose(found.coef_, exact.coef_, rtol=1e-7, atol=1e-9)
+
+
+# ---- refusals -----------------------------------------------------------------------------------
+
+
+def test_rows_in_memory_are_not_sent(rows, client):
+    X, y, _ = rows
+    with pytest.raises(TypeError, match="lives in this process"):
+        km.StreamingRidgeClassifier().fit(X, y, client=client)
+
+
+def test_bad_row_names_its_partition(rows):
+    X = rows[0].copy()
+    X[1234, 2] = np.nan
+    message = (
+        r"partition 2: input X contains NaN: chunk 2, row 34 \(row 1234 of the data\), column 2"
+    )
+    with dask.config.set(scheduler="sync"), pytest.raises(ValueError, match=message):
+        fold(open_source(da.from_array(X, (500, 6))), Moments(), block_rows=100)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda X, y: open_source(da.from_array(X, (500, 6)), da.from_array(y[:-1])),
+            "inconsistent",
+        ),
+        (lambda X, y: open_source(da.from_array(X, (500, 6)), y[:-1]), "inconsistent"),
+        (lambda X, y: open_source(da.from_array(y, 500)), "two dimensions"),
+        (lambda X, y: open_source(unknown(X), y), "unknown lengths"),
+        (lambda X, y: open_source(unknown(X), da.from_array(y, 100)), "4 partitions, y has 20"),
+    ],
+)
+def test_collections_that_do_not_fit_are_refused(rows, make, message):
+    with pytest.raises(ValueError, match=message):
+        make(*rows[:2])
+
+
+def unknown(X):
+    rows = da.from_array(X, (500, 6))
+    return rows[rows[:, 0] > -1e9]
+
+
+def test_partitions_of_unknown_length(rows):
+    X, y, _ = rows
+    exact = fold(open_source(X, y), Moments("class"), block_rows=500)
+    labels = da.from_array(y, 500)
+    with dask.config.set(scheduler="sync"):
+        found = fold(open_source(unknown(X), labels), Moments("class"), block_rows=500)
+    assert_equal_sums(found, exact)
+
+
+def test_checkpoints_are_for_one_process(rows, tmp_path):
+    source = open_source(da.from_array(rows[0], (500, 6)))
+    with pytest.raises(ValueError, match="a fold on Dask has no checkpoint"):
+        fold(source, Moments(), checkpoint=tmp_path / "c")
