@@ -1,15 +1,15 @@
 r"""How good any map of D columns can be: a lower bound that holds for all of them.
 
 Let E = K − K̂ with K̂ of rank at most D and |E_ij| ≤ ε T_ij. For any weights d_i > 0 write
-K_d = diag(d) K diag(d). Eckart, Young and Mirsky say that no matrix of rank D comes closer to K_d in
-the Frobenius norm than the root of the squares of its other singular values, so
+K_d = diag(d) K diag(d). Eckart, Young and Mirsky say that no matrix of rank D comes closer to K_d
+in the Frobenius norm than the root of the squares of its other singular values, so
 
 .. math:: \Big(\sum_{j>D} σ_j(K_d)^2\Big)^{1/2} \le \|E_d\|_F
           \le ε \Big(\sum_{ij} d_i^2 d_j^2 T_{ij}^2\Big)^{1/2},
 
-a bound on ε for *every* map, at least as strong as the spectral one σ_{D+1}(K_d)/Σd² for the same d.
-It is maximised over d by L-BFGS on log d; with K_d = VΣVᵀ the gradient of the logarithm of the left
-side with respect to log d_i is 2 Σ_{j>D} σ_j² V_ij² / Σ_{j>D} σ_j².
+a bound on ε for *every* map, at least as strong as the spectral one σ_{D+1}(K_d)/Σd² for the same
+d. It is maximised over d by L-BFGS on log d; with K_d = VΣVᵀ the gradient of the logarithm of the
+left side with respect to log d_i is 2 Σ_{j>D} σ_j² V_ij² / Σ_{j>D} σ_j².
 
 The best weights live on about D + 2 values: they are the dual of the minimax table, and the
 eigenvectors of K_d are an almost optimal table already (see :mod:`~kernelmaps.design.tables`).

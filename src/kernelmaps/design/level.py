@@ -9,8 +9,8 @@ right way to look for it:
 lags with n cosines is to find the n-point Gauss rule of a positive measure from 2n modified
 moments; a fixed zero frequency (D = 2n + 1) makes it a Gauss-Radau rule. No iteration is needed.
 
-*Levelling.* Near the solution the error behaves like G(λ) Π_j (λ² − x_j²) with a smooth G. The sizes
-of the D + 1 lobes between the zeros x_j then respond to the zeros like
+*Levelling.* Near the solution the error behaves like G(λ) Π_j (λ² − x_j²) with a smooth G. The
+sizes of the D + 1 lobes between the zeros x_j then respond to the zeros like
 
 .. math:: ∂\log|e(z_i)|/∂x_j ≈ -2x_j/(z_i^2 - x_j^2),
 

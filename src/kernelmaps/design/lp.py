@@ -144,15 +144,22 @@ def lp_design(
             low = middle
         elif step:
             high = middle
-        chosen = truncate(pool, np.where(alive, weights, 0.0), n_columns)
-        if chosen.size == 0 or chosen.tobytes() in seen:
-            continue
-        seen.add(chosen.tobytes())
-        refit = fit_pool(problem, chosen, norm)
-        error = measure(chosen, refit)
-        if error < least:
-            best, least = (chosen, refit), error
+        for chosen in _selections(pool, np.where(alive, weights, 0.0), n_columns):
+            if chosen.size == 0 or chosen.tobytes() in seen:
+                continue
+            seen.add(chosen.tobytes())
+            refit = fit_pool(problem, chosen, norm)
+            error = measure(chosen, refit)
+            if error < least:
+                best, least = (chosen, refit), error
     return best
+
+
+def _selections(pool: np.ndarray, weights: np.ndarray, n_columns: int) -> list[np.ndarray]:
+    """The largest weights; and the clusters of neighbours, each by the pool's nearest member."""
+    merged, mass = merge_clusters(pool, weights, gap=1.5 * (pool[1] - pool[0]))
+    nearest = pool[np.argmin(np.abs(pool[:, None] - merged), axis=0)] if merged.size else merged
+    return [truncate(pool, weights, n_columns), truncate(nearest, mass, n_columns)]
 
 
 def harmonic_design(problem: Problem, n_columns: int) -> Cosines:

@@ -1,4 +1,4 @@
-r"""The best cosine map of a size: continuous frequencies (low-dim-maps section 4.2), made to arrive.
+r"""The best cosine map of a size: continuous frequencies (low-dim-maps section 4.2).
 
 Smooth signatures (χ², Jensen-Shannon, Gaussian) have one levelled solution, which
 :mod:`~kernelmaps.design.level` finds in milliseconds. Rough ones (intersection, Laplacian) have

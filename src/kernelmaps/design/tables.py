@@ -2,10 +2,10 @@ r"""Tables: the best rank-D maps of any shape, not only cosines.
 
 *Eigen*: the Nyström map of the leading D eigenfunctions of the kernel on its domain, best in the
 mean square. *Minimax*: least largest error. The table is ψ(x) = x^{γ/2} Σ_m c_m T_m(u(x)), a
-polynomial in u = log x (homogeneous) or x (stationary) with D columns, or, for kernels with a kink,
-values on an even grid with straight lines between. Its coefficients minimise the p-norm of the error
-for p = 4, 8, …, 512 by L-BFGS from the eigenvectors of the dual weights of the lower bound: with
-those the table comes within a percent of what the bound says is possible.
+polynomial in u = log x (homogeneous) or x (stationary) with D columns, or, for kernels with a
+kink, values on an even grid with straight lines between. Its coefficients minimise the p-norm of
+the error for p = 4, 8, …, 512 by L-BFGS from the eigenvectors of the dual weights of the lower
+bound: with those the table comes within a percent of what the bound says is possible.
 """
 
 from __future__ import annotations

@@ -1,0 +1,87 @@
+"""Designs on disk, found again by what they were asked for.
+
+A key is the digest of everything that determines a design: the signature and the weight (sampled),
+the domain, the size, the method, the seed and the version of the solver. Files are written to a
+temporary name and moved into place, so that an interrupted design leaves nothing behind; a damaged
+one is designed again. Beside the user's cache there is a read-only file of ready designs that is
+shipped with the package (``tools/make_ready_designs.py`` makes it).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import storage
+from ..exceptions import FileFormatError
+
+__all__ = ["READY", "cache_directory", "load", "load_ready", "save", "save_ready"]
+
+READY = Path(__file__).with_name("ready.kmap")
+_KIND = "design"
+_READY_KIND = "ready-designs"
+
+Entry = tuple[dict[str, Any], dict[str, np.ndarray]]
+
+
+def cache_directory() -> Path:
+    """``KERNELMAPS_CACHE``, or kernelmaps in the platform's cache folder."""
+    chosen = os.environ.get("KERNELMAPS_CACHE")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return base / "kernelmaps"
+
+
+def load(key: str) -> Entry | None:
+    """The stored design of a key, from the shipped ones or the user's cache; None if there is none."""
+    ready = load_ready().get(key)
+    if ready is not None:
+        return ready
+    try:
+        return storage.read(cache_directory() / f"{key}.kmap", _KIND)
+    except (OSError, FileFormatError):
+        return None
+
+
+def save(key: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
+    """Store a design atomically; a read-only home is no reason to fail."""
+    folder = cache_directory()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        storage.write(folder / f"{key}.kmap", _KIND, header, arrays)
+    except OSError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1)
+def load_ready() -> dict[str, Entry]:
+    """The shipped designs by key; none if the file is missing."""
+    if not READY.exists():
+        return {}
+    header, arrays = storage.read(READY, _READY_KIND)
+    entries: dict[str, Entry] = {}
+    for key, own in header["designs"].items():
+        prefix = f"{key}/"
+        mine = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        entries[key] = own, mine
+    return entries
+
+
+def save_ready(entries: Mapping[str, Entry], path: Path = READY) -> None:
+    """Write the file of shipped designs."""
+    arrays = {f"{key}/{name}": a for key, (_, own) in entries.items() for name, a in own.items()}
+    storage.write(path, _READY_KIND, {"designs": {k: h for k, (h, _) in entries.items()}}, arrays)
+    load_ready.cache_clear()

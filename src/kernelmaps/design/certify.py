@@ -1,0 +1,132 @@
+r"""What is known for sure about a cosine design: its error between grid points, its optimality.
+
+*Between grid points.* For a positive-definite k the derivative of even order is largest at zero,
+|k''(λ)| ≤ −k''(0), and |k̂''| ≤ Σ αω². On a grid of step h a function deviates from its chord by at
+most h²/8 times its curvature, so with a monotone weight
+
+.. math:: \sup_{[z_i, z_{i+1}]} w|k - \hat k| \le \max(w_i, w_{i+1})
+          \big(\max(|e_i|, |e_{i+1}|) + \tfrac{h^2}{8}(-k''(0) + \textstyle\sum αω^2)\big).
+
+A kernel with a kink at zero (intersection, Laplacian) has a convex signature on λ > 0 whose
+curvature is largest at 0+; that is checked, not proved, for a user's own.
+
+*Local optimality.* D + 1 alternations of the error at its full height mean that no small change of
+frequencies and weights helps. Designs of rough kernels may touch their maximum in other patterns;
+for them the Taylor program, which would find any first-order improvement, is asked directly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..certificate import Certificate
+from .problem import Problem, cosine_sum
+from .refine import alternation
+from .slp import Cosines, sequential_lp
+
+__all__ = ["DesignCertificate", "between_grid", "certify_cosines"]
+
+_MAX_GRID = 400_000
+
+
+@dataclass(frozen=True)
+class DesignCertificate:
+    """How good a design is, and how good any design could be.
+
+    Attributes
+    ----------
+    bound : float
+        The error is at most this everywhere on the domain, between grid points too.
+    bound_method : str
+        How that was obtained, in words.
+    proved : bool
+        Whether `bound` is a proof (up to the rounding of the evaluation).
+    alternations : int
+        Times that the weighted error touches its maximum with alternating sign; 0 for tables.
+    needed : int
+        Alternations that make a cosine design locally optimal: D + 1.
+    locally_optimal : bool
+        Whether no small change of the design can reduce the error.
+    lower_bound : float
+        No map of as many columns, of any kind, has a smaller error.
+    ratio : float
+        Error over lower bound (inf where the bound is zero).
+    """
+
+    bound: float
+    bound_method: str
+    proved: bool
+    alternations: int
+    needed: int
+    locally_optimal: bool
+    lower_bound: float
+    ratio: float
+
+    def for_map(self, error: str, domain: str) -> Certificate:
+        """The part that a fitted map carries."""
+        return Certificate(self.bound, error, domain, self.bound_method)
+
+
+def _curvature(problem: Problem) -> tuple[float, bool, str]:
+    """A bound on |k''| over (0, M], whether it is sure, and why."""
+    step = 2e-3 * min(problem.span, 1.0)
+    at = problem.signature(np.array([0.0, step / 2, step, 2 * step]))
+    coarse, fine = 2 * (at[0] - at[2]) / step**2, 8 * (at[0] - at[1]) / step**2
+    if fine < 1.3 * coarse or abs(fine) < 1e-9 * abs(at[0]):
+        value = max((4 * fine - coarse) / 3, fine)
+        return 1.001 * abs(value) + 1e-9 * abs(at[0]), True, "|k''| is largest at 0"
+    grid = problem.signature(np.linspace(0, problem.span, 4001))
+    second = np.diff(grid, 2)
+    convex = bool(np.all(second >= -1e-12 * abs(at[0])) and np.argmax(second) == 0)
+    edge = (at[0] - 2 * at[2] + at[3]) / step**2
+    largest = max(abs(edge), float(np.max(np.abs(second))) * (4000 / problem.span) ** 2)
+    return 1.01 * largest, convex, "a convex signature"
+
+
+def between_grid(problem: Problem, cosines: Cosines) -> tuple[float, bool, str]:
+    """A bound on the weighted error everywhere on the domain, whether it is proved, and how."""
+    frequencies, weights = cosines
+    if problem.points is not None:
+        value = float(np.max(np.abs(problem.grid_residual(frequencies, weights))))
+        return value, True, "all lags of the discrete set"
+    curve, sure, reason = _curvature(problem)
+    bend = curve + float(weights @ frequencies**2)
+    error = max(problem.max_error(frequencies, weights), 1e-15 * problem.scale)
+    top = float(np.max(problem.weight(problem.lags)))
+    wanted = problem.span * np.sqrt(top * bend / (8 * 0.002 * error))
+    size = int(np.clip(wanted, 4000, _MAX_GRID))
+    lags = np.linspace(0, problem.span, size + 1)
+    miss = np.abs(problem.signature(lags) - cosine_sum(lags, frequencies, weights))
+    weight = problem.weight(lags)
+    gap = bend * (lags[1] - lags[0]) ** 2 / 8
+    pieces = np.maximum(weight[1:], weight[:-1]) * (np.maximum(miss[1:], miss[:-1]) + gap)
+    bound = float(np.max(pieces))
+    if problem.tail:
+        end = np.array([problem.span])
+        remainder = problem.signature(end)[0] + np.sum(weights)
+        bound = max(bound, float(problem.weight(end)[0] * remainder))
+    monotone = problem.error in ("absolute", "signature") or bool(
+        np.all(np.diff(weight) >= 0) or np.all(np.diff(weight) <= 0)
+    )
+    words = f"grid of {size + 1} lags, chords and {reason}"
+    return bound, sure and monotone, words
+
+
+def certify_cosines(
+    problem: Problem, cosines: Cosines, n_columns: int, lower_bound: float
+) -> DesignCertificate:
+    """Certificate of a cosine design; `lower_bound` comes from the rank bound."""
+    bound, proved, how = between_grid(problem, cosines)
+    frequencies = cosines[0]
+    peaks = alternation(problem, cosines, slack=1e-3).size
+    error = problem.max_error(*cosines)
+    optimal = peaks > n_columns or error <= 1e-12 * problem.scale
+    if not optimal and problem.period is None:
+        moved = sequential_lp(problem, cosines, frequencies[0] == 0, steps=3, reach=1e-3)
+        optimal = problem.max_error(*moved) > error * (1 - 1e-4)
+    ratio = error / lower_bound if lower_bound > 0 else np.inf
+    return DesignCertificate(
+        bound, how, proved, peaks, n_columns + 1, optimal, lower_bound, float(ratio)
+    )

@@ -1,0 +1,231 @@
+"""A finished design: what it is, how good it is, and the spec that applies it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..engine import Spec, Table
+from ..engine.families import waves_arrays
+from ..engine.reference import spec_of
+from ..engine.table import EDGES, tabulate
+from .certify import DesignCertificate
+from .tables import RankTable
+
+__all__ = ["Design"]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The best map found for a kernel, a domain and a size.
+
+    Attributes
+    ----------
+    kernel : str
+        Name of the kernel.
+    method : str
+        How it was designed.
+    error : str
+        "absolute", "relative", "signature" or "weighted".
+    domain : tuple or ndarray or str
+        (m, b), a set of values, or "universal".
+    n_columns : int
+        Columns of the map; at most what was asked for (an exact map may need fewer).
+    frequencies, weights : ndarray or None
+        ω and α of a cosine map.
+    table : RankTable or None
+        The curve of a table design.
+    max_error : float
+        Largest error on the domain, in units of the kernel (of a universal map: per unit of b).
+    rms : float
+        Root mean square error over all pairs of 256 even values of the domain (from 0 for
+        homogeneous kernels), or over all pairs of a set.
+    certificate : DesignCertificate
+        What is proved about it.
+    """
+
+    kernel: str
+    method: str
+    error: str
+    domain: Any
+    n_columns: int
+    max_error: float
+    rms: float
+    certificate: DesignCertificate
+    frequencies: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    table: RankTable | None = None
+    homogeneous: bool = False
+    gamma: float = 1.0
+    norm: str = "max"
+    objective: float = field(default=np.nan)
+
+    @cached_property
+    def spec(self) -> Spec:
+        """The map of one feature, clipped to its domain."""
+        return self.make_spec()
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """Smallest and largest value of the domain; None for universal maps."""
+        if isinstance(self.domain, str):
+            return None
+        return float(self.domain[0]), float(self.domain[-1])
+
+    def make_spec(
+        self, n_features: int = 1, *, clip: bool = True, signed: bool = False, scale: float = 1.0
+    ) -> Spec:
+        """The spec of the map on `n_features` features, all with the same curve.
+
+        Parameters
+        ----------
+        n_features : int
+            Features of the rows.
+        clip : bool
+            Clip values to the domain; otherwise cosines continue beyond it (tables cannot).
+        signed : bool
+            Odd extension to negative values.
+        scale : float
+            The design's unit in the data's: a map designed on (m, b) is used on (m·scale, b·scale).
+        """
+        if self.table is not None:
+            return _table_spec(self, n_features, signed, scale)
+        if self.method == "sine":
+            return _sine_spec(self, clip, signed, scale)
+        arrays: dict[str, Any] = waves_arrays(self.frequencies, self.weights)
+        if clip and self.range is not None:
+            low, high = self.range
+            arrays |= {"lower": [low * scale], "upper": [high * scale]}
+        if self.homogeneous:
+            return Spec("log_waves", arrays, {"gamma": self.gamma, "signed": signed})
+        return Spec("waves", arrays, {"signed": signed})
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """φ(x) for values of one feature, shape (n, n_columns); not clipped."""
+        x = np.atleast_1d(np.asarray(x, dtype=np.float64))
+        if self.table is not None:
+            out = np.zeros((x.size, self.n_columns))
+            inside = x > 0 if self.homogeneous else np.ones(x.size, dtype=bool)
+            out[inside] = self.table(x[inside])
+            return out
+        if self.method == "sine":
+            return np.sqrt(self.weights) * np.sin(np.multiply.outer(x, self.frequencies))
+        return cosine_values(x, self.frequencies, self.weights, self.gamma if self.homogeneous else 0)
+
+    def kernel_values(self, x: Any, y: Any) -> np.ndarray:
+        """k̂(x_i, y_j) = ⟨φ(x_i), φ(y_j)⟩."""
+        return self(x) @ self(y).T
+
+    def replace(self, **changes: Any) -> Design:
+        """A copy with some attributes changed."""
+        return replace(self, **changes)
+
+    def summary(self) -> str:
+        """The design and its certificate in words."""
+        c, unit = self.certificate, " (per unit of b)" if self.range is None else ""
+        kind = "table" if self.table is not None else "sine map" if self.method == "sine" else "cosine map"
+        parts = [f"max error {_number(self.max_error)}{unit}"]
+        if kind == "cosine map" and self.norm == "max":
+            if c.alternations >= c.needed:
+                how = f"equioscillates {c.alternations} times"
+            else:
+                how = "no first-order improvement exists"
+            if c.locally_optimal:
+                parts.append(f"no cosine map of {self.n_columns} columns found better ({how})")
+            elif self.method != "refined":
+                parts.append(f"not locally optimal: method {self.method!r} does not refine")
+        if c.lower_bound > 0:
+            parts.append(
+                f"no map of {self.n_columns} columns of any kind is below {_number(c.lower_bound)}"
+            )
+            times = f"{c.ratio:.2f}" if c.ratio < 100 else f"{c.ratio:.3g}"
+            parts.append(f"{times} times the limit")
+        where = "all ratios" if self.range is None else "[{:g}, {:g}]".format(*self.range)
+        sure = "proved" if c.proved else "checked"
+        head = (
+            f"{kind} of the {self.kernel} kernel, {self.n_columns} columns, {self.error} error on "
+            f"{where}, method {self.method!r}"
+        )
+        tail = f"at most {_number(c.bound)} everywhere ({sure}: {c.bound_method}); rms {_number(self.rms)}"
+        return f"{head}:\n  {'; '.join(parts)}.\n  {tail}."
+
+    def __repr__(self) -> str:
+        return (
+            f"Design({self.kernel}, {self.n_columns} columns, {self.method}, "
+            f"max_error={self.max_error:.4g}, {self.certificate.ratio:.3g}x the limit)"
+        )
+
+
+def _number(value: float) -> str:
+    """Three significant digits, trailing zeros kept: 0.0310."""
+    if value == 0 or not np.isfinite(value):
+        return f"{value:g}"
+    digits = 2 - int(np.floor(np.log10(abs(value))))
+    return f"{value:.2e}" if digits > 6 or digits < -3 else f"{value:.{max(digits, 0)}f}"
+
+
+def cosine_values(
+    x: np.ndarray, frequencies: np.ndarray, weights: np.ndarray, gamma: float
+) -> np.ndarray:
+    """√α x^{γ/2} cos(ω log x), sin(ω log x), or √α cos(ωx), sin(ωx) for γ = 0."""
+    arrays = waves_arrays(frequencies, weights)
+    amplitude, frequency, phase = (np.array(arrays[k]) for k in ("amplitude", "frequency", "phase"))
+    if not gamma:
+        return amplitude * np.cos(np.multiply.outer(x, frequency) + phase)
+    positive = x > 0
+    place = np.log(np.where(positive, x, 1.0))
+    root = np.where(positive, np.where(positive, x, 1.0) ** (gamma / 2), 0.0)
+    return root[:, None] * amplitude * np.cos(np.multiply.outer(place, frequency) + phase)
+
+
+def _table_spec(design: Design, n_features: int, signed: bool, scale: float) -> Spec:
+    """Local polynomials: the table's own straight lines, or its curve tabulated to rounding."""
+    table = design.table
+    # homogeneity: φ(s x) = s^{γ/2} φ(x)
+    root = scale ** (design.gamma / 2) if design.homogeneous else 1.0
+    low, high = table.kernel.low * scale, table.kernel.high * scale
+    common = {
+        "set_of": np.zeros(n_features, np.int32),
+        "low": np.array([low]),
+        "high": np.array([high]),
+        "signed": signed,
+        "zero": design.homogeneous,
+    }
+    if not table.polynomial:
+        edges, values = table.nodes * scale, table.coefficients * root
+        if design.homogeneous and edges[0] > 0:  # φ(0) = 0: a straight line from there
+            edges, values = np.r_[0.0, edges], np.vstack([np.zeros(values.shape[1]), values])
+            common["low"] = np.zeros(1)
+        coef = np.stack([values[:-1], np.diff(values, axis=0)], axis=1)
+        built = Table.build(
+            EDGES, 1, [coef], lo=np.zeros(1), scale=np.ones(1), edges=[edges], **common
+        )
+        return spec_of(built)
+    argument = "log" if table.kernel.log else "linear"
+
+    def curve(t: np.ndarray) -> np.ndarray:
+        return root * table(np.clip(t / scale, table.kernel.low, table.kernel.high))
+
+    binning, degree, lo, resolution, coef = tabulate(curve, argument, low, high, np.dtype(np.float64))
+    built = Table.build(
+        binning, degree, [coef], lo=np.array([lo]), scale=np.array([float(resolution)]), **common
+    )
+    return spec_of(built)
+
+
+def _sine_spec(design: Design, clip: bool, signed: bool, scale: float) -> Spec:
+    """√a_k sin(ω_k x) as a cosine of phase −π/2, made exactly zero at zero."""
+    amplitude = np.sqrt(design.weights * scale)
+    phase = np.full(amplitude.size, -np.pi / 2)
+    arrays = {
+        "amplitude": amplitude,
+        "frequency": design.frequencies / scale,
+        "phase": phase,
+        "offset": -amplitude * np.cos(phase),
+    }
+    if clip:
+        arrays |= {"lower": np.zeros(1), "upper": np.array([design.range[1] * scale])}
+    return Spec("waves", arrays, {"signed": signed})
