@@ -131,9 +131,17 @@ def test_negative_weight_is_refused():
         fold(source, Moments(), block_rows=10)
 
 
-def test_map_that_overflows_is_named():
-    with pytest.raises(ValueError, match="feature map gives NaN or inf in chunk 0"):
-        fold(open_source(np.zeros((4, 2))), Moments(), lambda X: X + np.inf)
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+def test_map_that_overflows_is_named(value):
+    def overflows(X):
+        Z = X.copy()
+        Z[X == 7] = value
+        return Z
+
+    X = np.arange(20.0).reshape(10, 2)
+    message = r"fold: chunk 1: features are NaN, inf or too large to square \(column 1\)"
+    with pytest.raises(ValueError, match=message):
+        fold(open_source(X), Moments(), overflows, block_rows=3)
 
 
 def test_error_of_the_map_says_which_chunk():

@@ -154,11 +154,15 @@ class Moments:
         Z, w_type = self._shifted(Z, own), _float_type(Z)
         out.shift = np.zeros_like(self.shift) if sp.issparse(Z) else self.shift
         ones = np.ones(Z.shape[0], w_type) if w is None else w.astype(w_type)
-        out.m = np.asarray(ones @ Z, dtype=np.float64)
         Y = self._targets(out, y, w)
-        V = None if Y is None else Y.astype(w_type) @ Z
-        out.V = V.toarray() if sp.issparse(V) else V
-        out.H = _gram(Z if w is None else _scale_rows(Z, np.sqrt(ones)))
+        with np.errstate(over="ignore", invalid="ignore"):  # told below, with the column
+            out.m = np.asarray(ones @ Z, dtype=np.float64)
+            V = None if Y is None else Y.astype(w_type) @ Z
+            out.V = V.toarray() if sp.issparse(V) else V
+            out.H = _gram(Z if w is None else _scale_rows(Z, np.sqrt(ones)))
+        if not np.isfinite(out.H.diagonal()).all():  # one bad feature shows in its own square
+            column = int(np.argmin(np.isfinite(out.H.diagonal())))
+            raise ValueError(f"features are NaN, inf or too large to square (column {column})")
         return out
 
     def merge(self, other: Moments) -> Self:
