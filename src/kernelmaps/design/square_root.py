@@ -1,4 +1,4 @@
-r"""Square roots Q of the anchor kernel, K = Q Qᵀ: row n is the feature map of anchor n (annfm §3.3).
+r"""Square roots Q of the anchor kernel, K = Q Qᵀ: row n is the map of anchor n (annfm §3.3).
 
 Plain Cholesky fails on anchor kernels: an anchor at 0 makes a zero row, and 50 anchors of χ² have
 a numerical rank of 13. Two factorisations work always:
@@ -180,7 +180,9 @@ def _check_semidefinite(eigenvalues: np.ndarray, n: int, owner: str) -> None:
     """Rounding makes eigenvalues as low as −N eps λ_max; anything lower is the kernel's own."""
     allowed = 100 * len(eigenvalues) * _EPS * float(np.abs(eigenvalues).max())
     if eigenvalues[0] < -allowed:
-        which = f"the {n} anchors" if len(eigenvalues) == n else f"{len(eigenvalues)} of the anchors"
+        which = (
+            f"the {n} anchors" if len(eigenvalues) == n else f"{len(eigenvalues)} of the anchors"
+        )
         raise ValueError(
             f"{owner}: the kernel's component is not positive semi-definite on {which}: the most "
             f"negative eigenvalue of its matrix is {eigenvalues[0]:.6g} (the largest is "
@@ -189,7 +191,11 @@ def _check_semidefinite(eigenvalues: np.ndarray, n: int, owner: str) -> None:
 
 
 def _spectral_root(
-    kernel: np.ndarray, eigenvalues: np.ndarray, vectors: np.ndarray, energy: float, rank: int | None
+    kernel: np.ndarray,
+    eigenvalues: np.ndarray,
+    vectors: np.ndarray,
+    energy: float,
+    rank: int | None,
 ) -> tuple[np.ndarray, float]:
     total = float(np.maximum(eigenvalues, 0).sum())
     keep = _kept(eigenvalues, energy, rank, total)

@@ -12,7 +12,14 @@ from .reference import curve_values, evaluate_table, table_of
 from .spec import Spec
 from .table import CODE, LOG2, Table, code_table, tabulate
 
-__all__ = ["Extent", "compiled_codes", "compiled_table", "n_columns", "stored_table", "zero_at_zero"]
+__all__ = [
+    "Extent",
+    "compiled_codes",
+    "compiled_table",
+    "n_columns",
+    "stored_table",
+    "zero_at_zero",
+]
 
 _CANONICAL = {"log": (2.0**-24, 2.0**24), "linear": (-4.0, 4.0)}
 _MAX_CODE_BYTES = 4 * 2**20

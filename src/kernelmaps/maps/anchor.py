@@ -1,0 +1,393 @@
+r"""Anchor maps: additive nearest-neighbour feature maps (annfm).
+
+Cover the range of a feature by N anchors a_1 < … < a_N, take a square root Q of the kernel on the
+anchors, K(a_i, a_j) = ⟨q_i, q_j⟩, and give every value the row of its nearest anchor (eq. 4),
+
+.. math:: φ(x) = q_{n(x)}, \qquad n(x) = \arg\min_n |x - a_n|,
+
+or a combination of the rows of its k nearest (eq. 5). For numbers in order this is a table:
+
+* the k nearest anchors are consecutive, a_i … a_{i+k−1}, and i steps up where x passes the middle
+  of a_i and a_{i+k}: with equal weights the map is *constant* on the bins between these points;
+* linear interpolation between the two neighbours, q_i + u (q_{i+1} − q_i) with
+  u = (x − a_i)/(a_{i+1} − a_i), is a polynomial of degree 1 on the bins between the anchors.
+
+The first errs by O(h) in the distance h of the anchors for every k (averaging gains nothing); the
+second by O(h²) at the same cost. Any Mercer kernel will do, since nothing but its values on the
+anchors is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from .. import kernels
+from ..design.anchors import FITTED, SPACED, column_values, cover
+from ..design.square_root import FACTORIZATIONS, Root, square_root
+from ..engine import Spec, apply, code_spec, encode
+from ..engine.encode import fraction_bits, zero_codes
+from ..engine.reference import spec_of, table_of
+from ._anchor_certificate import AnchorCertificate, certify
+from ._anchor_table import anchor_table
+from .base import AdditiveMap, check_count
+from .codes import Codes
+
+__all__ = ["AnchorMap"]
+
+PLACEMENTS = (*SPACED, *FITTED, "epsilon")
+WEIGHTS = ("auto", "uniform", "linear")
+MAX_ANCHORS = 65536
+
+
+class AnchorMap(AdditiveMap):
+    """Nearest-anchor map of any additive Mercer kernel, with one-byte codes.
+
+    Parameters
+    ----------
+    kernel : str, AdditiveKernel or callable, default="chi2"
+        "chi2", "intersection", "jensen_shannon", "hellinger", or any scalar Mercer kernel
+        ``c(x, y)`` on arrays.
+    n_anchors : int, default=40
+        Anchors per feature, at most 65536. Codes take one byte up to 256, two beyond.
+    anchors : str or array, default="uniform"
+        "uniform", "sqrt" and "log" divide the feature's range evenly in x, √x and log x; "kmeans"
+        is the exact optimum of eq. 3, "quantile" puts equally many data between anchors, and
+        "epsilon" the fewest anchors that come within `epsilon` of every value (`n_anchors` is then
+        the most that may be needed). An array holds the anchors for all features, or one row for
+        each. A feature with fewer distinct values than anchors has these as its "kmeans" and
+        "quantile" anchors, and a constant feature has one anchor.
+    n_neighbors : int, default=1
+        k, the anchors that a value is mapped with.
+    weights : {"auto", "uniform", "linear"}, default="auto"
+        "uniform" averages the k rows, "linear" interpolates between two; "auto" is linear for
+        k = 2.
+    energy : float in (0, 1], default=0.99
+        Share of the spectrum of the anchor kernel that is kept: the columns of a feature.
+    rank : int, optional
+        Columns per feature, instead of `energy`.
+    factorization : {"svd", "cholesky"}, default="svd"
+        Eigenvectors (fewest columns), or Cholesky with pivoting (cheapest for many anchors).
+    feature_range : None or tuple (low, high), default=None
+        Range of the spaced anchors: numbers or arrays (one per feature); None for either end takes
+        it from the data, feature by feature. A range that is too wide is harmful: with anchors
+        evenly on [0, 1], all the mass of an L1-normalised histogram falls to the anchor 0.
+    epsilon : float, optional
+        Cover radius for ``anchors="epsilon"``.
+    anchor_zero : bool, default=False
+        Put an anchor at 0 in every feature and place the others by the non-zero values. With
+        kernels that vanish at 0 this keeps CSR data sparse whatever the anchors.
+    out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
+        Values beyond the fitted range take the row of the end: with a warning, not at all, or
+        silently (nothing can be said beyond the last anchor, so that this is all of extrapolation).
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    anchors_ : list of ndarray
+        The anchors of each feature (features with the same ones share the array and the table).
+    ranks_ : ndarray of int
+        Columns of each feature.
+    domain_ : tuple of arrays
+        Range of each feature.
+    certificate_ : AnchorCertificate or None
+        Bound on the error of one feature from cover radius and gradient (Theorem 1), computed when
+        asked for; None for kernels that are not known to grow in both arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelmaps as km
+    >>> X = np.random.default_rng(0).random((100, 3))
+    >>> feature_map = km.AnchorMap("chi2", n_anchors=40, n_neighbors=2, energy=0.9999).fit(X)
+    >>> bool(km.kernel_error(feature_map, X).max < 2e-3)
+    True
+    >>> km.AnchorMap("chi2").fit(X).encode(X).nbytes
+    300
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "chi2",
+        n_anchors: int = 40,
+        anchors: Any = "uniform",
+        n_neighbors: int = 1,
+        weights: str = "auto",
+        energy: float = 0.99,
+        rank: int | None = None,
+        factorization: str = "svd",
+        feature_range: tuple[Any, Any] | None = None,
+        epsilon: float | None = None,
+        anchor_zero: bool = False,
+        out_of_domain: str = "clip",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_anchors = n_anchors
+        self.anchors = anchors
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.energy = energy
+        self.rank = rank
+        self.factorization = factorization
+        self.feature_range = feature_range
+        self.epsilon = epsilon
+        self.anchor_zero = anchor_zero
+        self.out_of_domain = out_of_domain
+        self.n_jobs = n_jobs
+
+    def encode(self, X: Any) -> Codes:
+        """Codes of the rows: one byte per value for up to 256 anchors, plus one for weights.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            CSR rows give CSR codes where 0 has the code 0 in every feature (an anchor at 0 and no
+            values below it), else dense ones.
+
+        Returns
+        -------
+        Codes
+            ``decode(encode(X))`` equals ``transform(X)``, but for the rounding of weights to a
+            byte where the map interpolates.
+        """
+        check_is_fitted(self)
+        X, _ = self._check_rows(X, reset=False)
+        self._check_domain(X)
+        if sparse.issparse(X) and zero_codes(self.spec_).any():
+            found = np.empty(X.shape, zero_codes(self.spec_).dtype)
+            found[:] = zero_codes(self.spec_)
+            stored = encode(self.spec_, X, n_jobs=self.n_jobs)
+            rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+            found[rows, X.indices] = stored.data
+            return Codes(found, self.spec_.hash)
+        return Codes(encode(self.spec_, X, n_jobs=self.n_jobs), self.spec_.hash)
+
+    def decode(self, codes: Any, *, out: np.ndarray | None = None) -> Any:
+        """φ from codes, dense or (CSR codes of a map with φ(0) = 0) CSR.
+
+        Parameters
+        ----------
+        codes : Codes, or array or CSR matrix of unsigned integers
+            Of this map. `Codes` know their map; plain arrays are checked for their range alone.
+        out : ndarray, optional
+            Where to write a dense result.
+        """
+        return apply(code_spec(self.spec_), self.check_codes(codes), out=out, n_jobs=self.n_jobs)
+
+    def check_codes(self, codes: Any) -> Any:
+        """The plain array or CSR matrix of codes, once it is sure that they are this map's."""
+        check_is_fitted(self)
+        if isinstance(codes, Codes):
+            if codes.map_hash != self.spec_.hash:
+                raise ValueError(
+                    f"AnchorMap: these are codes of another map ({codes.map_hash[:12]}, this one "
+                    f"is {self.spec_.hash[:12]}). Encode the data with this map."
+                )
+            return codes.values
+        codes = codes if sparse.issparse(codes) else np.asarray(codes)
+        table = table_of(self.spec_)
+        if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or codes.dtype.kind != "u":
+            raise ValueError(
+                f"AnchorMap: codes must be unsigned integers of shape (n, {self.n_features_in_}), "
+                f"got {codes.dtype} {tuple(codes.shape)}."
+            )
+        last = (table.bins[table.set_of].astype(np.int64) << fraction_bits(table)) - (
+            table.degree == 0
+        )
+        found = codes.max(axis=0) if codes.shape[0] else np.zeros(codes.shape[1])
+        found = found.toarray()[0] if sparse.issparse(found) else found
+        if (found > last).any():
+            column = int(np.argmax(found > last))
+            raise ValueError(
+                f"AnchorMap: column {column} has the code {int(found[column])}, but this map's "
+                f"codes there end at {int(last[column])}. Are these codes of another map?"
+            )
+        return codes
+
+    @property
+    def certificate_(self) -> AnchorCertificate | None:  # type: ignore[override]
+        check_is_fitted(self)
+        if self._certificate is None:
+            self._certificate = certify(self.kernel_, table_of(self.spec_), *self._by_set())
+        return self._certificate
+
+    @certificate_.setter
+    def certificate_(self, value: AnchorCertificate | None) -> None:
+        self._certificate = value
+
+    def _by_set(self) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
+        """Anchors, what is left out and range (the widest of its features) of each set."""
+        set_of = table_of(self.spec_).set_of
+        anchors = [self.anchors_[d] for d in np.unique(set_of, return_index=True)[1]]
+        lower, upper = np.full(len(anchors), np.inf), np.full(len(anchors), -np.inf)
+        np.minimum.at(lower, set_of, self.domain_[0])
+        np.maximum.at(upper, set_of, self.domain_[1])
+        return anchors, self._left_out, lower, upper
+
+    def _learn(self, X: Any) -> Spec:
+        self._check_parameters()
+        self.kernel_ = self._resolved_kernel()
+        features, self.domain_ = self._place(X)
+        index: dict[bytes, int] = {}
+        set_of = np.array([index.setdefault(a.tobytes(), len(index)) for a in features])
+        sets = [np.frombuffer(key) for key in index]
+        self.anchors_ = [sets[s] for s in set_of]
+        roots = [self._root(anchors) for anchors in sets]
+        self._left_out = np.array([root.left_out for root in roots])
+        spec = spec_of(anchor_table(sets, roots, set_of, self.n_neighbors, self._linear))
+        self.ranks_ = np.diff(spec.arrays["column"])
+        return spec
+
+    def _root(self, anchors: np.ndarray) -> Root:
+        return square_root(
+            self.kernel_.component,
+            anchors,
+            energy=self.energy,
+            rank=self.rank,
+            factorization=self.factorization,
+            owner="AnchorMap",
+        )
+
+    def _place(self, X: Any) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+        """Anchors of each feature, and the range that they are for."""
+        found = tuple(np.asarray(end, dtype=np.float64) for end in self._column_range(X))
+        if not isinstance(self.anchors, str):
+            features = self._given_anchors(X.shape[1])
+            low = np.minimum(found[0], [a[0] for a in features])
+            return features, (low, np.maximum(found[1], [a[-1] for a in features]))
+        columns = sparse.csc_matrix(X) if sparse.issparse(X) else X
+        if self.anchors not in SPACED:
+            return [self._fitted(columns, d) for d in range(X.shape[1])], found
+        low, high = self._range(found)
+        return [self._spaced(columns, d, low[d], high[d]) for d in range(X.shape[1])], (low, high)
+
+    def _spaced(self, X: Any, d: int, low: float, high: float) -> np.ndarray:
+        if low == high:
+            return self._with_zero(np.array([low]), np.zeros(1))
+        least = 0.0
+        if self.anchors == "log":
+            if low < 0:
+                raise ValueError(
+                    f"AnchorMap: anchors='log' needs values >= 0, but column {d} starts at {low:g}."
+                )
+            values = column_values(X, d)[0]
+            least = float(np.min(values[(values > 0) & (values < high)], initial=high / 2))
+        place = SPACED[self.anchors]
+        anchors = place(low, high, self.n_anchors, least)
+        return self._with_zero(anchors, place(low, high, self.n_anchors - 1, least))
+
+    def _fitted(self, X: Any, d: int) -> np.ndarray:
+        values, counts = column_values(X, d)
+        if self.anchors == "epsilon":
+            anchors = cover(values, float(self.epsilon))
+            if len(anchors) > self.n_anchors:
+                raise ValueError(
+                    f"AnchorMap: column {d} needs {len(anchors)} anchors to be covered within "
+                    f"epsilon={self.epsilon:g}; n_anchors allows {self.n_anchors}. Raise one of "
+                    "them."
+                )
+            return self._with_zero(anchors, cover(values[values != 0], float(self.epsilon)))
+        place, other = FITTED[self.anchors], values != 0
+        anchors = place(values, counts, self.n_anchors)
+        if not self.anchor_zero or 0 in anchors:
+            return anchors
+        return self._with_zero(anchors, place(values[other], counts[other], self.n_anchors - 1))
+
+    def _with_zero(self, anchors: np.ndarray, fewer: np.ndarray) -> np.ndarray:
+        """The anchors, or 0 and one anchor fewer where 0 is wanted and missing."""
+        if not self.anchor_zero or 0 in anchors:
+            return np.ascontiguousarray(anchors, dtype=np.float64)
+        return np.unique(np.append(fewer, 0.0))
+
+    def _given_anchors(self, n_features: int) -> list[np.ndarray]:
+        try:
+            given = np.asarray(self.anchors, dtype=np.float64)
+        except (TypeError, ValueError):
+            given = np.zeros((0, 0, 0))
+        if given.ndim not in (1, 2) or given.size == 0 or not np.isfinite(given).all():
+            raise ValueError(
+                f"AnchorMap: anchors must be one of {PLACEMENTS}, or finite numbers of shape (N,) "
+                f"or (n_features, N); got {self.anchors!r}."
+            )
+        if given.ndim == 2 and len(given) != n_features:
+            raise ValueError(
+                f"AnchorMap: anchors has {len(given)} rows, but X has {n_features} features."
+            )
+        rows = np.sort(np.atleast_2d(given), axis=1)
+        if (np.diff(rows, axis=1) == 0).any():
+            raise ValueError("AnchorMap: anchors must be distinct numbers, but some are repeated.")
+        rows = [self._with_zero(row, row) for row in rows]
+        if max(len(row) for row in rows) < self.n_neighbors:
+            raise ValueError(
+                f"AnchorMap: n_neighbors={self.n_neighbors} needs as many anchors, got "
+                f"{len(rows[0])}."
+            )
+        return rows if len(rows) == n_features else rows * n_features
+
+    def _range(self, found: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
+        wanted = (None, None) if self.feature_range is None else self.feature_range
+        ends = [
+            f if w is None else np.asarray(w, float) for f, w in zip(found, wanted, strict=True)
+        ]
+        low, high = (np.array(np.broadcast_to(end, found[0].shape)) for end in ends)
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+            raise ValueError(
+                f"AnchorMap: feature_range needs finite low <= high, got {self.feature_range!r}."
+            )
+        return low, high
+
+    @property
+    def _linear(self) -> bool:
+        return self.weights == "linear" or (self.weights == "auto" and self.n_neighbors == 2)
+
+    @property
+    def _non_negative(self) -> bool:  # type: ignore[override]
+        kernel = kernels.get(self.kernel)
+        return isinstance(kernel, kernels.HomogeneousKernel) and not kernel.signed
+
+    def _resolved_kernel(self) -> kernels.AdditiveKernel:
+        kernel = kernels.get(self.kernel)
+        if not isinstance(kernel, kernels.AdditiveKernel):
+            raise ValueError(
+                f"AnchorMap needs an additive kernel (a sum over features of a scalar one); "
+                f"{kernel!r} is not. Use chi2, intersection, jensen_shannon, hellinger or a "
+                "function c(x, y); RandomFourierMap is for stationary kernels."
+            )
+        return kernel
+
+    def _check_parameters(self) -> None:
+        n = check_count(self, "n_anchors", self.n_anchors)
+        k = check_count(self, "n_neighbors", self.n_neighbors)
+        self._check_out_of_domain()
+        choices = [("weights", WEIGHTS), ("factorization", FACTORIZATIONS)]
+        choices += [("anchors", PLACEMENTS)] if isinstance(self.anchors, str) else []
+        for name, known in choices:
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"AnchorMap: {name} must be one of {known}, got {getattr(self, name)!r}."
+                )
+        if isinstance(self.anchors, str) and n > MAX_ANCHORS:
+            raise ValueError(
+                f"AnchorMap: codes have two bytes, so that n_anchors is at most {MAX_ANCHORS}, "
+                f"got {n}."
+            )
+        if isinstance(self.anchors, str) and k > n:
+            raise ValueError(f"AnchorMap: n_neighbors={k} needs as many anchors, n_anchors={n}.")
+        if self.weights == "linear" and k != 2:
+            raise ValueError(
+                f"AnchorMap: weights='linear' interpolates between n_neighbors=2 anchors, got {k}."
+            )
+        if not 0 < self.energy <= 1:
+            raise ValueError(f"AnchorMap: energy must be in (0, 1], got {self.energy!r}.")
+        if self.rank is not None:
+            check_count(self, "rank", self.rank)
+        covering = isinstance(self.anchors, str) and self.anchors == "epsilon"
+        if covering and (self.epsilon is None or not self.epsilon > 0):
+            raise ValueError(
+                f"AnchorMap: anchors='epsilon' needs a positive epsilon, got {self.epsilon!r}."
+            )

@@ -1,0 +1,88 @@
+"""Codes: a training set in one byte per value, and the map that the bytes belong to."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .. import storage
+
+__all__ = ["Codes"]
+
+
+class Codes:
+    """Rows of a data set as codes of an anchor map.
+
+    Models of this library take them in place of X. The codes themselves are a plain array (or CSR
+    matrix) that nobody copies; what is added is the hash of the map that made them, so that codes
+    of another map are refused rather than misread.
+
+    Parameters
+    ----------
+    values : ndarray or CSR matrix of unsigned integers, shape (n_samples, n_features)
+        A look-up map's codes are bins (uint8 up to 256 anchors, uint16 beyond). An interpolating
+        map's are positions in fixed point: the high byte is the left anchor, the low byte the
+        weight of the right one (two bytes each beyond 256 anchors). In a CSR matrix, what is not
+        stored has code 0, the code of x = 0.
+    map_hash : str
+        Hash of the spec of the map.
+    """
+
+    def __init__(self, values: Any, map_hash: str) -> None:
+        self.values = values
+        self.map_hash = map_hash
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.values.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes (of all three arrays of a CSR matrix)."""
+        if sparse.issparse(self.values):
+            parts = (self.values.data, self.values.indices, self.values.indptr)
+            return sum(part.nbytes for part in parts)
+        return self.values.nbytes
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Codes:
+        """Some of the rows: a slice, a mask or indices (as scikit-learn's splitters pass them)."""
+        rows = rows[0] if isinstance(rows, tuple) and rows[1:] == (Ellipsis,) else rows
+        if isinstance(rows, tuple | int | np.integer):
+            raise IndexError(
+                f"Codes are indexed by rows (a slice, a mask or indices), not {rows!r}."
+            )
+        return Codes(self.values[rows], self.map_hash)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the codes to a file (no pickle), atomically."""
+        header = {"map_hash": self.map_hash, "shape": list(self.shape)}
+        if sparse.issparse(self.values):
+            names = ("data", "indices", "indptr")
+            arrays = {name: getattr(self.values, name) for name in names}
+        else:
+            arrays = {"values": self.values}
+        storage.write(path, "codes", header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Codes:
+        """Read codes; a damaged, foreign or newer file is refused with its reason."""
+        header, arrays = storage.read(path, "codes")
+        if "values" in arrays:
+            return cls(arrays["values"], header["map_hash"])
+        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+        return cls(sparse.csr_matrix(parts, shape=tuple(header["shape"])), header["map_hash"])
+
+    def __repr__(self) -> str:
+        kind = "CSR " if sparse.issparse(self.values) else ""
+        n, d = self.shape
+        return f"Codes({n}×{d} {kind}{self.dtype}, {self.nbytes} bytes, map {self.map_hash[:12]})"

@@ -1,0 +1,520 @@
+"""Anchor maps: rates, exactness on the anchors, optimal placement, codes, and what they refuse."""
+
+import ckmeans
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.model_selection import train_test_split
+
+import kernelmaps as km
+from kernelmaps.design import anchors as placing
+from kernelmaps.design.square_root import DENSE_LIMIT, square_root
+from kernelmaps.engine import record_paths
+from kernelmaps.engine.reference import evaluate, table_of
+from kernelmaps.exceptions import OutOfDomainWarning
+from kernelmaps.maps.codes import Codes
+
+NAMED = ["chi2", "intersection", "jensen_shannon", "hellinger"]
+UNIT = (0.0, 1.0)
+
+
+def rows(seed, n=200, d=4):
+    return np.random.default_rng(seed).random((n, d))
+
+
+def naive(feature_map, X, k, linear=False):
+    """Eqs. 4 and 5 as they are written: sort the anchors by distance, combine their rows."""
+    columns = []
+    for d, anchors in enumerate(feature_map.anchors_):
+        Q = square_root(
+            feature_map.kernel_.component, anchors, energy=feature_map.energy, rank=feature_map.rank
+        ).rows
+        for_rows = []
+        for x in X[:, d]:
+            near = np.argsort(np.abs(x - anchors), kind="stable")[:k]
+            if linear:
+                i = int(np.clip(np.searchsorted(anchors, x, side="right") - 1, 0, len(anchors) - 2))
+                near = np.array([i, i + 1])
+                u = np.clip((x - anchors[i]) / (anchors[i + 1] - anchors[i]), 0, 1)
+                for_rows.append((1 - u) * Q[i] + u * Q[i + 1])
+            else:
+                for_rows.append(Q[near].mean(axis=0))
+        columns.append(np.array(for_rows))
+    return np.concatenate(columns, axis=1)
+
+
+# Truth
+
+
+@pytest.mark.parametrize("anchors", ["uniform", "sqrt", "log", "kmeans", "quantile"])
+@pytest.mark.parametrize(("k", "weights"), [(1, "auto"), (2, "auto"), (2, "uniform"), (5, "auto")])
+def test_equals_the_papers_definition(anchors, k, weights, seed):
+    X = rows(seed, 60, 3)
+    feature_map = km.AnchorMap(
+        anchors=anchors, n_anchors=9, n_neighbors=k, weights=weights, energy=0.9999
+    ).fit(X)
+    with record_paths() as paths:
+        Z = feature_map.transform(X)
+    assert paths == [f"table:{'affine' if anchors == 'uniform' else 'edges'}:dense"]
+    np.testing.assert_allclose(
+        Z, naive(feature_map, X, k, linear=k == 2 and weights == "auto"), atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("kernel", NAMED)
+@pytest.mark.parametrize("factorization", ["svd", "cholesky"])
+@pytest.mark.parametrize("k", [1, 2])
+def test_full_energy_reproduces_the_kernel_on_the_anchors(kernel, factorization, k):
+    anchors = np.linspace(0, 1, 40)
+    feature_map = km.AnchorMap(
+        kernel, anchors=anchors, n_neighbors=k, energy=1, factorization=factorization
+    ).fit(anchors[:, None])
+    Z = feature_map.transform(anchors[:, None])
+    exact = getattr(km.kernels, kernel)(anchors[:, None])
+    np.testing.assert_allclose(Z @ Z.T, exact, atol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", NAMED)
+def test_rates(kernel):
+    """Rms error O(h) for look-ups; O(h²) for interpolation of kernels without a kink.
+
+    The intersection has a kink of jump 1 on the diagonal: error O(h) on a strip of width O(h),
+    rms O(h^1.5). Hellinger and Jensen-Shannon are smooth away from 0.
+    """
+    X = np.linspace(0.1, 1, 997)[:, None]  # no multiple of the anchors' step
+    order = {"intersection": 1.5}.get(kernel, 2.0)
+
+    def rms(n, k):
+        fitted = km.AnchorMap(kernel, n, n_neighbors=k, energy=1, feature_range=(0.1, 1)).fit(X)
+        return km.kernel_error(fitted, X).rms
+
+    for k, expected in ((1, 1.0), (2, order)):
+        measured = np.log2(rms(21, k) / rms(81, k)) / 2
+        assert abs(measured - expected) < 0.12, (k, measured)
+
+
+@pytest.mark.parametrize(("kernel", "least"), [("chi2", 15), ("intersection", 12), ("js", 6)])
+def test_interpolation_beats_averaging(kernel, least):
+    """Errata 0.7: averaging two anchors gains nothing, interpolating between them 7 to 31 times."""
+    X = np.linspace(0, 1, 1013)[:, None]
+
+    def rms(**options):
+        return km.kernel_error(km.AnchorMap(kernel, 50, energy=1, **options).fit(X), X).rms
+
+    one = rms(n_neighbors=1)
+    assert rms(n_neighbors=2, weights="uniform") > 0.95 * one
+    assert rms(n_neighbors=2) < one / least
+
+
+def test_kept_ranks_are_those_of_the_errata():
+    """Errata 0.4: at 95 % the χ² and JS maps have one column, at 99 % two."""
+    X = np.linspace(0, 1, 100)[:, None]
+    for kernel, at_95, at_99 in [
+        ("chi2", 1, 2),
+        ("jensen_shannon", 1, 2),
+        ("intersection", 4, 17),
+        ("hellinger", 1, 1),
+    ]:
+        for energy, expected in ((0.95, at_95), (0.99, at_99)):
+            assert km.AnchorMap(kernel, 40, energy=energy).fit(X).ranks_.tolist() == [expected]
+
+
+def test_rank_and_energy_are_kept():
+    X = rows(0)
+    assert km.AnchorMap("intersection", rank=7).fit(X).ranks_.tolist() == [7] * 4
+    anchors = np.linspace(0, 1, 60)
+    exact = km.kernels.intersection(anchors[:, None])
+    for factorization in ("svd", "cholesky"):
+        root = square_root(
+            km.kernels.intersection.component, anchors, energy=0.97, factorization=factorization
+        )
+        share = np.sum(root.rows**2) / np.trace(exact)
+        assert share >= 0.97
+        assert share == pytest.approx(root.energy)
+        left = exact - root.rows @ root.rows.T
+        assert np.linalg.eigvalsh(left)[0] > -1e-12  # never above the kernel
+        assert np.abs(left).max() == pytest.approx(root.left_out)
+    fewest = square_root(km.kernels.intersection.component, anchors, energy=0.97).rows.shape[1]
+    assert np.sum(np.linalg.eigvalsh(exact)[::-1][: fewest - 1]) < 0.97 * np.trace(exact)
+
+
+def test_any_mercer_kernel():
+    """A spline kernel (Wahba's cubic one) and a stationary one, on values of both signs."""
+
+    def cubic(x, y):
+        low, high = np.minimum(x, y), np.maximum(x, y)
+        return 1 + x * y + low**2 * (3 * high - low) / 6
+
+    def gaussian(x, y):
+        return np.exp(-((x - y) ** 2))
+
+    X = rows(1)
+    for component, shift in ((cubic, 0), (gaussian, 0.5)):
+        feature_map = km.AnchorMap(component, 60, n_neighbors=2, energy=1).fit(X - shift)
+        assert km.kernel_error(feature_map, X - shift).relative < 1e-3
+        assert feature_map.certificate_ is None  # nothing is known of its growth
+
+
+def test_large_sets_keep_the_energy():
+    """Beyond 2048 anchors the eigenvectors come from pivoted Cholesky, and K is never formed.
+
+    Eigenvalues of min on [0, 1] are 4/(π²(2k − 1)²): five of them hold 95 % of their sum, 1/2.
+    """
+    component = km.kernels.intersection.component
+    for n, factorization, most in (
+        (DENSE_LIMIT + 1, "svd", 5),
+        (65536, "svd", 5),
+        (65536, "cholesky", 10),
+    ):
+        anchors = np.linspace(0, 1, n)
+        root = square_root(component, anchors, energy=0.95, factorization=factorization)
+        assert np.sum(root.rows**2) >= 0.95 * anchors.sum()
+        assert root.rows.shape[1] <= most
+        probe = np.arange(0, n, n // 50)
+        found = root.rows[probe] @ root.rows[probe].T
+        gap = component(anchors[probe, None], anchors[probe]) - found
+        assert np.abs(gap).max() < root.left_out + 1e-12
+
+
+def test_sixty_five_thousand_anchors_map_and_code():
+    X = np.linspace(0, 1, 5000)[:, None]
+    feature_map = km.AnchorMap("chi2", 65536, energy=1, factorization="cholesky").fit(X)
+    assert km.kernel_error(feature_map, X[::50]).max < 4 / 65536
+    codes = feature_map.encode(X)
+    assert codes.dtype == np.uint16
+    assert codes.values[-1, 0] == 65535
+
+
+# Placing
+
+
+def test_kmeans_is_the_exact_optimum(seed):
+    """The same clusters as an independent library, with repeated values and without."""
+    rng = np.random.default_rng(seed)
+    for x in (
+        rng.standard_normal(300),
+        rng.integers(0, 40, 500).astype(float),
+        1e6 + rng.random(99),
+    ):
+        values, counts = np.unique(x, return_counts=True)
+        for n in (1, 2, 7, 25):
+            found = placing.kmeans(values, counts, n)
+            cost = np.min((x[:, None] - found) ** 2, axis=1).sum()
+            best = sum(np.sum((c - c.mean()) ** 2) for c in ckmeans.ckmeans(x, n))
+            assert len(found) == n
+            assert cost <= best * (1 + 1e-9) + 1e-12
+
+
+def test_cover_is_the_smallest(seed):
+    """Against exhaustive search over covers by intervals between data values."""
+    values = np.unique(np.round(np.random.default_rng(seed).random(12), 3))
+    for epsilon in (0.01, 0.04, 0.1, 0.3):
+        anchors = placing.cover(values, epsilon)
+        assert np.abs(values[:, None] - anchors).min(axis=1).max() <= epsilon * (1 + 1e-12)
+        fewest = np.full(len(values) + 1, 0)
+        for stop in range(1, len(values) + 1):
+            fewest[stop] = min(
+                fewest[start] + 1
+                for start in range(stop)
+                if values[stop - 1] - values[start] <= 2 * epsilon
+            )
+        assert len(anchors) == fewest[-1]
+
+
+def test_quantiles_share_the_data_evenly(seed):
+    x = np.random.default_rng(seed).standard_normal(1001)
+    anchors = placing.quantiles(*np.unique(x, return_counts=True), 11)
+    np.testing.assert_allclose(anchors, np.quantile(x, np.linspace(0, 1, 11), method="lower"))
+
+
+def test_spaced_anchors():
+    assert placing.SPACED["uniform"](0, 1, 5, 0).tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert placing.SPACED["sqrt"](0, 1, 3, 0).tolist() == [0, 0.25, 1]
+    np.testing.assert_allclose(placing.SPACED["log"](0, 1, 4, 0.01), [0, 0.01, 0.1, 1])
+    np.testing.assert_allclose(placing.SPACED["log"](0.01, 1, 3, 0.01), [0.01, 0.1, 1])
+
+
+def test_histograms_keep_their_mass():
+    """Errata 0.10: L1-normalised histograms vanish on [0, 1], not on each feature's own range."""
+    rng = np.random.default_rng(0)
+    X = rng.dirichlet(np.ones(500), 200)
+    exact = km.kernels.chi2.diag(X).mean()
+
+    def mass(**options):
+        Z = km.AnchorMap("chi2", 40, energy=1, **options).fit(X).transform(X)
+        return np.sum(Z**2, axis=1).mean() / exact
+
+    assert mass(feature_range=UNIT) < 0.15
+    for options in ({}, {"anchors": "sqrt"}, {"anchors": "log"}):
+        assert 0.9 < mass(**options) < 1.1
+
+
+def test_equal_anchors_are_stored_once():
+    X = rows(0, 50, 30)
+    one = km.AnchorMap(feature_range=UNIT).fit(X)
+    assert len(table_of(one.spec_).lo) == 1
+    own = km.AnchorMap().fit(X)
+    assert len(table_of(own.spec_).lo) == 30
+    assert own.spec_.nbytes > 10 * one.spec_.nbytes
+
+
+def test_features_have_anchors_and_ranks_of_their_own(seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.random(80), rng.integers(0, 3, 80), np.full(80, 0.5), np.zeros(80)])
+    feature_map = km.AnchorMap("intersection", 12, anchors="kmeans", energy=1).fit(X)
+    assert [len(a) for a in feature_map.anchors_] == [12, 3, 1, 1]
+    assert feature_map.ranks_.tolist() == [12, 2, 1, 1]
+    names = feature_map.get_feature_names_out()
+    assert len(names) == 16
+    assert names[-1] == "x3_intersection0"
+    Z = feature_map.transform(X)
+    np.testing.assert_allclose(Z, evaluate(feature_map.spec_, X), atol=1e-14)
+    # Distinct values that are all anchors, and constants, are exact.
+    np.testing.assert_allclose(
+        Z[:, 12:] @ Z[:, 12:].T, km.kernels.intersection(X[:, 1:]), atol=1e-12
+    )
+
+
+# Codes
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("anchors", ["uniform", "kmeans"])
+def test_codes_stand_for_the_map(dtype, k, anchors, seed):
+    X = (rows(seed) * 255).astype(dtype)
+    feature_map = km.AnchorMap(anchors=anchors, n_neighbors=k, n_anchors=30).fit(X)
+    with record_paths() as paths:
+        codes = feature_map.encode(X)
+    assert paths == ["encode:dense"]
+    assert codes.dtype == (np.uint16 if k == 2 else np.uint8)
+    assert codes.nbytes == X.size * (2 if k == 2 else 1)
+    # Exact, but for float32 and (k = 2) half a unit of the weight's byte times the step.
+    steps = max(np.abs(np.diff(Q, axis=0)).max() for Q in _rows_of(feature_map)) if k == 2 else 0
+    Z = feature_map.transform(X)
+    np.testing.assert_allclose(
+        feature_map.decode(codes), Z, atol=steps / 510 + 1e-6 * np.abs(Z).max()
+    )
+
+
+def _rows_of(feature_map):
+    return [square_root(feature_map.kernel_.component, a).rows for a in feature_map.anchors_]
+
+
+def test_codes_of_many_anchors():
+    X = rows(0)
+    for n, k, dtype in ((256, 1, np.uint8), (257, 1, np.uint16), (256, 2, np.uint16)):
+        assert km.AnchorMap(n_anchors=n, n_neighbors=k).fit(X).encode(X).dtype == dtype
+    feature_map = km.AnchorMap(n_anchors=300, n_neighbors=2).fit(X)
+    codes = feature_map.encode(X)
+    assert codes.dtype == np.uint32
+    np.testing.assert_allclose(feature_map.decode(codes), feature_map.transform(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_codes_of_csr_rows_stay_sparse(k, seed):
+    rng = np.random.default_rng(seed)
+    X = rows(seed) * (rng.random((200, 4)) < 0.3)
+    S = sparse.csr_matrix(X)
+    feature_map = km.AnchorMap(n_neighbors=k).fit(S)
+    codes = feature_map.encode(S)
+    assert sparse.issparse(codes.values)
+    assert codes.values.nnz == S.nnz
+    assert (codes.values.toarray() == feature_map.encode(X).values).all()
+    Z = feature_map.decode(codes)
+    assert sparse.issparse(Z)
+    np.testing.assert_allclose(Z.toarray(), feature_map.decode(feature_map.encode(X)), atol=1e-7)
+
+
+def test_csr_codes_are_dense_where_zero_has_no_code_0(seed):
+    X = rows(seed) - 0.5
+    X[::3] = 0
+    feature_map = km.AnchorMap(lambda x, y: np.exp(-((x - y) ** 2))).fit(X)
+    codes = feature_map.encode(sparse.csr_matrix(X))
+    assert isinstance(codes.values, np.ndarray)
+    assert (codes.values == feature_map.encode(X).values).all()
+
+
+def test_anchor_at_zero_keeps_csr_sparse(seed):
+    rng = np.random.default_rng(seed)
+    S = sparse.csr_matrix(rows(seed) * (rng.random((200, 4)) < 0.6))
+    for anchors in ("kmeans", "quantile", "epsilon", "log"):
+        options = {"anchors": anchors, "epsilon": 0.05, "n_anchors": 12}
+        feature_map = km.AnchorMap(**options, anchor_zero=True).fit(S)
+        assert all(a[0] == 0 and len(a) <= 12 for a in feature_map.anchors_)
+        assert sparse.issparse(feature_map.transform(S))
+    assert not sparse.issparse(km.AnchorMap(anchors="kmeans", n_anchors=12).fit_transform(S))
+
+
+def test_codes_travel(tmp_path):
+    X = rows(0)
+    for rows_ in (X, sparse.csr_matrix(X)):
+        feature_map = km.AnchorMap(feature_range=(0, None)).fit(X)
+        codes = feature_map.encode(rows_)
+        codes.save(tmp_path / "codes")
+        loaded = Codes.load(tmp_path / "codes")
+        expected = feature_map.decode(codes[50:])
+        found = feature_map.decode(loaded[np.arange(200) >= 50])
+        assert abs(found - expected).max() == 0
+    train, test = train_test_split(codes, random_state=0)
+    assert isinstance(train, Codes)
+    assert len(train) + len(test) == 200
+    with pytest.raises(IndexError, match="indexed by rows"):
+        codes[0]
+
+
+# Certificate
+
+
+@pytest.mark.parametrize("kernel", NAMED)
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("anchors", ["uniform", "kmeans"])
+def test_certificate_bounds_every_error(kernel, k, anchors, seed):
+    X = rows(seed, 60, 2) * [1, 3]
+    feature_map = km.AnchorMap(kernel, 15, anchors=anchors, n_neighbors=k, energy=0.999).fit(X)
+    certificate = feature_map.certificate_
+    worst = 0.0
+    for d in range(2):
+        grid = np.linspace(X[:, d].min(), X[:, d].max(), 501)
+        Z = feature_map.transform(np.repeat(grid[:, None], 2, axis=1).clip(*feature_map.domain_))
+        columns = slice(*np.cumsum([0, *feature_map.ranks_])[d : d + 2])
+        gap = Z[:, columns] @ Z[:, columns].T - feature_map.kernel_.component(grid[:, None], grid)
+        worst = max(worst, np.abs(gap).max())
+    assert worst <= certificate.bound
+    assert certificate.measured <= certificate.bound
+    assert certificate.bound < 2 * worst  # and it is no empty promise
+    if k == 1:  # a look-up's bound is attained, and never above the theorem's
+        assert certificate.measured == pytest.approx(certificate.bound)
+        assert certificate.bound <= certificate.theorem_bound * (1 + 1e-12)
+
+
+def test_certificate_is_theorem_1_for_chi2():
+    """N anchors on [0, 1] cover to 1/(2(N − 1)), and ‖∇c‖₁ ≤ 2: the bound is their product."""
+    X = np.linspace(0, 1, 50)[:, None]
+    certificate = km.AnchorMap("chi2", 41, energy=1).fit(X).certificate_
+    assert certificate.cover_radius == pytest.approx(1 / 80)
+    assert certificate.gradient_bound == 2
+    assert certificate.theorem_bound == pytest.approx(2 / 80, abs=1e-10)
+    assert certificate.bound == pytest.approx(2 / 80, rel=0.05)
+    hellinger = km.AnchorMap("hellinger", 41, energy=1).fit(X).certificate_
+    assert hellinger.gradient_bound == np.inf  # at 0
+    assert hellinger.bound == pytest.approx(np.sqrt(1 / 80))  # of √ε, as errata 0.8 has it
+
+
+# Bad input
+
+
+def test_refuses_what_is_no_mercer_kernel():
+    X = rows(0)
+    with pytest.raises(ValueError, match=r"not symmetric: c\(.*\) = .*, but c\("):
+        km.AnchorMap(lambda x, y: x * np.ones_like(y)).fit(X)
+    with pytest.raises(ValueError, match=r"most negative eigenvalue of its matrix is -\d"):
+        km.AnchorMap(lambda x, y: np.abs(x - y)).fit(X)
+    with pytest.raises(ValueError, match=r"most negative eigenvalue .* -\d"):
+        km.AnchorMap(lambda x, y: np.abs(x - y), n_anchors=5000).fit(X)
+    with pytest.raises(ValueError, match="component is nan at the anchors"):
+        km.AnchorMap(lambda x, y: np.full(np.broadcast(x, y).shape, np.nan)).fit(X)
+    with pytest.raises(ValueError, match="needs an additive kernel"):
+        km.AnchorMap("gaussian").fit(X)
+
+
+@pytest.mark.parametrize("anchors", ["kmeans", "quantile"])
+def test_fewer_distinct_values_than_anchors_are_the_anchors(anchors):
+    X = np.array([[0.0], [0.5], [2.0], [0.5]])
+    feature_map = km.AnchorMap("chi2", 40, anchors=anchors, energy=1).fit(X)
+    assert feature_map.anchors_[0].tolist() == [0, 0.5, 2]
+    assert km.kernel_error(feature_map, X).max < 1e-14
+
+
+@pytest.mark.parametrize("anchors", ["uniform", "sqrt", "log", "kmeans", "quantile", "epsilon"])
+@pytest.mark.parametrize("k", [1, 2])
+def test_constant_columns_have_one_exact_anchor(anchors, k):
+    X = np.column_stack([np.linspace(0, 1, 30), np.full(30, 0.7), np.zeros(30)])
+    options = {"anchors": anchors, "epsilon": 0.1, "n_neighbors": k, "n_anchors": 10}
+    feature_map = km.AnchorMap("chi2", **options).fit(X)
+    assert feature_map.anchors_[1].tolist() == [0.7]
+    assert feature_map.ranks_[1:].tolist() == [1, 1]
+    Z = feature_map.transform(X)
+    np.testing.assert_allclose(Z[:, -2] ** 2, 0.7)
+    assert not Z[:, -1].any()
+    with pytest.warns(OutOfDomainWarning, match="column 1"):
+        assert (feature_map.transform(X + [[0, 0.1, 0]]) == Z).all()
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_values_outside_the_range(k):
+    X = rows(0)
+    outside = X.copy()
+    outside[3, 1] = 7.0
+    clipped = X.copy()
+    clipped[3, 1] = X[:, 1].max()
+    feature_map = km.AnchorMap(n_neighbors=k).fit(X)
+    with pytest.warns(OutOfDomainWarning, match="column 1 reaches"):
+        Z = feature_map.transform(outside)
+    assert (Z == feature_map.transform(clipped)).all()
+    with pytest.warns(OutOfDomainWarning):
+        codes = km.AnchorMap(n_neighbors=k).fit(X).encode(outside)
+    assert (codes.values == feature_map.encode(clipped).values).all()
+    with pytest.raises(ValueError, match="outside the fitted domain; column 1"):
+        km.AnchorMap(n_neighbors=k, out_of_domain="raise").fit(X).encode(outside)
+    silent = km.AnchorMap(n_neighbors=k, out_of_domain="extrapolate").fit(X)
+    assert (silent.transform(outside) == Z).all()
+
+
+def test_refuses_codes_of_another_map():
+    X = rows(0)
+    feature_map, other = km.AnchorMap().fit(X), km.AnchorMap(n_anchors=41).fit(X)
+    with pytest.raises(ValueError, match="codes of another map"):
+        feature_map.decode(other.encode(X))
+    with pytest.raises(ValueError, match="column 2 has the code 40, but .* end at 39"):
+        wrong = feature_map.encode(X).values.copy()
+        wrong[5, 2] = 40
+        feature_map.decode(wrong)
+    with pytest.raises(ValueError, match="column 0 has the code 99"):
+        feature_map.decode(sparse.csr_matrix(np.uint8([[99, 0, 0, 0]])))
+    with pytest.raises(ValueError, match="unsigned integers of shape"):
+        feature_map.decode(X)
+    with pytest.raises(ValueError, match="unsigned integers of shape"):
+        feature_map.decode(feature_map.encode(X).values[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_neighbors": 41}, "n_neighbors=41 needs as many anchors, n_anchors=40"),
+        ({"n_neighbors": 3, "anchors": [0.1, 0.2]}, "n_neighbors=3 needs as many anchors, got 2"),
+        ({"n_anchors": 70000}, "at most 65536"),
+        ({"n_anchors": 0}, "n_anchors must be an integer >= 1"),
+        ({"weights": "linear", "n_neighbors": 3}, "interpolates between n_neighbors=2"),
+        ({"weights": "gauss"}, "weights must be one of"),
+        ({"anchors": "even"}, "anchors must be one of"),
+        ({"factorization": "qr"}, "factorization must be one of"),
+        ({"energy": 0.0}, r"energy must be in \(0, 1\]"),
+        ({"energy": 1.5}, r"energy must be in \(0, 1\]"),
+        ({"rank": 0}, "rank must be an integer >= 1"),
+        ({"anchors": "epsilon"}, "needs a positive epsilon"),
+        ({"anchors": "epsilon", "epsilon": 1e-6}, "column 0 needs .* anchors to be covered"),
+        ({"anchors": [0.1, 0.1, 0.5]}, "distinct numbers"),
+        ({"anchors": [0.1, np.nan]}, "finite numbers of shape"),
+        ({"anchors": [[0.1, 0.2]]}, "anchors has 1 rows, but X has 4 features"),
+        ({"feature_range": (1, 0)}, "finite low <= high"),
+        ({"out_of_domain": "ignore"}, "out_of_domain must be one of"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        km.AnchorMap(**options).fit(rows(0))
+
+
+def test_bad_ranges():
+    def gaussian(x, y):
+        return np.exp(-((x - y) ** 2))
+
+    with pytest.raises(ValueError, match="anchors='log' needs values >= 0, but column 0"):
+        km.AnchorMap(gaussian, anchors="log").fit(rows(0) - 0.5)
+    with pytest.raises(ValueError, match="Negative values"):
+        km.AnchorMap("chi2").fit(rows(0) - 0.5)
+    with pytest.raises(ValueError, match="table of .* split points"):
+        placing.kmeans(np.arange(70000.0), np.ones(70000, int), 65536)
+    with pytest.raises(ValueError, match="more do not fit"):
+        square_root(km.kernels.intersection.component, np.linspace(0, 1, 65536), energy=0.9999)
