@@ -62,6 +62,9 @@ MAPS = {
         5e-3,
     ),
     "homogeneous-signed": (lambda n: km.HomogeneousMap("chi2", n, signed=True), (3, 21), 2, 2e-3),
+    "chebyshev": (km.ChebyshevMap, (3, 48), 0.9, 6e-3),
+    "chebyshev-signed": (lambda n: km.ChebyshevMap(n, signed=True), (3, 48), 0.9, 6e-3),
+    "series": (km.SeriesMap, (3, 21), 2, 2e-3),
 }
 
 
@@ -74,6 +77,8 @@ def test_map_laws(name, seed):
 ESTIMATORS = [
     km.HomogeneousMap(signed=True),
     km.HomogeneousMap(),
+    km.ChebyshevMap(signed=True),
+    km.SeriesMap(),
 ]
 
 
