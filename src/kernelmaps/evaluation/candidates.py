@@ -1,0 +1,228 @@
+"""Which maps exist for a kernel, and in which sizes: one table for comparing and for choosing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+import kernelmaps
+
+from .. import kernels
+from ..kernels import Kernel
+from ..kernels.additive import AdditiveKernel
+from ..kernels.exponential import Exponential
+from ..kernels.homogeneous import HomogeneousKernel
+from ..kernels.stationary import StationaryKernel
+
+__all__ = [
+    "Candidate",
+    "Family",
+    "candidates",
+    "families_for",
+    "fitted_to_data",
+    "kernel_code",
+    "kernel_label",
+    "sort_of",
+]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One map with its settings.
+
+    Attributes
+    ----------
+    name : str
+        Public name of the map's class.
+    size : int
+        Columns per feature (additive maps) or in all (joint maps) that it was asked for.
+    settings : dict
+        Arguments of the class.
+    variant : str
+        What tells it from others of its class and size.
+    """
+
+    name: str
+    size: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    variant: str = ""
+
+    @property
+    def label(self) -> str:
+        return " ".join(part for part in (self.name, self.variant, str(self.size)) if part)
+
+    def make(self) -> Any:
+        """The unfitted map."""
+        return getattr(kernelmaps, self.name)(**self.settings)
+
+    def code(self) -> str:
+        """The line of Python that makes it."""
+        shown = ", ".join(f"{key}={_shown(value)}" for key, value in self.settings.items())
+        return f"km.{self.name}({shown})"
+
+
+@dataclass(frozen=True)
+class Family:
+    """A class of maps for one sort of kernel: how a size becomes its arguments.
+
+    Attributes
+    ----------
+    name : str
+        Public name.
+    size_name : str
+        The argument that the size goes to.
+    variants : dict of str to dict
+        Further arguments, each a family of its own.
+    takes_kernel : bool
+        Whether the class has an argument `kernel`.
+    per_size : int
+        Value of the argument for each column asked for.
+    """
+
+    name: str
+    size_name: str = "n_components"
+    variants: tuple[tuple[str, dict[str, Any]], ...] = (("", {}),)
+    takes_kernel: bool = True
+    per_size: int = 1
+
+    def candidates(
+        self, kernel: Any, sizes: tuple[int, ...], random_state: int | None
+    ) -> Iterator[Candidate]:
+        for variant, extra in self.variants:
+            for size in sizes:
+                settings: dict[str, Any] = {"kernel": kernel} if self.takes_kernel else {}
+                settings |= {self.size_name: size * self.per_size, **extra}
+                if "random_state" in getattr(kernelmaps, self.name)().get_params():
+                    settings["random_state"] = random_state
+                yield Candidate(self.name, size, settings, variant)
+
+
+_COSINES = (Family("HomogeneousMap"), Family("DesignedMap"))
+_ANCHORS = (Family("AnchorMap", "n_anchors", per_size=8),)
+_SERIES = (Family("ChebyshevMap", takes_kernel=False), Family("SeriesMap", takes_kernel=False))
+_FOURIER = (
+    Family(
+        "RandomFourierMap",
+        variants=tuple((s, {"sampling": s}) for s in ("iid", "orthogonal", "sobol")),
+    ),
+)
+_DATA_DRIVEN = (
+    Family("SplineMap", "n_bases", takes_kernel=False),
+    Family("TrigonometricMap", "n_bases", takes_kernel=False),
+    Family("HermiteMap", "n_bases", takes_kernel=False),
+)
+
+
+def sort_of(kernel: Kernel) -> str:
+    """ "additive", "stationary" or "exponential"."""
+    for sort, cls in (
+        ("additive", AdditiveKernel),
+        ("stationary", StationaryKernel),
+        ("exponential", Exponential),
+    ):
+        if isinstance(kernel, cls):
+            return sort
+    raise ValueError(
+        f"there are no maps for {kernel!r}: maps exist for additive, stationary and exponentiated "
+        "kernels."
+    )
+
+
+def families_for(kernel: Kernel | None) -> list[Family]:
+    """Families of maps of a kernel that this version has (None: those without a kernel to name)."""
+    if kernel is None:
+        found: tuple[Family, ...] = _DATA_DRIVEN
+    elif isinstance(kernel, HomogeneousKernel):
+        found = (*_COSINES, *_ANCHORS, *(_SERIES if kernel.name == "chi2" else ()))
+    elif isinstance(kernel, AdditiveKernel):
+        found = _ANCHORS
+    elif isinstance(kernel, StationaryKernel):
+        found = _FOURIER
+    else:
+        found = (Family("ExponentialMap", takes_kernel=False),)
+    return [family for family in found if hasattr(kernelmaps, family.name)]
+
+
+def candidates(
+    kernel: Kernel | None, sizes: tuple[int, ...], random_state: int | None = 0
+) -> list[Candidate]:
+    """All candidates for a kernel in the given sizes."""
+    found = []
+    for family in families_for(kernel):
+        for candidate in family.candidates(_named(kernel), sizes, random_state):
+            if isinstance(kernel, Exponential):
+                candidate.settings.update(_exponential_settings(kernel))
+            found.append(candidate)
+    return found
+
+
+def _exponential_settings(kernel: Exponential) -> dict[str, Any]:
+    """The additive stage is the best that there is for the base: its error should not count."""
+    base = _named(kernel.base)
+    stage = "DesignedMap" if hasattr(kernelmaps, "DesignedMap") else "HomogeneousMap"
+    first = Candidate(stage, 9, {"kernel": base, "n_components": 9}).make()
+    return {"additive_map": first, "gamma": kernel.gamma}
+
+
+def _named(kernel: Kernel | None) -> Any:
+    """A kernel's name where the name says all, else the kernel."""
+    known = isinstance(kernel, HomogeneousKernel) and kernel.gamma == 1 and not kernel.signed
+    return kernel.name if known and kernel.name in kernels.registry.KNOWN else kernel
+
+
+def fitted_to_data(name: Any, X: Any, random_state: Any = 0) -> Kernel:
+    """A kernel by name, its width taken from the data.
+
+    Stationary kernels get the median distance of pairs of rows (‖·‖₁ for the Laplacian), the
+    exponential ones γ = 1 / mean squared distance. A kernel object is taken as it is.
+    """
+    kernel = kernels.get(name)
+    if isinstance(name, Kernel) or sort_of(kernel) == "additive":
+        return kernel
+    rng = check_random_state(random_state)
+    rows = X[np.sort(rng.permutation(X.shape[0])[:300])]
+    if isinstance(kernel, Exponential):
+        squared = kernel.base.squared_distance(rows)
+        mean = float(squared.sum() / max(1, len(squared) * (len(squared) - 1)))
+        return kernels.Exponential(kernel.base, gamma=_rounded(1 / mean if mean > 0 else 1.0))
+    from sklearn.metrics import pairwise_distances
+
+    metric = "manhattan" if kernel.name == "laplacian" else "euclidean"
+    distance = pairwise_distances(rows.astype(np.float64), metric=metric)
+    width = float(np.median(distance[~np.eye(len(distance), dtype=bool)])) or 1.0
+    parameter = "sigma" if kernel.name == "gaussian" else "scale"
+    return type(kernel)(**{parameter: _rounded(width)})
+
+
+def _rounded(value: float) -> float:
+    """Three digits: enough for a width, and short in tables."""
+    return float(f"{value:.3g}")
+
+
+def kernel_label(kernel: Kernel | None) -> str:
+    """A short name for tables."""
+    if kernel is None:
+        return "own"
+    return f"exp_{kernel.base.name}" if isinstance(kernel, Exponential) else kernel.name
+
+
+def kernel_code(kernel: Kernel) -> str:
+    """Python that makes a kernel."""
+    if isinstance(kernel, Exponential):
+        return f"km.kernels.Exponential({kernel_code(kernel.base)}, gamma={kernel.gamma!r})"
+    if not isinstance(kernel, HomogeneousKernel):
+        return f"km.kernels.{kernel!r}"
+    changes = [f"gamma={kernel.gamma:g}"] if kernel.gamma != 1 else []
+    changes += ["signed=True"] if kernel.signed else []
+    name = f"km.kernels.{kernel.name}"
+    return f"{name}.replace({', '.join(changes)})" if changes else name
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Kernel):
+        return kernel_code(value)
+    return f"km.{value!r}" if hasattr(value, "get_params") else repr(value)
