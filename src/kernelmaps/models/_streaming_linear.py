@@ -5,81 +5,25 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import block_diag
-from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ..stats import FoldMoments, KernelMoments, Moments, Source
+from ._coordinates import Coordinates, Path, Solution, check_rows, component_count
 from ._features import Features
-from ._quadratic import held_out_error, numerical_rank, principal_axes
+from ._quadratic import held_out_error, principal_axes
 from ._streaming_base import Look, StreamingEstimator, remove_stages, stage_path
 
-__all__ = ["Path", "StreamingLinear", "StreamingRegression"]
+__all__ = ["StreamingLinear"]
 
 PathLike = str | os.PathLike[str]
 
 STAGES = ("pca", "pca-unlabeled", "moments", "unlabeled")
-
-
-@dataclass(frozen=True)
-class Path:
-    """Models for every PCA size and every regularisation, from the same statistics.
-
-    Attributes
-    ----------
-    n_components : list
-        Sizes (None: no PCA).
-    alphas : ndarray
-    coef : ndarray of shape (n_sizes, n_alphas, n_targets, D)
-    intercept : ndarray of shape (n_sizes, n_alphas, n_targets)
-    """
-
-    n_components: list[Any]
-    alphas: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Solution:
-    coef: np.ndarray
-    intercept: np.ndarray
-    alpha: float
-    n_components: Any
-    cv_results: dict[str, Any] | None
-
-
-@dataclass(frozen=True)
-class _Coordinates:
-    """The statistics in the coordinates in which the model is solved.
-
-    Attributes
-    ----------
-    total, folds : Moments, list of Moments
-        Projected sums.
-    projection : ndarray of shape (D, r) or None
-        From the features that were folded to the coordinates.
-    back : ndarray of shape (D, r) or None
-        U, block-diagonal for several kernels; β = U w (errata 2.20: not Uᵀw).
-    rank, kernel : ndarray of shape (r,)
-        Place of each coordinate within the PCA of its kernel, and that kernel.
-    diagonal : bool
-        Whether the scatter is diagonal: a PCA of these very rows.
-    """
-
-    total: Moments
-    folds: list[Moments]
-    projection: np.ndarray | None
-    back: np.ndarray | None
-    rank: np.ndarray
-    kernel: np.ndarray
-    diagonal: bool
 
 
 class StreamingLinear(StreamingEstimator):
@@ -91,7 +35,7 @@ class StreamingLinear(StreamingEstimator):
     _target = "real"
 
     def _solutions(
-        self, at: _Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> np.ndarray:
         """Weights of shape (n_alphas, t, k) on `columns` for some of the rows' statistics."""
         raise NotImplementedError
@@ -177,7 +121,7 @@ class StreamingLinear(StreamingEstimator):
             stats.merge(others)
         self._axes = []
         for k, part in enumerate(stats.parts):
-            _check_rows(self, part)
+            check_rows(self, part)
             values, vectors = principal_axes(part.scatter())
             sizes = [self._size(size, values, part) for size in self._asked(features, k)]
             self._axes.append(vectors[:, : max(sizes)])
@@ -270,7 +214,7 @@ class StreamingLinear(StreamingEstimator):
             results = {"alpha": alphas, "n_components": sizes, "mean_squared_error": errors}
         columns = candidates[best[0]]
         W = self._solutions(at, at.total, columns, alphas[best[1] : best[1] + 1])[0]
-        self._solution = _Solution(
+        self._solution = Solution(
             coef=self._back(at, W, columns),
             intercept=at.total.y_mean - W @ at.total.mean[columns],
             alpha=float(alphas[best[1]]),
@@ -279,7 +223,7 @@ class StreamingLinear(StreamingEstimator):
         )
 
     def _errors(
-        self, at: _Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
+        self, at: Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
     ) -> np.ndarray:
         """Mean squared error of every size and α on rows that were not used."""
         if not isinstance(self.validation, Integral) or not at.folds:
@@ -298,35 +242,35 @@ class StreamingLinear(StreamingEstimator):
             if not held.weight > 0:
                 continue
             train = at.total.minus(held)
-            _check_rows(self, train)
+            check_rows(self, train)
             for s, columns in enumerate(candidates):
                 W = self._solutions(at, train, columns, alphas)
                 for a, w in enumerate(W):
                     errors[s, a] += held_out_error(w, columns, train, held).sum()
         return errors / at.total.weight
 
-    def _coordinates(self, sizes: list[Any]) -> _Coordinates:
+    def _coordinates(self, sizes: list[Any]) -> Coordinates:
         total = self._total()
-        _check_rows(self, total)
+        check_rows(self, total)
         folds = self.stats_.parts if isinstance(self.stats_, FoldMoments) else []
         if self._axes is not None:  # Algorithm 4: folded in these coordinates already
             widths = [U.shape[1] for U in self._axes]
             rank = np.concatenate([np.arange(width) for width in widths])
             kernel = np.repeat(np.arange(len(widths)), widths)
             back = block_diag(*self._axes)
-            return _Coordinates(total, folds, None, back, rank, kernel, diagonal=False)
+            return Coordinates(total, folds, None, back, rank, kernel, diagonal=False)
         width = len(total.shift)
         if not self._has_pca(self._features, sizes):
             kernel = np.repeat(np.arange(len(self._features.parts)), self._features.widths)
             rank = np.zeros(width, dtype=int)
-            return _Coordinates(total, folds, None, None, rank, kernel, diagonal=False)
+            return Coordinates(total, folds, None, None, rank, kernel, diagonal=False)
         pca = total if self._pca_stats is None else self._pca_stats
         values, vectors = principal_axes(pca.scatter())
         keep = max(self._size(size, values, pca) for size in sizes)
         U = vectors[:, :keep]
         self._values = values
         own = self._pca_stats is None  # errata 2.23: otherwise UᵀHU is not diagonal
-        return _Coordinates(
+        return Coordinates(
             total.projected(U),
             [part.projected(U) if part.H is not None else part for part in folds],
             U,
@@ -336,7 +280,7 @@ class StreamingLinear(StreamingEstimator):
             diagonal=own,
         )
 
-    def _candidates(self, at: _Coordinates, sizes: list[Any]) -> list[np.ndarray]:
+    def _candidates(self, at: Coordinates, sizes: list[Any]) -> list[np.ndarray]:
         """Columns of the coordinates for each size: the first of each kernel's PCA."""
         found = []
         for size in sizes:
@@ -359,11 +303,11 @@ class StreamingLinear(StreamingEstimator):
             found.append(np.flatnonzero(keep))
         return found
 
-    def _back(self, at: _Coordinates, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def _back(self, at: Coordinates, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """β = U w: weights on the features, so that prediction needs no projection."""
         return W if at.back is None else W @ at.back[:, columns].T
 
-    def _kept(self, at: _Coordinates, columns: np.ndarray) -> Any:
+    def _kept(self, at: Coordinates, columns: np.ndarray) -> Any:
         if at.back is None:
             return None
         counts = np.bincount(at.kernel[columns], minlength=len(self._features.parts)).tolist()
@@ -417,7 +361,7 @@ class StreamingLinear(StreamingEstimator):
 
     # ---- what is learned --------------------------------------------------------------------
 
-    def _solved(self) -> _Solution:
+    def _solved(self) -> Solution:
         if not hasattr(self, "stats_"):
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet. Call 'fit' first."
@@ -464,104 +408,3 @@ class StreamingLinear(StreamingEstimator):
             return Z @ solution.coef.T.astype(kind) + solution.intercept.astype(kind)
 
         return self._by_blocks(X, outputs)
-
-
-class StreamingRegression(MultiOutputMixin, RegressorMixin, StreamingLinear):
-    """The verbs of the regressors."""
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        unlabeled: Any = None,
-        client: Any = None,
-        checkpoint: PathLike | None = None,
-        checkpoint_every: int = 1,
-        map_sample: Any = None,
-    ) -> Self:
-        """Fold all rows and solve.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, path, iterable of chunks, Dask collection, …
-            Whatever `kernelmaps.stats.open_source` opens.
-        y : array-like of shape (n,) or (n, t), str or None
-            Targets; the name of a column or dataset in files that have names; None if the chunks
-            or the file carry them.
-        sample_weight : array-like, str or None
-            A weight of 2 is a row that occurs twice.
-        unlabeled : array, path, …, optional
-            More rows, without targets, for the PCA alone: the paper's PCA on training and test
-            rows. Their Hessian does not enter the regression (errata 2.23).
-        client : distributed.Client, optional
-            Fold on its workers. A Dask collection is folded where Dask computes it anyway.
-        checkpoint, checkpoint_every : path, int
-            Where and how often (in blocks) the state is kept; an interrupted fit goes on from
-            there. Files with this name and a suffix per pass are removed when the fit is done.
-        map_sample : array-like, optional
-            Rows to fit the map on, instead of a sample of X.
-        """
-        return self._fit(
-            X,
-            y,
-            sample_weight,
-            unlabeled=unlabeled,
-            classes=None,
-            client=client,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            map_sample=map_sample,
-        )
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Add one chunk of rows; the model is solved when it is next asked for."""
-        return self._partial_fit(X, y, sample_weight)
-
-    def _y_options(self) -> dict[str, Any]:
-        return {"multi_output": True, "y_numeric": True}
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """β, on the features."""
-        coef = self._solved().coef
-        return coef[0] if self._y_ndim == 1 else coef
-
-    @property
-    def intercept_(self) -> Any:
-        """ȳ − βᵀz̄."""
-        intercept = self._solved().intercept
-        return float(intercept[0]) if self._y_ndim == 1 else intercept
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the targets of rows from any source."""
-        check_is_fitted(self, "stats_")
-        outputs = self._linear(X)
-        return outputs[:, 0] if self._y_ndim == 1 else outputs
-
-
-def component_count(name: str, size: Any, values: np.ndarray, n: int) -> int:
-    """Number of components for None (all with variance), an int, or a fraction of variance."""
-    most = min(n, len(values))
-    if size is None:
-        return max(numerical_rank(values), 1)
-    if isinstance(size, Integral) and not isinstance(size, bool):
-        if not 1 <= size <= most:
-            raise ValueError(
-                f"{name}: n_components={size} must be between 1 and min(n_samples, "
-                f"n_features)={most}, with {n} rows and {len(values)} features"
-            )
-        return int(size)
-    if isinstance(size, Real) and 0 < size < 1:
-        share = np.cumsum(values) / values.sum()
-        return min(int(np.searchsorted(share, size, side="left")) + 1, most)
-    raise ValueError(
-        f"{name}: n_components must be None, a positive integer, or a fraction of variance in "
-        f"(0, 1), got {size!r}"
-    )
-
-
-def _check_rows(owner: Any, stats: Moments) -> None:
-    if stats.H is None or not stats.weight > 0:
-        raise ValueError(f"{type(owner).__name__}: no rows of positive weight were found")

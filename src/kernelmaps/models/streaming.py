@@ -23,17 +23,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..stats import Moments
+from ._coordinates import Coordinates, check_rows, component_count
 from ._loo import LeaveOneOut
 from ._quadratic import numerical_rank, principal_axes, spectrum_of
 from ._streaming_base import StreamingEstimator, remove_stages, stage_path
-from ._streaming_linear import (
-    PathLike,
-    StreamingLinear,
-    StreamingRegression,
-    _check_rows,
-    _Coordinates,
-    component_count,
-)
+from ._streaming_linear import StreamingLinear
+from ._streaming_regression import PathLike, StreamingRegression
 
 __all__ = ["StreamingPCA", "StreamingRidge", "StreamingRidgeClassifier"]
 
@@ -171,7 +166,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         if hasattr(self, "_values"):
             return
         check_is_fitted(self, "stats_")
-        _check_rows(self, self.stats_)
+        check_rows(self, self.stats_)
         values, vectors = principal_axes(self.stats_.scatter())
         keep = component_count(type(self).__name__, self.n_components, values, self.stats_.n)
         rank = numerical_rank(values)
@@ -283,13 +278,13 @@ class _Ridge(StreamingLinear):
         self.progress = progress
 
     def _solutions(
-        self, at: _Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> np.ndarray:
         spectrum = spectrum_of(stats, columns, at.diagonal and stats is at.total)
         return np.array([spectrum.ridge(alpha) for alpha in alphas])
 
     def _errors(
-        self, at: _Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
+        self, at: Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
     ) -> np.ndarray:
         if self.validation not in self._CRITERIA:
             return super()._errors(at, candidates, alphas, second_pass)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..stats import Moments
+from ._coordinates import Coordinates
 from ._quadratic import elastic_net_path, group_lasso_path
-from ._streaming_linear import StreamingRegression, _Coordinates
+from ._streaming_regression import StreamingRegression
 
 __all__ = ["StreamingElasticNet", "StreamingGroupLasso", "StreamingLasso"]
 
@@ -73,7 +74,7 @@ class StreamingElasticNet(StreamingRegression):
         self.progress = progress
 
     def _solutions(
-        self, at: _Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> np.ndarray:
         options = {"max_iter": self.max_iter, "tol": self.tol}
         W, self.n_iter_ = elastic_net_path(stats, columns, alphas, self._l1_ratio(), **options)
@@ -179,7 +180,7 @@ class StreamingGroupLasso(StreamingRegression):
         self.progress = progress
 
     def _solutions(
-        self, at: _Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> np.ndarray:
         groups = at.kernel
         if self.groups is not None:
