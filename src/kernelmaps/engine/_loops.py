@@ -101,7 +101,7 @@ def _locate(
                 place[d] = nothing
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy", inline="always")
+@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
 def _polynomials(coef, place, u, degree, q, out):
     """out[d·q + c] = Σ_k coef[place[d] + k·q + c] u[d]^k."""
     if degree == 0:
@@ -143,10 +143,6 @@ def _emit_even(coef, place, u, degree, q, out):
         _polynomials(coef, place, u, degree, 1, out)
     elif q == 2:
         _polynomials(coef, place, u, degree, 2, out)
-    elif q == 4:
-        _polynomials(coef, place, u, degree, 4, out)
-    elif q == 7:
-        _polynomials(coef, place, u, degree, 7, out)
     else:
         _polynomials(coef, place, u, degree, q, out)
 
@@ -163,118 +159,86 @@ def _emit_uneven(coef, place, u, degree, band, start, out):
             out[start[d] + c] = value
 
 
-@nb.njit(cache=True, parallel=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
 def apply_dense(
     X,
     binning, degree, signed, zero, set_of, lo, scale, low, high, bins, width, band,
     edges, edge_start, first, first_start, coef, coef_start, column,
     stride, even, clipped, key, shift, inverse, nothing,
-    n_threads, out,
+    begin, end, out,
 ):  # fmt: skip
-    """φ of dense rows into dense rows; `even`: all features store the same number of columns."""
-    n, d = X.shape
-    rows = -(-n // n_threads)
-    for t in nb.prange(n_threads):
-        size = np.empty(d, coef.dtype)
-        bin_of = np.empty(d, np.int64)
-        place = np.empty(d, np.int64)
-        u = np.empty(d, coef.dtype)
-        start = np.empty(d, np.int64)
-        bands = band[set_of]
-        for i in range(t * rows, min(n, (t + 1) * rows)):
-            x = X[i]
-            _locate(
-                x, set_of, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start,
-                coef_start, stride, clipped, key, shift, inverse, nothing, size, bin_of, place, u,
-            )  # fmt: skip
-            if even > 0:
-                _emit_even(coef, place, u, degree, even, out[i])
-            else:
-                out[i] = 0
-                for k in range(d):
-                    start[k] = column[k] + first[first_start[set_of[k]] + max(bin_of[k], 0)]
-                _emit_uneven(coef, place, u, degree, bands, start, out[i])
-            if signed:
-                for k in range(d):
-                    if x[k] < 0:
-                        for c in range(column[k], column[k + 1]):
-                            out[i, c] = -out[i, c]
+    """φ of dense rows begin..end; `even`: all features store the same number of columns."""
+    d = X.shape[1]
+    size = np.empty(d, coef.dtype)
+    bin_of = np.empty(d, np.int64)
+    place = np.empty(d, np.int64)
+    u = np.empty(d, coef.dtype)
+    start = np.empty(d, np.int64)
+    bands = band[set_of]
+    for i in range(begin, end):
+        x = X[i]
+        _locate(
+            x, set_of, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start,
+            coef_start, stride, clipped, key, shift, inverse, nothing, size, bin_of, place, u,
+        )  # fmt: skip
+        if even > 0:
+            _emit_even(coef, place, u, degree, even, out[i])
+        else:
+            out[i] = 0
+            for k in range(d):
+                start[k] = column[k] + first[first_start[set_of[k]] + max(bin_of[k], 0)]
+            _emit_uneven(coef, place, u, degree, bands, start, out[i])
+        if signed:
+            for k in range(d):
+                if x[k] < 0:
+                    for c in range(column[k], column[k + 1]):
+                        out[i, c] = -out[i, c]
 
 
-@nb.njit(cache=True, parallel=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
 def apply_csr(
     data, indices, indptr,
     binning, degree, signed, zero, set_of, lo, scale, low, high, bins, width, band,
     edges, edge_start, first, first_start, coef, coef_start, column,
     stride, even, clipped, key, shift, inverse, nothing,
-    n_threads, out_data, out_indices, out_indptr,
+    begin, end, out_data, out_indices, out_indptr,
 ):  # fmt: skip
-    """φ of CSR rows into CSR rows, for maps with φ(0) = 0; `out_indptr` is given."""
-    n = len(indptr) - 1
-    rows = -(-n // n_threads)
-    for t in nb.prange(n_threads):
-        longest = 0
-        for i in range(t * rows, min(n, (t + 1) * rows)):
-            longest = max(longest, indptr[i + 1] - indptr[i])
-        sets = np.empty(longest, np.int32)
-        size = np.empty(longest, coef.dtype)
-        bin_of = np.empty(longest, np.int64)
-        place = np.empty(longest, np.int64)
-        u = np.empty(longest, coef.dtype)
-        start = np.empty(longest, np.int64)
-        bands = np.empty(longest, np.int32)
-        for i in range(t * rows, min(n, (t + 1) * rows)):
-            count = indptr[i + 1] - indptr[i]
-            x, features = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+    """φ of CSR rows begin..end, for maps with φ(0) = 0; `out_indptr` is given."""
+    longest = 0
+    for i in range(begin, end):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    sets = np.empty(longest, np.int32)
+    size = np.empty(longest, coef.dtype)
+    bin_of = np.empty(longest, np.int64)
+    place = np.empty(longest, np.int64)
+    u = np.empty(longest, coef.dtype)
+    start = np.empty(longest, np.int64)
+    bands = np.empty(longest, np.int32)
+    for i in range(begin, end):
+        count = indptr[i + 1] - indptr[i]
+        x, features = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        for k in range(count):
+            sets[k] = set_of[features[k]]
+        _locate(
+            x, sets, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start,
+            coef_start, stride, clipped, key, shift, inverse, nothing, size, bin_of, place, u,
+        )  # fmt: skip
+        at = out_indptr[i]
+        for k in range(count):
+            s = sets[k]
+            bands[k] = band[s]
+            start[k] = at - out_indptr[i]
+            to = column[features[k]] + first[first_start[s] + max(bin_of[k], 0)]
+            for c in range(band[s]):
+                out_indices[at + c] = to + c
+            at += band[s]
+        row = out_data[out_indptr[i] : out_indptr[i + 1]]
+        _emit_uneven(coef, place[:count], u, degree, bands, start, row)
+        if signed:
             for k in range(count):
-                sets[k] = set_of[features[k]]
-            _locate(
-                x, sets, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start,
-                coef_start, stride, clipped, key, shift, inverse, nothing, size, bin_of, place, u,
-            )  # fmt: skip
-            at = out_indptr[i]
-            for k in range(count):
-                s = sets[k]
-                bands[k] = band[s]
-                start[k] = at - out_indptr[i]
-                to = column[features[k]] + first[first_start[s] + max(bin_of[k], 0)]
-                for c in range(band[s]):
-                    out_indices[at + c] = to + c
-                at += band[s]
-            row = out_data[out_indptr[i] : out_indptr[i + 1]]
-            _emit_uneven(coef, place[:count], u, degree, bands, start, row)
-            if signed:
-                for k in range(count):
-                    if x[k] < 0:
-                        for c in range(start[k], start[k] + bands[k]):
-                            row[c] = -row[c]
-
-
-@nb.njit(cache=True, parallel=True, error_model="numpy")
-def scan(X, n_threads):
-    """Smallest and largest value of a matrix, smallest non-zero magnitude, and what is not finite.
-
-    Returns (minimum, maximum, smallest magnitude, row, column); row −1: all are finite.
-    """
-    step = -(-X.shape[0] // n_threads)
-    lows = np.full(n_threads, np.inf)
-    tiny = np.full(n_threads, np.inf)
-    highs = np.full(n_threads, -np.inf)
-    wrong = np.full(n_threads, -1)
-    for t in nb.prange(n_threads):
-        for i in range(t * step, min(X.shape[0], (t + 1) * step)):
-            low, least, high, total = _scan_row(X[i])
-            lows[t] = min(lows[t], low)
-            tiny[t] = min(tiny[t], least)
-            highs[t] = max(highs[t], high)
-            if total != 0 and wrong[t] < 0:  # 0·x summed is 0 unless an x is NaN or infinite
-                wrong[t] = i
-    for t in range(n_threads):
-        if wrong[t] >= 0:
-            for d in range(X.shape[1]):
-                if not np.isfinite(X[wrong[t], d]):
-                    return lows.min(), highs.max(), tiny.min(), wrong[t], d
-    return lows.min(), highs.max(), tiny.min(), -1, -1
+                if x[k] < 0:
+                    for c in range(start[k], start[k] + bands[k]):
+                        row[c] = -row[c]
 
 
 @nb.njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
@@ -291,19 +255,28 @@ def _scan_row(x):
     return low, least, high, total
 
 
-@nb.njit(cache=True, parallel=True, error_model="numpy")
-def column_range(X, n_threads):
-    """Minimum and maximum of every column of a dense matrix."""
-    step = -(-X.shape[0] // n_threads)
-    lows = np.full((n_threads, X.shape[1]), np.inf)
-    highs = np.full((n_threads, X.shape[1]), -np.inf)
-    for t in nb.prange(n_threads):
-        for i in range(t * step, min(X.shape[0], (t + 1) * step)):
-            for d in range(X.shape[1]):
-                lows[t, d] = min(lows[t, d], X[i, d])
-                highs[t, d] = max(highs[t, d], X[i, d])
-    for t in range(1, n_threads):
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def scan(X, begin, end):
+    """Smallest and largest value of rows begin..end, smallest magnitude that is not zero, and
+    the first row with a value that is not finite (−1: none)."""
+    lowest, highest, smallest, wrong = np.inf, -np.inf, np.inf, -1
+    for i in range(begin, end):
+        low, least, high, total = _scan_row(X[i])
+        lowest = min(lowest, low)
+        highest = max(highest, high)
+        smallest = min(smallest, least)
+        if total != 0 and wrong < 0:  # 0·x summed is 0 unless an x is NaN or infinite
+            wrong = i
+    return lowest, highest, smallest, wrong
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def column_range(X, begin, end):
+    """Minimum and maximum of every column over rows begin..end."""
+    lows = np.full(X.shape[1], np.inf)
+    highs = np.full(X.shape[1], -np.inf)
+    for i in range(begin, end):
         for d in range(X.shape[1]):
-            lows[0, d] = min(lows[0, d], lows[t, d])
-            highs[0, d] = max(highs[0, d], highs[t, d])
-    return lows[0], highs[0]
+            lows[d] = min(lows[d], X[i, d])
+            highs[d] = max(highs[d], X[i, d])
+    return lows, highs

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from ..threads import limit_threads
+from ..threads import in_threads, limit_threads
 from . import joint
 from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
 from .families import CURVES
@@ -94,16 +95,16 @@ def apply(
         return evaluate(spec, X)
     if spec.family == "chain":
         return _apply_chain(spec, X, out, n_jobs, block_bytes)
-    with limit_threads(n_jobs, blas=_is_joint(spec)):
-        if _is_joint(spec):
-            note_path(f"joint:{spec.family}")
+    if _is_joint(spec):
+        note_path(f"joint:{spec.family}")
+        with limit_threads(n_jobs):
             return joint.apply(spec, X, out=out, block_bytes=block_bytes)
-        if sparse.issparse(X):
-            return _apply_additive_csr(spec, X, out, extent)
-        return _apply_additive_dense(spec, X, out, extent, block_bytes)
+    if sparse.issparse(X):
+        return _apply_additive_csr(spec, X, out, extent, n_jobs)
+    return _apply_additive_dense(spec, X, out, extent, n_jobs, block_bytes)
 
 
-def extent_of(X: np.ndarray) -> tuple[Extent, int, int]:
+def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, int]:
     """Range of a dense matrix, and the place of a value that is not finite (−1, −1: none)."""
     from . import _loops
 
@@ -111,10 +112,26 @@ def extent_of(X: np.ndarray) -> tuple[Extent, int, int]:
         return Extent(0.0, 0.0, np.inf), -1, -1
     if X.dtype.kind == "u":
         return Extent(float(X.min()), float(X.max()), 1.0), -1, -1
-    from numba import get_num_threads
+    parts = in_threads(partial(_loops.scan, X), len(X), n_jobs, _grain(X.shape[1]))
+    low, high, least, rows = zip(*parts, strict=True)
+    extent = Extent(float(min(low)), float(max(high)), float(min(least)))
+    row = next((row for row in rows if row >= 0), -1)
+    column = -1 if row < 0 else int(np.argmin(np.isfinite(X[row])))
+    return extent, row, column
 
-    low, high, least, row, column = _loops.scan(X, get_num_threads())
-    return Extent(float(low), float(high), float(least)), int(row), int(column)
+
+def column_range(X: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest value of each column of a dense matrix."""
+    from . import _loops
+
+    parts = in_threads(partial(_loops.column_range, X), len(X), n_jobs, _grain(X.shape[1]))
+    lows, highs = zip(*parts, strict=True)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def _grain(columns: int) -> int:
+    """Rows whose work outweighs handing them to a thread (some 20 µs)."""
+    return max(1, 20_000 // max(1, columns))
 
 
 def check_out(out: np.ndarray | None, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
@@ -130,10 +147,13 @@ def check_out(out: np.ndarray | None, shape: tuple[int, int], dtype: np.dtype) -
 
 
 def _apply_additive_dense(
-    spec: Spec, X: np.ndarray, out: np.ndarray | None, extent: Extent | None, block_bytes: int
+    spec: Spec,
+    X: np.ndarray,
+    out: np.ndarray | None,
+    extent: Extent | None,
+    n_jobs: int | None,
+    block_bytes: int,
 ) -> np.ndarray:
-    from numba import get_num_threads
-
     from . import _loops
 
     n, d = X.shape
@@ -144,14 +164,20 @@ def _apply_additive_dense(
         if table is None:
             for rows in row_blocks(n, 4 * d, block_bytes):
                 block = X[rows].astype(dtype)
-                _apply_additive_dense(spec, block, out[rows], None, block_bytes)
+                _apply_additive_dense(spec, block, out[rows], None, n_jobs, block_bytes)
             return out
     else:
         X = np.ascontiguousarray(X, dtype=dtype)
-        table = compiled_table(spec, dtype, d, extent or extent_of(X)[0])
+        table = compiled_table(spec, dtype, d, extent or extent_of(X, n_jobs)[0])
     if table is not None:
         note_path(f"table:{_BINNINGS[table.binning]}:dense")
-        _loops.apply_dense(X, *table.arguments(), get_num_threads(), out)
+        arguments = table.arguments()
+        in_threads(
+            lambda begin, end: _loops.apply_dense(X, *arguments, begin, end, out),
+            n,
+            n_jobs,
+            _grain(out.shape[1]),
+        )
         return out
     note_path("formula:dense")
     for rows in row_blocks(n, 4 * 8 * out.shape[1], block_bytes):
@@ -160,38 +186,50 @@ def _apply_additive_dense(
 
 
 def _apply_additive_csr(
-    spec: Spec, X: sparse.csr_matrix, out: np.ndarray | None, extent: Extent | None
+    spec: Spec,
+    X: sparse.csr_matrix,
+    out: np.ndarray | None,
+    extent: Extent | None,
+    n_jobs: int | None,
 ) -> Any:
-    from numba import get_num_threads
-
-    from . import _loops
-
     if not zero_at_zero(spec):
-        return _fill_csr(spec, X, out)
+        return _fill_csr(spec, X, out, n_jobs)
     _refuse_out(out, "CSR input of a map with phi(0) = 0, whose result is CSR")
     dtype = output_dtype(X.dtype)
     data = np.ascontiguousarray(X.data, dtype=dtype)
-    table = compiled_table(spec, dtype, X.shape[1], extent or extent_of(data[None, :])[0])
+    table = compiled_table(spec, dtype, X.shape[1], extent or extent_of(data[None, :], n_jobs)[0])
     if table is None:
         return _formula_csr(spec, X, data)
     note_path(f"table:{_BINNINGS[table.binning]}:csr")
-    indptr = _output_indptr(X, table)
-    wide = max(int(indptr[-1]), table.n_columns) > np.iinfo(np.int32).max
-    index = np.int64 if wide else np.int32
-    values, indices = np.empty(indptr[-1], dtype=dtype), np.empty(indptr[-1], dtype=index)
-    arguments = table.arguments()
-    _loops.apply_csr(
-        data, X.indices, X.indptr, *arguments, get_num_threads(), values, indices, indptr
-    )
-    shape = (X.shape[0], table.n_columns)
-    return sparse.csr_matrix((values, indices, indptr.astype(index)), shape=shape, copy=False)
+    return stored_columns(table, data, X.indices, X.indptr, n_jobs)
 
 
-def _output_indptr(X: sparse.csr_matrix, table: Table) -> np.ndarray:
+def stored_columns(
+    table: Table, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_jobs: int | None
+) -> sparse.csr_matrix:
+    """Every stored value of CSR rows becomes the stored columns (the band) of its bin."""
+    from . import _loops
+
+    n = len(indptr) - 1
     band = table.band[table.set_of].astype(np.int64)
     if len(set(band.tolist())) == 1:
-        return X.indptr.astype(np.int64) * band[0]
-    return np.concatenate([[0], np.cumsum(band[X.indices])])[X.indptr]
+        starts = indptr.astype(np.int64) * band[0]
+    else:
+        starts = np.concatenate([[0], np.cumsum(band[indices])])[indptr]
+    wide = max(int(starts[-1]), table.n_columns) > np.iinfo(np.int32).max
+    index = np.int64 if wide else np.int32
+    values, columns = np.empty(starts[-1], dtype=data.dtype), np.empty(starts[-1], dtype=index)
+    arguments = table.arguments()
+    in_threads(
+        lambda begin, end: _loops.apply_csr(
+            data, indices, indptr, *arguments, begin, end, values, columns, starts
+        ),
+        n,
+        n_jobs,
+        _grain(int(starts[-1]) // max(1, n)),
+    )
+    shape = (n, table.n_columns)
+    return sparse.csr_matrix((values, columns, starts.astype(index)), shape=shape, copy=False)
 
 
 def _formula_csr(spec: Spec, X: sparse.csr_matrix, data: np.ndarray) -> sparse.csr_matrix:
@@ -214,14 +252,16 @@ def _formula_csr(spec: Spec, X: sparse.csr_matrix, data: np.ndarray) -> sparse.c
     return sparse.csr_matrix((values.ravel().astype(data.dtype), columns), shape=shape)
 
 
-def _fill_csr(spec: Spec, X: sparse.csr_matrix, out: np.ndarray | None) -> np.ndarray:
+def _fill_csr(
+    spec: Spec, X: sparse.csr_matrix, out: np.ndarray | None, n_jobs: int | None
+) -> np.ndarray:
     """Dense φ of CSR rows where φ(0) ≠ 0; of the input, one block at a time is made dense."""
     dtype = output_dtype(X.dtype)
     out = check_out(out, (X.shape[0], n_columns(spec, X.shape[1])), dtype)
     note_path("table:csr-to-dense")
     for rows in row_blocks(X.shape[0], dtype.itemsize * X.shape[1]):
         block = X[rows].toarray().astype(dtype, copy=False)
-        _apply_additive_dense(spec, block, out[rows], None, BLOCK_BYTES)
+        _apply_additive_dense(spec, block, out[rows], None, n_jobs, BLOCK_BYTES)
     return out
 
 

@@ -5,6 +5,7 @@ parametrises it; nothing else distinguishes one kernel from another here.
 """
 
 import numba as nb
+import numpy as np
 
 from ..bits import log2
 
@@ -61,12 +62,12 @@ def _rule(code, x, y, p, tiny):
     return _LN2 * (log2(1 + q) - log2(1 + x * x * p) - log2(1 + y * y * p))
 
 
-@nb.njit(cache=True, parallel=True, fastmath=_FAST, error_model="numpy")
-def dense_sums(code, p, X, Y, row_x, row_y, symmetric, tile, tiny, out):
-    """out[i, j] = row_x[i] + row_y[j] + sum_d c(X[i, d], Y[j, d]), tile by tile."""
+@nb.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def dense_sums(code, p, X, Y, row_x, row_y, symmetric, tile, tiny, out, begin, end):
+    """out[i, j] = row_x[i] + row_y[j] + sum_d c(X[i, d], Y[j, d]) on tiles begin..end."""
     n, m, d = X.shape[0], Y.shape[0], X.shape[1]
-    rows, columns = -(-n // tile), -(-m // tile)
-    for job in nb.prange(rows * columns):
+    columns = -(-m // tile)
+    for job in range(begin, end):
         a, b = job // columns, job % columns
         if symmetric and b < a:
             continue
@@ -81,18 +82,19 @@ def dense_sums(code, p, X, Y, row_x, row_y, symmetric, tile, tiny, out):
                     out[j, i] = out[i, j]
 
 
-@nb.njit(cache=True, parallel=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
 def csr_sums(
-    code, p, x_data, x_col, x_ptr, y_data, y_col, y_ptr, row_x, row_y, work, symmetric, tiny, out
-):
-    """The same on CSR rows, touching stored values only.
+    code, p, x_data, x_col, x_ptr, y_data, y_col, y_ptr, row_x, row_y, d, symmetric, tiny, out,
+    begin, end,
+):  # fmt: skip
+    """The same on CSR rows begin..end of X, touching stored values only.
 
-    Each thread scatters a row of X into its own dense `work` row and runs through the stored
-    values of Y; `row_x` and `row_y` carry what the zeros contribute.
+    A row of X is scattered into a dense one, and the stored values of Y run past it; `row_x` and
+    `row_y` carry what the zeros contribute.
     """
-    n, m = out.shape
-    for i in nb.prange(n):
-        mine = work[nb.get_thread_id()]
+    m = out.shape[1]
+    mine = np.zeros(d, x_data.dtype)
+    for i in range(begin, end):
         for k in range(x_ptr[i], x_ptr[i + 1]):
             mine[x_col[k]] = x_data[k]
         for j in range(i if symmetric else 0, m):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy import sparse
 
-from ..threads import limit_threads
+from ..threads import in_threads
 from .base import BLOCK_BYTES, Kernel, Rows, row_blocks
 
 __all__ = ["Additive", "AdditiveKernel"]
@@ -101,15 +102,16 @@ def compiled_sums(
     out = np.empty((X.shape[0], Y.shape[0]), dtype=dtype)
     row_x, row_y = _row_terms(code, parameter, X), _row_terms(code, parameter, Y)
     tiny = np.finfo(dtype).tiny
-    with limit_threads(n_jobs, blas=False) as n_threads:
-        if sparse.issparse(X):
-            work = np.zeros((n_threads, X.shape[1]), dtype=dtype)
-            csr = (X.data, X.indices, X.indptr, Y.data, Y.indices, Y.indptr)
-            _loops.csr_sums(code, dtype(parameter), *csr, row_x, row_y, work, symmetric, tiny, out)
-        else:
-            _loops.dense_sums(
-                code, dtype(parameter), X, Y, row_x, row_y, symmetric, _TILE, tiny, out
-            )
+    if sparse.issparse(X):
+        csr = (X.data, X.indices, X.indptr, Y.data, Y.indices, Y.indptr)
+        rest = (row_x, row_y, X.shape[1], symmetric, tiny, out)
+        part = partial(_loops.csr_sums, code, dtype(parameter), *csr, *rest)
+        in_threads(part, len(row_x), n_jobs)
+    else:
+        tiles = -(-len(row_x) // _TILE) * -(-len(row_y) // _TILE)
+        rest = (row_x, row_y, symmetric, _TILE, tiny, out)
+        part = partial(_loops.dense_sums, code, dtype(parameter), X, Y, *rest)
+        in_threads(part, tiles, n_jobs)
     return out
 
 

@@ -19,11 +19,10 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from ..certificate import Certificate
 from ..engine import Spec, apply
-from ..engine.apply import extent_of, stage_columns
+from ..engine.apply import column_range, extent_of, stage_columns
 from ..engine.compile import Extent
 from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
-from ..threads import limit_threads
 
 __all__ = ["AdditiveMap", "FeatureMap", "JointMap"]
 
@@ -123,8 +122,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         if X.dtype not in _NATIVE:
             X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
         values = X.data[None, :] if sparse.issparse(X) else np.ascontiguousarray(X)
-        with limit_threads(self.n_jobs, blas=False):
-            extent, row, column = extent_of(values)
+        extent, row, column = extent_of(values, self.n_jobs)
         if row >= 0:
             raise ValueError(self._not_finite(X, row, column))
         if self._non_negative and extent.minimum < 0:
@@ -232,12 +230,7 @@ class AdditiveMap(FeatureMap):
         """Smallest and largest value of each column."""
         if sparse.issparse(X):
             return min_max_axis(X, axis=0)
-        from numba import get_num_threads
-
-        from ..engine import _loops
-
-        with limit_threads(self.n_jobs, blas=False):
-            return _loops.column_range(X, get_num_threads())
+        return column_range(X, self.n_jobs)
 
     def _check_out_of_domain(self) -> None:
         if self.out_of_domain not in OUT_OF_DOMAIN:

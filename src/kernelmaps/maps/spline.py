@@ -1,0 +1,299 @@
+r"""Penalised splines as a feature map (additive-classifiers, section 3).
+
+B-splines Φ_1 … Φ_n of degree p on n − p intervals, and the square difference matrices
+
+.. math:: D_1 = \begin{pmatrix} 1 \\ -1 & 1 \\ & \ddots & \ddots \\ & & -1 & 1 \end{pmatrix},
+          \qquad D_2 = D_1^2, \qquad D_0 = I.
+
+A P-spline penalises \|D_d v\|² of f = ⟨v, Φ⟩ (eq. 3).  With v = D_d^{-1} w the penalty is \|w\|²
+and f = ⟨w, Ψ⟩, Ψ = D_d^{-T} Φ (eq. 4): ridge on Ψ *is* the P-spline.  With d = 1 the kernel ⟨Ψ, Ψ⟩
+at the knots is 1 + (n − 1) min(x, y) for x scaled to [0, 1].
+
+Ψ(0) = 0, which keeps sparse data sparse, is had by Ψ(x) − Ψ(0).  (Dropping the functions that do
+not vanish at 0, as the paper suggests, leaves nothing near 0 for p > 1.)  As Σ_i Φ_i = 1, this is
+again linear in the band: Ψ(x) − Ψ(0) = D_d^{-T} (I − Φ(0) 1^T) Φ(x).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.interpolate import BSpline, PPoly
+from sklearn.utils.validation import check_is_fitted
+
+from ..design.anchors import column_values
+from ..engine import Spec
+from ..engine.reference import spec_of
+from ..engine.table import AFFINE, EDGES, Table
+from ._range import feature_ranges, resolve_zero
+from .base import AdditiveMap, check_count
+
+__all__ = ["SplineMap", "difference_matrix"]
+
+KNOTS = ("uniform", "quantile")
+ORDERS = (0, 1, 2)
+
+
+def difference_matrix(n: int, order: int) -> np.ndarray:
+    """D_d = D_1^d of the paper: n × n, invertible."""
+    return np.linalg.matrix_power(np.eye(n) - np.eye(n, k=-1), order)
+
+
+class SplineMap(AdditiveMap):
+    """B-splines whose squared weights are a smoothness penalty.
+
+    Parameters
+    ----------
+    n_bases : int, default=10
+        Basis functions, and output columns, per feature; more than `degree`.
+    degree : int, default=3
+        Degree of the splines: 1 linear, 2 quadratic, 3 cubic, …
+    order : {0, 1, 2}, default=1
+        Order d of the differences that are penalised: 0 the weights themselves, 1 slopes,
+        2 curvature (slow to train: the condition number grows with n_bases⁴).
+    knots : {"uniform", "quantile"}, default="uniform"
+        Evenly spaced, or with equally many data between them (ties are spread out).
+    domain : "auto", "data" or (low, high), default="auto"
+        Range of the knots. "data" is each feature's own range; "auto" is that, too, but for
+        unsigned integers the smallest [0, 2^k − 1] that holds it, so that features share tables.
+    zero_at_zero : bool or "auto", default="auto"
+        Use Ψ(x) − Ψ(0), so that zeros of sparse data stay zeros. "auto": for CSR input.
+    out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
+        Beyond the knots the splines are continued as constants (with a warning), not at all, or
+        along their end slopes.
+    sparse_output : bool, default=False
+        Give CSR also for dense input; for ``order=0``, where each value has degree + 1 non-zeros.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    domain_ : tuple of arrays
+        Range of each feature.
+    mix_ : ndarray of shape (sets, n_bases, n_bases)
+        R with Ψ = R Φ, for all features or one for each set of features that share their knots.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelmaps as km
+    >>> X = np.linspace(0, 1, 11)[:, None]
+    >>> Z = km.SplineMap(n_bases=11, degree=1).fit_transform(X)
+    >>> bool(np.allclose(Z @ Z.T, 1 + 10 * np.minimum(X, X.T)))
+    True
+    """
+
+    def __init__(
+        self,
+        n_bases: int = 10,
+        degree: int = 3,
+        order: int = 1,
+        knots: str = "uniform",
+        domain: Any = "auto",
+        zero_at_zero: bool | str = "auto",
+        out_of_domain: str = "clip",
+        sparse_output: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_bases = n_bases
+        self.degree = degree
+        self.order = order
+        self.knots = knots
+        self.domain = domain
+        self.zero_at_zero = zero_at_zero
+        self.out_of_domain = out_of_domain
+        self.sparse_output = sparse_output
+        self.n_jobs = n_jobs
+
+    def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
+        if not self.sparse_output:
+            return super().transform(X, out=out)
+        check_is_fitted(self)
+        X, _ = self._check_rows(X, reset=False)
+        self._check_domain(X)
+        return _stored_band(self.spec_, X, self.n_jobs)
+
+    transform.__doc__ = AdditiveMap.transform.__doc__
+
+    def _learn(self, X: Any) -> Spec:
+        n, p = self._check_parameters()
+        zero = resolve_zero(self, X)
+        low, high = feature_ranges(self, X, self.domain, zero)
+        self.domain_ = (low, high)
+        edges, set_of = self._edges(X, low, high)
+        # Uniform knots differ between features by their place and width alone.
+        blocks = [_taps(e, p) for e in (edges[:1] if self.knots == "uniform" else edges)]
+        inverse = np.linalg.inv(difference_matrix(n, self.order)).T
+        mixes, pairs = [inverse[None]], np.zeros((len(edges), 2), int)
+        pairs[:, 0] = np.arange(len(edges)) if self.knots == "quantile" else 0
+        if zero:
+            at_zero = [_basis_at(e, blocks[k], 0.0, n) for e, k in zip(edges, pairs[:, 0])]
+            unique, pairs[:, 1] = np.unique(at_zero, axis=0, return_inverse=True)
+            mixes = [inverse @ (np.eye(n) - phi[:, None]) for phi in unique]
+        self.mix_ = np.reshape(mixes, (-1, n, n))
+        return self._spec(edges, set_of, blocks, pairs, zero)
+
+    def _spec(
+        self,
+        edges: list[np.ndarray],
+        set_of: np.ndarray,
+        blocks: list[np.ndarray],
+        pairs: np.ndarray,
+        zero: bool,
+    ) -> Spec:
+        """The table of Ψ, and beside it the band Φ that training and prediction work on."""
+        n, p = self.n_bases, self.degree
+        extend = self.out_of_domain == "extrapolate"
+        taps = [_with_ends(block) if extend else block for block in blocks]
+        first = np.clip(np.arange(n - p + 2 * extend) - extend, 0, n - p - 1).astype(np.int32)
+        sparse_band = self.order == 0 and not zero
+        shared, index = np.unique(pairs, axis=0, return_inverse=True)
+        dense = [taps[k] if sparse_band else _mixed(taps[k], first, self.mix_[m], n)
+                 for k, m in shared]  # fmt: skip
+        low, high = np.array([e[0] for e in edges]), np.array([e[-1] for e in edges])
+        width = (high - low) / (n - p)
+        edges = [_extended(e) for e in edges] if extend else edges
+        table = Table.build(
+            AFFINE if self.knots == "uniform" else EDGES,
+            p,
+            dense,
+            set_of,
+            lo=low - extend * width,
+            scale=1 / width,
+            width=np.full(len(edges), n),
+            first=[first if sparse_band else np.zeros_like(first)] * len(dense),
+            edges=None if self.knots == "uniform" else edges,
+            low=None if extend else low,
+            high=None if extend else high,
+            shared=np.ravel(index),
+            zero=zero,
+        )
+        spec = spec_of(table)
+        band = {
+            "band_coef": np.stack(taps),
+            "band_first": first,
+            "band_of": pairs[:, 0].astype(np.int32),
+            "mix": self.mix_,
+            "mix_of": pairs[:, 1].astype(np.int32),
+        }
+        return Spec("piecewise", {**spec.arrays, **band}, spec.numbers)
+
+    def _edges(
+        self, X: Any, low: np.ndarray, high: np.ndarray
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Interval ends of each set of features with the same knots, and the sets."""
+        count = self.n_bases - self.degree
+        if self.knots == "uniform":
+            ends, set_of = np.unique(np.stack([low, high], 1), axis=0, return_inverse=True)
+            return [np.linspace(a, b, count + 1) for a, b in ends], np.ravel(set_of)
+        columns = sparse.csc_matrix(X) if sparse.issparse(X) else X
+        edges = [
+            _quantile_edges(*column_values(columns, d), low[d], high[d], count)
+            for d in range(len(low))
+        ]
+        unique, set_of = np.unique(edges, axis=0, return_inverse=True)
+        return list(unique), np.ravel(set_of)
+
+    def _check_parameters(self) -> tuple[int, int]:
+        n = check_count(self, "n_bases", self.n_bases)
+        p = check_count(self, "degree", self.degree, least=1)
+        self._check_out_of_domain()
+        if n <= p:
+            raise ValueError(
+                f"SplineMap: n_bases must be larger than degree, got n_bases={n} and degree={p}: "
+                "splines of degree p on one interval are already p + 1 functions."
+            )
+        for name, known in (("order", ORDERS), ("knots", KNOTS)):
+            if isinstance(getattr(self, name), bool) or getattr(self, name) not in known:
+                raise ValueError(
+                    f"SplineMap: {name} must be one of {known}, got {getattr(self, name)!r}."
+                )
+        if self.sparse_output and (self.order != 0 or self.zero_at_zero is True):
+            raise ValueError(
+                "SplineMap: sparse_output=True needs order=0 without zero_at_zero=True; "
+                "with other orders every column of a feature can be non-zero."
+            )
+        return n, p
+
+
+def _taps(edges: np.ndarray, degree: int) -> np.ndarray:
+    """coef[b, k, c]: on interval b, Φ_{b+c} = Σ_k coef[b, k, c] u^k with u in [0, 1]."""
+    first, last = edges[1] - edges[0], edges[-1] - edges[-2]
+    steps = np.arange(1, degree + 1)
+    knots = np.concatenate([edges[0] - first * steps[::-1], edges, edges[-1] + last * steps])
+    count = len(edges) - 1
+    coef = np.empty((count, degree + 1, degree + 1))
+    for index in range(count + degree):
+        piece = PPoly.from_spline(
+            BSpline.basis_element(knots[index : index + degree + 2], extrapolate=False)
+        )
+        for c in range(degree + 1):
+            b = index - c
+            if 0 <= b < count:
+                own = piece.c[::-1, np.searchsorted(piece.x, edges[b] + 1e-9 * first, "right") - 1]
+                coef[b, :, c] = own * np.diff(edges)[b] ** np.arange(degree + 1)
+    return coef
+
+
+def _with_ends(block: np.ndarray) -> np.ndarray:
+    """One more interval on either side, where the basis goes on along its slope."""
+    start, stop = np.zeros_like(block[0]), np.zeros_like(block[0])
+    powers = np.arange(block.shape[1])[:, None]
+    slope = block[0, 1]
+    start[0], start[1] = block[0, 0] - slope, slope  # at u = 1 the value of the first edge
+    stop[0], stop[1] = block[-1].sum(0), (powers * block[-1]).sum(0)
+    return np.concatenate([start[None], block, stop[None]])
+
+
+def _extended(edges: np.ndarray) -> np.ndarray:
+    return np.concatenate(
+        [[2 * edges[0] - edges[1]], edges, [2 * edges[-1] - edges[-2]]]
+    )
+
+
+def _basis_at(edges: np.ndarray, block: np.ndarray, x: float, n: int) -> np.ndarray:
+    """Φ(x), dense."""
+    b = int(np.clip(np.searchsorted(edges, x, "right") - 1, 0, len(edges) - 2))
+    u = (x - edges[b]) / (edges[b + 1] - edges[b])
+    phi = np.zeros(n)
+    phi[b : b + block.shape[2]] = u ** np.arange(block.shape[1]) @ block[b]
+    return phi
+
+
+def _mixed(block: np.ndarray, first: np.ndarray, mix: np.ndarray, n: int) -> np.ndarray:
+    """Coefficients of R Φ, dense in the columns."""
+    out = np.empty((*block.shape[:2], n))
+    for b, start in enumerate(first):
+        out[b] = block[b] @ mix[:, start : start + block.shape[2]].T
+    return out
+
+
+def _quantile_edges(
+    values: np.ndarray, counts: np.ndarray, low: float, high: float, count: int
+) -> np.ndarray:
+    """Interval ends with equally many data between; where ties leave too few, halve the widest."""
+    share = np.cumsum(counts) / counts.sum()
+    inner = values[np.searchsorted(share, np.arange(1, count) / count)]
+    edges = np.unique(np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]]))
+    while len(edges) <= count:
+        widest = int(np.argmax(np.diff(edges)))
+        edges = np.insert(edges, widest + 1, 0.5 * (edges[widest] + edges[widest + 1]))
+    return edges
+
+
+def _stored_band(spec: Spec, X: Any, n_jobs: int | None) -> sparse.csr_matrix:
+    """CSR of the band: every value of X becomes degree + 1 stored columns."""
+    from ..engine.apply import note_path, output_dtype, stored_columns
+    from ..engine.compile import stored_table
+
+    X = X.toarray() if sparse.issparse(X) else X
+    dtype = output_dtype(X.dtype)
+    table = stored_table(spec, dtype)
+    n, d = X.shape
+    indptr = np.arange(n + 1, dtype=np.int64) * d
+    features = np.tile(np.arange(d, dtype=np.int32), n)
+    data = np.ascontiguousarray(X, dtype=dtype).ravel()
+    note_path("table:band")
+    return stored_columns(table, data, features, indptr, n_jobs)
