@@ -71,7 +71,7 @@ MAPS = {
 @pytest.mark.parametrize("name", MAPS)
 def test_map_laws(name, seed):
     make, sizes, rate, exact = MAPS[name]
-    check_feature_map(make, sizes, rate=rate, exact=exact, seed=seed)
+    check_feature_map(make, sizes, rate=rate, exact=exact, seed=seed, estimator_checks=False)
 
 
 ESTIMATORS = [

@@ -1,11 +1,17 @@
 """n_jobs means here what it means in scikit-learn, within what the machine grants."""
 
+import os
+import subprocess
+import sys
+import threading
+
 import joblib
 import numba
+import numpy as np
 import pytest
 
 from kernelmaps import threads
-from kernelmaps.threads import available_threads, limit_threads, resolve_threads
+from kernelmaps.threads import available_threads, in_threads, limit_threads, resolve_threads
 
 
 @pytest.fixture
@@ -69,3 +75,44 @@ def test_limit_can_leave_blas_alone():
     with limit_threads(1, blas=False):
         assert numba.get_num_threads() == 1
         assert [p["num_threads"] for p in threadpool_info()] == pools
+
+
+def test_in_threads_covers_all_items_once_and_in_order():
+    seen = np.zeros(1001, int)
+
+    def work(begin, end):
+        seen[begin:end] += 1
+        return begin
+
+    begins = in_threads(work, 1001, -1)
+    assert begins == sorted(begins)
+    np.testing.assert_array_equal(seen, 1)
+
+
+def test_in_threads_keeps_small_work_on_the_calling_thread():
+    names = in_threads(lambda begin, end: threading.current_thread(), 100, -1, grain=1000)
+    assert names == [threading.current_thread()]
+    assert in_threads(lambda begin, end: threading.current_thread(), 100, 1) == names
+
+
+def test_in_threads_passes_errors_on():
+    def work(begin, end):
+        raise ArithmeticError("in a thread")
+
+    with pytest.raises(ArithmeticError, match="in a thread"):
+        in_threads(work, 1000, -1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_in_threads_works_again_after_a_fork():
+    """A forked child has none of its parent's threads: the pool must not wait for them."""
+    script = (
+        "import os, sys\n"
+        "from kernelmaps.threads import in_threads\n"
+        "in_threads(lambda b, e: e - b, 1000, -1)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(0 if sum(in_threads(lambda b, e: e - b, 1000, -1)) == 1000 else 1)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 0

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
 
 from .engine import Spec, apply, evaluate
 from .evaluation.errors import kernel_error
@@ -88,6 +89,7 @@ def check_feature_map(
     rate: float = 0.0,
     exact: float | None = None,
     seed: int = 0,
+    estimator_checks: bool = True,
 ) -> None:
     """Assert what every map promises.
 
@@ -105,6 +107,8 @@ def check_feature_map(
         Bound on the largest error at the last size.
     seed : int
         For the default rows.
+    estimator_checks : bool
+        Whether scikit-learn's own checks run, too (some seconds).
     """
     X = _histograms(np.random.default_rng(seed), 40, 12) if X is None else np.asarray(X, float)
     _check_convergence(make, sizes, X, rate, exact)
@@ -112,6 +116,8 @@ def check_feature_map(
     _check_paths(fitted, X)
     _check_persistence(fitted, X)
     _check_domain_policy(make(sizes[0]), X)
+    if estimator_checks:
+        check_estimator(make(sizes[0]), on_skip=None)
 
 
 def _check_convergence(
