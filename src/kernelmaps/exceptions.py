@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["DesignError", "FileFormatError", "OutOfDomainWarning"]
+__all__ = ["DesignError", "FileFormatError", "OutOfDomainWarning", "ToleranceError"]
 
 
 class FileFormatError(ValueError):
@@ -22,6 +22,20 @@ class DesignError(RuntimeError):
     ----------
     best : object or None
         The best design that was found before giving up, if there is one.
+    """
+
+    def __init__(self, message: str, best: Any = None) -> None:
+        super().__init__(message)
+        self.best = best
+
+
+class ToleranceError(ValueError):
+    """No map holds what was asked for.
+
+    Attributes
+    ----------
+    best : object
+        What is known of the nearest one.
     """
 
     def __init__(self, message: str, best: Any = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .choice import Choice
     from .comparison import Comparison
 
 STYLES = {"linear": "dim", "exact": "bold", "map": "", "sklearn": "cyan", "boosting": "dim"}
@@ -59,3 +60,34 @@ def _cells(row: Any, on_front: bool) -> list[str]:
         number(row.bytes / 1e6, ".1f"),
         str(row.rows),
     ]
+
+
+def choice_table(choice: Choice) -> Any:
+    """One line per candidate: the chosen one first, then the others with their reasons."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=str(choice),
+        title_justify="left",
+        caption="\n".join(choice.notes),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("map", no_wrap=True)
+    for heading in ("columns", "max\nerror", "rms\nerror", "bound", "ms"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict")
+    for item in (choice.evidence, *choice.others):
+        table.add_row(
+            item.label,
+            str(item.columns),
+            number(item.max),
+            number(item.rms),
+            number(item.bound),
+            number(1e3 * item.seconds, ".1f"),
+            item.verdict,
+            style="bold" if item is choice.evidence else "",
+        )
+    return table

@@ -75,19 +75,16 @@ class Family:
         Public name.
     size_name : str
         The argument that the size goes to.
-    variants : dict of str to dict
-        Further arguments, each a family of its own.
+    variants : tuple of (str, dict)
+        Names and further arguments, each a family of its own.
     takes_kernel : bool
         Whether the class has an argument `kernel`.
-    per_size : int
-        Value of the argument for each column asked for.
     """
 
     name: str
     size_name: str = "n_components"
     variants: tuple[tuple[str, dict[str, Any]], ...] = (("", {}),)
     takes_kernel: bool = True
-    per_size: int = 1
 
     def candidates(
         self, kernel: Any, sizes: tuple[int, ...], random_state: int | None
@@ -95,14 +92,23 @@ class Family:
         for variant, extra in self.variants:
             for size in sizes:
                 settings: dict[str, Any] = {"kernel": kernel} if self.takes_kernel else {}
-                settings |= {self.size_name: size * self.per_size, **extra}
+                settings |= {self.size_name: size, **extra}
                 if "random_state" in getattr(kernelmaps, self.name)().get_params():
                     settings["random_state"] = random_state
                 yield Candidate(self.name, size, settings, variant)
 
 
 _COSINES = (Family("HomogeneousMap"), Family("DesignedMap"))
-_ANCHORS = (Family("AnchorMap", "n_anchors", per_size=8),)
+_ANCHORS = (
+    Family(
+        "AnchorMap",
+        "rank",
+        variants=(
+            ("", {"n_anchors": 100}),
+            ("interpolated", {"n_anchors": 100, "n_neighbors": 2}),
+        ),
+    ),
+)
 _SERIES = (Family("ChebyshevMap", takes_kernel=False), Family("SeriesMap", takes_kernel=False))
 _FOURIER = (
     Family(

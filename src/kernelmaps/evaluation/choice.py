@@ -1,0 +1,427 @@
+r"""Choose the cheapest map that holds a tolerance, with the evidence that it does.
+
+The rows are split at random: one part fits the maps, the other, which no map has seen, gives the
+pairs on which errors are measured. What is asked of a map is that its error on *fresh* pairs stays
+within the tolerance, so that the largest error seen is not enough: as many fresh pairs exceed it
+with probability one half. :func:`upper_bound` gives the confidence bound that is used instead.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from ..certificate import Certificate
+from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
+from ..kernels import Kernel, get
+from ..progress import track
+from .candidates import Candidate, candidates, kernel_code, kernel_label, sort_of
+
+__all__ = ["Choice", "Evidence", "choose", "upper_bound"]
+
+ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
+JOINT_SIZES = tuple(2**power for power in range(6, 15))
+_BLOCKS = 16
+_PATIENCE = 20.0  # seconds for one candidate, after which no larger one of its family is tried
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured of one candidate.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    columns : int
+        Output columns in all.
+    max, rms, bias : float
+        Error on the held-out pairs.
+    bound : float
+        Upper confidence bound on the largest error of as many fresh pairs.
+    confidence : float
+    n_pairs : int
+    seconds : float
+        Predicted time to map all rows, from the time that the held-out rows took.
+    certificate : Certificate or None
+        What the map's own theory says.
+    verdict : str
+        "chosen", or why another one was taken.
+    """
+
+    candidate: Candidate
+    columns: int
+    max: float
+    rms: float
+    bias: float
+    bound: float
+    confidence: float
+    n_pairs: int
+    seconds: float
+    certificate: Certificate | None = None
+    verdict: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.candidate.label
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Result of :func:`choose`.
+
+    Attributes
+    ----------
+    map : FeatureMap
+        The chosen map, fitted on the rows that the evidence is not made of.
+    evidence : Evidence
+        Of the chosen map.
+    others : list of Evidence
+        What else was measured, each with the reason why it lost.
+    kernel : Kernel
+    wanted : dict
+        What was asked for.
+    notes : list of str
+        Candidates that could not be measured, and why.
+    """
+
+    map: Any
+    evidence: Evidence
+    others: list[Evidence]
+    kernel: Kernel
+    wanted: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+
+    def code(self) -> str:
+        """Python that makes the chosen map."""
+        return self.evidence.candidate.code()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "kernel": kernel_code(self.kernel).removeprefix("km.kernels."),
+            "wanted": self.wanted,
+            "chosen": _plain(self.evidence),
+            "code": self.code(),
+            "others": [_plain(item) for item in self.others],
+            "notes": self.notes,
+        }
+
+    def to_pandas(self) -> Any:
+        """One line per candidate, the chosen one first."""
+        import pandas as pd
+
+        return pd.DataFrame([_plain(item) for item in (self.evidence, *self.others)])
+
+    def table(self) -> Any:
+        """A rich table of all candidates with their verdicts."""
+        from ._tables import choice_table
+
+        return choice_table(self)
+
+    def __str__(self) -> str:
+        found = self.evidence
+        sure = f"certificate: {found.certificate}" if found.certificate else "no certificate"
+        return (
+            f"{self.code()}: {found.columns} columns; error on {found.n_pairs} held-out pairs at "
+            f"most {found.max:.3g}, on fresh ones at most {found.bound:.3g} "
+            f"({found.confidence:.0%} confidence); {sure}"
+        )
+
+
+def choose(
+    X: Any,
+    kernel: Any = "chi2",
+    *,
+    max_error: float | None = None,
+    n_columns: int | None = None,
+    seconds: float | None = None,
+    error: str = "absolute",
+    confidence: float = 0.95,
+    families: Sequence[str] | None = None,
+    held_out_rows: int = 1000,
+    random_state: int = 0,
+    progress: bool | None = None,
+) -> Choice:
+    """Find the cheapest map of a kernel that holds a tolerance on pairs that it has not seen.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        Rows like those that the map is for.
+    kernel : str or Kernel
+        Additive, stationary or exponentiated.
+    max_error : float, optional
+        Tolerance: of all maps whose bound holds it, the one with the fewest columns is chosen.
+    n_columns : int, optional
+        Most output columns, in all.
+    seconds : float, optional
+        Most time to map all rows of X. Without `max_error`, the map of least error within
+        `n_columns` and `seconds` is chosen.
+    error : {"absolute", "relative"}
+        Difference of kernel values, or that over √(k(x, x) k(y, y)), which does not depend on the
+        scale of the data.
+    confidence : float
+        Of the bound on the largest error of fresh pairs.
+    families : sequence of str, optional
+        Names of the maps to consider; by default all that exist for the kernel.
+    held_out_rows : int
+        Most rows (not more than half of all) whose pairs are looked at.
+    random_state : int
+    progress : bool, optional
+        Whether to show a bar; None shows it on a terminal.
+
+    Returns
+    -------
+    Choice
+        The fitted map, its evidence, and why the others lost.
+
+    Raises
+    ------
+    ToleranceError
+        If no candidate holds what was asked for; its `best` is the evidence of the nearest one.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> X, _ = km.datasets.make_histograms(400, 16, random_state=0)
+    >>> choice = km.choose(X, "chi2", max_error=0.01, families=["HomogeneousMap"])
+    >>> choice.evidence.bound <= 0.01
+    True
+    """
+    kernel = get(kernel)
+    X = check_array(
+        X, accept_sparse="csr", dtype="numeric", estimator="choose", ensure_min_samples=8
+    )
+    wanted = _checked_wishes(max_error, n_columns, seconds, error, confidence)
+    search = _Search(X, kernel, wanted, held_out_rows, random_state)
+    for family in track(_families(kernel, families, random_state), "maps", enabled=progress):
+        search.go_through(family)
+    return search.result()
+
+
+def upper_bound(errors: np.ndarray, confidence: float) -> float:
+    r"""Bound on the largest error of as many fresh pairs as there are in a matrix of pairs.
+
+    The rows are cut into B blocks. Each block's largest error (against all columns) is one draw of
+    a maximum, whose distribution is close to Gumbel's, with location μ and scale β from the
+    blocks' mean and standard deviation. The largest of B fresh blocks then stays below
+
+    .. math:: μ + β (\log B - \log(-\log c))
+
+    with probability c. Never less than the largest error that was seen.
+    """
+    largest = np.abs(errors).max(axis=1)
+    blocks = np.array([part.max() for part in np.array_split(largest, min(_BLOCKS, len(largest)))])
+    scale = np.sqrt(6) / np.pi * blocks.std(ddof=1)
+    location = blocks.mean() - np.euler_gamma * scale
+    quantile = location + scale * (np.log(len(blocks)) - np.log(-np.log(confidence)))
+    return float(max(quantile, blocks.max()))
+
+
+class _Search:
+    """Measures candidates on one split of the rows, and remembers what it found."""
+
+    def __init__(
+        self, X: Any, kernel: Kernel, wanted: dict[str, Any], held_out_rows: int, random_state: int
+    ) -> None:
+        n = X.shape[0]
+        order = np.random.default_rng(random_state).permutation(n)
+        held = int(min(held_out_rows, n // 2))
+        self.held, self.seen = X[np.sort(order[:held])], X[np.sort(order[held:])]
+        self.n, self.kernel, self.wanted = n, kernel, wanted
+        self.exact = np.asarray(kernel(self.held), dtype=np.float64)
+        self.scale = 1.0
+        if wanted["error"] == "relative":
+            root = np.sqrt(np.maximum(np.diag(self.exact), np.finfo(float).tiny))
+            self.scale = root[:, None] * root
+        self.found: list[Evidence] = []
+        self.maps: dict[str, Any] = {}
+        self.notes: list[str] = []
+
+    def go_through(self, family: list[Candidate]) -> None:
+        """Measure growing sizes, until one holds the tolerance or is too large."""
+        for candidate in family:
+            start = perf_counter()
+            evidence = self._measured(candidate)
+            if evidence is None:
+                return
+            self.found.append(evidence)
+            if self._too_large(evidence) or self._holds(evidence) is True:
+                return
+            if perf_counter() - start > _PATIENCE:
+                self.notes.append(f"{candidate.label}: larger ones take too long to make")
+                return
+
+    def _measured(self, candidate: Candidate) -> Evidence | None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", OutOfDomainWarning)  # it is part of the error
+                feature_map = candidate.make().fit(self.seen)
+                if not _same_kernel(getattr(feature_map, "kernel_", None), self.kernel):
+                    raise ValueError(f"it approximates {feature_map.kernel_!r}")
+                feature_map.transform(self.held[:8])  # compiled outside the timing
+                start = perf_counter()
+                Z = feature_map.transform(self.held)
+                seconds = (perf_counter() - start) * self.n / self.held.shape[0]
+        except (ValueError, TypeError, DesignError, MemoryError) as problem:
+            self.notes.append(f"{candidate.label}: {str(problem).splitlines()[0]}")
+            return None
+        product = Z @ Z.T
+        product = product.toarray() if sparse.issparse(product) else product
+        errors = (product.astype(np.float64) - self.exact) / self.scale
+        self.maps[candidate.label] = feature_map
+        return Evidence(
+            candidate=candidate,
+            columns=int(Z.shape[1]),
+            max=float(np.abs(errors).max()),
+            rms=float(np.sqrt(np.mean(errors**2))),
+            bias=float(errors.mean()),
+            bound=upper_bound(errors, self.wanted["confidence"]),
+            confidence=self.wanted["confidence"],
+            n_pairs=errors.size,
+            seconds=seconds,
+            certificate=feature_map.certificate_,
+        )
+
+    def _too_large(self, evidence: Evidence) -> bool:
+        """Whether larger sizes of this family cannot win any more."""
+        limit = self.wanted["n_columns"] or np.inf
+        if self.wanted["max_error"] is not None:
+            held = [item.columns for item in self.found if self._fits(item)]
+            limit = min([limit, *held])
+        return evidence.columns > limit
+
+    def _holds(self, evidence: Evidence) -> bool | None:
+        tolerance = self.wanted["max_error"]
+        return None if tolerance is None else evidence.bound <= tolerance
+
+    def _fits(self, evidence: Evidence) -> bool:
+        wanted = self.wanted
+        return (
+            self._holds(evidence) is not False
+            and evidence.columns <= (wanted["n_columns"] or np.inf)
+            and evidence.seconds <= (wanted["seconds"] or np.inf)
+        )
+
+    def result(self) -> Choice:
+        if not self.found:
+            reasons = " ".join(self.notes) or "there is no map for it in this version"
+            raise ValueError(f"choose: no map of {self.kernel!r} could be measured: {reasons}")
+        good = [item for item in self.found if self._fits(item)]
+        if not good:
+            raise self._failure()
+        if self.wanted["max_error"] is None:
+            best = min(good, key=lambda item: (item.bound, item.columns))
+        else:
+            best = min(good, key=lambda item: (item.columns, item.seconds))
+        others = [
+            _judged(item, self._verdict(item, best)) for item in self.found if item is not best
+        ]
+        others.sort(key=lambda item: (item.columns, item.bound))
+        return Choice(
+            map=self.maps[best.label],
+            evidence=_judged(best, "chosen"),
+            others=others,
+            kernel=self.kernel,
+            wanted=self.wanted,
+            notes=self.notes,
+        )
+
+    def _failure(self) -> ToleranceError:
+        nearest = min(self.found, key=lambda item: item.bound)
+        asked = ", ".join(
+            f"{key}={self.wanted[key]:g}"
+            for key in ("max_error", "n_columns", "seconds")
+            if self.wanted[key] is not None
+        )
+        return ToleranceError(
+            f"choose: no map of {kernel_label(self.kernel)} holds {asked}. The most accurate of "
+            f"{len(self.found)} is {nearest.label} with {nearest.columns} columns: "
+            f"{self.wanted['error']} error on fresh pairs at most {nearest.bound:.3g} "
+            f"({nearest.confidence:.0%} confidence), {nearest.seconds:.3g} s for all rows. Allow a "
+            "larger error, more columns or more time.",
+            best=nearest,
+        )
+
+    def _verdict(self, item: Evidence, best: Evidence) -> str:
+        wanted = self.wanted
+        if self._holds(item) is False:
+            return f"error bound {item.bound:.2g} is over {wanted['max_error']:g}"
+        if wanted["n_columns"] is not None and item.columns > wanted["n_columns"]:
+            return f"{item.columns} columns are over {wanted['n_columns']}"
+        if wanted["seconds"] is not None and item.seconds > wanted["seconds"]:
+            return f"{item.seconds:.2g} s are over {wanted['seconds']:g} s"
+        if wanted["max_error"] is None:
+            return f"error bound {item.bound:.2g}, chosen {best.bound:.2g}"
+        if item.columns > best.columns:
+            return f"holds, but with {item.columns} columns, chosen {best.columns}"
+        return f"holds with as many columns, but takes {item.seconds / best.seconds:.1f} × the time"
+
+
+def _families(
+    kernel: Kernel, names: Sequence[str] | None, random_state: int
+) -> list[list[Candidate]]:
+    """Candidates by family and variant, sizes growing."""
+    sizes = ADDITIVE_SIZES if sort_of(kernel) == "additive" else JOINT_SIZES
+    groups: dict[tuple[str, str], list[Candidate]] = {}
+    for candidate in candidates(kernel, sizes, random_state):
+        if names is None or candidate.name in names:
+            groups.setdefault((candidate.name, candidate.variant), []).append(candidate)
+    if not groups:
+        raise ValueError(f"choose: there is no map for {kernel!r} among {names or 'those here'}.")
+    return list(groups.values())
+
+
+def _checked_wishes(
+    max_error: float | None,
+    n_columns: int | None,
+    seconds: float | None,
+    error: str,
+    confidence: float,
+) -> dict[str, Any]:
+    if max_error is None and n_columns is None and seconds is None:
+        raise ValueError("choose: say what is wanted: max_error=, n_columns= or seconds=.")
+    for name, value in (("max_error", max_error), ("n_columns", n_columns), ("seconds", seconds)):
+        if value is not None and not value > 0:
+            raise ValueError(f"choose: {name} must be positive, got {value!r}.")
+    if error not in ("absolute", "relative"):
+        raise ValueError(f"choose: error must be 'absolute' or 'relative', got {error!r}.")
+    if not 0.5 <= confidence < 1:
+        raise ValueError(f"choose: confidence must be in [0.5, 1), got {confidence!r}.")
+    return {
+        "max_error": max_error,
+        "n_columns": n_columns,
+        "seconds": seconds,
+        "error": error,
+        "confidence": confidence,
+    }
+
+
+def _same_kernel(found: Any, wanted: Kernel) -> bool:
+    """Whether a map approximates the kernel that is asked for, not one of its own."""
+    if found is None or type(found) is not type(wanted):
+        return False
+    if hasattr(found, "base"):
+        return found.gamma == wanted.gamma and _same_kernel(found.base, wanted.base)
+    if hasattr(found, "signature_function"):
+        alike = ("name", "gamma", "signed")
+        return all(getattr(found, key) == getattr(wanted, key) for key in alike)
+    return found is wanted or found == wanted
+
+
+def _judged(evidence: Evidence, verdict: str) -> Evidence:
+    return replace(evidence, verdict=verdict)
+
+
+def _plain(item: Evidence) -> dict[str, Any]:
+    plain = {"map": item.label, **asdict(item)}
+    plain["certificate"] = str(item.certificate) if item.certificate else None
+    del plain["candidate"]
+    return plain
