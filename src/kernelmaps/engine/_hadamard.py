@@ -47,55 +47,48 @@ def hadamard(a, b):
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _multiply(a, factors):
+def _flip(x, signs, block, turn, a):
     for k in range(a.size):
-        a[k] *= factors[k]
+        a[k] = x[k] * signs[block, turn, k]
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _gather(a, rows, gains, offset, out):
-    for k in range(rows.size):
-        out[k] = a[np.uint64(rows[k] - offset)] * gains[k]
+def _gather(a, rows, gains, start, stop, offset, i, out):
+    for k in range(start, stop):
+        out[i, k] = a[np.uint64(rows[k] - offset)] * gains[k]
 
 
 @nb.njit(cache=True, error_model="numpy")
-def _transform_row(row, signs, starts, rows, gains, a, b, out):
-    """out[k] = gains[k] (H D_R ⋯ H D_1 x)[rows[k]], block after block of p outputs."""
-    blocks, rounds, p = signs.shape
-    for block in range(blocks):
-        a[:] = row
-        for turn in range(rounds):
-            _multiply(a, signs[block, turn])
+def _transform_row(x, signs, starts, rows, gains, a, b, i, out):
+    """out[i, k] = gains[k] (H D_R ⋯ H D_1 x)[rows[k]], block after block of p outputs."""
+    for block in range(signs.shape[0]):
+        _flip(x, signs, block, 0, a)
+        a, b = hadamard(a, b)
+        for turn in range(1, signs.shape[1]):
+            _flip(a, signs, block, turn, a)
             a, b = hadamard(a, b)
-        here = slice(starts[block], starts[block + 1])
-        _gather(a, rows[here], gains[here], block * p, out[here])
+        _gather(a, rows, gains, starts[block], starts[block + 1], block * a.size, i, out)
 
 
-@nb.njit(cache=True, parallel=True, error_model="numpy")
-def apply_dense(X, signs, starts, rows, gains, n_threads, out):
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def apply_dense(X, signs, starts, rows, gains, out):
     """Signed Hadamard transforms of dense rows, padded with zeros to the length of the signs."""
-    n, d = X.shape
-    share = -(-n // n_threads)
-    for t in nb.prange(n_threads):
-        row = np.zeros(signs.shape[2], out.dtype)
-        a, b = np.empty_like(row), np.empty_like(row)
-        for i in range(t * share, min(n, (t + 1) * share)):
-            for k in range(d):
-                row[k] = X[i, k]
-            _transform_row(row, signs, starts, rows, gains, a, b, out[i])
+    x = np.zeros(signs.shape[2], out.dtype)
+    a, b = np.empty_like(x), np.empty_like(x)
+    for i in range(X.shape[0]):
+        for k in range(X.shape[1]):
+            x[k] = X[i, k]
+        _transform_row(x, signs, starts, rows, gains, a, b, i, out)
 
 
-@nb.njit(cache=True, parallel=True, error_model="numpy")
-def apply_csr(data, indices, indptr, signs, starts, rows, gains, n_threads, out):
-    """Likewise for CSR rows: one row per thread is unpacked at a time."""
-    n = indptr.size - 1
-    share = -(-n // n_threads)
-    for t in nb.prange(n_threads):
-        row = np.zeros(signs.shape[2], out.dtype)
-        a, b = np.empty_like(row), np.empty_like(row)
-        for i in range(t * share, min(n, (t + 1) * share)):
-            for at in range(indptr[i], indptr[i + 1]):
-                row[indices[at]] += data[at]
-            _transform_row(row, signs, starts, rows, gains, a, b, out[i])
-            for at in range(indptr[i], indptr[i + 1]):
-                row[indices[at]] = 0
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def apply_csr(data, indices, indptr, signs, starts, rows, gains, out):
+    """Likewise for CSR rows: one row is unpacked at a time."""
+    x = np.zeros(signs.shape[2], out.dtype)
+    a, b = np.empty_like(x), np.empty_like(x)
+    for i in range(indptr.size - 1):
+        for at in range(indptr[i], indptr[i + 1]):
+            x[indices[at]] += data[at]
+        _transform_row(x, signs, starts, rows, gains, a, b, i, out)
+        for at in range(indptr[i], indptr[i + 1]):
+            x[indices[at]] = 0

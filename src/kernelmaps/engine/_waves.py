@@ -42,47 +42,35 @@ def _compiled_cosine(t):
     return single if t == nb.float32 else double
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _row_cosines(z, turns, turn, scale):
-    for k in range(z.size):
-        z[k] = scale * cosine(z[k] * turn + turns[k])
-
-
-@nb.njit(cache=True, parallel=True)
-def cosines(Z, turns, turn, scale, n_threads):
+@nb.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def cosines(Z, turns, turn, scale):
     """Z ← scale · cos 2π(Z·turn + turns), in place; all arguments of one precision."""
-    share = -(-Z.shape[0] // n_threads)
-    for t in nb.prange(n_threads):
-        for i in range(t * share, min(Z.shape[0], (t + 1) * share)):
-            _row_cosines(Z[i], turns, turn, scale)
+    for i in range(Z.shape[0]):
+        for k in range(Z.shape[1]):
+            Z[i, k] = scale * cosine(Z[i, k] * turn + turns[k])
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _add_four(z, a, W, j):
-    w0, w1, w2, w3 = W[j[0]], W[j[1]], W[j[2]], W[j[3]]
-    a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
-    for k in range(z.size):
-        z[k] += a0 * w0[k] + a1 * w1[k] + (a2 * w2[k] + a3 * w3[k])
+def _csr_row(data, indices, start, stop, W, i, Z):
+    """Four entries at a time: a quarter of the reads and writes of the sum."""
+    for k in range(Z.shape[1]):
+        Z[i, k] = 0
+    at = start
+    while at + 4 <= stop:
+        j0, j1, j2, j3 = indices[at], indices[at + 1], indices[at + 2], indices[at + 3]
+        a0, a1, a2, a3 = data[at], data[at + 1], data[at + 2], data[at + 3]
+        for k in range(Z.shape[1]):
+            Z[i, k] += a0 * W[j0, k] + a1 * W[j1, k] + (a2 * W[j2, k] + a3 * W[j3, k])
+        at += 4
+    while at < stop:
+        j0, a0 = indices[at], data[at]
+        for k in range(Z.shape[1]):
+            Z[i, k] += a0 * W[j0, k]
+        at += 1
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _add_one(z, a, w):
-    for k in range(z.size):
-        z[k] += a * w[k]
-
-
-@nb.njit(cache=True, parallel=True, error_model="numpy")
-def csr_product(data, indices, indptr, W, n_threads, Z):
-    """Z = X W for CSR rows X, four of their entries at a time."""
-    n = indptr.size - 1
-    share = -(-n // n_threads)
-    for t in nb.prange(n_threads):
-        for i in range(t * share, min(n, (t + 1) * share)):
-            z, at, end = Z[i], indptr[i], indptr[i + 1]
-            z[:] = 0
-            while at + 4 <= end:
-                _add_four(z, data[at : at + 4], W, indices[at : at + 4])
-                at += 4
-            while at < end:
-                _add_one(z, data[at], W[indices[at]])
-                at += 1
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def csr_product(data, indices, indptr, W, Z):
+    """Z = X W for CSR rows X."""
+    for i in range(indptr.size - 1):
+        _csr_row(data, indices, indptr[i], indptr[i + 1], W, i, Z)

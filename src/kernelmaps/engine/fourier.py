@@ -19,7 +19,7 @@ from scipy import sparse
 
 from .families import array
 from .joint import FAMILIES, JointFamily
-from .linear import ROW_BYTES, n_outputs, project, tiles
+from .linear import Write, for_pieces, n_outputs, project
 from .spec import Spec
 
 __all__ = ["fourier_spec"]
@@ -49,27 +49,25 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
 
 def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     """Products straight into `out`, then cosines in place while the piece is in the cache."""
-    from numba import get_num_threads
-
     from . import _waves
-    from .apply import note_path, row_blocks
+    from .apply import note_path
 
     note_path(f"{spec.numbers['operator']}:{'csr' if sparse.issparse(X) else 'dense'}")
-    n_frequencies, paired = n_outputs(spec), bool(spec.numbers["paired"])
     real = out.dtype.type
     turn, scale = real(1 / (2 * np.pi)), real(spec.numbers["scale"])
     turns = _turns(spec).astype(out.dtype)
-    for columns, write in tiles(spec, out.dtype, block_bytes):
-        width = columns.stop - columns.start
-        for rows in row_blocks(X.shape[0], out.itemsize * width, ROW_BYTES):
-            angles = out[rows, columns]
-            write(X[rows], angles)
-            if paired:
-                second = slice(columns.start + n_frequencies, columns.stop + n_frequencies)
-                sines = out[rows, second]
-                sines[:] = angles
-                _waves.cosines(sines, turns[second], turn, scale, get_num_threads())
-            _waves.cosines(angles, turns[columns], turn, scale, get_num_threads())
+    half = n_outputs(spec) if spec.numbers["paired"] else 0
+
+    def work(rows: slice, columns: slice, write: Write) -> None:
+        angles = out[rows, columns]
+        write(X, rows, angles)
+        if half:
+            second = slice(columns.start + half, columns.stop + half)
+            out[rows, second] = angles
+            _waves.cosines(out[rows, second], turns[second], turn, scale)
+        _waves.cosines(angles, turns[columns], turn, scale)
+
+    for_pieces(spec, X, block_bytes, out.dtype, work)
     return out
 
 

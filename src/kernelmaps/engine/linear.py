@@ -15,7 +15,9 @@ than p, a power of two, are padded with zeros. A Spec of family "projection" *is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -25,10 +27,10 @@ from .families import array
 from .joint import FAMILIES, JointFamily
 from .spec import Spec
 
-__all__ = ["n_outputs", "padded_length", "project", "tiles"]
+__all__ = ["for_pieces", "n_outputs", "padded_length", "project"]
 
-Tile = tuple[slice, Callable[[Any, np.ndarray], None]]
-ROW_BYTES = 2**20
+Write = Callable[[Any, slice, np.ndarray], None]
+PIECE_BYTES = 2**20
 """Size of the output pieces that are worked on while they are in the cache."""
 
 
@@ -91,71 +93,128 @@ def dct_matrix(d: int) -> np.ndarray:
     return matrix
 
 
-def tiles(spec: Spec, dtype: np.dtype, block_bytes: int) -> Iterator[Tile]:
-    """Column tiles of the operator, each with a function that writes X Aᵀ into its columns.
+def for_pieces(
+    spec: Spec,
+    X: Any,
+    block_bytes: int,
+    dtype: np.dtype,
+    work: Callable[[slice, slice, Write], None],
+) -> None:
+    """Call ``work(rows, columns, write)`` for pieces that cover X Aᵀ, in threads.
 
-    A matrix is turned to the precision of the data tile by tile, never whole.
+    ``write(X, rows, out)`` puts a piece of X Aᵀ into `out`. Pieces fit into the cache, so that
+    `work` may go over them again at no cost; each thread runs BLAS on its own piece, since threads
+    *inside* of BLAS would have to meet after every piece. A matrix of another precision is turned
+    into that of the data tile by tile, never whole.
     """
+    from numba import get_num_threads
+
+    n_threads = get_num_threads()
+    columns = _column_tiles(spec, dtype, block_bytes // n_threads)
+    pieces = max(1, 4 * n_threads // len(columns))  # of rows, so that no thread ends up waiting
+    height = max(64, -(-X.shape[0] // pieces))
+    tasks = [
+        (tile, range(start, min(X.shape[0], start + height)))
+        for start in range(0, X.shape[0], height)
+        for tile in columns
+    ]
+
+    def run(task: tuple[slice, range]) -> None:
+        tile, rows = task
+        write = _writer(spec, tile, dtype)
+        step = max(16, PIECE_BYTES // (dtype.itemsize * (tile.stop - tile.start)))
+        for start in range(rows.start, rows.stop, step):
+            work(slice(start, min(rows.stop, start + step)), tile, write)
+
+    run_threads(run, tasks, n_threads)
+
+
+def run_threads(run: Callable[[Any], None], tasks: list[Any], n_threads: int) -> None:
+    """Tasks in turn, or by several threads while BLAS keeps to one thread in each."""
+    if n_threads == 1 or len(tasks) == 1:
+        for task in tasks:
+            run(task)
+        return
+    with (
+        _blas().limit(limits=1, user_api="blas"),
+        ThreadPoolExecutor(min(n_threads, len(tasks))) as pool,
+    ):
+        for _ in pool.map(run, tasks):
+            pass  # an exception in a thread is raised here
+
+
+@cache
+def _blas() -> Any:
+    """Finding the libraries takes milliseconds, setting them microseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _column_tiles(spec: Spec, dtype: np.dtype, tile_bytes: int) -> list[slice]:
+    n = n_outputs(spec)
+    if spec.numbers["operator"] != "matrix":
+        return [slice(0, n)]
+    width = min(512, max(8, tile_bytes // (spec.arrays["matrix"].shape[0] * dtype.itemsize)))
+    width = -(-n // -(-n // width))  # of nearly equal size
+    return [slice(start, min(n, start + width)) for start in range(0, n, width)]
+
+
+def _writer(spec: Spec, columns: slice, dtype: np.dtype) -> Write:
     operator = spec.numbers["operator"]
-    if operator != "matrix":
-        fast = _hadamard_rows if operator == "hadamard" else _dct_rows
-        yield slice(0, n_outputs(spec)), lambda X, out: fast(spec, X, out)
-        return
-    matrix = spec.arrays["matrix"]
-    width = matrix.shape[1]
-    if matrix.dtype != dtype:
-        width = max(1, block_bytes // (matrix.shape[0] * dtype.itemsize))
-    for start in range(0, matrix.shape[1], width):
-        columns = slice(start, min(matrix.shape[1], start + width))
-        tile = np.ascontiguousarray(matrix[:, columns], dtype=dtype)
-        yield columns, lambda X, out, tile=tile: _matrix_rows(tile, X, out)
-
-
-def _matrix_rows(matrix: np.ndarray, X: Any, out: np.ndarray) -> None:
-    if not sparse.issparse(X):
-        np.matmul(X.astype(out.dtype, copy=False), matrix, out=out)
-        return
-    from numba import get_num_threads
-
-    from . import _waves
-
-    data = X.data.astype(out.dtype, copy=False)
-    _waves.csr_product(data, X.indices, X.indptr, matrix, get_num_threads(), out)
-
-
-def _hadamard_rows(spec: Spec, X: Any, out: np.ndarray) -> None:
-    from numba import get_num_threads
-
-    from . import _hadamard
-
+    if operator == "matrix":
+        tile = spec.arrays["matrix"][:, columns].astype(dtype, copy=False)
+        return partial(_matrix_rows, tile)
+    if operator == "dct":
+        return partial(_dct_rows, spec)
     signs, rows = spec.arrays["signs"], spec.arrays["rows"]
     starts = np.searchsorted(rows, np.arange(signs.shape[0] + 1) * signs.shape[2])
-    gains = spec.arrays["gains"].astype(out.dtype)
-    arguments = (signs, starts, rows, gains, get_num_threads(), out)
+    return partial(_hadamard_rows, (signs, starts, rows, spec.arrays["gains"].astype(dtype)))
+
+
+def _matrix_rows(matrix: np.ndarray, X: Any, rows: slice, out: np.ndarray) -> None:
+    if not sparse.issparse(X):
+        np.matmul(X[rows].astype(out.dtype, copy=False), matrix, out=out)
+        return
+    from . import _waves
+
+    _waves.csr_product(*_csr_rows(X, rows, out.dtype), matrix, out)
+
+
+def _hadamard_rows(arguments: tuple[Any, ...], X: Any, rows: slice, out: np.ndarray) -> None:
+    from . import _hadamard
+
     if sparse.issparse(X):
-        data = X.data.astype(out.dtype, copy=False)
-        _hadamard.apply_csr(data, X.indices, X.indptr, *arguments)
+        _hadamard.apply_csr(*_csr_rows(X, rows, out.dtype), *arguments, out)
     else:
-        _hadamard.apply_dense(X, *arguments)
+        _hadamard.apply_dense(X[rows].astype(out.dtype, copy=False), *arguments, out)
 
 
-def _dct_rows(spec: Spec, X: Any, out: np.ndarray) -> None:
-    from numba import get_num_threads
+def _dct_rows(spec: Spec, X: Any, rows: slice, out: np.ndarray) -> None:
     from scipy.fft import dct
 
-    block = X.toarray() if sparse.issparse(X) else X
+    block = X[rows].toarray() if sparse.issparse(X) else X[rows]
     block = block.astype(out.dtype, copy=False) * spec.arrays["signs"].astype(out.dtype)
-    values = dct(block, norm="ortho", axis=1, overwrite_x=True, workers=get_num_threads())
+    values = dct(block, norm="ortho", axis=1, overwrite_x=True)
     np.multiply(values[:, spec.arrays["rows"]], spec.arrays["gains"].astype(out.dtype), out=out)
 
 
+def _csr_rows(X: Any, rows: slice, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, columns and row ends of a range of CSR rows, without slicing the matrix itself."""
+    ends = X.indptr[rows.start : rows.stop + 1]
+    stored = slice(ends[0], ends[-1])
+    return X.data[stored].astype(dtype, copy=False), X.indices[stored], ends - ends[0]
+
+
 def _project_fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
-    from .apply import note_path, row_blocks
+    from .apply import note_path
 
     note_path(f"{spec.numbers['operator']}:{'csr' if sparse.issparse(X) else 'dense'}")
-    for columns, write in tiles(spec, out.dtype, block_bytes):
-        for rows in row_blocks(X.shape[0], out.itemsize * X.shape[1], block_bytes // 4):
-            write(X[rows], out[rows, columns])
+
+    def work(rows: slice, columns: slice, write: Write) -> None:
+        write(X, rows, out[rows, columns])
+
+    for_pieces(spec, X, block_bytes, out.dtype, work)
     return out
 
 
