@@ -189,11 +189,11 @@ def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
     if isinstance(kernel, str | Kernel):
         return
     size = 161
+    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
     if problem.period is None:
-        lag = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) * problem.span / (size - 1)
+        lag = apart * problem.span / (size - 1)
     else:
-        ring = np.subtract.outer(np.arange(size), np.arange(size)) % size
-        lag = np.minimum(ring, size - ring) * problem.period / size
+        lag = np.minimum(apart, size - apart) * problem.period / size
     eigenvalues = np.linalg.eigvalsh(problem.signature(lag))
     least, most = eigenvalues[0], np.max(np.abs(eigenvalues))
     if least >= -1e-9 * most:
@@ -219,14 +219,18 @@ class _CosineSolver:
         sample = np.linspace(0, problem.span, 65)
         if problem.points is not None:
             sample = np.r_[sample, problem.points]
-        header = {"kind": "cosines", "span": problem.span, "tail": problem.tail}
+        header = {"kind": "cosines", "span": round(problem.span, 12), "tail": problem.tail}
         header |= {"period": problem.period, "discrete": problem.points is not None}
         header |= {"gamma": problem.gamma, "homogeneous": problem.homogeneous}
         return header, {
-            "signature": problem.signature(sample),
-            "weight": problem.weight(sample),
-            "domain": np.zeros(0) if isinstance(problem.domain, str) else problem.domain,
+            # frequencies and weights depend on lags alone: the unit b^γ is left out
+            "signature": np.round(problem.signature(sample), 10),
+            "weight": np.round(problem.weight(sample) / problem.unit, 10),
         }
+
+    @property
+    def unit(self) -> float:
+        return self.problem.unit
 
     def solve(self, n_columns: int, options: dict[str, Any]) -> dict[str, np.ndarray]:
         if self.method == "harmonic":
@@ -276,6 +280,8 @@ class _CosineSolver:
 class _TableSolver:
     """Tables of one kernel, any size."""
 
+    unit = 1.0
+
     def __init__(self, grid: GridKernel, method: str) -> None:
         self.grid, self.method = grid, method
 
@@ -284,7 +290,8 @@ class _TableSolver:
         header = {"kind": "table", "low": grid.low, "high": grid.high, "rough": grid.rough}
         header |= {"power": grid.power, "log": grid.log, "error": grid.error}
         values = np.zeros(0) if grid.values is None else grid.values
-        return header, {"gram": grid.gram(grid.nodes[::3]), "values": values}
+        sample = grid.gram(grid.nodes[::3]) / np.max(np.abs(grid.gram(grid.nodes[-1:])))
+        return header, {"gram": np.round(sample, 10), "values": values}
 
     def solve(self, n_columns: int, options: dict[str, Any]) -> dict[str, np.ndarray]:
         make = minimax_table if self.method == "minimax" else eigen_table
@@ -384,9 +391,9 @@ def _one(solver: Any, n_columns: int, options: dict[str, Any], cache: bool) -> D
         solved = solver.solve(n_columns, options)
         lower = 0.0 if solver.grid is None else rank_bound(solver.grid, n_columns)[0]
         if cache:
-            store.save(key, {"lower_bound": lower}, solved)
+            store.save(key, {"lower_bound": lower / solver.unit}, solved)
     else:
-        lower, solved = float(found[0]["lower_bound"]), found[1]
+        lower, solved = float(found[0]["lower_bound"]) * solver.unit, found[1]
     return solver.finish(dict(solved), lower, options)
 
 

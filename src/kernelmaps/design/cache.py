@@ -45,7 +45,7 @@ def cache_directory() -> Path:
 
 
 def load(key: str) -> Entry | None:
-    """The stored design of a key, from the shipped ones or the user's cache; None if there is none."""
+    """The stored design of a key, shipped or in the user's cache; None if there is none."""
     ready = load_ready().get(key)
     if ready is not None:
         return ready

@@ -152,6 +152,31 @@ def lp_design(
             error = measure(chosen, refit)
             if error < least:
                 best, least = (chosen, refit), error
+    return _exchange(problem, pool, best, norm)
+
+
+def _exchange(problem: Problem, pool: np.ndarray, start: Cosines, norm: str) -> Cosines:
+    """Move single frequencies to neighbours in the pool as long as the refitted error falls."""
+    measure = problem.max_error if norm == "max" else problem.sum_error
+    best, least = start, measure(*start)
+    index = np.searchsorted(pool, start[0])
+    improved = pool.size > 1 and bool(np.all(np.isin(start[0], pool)))
+    while improved:
+        improved = False
+        for member in range(index.size):
+            for step in (-1, 1):
+                moved = index.copy()
+                moved[member] += step
+                zero_lost = (pool[index[member]] == 0) or moved[member] < 0
+                if zero_lost or moved[member] >= pool.size or np.unique(moved).size < index.size:
+                    continue
+                if pool[moved[member]] == 0:
+                    continue
+                chosen = pool[moved]
+                refit = fit_pool(problem, chosen, norm)
+                error = measure(chosen, refit)
+                if error < least * (1 - 1e-6):
+                    best, least, index, improved = (chosen, refit), error, moved, True
     return best
 
 

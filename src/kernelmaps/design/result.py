@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,11 +12,13 @@ import numpy as np
 from ..engine import Spec, Table
 from ..engine.families import waves_arrays
 from ..engine.reference import spec_of
-from ..engine.table import EDGES, tabulate
+from ..engine.table import AFFINE, EDGES, LOG2
 from .certify import DesignCertificate
 from .tables import RankTable
 
 __all__ = ["Design"]
+
+_DEGREE = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +116,8 @@ class Design:
             return out
         if self.method == "sine":
             return np.sqrt(self.weights) * np.sin(np.multiply.outer(x, self.frequencies))
-        return cosine_values(x, self.frequencies, self.weights, self.gamma if self.homogeneous else 0)
+        gamma = self.gamma if self.homogeneous else 0.0
+        return cosine_values(x, self.frequencies, self.weights, gamma)
 
     def kernel_values(self, x: Any, y: Any) -> np.ndarray:
         """k̂(x_i, y_j) = ⟨φ(x_i), φ(y_j)⟩."""
@@ -126,7 +130,8 @@ class Design:
     def summary(self) -> str:
         """The design and its certificate in words."""
         c, unit = self.certificate, " (per unit of b)" if self.range is None else ""
-        kind = "table" if self.table is not None else "sine map" if self.method == "sine" else "cosine map"
+        kind = "sine map" if self.method == "sine" else "cosine map"
+        kind = kind if self.table is None else "table"
         parts = [f"max error {_number(self.max_error)}{unit}"]
         if kind == "cosine map" and self.norm == "max":
             if c.alternations >= c.needed:
@@ -149,8 +154,8 @@ class Design:
             f"{kind} of the {self.kernel} kernel, {self.n_columns} columns, {self.error} error on "
             f"{where}, method {self.method!r}"
         )
-        tail = f"at most {_number(c.bound)} everywhere ({sure}: {c.bound_method}); rms {_number(self.rms)}"
-        return f"{head}:\n  {'; '.join(parts)}.\n  {tail}."
+        everywhere = f"at most {_number(c.bound)} everywhere ({sure}: {c.bound_method})"
+        return f"{head}:\n  {'; '.join(parts)}.\n  {everywhere}; rms {_number(self.rms)}."
 
     def __repr__(self) -> str:
         return (
@@ -204,16 +209,48 @@ def _table_spec(design: Design, n_features: int, signed: bool, scale: float) -> 
             EDGES, 1, [coef], lo=np.zeros(1), scale=np.ones(1), edges=[edges], **common
         )
         return spec_of(built)
-    argument = "log" if table.kernel.log else "linear"
 
     def curve(t: np.ndarray) -> np.ndarray:
-        return root * table(np.clip(t / scale, table.kernel.low, table.kernel.high))
+        return root * table(t / scale)
 
-    binning, degree, lo, resolution, coef = tabulate(curve, argument, low, high, np.dtype(np.float64))
+    binning, lo, resolution, coef = _local_polynomials(curve, low, high, table.kernel.log)
     built = Table.build(
-        binning, degree, [coef], lo=np.array([lo]), scale=np.array([float(resolution)]), **common
+        binning, _DEGREE, [coef], lo=np.array([lo]), scale=np.array([resolution]), **common
     )
     return spec_of(built)
+
+
+def _local_polynomials(
+    curve: Callable[[np.ndarray], np.ndarray], low: float, high: float, log: bool
+) -> tuple[int, float, float, np.ndarray]:
+    """Interpolating polynomials of degree 5 on bins that cover [low, high], to rounding.
+
+    A bin that sticks out of the domain continues the curve by a fraction of an octave; bins that
+    lie outside are never reached, because values are clipped first.
+    """
+    nodes = 0.5 - 0.5 * np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
+    inverse = np.linalg.inv(np.vander(nodes, increasing=True))
+    for bits in range(4, 11):
+        if log:
+            first, last = int(np.frexp(low)[1]) - 1, int(np.frexp(high)[1])
+            within = 1 + np.arange(2**bits) / 2**bits
+            starts = np.ldexp(within, np.arange(first, last)[:, None]).ravel()
+            edges = np.append(starts, np.ldexp(1.0, last))
+        else:
+            edges = np.linspace(low, high, 2**bits + 1)
+        used = np.flatnonzero((edges[1:] > low) & (edges[:-1] <= high))
+        width = np.diff(edges)[used, None]
+        at = curve((edges[used, None] + width * nodes).ravel()).reshape(used.size, _DEGREE + 1, -1)
+        local = np.einsum("kj,bjc->bkc", inverse, at)
+        middle = curve((edges[used] + 0.5 * width[:, 0]).ravel())
+        guess = np.einsum("k,bkc->bc", 0.5 ** np.arange(_DEGREE + 1), local)
+        if np.max(np.abs(guess - middle)) <= 1e-13 * np.max(np.abs(middle)):
+            break
+    coef = np.zeros((edges.size - 1, *local.shape[1:]))
+    coef[used] = local
+    if log:
+        return LOG2, float(first), float(bits), coef
+    return AFFINE, float(low), float((edges.size - 1) / (high - low)), coef
 
 
 def _sine_spec(design: Design, clip: bool, signed: bool, scale: float) -> Spec:
