@@ -158,6 +158,19 @@ def test_labels_may_be_words_and_appear_late(seed):
     np.testing.assert_allclose(late.decision_function(X), exact.decision_function(X), atol=1e-8)
 
 
+def test_thousands_of_classes(seed):
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(1500, 30))
+    y = np.concatenate([np.arange(1500), rng.integers(0, 1500, 4500)])
+    X = centres[y] + 0.3 * rng.normal(size=(6000, 30))
+    model = km.StreamingRidgeClassifier(1.0).fit(iter(chunked(X, y)))
+    onehot = np.zeros((6000, 1500))
+    onehot[np.arange(6000), y] = 1
+    exact = Ridge(1.0, solver="cholesky").fit(X, 2 * onehot - 1)
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-8)
+    np.testing.assert_allclose(model.intercept_, exact.intercept_, atol=1e-8)
+
+
 def test_float32_features_give_the_float64_model_to_float32_accuracy(seed):
     X, Y, _ = regression(seed)
     fitted = MAP.fit(X.astype(np.float32))
@@ -217,6 +230,8 @@ def test_path_costs_no_second_pass(seed):
             np.testing.assert_allclose(again.coef_, exact.coef_, atol=1e-9)
     assert len(reads) == seen
     assert model.n_components == 20
+    again.partial_fit(X[:10], Y[:10])
+    assert (model.n_samples_seen_, again.n_samples_seen_) == (600, 610)
 
 
 def naive_errors(Z, Y, w, alphas, U, left_out):
@@ -594,6 +609,12 @@ def test_nan_in_chunk_17_is_named(seed):
     )
     with pytest.raises(ValueError, match=message):
         km.StreamingRidge(1.0, MAP).fit(iter(chunks))
+    model = km.StreamingRidge(1.0, MAP, block_rows=3)
+    for chunk in chunks[:17]:
+        model.partial_fit(*chunk)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(*chunks[17])
+    assert model.n_samples_seen_ == 170  # all rows of a chunk, or none
 
 
 def test_chunks_of_other_widths_are_refused(seed):

@@ -11,7 +11,7 @@ import numpy as np
 from ..stats import Moments
 from ._quadratic import numerical_rank
 
-__all__ = ["Coordinates", "Path", "Solution", "check_rows", "component_count"]
+__all__ = ["Coordinates", "Path", "check_rows", "component_count"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Solution:
+class _Solution:
     coef: np.ndarray
     intercept: np.ndarray
     alpha: float

@@ -131,7 +131,8 @@ class StreamingEstimator(BaseEstimator):
                 f"X has {source.n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        return source if first else replace(source, first=self.n_samples_seen_)
+        seen = 0 if first else self.n_samples_seen_
+        return replace(source, first=seen, chunk=getattr(self, "_n_chunks", 0))
 
     # ---- rows out ---------------------------------------------------------------------------
 

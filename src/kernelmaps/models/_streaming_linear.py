@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ..stats import FoldMoments, KernelMoments, Moments, Source
-from ._coordinates import Coordinates, Path, Solution, check_rows, component_count
+from ._coordinates import Coordinates, Path, _Solution, check_rows, component_count
 from ._features import Features
 from ._quadratic import held_out_error, principal_axes
 from ._streaming_base import Look, StreamingEstimator, remove_stages, stage_path
@@ -141,6 +141,7 @@ class StreamingLinear(StreamingEstimator):
             self.stats_ = self._empty(look.features, classes)
         part = self._fold(source, self.stats_.zero(), self._features, block_rows=self._block_rows)
         self.stats_.merge(part)  # all rows of the chunk, or none
+        self._n_chunks = source.chunk + 1
         self._solution = None
         return self
 
@@ -177,6 +178,7 @@ class StreamingLinear(StreamingEstimator):
         check_is_fitted(self, "stats_")
         out = copy.copy(self).set_params(**params)
         out._check_parameters()
+        out.stats_ = self.stats_.copy()  # rows added to one are not added to the other
         out._solution = None
         out._solve()
         return out
@@ -214,7 +216,7 @@ class StreamingLinear(StreamingEstimator):
             results = {"alpha": alphas, "n_components": sizes, "mean_squared_error": errors}
         columns = candidates[best[0]]
         W = self._solutions(at, at.total, columns, alphas[best[1] : best[1] + 1])[0]
-        self._solution = Solution(
+        self._solution = _Solution(
             coef=self._back(at, W, columns),
             intercept=at.total.y_mean - W @ at.total.mean[columns],
             alpha=float(alphas[best[1]]),
@@ -361,7 +363,7 @@ class StreamingLinear(StreamingEstimator):
 
     # ---- what is learned --------------------------------------------------------------------
 
-    def _solved(self) -> Solution:
+    def _solved(self) -> _Solution:
         if not hasattr(self, "stats_"):
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet. Call 'fit' first."

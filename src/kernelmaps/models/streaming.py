@@ -147,6 +147,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
             self.stats_ = Moments(tag=look.features.tag)
         part = self._fold(source, self.stats_.zero(), self._features, block_rows=self._block_rows)
         self.stats_.merge(part)
+        self._n_chunks = source.chunk + 1
         self._forget()
         return self
 

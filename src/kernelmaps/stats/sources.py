@@ -167,6 +167,7 @@ class SlicedSource(Source):
     begin: int = 0
     end: int | None = None
     first: int = 0  # number, in a larger whole, of row 0 of X
+    chunk: int | None = None  # number of X, where all of it is one chunk
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -189,8 +190,8 @@ class SlicedSource(Source):
                 as_rows(_sliced(self.X, rows)),
                 _labels(self.y, rows),
                 _labels(self.w, rows),
-                chunk=a // block_rows,
-                row=0,
+                chunk=a // block_rows if self.chunk is None else self.chunk,
+                row=0 if self.chunk is None else a,
                 start=self.first + a,
             )
 
