@@ -109,25 +109,60 @@ def design_map(
     0.1634
     """
     _check_arguments(n_components, max_error, method, norm, effort)
+    solver, options = make_solver(
+        kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
+        homogeneous=homogeneous, random_state=random_state, effort=effort, progress=progress,
+    )  # fmt: skip
+    if n_components is not None:
+        return _one(solver, int(n_components), options, cache)
+    return _least(solver, float(max_error), options, cache)
+
+
+def make_solver(
+    kernel: Any,
+    *,
+    domain: Any = (1, 255),
+    error: Any = "absolute",
+    method: str = "refined",
+    norm: str = "max",
+    lags: Any = None,
+    period: float | None = None,
+    homogeneous: bool | None = None,
+    random_state: int = 0,
+    effort: int = 1,
+    progress: bool | None = None,
+    n_components: int | None = None,
+) -> tuple[Any, dict[str, Any]]:
+    """What solves designs of any size for these arguments, and its options."""
     options = {"norm": norm, "seed": int(random_state), "effort": int(effort), "progress": progress}
-    if method in TABLE_METHODS or method == "sine":
-        if norm != "max" or lags is not None or period is not None or isinstance(domain, str):
-            raise ValueError(
-                f"design_map: method={method!r} needs a range or a set of values as domain, "
-                "norm='max' and neither lags nor period."
-            )
-        build_domain_check(domain, kernel, homogeneous)
-        grid = grid_kernel(kernel, domain, error, homogeneous)
-        solver: Any = _SineSolver(grid) if method == "sine" else _TableSolver(grid, method)
-    else:
+    if method in COSINE_METHODS:
         problem = build_problem(
             kernel, domain, error, lags=lags, period=period, homogeneous=homogeneous
         )
         _refuse_indefinite(problem, kernel)
-        solver = _CosineSolver(problem, _grid_or_none(kernel, problem, error, homogeneous), method)
-    if n_components is not None:
-        return _one(solver, int(n_components), options, cache)
-    return _least(solver, float(max_error), options, cache)
+        grid = _grid_or_none(kernel, problem, error, homogeneous)
+        return _CosineSolver(problem, grid, method), options
+    if norm != "max" or lags is not None or period is not None or isinstance(domain, str):
+        raise ValueError(
+            f"design_map: method={method!r} needs a range or a set of values as domain, "
+            "norm='max' and neither lags nor period."
+        )
+    _check_table_domain(domain, kernel, homogeneous)
+    grid = grid_kernel(kernel, domain, error, homogeneous)
+    return _SineSolver(grid) if method == "sine" else _TableSolver(grid, method), options
+
+
+def design_key(kernel: Any, n_components: int, **arguments: Any) -> str:
+    """The content key under which a design is stored."""
+    solver, options = make_solver(kernel, **arguments)
+    return _key(solver, n_components, options)
+
+
+def _key(solver: Any, n_columns: int, options: dict[str, Any]) -> str:
+    header, arrays = solver.identity()
+    header |= {"columns": n_columns, "method": solver.method, "solver": SOLVER_VERSION}
+    header |= {name: options[name] for name in ("norm", "seed", "effort")}
+    return storage.digest("design-key", header, arrays)
 
 
 def _check_arguments(
@@ -151,7 +186,7 @@ def _check_arguments(
         raise ValueError(f"design_map: effort must be >= 1, got {effort!r}.")
 
 
-def build_domain_check(domain: Any, kernel: Any, homogeneous: bool | None) -> None:
+def _check_table_domain(domain: Any, kernel: Any, homogeneous: bool | None) -> None:
     """The checks of a domain that :func:`build_problem` makes, for kernels without a signature."""
     from ..kernels import AdditiveKernel, HomogeneousKernel
 
@@ -382,10 +417,7 @@ class _SineSolver(_TableSolver):
 
 def _one(solver: Any, n_columns: int, options: dict[str, Any], cache: bool) -> Design:
     """One size: from the cache, or solved and stored."""
-    header, arrays = solver.identity()
-    header |= {"columns": n_columns, "method": solver.method, "solver": SOLVER_VERSION}
-    header |= {name: options[name] for name in ("norm", "seed", "effort")}
-    key = storage.digest("design-key", header, arrays)
+    key = _key(solver, n_columns, options)
     found = store.load(key) if cache else None
     if found is None:
         solved = solver.solve(n_columns, options)

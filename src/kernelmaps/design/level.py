@@ -132,8 +132,10 @@ def level(
     for _ in range(steps):
         if np.min(sizes) <= 0 or np.ptp(np.log(sizes)) < 1e-9:
             break
-        response = -2 * nodes / (places[:, None] ** 2 - nodes**2)
-        system = np.hstack([response, -np.ones((sizes.size, 1))])
+        gap = places[:, None] ** 2 - nodes**2
+        if np.any(gap == 0):
+            break  # a lobe without height: nothing is left to level
+        system = np.hstack([-2 * nodes / gap, -np.ones((sizes.size, 1))])
         try:
             move = np.linalg.solve(system, -np.log(sizes))[:-1]
         except np.linalg.LinAlgError:

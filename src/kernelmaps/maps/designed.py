@@ -147,7 +147,7 @@ class DesignedMap(AdditiveMap):
                 "is neither. AnchorMap takes any additive kernel."
             )
         if self.signed and not homogeneous:
-            raise ValueError(f"DesignedMap: signed=True needs a homogeneous kernel, not {kernel!r}.")
+            raise ValueError(f"DesignedMap: signed=True is for homogeneous kernels: {kernel!r}.")
         self.kernel_ = kernel.replace(signed=bool(self.signed)) if homogeneous else kernel
         return homogeneous
 
