@@ -109,6 +109,16 @@ def test_files_are_read_by_the_workers(rows, kind, client, tmp_path):
     assert_equal_sums(found, exact)
 
 
+def test_the_address_of_a_scheduler_will_do(rows, client, tmp_path):
+    np.save(tmp_path / "X.npy", rows[0])
+    source = open_source(tmp_path / "X.npy", rows[1])
+    address = client.scheduler.address
+    found = fold(source, Moments("class"), MAP.transform, block_rows=500, client=address)
+    assert_equal_sums(found, fold(source, Moments("class"), MAP.transform, block_rows=500))
+    model = km.StreamingPCA(3, RBFSampler(random_state=0)).fit(tmp_path / "X.npy", client=address)
+    assert model.n_samples_seen_ == 2000
+
+
 def test_dask_dataframe(rows, client):
     dd = pytest.importorskip("dask.dataframe")
     pd = pytest.importorskip("pandas")

@@ -1,6 +1,7 @@
 """Every source gives the rows of the array that it was made of, in blocks."""
 
 import pickle
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -310,3 +311,15 @@ def test_damaged_svmlight_line_names_its_rows(tmp_path):
 def test_rows_in_memory_are_not_shipped(table):
     with pytest.raises(TypeError, match="lives in this process"):
         open_source(table[0]).partitions(2, 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("d.h5", "h5py"), ("d.zarr", "zarr"), ("d.parquet", "pyarrow")]
+)
+def test_a_missing_package_is_named_with_its_extra(name, package, tmp_path, monkeypatch):
+    (tmp_path / name).touch()
+    for module in [m for m in sys.modules if m.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)  # what an absent package looks like
+    with pytest.raises(ModuleNotFoundError, match=rf"needs {package}.*kernelmaps\[data\]"):
+        open_source(tmp_path / name)

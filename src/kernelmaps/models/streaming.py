@@ -114,8 +114,8 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         y : ignored
         sample_weight : array-like, optional
             A weight of 2 is a row that occurs twice.
-        client : distributed.Client, optional
-            Fold on its workers.
+        client : distributed.Client or str, optional
+            Fold on its workers; a string is the address of a scheduler.
         checkpoint, checkpoint_every : path, int
             Where and how often the state is kept; an interrupted fit goes on from there.
         map_sample : array-like, optional

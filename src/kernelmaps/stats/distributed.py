@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from .sources import Block, SlicedSource, Source, as_rows
+from .sources import Block, SlicedSource, Source, as_rows, needed
 
 __all__ = ["DaskSource", "call_on_sample", "fold_on_dask"]
 
@@ -99,19 +100,28 @@ class DaskSource(Source):
 def fold_on_dask(
     source: Source, stats: Any, transform: Any, client: Any, *, block_rows: int, name: str
 ) -> Any:
-    """Fold on Dask's workers; see `kernelmaps.stats.fold`.
+    """Fold on Dask's workers; see `kernelmaps.stats.fold`. `client` may be an address.
 
     The shift is taken from the first block by a first task, for all: float32 products then round
     as in one process, and results agree to the rounding of float64 sums.
     """
+    with connected(client) as client:
+        if client is not None and not source.remote:
+            n = 4 * max(sum(client.nthreads().values()), 1)
+            parts = [(part, None, None) for part in source.partitions(n, block_rows)]
+            starts = [0] * len(parts)
+        else:
+            parts, starts = source.parts, source.starts
+        root = _tree(parts, starts, stats, transform, block_rows, name)
+        return stats.merge(_computed(root, client))
+
+
+def _tree(
+    parts: list[Any], starts: list[int], stats: Any, transform: Any, block_rows: int, name: str
+) -> Any:
+    """One leaf per partition, merged `FAN_IN` at a time."""
     import dask
 
-    if client is not None and not source.remote:
-        n = 4 * max(sum(client.nthreads().values()), 1)
-        parts = [(part, None, None) for part in source.partitions(n, block_rows)]
-        starts = [0] * len(parts)
-    else:
-        parts, starts = source.parts, source.starts
     # One key for the map: it reaches each worker once, not once per task.
     shared = dask.delayed(transform, traverse=False) if transform is not None else None
     leaf, centre, merge = dask.delayed(_leaf), dask.delayed(_centre), dask.delayed(_merge)
@@ -124,25 +134,39 @@ def fold_on_dask(
     ]
     while len(nodes) > 1:
         nodes = [merge(nodes[i : i + FAN_IN]) for i in range(0, len(nodes), FAN_IN)]
+    return nodes[0]
+
+
+@contextmanager
+def connected(client: Any) -> Iterator[Any]:
+    """The client itself, or one for the address of a scheduler, closed afterwards."""
+    if not isinstance(client, str):
+        yield client
+        return
+    Client = needed("distributed", "dask").Client
+    with Client(client, set_as_default=False) as made:
+        yield made
+
+
+def _computed(task: Any, client: Any) -> Any:
+    """The value of a task: on the client's workers, or on Dask's current scheduler."""
     if client is not None:
-        total = client.compute(nodes[0], retries=RETRIES).result()
-    else:
-        (total,) = dask.compute(nodes[0])
-    return stats.merge(total)
+        return client.compute(task, retries=RETRIES).result()
+    import dask
+
+    return dask.compute(task)[0]
 
 
 def call_on_sample(source: Source, function: Any, client: Any, *, rows: int) -> Any:
     """``function(block)`` for a sample of rows, where the rows are; only the result travels."""
-    import dask
-
+    dask = needed("dask", "dask")
     if source.remote:
         part, start = source.parts[0], source.starts[0]
     else:
         part, start = (source.partitions(1, rows)[0], None, None), 0
     task = dask.delayed(_on_sample)(function, *part, start, rows)
-    if client is not None:
-        return client.compute(task, retries=RETRIES).result()
-    return dask.compute(task)[0]
+    with connected(client) as client:
+        return _computed(task, client)
 
 
 def _on_sample(function: Any, X: Any, y: Any, w: Any, start: int, rows: int) -> Any:

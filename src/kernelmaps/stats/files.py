@@ -21,6 +21,7 @@ from .sources import (
     Source,
     _labels,
     _sliced_source,
+    needed,
     raw_rows,
     read_npy_header,
 )
@@ -40,22 +41,19 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
     if suffix == ".npz":
         return _open_npz(path, y, w, name)
     if suffix in (".h5", ".hdf5"):
-        import h5py
-
-        with h5py.File(path, "r") as container:
+        with needed("h5py", "data").File(path, "r") as container:
             names = set(container)
         return _open_container(path, y, w, name, names, "hdf5")
     if suffix == ".zarr":
-        import zarr
-
+        zarr = needed("zarr", "data")
         root = zarr.open(path, mode="r")
         if isinstance(root, zarr.Array):
             return _sliced_source(ContainerRows(str(path), "", "zarr"), y, w)
         return _open_container(path, y, w, name, set(root.array_keys()), "zarr")
     if suffix in (".parquet", ".pq") or (path.is_dir() and any(path.rglob("*.parquet"))):
-        import pyarrow.dataset
-
-        return ParquetSource.of(pyarrow.dataset.dataset(path, format="parquet"), y, w)
+        return ParquetSource.of(
+            needed("pyarrow.dataset", "data").dataset(path, format="parquet"), y, w
+        )
     if suffix in TEXT:
         return SvmlightSource(path, y, w, n_features=n_features)
     raise ValueError(

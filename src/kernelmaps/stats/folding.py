@@ -64,8 +64,9 @@ def fold(
     checkpoint_every : int
         Blocks between two writes. With 1, a kill loses only blocks that were not added yet; each
         write costs D²/2 numbers.
-    client : distributed.Client, optional
-        Fold on its workers. A Dask collection is always folded where Dask computes it.
+    client : distributed.Client or str, optional
+        Fold on its workers; a string is the address of a scheduler. A Dask collection is always
+        folded where Dask computes it.
     progress : bool, optional
         Whether to show a bar; by default if there is a terminal.
     name : str

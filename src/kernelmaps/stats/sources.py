@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -134,11 +135,8 @@ class ContainerRows:
 
     def open(self) -> Any:
         if self.format == "hdf5":
-            import h5py
-
-            return h5py.File(self.path, "r")[self.name]
-        import zarr
-
+            return needed("h5py", "data").File(self.path, "r")[self.name]
+        zarr = needed("zarr", "data")
         return (
             zarr.open(self.path, mode="r")[self.name]
             if self.name
@@ -385,6 +383,21 @@ def raw_rows(path: Path) -> RawRows | np.ndarray:
     if fortran and len(shape) > 1:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     return RawRows(str(path), dtype, shape, offset)
+
+
+def needed(package: str, extra: str) -> Any:
+    """Import a package that only some sources need, or say how to get it."""
+    try:
+        import_module(package.split(".")[0])
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package.split(".")[0]:
+            raise
+        raise ModuleNotFoundError(
+            f"this source needs {error.name}, which is not installed: "
+            f"pip install 'kernelmaps[{extra}]'",
+            name=error.name,
+        ) from error
 
 
 def read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
