@@ -6,6 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+import _prose  # noqa: E402
 from _reference import write_reference  # noqa: E402
 
 import kernelmaps  # noqa: E402
@@ -18,7 +19,7 @@ version = release = kernelmaps.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "_mathml",
     "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
@@ -36,6 +37,7 @@ numpydoc_class_members_toctree = False
 autodoc_typehints = "none"  # numpydoc's sections already say it
 
 templates_path = ["_templates"]
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "kernelmaps"
 html_theme_options = {"show_toc_level": 2, "navbar_align": "left"}
@@ -53,3 +55,7 @@ sphinx_gallery_conf = {
 
 # The reference lists what the package exports, so that it cannot fall behind it.
 write_reference(HERE / "generated")
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", _prose.process, priority=900)
