@@ -41,7 +41,8 @@ html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "kernelmaps"
 html_theme_options = {"show_toc_level": 2, "navbar_align": "left"}
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["kernelmaps.css"]
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
