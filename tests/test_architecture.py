@@ -27,7 +27,7 @@ EDGES = {
     "kernels": LEAVES,
     "engine": LEAVES,
     "stats": LEAVES,
-    "datasets": LEAVES,
+    "datasets": LEAVES | {"stats"},
     "design": LEAVES | {"kernels", "engine"},
     "maps": LEAVES | {"kernels", "engine", "design"},
     "models": LEAVES | BELOW_MODELS,

@@ -29,7 +29,7 @@ import numpy as np
 
 from .exceptions import FileFormatError
 
-__all__ = ["VERSION", "digest", "from_bytes", "read", "to_bytes", "write"]
+__all__ = ["VERSION", "digest", "from_bytes", "read", "to_bytes", "write", "write_file"]
 
 MAGIC = b"KMAP\x89\r\n\x00"
 VERSION = 1
@@ -92,8 +92,12 @@ def write(
     arrays: Mapping[str, np.ndarray],
 ) -> None:
     """Write a container atomically: the target is either the old file or the whole new one."""
+    write_file(path, to_bytes(kind, header, arrays))
+
+
+def write_file(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write bytes to a temporary name and move it into place; on failure nothing has changed."""
     target = Path(path)
-    data = to_bytes(kind, header, arrays)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or ".")
     try:
         with os.fdopen(descriptor, "wb") as stream:

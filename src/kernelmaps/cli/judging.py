@@ -1,0 +1,231 @@
+"""Commands that judge maps: demo, compare, choose, design."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import app
+from ._shared import (
+    INTERRUPTED,
+    AsJson,
+    Columns,
+    Data,
+    Normalize,
+    Target,
+    command,
+    kernel_named,
+    read,
+    say,
+    show,
+    write_text,
+)
+
+
+@app.command()
+@command
+def demo(
+    out: Annotated[
+        Path, typer.Option(help="Folder for the picture and the figures (JSON).")
+    ] = Path("demo_out"),
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the figures as JSON instead of a table.")
+    ] = False,
+) -> None:
+    """Show every map on the bundled digits, beside plain linear and exact-kernel SVMs.
+
+    Prints a table and writes a picture; takes some seconds.
+
+    Example: `kernelmaps demo --out /tmp/demo`
+    """
+    from json import dumps
+
+    from kernelmaps.evaluation.demo import run_demo
+
+    result = run_demo()
+    text = dumps(result.to_dict(), indent=1, ensure_ascii=False)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "demo.json").write_text(text + "\n", encoding="utf-8")
+    try:
+        picture = f"picture: {result.plot(out / 'demo.png')}"
+    except ImportError:
+        picture = "no picture: it needs matplotlib (pip install 'kernelmaps[plot]')"
+    show(result, json)
+    if not json:
+        say(picture)
+
+
+@app.command()
+@command
+def compare(
+    data: Data,
+    target: Target = None,
+    columns: Columns = None,
+    maps: Annotated[
+        str | None, typer.Option(help="Names of maps, separated by commas; default: all.")
+    ] = None,
+    kernels: Annotated[
+        str | None,
+        typer.Option(help="Kernels, separated by commas, e.g. chi2,gaussian,gaussian:0.5."),
+    ] = None,
+    sizes: Annotated[str, typer.Option(help="Columns per feature of additive maps.")] = "3,5",
+    joint_sizes: Annotated[str, typer.Option(help="Columns of joint maps.")] = "256,1024",
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Seconds to take at most; rows are subsampled to keep it."),
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 3,
+    penalty: Annotated[float, typer.Option("--C", help="Penalty of the linear models.")] = 10.0,
+    normalize: Normalize = "none",
+    report: Annotated[
+        Path | None, typer.Option(help="Write an HTML report, which opens offline.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Compare maps, kernels and sizes on your data, beside the usual yardsticks.
+
+    Ctrl-C ends early and shows what was finished.
+
+    Examples:
+
+    `kernelmaps compare digits --report out.html`
+
+    `kernelmaps compare mine.csv --target label --kernels chi2,intersection --budget 60`
+    """
+    from kernelmaps.evaluation.comparison import compare as run
+
+    rows = read(data, target, columns, normalize)
+    result = run(
+        rows.X,
+        rows.y,
+        maps=_names(maps),
+        kernels=None if kernels is None else [kernel_named(k, rows.X) for k in _names(kernels)],
+        sizes=_integers(sizes, "--sizes"),
+        joint_sizes=_integers(joint_sizes, "--joint-sizes"),
+        cv=folds,
+        C=penalty,
+        budget=budget,
+        name=Path(rows.name).name,
+    )
+    show(result, json)
+    if report is not None:
+        result.report(report)
+        if not json:
+            say(f"report: {report}")
+    if result.interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+@command
+def choose(
+    data: Data,
+    kernel: Annotated[
+        str, typer.Option("--kernel", "-k", help="chi2, intersection, gaussian:WIDTH, exp_chi2, …")
+    ] = "chi2",
+    max_error: Annotated[float | None, typer.Option(help="Tolerance for fresh pairs.")] = None,
+    n_columns: Annotated[int | None, typer.Option(help="Most output columns.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Most time to map all rows.")] = None,
+    relative: Annotated[
+        bool, typer.Option("--relative", help="Errors over √(k(x,x) k(y,y)), not absolute ones.")
+    ] = False,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Column to leave out: it is no feature.")
+    ] = None,
+    columns: Columns = None,
+    normalize: Normalize = "none",
+    out: Annotated[Path | None, typer.Option(help="Save the chosen map (.kmap).")] = None,
+    json: AsJson = False,
+) -> None:
+    """Find the cheapest map that holds a tolerance on rows that it has not seen.
+
+    Examples:
+
+    `kernelmaps choose digits --kernel chi2 --max-error 0.01`
+
+    `kernelmaps choose mine.csv --target label -k gaussian --max-error 0.1 --out map.kmap`
+    """
+    from kernelmaps import save
+    from kernelmaps.evaluation.choice import choose as run
+
+    rows = read(data, target, columns, normalize)
+    result = run(
+        rows.X,
+        kernel_named(kernel, rows.X),
+        max_error=max_error,
+        n_columns=n_columns,
+        seconds=seconds,
+        error="relative" if relative else "absolute",
+    )
+    if out is not None:
+        save(result.map, out, metadata={"columns": rows.columns, "normalize": normalize})
+    show(result, json)
+    if out is not None and not json:
+        say(f"saved: {out}")
+
+
+@app.command()
+@command
+def design(
+    kernel: Annotated[str, typer.Argument(help="chi2, intersection, gaussian:WIDTH, …")] = "chi2",
+    n_components: Annotated[int | None, typer.Option("--columns", "-n", help="Columns.")] = None,
+    max_error: Annotated[float | None, typer.Option(help="Instead: largest error.")] = None,
+    domain: Annotated[str, typer.Option(help="Smallest and largest value, as LOW,HIGH.")] = "1,255",
+    error: Annotated[str, typer.Option(help="absolute or relative.")] = "absolute",
+    method: Annotated[str, typer.Option(help="refined, minimax, …")] = "refined",
+    out: Annotated[
+        Path | None, typer.Option(help="Write the map: .kmap, or .h for a C header.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Design the best map of a kernel for a size or an error, and print or export it.
+
+    Examples:
+
+    `kernelmaps design chi2 --columns 5 --out chi2_map.h`
+
+    `kernelmaps design intersection --max-error 0.5 --domain 1,255`
+    """
+    from kernelmaps import design_map
+    from kernelmaps.evaluation.designs import DesignReport
+
+    if n_components is None and max_error is None:
+        n_components = 5
+    found = design_map(
+        kernel_named(kernel),
+        n_components=n_components,
+        max_error=max_error,
+        domain=_pair(domain),
+        error=error,
+        method=method,
+    )
+    if out is not None and out.suffix == ".h":
+        from kernelmaps.export_c import to_c
+
+        write_text(out, to_c(found, name=out.stem))
+    elif out is not None:
+        found.spec.save(out)
+    show(DesignReport(found), json)
+    if out is not None and not json:
+        say(f"written: {out}")
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _integers(text: str, option: str) -> list[int]:
+    try:
+        return [int(item) for item in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{option} must be whole numbers with commas, got {text!r}.") from None
+
+
+def _pair(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(item) for item in text.split(","))
+    except ValueError:
+        raise ValueError(f"--domain must be LOW,HIGH, got {text!r}.") from None
+    return low, high

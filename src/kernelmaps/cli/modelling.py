@@ -1,0 +1,126 @@
+"""Commands that make and use models: fit, predict, explain, info."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import app
+from ._shared import AsJson, Columns, Data, Normalize, Target, command, read, say, show, write_text
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
+
+
+@app.command()
+@command
+def fit(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
+    target: Target = None,
+    model: Annotated[str, typer.Option(help="additive or ridge.")] = "additive",
+    map: Annotated[
+        str | None,
+        typer.Option(
+            "--map",
+            help="Map and settings, e.g. HomogeneousMap(kernel=chi2,n_components=5). "
+            "Default: SplineMap (additive), none (ridge).",
+        ),
+    ] = None,
+    task: Annotated[str, typer.Option(help="classification, regression or auto.")] = "auto",
+    penalty: Annotated[
+        float, typer.Option("--C", help="Inverse strength of the regularisation.")
+    ] = 1.0,
+    columns: Columns = None,
+    normalize: Normalize = "none",
+    json: AsJson = False,
+) -> None:
+    """Fit a model on a map and save it.
+
+    Examples:
+
+    `kernelmaps fit mine.csv --target label --out model.kmap`
+
+    `kernelmaps fit mine.parquet -t price --model ridge --map "RandomFourierMap(n_components=500)"
+    -o model.kmap`
+    """
+    from kernelmaps.evaluation.workflow import fit_rows
+
+    rows = read(data, target, columns, normalize, need_target=True)
+    result = fit_rows(rows, model=model, feature_map=map, task=task, C=penalty, normalize=normalize)
+    result.save(out)
+    show(result, json)
+    if not json:
+        say(f"saved: {out}")
+
+
+@app.command()
+@command
+def predict(
+    model: Model,
+    data: Data,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="CSV to write; default: print it.")
+    ] = None,
+    proba: Annotated[bool, typer.Option("--proba", help="Probabilities of the classes.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Predict with a saved model; columns are found by their names.
+
+    Examples:
+
+    `kernelmaps predict model.kmap new.csv`
+
+    `kernelmaps predict model.kmap new.csv --proba --out predictions.csv`
+    """
+    from kernelmaps.evaluation.workflow import predict_rows
+
+    result = predict_rows(model, data, proba=proba)
+    if out is not None:
+        write_text(out, result.to_csv())
+        if not json:
+            say(f"{len(result)} predictions: {out}")
+    if json:
+        show(result, True)
+    elif out is None:
+        typer.echo(result.to_csv(), nl=False)
+
+
+@app.command()
+@command
+def explain(
+    model: Model,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Picture to write (png, svg, pdf).")
+    ] = Path("shapes.png"),
+    features: Annotated[int, typer.Option(help="How many features to draw.")] = 12,
+    json: AsJson = False,
+) -> None:
+    """Draw what an additive model does with each feature, most important first.
+
+    Example: `kernelmaps explain model.kmap --out shapes.png`
+    """
+    from kernelmaps.evaluation.workflow import explain_model
+
+    result = explain_model(model, n_features=features)
+    if json:
+        show(result, True)
+        return
+    show(result, False)
+    say(f"picture: {result.plot(out)}")
+
+
+@app.command()
+@command
+def info(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .kmap file.")],
+    json: AsJson = False,
+) -> None:
+    """Tell what a file holds; its checksum is verified.
+
+    Example: `kernelmaps info model.kmap --json`
+    """
+    from kernelmaps.evaluation.workflow import describe_file
+
+    show(describe_file(file), json)

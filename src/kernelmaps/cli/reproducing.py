@@ -1,0 +1,44 @@
+"""The command that recomputes tables and figures of the papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import app
+from ._shared import AsJson, command, show, write_text
+
+
+@app.command()
+@command
+def reproduce(
+    table: Annotated[
+        str | None, typer.Argument(metavar="TABLE", help="What to recompute; none: list them.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the datasets; default: KERNELMAPS_DATA.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rows, for a first look.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write the result as JSON, too.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Recompute a table of the papers: paper value, our value, difference.
+
+    Examples:
+
+    `kernelmaps reproduce`
+
+    `kernelmaps reproduce low-dim-maps-table-1 --data ~/data`
+    """
+    from kernelmaps.evaluation.reproduce import catalogue
+    from kernelmaps.evaluation.reproduce import reproduce as run
+
+    if table is None:
+        show(catalogue(), json)
+        return
+    result = run(table, folder=data, quick=quick)
+    if out is not None:
+        write_text(out, result.to_json())
+    show(result, json)

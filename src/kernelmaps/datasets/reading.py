@@ -1,0 +1,273 @@
+"""Tables of a user's own: rows, named columns and a target from a file or a known dataset.
+
+CSV is read here; npy, npz, HDF5, Zarr, Parquet and LIBSVM text through
+:func:`kernelmaps.stats.open_source`, the one reader of such files.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..stats.sources import open_source
+from .loader import load, names, read_npz
+
+__all__ = ["Rows", "read_rows"]
+
+CSV = (".csv", ".tsv")
+_BLOCK = 65536
+_EMPTY = ("", "na", "nan", "null", "none", "?")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with what is known about them.
+
+    Attributes
+    ----------
+    name : str
+    X : ndarray or CSR matrix
+    y : ndarray or None
+    columns : list of str or None
+        Names of the features, where the source has them.
+    target : str or None
+        Name of the target.
+    """
+
+    name: str
+    X: Any
+    y: np.ndarray | None
+    columns: list[str] | None = None
+    target: str | None = None
+
+    def of_columns(self, wanted: Sequence[str]) -> Rows:
+        """The named columns, in that order."""
+        if self.columns is None:
+            raise ValueError(f"{self.name} has no names of columns, so that none can be chosen.")
+        return replace(
+            self, X=self.X[:, _places(self.columns, wanted, self.name)], columns=list(wanted)
+        )
+
+    def normalized(self, norm: str) -> Rows:
+        """Rows scaled to norm 1 ("l1" or "l2"); "none" leaves them as they are."""
+        if norm == "none":
+            return self
+        from sklearn.preprocessing import normalize
+
+        return replace(self, X=normalize(self.X.astype(np.float64), norm=norm))
+
+
+def read_rows(
+    source: str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    need_target: bool = False,
+) -> Rows:
+    """Read a file, or a dataset by its name.
+
+    Parameters
+    ----------
+    source : str or path
+        A file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.npz``, ``.h5``, ``.zarr``, LIBSVM
+        text) or the name of a dataset (its training rows). Sparse data stay sparse.
+    target : str, optional
+        Column (or array, in files of arrays) to predict; by default ``y`` where there is one.
+        LIBSVM text has its own.
+    columns : sequence of str, optional
+        Features to keep, by name; by default all columns but the target.
+    need_target : bool
+        Whether to refuse data without a target.
+
+    Returns
+    -------
+    Rows
+    """
+    path = Path(source)
+    if not path.exists() and os.fspath(source) in names():
+        rows = _dataset(os.fspath(source), target)
+    elif not path.exists():
+        known = ", ".join(names())
+        raise FileNotFoundError(
+            f"there is no file {os.fspath(source)!r}, nor a dataset of that name ({known})."
+        )
+    elif path.suffix.lower() in CSV:
+        rows = _read_csv(path, target, columns)
+    elif path.suffix.lower() == ".npz":
+        rows = _read_npz(path, target)
+    else:
+        rows = _read_source(path, target)
+    if columns is not None and rows.columns != list(columns):
+        rows = rows.of_columns(columns)
+    if need_target and rows.y is None:
+        hint = f" It has the columns {_some(rows.columns)}." if rows.columns else ""
+        raise ValueError(
+            f"{rows.name} has no target: name the column (or array) to predict with "
+            f"--target / target=.{hint}"
+        )
+    if rows.X.shape[0] == 0:
+        raise ValueError(f"{rows.name} has no rows.")
+    return rows
+
+
+def _dataset(name: str, target: str | None) -> Rows:
+    data = load(name, target=target)
+    return Rows(name, data.X_train, data.y_train)
+
+
+# ---- CSV ----------------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, target: str | None, wanted: Sequence[str] | None) -> Rows:
+    header, lines, first = _csv_lines(path)
+    name = str(path)
+    if target is None and "y" in header:
+        target = "y"
+    if target is not None:
+        _places(header, [target], name, what="target")
+    features = list(wanted) if wanted is not None else [c for c in header if c != target]
+    places = _places(header, features, name)
+    cells = list(zip(*lines)) if lines else [()] * len(header)
+    X = np.empty((len(lines), len(features)))
+    for j, (column, place) in enumerate(zip(features, places)):
+        X[:, j] = _numbers(cells[place], column, name, first)
+    y = None if target is None else _labels(cells[header.index(target)], target, name, first)
+    return Rows(name, X, y, features, target)
+
+
+def _csv_lines(path: Path) -> tuple[list[str], list[list[str]], int]:
+    """Names of the columns, the cells, and the number of the line that the cells begin on."""
+    with open(path, newline="", encoding="utf-8-sig") as stream:
+        sample = stream.read(65536)
+        stream.seek(0)
+        lines = [line for line in csv.reader(stream, delimiter=_delimiter(path, sample)) if line]
+    if not lines:
+        raise ValueError(f"{path} is empty.")
+    named = not all(_is_number(cell) for cell in lines[0])
+    header = [cell.strip() for cell in lines[0]]
+    if not named:
+        header = [f"x{j}" for j in range(len(lines[0]))]
+    twice = sorted({column for column in header if header.count(column) > 1})
+    if twice:
+        raise ValueError(f"{path} has the columns {twice} more than once.")
+    body, first = (lines[1:], 2) if named else (lines, 1)
+    for number, line in enumerate(body):
+        if len(line) != len(header):
+            raise ValueError(
+                f"{path}, line {number + first}: {len(line)} cells where the header has "
+                f"{len(header)} columns."
+            )
+    return header, body, first
+
+
+def _delimiter(path: Path, sample: str) -> str:
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    line = sample.split("\n", 1)[0]
+    return max(",;\t", key=line.count)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(cells: Sequence[str], column: str, name: str, first: int) -> np.ndarray:
+    try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        place = next(i for i, cell in enumerate(cells) if not _is_number(cell))
+    found = cells[place]
+    what = "is empty" if found.strip().lower() in _EMPTY else f"holds {found!r}, not a number"
+    raise ValueError(
+        f"{name}, line {place + first}, column {column!r}: the cell {what}. Fill or encode it, or "
+        "choose other columns with --columns / columns=."
+    )
+
+
+def _labels(cells: Sequence[str], target: str, name: str, first: int) -> np.ndarray:
+    """Numbers where all cells are numbers (whole ones as integers), else strings."""
+    missing = [i for i, cell in enumerate(cells) if cell.strip().lower() in _EMPTY]
+    if missing:
+        raise ValueError(
+            f"{name}, line {missing[0] + first}: the target {target!r} is missing "
+            f"({len(missing)} rows lack it)."
+        )
+    if not all(_is_number(cell) for cell in cells):
+        return np.array([cell.strip() for cell in cells])
+    values = np.array(cells, dtype=np.float64)
+    return values.astype(np.int64) if np.all(values == np.round(values)) else values
+
+
+# ---- everything else ----------------------------------------------------------------------------
+
+
+def _read_npz(path: Path, target: str | None) -> Rows:
+    """Arrays ``X`` (or ``X_train``) and ``y`` (or ``y_train``); CSR matrices are put together."""
+    arrays = read_npz(path)
+    if {"format", "indptr", "indices", "data"} <= set(arrays):
+        return _read_source(path, target)
+    name = next((key for key in ("X", "X_train") if key in arrays), None)
+    if name is None:
+        raise ValueError(f"{path} has no array 'X' (nor 'X_train'); it has {sorted(arrays)}.")
+    if target is not None and target not in arrays:
+        raise ValueError(f"{path} has no array {target!r} for the target; it has {sorted(arrays)}.")
+    X = arrays[name]
+    key = target or name.replace("X", "y")
+    return _checked(Rows(str(path), X, arrays.get(key), None, key if key in arrays else None))
+
+
+def _read_source(path: Path, target: str | None) -> Rows:
+    try:
+        source = open_source(path, target)
+    except KeyError as error:
+        raise ValueError(str(error.args[0])) from error
+    blocks = list(source.blocks(_BLOCK))
+    X = [block.X for block in blocks]
+    if not X:
+        return Rows(str(path), np.empty((0, source.n_features or 0)), None)
+    kinds = {bool(sparse.issparse(part)) for part in X}
+    if len(kinds) > 1:
+        raise ValueError(f"{path} mixes sparse and dense rows: store them all in one way.")
+    stacked = sparse.csr_matrix(sparse.vstack(X)) if kinds == {True} else np.vstack(X)
+    y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])
+    columns = getattr(source, "features", None)
+    if columns is not None and len(columns) != stacked.shape[1]:
+        columns = None
+    return _checked(Rows(str(path), stacked, y, columns, target))
+
+
+def _checked(rows: Rows) -> Rows:
+    if getattr(rows.X, "ndim", 2) != 2:
+        raise ValueError(f"{rows.name}: X must have two dimensions, found {rows.X.shape}.")
+    if rows.y is not None and len(rows.y) != rows.X.shape[0]:
+        raise ValueError(
+            f"{rows.name}: X has {rows.X.shape[0]} rows, the target {len(rows.y)} values."
+        )
+    return rows
+
+
+def _places(
+    header: Sequence[str], wanted: Sequence[str], name: str, what: str = "column"
+) -> list[int]:
+    unknown = [column for column in wanted if column not in header]
+    if unknown:
+        raise ValueError(
+            f"{name} has no {what} {', '.join(map(repr, unknown))}; it has {_some(header)}."
+        )
+    return [list(header).index(column) for column in wanted]
+
+
+def _some(columns: Sequence[str] | None) -> str:
+    shown = ", ".join(map(repr, list(columns or [])[:12]))
+    return f"{shown}, … ({len(columns)} in all)" if columns and len(columns) > 12 else shown

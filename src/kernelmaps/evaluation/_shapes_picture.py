@@ -1,0 +1,43 @@
+"""Shape functions as a picture: one small panel per feature."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .workflow import Explanation
+
+
+def draw(explanation: Explanation, path: Path) -> Path:
+    """Panels in rows of four, all with the same scale of scores."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    shapes = explanation.shapes
+    across = min(4, len(shapes))
+    down = -(-len(shapes) // across)
+    figure = Figure(figsize=(3 * across, 2.2 * down + 0.8), layout="constrained", dpi=130)
+    FigureCanvasAgg(figure)
+    panels = np.atleast_1d(figure.subplots(down, across, sharey=True)).ravel()
+    for axes, shape in zip(panels, shapes):
+        axes.axhline(0, color="0.85", linewidth=1)
+        for values, output in zip(shape.values.T, shape.outputs):
+            axes.plot(shape.grid, values, linewidth=1.6, label=output)
+        axes.set_title(shape.name, fontsize=9)
+        axes.tick_params(labelsize=7)
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in panels[len(shapes) :]:
+        axes.set_visible(False)
+    outputs = shapes[0].outputs
+    if 1 < len(outputs) <= 12:
+        handles = panels[0].get_lines()[1:]
+        figure.legend(handles, outputs, loc="outside lower center", ncols=6, frameon=False)
+    elif len(outputs) == 1:
+        panels[0].set_ylabel(outputs[0])
+    figure.suptitle(explanation.title, fontsize=10)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    return path
