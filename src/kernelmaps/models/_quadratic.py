@@ -24,7 +24,7 @@ __all__ = [
     "Spectrum",
     "elastic_net_path",
     "group_lasso_path",
-    "held_out_error",
+    "held_out_errors",
     "principal_axes",
     "spectrum_of",
 ]
@@ -123,22 +123,32 @@ def spectrum_of(stats: Moments, columns: np.ndarray, diagonal: bool = False) -> 
     return Spectrum(np.maximum(values, 0.0), axes, B @ axes, yy, stats.weight)
 
 
-def held_out_error(w: np.ndarray, columns: np.ndarray, train: Moments, held: Moments) -> np.ndarray:
-    """Σ over held-out rows of their squared errors, for each target, from their statistics.
+def held_out_errors(
+    W: np.ndarray, columns: np.ndarray, train: Moments, held: Moments
+) -> np.ndarray:
+    """Σ over held-out rows and targets of squared errors, for several models, from statistics.
 
     Residuals are y − ȳ − wᵀ(z − z̄) with the means of the training rows; about the held-out rows'
     own means they are a centred quadratic form plus W_h (ȳ_h − ȳ − wᵀ(z̄_h − z̄))².
 
     Parameters
     ----------
-    w : ndarray of shape (t, k)
+    W : ndarray of shape (n_models, t, k)
         Weights on `columns`, learned from `train`.
+
+    Returns
+    -------
+    ndarray of shape (n_models,)
     """
     A = held.scatter()[np.ix_(columns, columns)]
     B = held.cross()[:, columns]
-    inner = held.y_scatter() - 2 * (w * B).sum(axis=1) + ((w @ A) * w).sum(axis=1)
-    gap = held.y_mean - train.y_mean - w @ (held.mean - train.mean)[columns]
-    return np.maximum(inner, 0.0) + held.weight * gap**2
+    step = (held.mean - train.mean)[columns]
+    errors = np.empty(len(W))
+    for i, w in enumerate(W):
+        inner = held.y_scatter() - 2 * (w * B).sum(axis=1) + ((w @ A) * w).sum(axis=1)
+        gap = held.y_mean - train.y_mean - w @ step
+        errors[i] = (np.maximum(inner, 0.0) + held.weight * gap**2).sum()
+    return errors
 
 
 def elastic_net_path(

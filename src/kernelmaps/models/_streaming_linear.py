@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..stats import FoldMoments, KernelMoments, Moments, Source
 from ._coordinates import Coordinates, Path, _Solution, check_rows, component_count
 from ._features import Features
-from ._quadratic import held_out_error, principal_axes
+from ._quadratic import held_out_errors, principal_axes
 from ._streaming_base import Look, StreamingEstimator, remove_stages, stage_path
 
 __all__ = ["StreamingLinear"]
@@ -247,8 +247,7 @@ class StreamingLinear(StreamingEstimator):
             check_rows(self, train)
             for s, columns in enumerate(candidates):
                 W = self._solutions(at, train, columns, alphas)
-                for a, w in enumerate(W):
-                    errors[s, a] += held_out_error(w, columns, train, held).sum()
+                errors[s] += held_out_errors(W, columns, train, held)
         return errors / at.total.weight
 
     def _coordinates(self, sizes: list[Any]) -> Coordinates:

@@ -46,7 +46,8 @@ class StreamingRegression(MultiOutputMixin, RegressorMixin, StreamingLinear):
             More rows, without targets, for the PCA alone: the paper's PCA on training and test
             rows. Their Hessian does not enter the regression (errata 2.23).
         client : distributed.Client or str, optional
-            Fold on its workers; a string is the address of a scheduler. A Dask collection is folded where Dask computes it anyway.
+            Fold on its workers; a string is the address of a scheduler. A Dask collection is
+            folded where Dask computes it anyway.
         checkpoint, checkpoint_every : path, int
             Where and how often (in blocks) the state is kept; an interrupted fit goes on from
             there. Files with this name and a suffix per pass are removed when the fit is done.
