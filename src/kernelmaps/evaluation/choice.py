@@ -353,16 +353,16 @@ class _Search:
     def _verdict(self, item: Evidence, best: Evidence) -> str:
         wanted = self.wanted
         if self._holds(item) is False:
-            return f"error bound {item.bound:.2g} is over {wanted['max_error']:g}"
+            return f"bound over {wanted['max_error']:g}"
         if wanted["n_columns"] is not None and item.columns > wanted["n_columns"]:
-            return f"{item.columns} columns are over {wanted['n_columns']}"
+            return f"over {wanted['n_columns']} columns"
         if wanted["seconds"] is not None and item.seconds > wanted["seconds"]:
-            return f"{item.seconds:.2g} s are over {wanted['seconds']:g} s"
+            return f"over {wanted['seconds']:g} s"
         if wanted["max_error"] is None:
-            return f"error bound {item.bound:.2g}, chosen {best.bound:.2g}"
+            return f"larger error than {best.bound:.2g}"
         if item.columns > best.columns:
-            return f"holds, but with {item.columns} columns, chosen {best.columns}"
-        return f"holds with as many columns, but takes {item.seconds / best.seconds:.1f} × the time"
+            return f"holds; {item.columns - best.columns} columns more"
+        return f"holds; {item.seconds / best.seconds:.1f} × the time"
 
 
 def _families(

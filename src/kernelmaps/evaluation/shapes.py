@@ -56,7 +56,7 @@ class Shape:
         }
 
 
-def shapes_of(model: Any, names: Sequence[str] | None = None) -> list[Shape]:
+def shapes_of(model: Any, names: Sequence[str] | None = None, domain: Any = None) -> list[Shape]:
     """Shape functions of a fitted model, in the order of the features."""
     if hasattr(model, "shape_functions_"):
         own = model.shape_functions_
@@ -74,11 +74,12 @@ def shapes_of(model: Any, names: Sequence[str] | None = None) -> list[Shape]:
     if not isinstance(feature_map, AdditiveMap) or coef is None:
         raise ValueError(
             f"a {type(model).__name__} on {type(feature_map).__name__} is not a sum of functions "
-            "of one feature, so that it cannot be drawn. Fit an additive model, or a ridge model on "
-            "an additive map."
+            "of one feature, so that it cannot be drawn. Fit an additive model, or a ridge model "
+            "on an additive map."
         )
     coef = np.atleast_2d(coef)
-    return shapes_of_linear(feature_map, coef, _outputs(model, len(coef)), names=names)
+    outputs = _outputs(model, len(coef))
+    return shapes_of_linear(feature_map, coef, outputs, names=names, domain=domain)
 
 
 def shapes_of_linear(
@@ -87,7 +88,7 @@ def shapes_of_linear(
     outputs: list[str],
     *,
     names: Sequence[str] | None = None,
-    domain: tuple[np.ndarray, np.ndarray] | None = None,
+    domain: Any = None,
 ) -> list[Shape]:
     """Shape functions of coefficients (n_outputs, D) on an additive map.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 import kernelmaps
 
@@ -59,7 +60,8 @@ class FittedModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"model": repr(self.model), "training_score": self.score, **self.metadata}
+        known = {key: value for key, value in self.metadata.items() if key != "range"}
+        return {"model": repr(self.model), "training_score": self.score, **known}
 
     def table(self) -> Any:
         """What was fitted, as a rich table."""
@@ -188,8 +190,19 @@ def fit_rows(
         "normalize": normalize,
         "rows": int(X.shape[0]),
         "features": int(X.shape[1]),
+        "range": _range(X),
     }
     return FittedModel(fitted, metadata, float(fitted.score(X, target)))
+
+
+def _range(X: Any) -> list[list[float]] | None:
+    """Smallest and largest value of each column, for drawing; not for very wide data."""
+    if X.shape[1] > 10_000:
+        return None
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sparse.issparse(low):
+        low, high = low.toarray(), high.toarray()
+    return [np.ravel(end).astype(float).tolist() for end in (low, high)]
 
 
 def predict_rows(
@@ -236,7 +249,7 @@ def _rows_for(data: Any, metadata: dict[str, Any]) -> Rows:
 def explain_model(model: str | os.PathLike[str], *, n_features: int = 12) -> Explanation:
     """Shape functions of a saved additive model (or of a ridge model on an additive map)."""
     metadata, fitted = open_info(model).metadata, load(model)
-    shapes = shapes_of(fitted, names=metadata.get("columns"))
+    shapes = shapes_of(fitted, names=metadata.get("columns"), domain=metadata.get("range"))
     shapes.sort(key=lambda shape: -shape.importance)
     return Explanation(f"{type(fitted).__name__}: {os.fspath(model)}", shapes[:n_features])
 
