@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,10 @@ class KernelError:
         Mean of E: negative where a map loses mass.
     n_pairs : int
         Number of pairs looked at.
+    parts : mapping of str to KernelError
+        For maps of two stages: "additive", the error that the first stage makes by itself
+        (no number of random features repairs it), and "random", what the second adds; pair by
+        pair, E is their sum. Empty for all other maps.
     """
 
     max: float
@@ -40,12 +45,15 @@ class KernelError:
     relative: float
     bias: float
     n_pairs: int
+    parts: Mapping[str, KernelError] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"max {self.max:.3g}, rms {self.rms:.3g}, relative {self.relative:.3g}, "
             f"bias {self.bias:+.3g} over {self.n_pairs} pairs"
         )
+        shares = ", ".join(f"{name} stage {part.rms:.3g}" for name, part in self.parts.items())
+        return f"{text} (rms of the {shares})" if shares else text
 
 
 def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> KernelError:
@@ -76,22 +84,44 @@ def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> Kern
     truth = _kernel_of(map, kernel)
     left, right = map.transform(X), map.transform(X if Y is None else Y)
     X, Y = _rows(X), _rows(X if Y is None else Y)
-    largest = total = squares = truth_squares = 0.0
-    for rows in row_blocks(X.shape[0], 3 * 8 * Y.shape[0]):
+    stage = getattr(map, "stage_kernel_", None)
+    names = ("whole", "additive", "random") if stage is not None else ("whole",)
+    sums = {name: _Sums() for name in names}
+    for rows in row_blocks(X.shape[0], 5 * 8 * Y.shape[0]):
         exact = np.asarray(truth(X[rows], Y), dtype=np.float64)
-        error = _product(left[rows], right) - exact
-        largest = max(largest, float(np.abs(error).max(initial=0)))
-        total += float(error.sum())
-        squares += float(np.square(error).sum())
-        truth_squares += float(np.square(exact).sum())
-    pairs = X.shape[0] * Y.shape[0]
-    return KernelError(
-        max=largest,
-        rms=float(np.sqrt(squares / pairs)),
-        relative=float(np.sqrt(squares / truth_squares)) if truth_squares else float(squares > 0),
-        bias=total / pairs,
-        n_pairs=pairs,
-    )
+        found = _product(left[rows], right)
+        sums["whole"].add(found - exact, exact)
+        if stage is not None:
+            between = np.asarray(stage(X[rows], Y), dtype=np.float64)
+            sums["additive"].add(between - exact, exact)
+            sums["random"].add(found - between, exact)
+    return sums["whole"].result({name: sums[name].result() for name in names[1:]})
+
+
+class _Sums:
+    """What the figures of a KernelError are computed from, block by block."""
+
+    def __init__(self) -> None:
+        self.largest = self.total = self.squares = self.truth_squares = 0.0
+        self.pairs = 0
+
+    def add(self, error: np.ndarray, exact: np.ndarray) -> None:
+        self.largest = max(self.largest, float(np.abs(error).max(initial=0)))
+        self.total += float(error.sum())
+        self.squares += float(np.square(error).sum())
+        self.truth_squares += float(np.square(exact).sum())
+        self.pairs += error.size
+
+    def result(self, parts: Mapping[str, KernelError] | None = None) -> KernelError:
+        relative = np.sqrt(self.squares / self.truth_squares) if self.truth_squares else None
+        return KernelError(
+            max=self.largest,
+            rms=float(np.sqrt(self.squares / self.pairs)),
+            relative=float(self.squares > 0 if relative is None else relative),
+            bias=self.total / self.pairs,
+            n_pairs=self.pairs,
+            parts=parts or {},
+        )
 
 
 def _fitted(map: Any, X: Any) -> Any:
