@@ -69,7 +69,8 @@ def rank_bound(
         value = float(np.exp(-found.fun))
         if np.isfinite(value) and value > best:
             best, weights = value, np.exp(found.x - np.max(found.x))
-    return best, weights
+    rounding = 1e-14 * float(np.max(np.abs(gram) / np.sqrt(unit)))
+    return (best if best > rounding else 0.0), weights
 
 
 def _comb(nodes: np.ndarray, n_columns: int) -> np.ndarray:

@@ -101,7 +101,7 @@ def _refine(
 def _nearly_exact(problem: Problem, n_columns: int) -> bool:
     """Whether three columns less already come close to the rounding of k."""
     fewer = level_design(problem, max(1, n_columns - 3))
-    return fewer is not None and problem.max_error(*fewer) < 1e-8 * problem.scale
+    return fewer is not None and problem.max_error(*fewer) < 1e-6 * problem.scale
 
 
 def _has_zero(cosines: Cosines, fixed_zero: bool) -> bool:

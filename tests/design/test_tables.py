@@ -1,0 +1,99 @@
+"""Tables and the bound that no map of their rank can beat."""
+
+import numpy as np
+import pytest
+
+import kernelmaps as km
+from kernelmaps.design.bounds import rank_bound
+from kernelmaps.design.gram import grid_kernel
+from kernelmaps.design.tables import eigen_table, minimax_table
+from kernelmaps.kernels import Additive, Gaussian
+
+
+@pytest.mark.parametrize(
+    ("kernel", "n_columns", "limit", "floor"),
+    [
+        ("chi2", 5, 0.033, 0.0310),
+        ("chi2", 7, 0.0020, 0.00183),
+        ("js", 5, 0.0038, 0.00360),
+        ("js", 7, 1.25e-4, 1.16e-4),
+    ],
+)
+def test_best_tables_meet_the_bound(kernel, n_columns, limit, floor):
+    grid = grid_kernel(kernel, (1, 255))
+    bound, _ = rank_bound(grid, n_columns)
+    table = minimax_table(grid, n_columns)
+    assert bound >= floor
+    assert bound <= table.max_error(grid.nodes) <= 1.02 * bound
+    integers = np.arange(1.0, 256.0)
+    assert table.max_error(integers) <= limit
+    between = np.exp(np.random.default_rng(0).uniform(0, np.log(255), 400))
+    assert table.max_error(between) <= 1.1 * table.max_error(integers)
+
+
+def test_tables_of_the_intersection():
+    grid = grid_kernel("intersection", (1, 255))
+    table = minimax_table(grid, 3)
+    bound, _ = rank_bound(grid, 3)
+    assert bound >= 255 / 49 * 0.99  # b / (2D + 1)²
+    assert table.max_error() <= 1.13 * bound
+
+
+def test_bound_holds_for_every_map(seed):
+    """Random maps, eigenvectors and cosines of rank 3 are all above it."""
+    grid = grid_kernel("chi2", (1, 50))
+    bound, _ = rank_bound(grid, 3)
+    x = grid.nodes
+    gram = grid.gram(x)
+    rng = np.random.default_rng(seed)
+    values, vectors = np.linalg.eigh(gram)
+    exact = vectors[:, -3:] * np.sqrt(values[-3:])
+    candidates = [exact, exact + 0.01 * rng.standard_normal(exact.shape), eigen_table(grid, 3)(x)]
+    candidates.append(km.design_map("chi2", 3, domain=(1, 50), cache=False)(x))
+    for phi in candidates:
+        assert np.max(np.abs(gram - phi @ phi.T)) >= bound * (1 - 1e-9)
+
+
+def test_bound_is_at_least_the_spectral_one():
+    grid = grid_kernel("js", (1, 255))
+    bound, d = rank_bound(grid, 4)
+    gram = grid.gram(grid.allowed)
+    singular = np.linalg.svd(d[:, None] * gram * d, compute_uv=False)
+    assert bound >= singular[4] / np.sum(d**2) * (1 - 1e-9)
+    np.testing.assert_allclose(bound, np.sqrt(np.sum(singular[4:] ** 2)) / np.sum(d**2), rtol=1e-6)
+
+
+def test_bound_of_a_kernel_of_that_rank_is_zero():
+    grid = grid_kernel(Additive(lambda x, y: 1 + x * y), (0, 1))
+    assert rank_bound(grid, 2)[0] == 0
+
+
+@pytest.mark.parametrize("error", ["relative", "signature"])
+def test_other_errors_have_their_own_tables(error):
+    grid = grid_kernel("chi2", (1, 255), error)
+    bound, _ = rank_bound(grid, 3)
+    table = minimax_table(grid, 3)
+    assert bound <= table.max_error() <= 1.3 * bound
+    assert table.max_error() < km.design_map("chi2", 3, error=error, cache=False).max_error
+
+
+def test_eigen_table_has_the_least_mean_square():
+    grid = grid_kernel("chi2", np.arange(1, 256))
+    x = grid.values
+    gram = grid.gram(x)
+    eigen, best = eigen_table(grid, 5)(x), minimax_table(grid, 5)(x)
+
+    def rms(phi):
+        return np.sqrt(np.mean((gram - phi @ phi.T) ** 2))
+
+    tail = np.linalg.eigvalsh(gram)[:-5]
+    assert rms(eigen) <= 1.001 * np.sqrt(np.sum(tail**2)) / 255  # Eckart-Young
+    assert rms(eigen) < 0.5 * rms(best)
+
+
+def test_tables_of_other_kernels():
+    """A stationary kernel in x, and a user's own component without any signature."""
+    for kernel in (Gaussian(0.5), Additive(lambda x, y: np.exp(-((x - y) ** 2) / 0.5))):
+        grid = grid_kernel(kernel, (0, 2))
+        bound, _ = rank_bound(grid, 4)
+        assert bound <= minimax_table(grid, 4).max_error() <= 1.25 * bound
