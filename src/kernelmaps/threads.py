@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from itertools import pairwise
 from numbers import Integral
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
@@ -110,6 +111,19 @@ def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="kernelmaps")
 
 
+def pools() -> Any:
+    """Controller of the BLAS and OpenMP pools that are loaded (threadpoolctl)."""
+    return _pools(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _pools(n_modules: int) -> Any:
+    """Finding the pools takes milliseconds: do it again only when modules were imported since."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 @contextmanager
 def limit_threads(n_jobs: int | None = None, *, blas: bool = True) -> Iterator[int]:
     """Limit numba's loops, and BLAS, to `n_jobs` threads within a block.
@@ -119,8 +133,8 @@ def limit_threads(n_jobs: int | None = None, *, blas: bool = True) -> Iterator[i
     n_jobs : int or None
         As in `resolve_threads`.
     blas : bool
-        Whether BLAS and OpenMP pools are limited, too. Finding them costs about a millisecond,
-        which loops without matrix products need not pay.
+        Whether BLAS and OpenMP pools are limited, too, which loops without matrix products need
+        not pay for.
 
     Yields
     ------
@@ -133,9 +147,7 @@ def limit_threads(n_jobs: int | None = None, *, blas: bool = True) -> Iterator[i
     before = numba.get_num_threads()
     with ExitStack() as stack:
         if blas:
-            from threadpoolctl import threadpool_limits
-
-            stack.enter_context(threadpool_limits(n_threads))
+            stack.enter_context(pools().limit(limits=n_threads))
         numba.set_num_threads(n_threads)
         try:
             yield n_threads
