@@ -248,9 +248,7 @@ def _with_ends(block: np.ndarray) -> np.ndarray:
 
 
 def _extended(edges: np.ndarray) -> np.ndarray:
-    return np.concatenate(
-        [[2 * edges[0] - edges[1]], edges, [2 * edges[-1] - edges[-2]]]
-    )
+    return np.concatenate([[2 * edges[0] - edges[1]], edges, [2 * edges[-1] - edges[-2]]])
 
 
 def _basis_at(edges: np.ndarray, block: np.ndarray, x: float, n: int) -> np.ndarray:

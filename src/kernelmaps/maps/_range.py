@@ -1,0 +1,64 @@
+"""The range of each feature that a basis is laid over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .base import AdditiveMap
+
+__all__ = ["feature_ranges", "resolve_zero"]
+
+_DOMAINS = "'auto', 'data' or a pair (low, high) of numbers or arrays"
+
+
+def resolve_zero(owner: Any, X: Any) -> bool:
+    """Whether Ψ(0) = 0 is asked for: "auto" says yes for CSR rows, whose zeros are not stored."""
+    if owner.zero_at_zero == "auto":
+        return bool(sparse.issparse(X))
+    if not isinstance(owner.zero_at_zero, bool | np.bool_):
+        raise ValueError(
+            f"{type(owner).__name__}: zero_at_zero must be True, False or 'auto', "
+            f"got {owner.zero_at_zero!r}."
+        )
+    return bool(owner.zero_at_zero)
+
+
+def feature_ranges(
+    owner: AdditiveMap, X: Any, domain: Any, with_zero: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends, one per feature; a constant feature gets a range of length 1.
+
+    ``domain="auto"`` takes the data's own range, but for unsigned integers the smallest
+    [0, 2^k − 1] that holds it: features then share a handful of ranges, and their tables.
+    """
+    low, high = (np.asarray(end, dtype=np.float64) for end in owner._column_range(X))
+    if isinstance(domain, str):
+        if domain not in ("auto", "data"):
+            raise _bad_domain(owner, domain)
+        if domain == "auto" and X.dtype.kind == "u":
+            low = np.zeros_like(low)
+            high = 2.0 ** np.ceil(np.log2(np.maximum(high, 1) + 1)) - 1
+    else:
+        low, high = _given(owner, domain, len(low))
+    if with_zero:
+        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    return low, np.where(high > low, high, low + 1.0)
+
+
+def _given(owner: Any, domain: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        low, high = (np.broadcast_to(np.float64(end), n_features) for end in domain)
+    except (TypeError, ValueError):
+        raise _bad_domain(owner, domain) from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise _bad_domain(owner, domain)
+    return low.copy(), high.copy()
+
+
+def _bad_domain(owner: Any, domain: Any) -> ValueError:
+    return ValueError(
+        f"{type(owner).__name__}: domain must be {_DOMAINS} with low < high, got {domain!r}."
+    )

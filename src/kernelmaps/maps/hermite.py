@@ -1,0 +1,139 @@
+r"""The Hermite embedding (additive-classifiers, section 4 and Table 1).
+
+The probabilists' Hermite polynomials have \int He_m He_n e^{-t²/2} dt = \sqrt{2π}\,n!\,δ_{mn}
+(eq. 6) and He_n' = n He_{n−1}, so that derivatives are orthogonal, too. With
+
+.. math:: Ψ^1_n = \frac{He_n}{\sqrt{n · n!}}, \qquad
+          Ψ^2_1 = Ψ^1_1,\; Ψ^2_n = \frac{He_n}{\sqrt{n(n-1)\,n!}}
+
+the Gram matrix of the first derivatives under the standard normal density is that of
+:math:`\|w\|^2`, that of the second derivatives likewise from n = 2 on. Features are standardised:
+on data in [−1, 1] the polynomials would be almost parallel (He_1 and He_3 correlate by −0.994).
+
+Taking the constants He_n(0) off gives Ψ(0) = 0 and leaves all derivatives as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import factorial
+
+from ..engine import Spec
+from ..engine.reference import spec_of
+from ..engine.table import AFFINE, Table
+from ._range import resolve_zero
+from .base import AdditiveMap, check_count
+from .trigonometric import check_order
+
+__all__ = ["HermiteMap"]
+
+_MOST = 12  # He_12 spans twelve decades over four standard deviations
+
+
+class HermiteMap(AdditiveMap):
+    """Hermite polynomials whose squared weights penalise a derivative.
+
+    Parameters
+    ----------
+    n_bases : int, default=4
+        Highest degree, and columns per feature; at most 12.
+    order : {1, 2}, default=1
+        Order d of the derivative that is penalised.
+    zero_at_zero : bool or "auto", default="auto"
+        Use Ψ(x) − Ψ(0) of features that are scaled but not shifted, so that sparse data stay
+        sparse. "auto": for CSR input.
+    out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
+        Beyond the data's range the polynomials are constant (with a warning), refused, or go on.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    mean_, scale_ : ndarray
+        Features are mapped as (x − mean_)/scale_; a constant feature has scale 1.
+    domain_ : tuple of arrays
+        Range of each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelmaps as km
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> km.HermiteMap(n_bases=3).fit_transform(X).shape
+    (100, 6)
+    """
+
+    def __init__(
+        self,
+        n_bases: int = 4,
+        order: int = 1,
+        zero_at_zero: bool | str = "auto",
+        out_of_domain: str = "clip",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_bases = n_bases
+        self.order = order
+        self.zero_at_zero = zero_at_zero
+        self.out_of_domain = out_of_domain
+        self.n_jobs = n_jobs
+
+    def _learn(self, X: Any) -> Spec:
+        n = check_count(self, "n_bases", self.n_bases)
+        if n > _MOST:
+            raise ValueError(
+                f"HermiteMap: n_bases must be at most {_MOST}, got {n}: higher polynomials differ "
+                "by more than their rounding errors. Use SplineMap for finer functions."
+            )
+        check_order(self)
+        self._check_out_of_domain()
+        zero = resolve_zero(self, X)
+        low, high = (np.asarray(end, dtype=np.float64) for end in self._column_range(X))
+        self.domain_ = (low, high)
+        mean, square = _moments(X)
+        self.mean_ = np.zeros_like(mean) if zero else mean
+        spread = np.sqrt(np.maximum(square - (0 if zero else mean**2), 0.0))
+        # What is left of a constant feature's spread is the rounding of its mean.
+        self.scale_ = np.where(spread > 1e-7 * np.sqrt(square), spread, 1.0)
+        keys, set_of = np.unique(
+            np.stack([self.mean_, self.scale_, low, high], 1), axis=0, return_inverse=True
+        )
+        bounded = self.out_of_domain != "extrapolate"
+        table = Table.build(
+            AFFINE,
+            n,
+            [_polynomials(n, self.order, zero)[None]],
+            np.ravel(set_of),
+            lo=keys[:, 0],
+            scale=1 / keys[:, 1],
+            width=np.full(len(keys), n),
+            low=keys[:, 2] if bounded else None,
+            high=keys[:, 3] if bounded else None,
+            shared=np.zeros(len(keys), int),
+            zero=zero,
+        )
+        return spec_of(table)
+
+
+def _polynomials(n: int, order: int, zero: bool) -> np.ndarray:
+    """coef[k, m − 1] of t^k in Ψ_m, m = 1 … n."""
+    coef = np.zeros((n + 1, n))
+    for m in range(1, n + 1):
+        power = np.polynomial.hermite_e.herme2poly([0] * m + [1])
+        norm = m * (m - 1) if order == 2 and m > 1 else m
+        coef[: m + 1, m - 1] = power / np.sqrt(norm * factorial(m))
+    if zero:
+        coef[0] = 0.0
+    return coef
+
+
+def _moments(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of x and of x² of each column, in float64."""
+    if sparse.issparse(X):
+        wide = X.astype(np.float64)
+        squares = wide.multiply(wide)
+        return np.asarray(wide.mean(0)).ravel(), np.asarray(squares.mean(0)).ravel()
+    squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
+    return X.mean(axis=0, dtype=np.float64), squares / len(X)

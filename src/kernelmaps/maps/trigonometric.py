@@ -1,0 +1,122 @@
+r"""The trigonometric embedding (additive-classifiers, section 4 and Table 1).
+
+{cos nπt, sin nπt} are orthogonal on [−1, 1], and so are their derivatives, all of the same norm
+once divided by n^d: with Ψ_n = {cos(nπt), sin(nπt)}/n^d,
+
+.. math:: \int_{-1}^1 (f^{(d)})^2\,dt = π^{2d}\,\|w\|^2 \qquad\text{for } f = ⟨w, Ψ⟩,
+
+so that ridge on Ψ penalises the d-th derivative. The constant is left to the model's intercept.
+
+For Ψ(0) = 0 the paper would keep the sines, all of which vanish at the other end, too. Here it is
+sin((n − ½)πt)/(n − ½)^d on [0, 1]: zero at 0, free at 1, again orthogonal with its derivatives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..engine import Spec
+from ._range import feature_ranges, resolve_zero
+from .base import AdditiveMap, check_count
+
+__all__ = ["TrigonometricMap"]
+
+
+class TrigonometricMap(AdditiveMap):
+    """Sines and cosines whose squared weights penalise a derivative.
+
+    Parameters
+    ----------
+    n_bases : int, default=4
+        Frequencies. Each gives a cosine and a sine: 2·n_bases columns per feature
+        (n_bases with ``zero_at_zero``).
+    order : {1, 2}, default=1
+        Order d of the derivative that is penalised.
+    domain : "auto", "data" or (low, high), default="auto"
+        Range that is scaled to [−1, 1] (to [−1, 1] around 0 with ``zero_at_zero``); "auto" is the
+        range of the data, for unsigned integers the smallest [0, 2^k − 1] that holds it.
+        Functions of this basis have f(low) = f(high), unless ``zero_at_zero``.
+    zero_at_zero : bool or "auto", default="auto"
+        Half-integer sines with Ψ(0) = 0, so that sparse data stay sparse. "auto": for CSR input.
+    out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
+        Beyond the domain the functions are constant (with a warning), refused, or go on as sines.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    domain_ : tuple of arrays
+        Range of each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelmaps as km
+    >>> km.TrigonometricMap(n_bases=4).fit_transform(np.linspace(0, 1, 5)[:, None]).shape
+    (5, 8)
+    """
+
+    def __init__(
+        self,
+        n_bases: int = 4,
+        order: int = 1,
+        domain: Any = "auto",
+        zero_at_zero: bool | str = "auto",
+        out_of_domain: str = "clip",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_bases = n_bases
+        self.order = order
+        self.domain = domain
+        self.zero_at_zero = zero_at_zero
+        self.out_of_domain = out_of_domain
+        self.n_jobs = n_jobs
+
+    def _learn(self, X: Any) -> Spec:
+        n = check_count(self, "n_bases", self.n_bases)
+        check_order(self)
+        self._check_out_of_domain()
+        zero = resolve_zero(self, X)
+        low, high = feature_ranges(self, X, self.domain, zero)
+        self.domain_ = (low, high)
+        if zero:
+            numbers = np.arange(1, n + 1) - 0.5
+            phase = np.full(n, -np.pi / 2)
+            shift, scale = np.zeros_like(low), 1 / np.maximum(-low, high)
+        else:
+            numbers = np.repeat(np.arange(1.0, n + 1), 2)
+            phase = np.tile([0.0, -np.pi / 2], n)
+            shift, scale = (low + high) / 2, 2 / (high - low)
+        arrays = {
+            "amplitude": numbers**-self.order,
+            "frequency": np.pi * numbers,
+            "phase": phase,
+            "shift": _shared(shift),
+            "scale": _shared(scale),
+        }
+        if self.out_of_domain != "extrapolate":
+            arrays |= {"lower": _shared(low), "upper": _shared(high)}
+        return Spec("waves", _same_length(arrays), {})
+
+
+def check_order(owner: Any) -> None:
+    """d = 1 or 2."""
+    if isinstance(owner.order, bool) or owner.order not in (1, 2):
+        raise ValueError(
+            f"{type(owner).__name__}: order must be 1 or 2 (the derivative that is penalised), "
+            f"got {owner.order!r}."
+        )
+
+
+def _shared(values: np.ndarray) -> np.ndarray:
+    """One value where all features have the same."""
+    return values[:1] if (values == values[0]).all() else values
+
+
+def _same_length(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Per-feature arrays are either all shared or all of full length."""
+    names = [name for name in ("shift", "scale", "lower", "upper") if name in arrays]
+    width = max(len(arrays[name]) for name in names)
+    return arrays | {name: np.broadcast_to(arrays[name], width) for name in names}

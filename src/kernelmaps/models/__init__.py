@@ -1,0 +1,1 @@
+"""Estimators over maps: additive models, streaming linear models."""

@@ -1,0 +1,274 @@
+"""From a map's spec to the tables of the training loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..engine import Spec, Table
+from ..engine.apply import extent_of
+from ..engine.compile import compiled_table, zero_at_zero
+from ..engine.reference import evaluate_table, table_of
+from ..engine.table import CODE, LOG2
+from ._loops import CODES, Basis, Rows, Taps
+
+__all__ = ["Compiled", "compile_basis", "lanes_for", "rows_of", "zeros"]
+
+_VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
+_CODE_SHARE = 0.05  # of X's bytes, for look-up tables of its codes
+_FAR = float(np.finfo(np.float64).max)
+_CODE_BYTES = 2**19  # or this much, which a second-level cache holds
+
+
+@dataclass(frozen=True)
+class Bands:
+    """An additive map as bands of a basis: psi_j = R_s Phi, s the set of feature j.
+
+    Attributes
+    ----------
+    table : Table
+        Of Phi, in the engine's layout.
+    mix : ndarray (m, n, n) or None
+        The R's; None for the identity.
+    mix_of : int[sets]
+        Which of them a set has.
+    """
+
+    table: Table
+    mix: np.ndarray | None
+    mix_of: np.ndarray
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A basis, its place in memory, and the way back to the map's own columns."""
+
+    basis: Basis
+    lanes: tuple
+    n_weights: int
+    stride: np.ndarray  # weights of each feature
+    bands: Bands
+    n_bytes: int
+
+
+def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
+    """Bands of a spec: stored ones (splines), or the map's table as it is."""
+    if "mix" in spec.arrays:
+        whole = table_of(spec)
+        coef = spec.arrays["band_coef"]
+        _, bins, powers, band = coef.shape
+        sets = len(whole.lo)
+        first = np.tile(spec.arrays["band_first"], len(coef))
+        of = spec.arrays["band_of"].astype(np.int64)
+        table = replace(
+            whole,
+            coef=coef.ravel(),
+            coef_start=of * (bins * powers * band),
+            first=first,
+            first_start=of * bins,
+            band=np.full(sets, band, np.int32),
+        )
+        mix = spec.arrays["mix"]
+        plain = len(mix) == 1 and np.array_equal(mix[0], np.eye(len(mix[0])))
+        return Bands(table, None if plain else mix, spec.arrays["mix_of"])
+    values = X.data[None, :] if sparse.issparse(X) else X
+    table = compiled_table(spec, dtype, X.shape[1], extent_of(values)[0])
+    if table is None:  # finer than a table is worth in this precision
+        table = compiled_table(spec, np.dtype(np.float32), X.shape[1], extent_of(values)[0])
+    plain = np.zeros(len(table.lo), np.int32)
+    return Bands(replace(table, coef=table.coef.astype(np.float64)), None, plain)
+
+
+def lanes_for(count: int) -> tuple:
+    """Lanes that hold `count` classes: a power of two up to 16."""
+    return (0,) * next(size for size in (1, 2, 4, 8, 16) if size >= count)
+
+
+def rows_of(X: Any) -> Rows:
+    """X as the loops take it: views, no copies."""
+    if sparse.issparse(X):
+        return Rows(X.data, X.indices, X.indptr, (0,), X.shape[1])
+    return Rows(X.reshape(-1), np.zeros(0, np.int32), np.zeros(0, np.int32), (), X.shape[1])
+
+
+def zeros(size: int, dtype: Any) -> np.ndarray:
+    """Zeros that begin on a cache line: vectors of weights then never straddle two."""
+    raw = np.zeros(size * np.dtype(dtype).itemsize + 64, np.uint8)
+    begin = -raw.ctypes.data % 64
+    return raw[begin : begin + size * np.dtype(dtype).itemsize].view(dtype)
+
+
+def compile_basis(spec: Spec, X: Any, dtype: Any, lanes: tuple, *, whole: bool = False) -> Compiled:
+    """Tables for X in the precision of `dtype`, for that many lanes.
+
+    `whole` asks for all codes of an integer type, not only for those up to the largest in X.
+    """
+    bands = bands_of(spec, X, np.dtype(dtype))
+    blocks = _code_blocks(bands, X, whole) if X.dtype.kind == "u" else None
+    if blocks is not None:
+        block_of = np.arange(len(blocks))
+        return _assemble(bands, CODES, blocks, block_of, np.dtype(dtype), lanes)
+    table = bands.table
+    # Sets that differ in their binning alone share their rows.
+    keys = np.stack([table.coef_start, table.first_start, bands.mix_of], axis=1)
+    _, which, block_of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    blocks = [_table_block(bands, int(s)) for s in which]
+    return _assemble(bands, table.binning, blocks, np.ravel(block_of), np.dtype(dtype), lanes)
+
+
+Block = tuple[np.ndarray, np.ndarray, int]  # first columns, coefficients, index of R
+
+
+def _table_block(bands: Bands, s: int) -> Block:
+    """First columns and coefficients (bins, powers, band) of one set."""
+    table = bands.table
+    bins, band = int(table.bins[s]), int(table.band[s])
+    shape = (bins, table.degree + 1, band)
+    start, begin = int(table.coef_start[s]), int(table.first_start[s])
+    first = table.first[begin : begin + bins]
+    coef = table.coef[start : start + int(np.prod(shape))].reshape(shape)
+    return first, coef, int(bands.mix_of[s])
+
+
+def _code_blocks(bands: Bands, X: Any, whole: bool) -> list[Block] | None:
+    """The basis at every code of each set; None where arithmetic is cheaper than such tables."""
+    table = bands.table
+    if table.binning == CODE:
+        return [_table_block(bands, s) for s in range(len(table.lo))]
+    values = X.data if sparse.issparse(X) else X
+    whole |= values.itemsize == 1 or values.size == 0
+    codes = 1 << 8 * values.itemsize if whole else int(values.max()) + 1
+    sets = np.unique(table.set_of)
+    taps = int(table.band[sets].max()) + (0 if bands.mix is None else int(table.width.max()))
+    if len(sets) * codes * taps * 4 > max(_CODE_BYTES, _CODE_SHARE * values.nbytes):
+        return None
+    import array_api_compat.numpy as xp
+
+    grid = np.arange(float(codes))
+    blocks = []
+    for s in range(len(table.lo)):
+        band, width = int(table.band[s]), int(table.width[s])
+        one = replace(table, set_of=np.array([s], np.int32), column=np.array([0, width]))
+        dense = evaluate_table(one, grid[:, None], xp)
+        first = np.minimum(np.argmax(dense != 0, axis=1), width - band)
+        taken = np.take_along_axis(dense, first[:, None] + np.arange(band), axis=1)
+        blocks.append((first.astype(np.int32), taken[:, None, :], int(bands.mix_of[s])))
+    return blocks
+
+
+def _assemble(
+    bands: Bands,
+    binning: int,
+    blocks: list[Block],
+    block_of: np.ndarray,
+    dtype: np.dtype,
+    lanes: tuple,
+) -> Compiled:
+    """Blocks of rows, one after the other, in the layout of the loops."""
+    table = bands.table
+    powers = max(block.shape[1] for _, block, _ in blocks)
+    starts = np.cumsum([0, *(len(first) for first, _, _ in blocks)])
+    rows, band = int(starts[-1]), max(block.shape[2] for _, block, _ in blocks)
+    width = int(table.width.max())
+    chunk, parts = _chunks(band, len(lanes))
+    wide, wide_parts = _chunks(width, len(lanes))
+    first = np.zeros(rows + 1, np.int32)
+    narrow = np.zeros((rows + 1, powers, chunk * parts))
+    dense = np.zeros((rows + 1, powers, width))
+    column = np.zeros_like(dense)
+    for k, (own_first, block, kind) in enumerate(blocks):
+        here = slice(starts[k], starts[k + 1])
+        first[here] = own_first
+        narrow[here, :, : block.shape[2]] = block
+        places = own_first[:, None] + np.arange(block.shape[2])
+        np.put_along_axis(dense[here], places[:, None, :].repeat(powers, 1), block, axis=2)
+        if bands.mix is not None:
+            mix = bands.mix[kind]
+            column[here] = dense[here] @ (mix.T @ mix)
+    if bands.mix is None:
+        column = dense
+    norm = _squares(dense, column)
+    mirror = rows + 1 if table.signed and binning != CODES else 0
+    if mirror:  # the odd extension: the same rows with their sign changed
+        first, norm = np.tile(first, 2), np.tile(norm, (2, 1))
+        narrow, column = np.concatenate([narrow, -narrow]), np.concatenate([column, -column])
+    values = _taps(first, narrow, dtype, lanes, chunk, parts)
+    if bands.mix is None:
+        columns, padded = values, chunk * parts
+    else:
+        full = np.zeros((*column.shape[:2], wide * wide_parts))
+        full[:, :, :width] = column
+        columns = _taps(np.zeros_like(first), full, dtype, lanes, wide, wide_parts)
+        padded = wide * wide_parts
+    stride = np.maximum(padded, int(first.max()) + chunk * parts)
+    return _place(bands, binning, starts, block_of, values, columns, norm, mirror, stride, lanes)
+
+
+def _place(
+    bands: Bands, binning: int, starts: np.ndarray, block_of: np.ndarray, values: Taps,
+    columns: Taps, norm: np.ndarray, mirror: int, stride: int, lanes: tuple,
+) -> Compiled:  # fmt: skip
+    """Per-feature arrays of the loops."""
+    table, set_of = bands.table, bands.table.set_of
+    bits = int(table.scale[0]) if table.binning == LOG2 else 0
+    mantissa, bias = (23, 127) if values.coef.dtype == np.float32 else (52, 1023)
+    zero = table.zero and binning != CODES
+    edge = table.edge_start[set_of] if len(table.edges) else np.zeros(len(set_of), np.int64)
+    start = starts[block_of][set_of]
+    ends = np.clip([table.low[set_of], table.high[set_of]], -_FAR, _FAR)
+    basis = Basis(
+        binning=(0,) * binning,
+        place=_interleaved(np.int32, start, np.arange(len(set_of)) * int(stride)),
+        limit=_interleaved(np.int32, table.bins[set_of] - 1, edge),
+        domain=_interleaved(np.float64, table.lo[set_of], table.scale[set_of], *ends),
+        edges=np.array(table.edges),
+        key=(int(table.lo[0]) + bias) << bits if table.binning == LOG2 else 0,
+        shift=mantissa - bits,
+        nothing=int(starts[-1]) if zero or table.binning == LOG2 else -1,
+        mirror=mirror,
+        values=values,
+        column=columns,
+        norm=norm.ravel(),
+        square=(0,) * norm.shape[1],
+    )
+    n_bytes = sum(a.nbytes for a in (*basis, *values, *columns) if isinstance(a, np.ndarray))
+    n_weights = len(set_of) * int(stride)
+    return Compiled(basis, lanes, n_weights, np.full(len(set_of), stride), bands, n_bytes)
+
+
+def _interleaved(dtype: Any, *columns: np.ndarray) -> np.ndarray:
+    return np.stack(columns, axis=1).astype(dtype).ravel()
+
+
+def _chunks(taps: int, lanes: int) -> tuple[int, int]:
+    """Size and number of the vectors that hold `taps` entries for every lane."""
+    most = 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))
+    size = min(most, 1 << (taps - 1).bit_length())
+    return size, -(-taps // size)
+
+
+def _taps(
+    first: np.ndarray, coef: np.ndarray, dtype: np.dtype, lanes: tuple, chunk: int, parts: int
+) -> Taps:
+    flat = zeros(coef.size, dtype)
+    flat[:] = coef.ravel()
+    shape = ((0,) * coef.shape[1], (0,) * chunk, (0,) * (chunk * len(lanes)), (0,) * parts)
+    return Taps(first, flat, *shape)
+
+
+def _squares(phi: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Coefficients in u of <phi(u), column(u)>, a polynomial of twice the degree."""
+    powers = phi.shape[1]
+    out = np.zeros((len(phi), 2 * powers - 1))
+    for k in range(powers):
+        for m in range(powers):
+            out[:, k + m] += np.einsum("rc,rc->r", phi[:, k], column[:, m])
+    return out
+
+
+def vanishes(spec: Spec) -> bool:
+    """Whether the map is zero at zero, so that CSR rows need their stored values alone."""
+    return zero_at_zero(spec)

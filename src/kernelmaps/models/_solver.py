@@ -1,0 +1,262 @@
+r"""Dual coordinate descent for additive models: the outer loop.
+
+Primal and dual, for weights w, intercept b (not penalised) and costs c_i:
+
+.. math:: P(w, b) = ½\|w\|² + \sum_i c_i\,ℓ(y_i, ⟨w, ψ_i⟩ + b), \qquad
+          w = \sum_i β_i ψ_i, \quad \sum_i β_i = 0.
+
+An epoch visits the active examples in random order and solves for one β_i at a time, in all lanes
+(classes) at once (:func:`._loops.epoch`).  Three things make few epochs enough:
+
+* examples that rest at a bound are put aside (shrinking) until the others have converged;
+* the intercept's constraint lets ψ be centred without changing the problem
+  (:class:`._loops.Centre`): the dual's diagonal, |ψ_i − m|² instead of |ψ_i|², is what limits the
+  steps, and for splines, whose functions sum to one, most of |ψ_i|² is the mean;
+* the constraint itself is kept by the method of multipliers, one step per epoch.
+
+The end is certified: Σβ is made exactly zero, and the duality gap, a sum over all examples of
+Fenchel's inequality, must be at most ``tol`` times P.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..progress import track
+from . import _loops
+from ._basis import Compiled, zeros
+from ._loops import Centre, Problem, Rows
+
+__all__ = ["Settings", "Solution", "in_blocks", "solve"]
+
+_NEVER = 1e30  # a slack that no example has: nothing is put aside
+_EAGER = 0.3  # examples rest if their slack exceeds this share of the last epoch's largest step
+_MULTIPLIER = 0.1  # weight of the constraint's square, in units of the dual's diagonal
+_SAMPLE = 2000  # rows for the centre: any vector is right, a rough mean is good
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to solve, and when to stop."""
+
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    seed: int
+    n_threads: int
+    progress: bool | None = False
+
+
+@dataclass
+class Solution:
+    """Weights [feature][basis][lane], intercepts and duals of a group of lanes."""
+
+    weights: np.ndarray
+    intercept: np.ndarray
+    beta: np.ndarray
+    primal: np.ndarray
+    gap: np.ndarray
+    n_iter: int
+    n_visits: int
+    converged: bool
+
+
+def in_blocks(n_threads: int, n: int, work: Callable[[int, int], Any]) -> list[Any]:
+    """``work(begin, end)`` over blocks of 0 … n, one per thread; the loops release the GIL."""
+    step = max(1, -(-n // n_threads))
+    blocks = [(begin, min(n, begin + step)) for begin in range(0, n, step)]
+    if len(blocks) <= 1:
+        return [work(*block) for block in blocks]
+    with ThreadPoolExecutor(len(blocks)) as pool:
+        return list(pool.map(lambda block: work(*block), blocks))
+
+
+def solve(
+    compiled: Compiled,
+    rows: Rows,
+    problem: Problem,
+    examples: np.ndarray,
+    settings: Settings,
+    beta: np.ndarray,
+    intercept: np.ndarray | None = None,
+) -> Solution:
+    """Solve the problems of all lanes to a relative duality gap of `tol`.
+
+    Parameters
+    ----------
+    compiled : Compiled
+        The map's tables.
+    rows : Rows
+        The examples.
+    problem : Problem
+        Loss, targets and costs.
+    examples : int64[m]
+        The rows to train on, all of positive cost.
+    settings : Settings
+        Tolerance, iterations, threads.
+    beta : float64[n, lanes]
+        Where to start, and where the duals go.
+    intercept : ndarray, optional
+        Where to start.
+    """
+    state = _State(compiled, rows, problem, examples, settings, beta, intercept)
+    strictness, converged = 1.0, False
+    rng = np.random.default_rng(settings.seed)
+    order = examples.copy()
+    epochs = range(1, settings.max_iter + 1)
+    n_iter = 0
+    for n_iter in track(epochs, "training", enabled=settings.progress):  # noqa: B007
+        rng.shuffle(order[: state.active])
+        primal, gap = state.epoch(order)
+        if not np.all(gap <= strictness * settings.tol * primal):
+            continue
+        primal, gap = state.certify()
+        converged = bool(np.all(gap <= settings.tol * primal))
+        if converged:
+            break
+        strictness = max(0.2, 0.7 * strictness)  # what was seen on the way had been too good
+        state.wake()
+    if not converged:
+        primal, gap = state.certify()
+        converged = bool(np.all(gap <= settings.tol * primal))
+    return Solution(state.w, state.offset, state.beta, primal, gap, n_iter, state.visits, converged)
+
+
+class _State:
+    """Weights, duals and bookkeeping of a run."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        rows: Rows,
+        problem: Problem,
+        examples: np.ndarray,
+        settings: Settings,
+        beta: np.ndarray,
+        intercept: np.ndarray | None,
+    ) -> None:
+        self.compiled, self.rows, self.problem, self.settings = compiled, rows, problem, settings
+        self.examples, self.beta, self.used = examples, beta, problem.positive.size
+        self.w = self._no_weights()
+        self.visits = len(examples)
+        self._centre_rows()
+        self.offset = np.zeros(self.used) if intercept is None else np.array(intercept, float)
+        self.slope = np.zeros(self.used)
+        started = np.flatnonzero(beta.any(axis=1))
+        if len(started):
+            self._accumulate(started, beta[started], self.w)
+            self.visits += len(started)
+            if settings.fit_intercept:
+                self._balance()
+        self.report = np.zeros((4, self.used))
+        self.parked = np.zeros((4, self.used))
+        self.wake()
+
+    def _no_weights(self) -> np.ndarray:
+        dtype = self.compiled.basis.values.coef.dtype
+        # One vector more: the last feature's may reach beyond its weights.
+        size = (self.compiled.n_weights + 64) * len(self.compiled.lanes)
+        return zeros(size, dtype)
+
+    def _accumulate(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
+        compiled = self.compiled
+        _loops.accumulate(compiled.basis, self.rows, compiled.lanes, examples, steps, w)
+
+    def _centre_rows(self) -> None:
+        """Squared norms of the examples, centred where the intercept allows it."""
+        basis, lanes, threads = self.compiled.basis, self.compiled.lanes, self.settings.n_threads
+        n = self.problem.y.size
+        norm = np.empty(n)
+        in_blocks(
+            threads, n,
+            lambda begin, end: _loops.squared_norms(basis, self.rows, begin, norm[begin:end]),
+        )  # fmt: skip
+        self.shift, self.square, self.scale = np.zeros(n), 0.0, 0.0
+        if self.settings.fit_intercept:
+            sample = self.examples[:: -(-len(self.examples) // _SAMPLE)]
+            mean = self._no_weights()
+            self._accumulate(sample, np.full((len(sample), 1), 1.0 / len(sample)), mean)
+            out = self.shift.reshape(-1, 1)
+            in_blocks(
+                threads, n,
+                lambda begin, end: _loops.scores(
+                    basis, self.rows, lanes, begin, mean, out[begin:end]
+                ),
+            )  # fmt: skip
+            self.visits += n
+            self.square = float(self.shift[sample].mean())
+            norm += self.square - 2 * self.shift
+            self.scale = max(_MULTIPLIER * float(norm[self.examples].mean()), 1e-9)
+        norm = np.maximum(norm + self.scale, 1e-12)
+        self.centre = Centre(norm, self.shift, self.square + self.scale)
+
+    def wake(self) -> None:
+        """All examples are active again."""
+        self.active = len(self.examples)
+        self.keep = np.full(self.used, _NEVER)
+        self.parked[:] = 0.0
+
+    def epoch(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One pass over the active examples; primal and gap as seen on the way."""
+        put_aside = np.zeros_like(self.report)
+        self.visits += self.active
+        self.active = self._pass(order, self.active, self.report, put_aside, True)
+        self.keep = _EAGER * self.report[0]
+        seen = self.report + self.parked
+        self.parked += put_aside
+        if self.settings.fit_intercept:
+            self.slope[:] = self.beta.sum(axis=0)
+            self.offset += self.scale * self.slope
+        primal = seen[1] + 0.5 * (seen[3] - self.offset * self.slope)
+        return primal, seen[2]
+
+    def _pass(
+        self, order: np.ndarray, active: int, report: np.ndarray, put_aside: np.ndarray, learn: bool
+    ) -> int:
+        return _loops.epoch(
+            self.compiled.basis, self.rows, self.problem, self.compiled.lanes, order, active,
+            self.w, self.beta, self.centre, self.offset, self.slope, self.keep, report, put_aside,
+            learn,
+        )  # fmt: skip
+
+    def certify(self) -> tuple[np.ndarray, np.ndarray]:
+        """Primal value and duality gap over all examples, from a dual point with Σβ = 0."""
+        if self.settings.fit_intercept:
+            self._balance()
+        self.visits += len(self.examples)
+
+        def part(begin: int, end: int) -> np.ndarray:
+            report = np.zeros_like(self.report)
+            self._pass(self.examples[begin:end], end - begin, report, np.zeros_like(report), False)
+            return report
+
+        blocks = in_blocks(self.settings.n_threads, len(self.examples), part)
+        self.report = np.sum(blocks, axis=0)
+        return self.report[1] + 0.5 * self.report[3], self.report[2].copy()
+
+    def _balance(self) -> None:
+        """Make each lane's Σβ zero: shrink a few of its largest variables of the sum's sign.
+
+        Towards zero is feasible for every loss; the score's offset keeps its value, so that the
+        intercept is what it was.
+        """
+        total = self.beta.sum(axis=0)
+        for lane in np.flatnonzero(total):
+            side = self.beta[:, lane] * np.sign(total[lane])
+            largest = np.argsort(-side)
+            reached = np.cumsum(side[largest])
+            wanted = min(4 * abs(total[lane]), reached.max())
+            chosen = largest[: int(np.searchsorted(reached, wanted)) + 1]
+            step = np.zeros((len(chosen), self.used))
+            share = abs(total[lane]) / reached[len(chosen) - 1]
+            step[:, lane] = -self.beta[chosen, lane] * share
+            self.beta[chosen, lane] += step[:, lane]
+            self._accumulate(chosen, step, self.w)
+            moved = step[:, lane] @ (self.square - self.shift[chosen])
+            self.offset[lane] += moved
+        self.slope[:] = 0.0
