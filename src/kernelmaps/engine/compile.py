@@ -152,7 +152,8 @@ def _code_table(spec: Spec, n_codes: int, sets: int, set_of: tuple[int, ...]) ->
     codes = np.repeat(np.arange(float(n_codes))[:, None], sets, axis=1)
     if spec.family == "piecewise":
         table = table_of(spec)
-        by_set = replace(table, set_of=np.arange(sets, dtype=np.int32))
+        column = np.concatenate([[0], np.cumsum(table.width, dtype=np.int64)])
+        by_set = replace(table, set_of=np.arange(sets, dtype=np.int32), column=column)
         values = evaluate_table(by_set, codes, _numpy())
         blocks = np.split(values, np.cumsum(table.width)[:-1], axis=1)
     else:

@@ -62,64 +62,80 @@ def standardise(xp: Any, spec: Spec, X: Array) -> Array:
 
 
 def evaluate_table(table: Table, X: Array, xp: Any) -> Array:
-    """φ(X) from a table: bin, gather, Horner; set by set and band by band."""
-    columns = []
-    for d in range(table.n_features):
-        s = int(table.set_of[d])
-        columns.append(_feature_values(table, s, X[:, d], xp))
-    return xp.concat(columns, axis=1)
+    """φ(X) from a table: bins, then Horner's rule for all output columns at once.
 
-
-def _feature_values(table: Table, s: int, x: Array, xp: Any) -> Array:
-    size = xp.abs(x) if table.signed else x
-    size = xp.clip(size, float(table.low[s]), float(table.high[s]))
-    bins, band, width = int(table.bins[s]), int(table.band[s]), int(table.width[s])
-    b, u = _bin_of(table, s, size, xp)
-    count = bins * (table.degree + 1) * band
-    start = int(table.coef_start[s])
-    device = getattr(x, "device", None)
-    coef = _constant(xp, table.coef[start : start + count], x)
-    local = xp.take(xp.reshape(coef, (bins, table.degree + 1, band)), b, axis=0)
-    value = local[:, table.degree, :]
+    Output column c belongs to a feature f(c) and is its j(c)-th; of the bin's stored columns it is
+    number j − first, if that is one of them, and zero if not.
+    """
+    b, u = _bins_of(table, X, xp)
+    feature = np.repeat(np.arange(table.n_features), np.diff(table.column))
+    sets = table.set_of[feature]
+    within = np.arange(table.n_columns) - table.column[feature]
+    feature_, band = _index(xp, feature, X), _index(xp, table.band[sets], X)
+    b, u = xp.take(b, feature_, axis=1), xp.take(u, feature_, axis=1)
+    first = _gather(xp, _index(xp, table.first, X), _index(xp, table.first_start[sets], X) + b)
+    place = _index(xp, within, X) - first
+    stored = (place >= 0) & (place < band)
+    place = xp.where(stored, place, xp.zeros_like(place))
+    start = _index(xp, table.coef_start[sets], X) + b * ((table.degree + 1) * band) + place
+    coef = _constant(xp, table.coef, X)
+    value = _gather(xp, coef, start + table.degree * band)
     for k in range(table.degree - 1, -1, -1):
-        value = value * u[:, None] + local[:, k, :]
-    if band < width:
-        first = table.first[int(table.first_start[s]) : int(table.first_start[s]) + bins]
-        offset = xp.take(xp.asarray(np.int64(first), device=device), b, axis=0)
-        place = xp.arange(width, device=device)[None, :] - offset[:, None]
-        stored = (place >= 0) & (place < band)
-        chosen = xp.take_along_axis(value, xp.where(stored, place, xp.zeros_like(place)), axis=1)
-        value = xp.where(stored, chosen, xp.zeros_like(chosen))
+        value = value * u + _gather(xp, coef, start + k * band)
+    x = xp.take(X, feature_, axis=1)
     if table.zero:
-        value = xp.where((x == 0)[:, None], xp.zeros_like(value), value)
-    return value * xp.sign(x)[:, None] if table.signed else value
+        stored = stored & (x != 0)
+    value = xp.where(stored, value, xp.zeros_like(value))
+    return value * xp.sign(x) if table.signed else value
 
 
-def _bin_of(table: Table, s: int, x: Array, xp: Any) -> tuple[Array, Array]:
-    bins = int(table.bins[s])
+def _bins_of(table: Table, X: Array, xp: Any) -> tuple[Array, Array]:
+    """Bin of every value, and the position within it."""
+    s = table.set_of
+    lo, scale = _constant(xp, table.lo[s], X), _constant(xp, table.scale[s], X)
+    last = _constant(xp, table.bins[s] - 1, X)
+    x = xp.abs(X) if table.signed else X
+    x = xp.minimum(xp.maximum(x, _constant(xp, table.low[s], X)), _constant(xp, table.high[s], X))
     if table.binning == AFFINE:
-        t = (x - float(table.lo[s])) * float(table.scale[s])
-        b = xp.clip(xp.floor(t), 0, bins - 1)
+        t = (x - lo) * scale
+        b = xp.minimum(xp.maximum(xp.floor(t), xp.zeros_like(t)), last)
         return xp.astype(b, xp.int64), t - b
     if table.binning == EDGES:
-        start = int(table.edge_start[s])
-        edges = _constant(xp, table.edges[start : start + bins + 1], x)
-        b = xp.clip(xp.searchsorted(edges, x, side="right") - 1, 0, bins - 1)
-        left, right = xp.take(edges, b, axis=0), xp.take(edges, b + 1, axis=0)
-        return b, (x - left) / (right - left)
+        # + 0 makes a column contiguous, which torch's searchsorted asks for
+        pairs = [_edge_bins(table, int(one), x[:, d] + 0, xp) for d, one in enumerate(s)]
+        b, u = zip(*pairs, strict=True)
+        return xp.stack(b, axis=1), xp.stack(u, axis=1)
     if table.binning == LOG2:
         positive = xp.where(x > 0, x, xp.ones_like(x))
         octave = xp.floor(xp.log2(positive))
-        t = (positive / 2.0**octave - 1) * 2.0 ** float(table.scale[s])
-        within = xp.clip(xp.floor(t), 0, 2.0 ** float(table.scale[s]) - 1)
-        b = (octave - float(table.lo[s])) * 2.0 ** float(table.scale[s]) + within
-        return xp.astype(xp.clip(b, 0, bins - 1), xp.int64), t - within
-    return xp.astype(x, xp.int64), xp.zeros_like(x)
+        t = (positive / 2.0**octave - 1) * 2.0**scale
+        within = xp.minimum(xp.maximum(xp.floor(t), xp.zeros_like(t)), 2.0**scale - 1)
+        b = xp.maximum((octave - lo) * 2.0**scale + within, xp.zeros_like(t))
+        return xp.astype(xp.minimum(b, last), xp.int64), t - within
+    return xp.astype(x, xp.int64), xp.zeros_like(lo + x)
+
+
+def _edge_bins(table: Table, s: int, x: Array, xp: Any) -> tuple[Array, Array]:
+    bins, start = int(table.bins[s]), int(table.edge_start[s])
+    edges = _constant(xp, table.edges[start : start + bins + 1], x)
+    b = xp.clip(xp.searchsorted(edges, x, side="right") - 1, 0, bins - 1)
+    left, right = xp.take(edges, b, axis=0), xp.take(edges, b + 1, axis=0)
+    return b, (x - left) / (right - left)
+
+
+def _gather(xp: Any, values: Array, index: Array) -> Array:
+    """values[index] for a matrix of indices."""
+    return xp.reshape(xp.take(values, xp.reshape(index, (-1,)), axis=0), index.shape)
 
 
 def _constant(xp: Any, values: np.ndarray, like: Array) -> Array:
-    """A table's array in the namespace, precision and device of `like` (copied: torch needs it)."""
+    """Numbers in the namespace, precision and device of `like` (copied: torch needs that)."""
     return xp.asarray(np.array(values), dtype=like.dtype, device=getattr(like, "device", None))
+
+
+def _index(xp: Any, values: np.ndarray, like: Array) -> Array:
+    """Integers in the namespace and on the device of `like`."""
+    return xp.asarray(np.array(values, dtype=np.int64), device=getattr(like, "device", None))
 
 
 _TABLE_NUMBERS = ("binning", "degree", "signed", "zero")
