@@ -163,8 +163,8 @@ def test_large_sets_keep_the_energy():
     component = km.kernels.intersection.component
     for n, factorization, most in (
         (DENSE_LIMIT + 1, "svd", 5),
-        (65536, "svd", 5),
-        (65536, "cholesky", 10),
+        (20000, "svd", 5),
+        (20000, "cholesky", 10),
     ):
         anchors = np.linspace(0, 1, n)
         root = square_root(component, anchors, energy=0.95, factorization=factorization)
@@ -177,9 +177,9 @@ def test_large_sets_keep_the_energy():
 
 
 def test_sixty_five_thousand_anchors_map_and_code():
-    X = np.linspace(0, 1, 5000)[:, None]
-    feature_map = km.AnchorMap("chi2", 65536, energy=1, factorization="cholesky").fit(X)
-    assert km.kernel_error(feature_map, X[::50]).max < 4 / 65536
+    X = np.linspace(0, 1, 500)[:, None]
+    feature_map = km.AnchorMap("chi2", 65536, energy=0.999999).fit(X)
+    assert km.kernel_error(feature_map, X[::5]).max < 2e-4
     codes = feature_map.encode(X)
     assert codes.dtype == np.uint16
     assert codes.values[-1, 0] == 65535
@@ -237,7 +237,7 @@ def test_spaced_anchors():
 def test_histograms_keep_their_mass():
     """Errata 0.10: L1-normalised histograms vanish on [0, 1], not on each feature's own range."""
     rng = np.random.default_rng(0)
-    X = rng.dirichlet(np.ones(500), 200)
+    X = rng.dirichlet(np.full(200, 5.0), 60)
     exact = km.kernels.chi2.diag(X).mean()
 
     def mass(**options):
@@ -266,7 +266,7 @@ def test_features_have_anchors_and_ranks_of_their_own(seed):
     assert feature_map.ranks_.tolist() == [12, 2, 1, 1]
     names = feature_map.get_feature_names_out()
     assert len(names) == 16
-    assert names[-1] == "x3_intersection0"
+    assert names[-1] == "x3_intersection_0"
     Z = feature_map.transform(X)
     np.testing.assert_allclose(Z, evaluate(feature_map.spec_, X), atol=1e-14)
     # Distinct values that are all anchors, and constants, are exact.
@@ -411,7 +411,7 @@ def test_refuses_what_is_no_mercer_kernel():
     with pytest.raises(ValueError, match=r"most negative eigenvalue of its matrix is -\d"):
         km.AnchorMap(lambda x, y: np.abs(x - y)).fit(X)
     with pytest.raises(ValueError, match=r"most negative eigenvalue .* -\d"):
-        km.AnchorMap(lambda x, y: np.abs(x - y), n_anchors=5000).fit(X)
+        km.AnchorMap(lambda x, y: np.abs(x - y), n_anchors=3000).fit(X)
     with pytest.raises(ValueError, match="component is nan at the anchors"):
         km.AnchorMap(lambda x, y: np.full(np.broadcast(x, y).shape, np.nan)).fit(X)
     with pytest.raises(ValueError, match="needs an additive kernel"):
@@ -438,7 +438,7 @@ def test_constant_columns_have_one_exact_anchor(anchors, k):
     np.testing.assert_allclose(Z[:, -2] ** 2, 0.7)
     assert not Z[:, -1].any()
     with pytest.warns(OutOfDomainWarning, match="column 1"):
-        assert (feature_map.transform(X + [[0, 0.1, 0]]) == Z).all()
+        assert (feature_map.transform(X + np.array([0, 0.1, 0])) == Z).all()
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -451,7 +451,7 @@ def test_values_outside_the_range(k):
     feature_map = km.AnchorMap(n_neighbors=k).fit(X)
     with pytest.warns(OutOfDomainWarning, match="column 1 reaches"):
         Z = feature_map.transform(outside)
-    assert (Z == feature_map.transform(clipped)).all()
+    assert (feature_map.transform(clipped) == Z).all()
     with pytest.warns(OutOfDomainWarning):
         codes = km.AnchorMap(n_neighbors=k).fit(X).encode(outside)
     assert (codes.values == feature_map.encode(clipped).values).all()
@@ -466,9 +466,9 @@ def test_refuses_codes_of_another_map():
     feature_map, other = km.AnchorMap().fit(X), km.AnchorMap(n_anchors=41).fit(X)
     with pytest.raises(ValueError, match="codes of another map"):
         feature_map.decode(other.encode(X))
-    with pytest.raises(ValueError, match="column 2 has the code 40, but .* end at 39"):
-        wrong = feature_map.encode(X).values.copy()
-        wrong[5, 2] = 40
+    wrong = feature_map.encode(X).values.copy()
+    wrong[5, 2] = 40
+    with pytest.raises(ValueError, match=r"column 2 has the code 40, but .* end at 39"):
         feature_map.decode(wrong)
     with pytest.raises(ValueError, match="column 0 has the code 99"):
         feature_map.decode(sparse.csr_matrix(np.uint8([[99, 0, 0, 0]])))
@@ -514,7 +514,13 @@ def test_bad_ranges():
         km.AnchorMap(gaussian, anchors="log").fit(rows(0) - 0.5)
     with pytest.raises(ValueError, match="Negative values"):
         km.AnchorMap("chi2").fit(rows(0) - 0.5)
-    with pytest.raises(ValueError, match="table of .* split points"):
+    with pytest.raises(ValueError, match=r"table of .* split points"):
         placing.kmeans(np.arange(70000.0), np.ones(70000, int), 65536)
-    with pytest.raises(ValueError, match="more do not fit"):
-        square_root(km.kernels.intersection.component, np.linspace(0, 1, 65536), energy=0.9999)
+
+
+def test_refuses_more_columns_than_fit(monkeypatch):
+    monkeypatch.setattr("kernelmaps.design.square_root.MAX_BYTES", 2**20)
+    with pytest.raises(
+        ValueError, match=r"32 columns on 4096 anchors .* more do not fit into 1 MB"
+    ):
+        square_root(km.kernels.intersection.component, np.linspace(0, 1, 4096), energy=0.9999)

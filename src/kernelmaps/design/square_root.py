@@ -173,7 +173,7 @@ def _matrix(component: Component, anchors: np.ndarray, owner: str) -> np.ndarray
 
 def _sample(n: int) -> np.ndarray:
     """All anchors, or evenly many of a large set: enough to find a kernel that is none."""
-    return np.arange(n) if n <= DENSE_LIMIT else np.linspace(0, n - 1, DENSE_LIMIT // 2).astype(int)
+    return np.arange(n) if n <= DENSE_LIMIT else np.linspace(0, n - 1, DENSE_LIMIT // 4).astype(int)
 
 
 def _check_semidefinite(eigenvalues: np.ndarray, n: int, owner: str) -> None:

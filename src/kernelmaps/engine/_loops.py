@@ -52,26 +52,42 @@ def _locate_affine(size, sets, lo, scale, bins, coef_start, stride, bin_of, plac
 
 
 @nb.njit(cache=True, error_model="numpy")
-def _locate_edges(size, sets, bins, edges, edge_start, coef_start, stride, bin_of, place, u):
+def _locate_edges(
+    size, sets, edges, edge_start, coef_start, stride,
+    guide, guide_start, guide_scale, guide_key, guide_shift, bin_of, place, u,
+):  # fmt: skip
+    """Bins between edges: from the value's cell (see :mod:`.guide`), comparing what is left."""
     for d in range(size.size):
         s = sets[d]
-        below, above = np.int64(0), np.int64(bins[s])
-        while above - below > 1:
-            middle = (below + above) // 2
-            if edges[edge_start[s] + middle] <= size[d]:
+        first = edge_start[s]
+        beyond = max(np.float64(size[d]) - edges[first], 0.0)
+        if guide_shift == 0:
+            cell = np.int64(min(beyond * guide_scale[s], 4e9))
+        else:
+            cell = max((float_bits(beyond) >> guide_shift) - guide_key[s], 0)
+        at = min(guide_start[s] + cell, guide_start[s + 1] - 2)
+        below, above = np.int64(guide[at]), np.int64(guide[at + 1])
+        while above - below > 4:
+            middle = (below + above + 1) // 2
+            if edges[first + middle] <= size[d]:
                 below = middle
             else:
-                above = middle
-        left = edges[edge_start[s] + below]
+                above = middle - 1
+        # One comparison is nearly always all that is left: without a branch to mispredict.
+        below += (edges[first + below + 1] <= size[d]) & (below < above)
+        while below < above and edges[first + below + 1] <= size[d]:
+            below += 1
+        left = edges[first + below]
         bin_of[d] = below
         place[d] = coef_start[s] + below * stride[s]
-        u[d] = (size[d] - left) / (edges[edge_start[s] + below + 1] - left)
+        u[d] = (size[d] - left) / (edges[first + below + 1] - left)
 
 
 @nb.njit(cache=True, error_model="numpy")
 def _locate(
     x, sets, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start, coef_start,
-    stride, clipped, key, shift, inverse, nothing, size, bin_of, place, u,
+    stride, clipped, key, shift, inverse, nothing,
+    guide, guide_start, guide_scale, guide_key, guide_shift, size, bin_of, place, u,
 ):  # fmt: skip
     """Bin, place of its coefficients and position in it, for each value; `nothing` where φ = 0."""
     if binning == CODE:
@@ -93,8 +109,9 @@ def _locate(
         _locate_affine(size[: x.size], sets, lo, scale, bins, coef_start, stride, bin_of, place, u)
     else:
         _locate_edges(
-            size[: x.size], sets, bins, edges, edge_start, coef_start, stride, bin_of, place, u
-        )
+            size[: x.size], sets, edges, edge_start, coef_start, stride,
+            guide, guide_start, guide_scale, guide_key, guide_shift, bin_of, place, u,
+        )  # fmt: skip
     if zero and (binning != LOG2 or clipped):
         for d in range(x.size):
             if x[d] == 0:
@@ -165,6 +182,7 @@ def apply_dense(
     binning, degree, signed, zero, set_of, lo, scale, low, high, bins, width, band,
     edges, edge_start, first, first_start, coef, coef_start, column,
     stride, even, clipped, key, shift, inverse, nothing,
+    guide, guide_start, guide_scale, guide_key, guide_shift,
     begin, end, out,
 ):  # fmt: skip
     """φ of dense rows begin..end; `even`: all features store the same number of columns."""
@@ -179,7 +197,8 @@ def apply_dense(
         x = X[i]
         _locate(
             x, set_of, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start,
-            coef_start, stride, clipped, key, shift, inverse, nothing, size, bin_of, place, u,
+            coef_start, stride, clipped, key, shift, inverse, nothing,
+            guide, guide_start, guide_scale, guide_key, guide_shift, size, bin_of, place, u,
         )  # fmt: skip
         if even > 0:
             _emit_even(coef, place, u, degree, even, out[i])
@@ -201,6 +220,7 @@ def apply_csr(
     binning, degree, signed, zero, set_of, lo, scale, low, high, bins, width, band,
     edges, edge_start, first, first_start, coef, coef_start, column,
     stride, even, clipped, key, shift, inverse, nothing,
+    guide, guide_start, guide_scale, guide_key, guide_shift,
     begin, end, out_data, out_indices, out_indptr,
 ):  # fmt: skip
     """φ of CSR rows begin..end, for maps with φ(0) = 0; `out_indptr` is given."""
@@ -221,7 +241,8 @@ def apply_csr(
             sets[k] = set_of[features[k]]
         _locate(
             x, sets, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start,
-            coef_start, stride, clipped, key, shift, inverse, nothing, size, bin_of, place, u,
+            coef_start, stride, clipped, key, shift, inverse, nothing,
+            guide, guide_start, guide_scale, guide_key, guide_shift, size, bin_of, place, u,
         )  # fmt: skip
         at = out_indptr[i]
         for k in range(count):

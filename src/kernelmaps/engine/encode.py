@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..threads import limit_threads
+from ..threads import in_threads
 from .apply import note_path, output_dtype
 from .compile import stored_table
 from .reference import spec_of, table_of
 from .spec import Spec
 from .table import AFFINE, CODE, Table
 
-__all__ = ["code_dtype", "code_spec", "encode", "fraction_bits"]
+__all__ = ["code_dtype", "code_spec", "encode", "encode_within", "fraction_bits", "zero_codes"]
 
-_PIECE = 2048  # values of CSR rows that one thread takes at a time
+_PIECE = 2048  # values of CSR rows that are located at a time
+_GRAIN = 2**15  # values that are worth a thread
 
 
 def fraction_bits(table: Table) -> int:
@@ -36,41 +37,67 @@ def code_dtype(table: Table) -> np.dtype:
 
 
 def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
-    """Codes of checked rows: bins, or positions b + u in units of 2^−fraction_bits.
+    """Codes of rows: bins, or positions b + u in units of 2^−fraction_bits.
 
     Parameters
     ----------
     spec : Spec
         Of the family ``piecewise``.
     X : ndarray or CSR matrix
-        Checked rows.
+        Rows. Finite: for rows that are not known to be, there is `encode_within`.
     n_jobs : int, optional
         Threads; None means all that are available.
 
     Returns
     -------
     ndarray or CSR matrix of unsigned integers
-        CSR only if X is, and then with the codes of the stored values.
+        CSR if X is, with the codes of the stored values.
+    """
+    if not sparse.issparse(X):
+        return encode_within(spec, X, -np.inf, np.inf, n_jobs=n_jobs)[0]
+    from . import _encode_loops
+
+    note_path("encode:csr")
+    dtype = output_dtype(X.dtype)
+    table = stored_table(spec, dtype)
+    values = X.data if X.dtype.kind == "u" else X.data.astype(dtype, copy=False)
+    indices, out = X.indices, np.empty(len(values), code_dtype(table))
+    arguments = (*table.arguments(), fraction_bits(table), _PIECE)
+    in_threads(
+        lambda begin, end: _encode_loops.encode_stored(
+            values, indices, *arguments, begin, end, out
+        ),
+        len(values),
+        n_jobs,
+        _GRAIN,
+    )
+    return sparse.csr_matrix((out, X.indices, X.indptr), shape=X.shape, copy=False)
+
+
+def encode_within(
+    spec: Spec, X: np.ndarray, lower: Any, upper: Any, *, n_jobs: int | None = None
+) -> tuple[np.ndarray, bool]:
+    """Codes of dense rows, and whether all values were in [lower, upper] of their features.
+
+    NaN is in no range, so that rows need no other look than this; their codes mean nothing then.
     """
     from . import _encode_loops
 
+    note_path("encode:dense")
     # The precision of transform, so that both put a value into the same bin.
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)
-    bits, codes = fraction_bits(table), code_dtype(table)
-    with limit_threads(n_jobs, blas=False) as n_threads:
-        if sparse.issparse(X):
-            note_path("encode:csr")
-            data = np.empty(len(X.data), codes)
-            values = X.data if X.dtype.kind == "u" else X.data.astype(dtype, copy=False)
-            arguments = (*table.arguments(), bits, _PIECE, data)
-            _encode_loops.encode_stored(values, X.indices, *arguments)
-            return sparse.csr_matrix((data, X.indices, X.indptr), shape=X.shape, copy=False)
-        note_path("encode:dense")
-        X = X if X.dtype.kind == "u" else np.ascontiguousarray(X, dtype=dtype)
-        out = np.empty(X.shape, codes)
-        _encode_loops.encode_dense(X, *table.arguments(), bits, n_threads, out)
-        return out
+    X = X if X.dtype.kind == "u" else np.ascontiguousarray(X, dtype=dtype)
+    out = np.empty(X.shape, code_dtype(table))
+    ends = [np.array(np.broadcast_to(np.float64(end), X.shape[1])) for end in (lower, upper)]
+    arguments = (*table.arguments(), fraction_bits(table), *ends)
+    wrong = in_threads(
+        lambda begin, end: _encode_loops.encode_dense(X, *arguments, begin, end, out),
+        X.shape[0],
+        n_jobs,
+        max(1, _GRAIN // max(1, X.shape[1])),
+    )
+    return out, not any(wrong)
 
 
 @lru_cache(maxsize=16)

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from .guide import Guide, build_guide
+
 __all__ = ["AFFINE", "CODE", "EDGES", "LOG2", "Table", "code_table", "tabulate"]
 
 AFFINE, LOG2, EDGES, CODE = range(4)
@@ -39,7 +41,7 @@ class Table:
     ----------
     binning : int
         AFFINE: t = (x − lo)·scale, bin ⌊t⌋. LOG2: `scale` bits of sub-bins in each octave, starting
-        at octave `lo`. EDGES: binary search among `edges`. CODE: the value is the bin.
+        at octave `lo`. EDGES: search among `edges`, with a guide. CODE: the value is the bin.
     degree : int
         Degree of the local polynomials.
     signed : bool
@@ -122,7 +124,15 @@ class Table:
             mantissa - bits,
             2.0 ** -(mantissa - bits),
             nothing,
+            *self.guide,
         )
+
+    @cached_property
+    def guide(self) -> Guide:
+        """Where to look for the bin of a value among uneven edges."""
+        if self.binning == EDGES:
+            return build_guide(self.edges, self.edge_start, self.bins)
+        return build_guide(np.zeros(1), np.zeros(len(self.lo), np.int64), np.ones(len(self.lo)))
 
     @classmethod
     def build(

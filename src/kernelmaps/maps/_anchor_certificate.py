@@ -33,8 +33,8 @@ from ..engine.table import AFFINE, Table
 
 __all__ = ["AnchorCertificate", "certify"]
 
-_POINTS = 1500  # cells of one set that are compared with each other
-_WORK = 2.0e8  # pairs of cells over all sets
+_POINTS = 600  # cells of one set that are compared with each other
+_WORK = 1.0e8  # pairs of cells over all sets
 
 # ‖∇c(t, 1)‖₁. The gradients depend on the ratio t of the arguments alone and grow with its
 # distance from 1, so that the largest over [low, high]² is at t = low / high.

@@ -42,7 +42,8 @@ def anchor_table(
             if linear:  # a constant feature among others that interpolate
                 block = np.concatenate([block, np.zeros_like(block)], axis=1)
             middles = (anchors[:-near] + anchors[near:]) / 2
-            cuts = np.concatenate([[anchors[0] - step], middles, [anchors[-1] + step]])
+            cut = middles[0] if len(middles) else anchors[0] + step
+            cuts = np.concatenate([[2 * anchors[0] - cut], middles, [anchors[-1] + step]])
             start = anchors[0] + (near / 2 - 1) * step
         coef.append(block)
         lo.append(start)
@@ -81,6 +82,7 @@ def _mark_zero(table: Table) -> Table:
     """The table with `zero` set where it maps 0 to 0 in every feature."""
     import array_api_compat.numpy as xp
 
-    by_set = replace(table, set_of=np.arange(len(table.lo), dtype=np.int32))
+    column = np.concatenate([[0], np.cumsum(table.width, dtype=np.int64)])
+    by_set = replace(table, set_of=np.arange(len(table.lo), dtype=np.int32), column=column)
     at_zero = evaluate_table(by_set, np.zeros((1, len(table.lo))), xp)
     return replace(table, zero=not at_zero.any())

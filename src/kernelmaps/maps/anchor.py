@@ -29,7 +29,7 @@ from .. import kernels
 from ..design.anchors import FITTED, SPACED, column_values, cover
 from ..design.square_root import FACTORIZATIONS, Root, square_root
 from ..engine import Spec, apply, code_spec, encode
-from ..engine.encode import fraction_bits, zero_codes
+from ..engine.encode import encode_within, fraction_bits, zero_codes
 from ..engine.reference import spec_of, table_of
 from ._anchor_certificate import AnchorCertificate, certify
 from ._anchor_table import anchor_table
@@ -156,16 +156,25 @@ class AnchorMap(AdditiveMap):
             byte where the map interpolates.
         """
         check_is_fitted(self)
-        X, _ = self._check_rows(X, reset=False)
-        self._check_domain(X)
-        if sparse.issparse(X) and zero_codes(self.spec_).any():
-            found = np.empty(X.shape, zero_codes(self.spec_).dtype)
-            found[:] = zero_codes(self.spec_)
-            stored = encode(self.spec_, X, n_jobs=self.n_jobs)
-            rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-            found[rows, X.indices] = stored.data
-            return Codes(found, self.spec_.hash)
-        return Codes(encode(self.spec_, X, n_jobs=self.n_jobs), self.spec_.hash)
+        X = self._native_rows(X, reset=False)
+        if sparse.issparse(X):
+            self._check_rows(X, reset=False)
+            self._check_domain(X)
+            return Codes(self._encode_csr(X), self.spec_.hash)
+        # One pass over the rows; a second one, to say what is wrong, only if something is.
+        codes, inside = encode_within(self.spec_, X, *self.domain_, n_jobs=self.n_jobs)
+        if not inside:
+            self._check_rows(X, reset=False)
+            self._check_domain(X)
+        return Codes(codes, self.spec_.hash)
+
+    def _encode_csr(self, X: sparse.csr_matrix) -> Any:
+        codes, at_zero = encode(self.spec_, X, n_jobs=self.n_jobs), zero_codes(self.spec_)
+        if not at_zero.any():
+            return codes
+        filled = np.repeat(at_zero[None, :], X.shape[0], axis=0)
+        filled[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = codes.data
+        return filled
 
     def decode(self, codes: Any, *, out: np.ndarray | None = None) -> Any:
         """φ from codes, dense or (CSR codes of a map with φ(0) = 0) CSR.

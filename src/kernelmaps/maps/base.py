@@ -116,18 +116,23 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _check_rows(self, X: Any, *, reset: bool) -> tuple[Any, Extent]:
         """Rows as NumPy of a native dtype or CSR, with nothing that φ is not defined for."""
-        X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
-        )
-        if X.dtype not in _NATIVE:
-            X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
-        values = X.data[None, :] if sparse.issparse(X) else np.ascontiguousarray(X)
+        X = self._native_rows(X, reset=reset)
+        values = X.data[None, :] if sparse.issparse(X) else X
         extent, row, column = extent_of(values, self.n_jobs)
         if row >= 0:
             raise ValueError(self._not_finite(X, row, column))
         if self._non_negative and extent.minimum < 0:
             raise ValueError(self._negative(extent.minimum))
         return X if sparse.issparse(X) else values, extent
+
+    def _native_rows(self, X: Any, *, reset: bool) -> Any:
+        """Rows as C-ordered NumPy of a native dtype or CSR; their values are not looked at."""
+        X = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+        )
+        if X.dtype not in _NATIVE:
+            X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
+        return X if sparse.issparse(X) else np.ascontiguousarray(X)
 
     def _not_finite(self, X: Any, row: int, column: int) -> str:
         if sparse.issparse(X):
