@@ -53,9 +53,9 @@ def _flip(x, signs, block, turn, a):
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _gather(a, rows, gains, start, stop, offset, i, out):
-    for k in range(start, stop):
-        out[i, k] = a[np.uint64(rows[k] - offset)] * gains[k]
+def _gather(a, rows, gains, offset, out):
+    for k in range(out.size):
+        out[k] = a[np.uint64(rows[k] - offset)] * gains[k]
 
 
 @nb.njit(cache=True, error_model="numpy")
@@ -67,28 +67,29 @@ def _transform_row(x, signs, starts, rows, gains, a, b, i, out):
         for turn in range(1, signs.shape[1]):
             _flip(a, signs, block, turn, a)
             a, b = hadamard(a, b)
-        _gather(a, rows, gains, starts[block], starts[block + 1], block * a.size, i, out)
+        j, k = starts[block], starts[block + 1]
+        _gather(a, rows[j:k], gains[j:k], block * a.size, out[i, j:k])
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def apply_dense(X, signs, starts, rows, gains, out):
+def apply_dense(X, signs, starts, rows, gains, top, out):
     """Signed Hadamard transforms of dense rows, padded with zeros to the length of the signs."""
     x = np.zeros(signs.shape[2], out.dtype)
     a, b = np.empty_like(x), np.empty_like(x)
     for i in range(X.shape[0]):
         for k in range(X.shape[1]):
             x[k] = X[i, k]
-        _transform_row(x, signs, starts, rows, gains, a, b, i, out)
+        _transform_row(x, signs, starts, rows, gains, a, b, top + i, out)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def apply_csr(data, indices, indptr, signs, starts, rows, gains, out):
+def apply_csr(data, indices, indptr, signs, starts, rows, gains, top, out):
     """Likewise for CSR rows: one row is unpacked at a time."""
     x = np.zeros(signs.shape[2], out.dtype)
     a, b = np.empty_like(x), np.empty_like(x)
     for i in range(indptr.size - 1):
         for at in range(indptr[i], indptr[i + 1]):
             x[indices[at]] += data[at]
-        _transform_row(x, signs, starts, rows, gains, a, b, i, out)
+        _transform_row(x, signs, starts, rows, gains, a, b, top + i, out)
         for at in range(indptr[i], indptr[i + 1]):
             x[indices[at]] = 0

@@ -42,35 +42,46 @@ def _compiled_cosine(t):
     return single if t == nb.float32 else double
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def cosines(Z, turns, turn, scale):
-    """Z ← scale · cos 2π(Z·turn + turns), in place; all arguments of one precision."""
-    for i in range(Z.shape[0]):
-        for k in range(Z.shape[1]):
-            Z[i, k] = scale * cosine(Z[i, k] * turn + turns[k])
+@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+def _row_cosines(z, turns, turn, scale):
+    for k in range(z.size):
+        z[k] = scale * cosine(z[k] * turn + turns[k])
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def cosines(out, top, bottom, left, right, turns, turn, scale):
+    """z ← scale · cos 2π(z·turn + turns) for a piece of `out`; all arguments of one precision.
+
+    Rows top … bottom and columns left … right: a view would hide from the compiler that columns
+    are neighbours in memory.
+    """
+    for i in range(top, bottom):
+        _row_cosines(out[i, left:right], turns[left:right], turn, scale)
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _csr_row(data, indices, start, stop, W, i, Z):
+def _csr_row(data, indices, start, stop, W, z):
     """Four entries at a time: a quarter of the reads and writes of the sum."""
-    for k in range(Z.shape[1]):
-        Z[i, k] = 0
+    for k in range(z.size):
+        z[k] = 0
     at = start
     while at + 4 <= stop:
-        j0, j1, j2, j3 = indices[at], indices[at + 1], indices[at + 2], indices[at + 3]
+        j0, j1 = np.uint64(indices[at]), np.uint64(indices[at + 1])
+        j2, j3 = np.uint64(indices[at + 2]), np.uint64(indices[at + 3])
         a0, a1, a2, a3 = data[at], data[at + 1], data[at + 2], data[at + 3]
-        for k in range(Z.shape[1]):
-            Z[i, k] += a0 * W[j0, k] + a1 * W[j1, k] + (a2 * W[j2, k] + a3 * W[j3, k])
+        for k in range(z.size):
+            z[k] += a0 * W[j0, k] + a1 * W[j1, k] + (a2 * W[j2, k] + a3 * W[j3, k])
         at += 4
     while at < stop:
-        j0, a0 = indices[at], data[at]
-        for k in range(Z.shape[1]):
-            Z[i, k] += a0 * W[j0, k]
+        j0, a0 = np.uint64(indices[at]), data[at]
+        for k in range(z.size):
+            z[k] += a0 * W[j0, k]
         at += 1
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def csr_product(data, indices, indptr, W, Z):
-    """Z = X W for CSR rows X."""
+def csr_product(data, indices, indptr, W, top, left, out):
+    """X W for CSR rows X, into `out` from row `top` and column `left` on."""
     for i in range(indptr.size - 1):
-        _csr_row(data, indices, indptr[i], indptr[i + 1], W, i, Z)
+        z = out[top + i, left : left + W.shape[1]]
+        _csr_row(data, indices, indptr[i], indptr[i + 1], W, z)

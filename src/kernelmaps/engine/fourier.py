@@ -59,13 +59,13 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     half = n_outputs(spec) if spec.numbers["paired"] else 0
 
     def work(rows: slice, columns: slice, write: Write) -> None:
-        angles = out[rows, columns]
-        write(X, rows, angles)
+        write(rows, out, columns)
+        ranges = [columns]
         if half:
-            second = slice(columns.start + half, columns.stop + half)
-            out[rows, second] = angles
-            _waves.cosines(out[rows, second], turns[second], turn, scale)
-        _waves.cosines(angles, turns[columns], turn, scale)
+            ranges.append(slice(columns.start + half, columns.stop + half))
+            out[rows, ranges[1]] = out[rows, columns]
+        for k in ranges:
+            _waves.cosines(out, rows.start, rows.stop, k.start, k.stop, turns, turn, scale)
 
     for_pieces(spec, X, block_bytes, out.dtype, work)
     return out

@@ -16,22 +16,24 @@ than p, a power of two, are padded with zeros. A Spec of family "projection" *is
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from ..threads import in_threads, pools
 from .families import array
 from .joint import FAMILIES, JointFamily
 from .spec import Spec
 
 __all__ = ["for_pieces", "n_outputs", "padded_length", "project"]
 
-Write = Callable[[Any, slice, np.ndarray], None]
-PIECE_BYTES = 2**20
-"""Size of the output pieces that are worked on while they are in the cache."""
+Write = Callable[[slice, np.ndarray, slice], None]
+PIECE_ROWS = 512
+"""Rows of the pieces in which results are made: BLAS wants hundreds to reach its speed."""
+TILE_COLUMNS = {"dense": 2048, "csr": 256}
+"""Columns of a matrix at a time: many for BLAS; for CSR rows, as many as the cache holds."""
 
 
 def padded_length(d: int) -> int:
@@ -102,101 +104,84 @@ def for_pieces(
 ) -> None:
     """Call ``work(rows, columns, write)`` for pieces that cover X Aᵀ, in threads.
 
-    ``write(X, rows, out)`` puts a piece of X Aᵀ into `out`. Pieces fit into the cache, so that
-    `work` may go over them again at no cost; each thread runs BLAS on its own piece, since threads
+    ``write(rows, out, columns)`` puts the piece into `out`. Pieces are small enough to be still in
+    a cache when `work` goes over them again. Each thread runs BLAS on its own piece, since threads
     *inside* of BLAS would have to meet after every piece. A matrix of another precision is turned
     into that of the data tile by tile, never whole.
     """
     from numba import get_num_threads
 
     n_threads = get_num_threads()
-    columns = _column_tiles(spec, dtype, block_bytes // n_threads)
-    pieces = max(1, 4 * n_threads // len(columns))  # of rows, so that no thread ends up waiting
-    height = max(64, -(-X.shape[0] // pieces))
+    columns = _column_tiles(spec, X, dtype, block_bytes // n_threads)
+    ranges = max(1, -(-2 * n_threads // len(columns)))  # of rows: no thread shall end up waiting
+    height = max(PIECE_ROWS // 2, -(-X.shape[0] // ranges))
     tasks = [
         (tile, range(start, min(X.shape[0], start + height)))
         for start in range(0, X.shape[0], height)
         for tile in columns
     ]
 
-    def run(task: tuple[slice, range]) -> None:
-        tile, rows = task
-        write = _writer(spec, tile, dtype)
-        step = max(16, PIECE_BYTES // (dtype.itemsize * (tile.stop - tile.start)))
-        for start in range(rows.start, rows.stop, step):
-            work(slice(start, min(rows.stop, start + step)), tile, write)
+    def run(first: int, last: int) -> None:
+        for tile, rows in tasks[first:last]:
+            write = _writer(spec, tile, X, dtype)
+            for start in range(rows.start, rows.stop, PIECE_ROWS):
+                work(slice(start, min(rows.stop, start + PIECE_ROWS)), tile, write)
 
-    run_threads(run, tasks, n_threads)
-
-
-def run_threads(run: Callable[[Any], None], tasks: list[Any], n_threads: int) -> None:
-    """Tasks in turn, or by several threads while BLAS keeps to one thread in each."""
-    if n_threads == 1 or len(tasks) == 1:
-        for task in tasks:
-            run(task)
-        return
-    with (
-        _blas().limit(limits=1, user_api="blas"),
-        ThreadPoolExecutor(min(n_threads, len(tasks))) as pool,
-    ):
-        for _ in pool.map(run, tasks):
-            pass  # an exception in a thread is raised here
+    with pools().limit(limits=1, user_api="blas"):
+        in_threads(run, len(tasks), n_threads)
 
 
-@cache
-def _blas() -> Any:
-    """Finding the libraries takes milliseconds, setting them microseconds."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-def _column_tiles(spec: Spec, dtype: np.dtype, tile_bytes: int) -> list[slice]:
+def _column_tiles(spec: Spec, X: Any, dtype: np.dtype, tile_bytes: int) -> list[slice]:
     n = n_outputs(spec)
     if spec.numbers["operator"] != "matrix":
         return [slice(0, n)]
-    width = min(512, max(8, tile_bytes // (spec.arrays["matrix"].shape[0] * dtype.itemsize)))
-    width = -(-n // -(-n // width))  # of nearly equal size
+    fitting = max(8, tile_bytes // (spec.arrays["matrix"].shape[0] * dtype.itemsize))
+    width = min(n, fitting, TILE_COLUMNS["csr" if sparse.issparse(X) else "dense"])
+    width = -(-n // -(-n // width))  # tiles of nearly equal size
     return [slice(start, min(n, start + width)) for start in range(0, n, width)]
 
 
-def _writer(spec: Spec, columns: slice, dtype: np.dtype) -> Write:
+def _writer(spec: Spec, columns: slice, X: Any, dtype: np.dtype) -> Write:
     operator = spec.numbers["operator"]
     if operator == "matrix":
         tile = spec.arrays["matrix"][:, columns].astype(dtype, copy=False)
-        return partial(_matrix_rows, tile)
+        return partial(_matrix_rows, np.ascontiguousarray(tile) if sparse.issparse(X) else tile, X)
     if operator == "dct":
-        return partial(_dct_rows, spec)
+        return partial(_dct_rows, spec, X)
     signs, rows = spec.arrays["signs"], spec.arrays["rows"]
     starts = np.searchsorted(rows, np.arange(signs.shape[0] + 1) * signs.shape[2])
-    return partial(_hadamard_rows, (signs, starts, rows, spec.arrays["gains"].astype(dtype)))
+    return partial(_hadamard_rows, (signs, starts, rows, spec.arrays["gains"].astype(dtype)), X)
 
 
-def _matrix_rows(matrix: np.ndarray, X: Any, rows: slice, out: np.ndarray) -> None:
+def _matrix_rows(matrix: np.ndarray, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
     if not sparse.issparse(X):
-        np.matmul(X[rows].astype(out.dtype, copy=False), matrix, out=out)
+        np.matmul(X[rows].astype(out.dtype, copy=False), matrix, out=out[rows, columns])
         return
     from . import _waves
 
-    _waves.csr_product(*_csr_rows(X, rows, out.dtype), matrix, out)
+    stored = _csr_rows(X, rows, out.dtype)
+    _waves.csr_product(*stored, matrix, rows.start, columns.start, out)
 
 
-def _hadamard_rows(arguments: tuple[Any, ...], X: Any, rows: slice, out: np.ndarray) -> None:
+def _hadamard_rows(
+    arguments: tuple[Any, ...], X: Any, rows: slice, out: np.ndarray, columns: slice
+) -> None:
     from . import _hadamard
 
     if sparse.issparse(X):
-        _hadamard.apply_csr(*_csr_rows(X, rows, out.dtype), *arguments, out)
+        _hadamard.apply_csr(*_csr_rows(X, rows, out.dtype), *arguments, rows.start, out)
     else:
-        _hadamard.apply_dense(X[rows].astype(out.dtype, copy=False), *arguments, out)
+        block = np.ascontiguousarray(X[rows], dtype=out.dtype)
+        _hadamard.apply_dense(block, *arguments, rows.start, out)
 
 
-def _dct_rows(spec: Spec, X: Any, rows: slice, out: np.ndarray) -> None:
+def _dct_rows(spec: Spec, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
     from scipy.fft import dct
 
     block = X[rows].toarray() if sparse.issparse(X) else X[rows]
     block = block.astype(out.dtype, copy=False) * spec.arrays["signs"].astype(out.dtype)
-    values = dct(block, norm="ortho", axis=1, overwrite_x=True)
-    np.multiply(values[:, spec.arrays["rows"]], spec.arrays["gains"].astype(out.dtype), out=out)
+    values = dct(block, norm="ortho", axis=1, overwrite_x=True)[:, spec.arrays["rows"]]
+    np.multiply(values, spec.arrays["gains"].astype(out.dtype), out=out[rows, columns])
 
 
 def _csr_rows(X: Any, rows: slice, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -212,7 +197,7 @@ def _project_fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.n
     note_path(f"{spec.numbers['operator']}:{'csr' if sparse.issparse(X) else 'dense'}")
 
     def work(rows: slice, columns: slice, write: Write) -> None:
-        write(X, rows, out[rows, columns])
+        write(rows, out, columns)
 
     for_pieces(spec, X, block_bytes, out.dtype, work)
     return out

@@ -35,6 +35,7 @@ from sklearn.metrics import pairwise_distances
 
 from .. import kernels
 from ..engine import Spec
+from ..engine.apply import output_dtype
 from .base import JointMap, check_count
 from .sampling import draw_fourier, generator
 
@@ -115,6 +116,7 @@ class RandomFourierMap(JointMap):
             sampling=self.sampling,
             form=self.form,
             random_state=rng,
+            dtype=output_dtype(X.dtype),
         )
 
 

@@ -50,6 +50,7 @@ def draw_fourier(
     sampling: str = "iid",
     form: str = "cosine",
     random_state: Any = None,
+    dtype: Any = np.float64,
     owner: str = "RandomFourierMap",
 ) -> Spec:
     """Spec of random Fourier features.
@@ -68,6 +69,9 @@ def draw_fourier(
         √(2/D) cos(ω_jᵀx + b_j) with a uniform phase for each feature, or
         √(2/D) [cos ω_jᵀx, …, sin ω_jᵀx, …].
     random_state : int, RandomState, Generator or None
+    dtype : float32 or float64
+        Precision of stored frequencies: that of the data to come saves a conversion per call.
+        Rounded frequencies are a sample like any other.
     owner : str
         Name of the estimator, for errors.
     """
@@ -85,7 +89,8 @@ def draw_fourier(
         frequencies = kernel.frequencies(uniforms[:, 1:], n_features)
     else:
         frequencies = draw_frequencies(kernel, n, n_features, sampling, rng, owner=owner)
-    operator = Spec("projection", {"matrix": frequencies.T}, {"operator": "matrix"})
+    matrix = frequencies.T.astype(dtype)
+    operator = Spec("projection", {"matrix": matrix}, {"operator": "matrix"})
     return fourier_spec(operator, phases)
 
 
