@@ -32,14 +32,16 @@ def comparison_table(result: Comparison) -> Any:
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
-    table.add_column("method", no_wrap=True)
-    headings = ["columns", "max\nerror", "rms\nerror", result.score_name]
-    for heading in [*headings, "map\nms", "fit\nms", "predict\nms", "MB", "rows"]:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("method", overflow="fold")
+    widths = {"columns": 7, "max\nerror": 7, "rms\nerror": 7, result.score_name: 11}
+    widths |= {"map\nms": 4, "fit\nms": 4, "test\nms": 4, "MB": 4, "rows": 4}
+    for heading, width in widths.items():
+        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     order = sorted(result.rows, key=lambda row: row.kernel != "–")
     for before, row in zip([None, *order], order):
         if before is not None and before.kernel != row.kernel:
             table.add_section()
+            table.add_row("own kernels" if row.kernel == "own" else row.kernel, style="italic")
         table.add_row(*_cells(row, row.label in front), style=STYLES.get(row.kind, ""))
     return table
 
@@ -49,7 +51,7 @@ def _cells(row: Any, on_front: bool) -> list[str]:
         "–" if row.score is None else f"{row.score:.3f} ±{row.score_std:.3f}".replace("±0.", "±.")
     )
     return [
-        f"{'*' if on_front else ' '} {row.label}",
+        f"{'*' if on_front else ' '} {row.label.removesuffix(f', {row.kernel}')}",
         number(row.columns, "d"),
         number(row.error and row.error.max),
         number(row.error and row.error.rms),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -113,11 +113,11 @@ _SERIES = (Family("ChebyshevMap", takes_kernel=False), Family("SeriesMap", takes
 _FOURIER = (
     Family(
         "RandomFourierMap",
-        variants=tuple((s, {"sampling": s}) for s in ("iid", "orthogonal", "sobol")),
+        variants=tuple((s, {"sampling": s}) for s in ("orthogonal", "iid", "sobol")),
     ),
 )
 _DATA_DRIVEN = (
-    Family("SplineMap", "n_bases", takes_kernel=False),
+    Family("SplineMap", "n_bases", (("", {"degree": 1}),), takes_kernel=False),
     Family("TrigonometricMap", "n_bases", takes_kernel=False),
     Family("HermiteMap", "n_bases", takes_kernel=False),
 )
@@ -154,11 +154,17 @@ def families_for(kernel: Kernel | None) -> list[Family]:
 
 
 def candidates(
-    kernel: Kernel | None, sizes: tuple[int, ...], random_state: int | None = 0
+    kernel: Kernel | None,
+    sizes: tuple[int, ...],
+    random_state: int | None = 0,
+    *,
+    all_variants: bool = True,
 ) -> list[Candidate]:
-    """All candidates for a kernel in the given sizes."""
+    """All candidates for a kernel in the given sizes (or the first variant of each family)."""
     found = []
     for family in families_for(kernel):
+        if not all_variants:
+            family = replace(family, variants=family.variants[:1])
         for candidate in family.candidates(_named(kernel), sizes, random_state):
             if isinstance(kernel, Exponential):
                 candidate.settings.update(_exponential_settings(kernel))

@@ -23,7 +23,7 @@ from .contenders import Contender, Problem, Row, map_contender, measure, yardsti
 __all__ = ["Comparison", "compare"]
 
 _PILOT_ROWS = 300
-_SHARE = 0.6  # of the time left that a round is planned for: predictions are rough
+_SHARE = 0.7  # of the time left that a round is planned for: predictions are rough
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Comparison:
         Whether it was stopped from the keyboard: the rows are what was finished by then.
     sample : tuple
         Rows and targets of the last round, for pictures.
+    maps : dict of str to map
+        The maps of the rows, unfitted, by label.
     """
 
     rows: list[Row]
@@ -54,6 +56,7 @@ class Comparison:
     seconds: float = 0.0
     interrupted: bool = False
     sample: tuple[Any, Any] = field(default=(None, None), repr=False)
+    maps: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def score_name(self) -> str:
@@ -224,7 +227,7 @@ def compare(
     if not contenders:
         raise ValueError(f"compare: nothing to compare for maps={maps!r}, kernels={kernels!r}.")
     run = _Run(X, y, task, cv, C, random_state, notes, start, budget, progress)
-    run.all(_unique(contenders))
+    run.all(sorted(_unique(contenders), key=lambda c: c.late))
     return Comparison(
         rows=[run.results[c.label] for c in contenders if c.label in run.results],
         task=task,
@@ -241,6 +244,7 @@ def compare(
         seconds=perf_counter() - start,
         interrupted=run.interrupted,
         sample=run.sample,
+        maps={c.label: c.make_map() for c in contenders if c.kind == "map" and c.make_map},
     )
 
 
@@ -269,6 +273,7 @@ class _Run:
         self.notes, self.start, self.budget, self.progress = notes, start, budget, progress
         self.results: dict[str, Row] = {}
         self.cost: dict[str, tuple[int, float]] = {}
+        self.growth: dict[str, float] = {}
         self.interrupted = False
         self.rows = 0
         self.sample: tuple[Any, Any] = (None, None)
@@ -308,7 +313,14 @@ class _Run:
                 self.results[contender.label] = measure(contender, problem)
             except (ValueError, MemoryError) as error:
                 self._leave_out(contender, error)
-            self.cost[contender.label] = (own, perf_counter() - begin)
+            self._remember(contender, own, perf_counter() - begin)
+
+    def _remember(self, contender: Contender, rows: int, seconds: float) -> None:
+        before, earlier = self.cost.get(contender.label, (rows, seconds))
+        if rows > before and earlier > 0:
+            seen = np.log(seconds / earlier) / np.log(rows / before)
+            self.growth[contender.label] = float(np.clip(1.2 * seen, 0.3, contender.growth))
+        self.cost[contender.label] = (rows, seconds)
 
     def _leave_out(self, contender: Contender, error: Exception) -> None:
         words = f"{contender.label} was left out: {str(error).splitlines()[0]}"
@@ -316,15 +328,24 @@ class _Run:
             self.notes.append(words)
 
     def _predicted(self, contender: Contender, rows: int) -> float:
+        """Seconds for more rows, from what fewer took.
+
+        A first round is mostly overhead, so that half the exponent is a fair guess; afterwards the
+        exponent is the one that was seen, with something on top.
+        """
         before, seconds = self.cost.get(contender.label, (rows, 0.0))
         own = min(rows, contender.max_rows or rows)
-        return 0.0 if own <= before else seconds * (own / before) ** contender.growth
+        if own <= before:
+            return 0.0
+        growth = self.growth.get(contender.label, 0.5 * contender.growth)
+        return seconds * (own / before) ** growth
 
     def _next_rows(self, contenders: list[Contender], n: int) -> int:
         """The most rows, in steps of a quarter, whose round fits; 0 if it is not worth another."""
         if self.budget is None or self.rows >= n:
             return 0
-        rows = n
+        # One step at a time while little is known, then as far as the time reaches.
+        rows = n if self.growth else min(n, 5 * self.rows)
         while sum(self._predicted(c, rows) for c in contenders) > _SHARE * self.left:
             rows = int(rows / 1.25)
             if rows < 1.5 * self.rows:
@@ -421,18 +442,20 @@ def _map_contenders(
     found = []
     for kernel in [*truths, None]:
         joint = kernel is not None and sort_of(kernel) != "additive"
-        for candidate in candidates(kernel, joint_sizes if joint else sizes, random_state):
+        own_sizes = joint_sizes if joint else sizes
+        for candidate in candidates(kernel, own_sizes, random_state, all_variants=bool(wanted)):
             if wanted is None or candidate.name in wanted:
-                found.append(_from_candidate(candidate, kernel))
+                late = own_sizes.index(candidate.size)
+                found.append(_from_candidate(candidate, kernel, late))
     for item in [item for item in maps or [] if not isinstance(item, str)]:
         found.append(_from_object(item))
     return found
 
 
-def _from_candidate(candidate: Candidate, kernel: Kernel | None) -> Contender:
+def _from_candidate(candidate: Candidate, kernel: Kernel | None, late: int = 0) -> Contender:
     name = kernel_label(kernel)
     label = candidate.label if name in ("own", "chi2") else f"{candidate.label}, {name}"
-    return map_contender(label, candidate.make(), name, candidate.code())
+    return map_contender(label, candidate.make(), name, candidate.code(), late=late)
 
 
 def _from_object(item: Any) -> Contender:

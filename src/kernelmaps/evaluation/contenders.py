@@ -21,7 +21,7 @@ from ..kernels.stationary import Gaussian
 from .candidates import kernel_code, kernel_label
 from .errors import KernelError, kernel_error
 
-__all__ = ["Contender", "Problem", "Row", "map_contender", "measure", "yardsticks"]
+__all__ = ["Contender", "Problem", "Row", "linear_model", "map_contender", "measure", "yardsticks"]
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,8 @@ class Contender:
         Exponent of the cost in the number of rows, to predict it.
     max_rows : int or None
         More rows are never used: the cost grows too fast.
+    late : int
+        What is large comes after what is small, lest a budget end with one family measured.
     """
 
     label: str
@@ -133,11 +135,14 @@ class Contender:
     growth: float = 1.2
     max_rows: int | None = None
     code: str = ""
+    late: int = 0
 
 
-def map_contender(label: str, feature_map: Any, kernel: str, code: str) -> Contender:
+def map_contender(label: str, feature_map: Any, kernel: str, code: str, late: int = 0) -> Contender:
     """A map under a linear model."""
-    return Contender(label, "map", kernel, make_map=lambda: clone(feature_map), code=code)
+    return Contender(
+        label, "map", kernel, make_map=lambda: clone(feature_map), code=code, late=late
+    )
 
 
 def yardsticks(kernels: list[Kernel], *, size: int, exact_rows: int) -> list[Contender]:
@@ -158,7 +163,11 @@ def yardsticks(kernels: list[Kernel], *, size: int, exact_rows: int) -> list[Con
         found += _sklearn_maps(kernel, size)
     found.append(
         Contender(
-            "gradient boosting", "boosting", make_model=_boosting, code="HistGradientBoosting…()"
+            "gradient boosting",
+            "boosting",
+            make_model=_boosting,
+            code="HistGradientBoosting…()",
+            late=1,
         )
     )
     return found
@@ -312,17 +321,23 @@ def _model(contender: Contender, problem: Problem) -> Any:
     if contender.make_model is not None:
         return contender.make_model(problem.task)
     from sklearn.kernel_ridge import KernelRidge
-    from sklearn.linear_model import Ridge
     from sklearn.multiclass import OneVsRestClassifier
-    from sklearn.svm import SVC, LinearSVC
+    from sklearn.svm import SVC
 
-    regression = problem.task == "regression"
     if contender.exact is None:
-        return Ridge(alpha=1 / problem.C) if regression else LinearSVC(C=problem.C, random_state=0)
-    if regression:
+        return linear_model(problem.task, problem.C)
+    if problem.task == "regression":
         return KernelRidge(alpha=1 / problem.C, kernel="precomputed")
     # One against the rest, as LinearSVC does.
     return OneVsRestClassifier(SVC(kernel="precomputed", C=problem.C))
+
+
+def linear_model(task: str, C: float) -> Any:
+    """The linear model that all features are judged by."""
+    from sklearn.linear_model import Ridge
+    from sklearn.svm import LinearSVC
+
+    return Ridge(alpha=1 / C) if task == "regression" else LinearSVC(C=C, random_state=0)
 
 
 def _error(contender: Contender, problem: Problem) -> KernelError | None:
