@@ -52,7 +52,7 @@ CANDIDATES = [
     Candidate("Hellinger", "HomogeneousMap", {"kernel": "hellinger", "n_components": 1}),
     Candidate("spline", "SplineMap", {"n_bases": 10}),
     Candidate("trigonometric", "TrigonometricMap", {"n_bases": 4}),
-    Candidate("Hermite", "HermiteMap", {"n_bases": 4}),
+    Candidate("Hermite", "HermiteMap", {"n_bases": 2}),
     Candidate(
         "exp-χ²",
         "ExponentialMap",
