@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgWarning, eigh
+from scipy.linalg import LinAlgWarning, cho_factor, cho_solve, eigh
 from scipy.optimize import brentq
 
 from ..stats import Moments
@@ -26,8 +26,12 @@ __all__ = [
     "group_lasso_path",
     "held_out_errors",
     "principal_axes",
+    "ridge_path",
     "spectrum_of",
 ]
+
+
+CHOLESKY_UP_TO = 16  # strengths, above which one eigendecomposition is cheaper
 
 
 def principal_axes(scatter: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -121,6 +125,31 @@ def spectrum_of(stats: Moments, columns: np.ndarray, diagonal: bool = False) -> 
         return Spectrum(np.maximum(values, 0.0), None, B, yy, stats.weight)
     values, axes = eigh(stats.scatter()[np.ix_(columns, columns)], driver="evd", check_finite=False)
     return Spectrum(np.maximum(values, 0.0), axes, B @ axes, yy, stats.weight)
+
+
+def ridge_path(
+    stats: Moments, columns: np.ndarray, alphas: np.ndarray, diagonal: bool = False
+) -> np.ndarray:
+    """(A + αI)⁻¹ b for all α, of shape (n_alphas, t, k).
+
+    A Cholesky factorisation takes k³/3 operations at the speed of products, an eigendecomposition
+    some 30 times as long but once for all α: few α are factorised, many share the spectrum, as do
+    α = 0 (which may need the solution of least norm), α below the rounding of A (whose factor may
+    not exist) and a diagonal A (which costs nothing).
+    """
+    if not diagonal and len(alphas) <= CHOLESKY_UP_TO:
+        A, B = stats.scatter()[np.ix_(columns, columns)], stats.cross()[:, columns]
+        if np.min(alphas) > len(A) * np.finfo(np.float64).eps * np.trace(A):
+            return np.array([_cholesky_solution(A, B, alpha) for alpha in alphas])
+    spectrum = spectrum_of(stats, columns, diagonal)
+    return np.array([spectrum.ridge(alpha) for alpha in alphas])
+
+
+def _cholesky_solution(A: np.ndarray, B: np.ndarray, alpha: float) -> np.ndarray:
+    shifted = A.copy()
+    shifted[np.diag_indices_from(shifted)] += alpha
+    factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+    return cho_solve(factor, B.T, check_finite=False).T
 
 
 def held_out_errors(

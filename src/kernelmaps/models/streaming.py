@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..stats import Moments
 from ._coordinates import Coordinates, check_rows, component_count
 from ._loo import LeaveOneOut
-from ._quadratic import numerical_rank, principal_axes, spectrum_of
+from ._quadratic import numerical_rank, principal_axes, ridge_path, spectrum_of
 from ._streaming_base import StreamingEstimator, remove_stages, stage_path
 from ._streaming_linear import StreamingLinear
 from ._streaming_regression import PathLike, StreamingRegression
@@ -255,7 +255,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
 
 
 class _Ridge(StreamingLinear):
-    """Ridge regression on statistics: one eigendecomposition serves all α and all targets."""
+    """Ridge regression on statistics: one factorisation serves all targets, or all α as well."""
 
     _CRITERIA = ("loo", "gcv")
 
@@ -281,8 +281,7 @@ class _Ridge(StreamingLinear):
     def _solutions(
         self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> np.ndarray:
-        spectrum = spectrum_of(stats, columns, at.diagonal and stats is at.total)
-        return np.array([spectrum.ridge(alpha) for alpha in alphas])
+        return ridge_path(stats, columns, alphas, at.diagonal and stats is at.total)
 
     def _errors(
         self, at: Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
