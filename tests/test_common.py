@@ -65,6 +65,12 @@ MAPS = {
     "chebyshev": (km.ChebyshevMap, (3, 48), 0.9, 6e-3),
     "chebyshev-signed": (lambda n: km.ChebyshevMap(n, signed=True), (3, 48), 0.9, 6e-3),
     "series": (km.SeriesMap, (3, 21), 2, 2e-3),
+    "exponential": (
+        lambda n: km.ExponentialMap(km.SeriesMap(20), n, gamma="scale", random_state=0),
+        (100, 10000),
+        0.4,
+        0.1,
+    ),
 }
 
 
@@ -79,6 +85,7 @@ ESTIMATORS = [
     km.HomogeneousMap(),
     km.ChebyshevMap(signed=True),
     km.SeriesMap(),
+    km.ExponentialMap(n_components=20, random_state=0),
 ]
 
 

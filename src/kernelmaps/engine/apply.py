@@ -268,11 +268,16 @@ def _fill_csr(
 def _apply_chain(
     spec: Spec, X: Any, out: np.ndarray | None, n_jobs: int | None, block_bytes: int
 ) -> np.ndarray:
-    """Stage after stage on row blocks, so that no intermediate result is ever stored whole."""
+    """Stage after stage on row blocks, so that no intermediate result is ever stored whole.
+
+    Blocks have at least 512 rows: fewer would leave the matrix products of later stages waiting
+    for their matrix.
+    """
     head, *tail = spec.parts
     width = stage_columns(head, X.shape[1])
-    blocks = row_blocks(X.shape[0], 2 * 8 * width, block_bytes)
-    for rows in blocks:
+    step = max(512, block_bytes // (2 * output_dtype(X.dtype).itemsize * width))
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, min(X.shape[0], start + step))
         Z = apply(head, X[rows], n_jobs=n_jobs, block_bytes=block_bytes)
         for index, stage in enumerate(tail):
             last = index == len(tail) - 1

@@ -70,9 +70,10 @@ class ExponentialMap(JointMap):
     sampling : {"iid", "orthogonal", "structured", "sobol"}, default="iid"
         How frequencies are drawn: see :mod:`kernelmaps.maps.sampling`. "orthogonal" has less
         error; "structured" stores no matrix and is the fastest for many columns of c.
-    form : {"paired", "cosine"}, default="paired"
-        Cosines and sines of D/2 frequencies, or cosines of D frequencies with random phases. The
-        first has less error, half the cost, and ‖φ(x)‖ = 1 exactly.
+    form : {"auto", "paired", "cosine"}, default="auto"
+        "paired": cosines and sines of D/2 frequencies; "cosine": cosines of D frequencies with
+        random phases. The first has less error, half the cost, and ‖φ(x)‖ = 1 exactly: "auto"
+        takes it wherever D is even.
     random_state : int, RandomState, Generator or None
         An int gives the same map in every run.
     n_jobs : int, optional
@@ -112,7 +113,7 @@ class ExponentialMap(JointMap):
         n_components: int = 5000,
         gamma: float | str = 1.0,
         sampling: str = "iid",
-        form: str = "paired",
+        form: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -133,12 +134,13 @@ class ExponentialMap(JointMap):
         self.gamma_ = self._resolved_gamma(base, X, rng)
         self.kernel_ = Exponential(base, self.gamma_)
         self.stage_kernel_ = Exponential(MapKernel(first), self.gamma_)
+        form = ("cosine" if columns % 2 else "paired") if self.form == "auto" else self.form
         second = draw_fourier(
             Gaussian(sigma=float(np.sqrt(0.5 / self.gamma_))),  # ω ~ N(0, 2γ)
             columns,
             self.additive_map_._n_features_out,
             sampling=self.sampling,
-            form=self.form,
+            form=form,
             random_state=rng,
             owner="ExponentialMap",
         )
@@ -150,8 +152,8 @@ class ExponentialMap(JointMap):
         if isinstance(self.additive_map, AdditiveMap):
             return self.additive_map
         raise TypeError(
-            f"ExponentialMap: additive_map must be an additive map, whose columns have the distance "
-            f"of a kernel (ChebyshevMap, DesignedMap, HomogeneousMap, AnchorMap, SplineMap, …); "
+            "ExponentialMap: additive_map must be an additive map, whose columns have the distance "
+            "of a kernel (ChebyshevMap, DesignedMap, HomogeneousMap, AnchorMap, SplineMap, …); "
             f"{self.additive_map!r} is a first stage without a distance meaning. For features of "
             "your own use RandomFourierMap behind them in a Pipeline."
         )

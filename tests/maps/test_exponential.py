@@ -1,0 +1,269 @@
+"""exp(-gamma distance) in two stages: unbiased, normalised, for every additive map."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.kernel_approximation import AdditiveChi2Sampler, RBFSampler
+from sklearn.pipeline import make_pipeline
+
+import kernelmaps as km
+from kernelmaps.engine import record_paths
+from kernelmaps.kernels import Exponential, chi2
+from kernelmaps.maps.exponential import MapKernel
+
+SAMPLINGS = ("iid", "orthogonal", "structured", "sobol")
+
+
+def rows(seed, n=40, d=12):
+    """L1-normalised histograms with empty cells."""
+    X = np.random.default_rng(seed).dirichlet(np.full(d, 0.5), size=n)
+    X = np.where(X < 0.02, 0, X)
+    return X / X.sum(axis=1, keepdims=True)
+
+
+def exponential(**options):
+    return km.ExponentialMap(**({"n_components": 2000, "random_state": 0} | options))
+
+
+def inner(Z):
+    return Z @ Z.T
+
+
+@pytest.mark.parametrize("form", ["paired", "cosine"])
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_random_stage_is_unbiased_and_normalised(sampling, form, seed):
+    """Mean over maps within 5 standard errors of exp(-gamma |c(x) - c(y)|^2): this fails without
+    sqrt(2/D), with 2 gamma taken as a standard deviation, and with a half in the distance."""
+    X = rows(seed, n=12, d=32)
+    grams = []
+    options = {"n_components": 128, "sampling": sampling, "form": form}
+    for k in range(24):
+        fitted = exponential(**options, additive_map=km.SeriesMap(2), random_state=k).fit(X)
+        grams.append(inner(fitted.transform(X)))
+    truth = fitted.stage_kernel_(X)
+    spread = np.std(grams, axis=0, ddof=1) / np.sqrt(len(grams))
+    # Structured frequencies are uniform on spheres up to O(1/sqrt(p)) of their spread.
+    assert np.all(np.abs(np.mean(grams, axis=0) - truth) <= 6 * spread + 1e-12)
+    if form == "paired":
+        np.testing.assert_allclose(np.einsum("kii->ki", np.array(grams)), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["paired", "cosine"])
+def test_error_of_iid_features_is_as_the_theory_says(form, seed):
+    """Var = (1 + k^4 - 2 k^2)/D (paired), (1 + k^4/2 - k^2)/D (cosine), with k the stage kernel."""
+    X = rows(seed, n=20)
+    D, errors = 512, []
+    for k in range(40):
+        fitted = exponential(n_components=D, form=form, random_state=seed % 1000 + k).fit(X)
+        errors.append(inner(fitted.transform(X)) - fitted.stage_kernel_(X))
+    K = fitted.stage_kernel_(X)
+    variance = 1 + K**4 - 2 * K**2 if form == "paired" else 1 + K**4 / 2 - K**2
+    pairs = np.triu_indices(20, 1)
+    found = np.mean(np.square(errors), axis=0)[pairs].mean()
+    np.testing.assert_allclose(found, variance[pairs].mean() / D, rtol=0.25)
+
+
+def test_the_kernel_is_exponential_chi2(seed):
+    X = rows(seed)
+    fitted = exponential(gamma=0.7).fit(X)
+    total = X[:, None] + X[None]
+    distance = np.sum((X[:, None] - X[None]) ** 2 / np.where(total > 0, total, 1), axis=2)
+    np.testing.assert_allclose(fitted.kernel_(X), np.exp(-0.7 * distance), atol=1e-12)
+    assert km.kernel_error(fitted, X).rms < 3 / np.sqrt(2000)
+
+
+@pytest.mark.parametrize(
+    ("additive", "base"),
+    [
+        (lambda: km.HomogeneousMap("intersection", 41), km.kernels.intersection),
+        (lambda: km.HomogeneousMap("jensen_shannon", 9), km.kernels.jensen_shannon),
+        (lambda: km.HomogeneousMap("hellinger", 1), km.kernels.hellinger),
+        (lambda: km.SeriesMap(20), km.kernels.chi2),
+        (lambda: km.AnchorMap("intersection", 64, n_neighbors=2), km.kernels.intersection),
+        (lambda: km.SplineMap(8), None),
+    ],
+    ids=["intersection", "jensen-shannon", "hellinger", "series", "anchor", "spline"],
+)
+def test_any_additive_map_has_a_distance(additive, base, seed):
+    X = rows(seed)
+    fitted = exponential(additive_map=additive(), n_components=8000, gamma="scale").fit(X)
+    if base is None:  # a map without a named kernel is its own
+        base = MapKernel(fitted.additive_map_.spec_)
+    truth = np.exp(-fitted.gamma_ * base.squared_distance(X))
+    assert np.sqrt(np.mean((inner(fitted.transform(X)) - truth) ** 2)) < 3 / np.sqrt(8000)
+
+
+@pytest.mark.parametrize(("rule", "typical"), [("scale", np.mean), ("median", np.median)])
+def test_gamma_from_the_data(rule, typical, seed):
+    X = rows(seed)
+    distances = chi2.squared_distance(X)[np.triu_indices(len(X), 1)]
+    fitted = exponential(gamma=rule).fit(X)
+    np.testing.assert_allclose(fitted.gamma_, 1 / typical(distances), rtol=1e-12)
+    assert fitted.gamma == rule  # parameters are never rewritten
+    scaled = exponential(gamma=rule).fit(1000 * X)
+    np.testing.assert_allclose(scaled.gamma_, fitted.gamma_ / 1000, rtol=1e-9)
+
+
+def test_split_says_where_the_error_comes_from(seed):
+    X = rows(seed, n=60, d=30)
+    poor = {n: km.kernel_error(exponential(additive_map=km.SeriesMap(1, scale=1.0), n_components=n,
+                                           gamma="scale"), X) for n in (500, 32000)}  # fmt: skip
+    for error in poor.values():
+        assert set(error.parts) == {"additive", "random"}
+        assert error.rms <= error.parts["additive"].rms + error.parts["random"].rms + 1e-12
+        np.testing.assert_allclose(
+            error.bias, error.parts["additive"].bias + error.parts["random"].bias, atol=1e-12
+        )
+    # More random features repair the random stage (by 1/8 = sqrt(500/32000)), not the first.
+    assert poor[32000].parts["additive"].rms == poor[500].parts["additive"].rms
+    assert poor[32000].parts["random"].rms < poor[500].parts["random"].rms / 4
+    assert poor[32000].rms > 0.9 * poor[500].parts["additive"].rms
+    good = km.kernel_error(exponential(gamma="scale"), X)
+    assert good.parts["additive"].rms < poor[500].parts["additive"].rms / 10
+    assert "additive stage" in str(good)
+    assert not km.kernel_error(km.ChebyshevMap(), X).parts
+
+
+def test_half_the_error_of_scikit_learns_recipe(seed):
+    """AdditiveChi2Sampler(3) + RBFSampler stalls on its first stage, however large D."""
+    X = rows(seed, n=150, d=60)
+    ours = exponential(n_components=4096, gamma="scale", sampling="structured").fit(X)
+    theirs = make_pipeline(
+        AdditiveChi2Sampler(sample_steps=3),
+        RBFSampler(gamma=ours.gamma_, n_components=4096, random_state=0),
+    ).fit(X)
+    error = km.kernel_error(theirs, X, kernel=ours.kernel_)
+    assert km.kernel_error(ours, X).rms < error.rms / 2
+
+
+@pytest.mark.parametrize("sampling", ["iid", "structured"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_csr_rows_give_the_same(sampling, dtype, seed):
+    X = rows(seed).astype(dtype)
+    fitted = exponential(sampling=sampling).fit(X)
+    with record_paths() as paths:
+        Z = fitted.transform(sparse.csr_matrix(X))
+    assert paths[0] == "table:log2:csr"
+    assert paths[1] == "joint:fourier"
+    assert Z.dtype == dtype
+    np.testing.assert_allclose(Z, fitted.transform(X), atol=50 * np.finfo(dtype).eps)
+
+
+def test_the_first_stage_is_never_stored_whole(seed):
+    """3000 rows of 12 x 200 columns of c are 57 MB; blocks of them stay within a few MB."""
+    import tracemalloc
+
+    X = rows(seed, n=3000)
+    fitted = exponential(additive_map=km.SeriesMap(200), n_components=8).fit(X)
+    fitted.transform(X[:600])
+    out = np.empty((3000, 8))
+    tracemalloc.start()
+    with record_paths() as paths:
+        fitted.transform(X, out=out)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert paths.count("joint:fourier") > 1  # several blocks
+    assert peak < 3000 * 12 * 200 * 8 / 2
+
+
+def test_blocks_do_not_change_the_result(seed):
+    X = rows(seed, n=1100)
+    fitted = exponential(additive_map=km.SeriesMap(100), n_components=20).fit(X)
+    np.testing.assert_allclose(fitted.transform(X)[700:], fitted.transform(X[700:]), atol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_rows_of_zeros_are_histograms_like_others(form, seed):
+    """The kernel of a zero row with y is exactly exp(-gamma sum(y)), with itself 1."""
+    X = rows(seed)
+    X[3] = 0
+    fitted = exponential(gamma=1.3, n_components=8000).fit(form(X))
+    exact = fitted.kernel_(form(X))[3]
+    np.testing.assert_allclose(exact, np.exp(-1.3 * X.sum(axis=1)), rtol=1e-12)
+    assert exact[3] == 1
+    Z = fitted.transform(form(X))
+    # For the zero row all angles are 0: cosines 1, sines 0.
+    np.testing.assert_allclose(Z[3], np.repeat([np.sqrt(2 / 8000), 0], 4000), atol=1e-16)
+    # The first stage misses sum(y) by its diagonal error alone.
+    missing = X.sum(axis=1) - MapKernel(fitted.additive_map_.spec_).diag(X)
+    np.testing.assert_allclose(fitted.stage_kernel_(X)[3], exact * np.exp(1.3 * missing), rtol=1e-9)
+    assert np.abs(Z @ Z[3] - exact).max() < 5 / np.sqrt(8000)
+
+
+def test_auto_form_is_paired_wherever_it_can_be(seed):
+    X = rows(seed)
+    forms = {n: exponential(n_components=n).fit(X).spec_.parts[1].numbers["paired"] for n in (6, 7)}
+    assert forms == {6: True, 7: False}
+
+
+def test_same_seed_same_map_and_frequencies_in_the_rows_precision(seed):
+    X = rows(seed)
+    first, second = exponential().fit(X), exponential().fit(X)
+    assert first.spec_ == second.spec_
+    assert exponential(random_state=1).fit(X).spec_ != first.spec_
+    single = exponential().fit(X.astype(np.float32))
+    assert single.spec_.parts[1].arrays["matrix"].dtype == np.float32
+    np.testing.assert_allclose(single.transform(X), first.transform(X), atol=1e-4)
+
+
+def test_domain_of_the_first_stage_is_respected(seed):
+    X = rows(seed)
+    fitted = exponential(additive_map=km.SplineMap(8), n_components=10).fit(X)
+    with pytest.warns(km.exceptions.OutOfDomainWarning):
+        fitted.transform(3 * X)
+
+
+@pytest.mark.parametrize("gamma", [0, -1.0, np.inf, np.nan, "mean", True, None])
+def test_gamma_must_be_positive(gamma):
+    with pytest.raises(ValueError, match="ExponentialMap: gamma must be a positive number"):
+        exponential(gamma=gamma).fit([[0.5, 0.5], [1, 0]])
+
+
+@pytest.mark.parametrize("rule", ["scale", "median"])
+def test_gamma_of_equal_rows_is_refused(rule):
+    with pytest.raises(ValueError, match="that distance is 0: the rows are all alike"):
+        exponential(gamma=rule).fit([[0.5, 0.5], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize(
+    "stage", [km.RandomFourierMap(), AdditiveChi2Sampler(), "chi2", km.ChebyshevMap, Exponential()]
+)
+def test_first_stage_without_a_distance_is_refused(stage):
+    with pytest.raises(TypeError, match="a first stage without a distance meaning"):
+        exponential(additive_map=stage).fit([[0.5, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": 0}, "ExponentialMap: n_components must be an integer >= 1"),
+        (
+            {"n_components": 7, "form": "paired"},
+            "ExponentialMap: the paired form .* must be even; got 7",
+        ),
+        ({"sampling": "grid"}, "ExponentialMap: sampling must be one of"),
+        ({"form": "sine"}, "ExponentialMap: form must be one of"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        exponential(**options).fit([[0.5, 0.5], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (-1.0, "Negative values in data passed to ExponentialMap"),
+        (np.nan, "contains NaN .*: ExponentialMap"),
+        (np.inf, "contains infinity .*: ExponentialMap"),
+    ],
+)
+def test_bad_values(value, message):
+    with pytest.raises(ValueError, match=message):
+        exponential().fit([[1.0, 0.5], [value, 0.5]])
+
+
+def test_signed_first_stage_takes_negative_values(seed):
+    X = rows(seed) - 0.05
+    fitted = exponential(additive_map=km.ChebyshevMap(40, signed=True), n_components=8000).fit(X)
+    assert km.kernel_error(fitted, X).rms < 3 / np.sqrt(8000)
