@@ -39,7 +39,7 @@ from ..engine.apply import output_dtype
 from .base import JointMap, check_count
 from .sampling import draw_fourier, generator
 
-__all__ = ["RandomFourierMap", "resolve_kernel"]
+__all__ = ["RandomFourierMap", "resolve_kernel", "scaled_kernel"]
 
 _SCALE_OF = {"gaussian": "sigma", "matern": "scale", "laplacian": "scale", "cauchy": "scale"}
 _MEDIAN_ROWS = 1000
@@ -151,6 +151,17 @@ def resolve_kernel(
             f"spectrum; use one of {', '.join(_SCALE_OF)}."
         )
     return replace(named, **{_SCALE_OF[named.name]: _length(owner, named.name, sigma, X, rng)})
+
+
+def scaled_kernel(owner: str, kernel: Any, factor: float) -> Any:
+    """The same kernel with its length scale multiplied: k(x/factor, y/factor)."""
+    field = _SCALE_OF.get(getattr(kernel, "name", ""))
+    if field is None:
+        raise ValueError(
+            f"{owner}: the length scale of {kernel!r} is not known, so that it cannot be changed "
+            f"by {factor:g}. Scale the data instead."
+        )
+    return replace(kernel, **{field: factor * getattr(kernel, field)})
 
 
 def _length(owner: str, name: str, sigma: Any, X: Any, rng: np.random.Generator) -> float:

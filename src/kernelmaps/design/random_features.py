@@ -1,0 +1,181 @@
+r"""Theorems 1 and 2 of compressive-rf as tools: how many random features a guarantee asks for.
+
+All counts M are of *frequencies* of the paired form: its estimate is a mean of cos ωᵀ(x − y) in
+[−1, 1], which the proofs assume (the sum of eq. 2 has twice the range, and depends on x + y, too).
+Its output has 2M columns.
+
+**Theorem 1** (k-sparse data, z = 2k, proof in appendix A). With a net of (c·diam/r)^z balls on each
+of the (d over z) ≤ (ed/z)^z subspaces, Hoeffding's inequality at the centres and Markov's for the
+Lipschitz constant, E L² ≤ σ_p², minimised over r:
+
+.. math:: P(\sup |\text{error}| > ε) ≤ 3 \Bigl(\frac{2c\, e d\, σ_p\, \text{diam}}{z ε}
+          \Bigr)^{2z/(z+2)} \exp\Bigl(-\frac{M ε^2}{4 (z + 2)}\Bigr).
+
+The paper takes c = 2; its last lines then lose a factor (2 and even 1 where 2c = 4 follows). σ_p² =
+E‖ω‖² is the second moment of the spectrum.
+
+**Theorem 2** (orthoprojection to m dimensions first), in two halves of ε and of q each:
+
+.. math:: 2 \Bigl(\frac{12}{δ}\Bigr)^{z} \Bigl(\frac{ed}{z}\Bigr)^{z}
+          e^{-(δ^2/16 - δ^3/48) m} ≤ q/2, \qquad
+          2^{10} \frac{d}{m} \Bigl(\frac{σ_p\, \text{diam}}{ε}\Bigr)^2
+          e^{-M ε^2 / (16 (m + 2))} ≤ q/2,
+
+δ = ε/(2 diam L), L the Lipschitz constant of f(‖x − y‖). z = 2k, as the isometry is needed for
+*differences* of k-sparse vectors (the paper's eq. 9 has k), and σ_p is that of the kernel in m
+dimensions, where the features live.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import kernels
+
+__all__ = ["RequiredFeatures", "required_features"]
+
+
+@dataclass(frozen=True)
+class RequiredFeatures:
+    """Sizes that a guarantee asks for; counts of frequencies, of two output columns each.
+
+    Attributes
+    ----------
+    M : int
+        Theorem 1: features of k-sparse data.
+    M_ambient : int
+        Rahimi and Recht's bound, which does not know of sparsity (k with 2k = d).
+    m, M_compressive : int or None
+        Theorem 2: measurements, and features of them. None if the kernel is not isotropic.
+    feasible : bool
+        Whether m is at most d. If not, the theorem asks for more measurements than there are
+        features, and says nothing about any projection: measure instead (`tune_size`).
+    """
+
+    M: int
+    M_ambient: int
+    m: int | None
+    M_compressive: int | None
+    feasible: bool
+
+
+def required_features(
+    epsilon: float,
+    probability: float,
+    sparsity: float,
+    dim: int,
+    diameter: float,
+    kernel: Any = "gaussian",
+    *,
+    covering: float = 2.0,
+) -> RequiredFeatures:
+    """Random features that hold an error with a probability, by Theorems 1 and 2.
+
+    Parameters
+    ----------
+    epsilon : float
+        Largest error allowed over all pairs of points.
+    probability : float
+        q, the probability that the error is larger.
+    sparsity : float
+        k: coefficients of a data point that are not zero, in any orthonormal basis if the kernel
+        is isotropic (Corollary 1).
+    dim : int
+        d, the number of features.
+    diameter : float
+        Largest distance of two data points.
+    kernel : str or StationaryKernel
+        Its spectrum must have a second moment: not the Laplacian, nor Matérn with ν ≤ 1. A kernel
+        of your own states it by a method ``second_moment(d)``.
+    covering : float
+        c: a ball of radius R in z dimensions takes at most (c R/r)^z balls of radius r ≤ R. 2 is
+        what the paper uses, 3 what follows from volumes, 4 what Rahimi and Recht use.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> sizes = km.required_features(0.1, 0.1, 10, 784, 20.0, km.kernels.Gaussian(10.0))
+    >>> round(sizes.M, -4), sizes.feasible
+    (230000, False)
+    """
+    _check(epsilon, probability, sparsity, dim, diameter, covering)
+    kernel = kernels.get(kernel)
+    z = min(2.0 * sparsity, float(dim))
+    moment = second_moment(kernel, dim)
+    M = _features(epsilon, probability, z, dim, diameter, moment, covering)
+    M_ambient = _rahimi_recht(epsilon, probability, dim, diameter, moment)
+    if not getattr(kernel, "isotropic", False):
+        return RequiredFeatures(M, M_ambient, None, None, False)
+    m = _measurements(epsilon, probability / 2, z, dim, diameter, kernel)
+    grown = np.sqrt(max(1.0, dim / m)) * diameter
+    inner = second_moment(kernel, m)
+    M_compressive = _rahimi_recht(epsilon / 2, probability / 2, m, grown, inner)
+    return RequiredFeatures(M, M_ambient, m, M_compressive, m <= dim)
+
+
+def _features(
+    epsilon: float, q: float, z: float, d: int, diameter: float, moment: float, covering: float
+) -> int:
+    base = 2 * covering * np.e * d * np.sqrt(moment) * diameter / (z * epsilon)
+    return _ceil(
+        4 * (z + 2) / epsilon**2 * (np.log(3 / q) + 2 * z / (z + 2) * np.log(max(base, 1.0)))
+    )
+
+
+def _rahimi_recht(epsilon: float, q: float, d: int, diameter: float, moment: float) -> int:
+    """2⁸ (σ_p diam/ε)² exp(−M ε²/(4(d + 2))) ≤ q."""
+    chances = 2.0**8 * moment * (diameter / epsilon) ** 2 / q
+    return _ceil(4 * (d + 2) / epsilon**2 * np.log(max(chances, np.e)))
+
+
+def _measurements(epsilon: float, q: float, z: float, d: int, diameter: float, kernel: Any) -> int:
+    """Theorem 3 for z-sparse differences with δ = ε/(2 diam L), δ < 1."""
+    delta = min(epsilon / (2 * diameter * lipschitz(kernel, diameter)), 1.0)
+    exponent = np.log(2 / q) + z * np.log(12 / delta) + z * np.log(np.e * d / z)
+    return _ceil(exponent / (delta**2 / 16 - delta**3 / 48))
+
+
+def second_moment(kernel: Any, d: int) -> float:
+    """σ_p² = E‖ω‖² in d dimensions: d times minus the curvature of the signature at 0."""
+    own = getattr(kernel, "second_moment", None)
+    if own is not None:
+        return float(own(d))
+    if isinstance(kernel, kernels.Gaussian):
+        return d / kernel.sigma**2
+    if isinstance(kernel, kernels.Cauchy):
+        return 2 * d / kernel.scale**2
+    if isinstance(kernel, kernels.Matern) and kernel.nu > 1:
+        return d * kernel.nu / ((kernel.nu - 1) * kernel.scale**2)
+    raise ValueError(
+        f"required_features: the spectrum of {kernel!r} has no (known) second moment, which the "
+        "theorems need. Use gaussian, cauchy or matern with nu > 1, or give your kernel a method "
+        "second_moment(d)."
+    )
+
+
+def lipschitz(kernel: Any, diameter: float, points: int = 20001) -> float:
+    """Largest slope of f on [0, diameter], from differences on a fine grid."""
+    distance = np.linspace(0, diameter, points)
+    return float(np.abs(np.diff(kernel.signature(distance))).max() / (distance[1] - distance[0]))
+
+
+def _ceil(value: float) -> int:
+    return int(np.ceil(value))
+
+
+def _check(
+    epsilon: float, probability: float, sparsity: float, dim: int, diameter: float, covering: float
+) -> None:
+    for name, value, holds, wanted in [
+        ("epsilon", epsilon, epsilon > 0, "positive"),
+        ("probability", probability, 0 < probability <= 1, "in (0, 1]"),
+        ("dim", dim, dim >= 1, "at least 1"),
+        ("sparsity", sparsity, 0 < sparsity <= dim, f"between 0 and dim = {dim}"),
+        ("diameter", diameter, 0 < diameter < np.inf, "positive"),
+        ("covering", covering, covering >= 1, "at least 1"),
+    ]:
+        if not holds:
+            raise ValueError(f"required_features: {name} must be {wanted}, got {value!r}.")

@@ -1,0 +1,151 @@
+"""How many random features data really need, measured, beside what the theorem asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from .. import kernels
+from ..design.random_features import required_features
+from ..design.sparsity import effective_sparsity
+from ..maps.fourier import RandomFourierMap
+from ..maps.sampling import generator
+
+__all__ = ["TunedSize", "tune_size"]
+
+_LARGEST = 2**20
+
+
+@dataclass(frozen=True)
+class TunedSize:
+    """What was measured, and what the theorem asks for.
+
+    Attributes
+    ----------
+    n_components : int
+        Columns of a paired RandomFourierMap whose error stayed below `max_error` for all seeds.
+    error : float
+        The largest error at this size, over all pairs and seeds.
+    sparsity : float
+        Effective sparsity k of the data (99 % of the energy, mean over rows).
+    bound : int or None
+        Columns by Theorem 1 for this k; None where the kernel's spectrum has no second moment.
+    looseness : float or None
+        bound / n_components.
+    """
+
+    n_components: int
+    error: float
+    sparsity: float
+    bound: int | None
+    looseness: float | None
+
+    def __str__(self) -> str:
+        text = f"{self.n_components} columns hold the error at {self.error:.3g}"
+        if self.bound is None:
+            return f"{text}; Theorem 1 says nothing: the spectrum has no second moment"
+        return f"{text}; Theorem 1 asks for {self.bound:,}, {self.looseness:,.0f} times as many"
+
+
+def tune_size(
+    X: Any,
+    kernel: Any = "gaussian",
+    max_error: float = 0.1,
+    *,
+    sampling: str = "iid",
+    n_seeds: int = 5,
+    n_rows: int = 300,
+    probability: float = 0.1,
+    random_state: Any = None,
+) -> TunedSize:
+    """The least number of random features that holds an error on these data.
+
+    The largest error over all pairs of (at most `n_rows`) rows is measured for `n_seeds` maps. It
+    falls as 1/√n (for iid features, faster for others), which gives the next size to try; sizes
+    are then halved in between until they are within 10 % of one another. A measured size holds on
+    the sample and for these seeds: take it as an estimate, where the theorem's is a guarantee.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        Data.
+    kernel : str or StationaryKernel
+        The kernel, with its length scale.
+    max_error : float
+        Largest error allowed over all pairs.
+    sampling : str
+        As in :class:`RandomFourierMap`.
+    n_seeds, n_rows : int
+        Maps tried at each size, rows looked at.
+    probability : float
+        q of the theorem that the size is compared with.
+    random_state : int, RandomState, Generator or None
+        Chooses rows and seeds.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelmaps as km
+    >>> X = np.random.default_rng(0).normal(size=(100, 20))
+    >>> size = km.tune_size(X, km.kernels.Gaussian(5.0), max_error=0.2, random_state=0)
+    >>> size.error <= 0.2 and size.looseness > 100
+    True
+    """
+    if not 0 < max_error < 2:
+        raise ValueError(f"tune_size: max_error must be between 0 and 2, got {max_error!r}.")
+    kernel = kernels.get(kernel)
+    X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    rng = generator(random_state)
+    rows = X[np.sort(rng.permutation(X.shape[0])[:n_rows])]
+    seeds = rng.integers(2**31, size=n_seeds)
+    exact = kernel(rows)
+
+    def worst(size: int) -> float:
+        maps = (RandomFourierMap(kernel, size, sampling, "paired", random_state=s) for s in seeds)
+        images = (feature_map.fit_transform(rows) for feature_map in maps)
+        return max(float(np.abs(Z @ Z.T - exact).max()) for Z in images)
+
+    size, error = _smallest(worst, max_error)
+    k = max(1.0, effective_sparsity(rows).mean)
+    bound = _bound(rows, kernel, max_error, probability, k)
+    return TunedSize(size, error, k, bound, None if bound is None else bound / size)
+
+
+def _smallest(worst: Any, max_error: float) -> tuple[int, float]:
+    """Least even size whose error is allowed, to 10 %: steps by the 1/√n law, then halving."""
+    below, size = 0, 64
+    error = worst(size)
+    while error > max_error:
+        below = size
+        if size >= _LARGEST:
+            raise ValueError(
+                f"tune_size: {size} columns still have an error of {error:.3g} > {max_error:g}. "
+                "Allow a larger error."
+            )
+        size = _even(min(_LARGEST, max(1.3 * size, 1.1 * size * (error / max_error) ** 2)))
+        error = worst(size)
+    while size - below > max(2, 0.1 * size):
+        middle = _even((size + below) / 2)
+        middle_error = worst(middle)
+        if middle_error <= max_error:
+            size, error = middle, middle_error
+        else:
+            below = middle
+    return size, error
+
+
+def _even(value: float) -> int:
+    return max(2, 2 * round(value / 2))
+
+
+def _bound(rows: Any, kernel: Any, epsilon: float, probability: float, k: float) -> int | None:
+    from sklearn.metrics import pairwise_distances
+
+    diameter = float(pairwise_distances(rows).max())
+    try:
+        sizes = required_features(epsilon, probability, k, rows.shape[1], diameter, kernel)
+    except ValueError:
+        return None
+    return 2 * sizes.M

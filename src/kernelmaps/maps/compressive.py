@@ -1,0 +1,200 @@
+r"""Compressive random features: random Fourier features of random measurements.
+
+φ(x) = Φ(Px) with an orthoprojector P from d to m dimensions and random Fourier features Φ of m
+(compressive-rf section 4). An isotropic kernel k(x, y) = f(‖x − y‖) sees distances alone, and P
+nearly keeps those of sparse vectors; so φ approximates k at a cost of d m + m D products a row
+instead of d D (Theorem 2). The same holds for vectors that are sparse in some orthonormal basis B,
+without knowing B: a random P composed with a rotation is again random (Corollary 1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..design.sparsity import effective_sparsity
+from ..engine import Spec, apply
+from ..engine.apply import output_dtype
+from ..engine.linear import n_outputs
+from .base import JointMap, check_count
+from .fourier import resolve_kernel, scaled_kernel
+from .orthoprojector import draw_orthoprojector
+from .sampling import draw_fourier, generator
+
+__all__ = ["CompressiveFourierMap"]
+
+_ANALYSED_ROWS = 200
+
+
+class CompressiveFourierMap(JointMap):
+    """Orthoprojection to m measurements, then random Fourier features, fused per block of rows.
+
+    Parameters
+    ----------
+    n_measurements : int, default=100
+        Measurements m, at most the number of features; with `measured`, X's columns count.
+    n_components : int, default=1000
+        Output columns.
+    kernel : str or Kernel, default="gaussian"
+        An isotropic kernel: "gaussian", "matern" or an object with ``isotropic = True``.
+    sampling, form, sigma
+        As in :class:`RandomFourierMap`. "scale" and "median" look at the measurements, whose
+        distances are those of the data, nearly.
+    projection : {"dense", "hadamard", "dct"}, default="dense"
+        As `method` of :class:`RandomOrthoprojector`: a stored matrix, or fast transforms.
+    entries : {"gaussian", "bernoulli"}, default="gaussian"
+        As in :class:`RandomOrthoprojector`.
+    measured : bool, default=False
+        X already are measurements y = Ax of a compressive camera, and no projection is drawn.
+    measurement_matrix : array of shape (m, d), optional
+        The camera's matrix A. The measurements are scaled by √d / ‖A‖_F, so that they have the
+        lengths of the data on average (√(d/m) for orthonormal rows; 1 for an orthoprojector that
+        is scaled already). With measured=False, A itself takes the place of the random
+        projection. None with measured=True: the measurements are scaled already.
+    sparsity_basis : {None, "dct", "haar"}, default=None
+        Basis in which `effective_sparsity_` is counted, for analysis only: the map does not
+        depend on it.
+    random_state : int, RandomState, Generator or None
+        An int gives the same map in every run.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    spec_ : Spec
+        A chain of two stages: projection and Fourier features (with `measured`, only these).
+    kernel_ : Kernel
+        The exact kernel of the rows of X (with `measured`, the camera's scale is in its length).
+    n_measurements_ : int
+        m.
+    effective_sparsity_ : Sparsity or None
+        Coefficients per row that hold 99 % of the energy, of (at most 200) rows of X; None where
+        X are measurements, of which sparsity cannot be told.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelmaps as km
+    >>> X = np.random.default_rng(0).normal(size=(50, 300))
+    >>> X[:, 10:] = 0
+    >>> feature_map = km.CompressiveFourierMap(100, 2000, sigma=5.0, random_state=0).fit(X)
+    >>> bool(km.kernel_error(feature_map, X).rms < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        n_measurements: int = 100,
+        n_components: int = 1000,
+        kernel: Any = "gaussian",
+        sampling: str = "iid",
+        form: str = "cosine",
+        sigma: float | str | None = None,
+        projection: str = "dense",
+        entries: str = "gaussian",
+        measured: bool = False,
+        measurement_matrix: Any = None,
+        sparsity_basis: str | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_measurements = n_measurements
+        self.n_components = n_components
+        self.kernel = kernel
+        self.sampling = sampling
+        self.form = form
+        self.sigma = sigma
+        self.projection = projection
+        self.entries = entries
+        self.measured = measured
+        self.measurement_matrix = measurement_matrix
+        self.sparsity_basis = sparsity_basis
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _learn(self, X: Any) -> Spec:
+        columns = check_count(self, "n_components", self.n_components)
+        rng = generator(self.random_state)
+        projection, scale = self._measuring(X, rng)
+        self.n_measurements_ = X.shape[1] if projection is None else n_outputs(projection)
+        sample = X[np.sort(rng.permutation(X.shape[0])[:_ANALYSED_ROWS])]
+        self.effective_sparsity_ = (
+            None if self.measured else effective_sparsity(sample, self.sparsity_basis, energy=0.99)
+        )
+        self.kernel_ = self._resolved_kernel(X, projection, scale, rng)
+        features = draw_fourier(
+            self.kernel_,
+            columns,
+            self.n_measurements_,
+            sampling=self.sampling,
+            form=self.form,
+            random_state=rng,
+            dtype=output_dtype(X.dtype),
+            owner="CompressiveFourierMap",
+        )
+        return features if projection is None else Spec("chain", parts=(projection, features))
+
+    def _resolved_kernel(
+        self, X: Any, projection: Spec | None, scale: float, rng: np.random.Generator
+    ) -> Any:
+        """The kernel of the rows of X: of measurements s·y it is k(s·y), of length σ/s."""
+        rows = X
+        if projection is not None and isinstance(self.sigma, str):
+            rows = apply(projection, X, n_jobs=self.n_jobs)
+        kernel = resolve_kernel("CompressiveFourierMap", self.kernel, self.sigma, rows, rng)
+        if not getattr(kernel, "isotropic", False):
+            raise ValueError(
+                f"CompressiveFourierMap: {kernel!r} is not isotropic. A projection keeps distances "
+                "‖x − y‖₂ and nothing else, so that the kernel must be a function of them "
+                "(Theorem 2): use Gaussian or Matern, or RandomFourierMap without projection."
+            )
+        if projection is not None or scale == 1 or isinstance(self.sigma, str):
+            return kernel
+        return scaled_kernel("CompressiveFourierMap", kernel, 1 / scale)
+
+    def _measuring(self, X: Any, rng: np.random.Generator) -> tuple[Spec | None, float]:
+        """A drawn projection or the camera's; for measurements, none, and the camera's scale."""
+        d, dtype = X.shape[1], output_dtype(X.dtype)
+        if self.measurement_matrix is not None:
+            matrix, scale = self._camera(d)
+            if self.measured:
+                return None, scale
+            arrays = {"matrix": (scale * matrix.T).astype(dtype)}
+            return Spec("projection", arrays, {"operator": "matrix"}), scale
+        if self.measured:
+            return None, 1.0
+        m = check_count(self, "n_measurements", self.n_measurements)
+        if m > d:
+            raise ValueError(
+                f"CompressiveFourierMap: n_measurements={m} is more than the {d} features of X; "
+                f"compress to at most {d}, or use RandomFourierMap. If X already are measurements, "
+                "say measured=True."
+            )
+        projection = draw_orthoprojector(
+            "CompressiveFourierMap",
+            m,
+            d,
+            method=self.projection,
+            entries=self.entries,
+            rng=rng,
+            dtype=dtype,
+        )
+        return projection, 1.0
+
+    def _camera(self, n_columns: int) -> tuple[np.ndarray, float]:
+        """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""
+        matrix = np.asarray(self.measurement_matrix, dtype=np.float64)
+        side = 0 if self.measured else 1
+        what = "measurements" if self.measured else "features"
+        shape = f"({n_columns}, d)" if self.measured else f"(m, {n_columns})"
+        if matrix.ndim != 2 or matrix.shape[side] != n_columns or matrix.shape[0] > matrix.shape[1]:
+            raise ValueError(
+                f"CompressiveFourierMap: measurement_matrix must have shape {shape} with m <= d, "
+                f"since X has {n_columns} columns of {what}; got {matrix.shape}."
+            )
+        norm = np.linalg.norm(matrix)
+        if not 0 < norm < np.inf:
+            raise ValueError(
+                "CompressiveFourierMap: measurement_matrix must be finite and not all zero."
+            )
+        return matrix, float(np.sqrt(matrix.shape[1]) / norm)

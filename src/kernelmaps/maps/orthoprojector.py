@@ -1,0 +1,146 @@
+r"""Random orthoprojectors: m measurements of a vector that keep its length, nearly.
+
+The rows of P are orthonormal, times √(d/m) (compressive-rf section 2.2). P Pᵀ = (d/m) I, so that
+‖Px‖² ≤ (d/m) ‖x‖², and for uniformly distributed rows the ratio r = ‖Px‖²/‖x‖² is (d/m) times a
+Beta(m/2, (d − m)/2) variable:
+
+.. math:: E\,r = 1, \qquad \operatorname{Var} r = \frac{2 (d - m)}{m (d + 2)},
+
+less than the 2/m of independent Gaussian entries; for m = d, P is a rotation. Over all k-sparse x
+at once, r stays within 1 ± δ with high probability for m of the order of (k/δ²) log(d/k): the
+restricted isometry property (Theorem 3), see :func:`kernelmaps.required_features`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..engine import Spec
+from ..engine.apply import output_dtype
+from ..engine.linear import padded_length
+from ..kernels import Additive
+from .base import JointMap, check_count
+from .sampling import generator
+
+__all__ = ["RandomOrthoprojector", "draw_orthoprojector"]
+
+ENTRIES = ("gaussian", "bernoulli")
+METHODS = ("dense", "hadamard", "dct")
+
+
+class RandomOrthoprojector(JointMap):
+    """Projection on random orthonormal rows, scaled to keep lengths: ⟨Px, Py⟩ ≈ ⟨x, y⟩.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Measurements m, at most the number of features d.
+    entries : {"gaussian", "bernoulli"}, default="gaussian"
+        Distribution of the entries before the rows are made orthonormal (method="dense").
+    method : {"dense", "hadamard", "dct"}, default="dense"
+        "dense" stores P and takes m·d products a row. The fast forms flip signs at random,
+        transform, and keep m random coefficients: d log d operations, d signs and m indices
+        to store. "dct" has exactly orthonormal rows for any d. "hadamard" is the fastest; it pads
+        rows with zeros to the next power of two p, and its rows are orthonormal (times √(p/m)) in
+        these p dimensions: lengths are kept on average, but ‖Px‖² ≤ (p/m)‖x‖² only.
+    random_state : int, RandomState, Generator or None
+        An int gives the same projection in every run.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    spec_ : Spec
+        The matrix, or signs and indices.
+    kernel_ : Kernel
+        The inner product ⟨x, y⟩.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelmaps as km
+    >>> X = np.random.default_rng(0).normal(size=(20, 500))
+    >>> Y = km.RandomOrthoprojector(200, random_state=0).fit_transform(X)
+    >>> ratios = (Y**2).sum(axis=1) / (X**2).sum(axis=1)
+    >>> bool(abs(ratios - 1).max() < 6 * (2 * 300 / (200 * 502)) ** 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        entries: str = "gaussian",
+        method: str = "dense",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.entries = entries
+        self.method = method
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _learn(self, X: Any) -> Spec:
+        m = check_count(self, "n_components", self.n_components)
+        if m > X.shape[1]:
+            raise ValueError(
+                f"RandomOrthoprojector: n_components={m} orthonormal rows do not exist in "
+                f"{X.shape[1]} dimensions (the features of X). Use at most {X.shape[1]}."
+            )
+        self.kernel_ = Additive(np.multiply, name="linear")
+        return draw_orthoprojector(
+            "RandomOrthoprojector",
+            m,
+            X.shape[1],
+            method=self.method,
+            entries=self.entries,
+            rng=generator(self.random_state),
+            dtype=output_dtype(X.dtype),
+        )
+
+
+def draw_orthoprojector(
+    owner: str,
+    m: int,
+    d: int,
+    *,
+    method: str,
+    entries: str,
+    rng: np.random.Generator,
+    dtype: Any = np.float64,
+) -> Spec:
+    """Spec of a random orthoprojector from d to m ≤ d dimensions."""
+    if method not in METHODS:
+        raise ValueError(f"{owner}: the method must be one of {METHODS}, got {method!r}.")
+    if entries not in ENTRIES:
+        raise ValueError(f"{owner}: entries must be one of {ENTRIES}, got {entries!r}.")
+    if method == "dense":
+        matrix = np.sqrt(d / m) * orthonormal_columns(d, m, entries, rng)
+        return Spec("projection", {"matrix": matrix.astype(dtype)}, {"operator": "matrix"})
+    length = padded_length(d) if method == "hadamard" else d
+    signs = rng.choice(np.array([-1, 1], dtype=np.int8), size=length)
+    # The DCT is orthonormal; the Hadamard matrix has entries ±1, and rows of length √p.
+    gain = 1 / np.sqrt(m) if method == "hadamard" else np.sqrt(d / m)
+    arrays = {
+        "signs": signs[None, None, :] if method == "hadamard" else signs,
+        "rows": np.sort(rng.permutation(length)[:m]),
+        "gains": np.full(m, gain),
+    }
+    return Spec("projection", arrays, {"operator": method})
+
+
+def orthonormal_columns(d: int, m: int, entries: str, rng: np.random.Generator) -> np.ndarray:
+    """Gram-Schmidt of m random vectors in d dimensions, drawn again while they are dependent.
+
+    Gaussian vectors never are; of ±1 vectors in few dimensions, two are often equal.
+    """
+    while True:
+        if entries == "gaussian":
+            vectors = rng.standard_normal((d, m))
+        else:
+            vectors = rng.choice([-1.0, 1.0], size=(d, m))
+        q, r = np.linalg.qr(vectors)
+        lengths = np.diagonal(r)
+        if np.abs(lengths).min() > 1e-9 * np.sqrt(d):
+            return q * np.where(lengths < 0, -1.0, 1.0)
