@@ -54,7 +54,7 @@ def test_error_of_iid_features_is_as_the_theory_says(form, seed):
     X = rows(seed, n=20)
     D, errors = 512, []
     for k in range(40):
-        fitted = exponential(n_components=D, form=form, random_state=seed % 1000 + k).fit(X)
+        fitted = exponential(n_components=D, form=form, sampling="iid", random_state=k).fit(X)
         errors.append(inner(fitted.transform(X)) - fitted.stage_kernel_(X))
     K = fitted.stage_kernel_(X)
     variance = 1 + K**4 - 2 * K**2 if form == "paired" else 1 + K**4 / 2 - K**2
@@ -190,8 +190,11 @@ def test_rows_of_zeros_are_histograms_like_others(form, seed):
     assert np.abs(Z @ Z[3] - exact).max() < 5 / np.sqrt(8000)
 
 
-def test_auto_form_is_paired_wherever_it_can_be(seed):
+def test_auto_choices(seed):
     X = rows(seed)
+    wide, narrow = exponential().fit(X), exponential().fit(X[:, :3])
+    assert wide.spec_.parts[1].numbers["operator"] == "hadamard"  # 12 x 10 columns of c
+    assert narrow.spec_.parts[1].numbers["operator"] == "matrix"
     forms = {n: exponential(n_components=n).fit(X).spec_.parts[1].numbers["paired"] for n in (6, 7)}
     assert forms == {6: True, 7: False}
 
@@ -201,7 +204,7 @@ def test_same_seed_same_map_and_frequencies_in_the_rows_precision(seed):
     first, second = exponential().fit(X), exponential().fit(X)
     assert first.spec_ == second.spec_
     assert exponential(random_state=1).fit(X).spec_ != first.spec_
-    single = exponential().fit(X.astype(np.float32))
+    first, single = (exponential(sampling="iid").fit(rows_) for rows_ in (X, np.float32(X)))
     assert single.spec_.parts[1].arrays["matrix"].dtype == np.float32
     np.testing.assert_allclose(single.transform(X), first.transform(X), atol=1e-4)
 
