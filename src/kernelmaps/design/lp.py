@@ -129,7 +129,7 @@ def merge_clusters(pool: np.ndarray, weights: np.ndarray, gap: float) -> Cosines
 
 
 def lp_design(
-    problem: Problem, n_columns: int, norm: str = "max", level: int = 2, steps: int = 12
+    problem: Problem, n_columns: int, norm: str = "max", level: int = 2, steps: int = 7
 ) -> Cosines:
     """The best pool design of a size: binary search over γ, all outputs cut and refitted."""
     pool = frequency_pool(problem, n_columns, level)

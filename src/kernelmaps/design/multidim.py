@@ -209,15 +209,14 @@ def design_joint_map(
         signature, spans, periods, form,
         _lag_grid(spans, steps, form), _lag_grid(spans, 2 * steps + 1, form),
     )  # fmt: skip
-    best, least = None, np.inf
     designs = _selections(problem, marginals, n_components, pool, select)
-    for frequencies, weights in track(list(designs), "joint design", enabled=progress):
-        pair = frequencies, weights
-        if refine:
-            pair = _p_norm(problem, *pair)
-        error = problem.max_error(*pair)
-        if error < least:
-            best, least = pair, error
+    if refine:
+        scouts = track(designs, "joint design: scouts", enabled=progress)
+        designs = [_p_norm(problem, *pair, powers=(2, 8)) for pair in scouts]
+        designs.sort(key=lambda pair: problem.max_error(*pair))
+        valleys = track(designs[:6], "joint design: p-norms", enabled=progress)
+        designs = [_p_norm(problem, *pair) for pair in valleys]
+    best = min(designs, key=lambda pair: problem.max_error(*pair))
     if refine:
         best = _sequential(problem, *best, progress=progress)
     alive = best[1] > 1e-12 * np.sum(best[1])
@@ -413,7 +412,10 @@ def _refit(problem: JointProblem, frequencies: np.ndarray) -> np.ndarray:
 
 
 def _p_norm(
-    problem: JointProblem, frequencies: np.ndarray, weights: np.ndarray
+    problem: JointProblem,
+    frequencies: np.ndarray,
+    weights: np.ndarray,
+    powers: tuple[int, ...] = (4, 8, 16, 48),
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimise p-norms of the error over moving frequencies and log-weights."""
     target = problem.signature(problem.grid)
@@ -437,7 +439,7 @@ def _p_norm(
         return float(np.log(top) + np.log(total) / power), gradient
 
     x = np.r_[logs, frequencies[free]]
-    for power in (2, 4, 8, 16, 48):
+    for power in powers:
         x = minimize(
             value, x, args=(power,), jac=True, method="L-BFGS-B",
             options={"maxiter": 120, "maxcor": 20},

@@ -94,6 +94,13 @@ class Problem:
         """Largest weighted value of the signature: the error of the zero map."""
         return float(np.max(np.abs(self._weight * self._target)))
 
+    @cached_property
+    def has_kink(self) -> bool:
+        """Whether k(0) − k(h) falls like h rather than like h²."""
+        step = 1e-4 * self.span
+        peak, near, far = self.signature(np.array([0.0, step, 2 * step]))
+        return bool(0 < peak - far < 3 * (peak - near))
+
     def sampled(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """About `size` lags with k and w there, for least squares and coarse constraints."""
         step = max(1, self.lags.size // size)

@@ -1,9 +1,10 @@
 r"""The best cosine map of a size: continuous frequencies (low-dim-maps section 4.2).
 
 Smooth signatures (χ², Jensen-Shannon, Gaussian) have one levelled solution, which
-:mod:`~kernelmaps.design.level` finds in milliseconds. Rough ones (intersection, Laplacian) have
-several local optima that all equioscillate; there sequential linear programs run from many starts
-and from perturbed optima. The result is polished by levelling its lobes.
+:mod:`~kernelmaps.design.level` finds in milliseconds. Rough ones (intersection, Laplacian), and
+those that are narrow for their domain, have several local optima that all equioscillate; there
+p-norm scouts run from many starts, sequential linear programs from the best of them and from
+perturbed optima. The result is polished by levelling its lobes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from .slp import Cosines, fit_weights, sequential_lp
 
 __all__ = ["alternation", "refined_design"]
 
-_SMOOTH = 2e-3  # relative error below which the levelled solution is the only one
+# Relative errors below which a levelled solution is the only one, as far as many starts can tell:
+# for signatures with a kink at zero, and without.
+_ALONE = {True: 2e-3, False: 0.15}
+_DENSE = 1500  # lags from which a discrete set is as good as an interval
 
 
 def alternation(problem: Problem, cosines: Cosines, slack: float = 1e-2) -> np.ndarray:
@@ -86,9 +90,10 @@ def _refine(
         # Lobes drown in the rounding of k: neither linear programs nor starts can help.
         both = [*candidates, less]
         return min(both, key=lambda pair: problem.max_error(*pair)), problem
-    if not (levelled and continuous.max_error(*found) < _SMOOTH * continuous.scale):
+    alone = _ALONE[continuous.has_kink] * continuous.scale
+    if not (levelled and continuous.max_error(*found) < alone):
         candidates += _many_starts(continuous, n_columns, candidates, seed, effort, progress)
-    if norm == "sum" or problem.points is not None:
+    if norm == "sum" or (problem.points is not None and problem.points.size < _DENSE):
         candidates = [
             sequential_lp(problem, pair, _has_zero(pair, fixed_zero), norm=norm)
             for pair in candidates
@@ -216,9 +221,9 @@ def _zeros_between(problem: Problem, cosines: Cosines, peaks: np.ndarray) -> np.
 
 
 def pool_design(problem: Problem, n_columns: int, norm: str = "max") -> Cosines:
-    """Method "lp": the best of the pools Ω_1, Ω_2, Ω_3, and of Ω_3 with one column less."""
+    """Method "lp": the best of the pools Ω_2, Ω_3, and of Ω_2 with one column less."""
     measure = problem.max_error if norm == "max" else problem.sum_error
-    designs = [lp_design(problem, n_columns, norm, level=j) for j in (1, 2, 3)]
+    designs = [lp_design(problem, n_columns, norm, level=j) for j in (2, 3)]
     if n_columns > 1:
-        designs.append(lp_design(problem, n_columns - 1, norm, level=3))
+        designs.append(lp_design(problem, n_columns - 1, norm, level=2))
     return min(designs, key=lambda pair: measure(*pair))

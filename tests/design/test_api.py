@@ -1,0 +1,232 @@
+"""design_map: what it returns, says, stores and refuses."""
+
+import numpy as np
+import pytest
+
+import kernelmaps as km
+from kernelmaps import storage
+from kernelmaps.design import api, cache
+from kernelmaps.design.api import NotPositiveDefiniteError, design_map
+from kernelmaps.design.certify import between_grid
+from kernelmaps.design.problem import build_problem
+from kernelmaps.engine import evaluate
+from kernelmaps.exceptions import DesignError
+
+INTEGERS = np.arange(256.0)
+
+
+def kernel_miss(design, kernel, values=INTEGERS):
+    phi = evaluate(design.spec, values[:, None], np)
+    return np.abs(phi @ phi.T - kernel.component(values[:, None], values))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "method", "limit"),
+    [
+        ("chi2", "refined", 0.1635),
+        ("chi2", "minimax", 0.033),
+        ("js", "refined", 0.01857),
+        ("js", "minimax", 0.0038),
+        ("intersection", "sine", 5.05),
+        ("chi2", "eigen", 0.35),
+        ("chi2", "lp", 0.6),
+        ("chi2", "harmonic", 4.6),
+    ],
+)
+def test_spec_has_the_error_that_the_design_states(kernel, method, limit):
+    """Applied by the engine to {0..255}², zeros included."""
+    design = design_map(kernel, 5, method=method)
+    miss = kernel_miss(design, km.kernels.get(kernel))
+    assert np.max(miss) <= design.max_error * 1.002
+    assert np.max(miss) >= design.max_error * 0.93  # integers come close to the worst ratio
+    assert design.max_error <= limit
+    assert np.max(miss) <= design.certificate.bound
+    np.testing.assert_allclose(np.sqrt(np.mean(miss**2)), design.rms, rtol=1e-2)
+    np.testing.assert_allclose(
+        evaluate(design.spec, INTEGERS[1:, None], np), design(INTEGERS[1:]), atol=1e-11
+    )
+
+
+def test_rms_of_table_1():
+    assert abs(design_map("chi2", 5).rms - 0.0808) < 2e-4
+
+
+def test_summary_says_it_in_words():
+    text = design_map("chi2", 5, domain=np.arange(256)).summary()
+    assert "max error 0.163; no cosine map of 5 columns found better" in text
+    assert "better (equioscillates 6 times); no map of 5 columns of any kind is below 0.031" in text
+    assert "proved" in text
+    assert "not locally optimal" in design_map("chi2", 5, method="lp").summary()
+    assert "per unit of b" in design_map("chi2", 3, domain="universal").summary()
+
+
+def test_least_size_for_an_error():
+    design = design_map("chi2", max_error=0.01)
+    assert design.n_columns == 8  # 7 columns have 0.0106
+    assert design.max_error <= 0.01
+    table = design_map("chi2", max_error=0.4, method="minimax")
+    assert table.n_columns == 4  # 3 columns have 0.43
+    pooled = design_map("chi2", max_error=9.0, method="lp")
+    assert pooled.max_error <= 9.0
+    assert pooled.n_columns == 2
+
+
+def test_impossible_error_carries_the_best(monkeypatch):
+    monkeypatch.setattr(api, "_LARGEST", 4)
+    with pytest.raises(DesignError, match=r"up to 4 columns.*\.best") as caught:
+        design_map("intersection", max_error=1e-9, domain=(1, 20))
+    assert caught.value.best.n_columns == 4
+    assert caught.value.best.max_error > 1e-9
+
+
+def test_indefinite_signature_is_refused_with_its_distance():
+    with pytest.raises(NotPositiveDefiniteError, match=r"eigenvalue -.*misses it by 0\.\d+"):
+        design_map(lambda lag: np.where(lag < 1, 1.0, 0.0), 5, domain=(0, 3))
+    with pytest.raises(ValueError, match="not positive definite"):
+        design_map(lambda lag: np.cos(lag) ** 3 - 0.5, 5, domain=(0, np.pi), period=2 * np.pi)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"domain": (0, 1)}, "0 < m < b"),
+        ({"domain": (-1, 1)}, "0 < m < b"),
+        ({"domain": (5, 5)}, "m < b"),
+        ({"domain": (5, 2)}, "m < b"),
+        ({"domain": (1, np.inf)}, "finite"),
+        ({"domain": "everything"}, "universal"),
+        ({"n_components": 0}, ">= 1"),
+        ({"n_components": 2.5}, "integer"),
+        ({"n_components": None}, "either n_components or max_error"),
+        ({"max_error": 0.1}, "either n_components or max_error"),
+        ({"n_components": None, "max_error": -1.0}, "positive"),
+        ({"method": "magic"}, "it is one of"),
+        ({"error": "squared"}, "it is one of"),
+        ({"norm": "euclid"}, "eq. 4"),
+        ({"domain": "universal", "error": "relative"}, "tail"),
+        ({"domain": "universal", "method": "minimax"}, "range or a set"),
+        ({"method": "sine"}, "intersection"),
+        ({"effort": 0}, "effort"),
+        ({"lags": [1.0]}, "at least two"),
+        ({"error": lambda lag: -lag}, ">= 0"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        design_map("chi2", **{"n_components": 3, **arguments})
+
+
+def test_kernels_without_signature_and_broken_signatures():
+    with pytest.raises(TypeError, match="no one-dimensional signature"):
+        design_map(km.kernels.Additive(lambda x, y: x * y), 3)
+    with pytest.raises(ValueError, match="same shape"):
+        design_map(lambda lag: 1.0, 3, domain=(0, 1))
+    with pytest.raises(ValueError, match="stay positive"):
+        design_map(lambda lag: np.maximum(0, 1 - lag), 3, domain=(0, 2), error="relative")
+
+
+def test_homogeneous_signature_by_function_equals_the_kernel():
+    design = design_map(lambda lag: 1 / np.cosh(lag / 2), 4, homogeneous=True, cache=False)
+    reference = design_map("chi2", 4, cache=False)
+    np.testing.assert_allclose(design.frequencies, reference.frequencies, rtol=1e-6)
+    assert design.homogeneous
+
+
+def test_degree_of_homogeneity_and_scale():
+    kernel = km.kernels.chi2.replace(gamma=0.5)
+    design = design_map(kernel, 4, domain=(1, 100))
+    values = np.geomspace(1, 100, 60)
+    miss = kernel_miss(design, kernel, values)
+    assert 0.9 * design.max_error <= np.max(miss) <= 1.001 * design.max_error
+    scaled = design.make_spec(scale=7.0)
+    phi = evaluate(scaled, 7 * values[:, None], np)
+    other = kernel.component(7 * values[:, None], 7 * values)
+    assert np.max(np.abs(phi @ phi.T - other)) <= 7**0.5 * design.max_error * 1.001
+
+
+@pytest.mark.parametrize("method", ["minimax", "eigen"])
+def test_table_specs_scale(method):
+    design = design_map("chi2", 3, method=method, domain=(1, 40))
+    values = np.geomspace(1, 40, 50)
+    phi = evaluate(design.make_spec(scale=0.013), 0.013 * values[:, None], np)
+    np.testing.assert_allclose(phi, np.sqrt(0.013) * design(values), atol=1e-12)
+
+
+def test_periodic_signature_uses_harmonics_and_holds_everywhere():
+    def von_mises(lag):
+        return np.exp(4 * (np.cos(lag) - 1))
+
+    design = design_map(von_mises, 7, domain=(0, 2 * np.pi), period=2 * np.pi)
+    np.testing.assert_allclose(design.frequencies, np.round(design.frequencies))
+    angles = np.linspace(0, 6 * np.pi, 200)
+    phi = design(angles)
+    exact = von_mises(np.subtract.outer(angles, angles))
+    assert np.max(np.abs(phi @ phi.T - exact)) <= design.max_error * 1.001
+    circle = {"domain": (0, 2 * np.pi), "period": 2 * np.pi}
+    projection = design_map(von_mises, 7, method="harmonic", **circle)
+    assert design.max_error < projection.max_error
+    assert design.certificate.lower_bound <= design.max_error
+
+
+def test_discrete_lags():
+    lags = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
+    design = design_map(km.kernels.Gaussian(1.0), 5, domain=(0, 2), lags=lags)
+    assert design.max_error < 1e-9  # five parameters, five lags
+    assert design.certificate.bound_method == "all lags of the discrete set"
+
+
+@pytest.mark.parametrize("kernel", ["chi2", "js", "intersection"])
+def test_bound_between_grid_points_holds_and_is_tight(kernel, seed):
+    problem = build_problem(kernel, (1, 255))
+    design = design_map(kernel, 4)
+    bound, proved, _ = between_grid(problem, (design.frequencies, design.weights))
+    lags = np.random.default_rng(seed).uniform(0, problem.span, 20_000)
+    assert np.max(np.abs(problem.residual(lags, design.frequencies, design.weights))) <= bound
+    assert proved
+    assert bound <= 1.01 * design.max_error
+
+
+def test_cache_returns_the_same_design_and_survives_damage(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
+    arguments = {"kernel": "chi2", "n_components": 4, "domain": (1, 77.7)}
+    first = design_map(**arguments)
+    files = list(tmp_path.glob("*.kmap"))
+    assert len(files) == 1
+    calls = []
+    monkeypatch.setattr(api, "refined_design", lambda *a, **k: calls.append(1))
+    second = design_map(**arguments)
+    assert calls == []
+    np.testing.assert_array_equal(first.frequencies, second.frequencies)
+    assert second.certificate == first.certificate
+    monkeypatch.undo()
+    monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
+    files[0].write_bytes(files[0].read_bytes()[:-9])  # cut short
+    third = design_map(**arguments)
+    np.testing.assert_array_equal(first.frequencies, third.frequencies)
+
+
+def test_interrupted_design_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(storage.os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        design_map("chi2", 3, domain=(1, 55.5))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unwritable_cache_is_no_reason_to_fail(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("KERNELMAPS_CACHE", str(blocked))
+    assert design_map("chi2", 2, domain=(1, 33.3)).n_columns == 2
+
+
+def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
+    assert cache.cache_directory() == tmp_path
+    monkeypatch.delenv("KERNELMAPS_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.cache_directory().name == "kernelmaps"

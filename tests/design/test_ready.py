@@ -1,0 +1,44 @@
+"""The shipped designs: all there, found without solving anything, and as good as new ones."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelmaps.design import api, cache
+from kernelmaps.design.api import design_key, design_map
+
+SCRIPT = Path(__file__).parents[2] / "tools" / "make_ready_designs.py"
+
+
+@pytest.fixture(scope="module")
+def wanted():
+    return list(runpy.run_path(str(SCRIPT))["wanted"]())
+
+
+def test_every_promised_design_is_shipped(wanted):
+    ready = cache.load_ready()
+    missing = [item for item in wanted if design_key(**item) not in ready]
+    assert missing == []
+    assert len(wanted) > 300
+
+
+def test_ready_designs_need_no_solver(wanted, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("a ready design was solved again")
+
+    for name in ("refined_design", "minimax_table", "rank_bound"):
+        monkeypatch.setattr(api, name, refuse)
+    for item in wanted[::23]:
+        assert design_map(**item).n_columns == item["n_components"]
+
+
+@pytest.mark.parametrize("index", [8, 40, 200, 235])
+def test_ready_designs_are_as_good_as_new_ones(wanted, index):
+    item = wanted[index]
+    shipped, fresh = design_map(**item), design_map(**item, cache=False)
+    assert shipped.max_error <= fresh.max_error * (1 + 1e-4)
+    np.testing.assert_allclose(
+        shipped.certificate.lower_bound, fresh.certificate.lower_bound, rtol=1e-3
+    )
