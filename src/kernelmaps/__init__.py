@@ -29,6 +29,7 @@ _EXPORTS = {
     "kernelmaps.maps.exponential": ["ExponentialMap"],
     "kernelmaps.maps.sign_cauchy": ["SignCauchyMap"],
     "kernelmaps.models.additive": ["AdditiveClassifier", "AdditiveRegressor"],
+    "kernelmaps.models.additive_cv": ["AdditiveClassifierCV"],
     "kernelmaps.models.streaming": [
         "StreamingPCA",
         "StreamingRidge",

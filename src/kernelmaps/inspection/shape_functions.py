@@ -1,0 +1,139 @@
+"""The functions of an additive model, drawn: one small panel for each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..models.additive import ShapeFunction
+
+__all__ = ["ShapeFunctionDisplay"]
+
+_PANEL = (2.6, 2.0)  # inches
+_COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
+           "#6b7a8f", "#c06c84")  # fmt: skip
+
+
+class ShapeFunctionDisplay:
+    """Curves g_j with the density of the data below each.
+
+    Parameters
+    ----------
+    shapes : sequence of ShapeFunction
+        What to draw, in order.
+    classes : sequence, optional
+        Names of the curves in a panel, for more than two classes.
+    title : str
+        Of the whole figure.
+
+    See Also
+    --------
+    ShapeFunctionDisplay.from_estimator : takes the most important functions of a fitted model.
+    """
+
+    def __init__(
+        self, shapes: Sequence[ShapeFunction], classes: Sequence[Any] | None = None, title: str = ""
+    ) -> None:
+        self.shapes = list(shapes)
+        self.classes = classes
+        self.title = title
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        features: Sequence[int] | None = None,
+        n_features: int = 12,
+        names: Sequence[str] | None = None,
+    ) -> ShapeFunctionDisplay:
+        """Take the functions of a fitted model.
+
+        Parameters
+        ----------
+        estimator : AdditiveClassifier or AdditiveRegressor
+            Fitted.
+        features : sequence of int, optional
+            Which ones; by default the `n_features` most important, in that order.
+        n_features : int
+            How many, if `features` is not given.
+        names : sequence of str, optional
+            Of all features of the model; by default those seen in `fit`.
+        """
+        check_is_fitted(estimator)
+        shapes = estimator.shape_functions_
+        if features is None:
+            features = np.argsort(-estimator.feature_importances_, kind="stable")[:n_features]
+        chosen = [shapes[j] for j in features]
+        if names is not None:
+            chosen = [
+                ShapeFunction(str(names[j]), s.grid, s.values, s.edges, s.density)
+                for j, s in zip(features, chosen, strict=True)
+            ]
+        classes = getattr(estimator, "classes_", None)
+        several = classes is not None and len(classes) > 2
+        return cls(chosen, classes if several else None, type(estimator).__name__)
+
+    def plot(self, axes: Any = None, *, columns: int = 4) -> ShapeFunctionDisplay:
+        """Draw the panels, all on the same vertical scale: tall curves matter.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib axes, optional
+            One for each function; a new figure by default.
+        columns : int
+            Panels in a row of a new figure.
+        """
+        import matplotlib.pyplot as plt
+
+        if axes is None:
+            columns = min(columns, len(self.shapes))
+            rows = -(-len(self.shapes) // columns)
+            size = (_PANEL[0] * columns, _PANEL[1] * rows + 0.4)
+            figure, axes = plt.subplots(
+                rows, columns, figsize=size, sharey=True, layout="constrained", squeeze=False
+            )
+            for ax in axes.ravel()[len(self.shapes) :]:
+                ax.remove()
+            figure.suptitle(self.title, fontsize=11)
+        self.axes_ = np.ravel(axes)[: len(self.shapes)]
+        self.figure_ = self.axes_[0].figure
+        low = min(float(s.values.min()) for s in self.shapes)
+        high = max(float(s.values.max()) for s in self.shapes)
+        margin = 0.06 * (high - low) or 1.0
+        floor = low - 4 * margin  # room for the density
+        for index, (ax, shape) in enumerate(zip(self.axes_, self.shapes, strict=True)):
+            self._draw(ax, shape, floor, low - margin, high + margin)
+            spec = ax.get_subplotspec()
+            if spec is None or spec.is_first_col() or index == 0:
+                ax.set_ylabel("score", fontsize=8)
+        if self.classes is not None:
+            handles = self.axes_[0].get_lines()[: len(self.classes)]
+            self.figure_.legend(
+                handles, [str(c) for c in self.classes], loc="outside lower center",
+                ncols=min(10, len(self.classes)), frameon=False, fontsize=8,
+            )  # fmt: skip
+        return self
+
+    def _draw(self, ax: Any, shape: ShapeFunction, floor: float, low: float, high: float) -> None:
+        values = shape.values[:, None] if shape.values.ndim == 1 else shape.values
+        for k in range(values.shape[1]):
+            color = _COLORS[k % len(_COLORS)]
+            ax.plot(shape.grid, values[:, k], color=color, lw=1.6, solid_capstyle="round")
+            if values.shape[1] == 1:
+                ax.fill_between(shape.grid, values[:, k], 0, color=color, alpha=0.12, lw=0)
+        ax.axhline(0, color="0.55", lw=0.7, zorder=0)
+        peak = float(shape.density.max()) or 1.0
+        height = 0.9 * (low - floor) * np.sqrt(shape.density / peak)  # √: rare values stay visible
+        ax.bar(
+            shape.edges[:-1], height, width=np.diff(shape.edges), bottom=floor, align="edge",
+            color="0.72", lw=0,
+        )  # fmt: skip
+        ax.set_ylim(floor, high)
+        ax.margins(x=0.01)
+        ax.set_title(shape.name, fontsize=9, pad=3)
+        ax.tick_params(labelsize=7, length=2)
+        ax.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,416 @@
+r"""What classifier and regressor share: checking, training, scoring, shapes."""
+
+from __future__ import annotations
+
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from ..engine import code_spec
+from ..maps.base import AdditiveMap, JointMap
+from ..maps.codes import Codes
+from ..maps.spline import SplineMap
+from ..threads import resolve_threads
+
+__all__ = ["AdditiveModel", "ShapeFunction", "checked", "weights_of"]
+
+_LOSSES = {"squared_hinge": 0, "hinge": 1, "log": 2, "squared": 3, "epsilon_insensitive": 4}
+_MOST_LANES = 16
+_SMALL = 2_000_000  # values to look up below which threads do not pay
+_GRID = 101
+
+
+@dataclass(frozen=True)
+class ShapeFunction:
+    """One feature's part of the score.
+
+    Attributes
+    ----------
+    name : str
+        Of the feature.
+    grid : ndarray of shape (m,)
+        Points from the smallest to the largest value seen.
+    values : ndarray of shape (m,) or (m, n_classes)
+        g_j there, with mean zero over the (sample of the) training data.
+    edges, density : ndarray
+        Histogram of the feature, as shares of the data.
+    """
+
+    name: str
+    grid: np.ndarray
+    values: np.ndarray
+    edges: np.ndarray
+    density: np.ndarray
+
+
+class AdditiveModel(BaseEstimator):
+    """A linear model on an additive map, trained on the fly."""
+
+    _fast: dict  # compiled tables of the last predictions; not part of the model
+
+    def _prepare(self, X: Any) -> Any:
+        """Fit the map; the rows as the loops take them."""
+        from ._basis import vanishes
+
+        X, self.feature_map_ = self._fitted_map(X)
+        if sparse.issparse(X) and not vanishes(self._spec):
+            raise ValueError(
+                f"{type(self).__name__}: X is sparse, but {type(self.feature_map_).__name__} as "
+                "given does not map 0 to 0, so that its rows are not sparse. Use a map with "
+                "zero_at_zero=True (SplineMap, TrigonometricMap, HermiteMap), a homogeneous map, "
+                "AnchorMap(anchor_zero=True), or pass X.toarray()."
+            )
+        return X
+
+    def _train(
+        self,
+        X: Any,
+        y: np.ndarray,
+        positive: np.ndarray,
+        cost: np.ndarray,
+        start: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
+        """Solve for all classes, in groups of lanes, one thread each."""
+        from ._loops import Problem
+        from ._solver import Settings
+
+        n_threads = resolve_threads(self.n_jobs)
+        size = -(-len(positive) // max(-(-len(positive) // _MOST_LANES), n_threads))
+        groups = [slice(k, min(k + size, len(positive))) for k in range(0, len(positive), size)]
+        if start is None and self.warm_start and hasattr(self, "dual_coef_"):
+            start = self._start(len(y), len(positive))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+
+        def work(group: slice) -> Any:
+            count, intercept = group.stop - group.start, None
+            beta = np.zeros((len(y), count))
+            if start is not None:
+                beta[:], intercept = start[0][:, group], start[1][group]
+            problem = Problem(
+                _LOSSES[self.loss], float(getattr(self, "epsilon", 0.0)), np.float64(y),
+                np.float64(positive[group]), np.float64(cost),
+            )  # fmt: skip
+            settings = Settings(
+                bool(self.fit_intercept), float(self.tol), int(self.max_iter), seed,
+                max(1, n_threads // len(groups)), bool(self.verbose) and group.start == 0,
+            )  # fmt: skip
+            return self._solve(X, problem, settings, beta, intercept)
+
+        if len(groups) == 1:
+            found = [work(groups[0])]
+        else:
+            with ThreadPoolExecutor(min(n_threads, len(groups))) as pool:
+                found = list(pool.map(work, groups))
+        self._keep(found)
+
+    def _solve(
+        self, X: Any, problem: Any, settings: Any, beta: np.ndarray, intercept: np.ndarray | None
+    ) -> Any:
+        from ._basis import compile_basis, lanes_for, rows_of
+        from ._solver import solve
+
+        used = problem.positive.size
+        compiled = compile_basis(self._spec, X, self._precision(X), lanes_for(used))
+        examples = np.flatnonzero(problem.cost > 0)
+        solution = solve(compiled, rows_of(X), problem, examples, settings, beta, intercept)
+        stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
+        width = int(compiled.bands.table.width.max())
+        cells = solution.weights[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
+        solution.weights = cells[:, :width, :used].copy()
+        return solution
+
+    def _keep(self, found: list) -> None:
+        self._C = self.C
+        self._weights = np.concatenate([s.weights for s in found], axis=2)
+        self._offset = np.concatenate([s.intercept for s in found])
+        self.dual_coef_ = found[0].beta if len(found) == 1 else np.hstack([s.beta for s in found])
+        self.objective_ = np.concatenate([s.primal for s in found])
+        self.duality_gap_ = np.concatenate([s.gap for s in found])
+        self.n_iter_ = max(s.n_iter for s in found)
+        self.n_visits_ = sum(s.n_visits for s in found)
+        self._fast = {}
+        if not all(s.converged for s in found):
+            worst = float(np.max(self.duality_gap_ / np.maximum(self.objective_, 1e-300)))
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} epochs with a "
+                f"relative duality gap of {worst:.2g} > tol={self.tol:g}: raise max_iter or tol, "
+                "or lower C.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _start(self, n: int, n_outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """The last solution, scaled to the new C: duals are proportional to it far from 0."""
+        if self.dual_coef_.shape != (n, n_outputs):
+            return None
+        return self.dual_coef_ * min(self.C / self._C, 1.0), self._offset
+
+    # -- checking -------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        name = type(self).__name__
+        for parameter in ("C", "tol"):
+            value = getattr(self, parameter)
+            if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
+                raise ValueError(f"{name}: {parameter} must be a positive number, got {value!r}.")
+        if not np.isfinite(self.C):
+            raise ValueError(f"{name}: C must be finite, got {self.C!r}.")
+        if isinstance(self.max_iter, bool) or int(self.max_iter) != self.max_iter:
+            raise ValueError(f"{name}: max_iter must be an integer, got {self.max_iter!r}.")
+        if self.max_iter < 1:
+            raise ValueError(f"{name}: max_iter must be at least 1, got {self.max_iter!r}.")
+        if self.loss not in self._losses:
+            raise ValueError(f"{name}: loss must be one of {self._losses}, got {self.loss!r}.")
+
+    def _fitted_map(self, X: Any) -> tuple[Any, AdditiveMap]:
+        """Rows for the loops and the fitted map; sets what the rows mean (`_spec`)."""
+        given = SplineMap() if self.feature_map is None else self.feature_map
+        if not isinstance(given, AdditiveMap):
+            raise TypeError(_not_additive(type(self).__name__, given))
+        if isinstance(X, Codes):
+            return self._codes(X, given), given
+        try:
+            check_is_fitted(given)
+            fitted = given
+        except NotFittedError:
+            fitted = clone(given).set_params(n_jobs=self.n_jobs).fit(X)
+        rows, _ = fitted._check_rows(X, reset=False)
+        fitted._check_domain(rows)
+        self._on_codes, self._spec = False, fitted.spec_
+        return rows, fitted
+
+    def _codes(self, X: Codes, given: AdditiveMap) -> Any:
+        if not hasattr(given, "check_codes"):
+            raise TypeError(
+                f"{type(self).__name__}: X holds codes of an AnchorMap, but feature_map is a "
+                f"{type(given).__name__}. Pass the AnchorMap that encoded them."
+            )
+        try:
+            check_is_fitted(given)
+        except NotFittedError:
+            raise NotFittedError(
+                f"{type(self).__name__}: X holds codes, so that feature_map must be the fitted "
+                "AnchorMap that encoded them (it is not fitted, or a clone that lost its fit)."
+            ) from None
+        self._on_codes, self._spec = True, code_spec(given.spec_)
+        self.n_features_in_ = X.shape[1]
+        return given.check_codes(X)
+
+    def _rows(self, X: Any) -> Any:
+        """Rows to predict for."""
+        check_is_fitted(self)
+        if isinstance(X, Codes) or (self._on_codes and not self._has_values(X)):
+            if not self._on_codes:
+                raise ValueError(
+                    f"{type(self).__name__} was fitted on values, but X holds codes: decode them."
+                )
+            return self.feature_map_.check_codes(X)
+        if self._on_codes:
+            return self.feature_map_.encode(X).values
+        validate_data(self, X, reset=False, skip_check_array=True)
+        rows, _ = self.feature_map_._check_rows(X, reset=False)
+        self.feature_map_._check_domain(rows)
+        return rows
+
+    @staticmethod
+    def _has_values(X: Any) -> bool:
+        return getattr(getattr(X, "dtype", None), "kind", "f") != "u"
+
+    def _precision(self, X: Any) -> type:
+        """float32 where the data are no finer and the tolerance does not ask for more."""
+        return np.float64 if X.dtype == np.float64 or self.tol < 1e-5 else np.float32
+
+    # -- scoring --------------------------------------------------------------------------------
+
+    def _compiled(self, X: Any, lanes: tuple) -> Any:
+        from ._basis import compile_basis
+
+        precision = self._precision(X)
+        known = "mix" in self._spec.arrays or self._spec.family == "piecewise"
+        key = (X.dtype, sparse.issparse(X), precision, len(lanes))
+        if not known or key not in self._fast:
+            self._fast[key] = compile_basis(self._spec, X, precision, lanes, whole=True)
+        return self._fast[key]
+
+    def _groups(self) -> list[tuple[slice, tuple]]:
+        from ._basis import lanes_for
+
+        count = self._weights.shape[2]
+        steps = range(0, count, _MOST_LANES)
+        slices = [slice(k, min(k + _MOST_LANES, count)) for k in steps]
+        return [(part, lanes_for(part.stop - part.start)) for part in slices]
+
+    def _placed(self, compiled: Any, part: slice) -> np.ndarray:
+        """The weights of some classes where the loops expect them."""
+        from ._basis import zeros
+
+        key = ("weights", id(compiled), part.start)
+        if key not in self._fast:
+            stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
+            dtype = compiled.basis.values.coef.dtype
+            flat = zeros((compiled.n_weights + 64) * lanes, dtype)
+            cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
+            own = self._weights[:, :, part]
+            cells[:, : own.shape[1], : own.shape[2]] = own
+            self._fast[key] = flat
+        return self._fast[key]
+
+    def _each(self, X: Any, out: np.ndarray, loop: Any) -> np.ndarray:
+        """Run a loop over rows and groups of classes; the last axis of `out` is the classes'."""
+        from ._basis import rows_of
+        from ._solver import in_blocks
+
+        rows = rows_of(X)
+        groups = [(part, self._compiled(X, lanes)) for part, lanes in self._groups()]
+        placed = [self._placed(compiled, part) for part, compiled in groups]
+
+        def work(begin: int, end: int) -> None:
+            for (part, compiled), weights in zip(groups, placed, strict=True):
+                own = out[begin:end]
+                if len(groups) > 1:
+                    own = np.zeros((*own.shape[:-1], part.stop - part.start), out.dtype)
+                loop(compiled.basis, rows, compiled.lanes, begin, weights, own)
+                if len(groups) > 1:
+                    out[begin:end, ..., part] = own
+
+        n_threads = resolve_threads(self.n_jobs) if X.size * out.shape[-1] > _SMALL else 1
+        in_blocks(n_threads, X.shape[0], work)
+        return out
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores of checked rows, one column per output."""
+        from . import _loops
+
+        out = np.zeros((X.shape[0], self._weights.shape[2]), np.float64)
+        self._each(X, out, _loops.scores)
+        out += self._offset
+        return out.astype(self._precision(X), copy=False)
+
+    def _terms(self, X: Any) -> np.ndarray:
+        from . import _loops
+
+        out = np.zeros((X.shape[0], *self._weights.shape[::2]), self._precision(X))
+        return self._each(X, out, _loops.terms)
+
+    def eval_terms(self, X: Any) -> np.ndarray:
+        """The score feature by feature.
+
+        ``decision_function(X)`` (or ``predict``, for a regressor) equals
+        ``eval_terms(X).sum(axis=1) + intercept_``.  Each term has mean zero over the (sample of
+        the) training data; the means are in the intercept.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
+        """
+        terms = self._terms(self._rows(X)) - self.term_means_.astype(np.float32)
+        return terms[:, :, 0] if terms.shape[2] == 1 else terms
+
+    # -- shapes ---------------------------------------------------------------------------------
+
+    def _describe(self, X: Any) -> None:
+        """A sample of the rows, for densities and means of the terms."""
+        count = max(256, min(1000, X.shape[0] // 32))
+        self._sample = X[:: max(1, -(-X.shape[0] // count))].copy()
+        means = self._terms(self._sample).mean(axis=0, dtype=np.float64)
+        self.term_means_ = means.astype(np.float32).astype(np.float64)
+        intercept = self._offset + self.term_means_.sum(axis=0)
+        self.intercept_ = float(intercept[0]) if isinstance(self, RegressorMixin) else intercept
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Standard deviation of each term over a sample of the training data, classes averaged."""
+        check_is_fitted(self)
+        return self._terms(self._sample).std(axis=0).mean(axis=-1)
+
+    @property
+    def shape_functions_(self) -> list[ShapeFunction]:
+        """The g_j on a grid, with the density of the data below them: one for each feature."""
+        check_is_fitted(self)
+        if "shapes" not in self._fast:
+            self._fast["shapes"] = self._shapes()
+        return self._fast["shapes"]
+
+    def _shapes(self) -> list[ShapeFunction]:
+        sample = self._sample.toarray() if sparse.issparse(self._sample) else self._sample
+        low, high = sample.min(axis=0), sample.max(axis=0)
+        share = np.linspace(0, 1, _GRID)[:, None]
+        whole = self._on_codes or sample.dtype.kind == "u"
+        grid = low + share * (np.float64(high) - low)
+        grid = np.round(grid) if whole else grid
+        terms = self._terms(grid.astype(sample.dtype)) - self.term_means_
+        names = getattr(self.feature_map_, "feature_names_in_", None)
+        shapes = []
+        for j in range(grid.shape[1]):
+            counts, edges = np.histogram(sample[:, j], bins=24)
+            values = terms[:, j, 0] if terms.shape[2] == 1 else terms[:, j]
+            name = f"x{j}" if names is None else str(names[j])
+            points = np.unique(grid[:, j], return_index=True)[1]
+            density = counts / len(sample)
+            shapes.append(ShapeFunction(name, grid[points, j], values[points], edges, density))
+        return shapes
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__().copy()
+        if "_fast" in state:
+            state["_fast"] = {}
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        given = SplineMap() if self.feature_map is None else self.feature_map
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = bool(getattr(given, "_non_negative", False))
+        return tags
+
+
+def _not_additive(owner: str, given: Any) -> str:
+    known = (
+        "SplineMap, TrigonometricMap, HermiteMap, HomogeneousMap, DesignedMap, AnchorMap, "
+        "ChebyshevMap and SeriesMap"
+    )
+    what = f"{type(given).__name__} acts on whole rows" if isinstance(given, JointMap) else (
+        f"{given!r} is none"
+    )  # fmt: skip
+    return (
+        f"{owner}: feature_map must be an additive map, one that acts on each feature alone; "
+        f"{what}. Additive are {known}. For other maps put a linear model behind them: "
+        "make_pipeline(feature_map, LinearSVC())."
+    )
+
+
+def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """X untouched (its map checks the values), y one-dimensional and of its length."""
+    if isinstance(X, Codes):
+        y = column_or_1d(y, warn=True)
+    else:
+        numeric = isinstance(owner, RegressorMixin)
+        X, y = validate_data(
+            owner, X, y, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
+            y_numeric=numeric, multi_output=False,
+        )  # fmt: skip
+    if X.shape[0] != len(y):
+        raise ValueError(f"{type(owner).__name__}: X has {X.shape[0]} rows, y has {len(y)}.")
+    return X, y
+
+
+def weights_of(owner: Any, sample_weight: Any, n: int) -> np.ndarray:
+    like = np.empty((n, 1))
+    weight = _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError(f"{type(owner).__name__}: all sample weights are zero.")
+    return weight

@@ -1,0 +1,161 @@
+"""The regularisation path of an additive classifier, and the choice of C by cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from ..maps.base import AdditiveMap
+from ..progress import track
+from .additive import AdditiveClassifier
+
+__all__ = ["AdditiveClassifierCV"]
+
+_OWN = ("Cs", "cv", "verbose")
+
+
+class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
+    """Additive classifier with C chosen by cross-validation along a path of warm starts.
+
+    The map is fitted once (to all rows: it learns ranges, nothing of the labels), no rows are
+    copied (the held-out examples have cost 0), and each C starts from the duals of the one before.
+
+    Parameters
+    ----------
+    feature_map : AdditiveMap, optional
+        As for :class:`AdditiveClassifier`.
+    Cs : int or sequence of float, default=8
+        Values of C, or how many from 1e-4 to 1e3.
+    cv : int or splitter, default=5
+        Folds.
+    loss, fit_intercept, tol, max_iter, class_weight, random_state, n_jobs
+        As for :class:`AdditiveClassifier`.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    Cs_ : ndarray of shape (n_Cs,)
+        In increasing order.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Accuracies on the held-out folds.
+    C_ : float
+        The smallest C of the highest mean accuracy.
+    estimator_ : AdditiveClassifier
+        Fitted with it to all rows.
+    classes_ : ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelmaps as km
+    >>> X = np.random.default_rng(0).random((200, 2))
+    >>> y = np.abs(X - 0.5).sum(1) > 0.5
+    >>> model = km.AdditiveClassifierCV(Cs=[0.01, 1, 100], cv=3).fit(X, y)
+    >>> model.scores_.shape
+    (3, 3)
+    """
+
+    def __init__(
+        self,
+        feature_map: AdditiveMap | None = None,
+        Cs: Any = 8,
+        cv: Any = 5,
+        loss: str = "squared_hinge",
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.feature_map = feature_map
+        self.Cs = Cs
+        self.cv = cv
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveClassifierCV:
+        """Choose C and train with it."""
+        self.Cs_ = self._values()
+        model = self._model(float(self.Cs_[0]))
+        rows, codes, positive, weight = model._problem(X, y, sample_weight)
+        folds = list(check_cv(self.cv, codes, classifier=True).split(np.zeros(len(codes)), codes))
+        self.scores_ = np.empty((len(folds), len(self.Cs_)))
+        for k in track(range(len(folds)), "folds", enabled=self.verbose):
+            own, test = weight.copy(), folds[k][1]
+            own[test] = 0.0
+            self.scores_[k] = self._path(model, rows, codes, positive, own, test)
+        best = int(np.argmax(self.scores_.mean(axis=0) > self.scores_.mean(axis=0).max() - 1e-12))
+        self.C_ = float(self.Cs_[best])
+        self.estimator_ = self._model(self.C_).fit(X, y, sample_weight)
+        self.classes_ = self.estimator_.classes_
+        self.n_features_in_ = self.estimator_.n_features_in_
+        return self
+
+    def _model(self, C: float) -> AdditiveClassifier:
+        own = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
+        return AdditiveClassifier(C=C, **own)
+
+    def _path(
+        self,
+        model: AdditiveClassifier,
+        X: Any,
+        codes: np.ndarray,
+        positive: np.ndarray,
+        weight: np.ndarray,
+        test: np.ndarray,
+    ) -> list[float]:
+        """Held-out accuracies for all C, each trained from the last one's duals."""
+        scores, start = [], None
+        held_out = X[test]
+        for C in self.Cs_:
+            model.C = float(C)
+            model._train(X, codes, positive, C * weight, start)
+            start = (model.dual_coef_, model._offset)
+            found = model._scores(held_out)
+            best = found.argmax(1) if found.shape[1] > 1 else (found[:, 0] > 0).astype(int)
+            scores.append(float(np.mean(best == codes[test])))
+        return scores
+
+    def _values(self) -> np.ndarray:
+        if isinstance(self.Cs, int | np.integer) and not isinstance(self.Cs, bool) and self.Cs > 0:
+            return np.logspace(-4, 3, self.Cs) if self.Cs > 1 else np.ones(1)
+        values = np.sort(np.ravel(np.asarray(self.Cs, dtype=np.float64)))
+        if values.size == 0 or isinstance(self.Cs, int) or not (values > 0).all():
+            raise ValueError(
+                "AdditiveClassifierCV: Cs must be a positive number of values, or positive "
+                f"values of C, got {self.Cs!r}."
+            )
+        return values
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the chosen model."""
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels, by the chosen model."""
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities, by the chosen model."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = self._model(1.0).__sklearn_tags__().input_tags
+        return tags
