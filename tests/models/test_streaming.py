@@ -41,7 +41,6 @@ def chunked(*arrays, size=97):
     [
         km.StreamingPCA(),
         km.StreamingRidge(),
-        km.StreamingRidge(alpha=[1e-3, 1.0], validation="gcv"),
         km.StreamingRidgeClassifier(),
         km.StreamingElasticNet(alpha=0.1),
         km.StreamingGroupLasso(alpha=0.1),
