@@ -1,0 +1,84 @@
+r"""A trained additive model as one table: what predicting needs, and all that an export writes.
+
+A model's term is :math:`g_d(x) = \sum_c w_{dc} Φ_{dc}(x)`, and every Φ is a local polynomial on
+bins (:mod:`kernelmaps.engine.table`). On each bin the weighted sum is again a polynomial, with
+coefficients Σ_c w_c coef[b, k, c]: the model is a table whose columns are its outputs, to be summed
+over the features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from ..engine import Table
+
+__all__ = ["terms_table"]
+
+_BEYOND = 16.0  # how far tables of curves reach beyond the values seen
+
+
+def terms_table(model: Any) -> tuple[Table, np.ndarray]:
+    """The table of a fitted additive model, and the offset of its outputs.
+
+    The scores of a row are ``offset + sum over features of the table's columns``.
+    """
+    from ._basis import bands_of
+
+    check_is_fitted(model)
+    if model._on_codes:
+        raise ValueError(
+            f"{type(model).__name__} was fitted on codes, which have no table of values: fit it on "
+            "values to export it."
+        )
+    sample = model._sample
+    bands = bands_of(model._spec, _reach(sample), np.dtype(np.float64)).table
+    weights = np.asarray(model._weights, dtype=np.float64)
+    n_outputs = weights.shape[2]
+    coef = [_summed(bands, d, weights[d]) for d in range(bands.n_features)]
+    sets = bands.set_of
+    edges = None
+    if len(bands.edges):
+        ends = bands.edge_start + bands.bins + 1
+        edges = [bands.edges[bands.edge_start[s] : ends[s]] for s in sets]
+    table = Table.build(
+        bands.binning,
+        bands.degree,
+        coef,
+        np.arange(bands.n_features),
+        lo=bands.lo[sets],
+        scale=bands.scale[sets],
+        edges=edges,
+        low=bands.low[sets],
+        high=bands.high[sets],
+        width=np.full(bands.n_features, n_outputs),
+        signed=bands.signed,
+        zero=bands.zero,
+    )
+    return table, np.asarray(model._offset, dtype=np.float64)
+
+
+def _summed(bands: Table, d: int, weights: np.ndarray) -> np.ndarray:
+    """Coefficients (bins, degree + 1, outputs) of Σ_c w_c Φ_c for feature d."""
+    s = int(bands.set_of[d])
+    bins, band, powers = int(bands.bins[s]), int(bands.band[s]), bands.degree + 1
+    start = int(bands.coef_start[s])
+    coef = bands.coef[start : start + bins * powers * band].reshape(bins, powers, band)
+    first = bands.first[int(bands.first_start[s]) :][:bins].astype(np.int64)
+    places = first[:, None] + np.arange(band)
+    inside = places < len(weights)
+    local = np.where(inside[..., None], weights[np.where(inside, places, 0)], 0.0)
+    return np.einsum("bkc,bco->bko", coef, local)
+
+
+def _reach(sample: Any) -> np.ndarray:
+    """Two rows that span more than the values seen, for tables of curves."""
+    values = sample.data if sparse.issparse(sample) else np.asarray(sample)
+    values = values.astype(np.float64).ravel()
+    sizes = np.abs(values[values != 0])
+    least, most = (sizes.min() / _BEYOND, sizes.max() * _BEYOND) if sizes.size else (1.0, 1.0)
+    low = -most if values.size and values.min() < 0 else least
+    return np.tile(np.array([[low], [most], [least]]), (1, sample.shape[1]))

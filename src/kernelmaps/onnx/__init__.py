@@ -1,0 +1,219 @@
+"""Export to ONNX: converters for every map and for the additive and ridge models.
+
+Importing this module registers them with skl2onnx; models, and pipelines that contain them, are
+then converted as usual:
+
+>>> import kernelmaps.onnx  # doctest: +SKIP
+>>> from skl2onnx import to_onnx  # doctest: +SKIP
+>>> onnx_model = to_onnx(model, X[:1].astype("float32"))  # doctest: +SKIP
+
+:func:`to_onnx` of this module does both. The graphs compute in the type of their input; float32
+results agree with ours to about 1e-6.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+try:
+    from skl2onnx import to_onnx as _to_onnx
+    from skl2onnx import update_registered_converter
+    from skl2onnx.common.data_types import (
+        DoubleTensorType,
+        FloatTensorType,
+        Int64TensorType,
+        StringTensorType,
+    )
+except ImportError as error:  # pragma: no cover - depends on the environment
+    raise ImportError(
+        "kernelmaps.onnx needs skl2onnx and onnx: pip install 'kernelmaps[onnx]'"
+    ) from error
+
+import kernelmaps
+
+from ..engine.reference import evaluate, spec_of
+from .tracer import Trace, Traced
+
+__all__ = ["register", "to_onnx"]
+
+MAPS = "kernelmaps.maps."
+MODELS = ("AdditiveClassifier", "AdditiveRegressor", "StreamingPCA")
+RIDGES = (
+    "StreamingRidge",
+    "StreamingRidgeClassifier",
+    "StreamingLasso",
+    "StreamingElasticNet",
+    "StreamingGroupLasso",
+)
+
+
+def to_onnx(model: Any, X: Any, **options: Any) -> Any:
+    """ONNX model of a fitted map, model, or pipeline.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array-like
+        A row or more, for the number of features and the type (float32 or float64).
+    **options
+        Passed to ``skl2onnx.to_onnx``.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Classifiers have the outputs ``label`` and ``scores`` (the values of `decision_function`,
+        with one column for two classes), all others ``variable``.
+    """
+    return _to_onnx(model, np.asarray(X[:1]), **options)
+
+
+def register() -> list[str]:
+    """Register a converter for every map and model that this version has; their names."""
+    names = [
+        name
+        for name, module in kernelmaps._MODULE_OF.items()
+        if (module.startswith(MAPS) or name in (*MODELS, *RIDGES)) and hasattr(kernelmaps, name)
+    ]
+    for name in names:
+        cls = getattr(kernelmaps, name)
+        update_registered_converter(
+            cls, f"Kernelmaps{name}", _shapes, _convert, parser=_parse, overwrite=True
+        )
+    return names
+
+
+# ---- what skl2onnx asks for ---------------------------------------------------------------------
+
+
+def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+    alias = f"Kernelmaps{type(model).__name__}"
+    operator = scope.declare_local_operator(alias, model)
+    operator.inputs = inputs
+    kind = type(inputs[0].type)
+    if not is_classifier(model):
+        outputs = [scope.declare_local_variable("variable", kind())]
+    else:
+        strings = model.classes_.dtype.kind in "UO"
+        label = StringTensorType() if strings else Int64TensorType()
+        outputs = [
+            scope.declare_local_variable("label", label),
+            scope.declare_local_variable("scores", kind()),
+        ]
+    operator.outputs.extend(outputs)
+    return operator.outputs
+
+
+def _shapes(operator: Any) -> None:
+    source = operator.inputs[0].type
+    if not isinstance(source, FloatTensorType | DoubleTensorType):
+        raise TypeError(
+            f"{type(operator.raw_operator).__name__}: ONNX input must be float32 or float64, got "
+            f"{source}. Pass X[:1].astype('float32') to to_onnx."
+        )
+    rows = source.shape[0] if source.shape else None
+    for output in operator.outputs:
+        flat = isinstance(output.type, StringTensorType | Int64TensorType)
+        output.type.shape = [rows] if flat else [rows, None]
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    model = operator.raw_operator
+    dtype = np.float64 if isinstance(operator.inputs[0].type, DoubleTensorType) else np.float32
+
+    def emit(op: str, inputs: list[str], **attributes: Any) -> str:
+        output = scope.get_unique_variable_name(op.lower())
+        name = scope.get_unique_operator_name(op)
+        version = min(container.target_opset, _VERSIONS.get(op, 13))
+        container.add_node(op, inputs, output, name=name, op_version=version, **attributes)
+        return output
+
+    def constant(values: np.ndarray) -> str:
+        from onnx import helper
+
+        name = scope.get_unique_variable_name("constant")
+        kind = helper.np_dtype_to_tensor_dtype(values.dtype)
+        container.add_initializer(name, kind, list(values.shape), values.ravel().tolist())
+        return name
+
+    trace = Trace(emit, constant)
+    X = trace.input(operator.inputs[0].full_name, int(model.n_features_in_), dtype)
+    results = _formula(trace, model, X)
+    for result, output in zip(results, operator.outputs, strict=True):
+        identity = scope.get_unique_operator_name("Identity")
+        container.add_node("Identity", [result.name], output.full_name, name=identity)
+
+
+_VERSIONS = {"Shape": 15, "Reshape": 14}
+
+
+# ---- formulas -----------------------------------------------------------------------------------
+
+
+def _formula(xp: Trace, model: Any, X: Traced) -> list[Traced]:
+    name = type(model).__name__
+    if hasattr(model, "spec_"):
+        return [evaluate(model.spec_, X, xp)]
+    if name == "StreamingPCA":
+        Z = _features(xp, model, X)
+        return [(Z - model.mean_.astype(X.dtype)) @ model.components_.T]
+    if name in RIDGES:
+        scores = _features(xp, model, X) @ np.atleast_2d(model.coef_).T
+        scores = scores + np.atleast_1d(model.intercept_).astype(X.dtype)
+    else:
+        scores = _additive_scores(xp, model, X)
+    if is_classifier(model):
+        return [_labels(xp, model, scores), scores]
+    return [scores]
+
+
+def _additive_scores(xp: Trace, model: Any, X: Traced) -> Traced:
+    from ..models.terms import terms_table
+
+    table, offset = terms_table(model)
+    terms = evaluate(spec_of(table), X, xp)
+    by_feature = xp.reshape(terms, (X.shape[0], table.n_features, len(offset)))
+    return xp.sum(by_feature, axis=1) + offset.astype(X.dtype)
+
+
+def _features(xp: Trace, model: Any, X: Traced) -> Traced:
+    """φ(X) of a streaming model: none, one map, or several side by side."""
+    blocks = []
+    for part in model._features.parts:
+        own = X
+        if part.columns is not None:
+            columns = np.arange(model.n_features_in_)[part.columns]
+            own = xp.take(X, columns, axis=1)
+        if part.map is not None and not hasattr(part.map, "spec_"):
+            raise TypeError(
+                f"{type(part.map).__name__} inside {type(model).__name__} is not a map of "
+                "kernelmaps: put it before the model in a pipeline to export both."
+            )
+        blocks.append(own if part.map is None else evaluate(part.map.spec_, own, xp))
+    return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
+
+
+def _labels(xp: Trace, model: Any, scores: Traced) -> Traced:
+    """The class of the highest score; for two classes, the sign of the only one."""
+    if scores.shape[1] == 1:
+        best = xp.astype(xp.reshape(scores > 0, (-1,)), np.int64)
+    else:
+        best = xp.node("ArgMax", [scores], scores.shape[:1], np.int64, axis=1, keepdims=0)
+    classes = np.asarray(model.classes_)
+    if classes.dtype.kind in "UO":
+        classes = classes.astype(object)
+        return xp.node("Gather", [_strings(xp, classes), best], best.shape, object, axis=0)
+    return xp.take(classes.astype(np.int64), best, axis=0)
+
+
+def _strings(xp: Trace, values: np.ndarray) -> Traced:
+    from onnx import TensorProto, helper
+
+    encoded = [str(item).encode() for item in values]
+    tensor = helper.make_tensor("classes", TensorProto.STRING, [len(encoded)], encoded)
+    return xp.node("Constant", [], values.shape, object, value=tensor)
+
+
+register()

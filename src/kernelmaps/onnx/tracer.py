@@ -1,0 +1,308 @@
+"""An array namespace that writes ONNX nodes: the readable formulas of the maps become graphs.
+
+Maps are written once, in array-API form (:mod:`kernelmaps.engine.reference`). Called with `Trace`
+in the place of NumPy, the same code emits an ONNX graph instead of numbers, so that every map,
+those of the future included, is exported without a line of its own.
+
+Constants stay NumPy arrays until they meet a traced one. The first dimension, the number of rows,
+is not known: it is `BATCH`, and shapes are tracked to know all the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["BATCH", "Trace", "Traced"]
+
+BATCH = -1
+Emit = Callable[..., str]  # (operator, inputs, **attributes) -> name of the output
+
+
+class Traced:
+    """An array of which only shape and type are known."""
+
+    device = None
+
+    def __init__(self, trace: Trace, name: str, shape: Sequence[int], dtype: Any) -> None:
+        self.trace, self.name = trace, name
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __getitem__(self, key: Any) -> Traced:
+        return self.trace.index(self, key)
+
+    def __add__(self, other: Any) -> Traced:
+        return self.trace.binary("Add", self, other)
+
+    def __radd__(self, other: Any) -> Traced:
+        return self.trace.binary("Add", other, self)
+
+    def __sub__(self, other: Any) -> Traced:
+        return self.trace.binary("Sub", self, other)
+
+    def __rsub__(self, other: Any) -> Traced:
+        return self.trace.binary("Sub", other, self)
+
+    def __mul__(self, other: Any) -> Traced:
+        return self.trace.binary("Mul", self, other)
+
+    def __rmul__(self, other: Any) -> Traced:
+        return self.trace.binary("Mul", other, self)
+
+    def __truediv__(self, other: Any) -> Traced:
+        return self.trace.binary("Div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Traced:
+        return self.trace.binary("Div", other, self)
+
+    def __pow__(self, other: Any) -> Traced:
+        return self.trace.binary("Pow", self, other)
+
+    def __rpow__(self, other: Any) -> Traced:
+        return self.trace.binary("Pow", other, self)
+
+    def __matmul__(self, other: Any) -> Traced:
+        return self.trace.matmul(self, other)
+
+    def __and__(self, other: Any) -> Traced:
+        return self.trace.binary("And", self, other, np.bool_)
+
+    def __or__(self, other: Any) -> Traced:
+        return self.trace.binary("Or", self, other, np.bool_)
+
+    def __neg__(self) -> Traced:
+        return self.trace.unary("Neg", self)
+
+    def __gt__(self, other: Any) -> Traced:
+        return self.trace.binary("Greater", self, other, np.bool_)
+
+    def __ge__(self, other: Any) -> Traced:
+        return self.trace.binary("GreaterOrEqual", self, other, np.bool_)
+
+    def __lt__(self, other: Any) -> Traced:
+        return self.trace.binary("Less", self, other, np.bool_)
+
+    def __le__(self, other: Any) -> Traced:
+        return self.trace.binary("LessOrEqual", self, other, np.bool_)
+
+    def __eq__(self, other: Any) -> Traced:  # type: ignore[override]
+        return self.trace.binary("Equal", self, other, np.bool_)
+
+    def __ne__(self, other: Any) -> Traced:  # type: ignore[override]
+        return self.trace.unary("Not", self == other)
+
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # NumPy hands operations with constants over to this class
+
+
+class Trace:
+    """The namespace: functions of the array API that the formulas use."""
+
+    int64, float32, float64 = np.int64, np.float32, np.float64
+
+    def __init__(self, emit: Emit, constant: Callable[[np.ndarray], str]) -> None:
+        self._emit, self._constant = emit, constant
+        self._known: dict[tuple[Any, ...], str] = {}
+        self._rows: Traced | None = None
+
+    # ---- building blocks ------------------------------------------------------------------------
+
+    def input(self, name: str, n_features: int, dtype: Any) -> Traced:
+        """The rows: an input of the graph."""
+        self._rows = Traced(self, name, (BATCH, n_features), dtype)
+        return self._rows
+
+    def node(
+        self, op: str, inputs: Sequence[Any], shape: Any, dtype: Any, **attributes: Any
+    ) -> Traced:
+        """Emit an operator and describe its result."""
+        names = [self._name(item) for item in inputs]
+        return Traced(self, self._emit(op, names, **attributes), shape, dtype)
+
+    def _name(self, value: Any) -> str:
+        if isinstance(value, Traced):
+            return value.name
+        array = np.asarray(value)
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._known:
+            self._known[key] = self._constant(array)
+        return self._known[key]
+
+    def unary(self, op: str, x: Traced) -> Traced:
+        return self.node(op, [x], x.shape, x.dtype)
+
+    def binary(self, op: str, a: Any, b: Any, result: Any = None) -> Traced:
+        dtype = next(item.dtype for item in (a, b) if isinstance(item, Traced))
+        if not isinstance(a, Traced):
+            a = np.asarray(a, dtype=dtype)
+        if not isinstance(b, Traced):
+            b = np.asarray(b, dtype=dtype)
+        return self.node(op, [a, b], _broadcast(a.shape, b.shape), result or dtype)
+
+    def matmul(self, a: Traced, b: Any) -> Traced:
+        if not isinstance(b, Traced):
+            b = np.asarray(b, dtype=a.dtype)
+        return self.node("MatMul", [a, b], (*a.shape[:-1], b.shape[-1]), a.dtype)
+
+    def index(self, x: Traced, key: Any) -> Traced:
+        """Integers, whole slices, None and an ellipsis."""
+        key = key if isinstance(key, tuple) else (key,)
+        used = sum(item is not None and item is not Ellipsis for item in key)
+        fill = (slice(None),) * (x.ndim - used)
+        if Ellipsis in [item for item in key if not isinstance(item, slice | int)]:
+            at = next(i for i, item in enumerate(key) if item is Ellipsis)
+            key = (*key[:at], *fill, *key[at + 1 :])
+        else:
+            key = (*key, *fill)
+        axis = 0
+        for item in key:
+            if item is None:
+                shape = (*x.shape[:axis], 1, *x.shape[axis:])
+                x = self.node("Unsqueeze", [x, np.array([axis])], shape, x.dtype)
+                axis += 1
+            elif isinstance(item, slice):
+                if item != slice(None):
+                    raise NotImplementedError(f"slice {item} in a formula")
+                axis += 1
+            else:
+                shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+                x = self.node("Gather", [x, np.array(int(item))], shape, x.dtype, axis=axis)
+        return x
+
+    # ---- the array API --------------------------------------------------------------------------
+
+    def asarray(self, values: Any, *, dtype: Any = None, device: Any = None) -> Any:
+        return values if isinstance(values, Traced) else np.asarray(values, dtype=dtype)
+
+    def astype(self, x: Any, dtype: Any) -> Any:
+        if not isinstance(x, Traced):
+            return np.asarray(x).astype(dtype)
+        return self.node("Cast", [x], x.shape, dtype, to=_onnx_type(dtype))
+
+    def where(self, condition: Any, a: Any, b: Any) -> Any:
+        traced = next((item for item in (a, b) if isinstance(item, Traced)), None)
+        if traced is None and not isinstance(condition, Traced):
+            return np.where(condition, a, b)
+        dtype = np.asarray(a).dtype if traced is None else traced.dtype
+        a, b = (i if isinstance(i, Traced) else np.asarray(i, dtype=dtype) for i in (a, b))
+        shape = _broadcast(_broadcast(np.shape(condition), a.shape), b.shape)
+        if isinstance(condition, Traced):
+            shape = _broadcast(_broadcast(condition.shape, a.shape), b.shape)
+        return self.node("Where", [condition, a, b], shape, dtype)
+
+    def zeros_like(self, x: Any) -> Any:
+        return np.zeros((1,) * len(x.shape), dtype=x.dtype)  # broadcasts to the shape
+
+    def ones_like(self, x: Any) -> Any:
+        return np.ones((1,) * len(x.shape), dtype=x.dtype)
+
+    def zeros(self, shape: Sequence[int], *, dtype: Any = None, device: Any = None) -> Any:
+        if BATCH not in shape:
+            return np.zeros(shape, dtype=dtype)
+        assert self._rows is not None
+        count = self.node("Shape", [self._rows], (1,), np.int64, end=1)
+        whole = self.node("Concat", [count, np.array(shape[1:])], (len(shape),), np.int64, axis=0)
+        return self.node("Expand", [np.zeros((1,) * len(shape), dtype=dtype), whole], shape, dtype)
+
+    def arange(self, stop: int, *, device: Any = None) -> np.ndarray:
+        return np.arange(stop)
+
+    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
+        if not isinstance(x, Traced):
+            return np.reshape(x, shape)
+        shape = tuple(shape)
+        if shape.count(-1) > 1:  # (rows, the rest): both unknown, but the rest can be told
+            rest = int(np.prod(x.shape[1:])) // int(np.prod([s for s in shape if s != -1]))
+            shape = (BATCH, *(rest if size == -1 else size for size in shape[1:]))
+        return self.node("Reshape", [x, np.array(shape)], shape, x.dtype)
+
+    def take(self, x: Any, indices: Any, *, axis: int) -> Any:
+        if not isinstance(x, Traced) and not isinstance(indices, Traced):
+            return np.take(x, indices, axis=axis)
+        own = x.shape if isinstance(x, Traced) else np.shape(x)
+        shape = (*own[:axis], *np.shape(indices), *own[axis + 1 :])
+        if isinstance(indices, Traced):
+            shape = (*own[:axis], *indices.shape, *own[axis + 1 :])
+        return self.node("Gather", [x, indices], shape, x.dtype, axis=axis)
+
+    def concat(self, arrays: Sequence[Any], *, axis: int) -> Any:
+        if not any(isinstance(item, Traced) for item in arrays):
+            return np.concatenate(arrays, axis=axis)
+        first = next(item for item in arrays if isinstance(item, Traced))
+        size = sum(item.shape[axis] for item in arrays)
+        shape = (*first.shape[:axis], size, *first.shape[axis + 1 :])
+        return self.node("Concat", list(arrays), shape, first.dtype, axis=axis)
+
+    def stack(self, arrays: Sequence[Any], *, axis: int) -> Any:
+        first = next(item for item in arrays if isinstance(item, Traced))
+        axis = axis % (first.ndim + 1)
+        key = (*(slice(None),) * axis, None)
+        return self.concat([self.index(item, key) for item in arrays], axis=axis)
+
+    def searchsorted(self, edges: Any, x: Traced, *, side: str = "left") -> Traced:
+        """Count the edges that are not beyond x: there are few of them."""
+        wide = self.index(x, (Ellipsis, None))
+        below = wide >= edges if side == "right" else wide > edges
+        ones = self.astype(below, np.int64)
+        return self.sum(ones, axis=-1)
+
+    def sum(self, x: Traced, *, axis: int) -> Traced:
+        axis = axis % x.ndim
+        shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+        return self.node("ReduceSum", [x, np.array([axis])], shape, x.dtype, keepdims=0)
+
+    def clip(self, x: Any, low: Any, high: Any) -> Any:
+        return self.minimum(self.maximum(x, low), high)
+
+    def minimum(self, a: Any, b: Any) -> Any:
+        return self._extremum("Min", np.minimum, a, b)
+
+    def maximum(self, a: Any, b: Any) -> Any:
+        return self._extremum("Max", np.maximum, a, b)
+
+    def _extremum(self, op: str, plain: Any, a: Any, b: Any) -> Any:
+        traced = isinstance(a, Traced) or isinstance(b, Traced)
+        return self.binary(op, a, b) if traced else plain(a, b)
+
+    def log2(self, x: Traced) -> Traced:
+        return self.unary("Log", x) * (1 / np.log(2))
+
+    def cosh(self, x: Traced) -> Traced:
+        """Written out, as runtimes have it for float32 only."""
+        return (self.unary("Exp", x) + self.unary("Exp", -x)) * 0.5
+
+    def square(self, x: Traced) -> Traced:
+        return x * x
+
+    def __getattr__(self, name: str) -> Any:
+        """Functions of one array that ONNX has under the same name."""
+        if name not in _UNARY:
+            raise AttributeError(f"the ONNX export does not know xp.{name} yet")
+        plain, op = getattr(np, name), name.capitalize()
+
+        def function(x: Any) -> Any:
+            return self.unary(op, x) if isinstance(x, Traced) else plain(x)
+
+        return function
+
+
+_UNARY = {"abs", "cos", "exp", "floor", "log", "sign", "sin", "sqrt", "tan", "tanh"}
+
+
+def _broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """Shape of a result; BATCH wins over 1."""
+    size = max(len(a), len(b))
+    a, b = ((1,) * (size - len(item)) + tuple(item) for item in (a, b))
+    return tuple(BATCH if BATCH in pair else max(pair) for pair in zip(a, b))
+
+
+def _onnx_type(dtype: Any) -> int:
+    from onnx import helper
+
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))

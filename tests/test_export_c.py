@@ -1,0 +1,108 @@
+"""The C header says the same as the library: compiled with the system's compiler and compared."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from every_model import MAPS, fitted_map, fitted_model, rows
+
+import kernelmaps as km
+from kernelmaps.engine.compile import CURVES
+from kernelmaps.export_c import to_c
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc, gcc, clang) found")
+
+MAIN = """
+#include <stdio.h>
+#include "exported.h"
+int main(void)
+{
+  double x[EXPORTED_FEATURES], out[EXPORTED_COLUMNS];
+  int d;
+  for (;;) {
+    for (d = 0; d < EXPORTED_FEATURES; ++d) if (scanf("%lf", x + d) != 1) return 0;
+    exported(x, out);
+    for (d = 0; d < EXPORTED_COLUMNS; ++d) printf("%.17g\\n", out[d]);
+  }
+}
+"""
+
+
+def run_in_c(what, X, folder):
+    """Compile the header with every warning an error, feed it rows, read what it prints."""
+    (folder / "exported.h").write_text(to_c(what, "exported"))
+    (folder / "main.c").write_text(MAIN)
+    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    command = [COMPILER, *flags, "main.c", "-o", "program", "-lm"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    text = "\n".join(" ".join(repr(float(v)) for v in row) for row in X)
+    program = [folder / "program"]
+    done = subprocess.run(program, input=text, capture_output=True, check=True, text=True)
+    return np.array(done.stdout.split(), dtype=float).reshape(len(X), -1)
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
+@pytest.mark.parametrize("name", MAPS)
+def test_an_additive_map_in_c_gives_the_same_columns(name, tmp_path):
+    feature_map = fitted_map(name)
+    if feature_map.spec_.family not in CURVES and feature_map.spec_.family != "piecewise":
+        with pytest.raises(TypeError, match="for joint maps"):
+            to_c(feature_map)
+        return
+    X = rows(20, seed=1)
+    expected = np.asarray(feature_map.transform(X))
+    # Tables of curves are made to the rounding error of their type.
+    np.testing.assert_allclose(run_in_c(feature_map, X, tmp_path), expected, rtol=0, atol=1e-12)
+
+
+@needs_compiler
+@pytest.mark.parametrize("settings", [{"signed": True}, {"gamma": 0.5}, {"n_components": 4}])
+def test_settings_of_cosine_maps_arrive_in_c(settings, tmp_path):
+    X = rows(20) * (np.where(np.arange(6) % 2, -1, 1) if settings.get("signed") else 1)
+    feature_map = km.HomogeneousMap("intersection", **settings).fit(X)
+    expected = feature_map.transform(X)
+    np.testing.assert_allclose(run_in_c(feature_map, X, tmp_path), expected, rtol=0, atol=1e-12)
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(km, "design_map"), reason="this version does not design maps")
+def test_a_designed_map_of_five_columns_can_be_pasted(tmp_path):
+    design = km.design_map("chi2", n_components=5, domain=(1, 255))
+    x = np.concatenate([[0.0], np.linspace(1, 255, 40)])[:, None]
+    columns = run_in_c(design, x, tmp_path)
+    assert columns.shape == (41, 5)
+    exact = km.kernels.chi2(x)
+    assert np.abs(columns @ columns.T - exact).max() <= 1.0001 * design.max_error
+    assert len(to_c(design)) < 3000
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
+@pytest.mark.parametrize("map_name", ["HomogeneousMap", "SplineMap", "AnchorMap"])
+@pytest.mark.parametrize("kind", ["AdditiveClassifier", "AdditiveRegressor"])
+def test_an_additive_model_in_c_gives_the_same_scores(kind, map_name, tmp_path):
+    if not all(hasattr(km, name) for name in (kind, map_name)):
+        pytest.skip(f"this version has no {kind} or no {map_name}")
+    X = rows(60)
+    y = np.arange(60) % 3 if kind.endswith("Classifier") else X @ np.arange(6.0)
+    model = getattr(km, kind)(feature_map=fitted_map(map_name)).fit(X, y)
+    new = rows(20, seed=1)
+    scores = model.decision_function(new) if kind.endswith("Classifier") else model.predict(new)
+    got = run_in_c(model, new, tmp_path)
+    # The library's own loop keeps weights in float32 or float64 as the data ask for.
+    np.testing.assert_allclose(got, np.reshape(scores, got.shape), rtol=1e-9, atol=1e-9)
+
+
+def test_names_that_are_not_c_are_refused():
+    with pytest.raises(ValueError, match="C identifier"):
+        to_c(fitted_map("HomogeneousMap"), "2nd map")
+
+
+def test_unfitted_and_other_things_are_refused():
+    with pytest.raises(TypeError, match="not HomogeneousMap"):
+        to_c(km.HomogeneousMap())
+    with pytest.raises(TypeError, match="StreamingRidge"):
+        to_c(fitted_model("StreamingRidge"))

@@ -1,0 +1,173 @@
+"""The report in a real browser: drawn, sortable, filterable, readable on a phone, no errors."""
+
+import re
+import shutil
+
+import pytest
+
+import kernelmaps as km
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+DRIVER = shutil.which("chromedriver")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+
+pytestmark = [
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER),
+        reason="no browser: install Debian's chromium and chromium-driver to run this",
+    ),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    X, y = km.datasets.make_histograms(150, 6, 3, n_counts=20, random_state=0)
+    result = km.compare(
+        X,
+        y,
+        maps=["HomogeneousMap", "RandomFourierMap"],
+        kernels=["chi2", "gaussian"],
+        sizes=[3, 5],
+        joint_sizes=[32],
+        name="<b>histograms</b> & </script>",
+        progress=False,
+    )
+    path = result.report(tmp_path_factory.mktemp("report") / "out.html")
+    return result, path
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium drives the browser")
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(browser, report):
+    def open_at(width, height=900, mobile=False):
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        browser.get(f"file://{report[1]}")
+        assert browser.execute_script("return document.documentElement.dataset.drawn") == "yes"
+        return browser
+
+    return open_at
+
+
+def count(browser, selector):
+    return browser.execute_script(f"return document.querySelectorAll({selector!r}).length")
+
+
+def first_column(browser):
+    script = "return [...document.querySelectorAll('#table tbody td:first-child')].map(e => e.textContent)"
+    return browser.execute_script(script)
+
+
+def test_everything_is_drawn_and_nothing_complains(page, report):
+    result, _ = report
+    browser = page(1200)
+    with_error = [row for row in result.rows if row.error is not None]
+    assert count(browser, "#error-plot circle") == len(with_error)
+    assert count(browser, "#score-plot circle") == len(result.rows)
+    assert count(browser, "#table tbody tr") == len(result.rows)
+    assert count(browser, "#heatmaps canvas") == sum(row.kind == "map" for row in result.rows)
+    assert count(browser, "#shapes svg path") >= 6
+    assert browser.get_log("browser") == []
+
+
+def test_heat_maps_have_both_signs(page):
+    browser = page(1200)
+    script = """const c = document.querySelector('#heatmaps canvas');
+    const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let red = 0, blue = 0;
+    for (let i = 0; i < d.length; i += 4) { red += d[i] > d[i + 2]; blue += d[i] < d[i + 2]; }
+    return [red, blue];"""
+    red, blue = browser.execute_script(script)
+    assert red > 10
+    assert blue > 10
+
+
+def test_a_click_on_a_heading_sorts_up_and_down(page, report):
+    result, _ = report
+    browser = page(1200)
+    heading = browser.find_elements("css selector", "#table th")[0]
+    heading.click()
+    labels = sorted((row.label for row in result.rows), key=str.lower)
+    assert [text.lower() for text in first_column(browser)] == [text.lower() for text in labels]
+    heading.click()
+    assert first_column(browser)[0].lower() == labels[-1].lower()
+    assert heading.get_attribute("aria-sort") == "descending"
+
+
+def test_numbers_sort_as_numbers_with_missing_ones_last(page, report):
+    result, _ = report
+    browser = page(1200)
+    browser.find_elements("css selector", "#table th")[2].click()
+    columns = [result[label].columns for label in first_column(browser)]
+    known = [value for value in columns if value is not None]
+    assert columns == sorted(known) + [None] * (len(columns) - len(known))
+
+
+def test_words_and_kinds_filter(page, report):
+    result, _ = report
+    browser = page(1200)
+    browser.find_element("css selector", "#filter").send_keys("fourier gaussian")
+    assert all("RandomFourierMap" in text for text in first_column(browser))
+    assert 0 < count(browser, "#table tbody tr") < len(result.rows)
+    browser.find_element("css selector", "#filter").clear()
+    browser.execute_script(
+        "const k = document.querySelector('#kind'); k.value = 'exact';"
+        "k.dispatchEvent(new Event('change'));"
+    )
+    assert all(text.startswith("exact") for text in first_column(browser))
+
+
+def test_a_click_on_a_point_finds_its_line(page):
+    browser = page(1200)
+    browser.execute_script(
+        "document.querySelectorAll('#score-plot circle')[1].dispatchEvent(new Event('click'))"
+    )
+    assert count(browser, "#table tr.chosen") == 1
+    assert count(browser, "#score-plot circle.chosen") == 1
+
+
+def test_a_phone_shows_it_without_sideways_scrolling(page):
+    browser = page(390, 844, mobile=True)
+    wide, fonts = browser.execute_script(
+        "return [document.documentElement.scrollWidth,"
+        "[...document.querySelectorAll('p, li, svg text, .title')].filter(e => e.offsetParent || e.ownerSVGElement)"
+        ".map(e => e.getBoundingClientRect().height)]"
+    )
+    assert wide <= 390
+    assert min(height for height in fonts if height > 0) >= 9  # pixels: a line that can be read
+
+
+def test_names_cannot_break_the_page(page, report):
+    browser = page(1200)
+    assert "<b>histograms</b> & </script>" in browser.find_element("css selector", "h1").text
+
+
+def test_the_page_needs_no_network(report):
+    text = report[1].read_text(encoding="utf-8")
+    assert not re.findall(r"""(?:src|href)=["'](?!data:)[^"'#]""", text)
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in text
