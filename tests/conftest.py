@@ -2,6 +2,7 @@
 
 import os
 import random
+import tempfile
 
 import pytest
 
@@ -11,6 +12,9 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # Test processes share the cores: a thread that waits must sleep, not spin (measured: 40 % less
 # processor time). Read by OpenMP when it is loaded, hence before anything else is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# Designs of tests never land in the user's cache.
+os.environ.setdefault("KERNELMAPS_CACHE", tempfile.mkdtemp(prefix="kernelmaps-tests-"))
 
 # Chosen once, before worker processes start, so that all of them see the same seed.
 _VARIABLE = "KERNELMAPS_TEST_SEED"

@@ -65,6 +65,9 @@ MAPS = {
     "chebyshev": (km.ChebyshevMap, (3, 48), 0.9, 6e-3),
     "chebyshev-signed": (lambda n: km.ChebyshevMap(n, signed=True), (3, 48), 0.9, 6e-3),
     "series": (km.SeriesMap, (3, 21), 2, 2e-3),
+    "designed-chi2": (lambda n: km.DesignedMap("chi2", n), (2, 8), 3, 2e-3),
+    "designed-js": (lambda n: km.DesignedMap("js", n, domain="universal"), (2, 8), 3, 2e-3),
+    "designed-minimax": (lambda n: km.DesignedMap("chi2", n, method="minimax"), (2, 5), 3, 1e-2),
     "exponential": (
         lambda n: km.ExponentialMap(km.SeriesMap(20), n, gamma="scale", random_state=0),
         (100, 10000),
@@ -85,6 +88,8 @@ ESTIMATORS = [
     km.HomogeneousMap(),
     km.ChebyshevMap(signed=True),
     km.SeriesMap(),
+    km.DesignedMap(),
+    km.DesignedMap(signed=True),
     km.ExponentialMap(n_components=20, random_state=0),
 ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -165,12 +165,24 @@ def grid_kernel(
 
 
 def _of_signature(signature: Callable, homogeneous: bool) -> Callable:
-    def component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        if homogeneous:
-            return np.sqrt(x) * np.sqrt(y) * signature(np.abs(np.log(y) - np.log(x)))
-        return signature(np.abs(y - x))
+    return partial(_stationary_component, signature, homogeneous)
 
-    return component
+
+# Module-level functions, not closures: tables travel in pickled maps.
+def _stationary_component(
+    signature: Callable, homogeneous: bool, x: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    if homogeneous:
+        return np.sqrt(x) * np.sqrt(y) * signature(np.abs(np.log(y) - np.log(x)))
+    return signature(np.abs(y - x))
+
+
+def _one(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.ones(np.broadcast_shapes(np.shape(x), np.shape(y)))
+
+
+def _root(gamma: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (x * y) ** (gamma / 2)
 
 
 def _has_kink(signature: Callable, places: np.ndarray) -> bool:
@@ -188,5 +200,5 @@ def _tolerance(error: Any, component: Callable, gamma: float) -> Callable:
     if error == "relative":
         return component
     if error == "signature" and gamma:
-        return lambda x, y: (x * y) ** (gamma / 2)
-    return lambda x, y: np.ones(np.broadcast_shapes(np.shape(x), np.shape(y)))
+        return partial(_root, gamma)
+    return _one

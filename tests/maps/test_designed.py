@@ -1,0 +1,165 @@
+"""DesignedMap: the range it learns, the error it promises, what it does beyond its domain."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import kernelmaps as km
+from kernelmaps.exceptions import OutOfDomainWarning
+from kernelmaps.kernels import Gaussian
+from kernelmaps.maps.designed import positive_range
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
+
+
+def histograms(seed, rows=60, columns=12):
+    return np.random.default_rng(seed).dirichlet(np.full(columns, 0.4), rows)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"kernel": "chi2"},
+        {"kernel": "jensen_shannon", "n_components": 4},
+        {"kernel": "chi2", "method": "minimax"},
+        {"kernel": "chi2", "domain": "universal"},
+        {"kernel": "intersection", "method": "sine", "n_components": 6},
+        {"kernel": "intersection", "method": "minimax", "n_components": 2, "domain": (1e-3, 1)},
+        {"kernel": "chi2", "domain": (1e-4, 1.0)},
+    ],
+    ids=str,
+)
+def test_error_of_each_feature_is_within_the_certificate(arguments, seed):
+    X = histograms(seed)
+    fitted = km.DesignedMap(**arguments).fit(X)
+    columns = fitted.transform(X[:1]).shape[1] // X.shape[1]
+    phi = fitted.transform(X).reshape(X.shape[0], X.shape[1], columns)
+    low = 0.0 if fitted.range_ is None else fitted.range_[0]
+    peak = 1.0 if fitted.range_ is not None else X.max()
+    for feature in range(X.shape[1]):
+        x = X[:, feature]
+        miss = np.abs(phi[:, feature] @ phi[:, feature].T - fitted.kernel_.component(x[:, None], x))
+        # values below m are taken as m, which moves the kernel by at most m
+        assert np.max(miss) <= fitted.certificate_.bound * peak + low
+
+
+def test_designed_beats_homogeneous_and_minimax_beats_designed():
+    values = np.arange(256.0)[:, None]
+    errors = {}
+    for name, feature_map in {
+        "homogeneous": km.HomogeneousMap("chi2", 5),
+        "designed": km.DesignedMap("chi2", 5, domain=(1, 255)),
+        "minimax": km.DesignedMap("chi2", 5, domain=(1, 255), method="minimax"),
+    }.items():
+        phi = feature_map.fit(values).transform(values)
+        errors[name] = np.max(np.abs(phi @ phi.T - km.kernels.chi2(values)))
+    assert errors["homogeneous"] > 15 * errors["designed"]
+    assert errors["designed"] <= 0.1634 * 1.001
+    assert errors["minimax"] <= 0.033
+
+
+def test_interpolated_table_keeps_its_error_between_grid_points(seed):
+    values = np.exp(np.random.default_rng(seed).uniform(0, np.log(255), 500))[:, None]
+    integers = np.arange(1.0, 256.0)[:, None]
+    fitted = km.DesignedMap("chi2", 5, domain=(1, 255), method="minimax").fit(integers)
+
+    def worst(X):
+        phi = fitted.transform(X)
+        return np.max(np.abs(phi @ phi.T - km.kernels.chi2(X)))
+
+    assert worst(values) <= 1.1 * worst(integers)
+
+
+def test_range_is_robust_to_a_tiny_outlier():
+    values = np.linspace(0.01, 1, 5000).reshape(-1, 5)
+    values[0, 0] = 1e-12
+    low, high = positive_range(values)
+    assert 0.01 <= low < 0.02
+    assert high == 1
+    fitted = km.DesignedMap().fit(values)
+    assert fitted.range_[0] >= 1 / 128
+    assert positive_range(np.zeros((3, 2))) == (1 / 255, 1.0)
+
+
+def test_similar_data_share_one_design(seed):
+    X = histograms(seed)
+    first, second = km.DesignedMap().fit(X), km.DesignedMap().fit(3.7 * X)
+    np.testing.assert_array_equal(first.design_.frequencies, second.design_.frequencies)
+    np.testing.assert_allclose(second.certificate_.bound, 3.7 * first.certificate_.bound, rtol=1e-9)
+
+
+def test_zero_is_exact_and_sparse_rows_stay_sparse(seed):
+    X = histograms(seed)
+    X[X < 0.02] = 0
+    for arguments in ({}, {"method": "minimax"}, {"kernel": "intersection", "method": "sine"}):
+        fitted = km.DesignedMap(**arguments).fit(X)
+        mapped = fitted.transform(sparse.csr_matrix(X))
+        assert sparse.issparse(mapped)
+        np.testing.assert_allclose(mapped.toarray(), fitted.transform(X), atol=1e-12)
+        assert not np.any(fitted.transform(np.zeros((1, X.shape[1]))))
+
+
+def test_beyond_the_domain(seed):
+    X = histograms(seed)
+    wide = X.copy()
+    wide[0, 3] = 5.0
+    clipped = km.DesignedMap().fit(X)
+    with pytest.warns(OutOfDomainWarning, match="column 3"):
+        inside = clipped.transform(wide)
+    top = X.copy()
+    top[0, 3] = X.max()
+    np.testing.assert_allclose(inside, clipped.transform(top))
+    with pytest.raises(ValueError, match="column 3"):
+        km.DesignedMap(out_of_domain="raise").fit(X).transform(wide)
+    free = km.DesignedMap(out_of_domain="extrapolate").fit(X).transform(wide)
+    width = free.shape[1] // X.shape[1]
+    own = free[0, 3 * width : 4 * width]
+    assert abs(own @ own - 5.0) < 1e-2 * 5.0  # homogeneous: the error grows with the value
+
+
+def test_stationary_kernels_use_each_features_own_range(seed):
+    rng = np.random.default_rng(seed)
+    X = np.c_[rng.uniform(0, 1, 50), rng.uniform(100, 100.5, 50)]
+    fitted = km.DesignedMap(Gaussian(0.4), n_components=6).fit(X)
+    phi = fitted.transform(X)
+    exact = sum(Gaussian(0.4).signature(np.subtract.outer(x, x)) for x in X.T)
+    assert np.max(np.abs(phi @ phi.T - exact)) <= 2 * fitted.certificate_.bound * 1.001
+    assert fitted.certificate_.bound < 1e-3
+
+
+def test_signature_of_a_users_own(seed):
+    X = np.random.default_rng(seed).uniform(0, 2, (40, 2))
+    fitted = km.DesignedMap(lambda lag: 1 / (1 + lag**2), n_components=7).fit(X)
+    phi = fitted.transform(X)
+    exact = sum(1 / (1 + np.subtract.outer(x, x) ** 2) for x in X.T)
+    assert np.max(np.abs(phi @ phi.T - exact)) <= 2 * fitted.certificate_.bound * 1.001
+
+
+def test_signed_is_the_odd_extension(seed):
+    X = histograms(seed) * np.random.default_rng(seed).choice([-1, 1], (60, 12))
+    fitted = km.DesignedMap(signed=True).fit(X)
+    np.testing.assert_allclose(fitted.transform(-X), -fitted.transform(X))
+    with pytest.raises(ValueError, match="Negative values"):
+        km.DesignedMap().fit(X)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_components": 0}, "n_components"),
+        ({"domain": "all"}, "'data', 'universal'"),
+        ({"domain": (0, 1)}, "0 < m < b"),
+        ({"method": "magic"}, "one of"),
+        ({"method": "minimax", "out_of_domain": "extrapolate"}, "ends with its domain"),
+        ({"out_of_domain": "wrap"}, "out_of_domain"),
+        ({"kernel": km.kernels.Additive(lambda x, y: x * y)}, "AnchorMap"),
+        ({"kernel": Gaussian(1.0), "signed": True}, "homogeneous"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        km.DesignedMap(**arguments).fit(histograms(0))
