@@ -692,6 +692,17 @@ def test_unlabelled_without_pca_is_refused(seed):
         km.StreamingRidge().fit(X, Y, unlabeled=X)
 
 
+def test_rows_without_targets_are_refused(seed, tmp_path):
+    X, Y, _ = regression(seed)
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(ValueError, match=r"X.npy' of 600 rows and 6 features has no targets"):
+        km.StreamingRidge().fit(tmp_path / "X.npy")
+    with pytest.raises(ValueError, match=r"has no targets\. Give y"):
+        km.StreamingRidgeClassifier().fit(iter([X]))
+    with pytest.raises(ValueError, match="chunk 0: labels must be a vector, found shape"):
+        km.StreamingRidgeClassifier().fit(iter([(X, Y)]))
+
+
 def test_one_class_is_refused(seed):
     X, _, _ = classes(seed)
     with pytest.raises(ValueError, match="at least 2 classes"):

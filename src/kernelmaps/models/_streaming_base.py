@@ -184,7 +184,7 @@ def _inspect(feature_map: Any, name: str, block: Block | None) -> Look:
         if good.any() and not good.all():
             X, y = X[good], None if y is None else y[good]
     features = Features.fit(feature_map, replace(block, X=X, y=y), name)
-    return Look(features, X.shape[1], X.dtype.itemsize, 1 if y is None else y.ndim)
+    return Look(features, X.shape[1], X.dtype.itemsize, 0 if y is None else y.ndim)
 
 
 def _in_memory(X: Any) -> bool:

@@ -96,6 +96,11 @@ class StreamingLinear(StreamingEstimator):
     def _begin(self, source: Source, client: Any = None, map_sample: Any = None) -> Look:
         self._check_parameters()
         look = self._look(source, client, map_sample)
+        if look.y_ndim == 0:
+            raise ValueError(
+                f"{type(self).__name__}: {source.describe()} has no targets. Give y, the name of "
+                "the target in the file, or chunks (X, y)"
+            )
         self._features, self._y_ndim = look.features, look.y_ndim
         self._block_rows = self._rows_per_block(look)
         self._solution = None

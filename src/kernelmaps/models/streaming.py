@@ -467,7 +467,8 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
     def classes_(self) -> np.ndarray:
         """Sorted labels."""
         check_is_fitted(self, "stats_")
-        return self._total().classes
+        found = [part.classes for part in getattr(self.stats_, "parts", [self.stats_])]
+        return np.unique(np.concatenate([labels for labels in found if len(labels)] or found))
 
     @property
     def coef_(self) -> np.ndarray:

@@ -337,7 +337,10 @@ class Moments:
             WY = Y if w is None else Y * w[:, None]
             out.y_shift, out.b, out.yy = self.y_shift, WY.sum(axis=0), (WY * Y).sum(axis=0)
             return WY.T
-        out.classes, codes = np.unique(np.asarray(y), return_inverse=True)
+        labels = np.asarray(y)
+        if labels.ndim != 1 and labels.shape[1:] != (1,):
+            raise ValueError(f"labels must be a vector, found shape {labels.shape}")
+        out.classes, codes = np.unique(labels.ravel(), return_inverse=True)
         if self.closed:
             unseen = np.setdiff1d(out.classes, self.classes)
             if len(unseen):
