@@ -56,7 +56,7 @@ def project(xp: Any, spec: Spec, X: Any) -> Any:
     if operator == "matrix":
         return X @ array(xp, spec, "matrix", X)
     signs = array(xp, spec, "signs", X)
-    rows = xp.asarray(spec.arrays["rows"], device=getattr(X, "device", None))
+    rows = xp.asarray(np.array(spec.arrays["rows"]), device=getattr(X, "device", None))
     if operator == "dct":
         values = (X * signs) @ xp.asarray(dct_matrix(X.shape[1]).T, dtype=X.dtype, device=X.device)
     else:
@@ -121,11 +121,14 @@ def for_pieces(
         for tile in columns
     ]
 
+    def run_task(tile: slice, rows: range) -> None:
+        write = _writer(spec, tile, X, dtype)
+        for start in range(rows.start, rows.stop, PIECE_ROWS):
+            work(slice(start, min(rows.stop, start + PIECE_ROWS)), tile, write)
+
     def run(first: int, last: int) -> None:
-        for tile, rows in tasks[first:last]:
-            write = _writer(spec, tile, X, dtype)
-            for start in range(rows.start, rows.stop, PIECE_ROWS):
-                work(slice(start, min(rows.stop, start + PIECE_ROWS)), tile, write)
+        for task in tasks[first:last]:
+            run_task(*task)
 
     with pools().limit(limits=1, user_api="blas"):
         in_threads(run, len(tasks), n_threads)

@@ -1,0 +1,369 @@
+"""Random Fourier features: the estimate's law, four ways to draw frequencies, every path alike."""
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from sklearn.kernel_approximation import RBFSampler
+
+import kernelmaps as km
+from kernelmaps.engine import apply, evaluate, record_paths
+from kernelmaps.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, StationaryKernel
+from kernelmaps.maps.sampling import draw_fourier, draw_frequencies
+
+KERNELS = [Gaussian(2.0), Matern(1.5, 3.0), Laplacian(8.0), Cauchy(4.0)]
+FORMS = ("cosine", "paired")
+SAMPLINGS = ("iid", "orthogonal", "structured", "sobol")
+
+
+@pytest.fixture
+def X(seed):
+    return np.random.default_rng(seed).normal(size=(30, 6))
+
+
+def gram_error(spec, X, kernel):
+    Z = apply(spec, X)
+    return Z @ Z.T - kernel(X)
+
+
+# The largest of several hundred deviations of a mean of D terms in [−2, 2]: Hoeffding with a union
+# bound over all pairs, and a failure probability of 1e-6.
+def hoeffding(n_pairs, terms, spread):
+    return np.sqrt(spread**2 * np.log(2 * n_pairs / 1e-6) / (2 * terms))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_inner_products_are_the_kernel(kernel, form, X, seed):
+    D = 4000
+    spec = draw_fourier(kernel, D, X.shape[1], form=form, random_state=seed)
+    terms, spread = (D // 2, 2.0) if form == "paired" else (D, 4.0)
+    bound = hoeffding(X.shape[0] ** 2, terms, spread)
+    assert np.abs(gram_error(spec, X, kernel)).max() < bound
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_error_has_the_stated_variance(form, seed):
+    """Sum of 200 squared errors of independent maps: χ² with 200 degrees of freedom, nearly."""
+    x, D, maps = np.array([[0.3, -0.2, 0.5], [-0.4, 0.6, 0.1]]), 64, 200
+    kernel = Gaussian(1.0)
+    k, k2 = kernel(x)[0, 1], kernel(2 * x)[0, 1]
+    variance = (1 + k2 - 2 * k**2) / D if form == "paired" else (1 + k2 / 2 - k**2) / D
+    errors = [
+        gram_error(draw_fourier(kernel, D, 3, form=form, random_state=(seed + i)), x, kernel)[0, 1]
+        for i in range(maps)
+    ]
+    low, high = stats.chi2.ppf([1e-7, 1 - 1e-7], maps)
+    assert 0.9 * low < np.sum(np.square(errors)) / variance < 1.1 * high
+
+
+def test_error_falls_as_one_over_root_size(seed):
+    """rms over 20 maps and all pairs; sizes 64 and 4096 differ by 8 = √64, to 25 %."""
+    X = np.random.default_rng(seed).normal(size=(20, 5))
+    kernel = Gaussian(2.0)
+
+    def rms(D):
+        errors = [
+            gram_error(draw_fourier(kernel, D, 5, form="paired", random_state=seed + i), X, kernel)
+            for i in range(20)
+        ]
+        return np.sqrt(np.mean(np.square(errors)))
+
+    assert 6 < rms(64) / rms(4096) < 10.7
+
+
+def test_shared_phase_does_not_converge(seed):
+    """Errata 4.1: one b for all features gives k(x, y) + cos(2b) k(x, −y), whatever the size."""
+    X = np.random.default_rng(seed).normal(size=(10, 4))
+    kernel, b, D = Gaussian(2.0), 0.1, 100_000
+    spec = draw_fourier(kernel, D, 4, random_state=seed)
+    shared = type(spec)("fourier", {**spec.arrays, "phases": np.full(D, b)}, spec.numbers)
+    Z = apply(shared, X)
+    limit = kernel(X) + np.cos(2 * b) * kernel(X, -X)
+    bound = hoeffding(100, D, 4.0)
+    assert np.abs(Z @ Z.T - limit).max() < bound
+    assert np.abs(Z @ Z.T - kernel(X)).max() > 10 * bound
+    assert np.unique(spec.arrays["phases"]).size == D
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("sampling", ["orthogonal", "structured", "sobol"])
+def test_better_sampling_has_less_error_than_iid(sampling, form, seed):
+    """Mean square over 20 seeds and all pairs, at equal size (d = 8: full blocks of 8)."""
+    X = 0.7 * np.random.default_rng(seed).normal(size=(40, 8))
+    kernel = Gaussian(1.5)
+
+    def mean_square(way):
+        return np.mean(
+            [
+                np.mean(
+                    gram_error(
+                        draw_fourier(
+                            kernel, 256, 8, sampling=way, form=form, random_state=seed + i
+                        ),
+                        X,
+                        kernel,
+                    )
+                    ** 2
+                )
+                for i in range(20)
+            ]
+        )
+
+    assert mean_square(sampling) < mean_square("iid")
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.5), Matern(2.5, 2.0)], ids=repr)
+def test_orthogonal_frequencies_are_orthogonal_with_the_right_radii(kernel, seed):
+    d, n = 7, 21
+    frequencies = draw_frequencies(kernel, n, d, "orthogonal", np.random.default_rng(seed))
+    radii = np.linalg.norm(frequencies, axis=1)
+    directions = frequencies / radii[:, None]
+    for block in np.split(directions, 3):
+        np.testing.assert_allclose(block @ block.T, np.eye(d), atol=1e-12)
+    many = draw_frequencies(kernel, 4200, d, "orthogonal", np.random.default_rng(seed))
+    iid = kernel.sample_frequencies(4200, d, np.random.default_rng(seed + 1))
+    radii = [np.linalg.norm(sample, axis=1) for sample in (many, iid)]
+    assert stats.ks_2samp(*radii).pvalue > 1e-6
+    assert stats.ks_2samp(many[:, 0], iid[:, 0]).pvalue > 1e-6
+
+
+def test_structured_form_is_signed_hadamard_matrices(seed):
+    """The spec stores signs and radii; its rows within a block are orthogonal (d a power of 2)."""
+    d, D = 16, 40
+    spec = draw_fourier(Gaussian(1.0), D, d, sampling="structured", random_state=seed)
+    assert "matrix" not in spec.arrays
+    assert spec.nbytes < 8 * D * d / 2
+    linear = type(spec)("projection", spec.arrays, {"operator": "hadamard"})
+    rows = apply(linear, np.eye(d)).T
+    radii = spec.arrays["gains"] * d**1.5
+    for start in (0, 16):
+        block = rows[start : start + d] / radii[start : start + d, None]
+        np.testing.assert_allclose(block @ block.T, np.eye(d), atol=1e-12)
+
+
+def test_structured_form_pads_to_a_power_of_two(seed):
+    """9 features become 16, 7 of them zero: distances, and so the kernel, stay."""
+    X = np.random.default_rng(seed).normal(size=(20, 9))
+    spec = draw_fourier(Gaussian(3.0), 4000, 9, sampling="structured", random_state=seed)
+    assert spec.arrays["signs"].shape == (250, 3, 16)
+    # Near-uniform directions: the iid bound, doubled for their bias.
+    assert np.abs(gram_error(spec, X, Gaussian(3.0))).max() < 2 * hoeffding(400, 4000, 4.0)
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_path_gives_the_formula(sampling, form, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1100, 12)) * (rng.random((1100, 12)) < 0.4)
+    spec = draw_fourier(Gaussian(2.0), 50, 12, sampling=sampling, form=form, random_state=seed)
+    truth = evaluate(spec, X)
+    operator = "hadamard" if sampling == "structured" else "matrix"
+    for rows, where in [(X, "dense"), (sparse.csr_matrix(X), "csr")]:
+        for dtype, tolerance in [(np.float64, 1e-14), (np.float32, 2e-6)]:
+            with record_paths() as paths:
+                Z = apply(spec, rows.astype(dtype))
+            assert paths == ["joint:fourier", f"{operator}:{where}"]
+            assert Z.dtype == dtype
+            np.testing.assert_allclose(Z, truth, rtol=0, atol=tolerance)
+            one = apply(spec, rows.astype(dtype), n_jobs=1)
+            np.testing.assert_allclose(one, Z, rtol=0, atol=tolerance)
+
+
+def test_cosines_hold_their_precision_for_large_arguments(seed):
+    """|error| ≤ (|x| + 4) ε: rounding of the turns, then a polynomial of a few ε."""
+    from kernelmaps.engine import _waves
+
+    for dtype in (np.float32, np.float64):
+        eps = np.finfo(dtype).eps
+        x = np.random.default_rng(seed).uniform(-1000, 1000, size=(1, 20_000)).astype(dtype)
+        z = x.copy()
+        _waves.cosines(
+            z, 0, 1, 0, z.shape[1], np.zeros(z.shape[1], dtype), dtype(1 / (2 * np.pi)), dtype(1)
+        )
+        assert np.all(np.abs(z - np.cos(x.astype(np.longdouble))) < (np.abs(x) + 4) * eps)
+
+
+def test_torch_runs_the_formula_on_its_own_arrays(seed):
+    torch = pytest.importorskip("torch")
+    X = np.random.default_rng(seed).normal(size=(20, 6))
+    for sampling in ("iid", "structured"):
+        fitted = km.RandomFourierMap(n_components=40, sampling=sampling, random_state=seed).fit(X)
+        Z = fitted.transform(torch.from_numpy(X))
+        assert isinstance(Z, torch.Tensor)
+        np.testing.assert_allclose(Z.numpy(), fitted.transform(X), rtol=0, atol=1e-13)
+
+
+def test_agrees_with_scikit_learn_given_the_same_draws(seed):
+    X = np.random.default_rng(seed).normal(size=(50, 5))
+    peer = RBFSampler(gamma=0.5, n_components=64, random_state=0).fit(X)
+    ours = km.RandomFourierMap(n_components=64, random_state=0).fit(X)
+    arrays = {"matrix": peer.random_weights_, "phases": peer.random_offset_}
+    spec = type(ours.spec_)("fourier", arrays, ours.spec_.numbers)
+    np.testing.assert_allclose(apply(spec, X), peer.transform(X), rtol=0, atol=1e-14)
+
+
+def test_no_temporary_is_larger_than_a_block(seed):
+    """float64 frequencies, float32 rows: turned into float32 tile by tile."""
+    import tracemalloc
+
+    X = np.random.default_rng(seed).random((600, 300), dtype=np.float32)
+    spec = draw_fourier(Gaussian(5.0), 4000, 300, random_state=seed)
+    out = np.empty((600, 4000), dtype=np.float32)
+    apply(spec, X, out=out)
+    tracemalloc.start()
+    apply(spec, X, out=out, block_bytes=2**20)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.3 * 2**20 < spec.arrays["matrix"].nbytes / 2
+
+
+# Length scales -----------------------------------------------------------------------------------
+
+
+def test_scale_is_scikit_learns_gamma(seed):
+    X = np.random.default_rng(seed).gamma(1.0, size=(40, 7)) * 3
+    fitted = km.RandomFourierMap(n_components=8, sigma="scale").fit(X)
+    assert 1 / (2 * fitted.kernel_.sigma**2) == pytest.approx(1 / (7 * X.var()))
+    X[X < 2] = 0
+    dense = km.RandomFourierMap(n_components=8, sigma="scale").fit(X).kernel_
+    stored = km.RandomFourierMap(n_components=8, sigma="scale").fit(sparse.csr_matrix(X)).kernel_
+    assert dense.sigma == pytest.approx(stored.sigma)
+
+
+def test_median_is_the_median_distance(seed):
+    from scipy.spatial.distance import pdist
+
+    X = np.random.default_rng(seed).normal(size=(40, 7))
+    for kernel, metric, factor in [
+        ("gaussian", "euclidean", 1), ("laplacian", "cityblock", 1), ("cauchy", "euclidean", 2**0.5)
+    ]:  # fmt: skip
+        found = km.RandomFourierMap(kernel, 8, sigma="median", random_state=0).fit(X).kernel_
+        length = getattr(found, "sigma", None) or found.scale
+        assert length == pytest.approx(factor * np.median(pdist(X, metric)))
+
+
+@pytest.mark.parametrize("sigma", [0, -1.0, "width", np.nan, True])
+def test_bad_sigma_is_refused(sigma):
+    with pytest.raises(ValueError, match=r"RandomFourierMap: sigma must be a positive number"):
+        km.RandomFourierMap(sigma=sigma).fit(np.eye(3))
+
+
+@pytest.mark.parametrize("rule", ["scale", "median"])
+def test_rules_without_an_answer_say_so(rule):
+    with pytest.raises(ValueError, match=r"gives no scale. Give sigma as a number"):
+        km.RandomFourierMap(sigma=rule).fit(np.ones((4, 3)))
+
+
+def test_sigma_does_not_override_a_kernel_object():
+    with pytest.raises(ValueError, match="carries its own scale"):
+        km.RandomFourierMap(Gaussian(2.0), sigma=1.0).fit(np.eye(3))
+
+
+# Kernels of a user -------------------------------------------------------------------------------
+
+
+class Sinc(StationaryKernel):
+    """Π sin(δ)/δ: frequencies uniform in [−1, 1]."""
+
+    name = "sinc"
+
+    def signature(self, delta):
+        return np.sinc(np.asarray(delta) / np.pi)
+
+    def frequencies(self, uniforms, d):
+        return 2 * uniforms - 1
+
+    def _gram(self, X, Y, n_jobs):
+        Y = X if Y is None else Y
+        return np.prod(self.signature(X[:, None, :] - Y[None, :, :]), axis=2)
+
+
+class SampleOnly(Kernel):
+    """A Gaussian that can do nothing but sample its spectrum."""
+
+    name = "sample-only"
+    isotropic = True
+
+    def sample_frequencies(self, n, d, rng):
+        return rng.standard_normal((n, d))
+
+    def _gram(self, X, Y, n_jobs):
+        return Gaussian(1.0)(X, Y)
+
+    def _diag(self, X):
+        return np.ones(len(X))
+
+
+@pytest.mark.parametrize("sampling", ["iid", "sobol"])
+def test_user_kernel_with_a_spectrum(sampling, X, seed):
+    fitted = km.RandomFourierMap(Sinc(), 4000, sampling=sampling, random_state=seed).fit(X)
+    assert km.kernel_error(fitted, X).max < hoeffding(900, 4000, 4.0)
+
+
+@pytest.mark.parametrize("sampling", ["iid", "orthogonal", "structured"])
+def test_user_kernel_that_only_samples(sampling, X, seed):
+    fitted = km.RandomFourierMap(SampleOnly(), 4000, sampling=sampling, random_state=seed).fit(X)
+    assert km.kernel_error(fitted, X).max < 2 * hoeffding(900, 4000, 4.0)
+
+
+def test_sobol_of_a_kernel_without_quantiles_is_refused():
+    with pytest.raises(ValueError, match=r"frequencies\(uniforms, d\)"):
+        km.RandomFourierMap(SampleOnly(), sampling="sobol").fit(np.eye(3))
+
+
+def test_wrong_frequencies_of_a_user_are_refused():
+    class Wrong(SampleOnly):
+        def sample_frequencies(self, n, d, rng):
+            return np.zeros((d, n))
+
+    with pytest.raises(ValueError, match="must return finite numbers"):
+        km.RandomFourierMap(Wrong(), 10).fit(np.eye(3))
+
+
+# Bad input ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampling", ["orthogonal", "structured"])
+@pytest.mark.parametrize("kernel", ["laplacian", "cauchy"])
+def test_rotations_of_product_kernels_are_refused(kernel, sampling):
+    with pytest.raises(ValueError, match="only isotropic kernels"):
+        km.RandomFourierMap(kernel, sampling=sampling).fit(np.eye(3))
+
+
+def test_odd_paired_form_is_refused():
+    with pytest.raises(ValueError, match=r"n_components must be even; got 7. Use 8"):
+        km.RandomFourierMap(n_components=7, form="paired").fit(np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"sampling": "halton"}, "sampling must be one of"),
+        ({"form": "sine"}, "form must be one of"),
+        ({"n_components": 0}, "n_components must be an integer >= 1"),
+        ({"kernel": "chi2"}, "cannot sample its spectrum"),
+        ({"kernel": "chi2", "sigma": 1.0}, "no length scale"),
+        ({"random_state": "seed"}, "random_state must be"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        km.RandomFourierMap(**parameters).fit(np.eye(3))
+
+
+def test_sobol_has_an_end():
+    with pytest.raises(ValueError, match="tabulated up to 21201"):
+        km.RandomFourierMap(sampling="sobol").fit(sparse.csr_matrix((2, 30_000)))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [1, 100, 128])
+def test_sobol_takes_any_number_without_a_warning(n, X, seed):
+    fitted = km.RandomFourierMap(n_components=n, sampling="sobol", random_state=seed).fit(X)
+    assert fitted.transform(X).shape == (30, n)
+
+
+def test_random_state_of_any_kind_is_repeatable(X):
+    for make in (lambda: 3, lambda: np.random.RandomState(3), lambda: np.random.default_rng(3)):
+        a, b = (km.RandomFourierMap(n_components=9, random_state=make()).fit(X) for _ in range(2))
+        assert a.spec_ == b.spec_
