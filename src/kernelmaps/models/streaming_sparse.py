@@ -76,7 +76,7 @@ class StreamingElasticNet(StreamingRegression):
     def _solutions(
         self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> np.ndarray:
-        options = {"max_iter": self.max_iter, "tol": self.tol}
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         W, self.n_iter_ = elastic_net_path(stats, columns, alphas, self._l1_ratio(), **options)
         return W
 
@@ -190,6 +190,6 @@ class StreamingGroupLasso(StreamingRegression):
                     f"{type(self).__name__}: groups must have one entry for each of the "
                     f"{len(at.kernel)} features, without PCA; got shape {groups.shape}"
                 )
-        options = {"max_iter": self.max_iter, "tol": self.tol}
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         W, self.n_iter_ = group_lasso_path(stats, columns, alphas, groups[columns], **options)
         return W

@@ -44,7 +44,8 @@ class Checkpoint:
         self.path = None if path is None else Path(path)
         self.every, self.source, self.stats = every, source, stats
         self.block_rows, self.name = block_rows, name
-        self.position, self.last, self.done = 0, None, False
+        self.position, self.done = 0, False
+        self.last: Block | None = None
 
     def remaining(self) -> Iterator[Block]:
         """Take over what is in the file, if there is one; return the blocks still to be added."""

@@ -91,7 +91,8 @@ class DaskSource(Source):
 
         number = 0
         for part, start in zip(self.parts, self.starts):
-            for block in _local(*dask.compute(*part), start).blocks(block_rows):
+            X, y, w = dask.compute(*part)
+            for block in _local(X, y, w, start).blocks(block_rows):
                 if number >= skip:
                     yield block
                 number += 1
@@ -106,12 +107,12 @@ def fold_on_dask(
     as in one process, and results agree to the rounding of float64 sums.
     """
     with connected(client) as client:
-        if client is not None and not source.remote:
+        if isinstance(source, DaskSource):
+            parts, starts = source.parts, source.starts
+        else:
             n = 4 * max(sum(client.nthreads().values()), 1)
             parts = [(part, None, None) for part in source.partitions(n, block_rows)]
             starts = [0] * len(parts)
-        else:
-            parts, starts = source.parts, source.starts
         root = _tree(parts, starts, stats, transform, block_rows, name)
         return stats.merge(_computed(root, client))
 
@@ -160,7 +161,7 @@ def _computed(task: Any, client: Any) -> Any:
 def call_on_sample(source: Source, function: Any, client: Any, *, rows: int) -> Any:
     """``function(block)`` for a sample of rows, where the rows are; only the result travels."""
     dask = needed("dask", "dask")
-    if source.remote:
+    if isinstance(source, DaskSource):
         part, start = source.parts[0], source.starts[0]
     else:
         part, start = (source.partitions(1, rows)[0], None, None), 0

@@ -170,7 +170,7 @@ class ParquetSource(Source):
 
         if isinstance(data, pa.Table):
             data = pyarrow.dataset.dataset(data)
-        fragments = []
+        fragments: list[Any] = []
         for fragment in data.get_fragments():
             split = getattr(fragment, "split_by_row_group", None)
             fragments += split() if split else [fragment]

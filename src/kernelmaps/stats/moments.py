@@ -77,8 +77,12 @@ class Moments:
     def __init__(self, target: Target = "none", *, classes: Any = None, tag: str = "") -> None:
         self.target, self.tag = target, tag
         self.n, self.weight = 0, 0.0
-        self.shift = self.m = self.H = None
-        self.y_shift, self.b, self.yy, self.V = np.zeros(0), np.zeros(0), np.zeros(0), None
+        # Arrays from the first row on; None before, so that an empty one is a few kB.
+        self.shift: Any = None
+        self.m: Any = None
+        self.H: Any = None
+        self.V: Any = None
+        self.y_shift, self.b, self.yy = np.zeros(0), np.zeros(0), np.zeros(0)
         self.closed = classes is not None
         self.classes = None if target != "class" else np.unique([] if classes is None else classes)
         if self.closed:
