@@ -21,11 +21,13 @@ __all__ = ["sine_design"]
 def sine_design(high: float, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
     """Frequencies (k − ½)π/b and the non-negative weights of least largest error."""
     order = np.arange(1, n_columns + 1) - 0.5
-    points = np.linspace(0, 1, max(60, 12 * n_columns) + 1)[1:]
-    waves = np.sin(np.pi * np.outer(points, order))
+    # All pairs of a coarse grid, and the diagonal finely: there the error peaks.
+    points = np.linspace(0, 1, max(48, 8 * n_columns) + 1)[1:]
     first, second = np.triu_indices(points.size)
-    products = waves[first] * waves[second]
-    target = np.minimum(points[first], points[second])
+    diagonal = np.linspace(0, 1, max(400, 60 * n_columns) + 1)[1:]
+    x, y = np.r_[points[first], diagonal], np.r_[points[second], diagonal]
+    products = np.sin(np.pi * np.outer(x, order)) * np.sin(np.pi * np.outer(y, order))
+    target = np.minimum(x, y)
     slack = -np.ones((target.size, 1))
     rows = np.vstack([np.hstack([products, slack]), np.hstack([-products, slack])])
     cost = np.r_[np.zeros(n_columns), 1.0]
