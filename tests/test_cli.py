@@ -1,15 +1,92 @@
-"""Commands print what the library returns, and nothing else."""
+"""Commands print what the library returns, and nothing else; errors are a sentence and a number."""
 
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import kernelmaps
+from kernelmaps import storage
 from kernelmaps.cli import app
+from kernelmaps.evaluation import comparison
 from kernelmaps.evaluation import demo as demo_module
 
-pytestmark = pytest.mark.usefixtures("two_maps")
+COMMANDS = [
+    "demo",
+    "compare",
+    "choose",
+    "design",
+    "fit",
+    "predict",
+    "explain",
+    "info",
+    "reproduce",
+]
+
+
+def invoke(*arguments):
+    arguments = [str(item) for item in arguments]
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "140", "NO_COLOR": "1"})
+
+
+def run(*arguments):
+    result = invoke(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refused(code, match, *arguments):
+    result = invoke(*arguments)
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    message = " ".join(result.stderr.split())
+    assert match in message, message
+    return result
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory):
+    """A user's own table: histograms of three classes by name."""
+    X, y = kernelmaps.datasets.make_histograms(120, 4, 3, n_counts=40, random_state=0)
+    lines = ["a,b,c,d,label"]
+    lines += [",".join([*map(str, row), f"class {label}"]) for row, label in zip(X, y)]
+    path = tmp_path_factory.mktemp("data") / "mine.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def ridge(csv, tmp_path_factory):
+    """A model that is quick to fit."""
+    path = tmp_path_factory.mktemp("model") / "ridge.kmap"
+    text = "HomogeneousMap(kernel=chi2, n_components=3)"
+    run("fit", csv, "--target", "label", "--model", "ridge", "--map", text, "--out", path)
+    return path
+
+
+def test_version():
+    assert run("--version").strip() == f"kernelmaps {kernelmaps.__version__}"
+
+
+def test_help_names_the_commands_and_the_first_steps():
+    text = run("--help")
+    assert all(name in text for name in COMMANDS)
+    assert "Exit codes" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_an_example_and_speaks_json(name):
+    text = run(name, "--help")
+    assert f"kernelmaps {name}" in text
+    assert "--json" in text
+
+
+def test_completion_is_offered():
+    assert "--install-completion" in run("--help")
+
+
+# ---- demo ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -22,21 +99,7 @@ def two_maps(monkeypatch):
     monkeypatch.setattr(demo_module, "CANDIDATES", candidates)
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "140", "NO_COLOR": "1"})
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def test_version():
-    assert run("--version").strip() == f"kernelmaps {kernelmaps.__version__}"
-
-
-def test_help_names_the_commands():
-    assert "demo" in run("--help")
-    assert "--json" in run("demo", "--help")
-
-
+@pytest.mark.usefixtures("two_maps")
 def test_demo_prints_a_table_and_writes_a_picture(tmp_path):
     text = run("demo", "--out", str(tmp_path / "new"))
     assert "plain linear SVM" in text
@@ -46,6 +109,7 @@ def test_demo_prints_a_table_and_writes_a_picture(tmp_path):
     assert len(picture) > 10_000
 
 
+@pytest.mark.usefixtures("two_maps")
 def test_demo_as_json_is_nothing_but_json(tmp_path):
     printed = json.loads(run("demo", "--out", str(tmp_path), "--json"))
     saved = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
@@ -54,9 +118,231 @@ def test_demo_as_json_is_nothing_but_json(tmp_path):
     assert printed["missing"] == ["NoSuchMap"]
 
 
+@pytest.mark.usefixtures("two_maps")
 def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
     def no_matplotlib(self, path):
         raise ImportError("No module named 'matplotlib'")
 
     monkeypatch.setattr(demo_module.DemoResult, "plot", no_matplotlib)
     assert "pip install 'kernelmaps[plot]'" in run("demo", "--out", str(tmp_path))
+
+
+# ---- judging ------------------------------------------------------------------------------------
+
+QUICK = ["--maps", "HomogeneousMap", "--kernels", "chi2", "--sizes", "3"]
+
+
+def test_compare_prints_a_table_and_writes_a_report(csv, tmp_path):
+    report = tmp_path / "out.html"
+    text = run("compare", csv, "--target", "label", *QUICK, "--report", report)
+    assert "HomogeneousMap 3" in text
+    assert "plain linear" in text
+    assert "mine.csv (120 × 4)" in text
+    assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_compare_as_json_has_all_parts(csv):
+    printed = json.loads(run("compare", csv, "--target", "label", *QUICK, "--json"))
+    row = next(row for row in printed["rows"] if row["label"] == "HomogeneousMap 3")
+    assert {"max", "rms", "relative", "bias"} <= set(row["error"])
+    assert 0.5 < row["score"] <= 1
+    assert row["columns"] == 12
+    assert row["bytes"] == 80 * 12 * 8
+
+
+def test_ctrl_c_keeps_and_prints_what_is_done(csv, monkeypatch):
+    done = []
+
+    def interrupted(contender, problem):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(contender.label)
+        return measure(contender, problem)
+
+    measure = comparison.measure
+    monkeypatch.setattr(comparison, "measure", interrupted)
+    result = invoke("compare", csv, "--target", "label", *QUICK)
+    assert result.exit_code == 130
+    assert all(label in result.stdout for label in done)
+    assert "Interrupted: 2 of" in result.stdout
+
+
+def test_choose_prints_evidence_and_saves_the_map(csv, tmp_path):
+    out = tmp_path / "chosen.kmap"
+    arguments = ["choose", csv, "--target", "label", "--max-error", "0.05", "--out", out]
+    printed = json.loads(run(*arguments, "--json"))
+    assert printed["chosen"]["bound"] <= 0.05
+    assert printed["code"].startswith("km.")
+    assert kernelmaps.load(out).transform(np.ones((1, 4))).shape == (
+        1,
+        printed["chosen"]["columns"],
+    )
+
+
+def test_choose_that_nothing_holds_is_an_exit_code(csv):
+    refused(1, "no map of chi2 holds", "choose", csv, "-t", "label", "--max-error", "1e-9",
+            "--n-columns", "8")  # fmt: skip
+
+
+def test_choose_without_a_wish_says_which_there_are(csv):
+    refused(2, "max_error=, n_columns= or seconds=", "choose", csv, "-t", "label")
+
+
+@pytest.mark.skipif(not hasattr(kernelmaps, "design_map"), reason="this version designs no maps")
+def test_design_prints_and_exports(tmp_path):
+    header, spec = tmp_path / "chi2_map.h", tmp_path / "chi2_map.kmap"
+    printed = json.loads(run("design", "chi2", "--columns", "5", "--out", header, "--json"))
+    assert printed["columns"] == 5
+    assert len(printed["frequencies"]) == 3
+    assert "static void chi2_map(const double *x, double *out)" in header.read_text()
+    run("design", "chi2", "--columns", "5", "--out", spec)
+    assert kernelmaps.load(spec).family == "log_waves"
+    refused(2, "--domain must be LOW,HIGH", "design", "chi2", "--domain", "7")
+
+
+# ---- models -------------------------------------------------------------------------------------
+
+
+def test_fit_predict_and_info_on_a_table_of_ones_own(csv, ridge, tmp_path):
+    out = tmp_path / "predictions.csv"
+    run("predict", ridge, csv, "--out", out)
+    lines = out.read_text().split("\n")[:-1]
+    truth = [line.rsplit(",", 1)[1] for line in csv.read_text().split("\n")[1:]]
+    assert lines[0] == "label"
+    assert np.mean([a == b for a, b in zip(lines[1:], truth)]) > 0.9
+    assert run("predict", ridge, csv) == out.read_text()
+    printed = json.loads(run("predict", ridge, csv, "--json"))
+    assert [row[0] for row in printed["values"]] == lines[1:]
+    info = json.loads(run("info", ridge, "--json"))
+    assert info["title"] == "StreamingRidgeClassifier"
+    assert info["metadata"]["columns"] == ["a", "b", "c", "d"]
+    assert info["digest"][:12] in run("info", ridge)
+
+
+def test_columns_are_found_by_name_and_the_target_may_be_absent(csv, ridge, tmp_path):
+    lines = [line.split(",")[:4] for line in csv.read_text().split("\n")]
+    turned = tmp_path / "new.csv"
+    turned.write_text("\n".join(",".join(reversed(line)) for line in lines))
+    assert run("predict", ridge, turned) == run("predict", ridge, csv)
+
+
+def test_explain_draws_the_shapes(ridge, tmp_path):
+    picture = tmp_path / "shapes.png"
+    text = run("explain", ridge, "--out", picture)
+    assert all(name in text for name in "abcd")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    printed = json.loads(run("explain", ridge, "--json", "--features", "2"))
+    assert len(printed["features"]) == 2
+    first = printed["features"][0]
+    assert len(first["grid"]) == len(first["values"])
+    assert first["outputs"] == ["class 0", "class 1", "class 2"]
+
+
+@pytest.mark.skipif(not hasattr(kernelmaps, "AdditiveClassifier"), reason="no additive models here")
+def test_an_additive_model_from_end_to_end(csv, tmp_path):
+    out = tmp_path / "additive.kmap"
+    run("fit", csv, "--target", "label", "--out", out, "--map", "HomogeneousMap")
+    probabilities = run("predict", out, csv, "--proba").split("\n")
+    assert probabilities[0] == "class 0,class 1,class 2"
+    assert sum(map(float, probabilities[1].split(","))) == pytest.approx(1)
+    assert "label" in json.loads(run("info", out, "--json"))["metadata"]["target"]
+
+
+def test_a_joint_map_under_an_additive_model_is_refused(csv, tmp_path):
+    arguments = ["fit", csv, "-t", "label", "-o", tmp_path / "m.kmap"]
+    refused(2, "use --model ridge", *arguments, "--map", "RandomFourierMap")
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("NoSuchMap", "there is no map 'NoSuchMap'; there are HomogeneousMap"),
+        ("HomogeneousMap(size=3)", "HomogeneousMap has no setting size; it has"),
+        ("HomogeneousMap(3)", "is not a map: write Name"),
+        ("HomogeneousMap(", "is not a map: write Name"),
+        ("HomogeneousMap(gamma=open('x'))", "neither a map nor a kernel"),
+        ("HomogeneousMap(gamma=1+2j)", "HomogeneousMap"),
+    ],
+)
+def test_a_map_that_is_not_understood_is_refused(csv, tmp_path, text, match):
+    arguments = ["fit", csv, "-t", "label", "--model", "ridge", "-o", tmp_path / "m.kmap"]
+    if "2j" in text:
+        assert invoke(*arguments, "--map", text).exit_code == 2
+        return
+    refused(2, match, *arguments, "--map", text)
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+def test_unknown_columns_and_targets_are_named(csv, tmp_path):
+    out = tmp_path / "m.kmap"
+    refused(2, "no target 'lable'; it has 'a', 'b'", "fit", csv, "-t", "lable", "-o", out)
+    refused(2, "no column 'e'", "fit", csv, "-t", "label", "--columns", "a,e", "-o", out)
+    assert not out.exists()
+
+
+def test_a_missing_target_is_asked_for(csv, tmp_path):
+    refused(2, "has no target", "fit", csv, "--columns", "a,b", "-o", tmp_path / "m.kmap")
+
+
+def test_a_cell_that_is_no_number_is_named(tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_text("a,y\n1,0\nmany,1\n")
+    refused(2, "line 3, column 'a': the cell holds 'many'", "fit", path, "-o", tmp_path / "m.kmap")
+
+
+def test_new_data_without_a_column_of_the_model_are_refused(ridge, tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("a,b,c\n1,2,3\n")
+    refused(2, "no column 'd'; it has 'a', 'b', 'c'", "predict", ridge, path)
+
+
+def test_a_model_file_from_the_future_is_refused(ridge, csv, tmp_path):
+    header, arrays = storage.read(ridge)
+    header["format"] = 99
+    path = tmp_path / "future.kmap"
+    storage.write(path, header.pop("kind"), header, arrays)
+    for arguments in (["predict", path, csv], ["info", path], ["explain", path]):
+        refused(3, "Upgrade kernelmaps", *arguments)
+
+
+def test_a_file_that_is_no_model_is_refused(csv):
+    refused(3, "not a kernelmaps file", "info", csv)
+    refused(2, "No such file", "info", "nowhere.kmap")
+
+
+def test_a_full_disk_leaves_the_old_model_intact(csv, ridge, tmp_path, monkeypatch):
+    out = tmp_path / "m.kmap"
+    out.write_bytes(ridge.read_bytes())
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    arguments = ["fit", csv, "-t", "label", "--model", "ridge", "-o", out]
+    refused(1, "No space left on device", *arguments)
+    assert out.read_bytes() == ridge.read_bytes()
+    assert [item.name for item in tmp_path.iterdir()] == ["m.kmap"]
+
+
+def test_no_such_data(tmp_path):
+    refused(2, "no file 'nowhere.csv', nor a dataset", "compare", "nowhere.csv")
+
+
+def test_a_map_does_not_predict(csv, tmp_path):
+    path = tmp_path / "map.kmap"
+    kernelmaps.save(kernelmaps.HomogeneousMap().fit(np.ones((2, 4))), path)
+    refused(2, "which does not predict", "predict", path, csv)
+
+
+def test_wrong_numbers_are_named(csv):
+    refused(2, "--sizes must be whole numbers", "compare", csv, "-t", "label", "--sizes", "3,x")
+    refused(2, "is not a number", "choose", csv, "-t", "label", "-k", "gaussian:wide")
+    refused(2, "unknown kernel 'chi3'", "choose", csv, "-t", "label", "-k", "chi3")
+    refused(2, "--normalize must be l1, l2 or none", "compare", csv, "--normalize", "l7")
+
+
+def test_reproduce_lists_and_refuses():
+    assert isinstance(json.loads(run("reproduce", "--json")), dict)
+    refused(2, "there is no table 'table-99'", "reproduce", "table-99")

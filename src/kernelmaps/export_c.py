@@ -108,7 +108,7 @@ def _header(name: str, what: Any, body: str) -> str:
     words = words.replace("*/", "* /")[:300]
     return f"""/* {name}: {words}
  * Written by kernelmaps {kernelmaps.__version__}. C99, needs nothing but math.h.
- * Call: double out[{name.upper()}_COLUMNS]; {name}(x, out); x has {name.upper()}_FEATURES values. */
+ * x has {name.upper()}_FEATURES values, out takes {name.upper()}_COLUMNS: {name}(x, out). */
 #ifndef {guard}
 #define {guard}
 #include <math.h>
@@ -245,6 +245,7 @@ def _locating(name: str, table: Table) -> str:
 def _value_function(name: str, table: Table) -> str:
     """``NAME_add(d, x, out)``: adds the columns of one feature to `out`."""
     zero = "  if (x == 0.0) return;\n" if table.zero else ""
+    powers = table.degree + 1
     size = "fabs(x)" if table.signed else "x"
     sign = "(x < 0.0 ? -1.0 : 1.0)" if table.signed else "1.0"
     return f"""
@@ -256,7 +257,7 @@ static void {name}_add(int d, double x, double *out)
   int b, j, k;
 {zero}  if (t < {name}_low[s]) t = {name}_low[s];
   if (t > {name}_high[s]) t = {name}_high[s];
-{_locating(name, table)}  c = {name}_coef + {name}_coef_start[s] + (long)b * {table.degree + 1} * band;
+{_locating(name, table)}  c = {name}_coef + {name}_coef_start[s] + (long)b * {powers} * band;
   out += {name}_first[{name}_first_start[s] + b];
   for (j = 0; j < band; ++j) {{
     double value = c[{table.degree} * band + j];

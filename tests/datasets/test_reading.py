@@ -1,0 +1,173 @@
+"""Tables from files: the same rows whatever the format, and errors that name the place."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from kernelmaps.datasets import read_rows
+
+X = np.array([[0.5, 1.0], [2.0, 0.0], [0.0, 3.25]])
+Y = np.array([1, 0, 1])
+
+
+def write_csv(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def csv(tmp_path):
+    lines = ["a,b,label", *(f"{row[0]},{row[1]},{y}" for row, y in zip(X, Y))]
+    return write_csv(tmp_path / "mine.csv", "\n".join(lines))
+
+
+def test_csv_with_a_target_by_name(csv):
+    rows = read_rows(csv, target="label")
+    np.testing.assert_array_equal(rows.X, X)
+    np.testing.assert_array_equal(rows.y, Y)
+    assert (rows.columns, rows.target) == (["a", "b"], "label")
+    assert rows.y.dtype == np.int64
+
+
+def test_columns_are_chosen_and_ordered_by_name(csv):
+    rows = read_rows(csv, target="label", columns=["b"])
+    np.testing.assert_array_equal(rows.X, X[:, [1]])
+    np.testing.assert_array_equal(read_rows(csv, columns=["b", "a"]).X, X[:, ::-1])
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [(".csv", ";"), (".tsv", "\t"), (".csv", "\t")])
+def test_other_delimiters(tmp_path, suffix, mark):
+    path = write_csv(tmp_path / f"mine{suffix}", f"a{mark}y\n1{mark}x\n2{mark}z\n")
+    rows = read_rows(path)
+    np.testing.assert_array_equal(rows.X, [[1], [2]])
+    assert rows.y.tolist() == ["x", "z"]
+
+
+def test_csv_without_a_header(tmp_path):
+    rows = read_rows(write_csv(tmp_path / "plain.csv", "1,2\n3,4\n"))
+    np.testing.assert_array_equal(rows.X, [[1, 2], [3, 4]])
+    assert rows.columns == ["x0", "x1"]
+
+
+@pytest.fixture(params=["npz", "npy", "h5", "zarr", "parquet", "svm", "sparse.npz"])
+def stored(request, tmp_path):
+    """The same rows in every other format."""
+    path = tmp_path / f"mine.{request.param}"
+    if request.param == "npz":
+        np.savez(path, X=X, y=Y)
+    elif request.param == "npy":
+        np.save(path, X)
+    elif request.param == "h5":
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as file:
+            file["X"], file["y"] = X, Y
+    elif request.param == "zarr":
+        group = pytest.importorskip("zarr").open_group(path, mode="w")
+        for name, values in (("X", X), ("y", Y)):
+            group.create_array(name, data=values)
+    elif request.param == "parquet":
+        pd = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow")
+        pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y}).to_parquet(path)
+    elif request.param == "svm":
+        from sklearn.datasets import dump_svmlight_file
+
+        dump_svmlight_file(X, Y, str(path), zero_based=False)
+    else:
+        csr = sparse.csr_matrix(X)
+        parts = {f"X_{key}": getattr(csr, key) for key in ("data", "indices", "indptr", "shape")}
+        np.savez(path, y=Y, **parts)
+    return request.param, path
+
+
+def test_every_format_gives_the_same_rows(stored):
+    form, path = stored
+    rows = read_rows(path)
+    assert sparse.issparse(rows.X) == (form in ("svm", "sparse.npz"))  # sparse stays sparse
+    dense = rows.X.toarray() if sparse.issparse(rows.X) else rows.X
+    np.testing.assert_array_equal(dense, X)
+    if form == "npy":
+        assert rows.y is None
+    else:
+        np.testing.assert_array_equal(rows.y, Y)
+
+
+def test_a_dataset_by_name():
+    rows = read_rows("digits")
+    assert rows.X.shape == (900, 64)
+    assert len(rows.y) == 900
+
+
+def test_rows_are_normalised_on_request(csv):
+    rows = read_rows(csv, target="label").normalized("l1")
+    np.testing.assert_allclose(rows.X.sum(axis=1), 1)
+    assert rows.normalized("none") is rows
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+def refused(path, match, **options):
+    with pytest.raises(ValueError, match=match):
+        read_rows(path, **options)
+
+
+def test_an_unknown_column_is_named_with_those_that_exist(csv):
+    refused(csv, r"no column 'c'; it has 'a', 'b', 'label'", columns=["a", "c"])
+    refused(csv, r"no target 'lable'; it has 'a', 'b', 'label'", target="lable")
+
+
+def test_a_cell_that_is_no_number_is_named_by_line_and_column(tmp_path):
+    path = write_csv(tmp_path / "bad.csv", "a,b\n1,2\n3,four\n")
+    refused(path, r"line 3, column 'b': the cell holds 'four'")
+    path = write_csv(tmp_path / "bad.csv", "a,b\n1,2\n,4\n")
+    refused(path, r"line 3, column 'a': the cell is empty")
+
+
+def test_a_missing_target_is_asked_for(csv):
+    refused(csv, r"has no target.*--target.*'a', 'b', 'label'", need_target=True)
+
+
+def test_a_missing_value_of_the_target_is_named(tmp_path):
+    path = write_csv(tmp_path / "bad.csv", "a,y\n1,x\n2,\n3,\n")
+    refused(path, r"line 3: the target 'y' is missing \(2 rows lack it\)")
+
+
+def test_ragged_repeated_and_empty_tables_are_refused(tmp_path):
+    refused(
+        write_csv(tmp_path / "bad.csv", "a,b\n1,2\n3\n"), "line 3: 1 cells where the header has 2"
+    )
+    refused(write_csv(tmp_path / "bad.csv", "a,a\n1,2\n"), r"columns \['a'\] more than once")
+    refused(write_csv(tmp_path / "bad.csv", ""), "is empty")
+    refused(write_csv(tmp_path / "bad.csv", "a,b\n"), "no rows")
+
+
+def test_arrays_that_do_not_fit_are_refused(tmp_path):
+    np.savez(tmp_path / "bad.npz", X=X, y=Y[:2])
+    refused(tmp_path / "bad.npz", "X has 3 rows, the target 2 values")
+    np.savez(tmp_path / "bad.npz", Z=X)
+    refused(tmp_path / "bad.npz", "no array 'X'")
+    np.savez(tmp_path / "bad.npz", X=X)
+    refused(tmp_path / "bad.npz", "no array 'label' for the target", target="label")
+
+
+def test_a_text_column_in_parquet_is_named(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"a": [1.0], "city": ["Rome"]}).to_parquet(tmp_path / "bad.parquet")
+    refused(tmp_path / "bad.parquet", "column 'city' has type")
+
+
+def test_sparse_and_dense_blocks_do_not_mix(tmp_path, monkeypatch):
+    from kernelmaps.datasets import reading
+    from kernelmaps.stats.sources import open_source
+
+    mixed = open_source([(X, Y), (sparse.csr_matrix(X), Y)])
+    monkeypatch.setattr(reading, "open_source", lambda path, target: mixed)
+    np.save(tmp_path / "mine.npy", X)
+    refused(tmp_path / "mine.npy", "mixes sparse and dense rows")
+
+
+def test_no_such_file_or_dataset():
+    with pytest.raises(FileNotFoundError, match=r"no file 'nowhere.csv', nor a dataset.*digits"):
+        read_rows("nowhere.csv")

@@ -1,0 +1,152 @@
+"""choose: the cheapest map that holds, evidence that can be checked, reasons for the rest."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import kernelmaps as km
+from kernelmaps.evaluation.choice import upper_bound
+from kernelmaps.exceptions import ToleranceError
+
+COSINES = {"families": ["HomogeneousMap"], "progress": False}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return km.datasets.make_histograms(600, 10, random_state=0)[0]
+
+
+def test_the_smallest_size_that_holds_is_chosen(X):
+    choice = km.choose(X, "chi2", max_error=0.01, **COSINES)
+    assert choice.evidence.bound <= 0.01
+    smaller = [item for item in choice.others if item.columns < choice.evidence.columns]
+    assert smaller
+    assert all(item.bound > 0.01 for item in smaller)
+    assert choice.map.transform(X[:1]).shape[1] == choice.evidence.columns
+    assert eval(choice.code(), {"km": km}).get_params() == choice.map.get_params()
+
+
+def test_evidence_is_the_error_on_rows_that_the_map_has_not_seen(X):
+    choice = km.choose(X, "chi2", max_error=0.05, random_state=3, **COSINES)
+    held = X[np.sort(np.random.default_rng(3).permutation(600)[:300])]
+    error = km.kernel_error(choice.map, held)
+    assert choice.evidence.max == pytest.approx(error.max, rel=1e-9)
+    assert choice.evidence.rms == pytest.approx(error.rms, rel=1e-9)
+    assert choice.evidence.bias == pytest.approx(error.bias, rel=1e-9)
+    assert choice.evidence.n_pairs == error.n_pairs == 300**2
+    assert choice.evidence.certificate == choice.map.certificate_
+
+
+@pytest.mark.parametrize(
+    "kernel", [km.kernels.Gaussian(0.5), km.kernels.Exponential(km.kernels.chi2, 0.5)]
+)
+def test_stationary_and_exponentiated_kernels(X, kernel):
+    choice = km.choose(X, kernel, max_error=0.25, progress=False)
+    assert choice.evidence.bound <= 0.25
+    assert km.kernel_error(choice.map, X[:100], kernel=kernel).max <= 0.25
+
+
+def test_a_kernel_of_ones_own_gets_anchors(X):
+    kernel = km.kernels.Additive(lambda x, y: np.minimum(x, y), name="mine")
+    if not hasattr(km, "AnchorMap"):
+        pytest.skip("this version has no AnchorMap")
+    choice = km.choose(X, kernel, max_error=0.5, progress=False)
+    assert type(choice.map).__name__ == "AnchorMap"
+
+
+def test_the_most_accurate_within_columns_or_seconds(X):
+    choice = km.choose(X, "chi2", n_columns=50, **COSINES)
+    assert choice.evidence.columns <= 50
+    fits = [item for item in choice.others if item.columns <= 50]
+    assert all(item.bound >= choice.evidence.bound for item in fits)
+    assert any(item.verdict == "over 50 columns" for item in choice.others)
+    timed = km.choose(X, "chi2", seconds=30.0, **COSINES)
+    assert timed.evidence.seconds <= 30
+    assert timed.evidence.bound <= choice.evidence.bound
+
+
+def test_every_loser_has_a_reason(X):
+    choice = km.choose(X, "chi2", max_error=0.02, progress=False)
+    assert choice.evidence.verdict == "chosen"
+    assert all(item.verdict for item in choice.others)
+    assert len({item.candidate.name for item in choice.others} - {"HomogeneousMap"}) > 0
+    frame = choice.to_pandas()
+    assert frame.verdict[0] == "chosen"
+    assert choice.table().row_count == len(frame) == 1 + len(choice.to_dict()["others"])
+    assert "confidence" in str(choice)
+
+
+def test_relative_errors_do_not_depend_on_the_scale(X):
+    once = km.choose(X, "chi2", max_error=0.02, error="relative", **COSINES)
+    scaled = km.choose(1000 * X, "chi2", max_error=0.02, error="relative", **COSINES)
+    assert once.evidence.label == scaled.evidence.label
+    assert once.evidence.max == pytest.approx(scaled.evidence.max, rel=1e-6)
+
+
+def test_sparse_rows(X):
+    dense = km.choose(X, "chi2", max_error=0.02, **COSINES)
+    csr = km.choose(sparse.csr_matrix(X), "chi2", max_error=0.02, **COSINES)
+    assert csr.evidence.label == dense.evidence.label
+
+
+def test_the_bound_covers_fresh_maxima(seed):
+    """Largest of as many fresh draws: below the bound in at least 90 of 100 cases, for 95 %.
+
+    Binomial: 95 % true coverage gives less than 88 of 100 with probability 0.3 %.
+    """
+    rng = np.random.default_rng(seed)
+    held = 0
+    for _ in range(100):
+        seen, fresh = np.abs(rng.normal(size=(2, 120, 120)))
+        bound = upper_bound(seen, 0.95)
+        assert bound >= seen.max()
+        held += fresh.max() <= bound
+    assert held >= 88
+
+
+def test_the_promise_holds_on_fresh_rows():
+    """Chosen on one half, checked on rows of the other: 12 cases, at most one failure."""
+    held = []
+    for seed in range(4):
+        X, _ = km.datasets.make_histograms(900, 10, 3, random_state=seed)
+        for kernel, tolerance in (
+            ("chi2", 0.02),
+            ("intersection", 0.1),
+            (km.kernels.Gaussian(0.5), 0.3),
+        ):
+            families = ["HomogeneousMap", "RandomFourierMap"]
+            choice = km.choose(
+                X[:600], kernel, max_error=tolerance, families=families, random_state=seed,
+                progress=False,
+            )  # fmt: skip
+            held.append(km.kernel_error(choice.map, X[600:], kernel=kernel).max <= tolerance)
+    assert sum(held) >= 11
+
+
+def test_a_tolerance_that_nothing_holds_names_the_nearest(X):
+    with pytest.raises(
+        ToleranceError, match=r"no map of chi2 holds max_error=1e-06, n_columns=20"
+    ) as failure:
+        km.choose(X, "chi2", max_error=1e-6, n_columns=20, **COSINES)
+    assert failure.value.best.candidate.name == "HomogeneousMap"
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({}, "say what is wanted"),
+        ({"max_error": -1}, "max_error must be positive"),
+        ({"n_columns": 0}, "n_columns must be positive"),
+        ({"max_error": 0.1, "error": "squared"}, "error must be"),
+        ({"max_error": 0.1, "confidence": 1.5}, "confidence must be"),
+        ({"max_error": 0.1, "families": ["NoSuchMap"]}, "there is no map for"),
+    ],
+)
+def test_wrong_wishes_are_refused(X, options, match):
+    with pytest.raises(ValueError, match=match):
+        km.choose(X, "chi2", **options)
+
+
+def test_negative_rows_have_no_histogram_kernel(X):
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        km.choose(X - 0.5, "chi2", max_error=0.1)
