@@ -1,0 +1,389 @@
+"""Orthoprojectors, compressive features, and the theorems that say how large they must be."""
+
+import numpy as np
+import pytest
+from scipy import fft, sparse, stats
+from scipy.linalg import hadamard
+
+import kernelmaps as km
+from kernelmaps.design.random_features import lipschitz, second_moment
+from kernelmaps.design.sparsity import haar
+from kernelmaps.engine import apply, evaluate, record_paths
+from kernelmaps.engine.linear import dct_matrix
+from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
+
+WAYS = [
+    ("dense", "gaussian"),
+    ("dense", "bernoulli"),
+    ("hadamard", "gaussian"),
+    ("dct", "gaussian"),
+]
+
+
+def matrix_of(fitted):
+    return fitted.transform(np.eye(fitted.n_features_in_)).T
+
+
+@pytest.mark.parametrize(("method", "entries"), WAYS)
+@pytest.mark.parametrize("m", [1, 5, 16])
+def test_rows_are_orthonormal_times_root_d_over_m(method, entries, m, seed):
+    d = 16  # a power of two: nothing is padded
+    fitted = km.RandomOrthoprojector(m, entries, method, random_state=seed).fit(np.zeros((1, d)))
+    P = matrix_of(fitted)
+    np.testing.assert_allclose(P @ P.T, d / m * np.eye(m), atol=1e-12)
+
+
+@pytest.mark.parametrize(("method", "entries"), WAYS)
+def test_a_square_projector_is_a_rotation(method, entries, seed):
+    X = np.random.default_rng(seed).normal(size=(10, 8))
+    fitted = km.RandomOrthoprojector(8, entries, method, random_state=seed)
+    np.testing.assert_allclose(fitted.fit_transform(X) @ fitted.transform(X).T, X @ X.T, atol=1e-12)
+
+
+@pytest.mark.parametrize(("method", "entries"), WAYS[:2])
+def test_length_ratio_has_the_law_of_an_orthoprojection(method, entries, seed):
+    """(m/d)·‖Px‖²/‖x‖² is Beta(m/2, (d−m)/2) for uniform rows: Kolmogorov-Smirnov, level 1e-6."""
+    d, m = 60, 15
+    x = np.random.default_rng(seed).normal(size=(1, d))
+    shares = []
+    for i in range(300):
+        P = km.RandomOrthoprojector(m, entries, method, random_state=seed + i).fit(x)
+        shares.append(m / d * np.sum(P.transform(x) ** 2) / np.sum(x**2))
+    assert stats.kstest(shares, stats.beta(m / 2, (d - m) / 2).cdf).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(("method", "entries"), WAYS)
+def test_distances_of_sparse_vectors_are_kept(method, entries, seed):
+    """Restricted isometry, at 200 pairs of 5-sparse vectors.
+
+    For one fixed pair and a uniform P the ratio of squared distances is d/m · Beta(m/2, (d−m)/2);
+    quantiles at 1e-8/200 hold for all pairs with confidence 1 − 1e-8. (Theorem 3, which covers all
+    sparse vectors at once, would ask for m > d here, errata 4.8.)
+    """
+    d, m, k, pairs = 512, 128, 5, 200
+    rng = np.random.default_rng(seed)
+    X = np.zeros((2 * pairs, d))
+    for row in X:
+        row[rng.permutation(d)[:k]] = rng.normal(size=k)
+    P = km.RandomOrthoprojector(m, entries, method, random_state=seed).fit(X)
+    differences = X[:pairs] - X[pairs:]
+    ratios = (P.transform(differences) ** 2).sum(axis=1) / (differences**2).sum(axis=1)
+    level = 1e-8 / pairs / 2
+    low, high = d / m * stats.beta(m / 2, (d - m) / 2).ppf([level, 1 - level])
+    assert 0.3 < low < high < 2  # far inside of the trivial [0, d/m] = [0, 4]
+    assert low < ratios.min()
+    assert ratios.max() < high
+
+
+@pytest.mark.parametrize("method", ["dense", "hadamard", "dct"])
+def test_projection_of_csr_is_never_dense(method, seed):
+    rng = np.random.default_rng(seed)
+    S = sparse.random(900, 37, density=0.1, format="csr", random_state=rng)
+    fitted = km.RandomOrthoprojector(9, method=method, random_state=seed).fit(S)
+    with record_paths() as paths:
+        Y = fitted.transform(S)
+    operator = "matrix" if method == "dense" else method
+    assert paths == ["joint:projection", f"{operator}:csr"]
+    np.testing.assert_allclose(Y, fitted.transform(S.toarray()), atol=1e-13)
+    np.testing.assert_allclose(Y, evaluate(fitted.spec_, S.toarray()), atol=1e-13)
+
+
+def test_hadamard_form_pads_and_keeps_lengths_on_average(seed):
+    """12 features in 16 dimensions: E‖Px‖² = ‖x‖², with |r − 1| ≤ 16/m − 1 each time."""
+    x = np.random.default_rng(seed).normal(size=(1, 12))
+    ratios = []
+    for i in range(400):
+        P = km.RandomOrthoprojector(8, method="hadamard", random_state=seed + i).fit(x)
+        assert P.spec_.arrays["signs"].shape == (1, 1, 16)
+        ratios.append(np.sum(P.transform(x) ** 2) / np.sum(x**2))
+    assert max(ratios) <= 2 + 1e-12
+    # Hoeffding for a mean of 400 values in [0, 2], confidence 1 − 1e-6
+    assert abs(np.mean(ratios) - 1) < 2 * np.sqrt(np.log(2e6) / 800)
+
+
+def test_fast_transform_is_sylvesters_matrix(seed):
+    from kernelmaps.engine import _hadamard
+
+    for p in (1, 2, 4, 8, 32, 256):
+        x = np.random.default_rng(seed).normal(size=p)
+        value, _ = _hadamard.hadamard(x.copy(), np.empty(p))
+        np.testing.assert_allclose(value, hadamard(p) @ x, atol=1e-12 * p)
+
+
+def test_dct_matrix_is_scipys():
+    for d in (1, 2, 7):
+        np.testing.assert_allclose(
+            dct_matrix(d), fft.dct(np.eye(d), norm="ortho", axis=0), atol=1e-15
+        )
+
+
+# Compressive features ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("projection", ["dense", "hadamard", "dct"])
+@pytest.mark.parametrize("sampling", ["iid", "orthogonal", "structured", "sobol"])
+def test_compressive_features_are_features_of_measurements(projection, sampling, seed):
+    X = np.random.default_rng(seed).normal(size=(40, 20))
+    fitted = km.CompressiveFourierMap(
+        8, 30, sampling=sampling, projection=projection, random_state=seed
+    ).fit(X)
+    first, second = fitted.spec_.parts
+    np.testing.assert_allclose(fitted.transform(X), apply(second, apply(first, X)), atol=1e-14)
+    np.testing.assert_allclose(fitted.transform(X), evaluate(fitted.spec_, X), atol=1e-13)
+    S = sparse.csr_matrix(X)
+    np.testing.assert_allclose(fitted.transform(S), fitted.transform(X), atol=1e-13)
+
+
+def test_compressive_error_is_features_plus_projection(seed):
+    """With s = r²/2σ², 1 ± δ in r² moves e^{−s} by at most δ s e^{−(1−δ)s} ≤ δ/(e(1−δ))."""
+    rng = np.random.default_rng(seed)
+    X = np.zeros((40, 400))
+    for row in X:
+        row[rng.permutation(400)[:6]] = rng.normal(size=6)
+    fitted = km.CompressiveFourierMap(
+        200, 2000, kernel=Gaussian(2.0), form="paired", random_state=seed
+    ).fit(X)
+    Y = apply(fitted.spec_.parts[0], X)
+    pairs = [(i, j) for i in range(40) for j in range(i)]
+    ratios = [np.sum((Y[i] - Y[j]) ** 2) / np.sum((X[i] - X[j]) ** 2) for i, j in pairs]
+    delta = np.abs(np.array(ratios) - 1).max()
+    features = np.sqrt(4 * np.log(2 * 1600 / 1e-6) / (2 * 1000))  # Hoeffding, 1000 terms in [−1, 1]
+    assert km.kernel_error(fitted, X).max < features + delta / (np.e * (1 - delta))
+
+
+def test_measured_data_give_the_same_features_as_the_camera(seed):
+    """An unscaled camera with orthonormal rows: X measured outside equals X measured inside."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 24))
+    A = np.linalg.qr(rng.normal(size=(24, 6)))[0].T
+    inside = km.CompressiveFourierMap(6, 20, sigma=3.0, measurement_matrix=A, random_state=1)
+    outside = km.CompressiveFourierMap(
+        n_components=20, sigma=3.0, measured=True, measurement_matrix=A, random_state=1
+    )
+    Z, Z_measured = inside.fit_transform(X), outside.fit_transform(X @ A.T)
+    np.testing.assert_allclose(Z, Z_measured, atol=1e-13)
+    scale = np.sqrt(24 / 6)
+    assert outside.kernel_.sigma == pytest.approx(3.0 / scale)
+    np.testing.assert_allclose(outside.kernel_(X @ A.T), Gaussian(3.0)(scale * X @ A.T))
+    assert outside.n_measurements_ == inside.n_measurements_ == 6
+    assert outside.effective_sparsity_ is None
+
+
+def test_measured_without_matrix_is_scaled_already(seed):
+    Y = np.random.default_rng(seed).normal(size=(30, 6))
+    fitted = km.CompressiveFourierMap(
+        n_components=10, sigma=2.0, measured=True, random_state=seed
+    ).fit(Y)
+    assert fitted.kernel_ == Gaussian(2.0)
+    assert fitted.spec_.family == "fourier"
+
+
+@pytest.mark.parametrize("rule", ["scale", "median"])
+def test_rules_for_sigma_see_the_measurements(rule, seed):
+    """√(d/m)-scaled measurements have the distances of the data, nearly: so has σ.
+
+    Each squared distance has a deviation of √(2(d−m)/(m(d+2))); of σ half of six of these.
+    """
+    X = np.random.default_rng(seed).normal(size=(100, 100))
+    typical = km.RandomFourierMap(n_components=2, sigma=rule, random_state=0).fit(X)
+    compressive = km.CompressiveFourierMap(50, 2, sigma=rule, random_state=0).fit(X)
+    ratio = compressive.kernel_.sigma / typical.kernel_.sigma
+    assert abs(ratio - 1) < 3 * np.sqrt(2 * 50 / (50 * 102))
+
+
+@pytest.mark.parametrize("basis", [None, "dct", "haar"])
+def test_sparsity_basis_changes_nothing_but_the_analysis(basis, seed):
+    X = np.random.default_rng(seed).normal(size=(20, 16))
+    plain = km.CompressiveFourierMap(4, 10, random_state=seed).fit(X)
+    analysed = km.CompressiveFourierMap(4, 10, sparsity_basis=basis, random_state=seed).fit(X)
+    assert analysed.spec_ == plain.spec_
+    assert analysed.effective_sparsity_.basis == basis
+
+
+# Bad input ---------------------------------------------------------------------------------------
+
+
+def test_more_measurements_than_features_are_refused():
+    with pytest.raises(ValueError, match=r"n_components=5 orthonormal rows do not exist in 4"):
+        km.RandomOrthoprojector(5).fit(np.eye(4))
+    with pytest.raises(ValueError, match=r"n_measurements=5 is more than the 4 features"):
+        km.CompressiveFourierMap(5).fit(np.eye(4))
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", Cauchy(2.0)])
+def test_product_kernels_are_refused(kernel):
+    with pytest.raises(ValueError, match=r"not isotropic. A projection keeps distances"):
+        km.CompressiveFourierMap(2, kernel=kernel).fit(np.eye(4))
+
+
+@pytest.mark.parametrize(
+    ("shape", "measured"), [((2, 5), False), ((3, 9), True), ((4,), False), ((5, 4), False)]
+)
+def test_measurement_matrix_of_wrong_shape_is_refused(shape, measured):
+    with pytest.raises(ValueError, match=r"measurement_matrix must have shape"):
+        km.CompressiveFourierMap(2, 4, measurement_matrix=np.ones(shape), measured=measured).fit(
+            np.eye(4)
+        )
+
+
+def test_empty_measurement_matrix_is_refused():
+    with pytest.raises(ValueError, match="finite and not all zero"):
+        km.CompressiveFourierMap(2, 4, measurement_matrix=np.zeros((2, 4))).fit(np.eye(4))
+
+
+@pytest.mark.parametrize("sigma", [0.0, -2])
+def test_sigma_must_be_positive(sigma):
+    with pytest.raises(ValueError, match=r"CompressiveFourierMap: sigma must be a positive"):
+        km.CompressiveFourierMap(2, sigma=sigma).fit(np.eye(4))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"projection": "fft"}, "method must be one of"),
+        ({"entries": "uniform"}, "entries must be one of"),
+        ({"n_components": 7, "form": "paired"}, "CompressiveFourierMap: the paired form"),
+        ({"sparsity_basis": "wavelet"}, "basis must be one of"),
+        ({"n_measurements": 0}, "n_measurements must be an integer >= 1"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        km.CompressiveFourierMap(**{"n_measurements": 2, **parameters}).fit(np.eye(4))
+
+
+# The theorems ------------------------------------------------------------------------------------
+
+
+def test_theorem_one_solves_its_inequality():
+    """At M the bound is at most q, at M − 1 it is not; the constant is 4 (errata 4.4)."""
+    epsilon, q, k, d, diameter = 0.1, 0.1, 10, 784, 20.0
+    M = km.required_features(epsilon, q, k, d, diameter, Gaussian(10.0)).M
+    z, sigma_p = 2 * k, np.sqrt(d) / 10
+
+    def bound(M):
+        base = 4 * np.e * d * sigma_p * diameter / (z * epsilon)
+        return 3 * base ** (2 * z / (z + 2)) * np.exp(-M * epsilon**2 / (4 * (z + 2)))
+
+    assert bound(M) <= q < bound(M - 1)
+    # The minimum over r of 2α r^−z + β r², from which the bound comes, is no larger.
+    alpha = (2 * np.e * d * diameter / z) ** z * np.exp(-M * epsilon**2 / 8)
+    radii = np.geomspace(1e-6, 10, 200_001)
+    exact = (2 * alpha * radii**-z + (2 * sigma_p / epsilon) ** 2 * radii**2).min()
+    assert 0.3 * bound(M) < exact <= bound(M)
+
+
+def test_theorem_two_solves_its_inequalities():
+    epsilon, q, k, d, diameter, kernel = 0.5, 0.1, 1, 10_000, 1.0, Gaussian(1.0)
+    sizes = km.required_features(epsilon, q, k, d, diameter, kernel)
+    delta = epsilon / (2 * diameter * np.exp(-0.5))
+
+    def isometry(m):
+        chances = 2 * (12 / delta) ** (2 * k) * (np.e * d / (2 * k)) ** (2 * k)
+        return chances * np.exp(-(delta**2 / 16 - delta**3 / 48) * m)
+
+    def features(M):
+        chances = 2**10 * d / sizes.m * sizes.m * (diameter / epsilon) ** 2  # σ_p² = m
+        return chances * np.exp(-M * epsilon**2 / (16 * (sizes.m + 2)))
+
+    assert isometry(sizes.m) <= q / 2 * (1 + 1e-5)
+    assert isometry(sizes.m - 1) > q / 2 * (1 - 1e-5)
+    assert features(sizes.M_compressive) <= q / 2 < features(sizes.M_compressive - 1)
+    assert sizes.feasible
+
+
+def test_theorems_are_loose_where_the_paper_works():
+    """Errata 4.8 and 4.9: m beyond d, and M far beyond the 6000 of the experiments."""
+    sizes = km.required_features(0.1, 0.1, 10, 784, 20.0, Gaussian(10.0))
+    assert sizes.m > 784
+    assert not sizes.feasible
+    assert 1e5 < sizes.M < 3e5 < sizes.M_ambient
+    assert km.required_features(0.1, 0.1, 10, 784, 20.0, Gaussian(10.0), covering=4).M > sizes.M
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.7), Cauchy(2.0), Matern(4.0, 1.5)], ids=repr)
+def test_second_moment_is_the_curvature(kernel):
+    h = 1e-3
+    curvature = 2 * (1 - float(kernel.signature(np.array(h)))) / h**2
+    assert second_moment(kernel, 3) == pytest.approx(3 * curvature, rel=1e-4)
+
+
+def test_lipschitz_constant_of_the_gaussian():
+    assert lipschitz(Gaussian(2.0), 10.0) == pytest.approx(np.exp(-0.5) / 2, rel=1e-6)
+
+
+def test_kernels_without_second_moment_are_refused():
+    for kernel in (Laplacian(1.0), Matern(0.5)):
+        with pytest.raises(ValueError, match="no \\(known\\) second moment"):
+            km.required_features(0.1, 0.1, 5, 50, 1.0, kernel)
+    assert km.required_features(0.1, 0.1, 5, 50, 1.0, Cauchy(1.0)).m is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epsilon": 0}, {"probability": 2}, {"sparsity": 60}, {"dim": 0}, {"diameter": -1}],
+)
+def test_bad_sizes_are_named(change):
+    arguments = {"epsilon": 0.1, "probability": 0.1, "sparsity": 5, "dim": 50, "diameter": 1.0}
+    with pytest.raises(ValueError, match=f"required_features: {next(iter(change))} must be"):
+        km.required_features(**{**arguments, **change})
+
+
+def test_tuned_size_holds_and_is_needed(seed):
+    X = np.random.default_rng(seed).normal(size=(60, 10))
+    kernel = Gaussian(3.0)
+    size = km.tune_size(X, kernel, max_error=0.25, random_state=seed)
+    assert size.error <= 0.25
+    assert size.looseness == size.bound / size.n_components > 50
+    assert "Theorem 1 asks for" in str(size)
+    # A quarter of the columns doubles the error: then it no longer holds.
+    maps = [
+        km.RandomFourierMap(kernel, size.n_components // 8 * 2, form="paired", random_state=s)
+        for s in range(5)
+    ]
+    assert max(km.kernel_error(m.fit(X), X).max for m in maps) > 0.25
+
+
+def test_tuned_size_without_a_theorem():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    size = km.tune_size(X, Laplacian(9.0), max_error=0.5, random_state=0)
+    assert size.bound is None
+    assert "says nothing" in str(size)
+    with pytest.raises(ValueError, match="max_error must be between"):
+        km.tune_size(X, max_error=0)
+
+
+@pytest.mark.parametrize("basis", [None, "dct", "haar"])
+def test_sparsity_of_sparse_signals_is_found(basis, seed):
+    """k random coefficients in a basis: exactly k at full energy, in one and in two axes."""
+    rng = np.random.default_rng(seed)
+    coefficients = np.zeros((5, 16))
+    for row in coefficients:
+        row[rng.permutation(16)[:3]] = rng.uniform(1, 2, size=3)
+    inverse = {
+        None: lambda c: c,
+        "dct": lambda c: fft.idct(c, norm="ortho", axis=1),
+        "haar": lambda c: c @ haar(np.eye(16)).T,
+    }[basis]
+    found = km.effective_sparsity(inverse(coefficients), basis, energy=1.0)
+    assert found.rows.tolist() == [3] * 5
+    assert (found.mean, found.maximum) == (3.0, 3)
+    images = np.zeros((1, 4, 4))
+    images[0, :, 1] = 1  # constant along one axis
+    if basis == "dct":
+        assert km.effective_sparsity(images.reshape(1, 16), basis, 0.999, shape=(4, 4)).mean == 4
+
+
+def test_haar_is_orthonormal():
+    H = haar(np.eye(8))
+    np.testing.assert_allclose(H @ H.T, np.eye(8), atol=1e-14)
+    assert haar(np.ones((2, 5))).shape == (2, 8)
+
+
+def test_bad_sparsity_arguments_are_refused():
+    for arguments, message in [
+        (("wavelet",), "basis must be"), ((None, 1.5), "energy must be"),
+        ((None, 0.9, (3, 3)), "shape"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            km.effective_sparsity(np.eye(4), *arguments)
