@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 import kernelmaps as km
 from kernelmaps.design import anchors as placing
@@ -361,6 +363,51 @@ def test_codes_travel(tmp_path):
     assert len(train) + len(test) == 200
     with pytest.raises(IndexError, match="indexed by rows"):
         codes[0]
+
+
+# Algorithm 1 in one estimator
+
+
+@pytest.mark.parametrize("kernel", NAMED)
+@pytest.mark.parametrize("k", [1, 2])
+def test_models_train_and_predict_on_codes(kernel, k):
+    """On codes the classifier finds what it finds on values, and never forms φ(X)."""
+    data = km.datasets.load("digits")
+    X, y = np.float32(data.X_train), data.y_train
+    feature_map = km.AnchorMap(kernel, n_neighbors=k, out_of_domain="extrapolate").fit(X)
+    codes = feature_map.encode(X)
+    with record_paths() as paths:
+        on_codes = km.AdditiveClassifier(feature_map, C=10, random_state=0).fit(codes, y)
+        scores = on_codes.decision_function(feature_map.encode(data.X_test))
+    assert not any(path.startswith(("table:", "formula:")) for path in paths)
+    np.testing.assert_allclose(on_codes.decision_function(data.X_test), scores)
+    on_values = km.AdditiveClassifier(feature_map, C=10, random_state=0).fit(X, y)
+    agree = np.mean(on_values.predict(data.X_test) == on_codes.predict(data.X_test))
+    assert agree > 0.995
+
+
+def test_algorithm_1_in_one_estimator_equals_a_pipeline():
+    data = km.datasets.load("digits")
+    feature_map = km.AnchorMap("chi2", out_of_domain="extrapolate")
+    one = km.AdditiveClassifier(feature_map, C=10, random_state=0).fit(data.X_train, data.y_train)
+    pipeline = make_pipeline(feature_map, LinearSVC(C=10, dual=False))
+    pipeline.fit(data.X_train, data.y_train)
+    agree = np.mean(one.predict(data.X_test) == pipeline.predict(data.X_test))
+    assert agree > 0.98  # LIBLINEAR penalises the intercept, too
+    assert one.score(data.X_test, data.y_test) > 0.9
+
+
+def test_models_take_sparse_codes_and_refuse_others():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 5)) * (rng.random((300, 5)) < 0.4)
+    y = X.sum(axis=1) > np.median(X.sum(axis=1))
+    S = sparse.csr_matrix(X)
+    feature_map = km.AnchorMap().fit(S)
+    dense = km.AdditiveClassifier(feature_map, random_state=0).fit(feature_map.encode(X), y)
+    few = km.AdditiveClassifier(feature_map, random_state=0).fit(feature_map.encode(S), y)
+    np.testing.assert_allclose(few.decision_function(S), dense.decision_function(X), atol=2e-2)
+    with pytest.raises(ValueError, match="codes of another map"):
+        few.predict(km.AnchorMap(n_anchors=20).fit(X).encode(X))
 
 
 # Certificate
