@@ -138,8 +138,10 @@ def _column_tiles(spec: Spec, X: Any, dtype: np.dtype, tile_bytes: int) -> list[
     n = n_outputs(spec)
     if spec.numbers["operator"] != "matrix":
         return [slice(0, n)]
-    fitting = max(8, tile_bytes // (spec.arrays["matrix"].shape[0] * dtype.itemsize))
-    width = min(n, fitting, TILE_COLUMNS["csr" if sparse.issparse(X) else "dense"])
+    matrix, kind = spec.arrays["matrix"], "csr" if sparse.issparse(X) else "dense"
+    width = min(n, TILE_COLUMNS[kind])
+    if kind == "csr" or matrix.dtype != dtype:  # else a tile is a view, and costs no memory
+        width = min(width, max(8, tile_bytes // (matrix.shape[0] * dtype.itemsize)))
     width = -(-n // -(-n // width))  # tiles of nearly equal size
     return [slice(start, min(n, start + width)) for start in range(0, n, width)]
 
