@@ -68,8 +68,67 @@ MAPS = {
     "designed-chi2": (lambda n: km.DesignedMap("chi2", n), (2, 8), 3, 2e-3),
     "designed-js": (lambda n: km.DesignedMap("js", n, domain="universal"), (2, 8), 3, 2e-3),
     "designed-minimax": (lambda n: km.DesignedMap("chi2", n, method="minimax"), (2, 5), 3, 1e-2),
+    "anchor-chi2": (lambda n: km.AnchorMap("chi2", n, energy=1), (10, 160), 0.9, 2e-2),
+    "anchor-js-linear": (
+        lambda n: km.AnchorMap("js", n, n_neighbors=2, energy=1),
+        (10, 160),
+        1.3,
+        1e-3,
+    ),
+    "anchor-intersection-kmeans": (
+        lambda n: km.AnchorMap("intersection", n, anchors="kmeans", energy=1),
+        (5, 40),
+        1,
+        1e-12,
+    ),
+    "anchor-cholesky-log": (
+        lambda n: km.AnchorMap("chi2", n, "log", 2, energy=1, factorization="cholesky"),
+        (6, 40),
+        1,
+        1e-2,
+    ),
+    "sign-cauchy": (lambda n: km.SignCauchyMap(n, random_state=0), (100, 10000), 0.4, 0.1),
     "exponential": (
         lambda n: km.ExponentialMap(km.SeriesMap(20), n, gamma="scale", random_state=0),
+        (100, 10000),
+        0.4,
+        0.1,
+    ),
+    "fourier": (
+        lambda n: km.RandomFourierMap(n_components=n, random_state=0),
+        (100, 10000),
+        0.4,
+        0.1,
+    ),
+    "fourier-paired": (
+        lambda n: km.RandomFourierMap(
+            "matern", n, "orthogonal", "paired", sigma="scale", random_state=0
+        ),
+        (100, 10000),
+        0.4,
+        0.1,
+    ),
+    "fourier-structured": (
+        lambda n: km.RandomFourierMap(n_components=n, sampling="structured", random_state=0),
+        (100, 10000),
+        0.4,
+        0.1,
+    ),
+    "fourier-sobol": (
+        lambda n: km.RandomFourierMap("cauchy", n, "sobol", random_state=0),
+        (100, 10000),
+        0.4,
+        0.1,
+    ),
+    "orthoprojector": (lambda n: km.RandomOrthoprojector(n, random_state=0), (4, 12), 0.5, 1e-12),
+    "orthoprojector-dct": (
+        lambda n: km.RandomOrthoprojector(n, method="dct", random_state=0),
+        (4, 12),
+        0.5,
+        1e-12,
+    ),
+    "compressive": (
+        lambda n: km.CompressiveFourierMap(12, n, projection="dct", random_state=0),
         (100, 10000),
         0.4,
         0.1,
@@ -90,7 +149,14 @@ ESTIMATORS = [
     km.SeriesMap(),
     km.DesignedMap(),
     km.DesignedMap(signed=True),
+    km.AnchorMap(n_anchors=10, n_neighbors=2),
+    km.AnchorMap(n_anchors=10, anchors="kmeans"),
+    km.SignCauchyMap(n_components=20, random_state=0),
     km.ExponentialMap(n_components=20, random_state=0),
+    km.RandomFourierMap(n_components=20, random_state=0),
+    km.RandomFourierMap(n_components=20, sampling="structured", random_state=0),
+    km.RandomOrthoprojector(n_components=1, random_state=0),
+    km.CompressiveFourierMap(n_measurements=1, n_components=20, random_state=0),
 ]
 
 
