@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import kernelmaps as km
 from kernelmaps.design.multidim import JointProblem, _lag_grid, design_joint_map
 from kernelmaps.kernels import Gaussian, Laplacian
 
@@ -52,7 +53,7 @@ def test_transform_has_the_stated_error_and_size(form, seed):
 
 
 def test_a_modulation_is_the_mean_of_its_reflections():
-    design = design_joint_map(Gaussian(0.8), 13, SQUARE, resolution=13)
+    design = design_joint_map(Gaussian(0.8), 13, SQUARE, form="modulation", resolution=13)
     frequencies, weights = design.projections()
     lags = np.random.default_rng(0).uniform(-3, 3, (50, 2))
     product = np.prod(np.cos(lags[:, None, :] * design.frequencies), axis=2) @ design.weights
@@ -61,11 +62,23 @@ def test_a_modulation_is_the_mean_of_its_reflections():
 
 def test_ranking_of_the_methods_of_table_2():
     """Greedy < discrete LP < continuous extension, at 31 columns (paper: .2370, -, .1061)."""
-    greedy = design_joint_map(RBF, 31, SQUARE, select="greedy", refine=False, resolution=17)
-    discrete = design_joint_map(RBF, 31, SQUARE, refine=False, resolution=17)
-    continuous = design_joint_map(RBF, 31, SQUARE, resolution=17)
+    common = {"form": "modulation", "resolution": 17}
+    greedy = design_joint_map(RBF, 31, SQUARE, select="greedy", refine=False, **common)
+    discrete = design_joint_map(RBF, 31, SQUARE, refine=False, **common)
+    continuous = design_joint_map(RBF, 31, SQUARE, **common)
     assert continuous.max_error <= 0.0984 * 1.05
     assert continuous.max_error < discrete.max_error < greedy.max_error
+
+
+def test_design_map_takes_several_ranges():
+    """Form "auto": a modulation, then its projections set free; never worse than the modulation."""
+    square = [(0, 2.0), (0, 2.0)]
+    joint = km.design_map(Gaussian(0.8), 9, domain=square)
+    modulation = design_joint_map(Gaussian(0.8), 9, square, form="modulation")
+    assert joint.max_error <= modulation.max_error
+    assert joint.n_columns <= 9
+    with pytest.raises(ValueError, match="several ranges"):
+        km.design_map(Gaussian(0.8), max_error=0.1, domain=square)
 
 
 def test_polar_pool_of_projections():

@@ -14,6 +14,7 @@ from .bounds import rank_bound
 from .certify import DesignCertificate, certify_cosines
 from .gram import GridKernel, grid_kernel
 from .lp import bounded_lp, columns, fit_error, frequency_pool, harmonic_design
+from .multidim import design_joint_map
 from .problem import Problem, build_problem
 from .refine import pool_design, refined_design
 from .result import Design, cosine_values
@@ -43,7 +44,7 @@ def design_map(
     *,
     norm: str = "max",
     lags: Any = None,
-    period: float | None = None,
+    period: Any = None,
     homogeneous: bool | None = None,
     random_state: int = 0,
     effort: int = 1,
@@ -65,7 +66,8 @@ def design_map(
     domain : (m, b), array of values, or "universal", default=(1, 255)
         Range of the values, or the set of values that occur. For homogeneous kernels m is the
         smallest value that is not zero, and "universal" asks for the least absolute error over
-        all ratios of values up to b = 1 (times b for other b).
+        all ratios of values up to b = 1 (times b for other b). Two or three pairs (low, high)
+        ask for a joint map of as many coordinates (section 6), a ``JointDesign``.
     error : {"absolute", "relative", "signature"} or callable, default="absolute"
         What to minimise: |k − k̂| of the kernel, |k − k̂|/k, the error of the signature, or
         w(λ)|k(λ) − k̂(λ)| with a weight of your own.
@@ -78,7 +80,8 @@ def design_map(
     lags : array-like, optional
         The evaluation set Z itself, in place of all lags of the domain.
     period : float, optional
-        Period of the signature; frequencies are then its harmonics (section 3).
+        Period of the signature; frequencies are then its harmonics (section 3). One per axis for
+        joint maps.
     homogeneous : bool, optional
         Whether a function given as kernel is the signature of a homogeneous kernel.
     random_state : int, default=0
@@ -109,6 +112,16 @@ def design_map(
     0.1634
     """
     _check_arguments(n_components, max_error, method, norm, effort)
+    if np.ndim(domain) == 2:
+        if n_components is None or method not in ("refined", "lp"):
+            raise ValueError(
+                "design_map: a domain of several ranges needs n_components, and method='refined' "
+                "or 'lp'; see kernelmaps.design.multidim.design_joint_map for its other options."
+            )
+        return design_joint_map(
+            kernel, int(n_components), domain, refine=method == "refined", periods=period,
+            progress=progress,
+        )  # fmt: skip
     solver, options = make_solver(
         kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
         homogeneous=homogeneous, random_state=random_state, effort=effort, progress=progress,

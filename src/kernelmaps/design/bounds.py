@@ -24,6 +24,8 @@ from .gram import GridKernel
 
 __all__ = ["rank_bound"]
 
+_SCATTERED = 24
+
 
 def rank_bound(
     kernel: GridKernel, n_columns: int, nodes: np.ndarray | None = None, steps: int = 300
@@ -55,8 +57,12 @@ def rank_bound(
         return best, weights
     root = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     starts = [np.ones(nodes.size), root**-0.5, root**-1.0]
-    if kernel.rough:
-        starts.append(_comb(nodes, n_columns))
+    if kernel.rough:  # many local maxima: scatter
+        rng = np.random.default_rng(0)
+        starts = [_comb(nodes, n_columns)]
+        for _ in range(_SCATTERED):
+            noise = np.exp(0.3 * rng.standard_normal(nodes.size))
+            starts.append(noise * root ** -rng.uniform(0, 1))
     for start in starts:
         found = minimize(
             _negative_log_bound,

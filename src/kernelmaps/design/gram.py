@@ -73,7 +73,9 @@ class GridKernel:
     @cached_property
     def allowed(self) -> np.ndarray:
         """Grid within the domain proper, for bounds that must hold on a set of values too."""
-        return self.nodes if self.values is None else self._thinned(96)
+        if self.values is not None:
+            return self._thinned(64 if self.rough else 96)
+        return _even(self, 64) if self.rough else self.nodes
 
     @cached_property
     def fine(self) -> np.ndarray:

@@ -158,7 +158,7 @@ def design_joint_map(
     n_components: int,
     domain: Sequence[tuple[float, float]],
     *,
-    form: str = "modulation",
+    form: str = "auto",
     pool: str = "product",
     select: str = "lp",
     refine: bool = True,
@@ -177,8 +177,8 @@ def design_joint_map(
         Largest number of columns.
     domain : sequence of (low, high)
         Range of each coordinate.
-    form : {"modulation", "projection"}
-        Eq. (20) or (19).
+    form : {"auto", "modulation", "projection"}
+        Eq. (20) or (19). "auto" designs a modulation and lets its projections go on alone.
     pool : {"product", "polar"}
         Frequencies to select from: products of one-dimensional designs, or a polar grid
         (projections only).
@@ -198,17 +198,13 @@ def design_joint_map(
     JointDesign
     """
     _check_joint(n_components, domain, form, pool, select, periods)
+    if form == "auto":
+        options = {"periods": periods, "resolution": resolution, "progress": progress}
+        options |= {"pool": pool, "select": select, "refine": refine}
+        return _released(kernel, n_components, domain, options)
     axes = len(domain)
     periods = (None,) * axes if periods is None else tuple(periods)
-    signature, marginals = _signatures(kernel, axes)
-    spans = np.array(
-        [high - low if p is None else p / 2 for (low, high), p in zip(domain, periods, strict=True)]
-    )
-    steps = resolution or (25 if axes == 2 else 11)
-    problem = JointProblem(
-        signature, spans, periods, form,
-        _lag_grid(spans, steps, form), _lag_grid(spans, 2 * steps + 1, form),
-    )  # fmt: skip
+    problem, marginals = _joint_problem(kernel, domain, periods, form, resolution)
     designs = _selections(problem, marginals, n_components, pool, select)
     if refine:
         scouts = track(designs, "joint design: scouts", enabled=progress)
@@ -219,15 +215,57 @@ def design_joint_map(
     best = min(designs, key=lambda pair: problem.max_error(*pair))
     if refine:
         best = _sequential(problem, *best, progress=progress)
+    return _finished(problem, best, f"{pool} pool, {select}" + (", continuous" if refine else ""))
+
+
+def _joint_problem(
+    kernel: Any,
+    domain: Sequence[tuple[float, float]],
+    periods: tuple[float | None, ...],
+    form: str,
+    resolution: int | None,
+) -> tuple[JointProblem, list[Callable]]:
+    """The problem, and the signatures along its axes."""
+    signature, marginals = _signatures(kernel, len(domain))
+    spans = np.array(
+        [high - low if p is None else p / 2 for (low, high), p in zip(domain, periods, strict=True)]
+    )
+    steps = resolution or (25 if len(domain) == 2 else 11)
+    grids = _lag_grid(spans, steps, form), _lag_grid(spans, 2 * steps + 1, form)
+    return JointProblem(signature, spans, periods, form, *grids), marginals
+
+
+def _released(
+    kernel: Any, n_components: int, domain: Sequence[tuple[float, float]], options: dict[str, Any]
+) -> JointDesign:
+    """A modulation whose projections are then free to move one by one, if that helps."""
+    first = design_joint_map(kernel, n_components, domain, form="modulation", **options)
+    periods = options["periods"]
+    periods = (None,) * len(domain) if periods is None else tuple(periods)
+    problem, _ = _joint_problem(kernel, domain, periods, "projection", options["resolution"])
+    start = first.projections()
+    if not options["refine"] or start[1].size < 3:
+        return first
+    moved = _p_norm(problem, *start, powers=(16, 48))
+    best = min(start, moved, key=lambda pair: problem.max_error(*pair))
+    best = _sequential(problem, *best, progress=options["progress"])
+    released = _finished(problem, best, "released modulation, continuous")
+    return min(first, released, key=lambda design: design.max_error)
+
+
+def _finished(
+    problem: JointProblem, best: tuple[np.ndarray, np.ndarray], method: str
+) -> JointDesign:
+    """The design without entries of no weight."""
     alive = best[1] > 1e-12 * np.sum(best[1])
     frequencies, weights = best[0][alive], best[1][alive]
     return JointDesign(
-        form=form,
+        form=problem.form,
         frequencies=frequencies,
         weights=weights,
         n_columns=int(np.sum(problem.columns(frequencies))),
         max_error=problem.max_error(frequencies, weights),
-        method=f"{form}, {pool} pool, {select}" + (", continuous" if refine else ""),
+        method=f"{problem.form}, {method}",
     )
 
 
@@ -242,10 +280,10 @@ def _check_joint(
             f"{domain!r}. Evaluation sets grow too fast beyond three dimensions: use "
             "RandomFourierMap there."
         )
-    if form not in FORMS or pool not in POOLS or select not in ("lp", "greedy"):
+    if form not in (*FORMS, "auto") or pool not in POOLS or select not in ("lp", "greedy"):
         raise ValueError(
-            f"design_joint_map: form is one of {FORMS}, pool one of {POOLS}, select 'lp' or "
-            f"'greedy'; got {form!r}, {pool!r}, {select!r}."
+            f"design_joint_map: form is one of {FORMS} or 'auto', pool one of {POOLS}, select "
+            f"'lp' or 'greedy'; got {form!r}, {pool!r}, {select!r}."
         )
     if pool == "polar" and (form != "projection" or select == "greedy"):
         raise ValueError("design_joint_map: a polar pool is for projections selected by 'lp'.")
