@@ -38,8 +38,8 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        words = [v for k, v in self.settings.items() if k.startswith("n_") or k == "sampling"]
-        return " ".join([self.name, *map(str, words)])
+        sizes = [str(value) for key, value in self.settings.items() if key.startswith("n_")]
+        return " ".join([self.name, *sizes])
 
 
 CANDIDATES = [
@@ -57,18 +57,13 @@ CANDIDATES = [
     Candidate(
         "sign Cauchy", "SignCauchyMap", {"n_components": 1000, "random_state": 0}, few_rows=50
     ),
-    Candidate("spline", "SplineMap", {"n_bases": 10}),
-    Candidate("trigonometric", "TrigonometricMap", {"n_bases": 4}),
-    Candidate("Hermite", "HermiteMap", {"n_bases": 2}),
+    Candidate("smooth bases", "SplineMap", {"n_bases": 10}),
+    Candidate("smooth bases", "TrigonometricMap", {"n_bases": 4}),
+    Candidate("smooth bases", "HermiteMap", {"n_bases": 2}),
     Candidate(
         "exp-χ²",
         "ExponentialMap",
         {"n_components": 1000, "gamma": "median", "random_state": 0},
-    ),
-    Candidate(
-        "Gaussian",
-        "RandomFourierMap",
-        {"n_components": 1000, "sigma": "median", "random_state": 0},
     ),
     Candidate(
         "Gaussian",
