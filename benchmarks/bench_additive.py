@@ -1,0 +1,209 @@
+"""Additive models: training beside LinearSVC, beside stored features and other additive models.
+
+LinearSVC gets the same values (as float64 in [0, 1], its own format), the same C, and the largest
+tolerance of a short list at which its objective is within 1e-3 of the minimum; ours stop at a
+certified relative gap of 1e-3.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+import kernelmaps as km
+from kernelmaps.datasets import load
+
+from .gradients import pyramid
+from .harness import Bench
+
+TOLERANCES = (1.0, 0.3, 0.1, 0.03, 0.01, 1e-3)
+SPLINES = ((0, 1), (0, 3), (1, 1), (1, 3))  # order, degree
+
+
+Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def split(name: str, data: str | None) -> Split:
+    """Training and test data; MNIST as pyramids of gradients."""
+    found = load(name, folder=data)
+    X, X_test = found.X_train, found.X_test
+    if name == "mnist":
+        X, X_test = pyramid(X), pyramid(X_test)
+    return X, found.y_train, X_test, found.y_test
+
+
+def primal(model: LinearSVC, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """LinearSVC's own objective (its intercept is penalised) of each one-vs-rest problem."""
+    classes = model.classes_ if len(model.classes_) > 2 else model.classes_[1:]
+    sign = np.where(y[:, None] == classes, 1.0, -1.0)
+    f = model.decision_function(X).reshape(len(y), -1)
+    norm = (model.coef_**2).sum(axis=1) + model.intercept_**2
+    return 0.5 * norm + model.C * (np.maximum(1 - sign * f, 0) ** 2).sum(axis=0)
+
+
+def peer_for(X: np.ndarray, y: np.ndarray, C: float) -> Callable[[], LinearSVC]:
+    """LinearSVC with the largest tolerance that brings it within 1e-3 of its minimum."""
+
+    def make(tol: float) -> LinearSVC:
+        return LinearSVC(dual=True, C=C, tol=tol, max_iter=1000, random_state=0)
+
+    least = primal(make(1e-4).fit(X, y), X, y)
+    for tol in TOLERANCES:
+        if (primal(make(tol).fit(X, y), X, y) <= least * (1 + 1e-3)).all():
+            break
+    return lambda: make(tol).fit(X, y)
+
+
+def train(bench: Bench, name: str, data: Split, C: float, repeats: int) -> None:
+    X, y, X_test, y_test = data
+    scaled = X / np.maximum(X.max(axis=0), 1).astype(np.float64)
+    theirs = peer_for(scaled, y, C)
+    for order, degree in SPLINES:
+
+        def ours(order: int = order, degree: int = degree) -> km.AdditiveClassifier:
+            feature_map = km.SplineMap(order=order, degree=degree)
+            return km.AdditiveClassifier(feature_map, C=C, random_state=0).fit(X, y)
+
+        at_least = 1 / 2.5 if order else (1 / 0.6 if name == "inria" else 1.0)
+        row = bench.race(
+            f"fit {name}, C={C:g}: D{order}, degree {degree}, 10 bases", ours, theirs,
+            peer="LinearSVC, dual", at_least=at_least, repeats=repeats, budget=60,
+        )  # fmt: skip
+        model = ours()
+        row.details |= {
+            "accuracy": float(model.score(X_test, y_test)),
+            "visits per example": model.n_visits_ / len(y),
+            "relative gap": float(np.max(model.duality_gap_ / model.objective_)),
+        }
+
+
+def stored(bench: Bench, data: Split, C: float, rows: int) -> None:
+    """Our map and LinearSVC on stored features, without intercepts: the same problem."""
+    X, y = data[0][:rows], data[1][:rows]
+    for order, degree in SPLINES:
+        settings = {"order": order, "degree": degree, "sparse_output": order == 0}
+        feature_map = km.SplineMap(**settings).fit(X)
+
+        def ours(feature_map: Any = feature_map) -> km.AdditiveClassifier:
+            model = km.AdditiveClassifier(feature_map, C=C, random_state=0, fit_intercept=False)
+            return model.fit(X, y)
+
+        def theirs(feature_map: Any = feature_map) -> LinearSVC:
+            Z = feature_map.transform(X).astype(np.float64)
+            peer = LinearSVC(dual=True, C=C, tol=0.03, max_iter=2000, fit_intercept=False)
+            return peer.set_params(random_state=0).fit(Z, y)
+
+        row = bench.race(
+            f"the same problem on stored features, D{order}, degree {degree} ({len(X)} rows)",
+            ours, theirs, peer="SplineMap + LinearSVC", at_least=5, repeats=2, budget=60,
+        )  # fmt: skip
+        Z = feature_map.transform(X).astype(np.float64)
+        other = float(primal(theirs(), Z, y)[0])
+        row.details["objectives"] = [float(ours().objective_[0]), other]
+        row.note = f"objectives differ by {abs(ours().objective_[0] / other - 1):.1e} relative"
+
+
+def predict(bench: Bench, data: Split) -> None:
+    X, y, X_test, _ = data
+    peer = LinearSVC(dual=True, tol=0.1, random_state=0).fit(X / 255, y)
+    for kind in (np.uint8, np.float64):
+        mine = X_test if kind is np.uint8 else X_test / 255
+        theirs = X_test / 255
+        for bases in (10, 100):
+            fitted = X if kind is np.uint8 else X / 255
+            model = km.AdditiveClassifier(km.SplineMap(bases), C=0.01).fit(fitted, y)
+            bench.race(
+                f"decision_function, cubic, {bases} bases, {np.dtype(kind).name} rows",
+                lambda model=model, mine=mine: model.decision_function(mine),
+                lambda theirs=theirs: peer.decision_function(theirs),
+                peer="LinearSVC (float64 rows)", at_least=0.5, repeats=20,
+            )  # fmt: skip
+
+
+def memory_share(X: np.ndarray, y: np.ndarray, feature_map: Any) -> float:
+    """Peak of the allocations of a fit beyond weights and duals, as a share of X."""
+    km.AdditiveClassifier(feature_map, C=0.01).fit(X[:500], y[:500])  # compile
+    tracemalloc.start()
+    model = km.AdditiveClassifier(feature_map, C=0.01, random_state=0).fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return (peak - model._weights.nbytes - model.dual_coef_.nbytes) / X.nbytes
+
+
+def synthetic(n: int = 15000, d: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Labels from a sum of smooth functions of ten of twenty features."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    j = np.arange(d // 2)
+    score = (np.sin((1 + j % 4) * 2 * X[:, : d // 2] + j) * (1 + (j % 3))).sum(axis=1)
+    return X, (rng.random(n) < 1 / (1 + np.exp(-2 * (score - np.median(score))))).astype(int)
+
+
+def against_additive(bench: Bench) -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import SplineTransformer
+
+    X, y = synthetic()
+    train_, test = slice(0, 10000), slice(10000, None)
+    accuracy = {}
+
+    def run(name: str, make: Callable[[], Any]) -> Callable[[], None]:
+        def call() -> None:
+            model = make().fit(X[train_], y[train_])
+            accuracy[name] = float(np.mean(model.predict(X[test]).ravel() == y[test]))
+
+        return call
+
+    ours = run("ours", lambda: km.AdditiveClassifier(
+        km.SplineMap(domain=(-1, 1)), C=0.1, loss="log"))  # fmt: skip
+    peers = {"SplineTransformer + LogisticRegression": lambda: make_pipeline(
+        SplineTransformer(10), LogisticRegression(max_iter=1000))}  # fmt: skip
+    try:
+        from pygam import LogisticGAM
+
+        peers["pyGAM"] = LogisticGAM
+    except ImportError:
+        pass
+    try:
+        from interpret.glassbox import ExplainableBoostingClassifier
+
+        peers["EBM"] = lambda: ExplainableBoostingClassifier(interactions=0)
+    except ImportError:
+        pass
+    for name, make in peers.items():
+        slow = name == "EBM"
+        row = bench.race(
+            "fit + score, 15000 × 20 additive data", ours, run(name, make), peer=name, at_least=1,
+            repeats=1 if slow else 2, budget=30,
+        )  # fmt: skip
+        row.note = f"accuracy {accuracy['ours']:.4f} against {accuracy[name]:.4f}"
+        row.reached = bool(row.ratio > 1 and accuracy["ours"] >= accuracy[name] - 1e-12)
+
+
+def run(bench: Bench) -> None:
+    """All rows; without the real data only the synthetic ones."""
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    against_additive(bench)
+    if bench.data is None:
+        print("inria, cifar and mnist need --data or KERNELMAPS_DATA: left out")
+        return
+    people = split("inria_person_hog", bench.data)
+    for C in (0.01, 1.0):
+        train(bench, "inria", people, C, repeats=5)
+    stored(bench, people, 0.01, 2000 if bench.quick else 8570)
+    predict(bench, people)
+    for order, degree in SPLINES:
+        share = memory_share(people[0], people[1], km.SplineMap(order=order, degree=degree))
+        bench.measure(
+            f"extra memory of a fit on inria, D{order}, degree {degree}", 100 * share,
+            "% of X", at_most=10,
+        )  # fmt: skip
+    train(bench, "cifar10_hist", split("cifar10_hist", bench.data), 0.01, repeats=2)
+    train(bench, "MNIST gradients", split("mnist", bench.data), 0.01, repeats=2)

@@ -1,0 +1,175 @@
+"""SplineMap: partition of unity, penalties, Ψ(0) = 0, edges of the domain, bad input."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.interpolate import BSpline
+
+import kernelmaps as km
+from kernelmaps.engine import evaluate, record_paths
+from kernelmaps.exceptions import OutOfDomainWarning
+from kernelmaps.maps.spline import difference_matrix
+
+DEGREES = [1, 2, 3, 5]
+
+
+def data(seed, n=60):
+    X = np.random.default_rng(seed).random((n, 3)) * [1, 5, 10] - [0, 2, 0]
+    X[0], X[1] = [0, -2, 0], [1, 3, 10]
+    return X
+
+
+def bands(feature_map, X):
+    """Φ back from Ψ = D^-T Φ."""
+    n = feature_map.n_bases
+    Z = np.asarray(feature_map.transform(X)).reshape(len(X), -1, n)
+    return Z @ difference_matrix(n, feature_map.order)
+
+
+@pytest.mark.parametrize("degree", DEGREES)
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_uniform_basis_is_scipys(degree, order, seed):
+    X = data(seed)
+    fitted = km.SplineMap(n_bases=9, degree=degree, order=order).fit(X)
+    phi = bands(fitted, X)
+    low, high = fitted.domain_
+    step = (high - low) / (9 - degree)
+    for j in range(3):
+        knots = low[j] + step[j] * np.arange(-degree, 9 + 1)
+        expected = BSpline.design_matrix(X[:, j], knots, degree, extrapolate=True).toarray()
+        # Differences of columns of size 9^order amplify their rounding.
+        np.testing.assert_allclose(phi[:, j], expected, atol=1e-13 * 9**order)
+
+
+@pytest.mark.parametrize("knots", ["uniform", "quantile"])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_paths_agree_and_sum_to_one(knots, order, seed):
+    X = data(seed)
+    fitted = km.SplineMap(order=order, knots=knots).fit(X)
+    Z = fitted.transform(X)
+    np.testing.assert_allclose(Z, evaluate(fitted.spec_, X), atol=1e-12 * np.abs(Z).max())
+    phi = bands(fitted, X)
+    np.testing.assert_allclose(phi.sum(axis=2), 1, atol=1e-10)
+    assert (phi > -1e-10).all()
+    assert ((np.abs(phi) > 1e-9).sum(axis=2) <= 4).all()
+
+
+def test_difference_matrices_of_the_paper():
+    one, two = difference_matrix(5, 1), difference_matrix(5, 2)
+    i, j = np.indices((5, 5))
+    np.testing.assert_array_equal(np.linalg.inv(one).T, (j >= i).astype(float))
+    np.testing.assert_allclose(np.linalg.inv(two).T, np.maximum(j - i + 1, 0), atol=1e-12)
+
+
+def test_ridge_on_the_map_is_the_p_spline(seed):
+    """min |y − Ψw|² + λ|w|² and min |y − Φv|² + λ|D v|² have the same fit (eqs. 3 and 4)."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((80, 1))
+    y = np.sin(6 * x[:, 0]) + 0.1 * rng.normal(size=80)
+    for order in (1, 2):
+        Psi = km.SplineMap(order=order).fit_transform(x)
+        Phi = km.SplineMap(order=0).fit_transform(x)
+        D = difference_matrix(10, order)
+        w = np.linalg.solve(Psi.T @ Psi + 0.3 * np.eye(10), Psi.T @ y)
+        v = np.linalg.solve(Phi.T @ Phi + 0.3 * D.T @ D, Phi.T @ y)
+        np.testing.assert_allclose(Psi @ w, Phi @ v, atol=1e-9)
+
+
+def test_linear_splines_approximate_the_intersection_kernel():
+    """With n intervals the largest error of the scaled kernel is exactly 1/(4n) (errata 3.7)."""
+    x = np.linspace(0, 1, 401)[:, None]
+    for n in (5, 10, 20):
+        fitted = km.SplineMap(n_bases=n + 1, degree=1, zero_at_zero=True, domain=(0, 1)).fit(x)
+        Z = fitted.transform(x)
+        error = np.abs(Z @ Z.T / n - np.minimum(x, x.T)).max()
+        assert error == pytest.approx(1 / (4 * n), rel=1e-2)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_zero_at_zero_has_no_dead_zone(degree):
+    """Functions may have a slope at 0; those that are left when all that touch 0 are dropped have
+    zeros of order p there (errata 3.8), so that |Ψ(x)|/x would vanish with x."""
+    x = np.array([[0.0], [0.001], [1.0]])
+    fitted = km.SplineMap(degree=degree, zero_at_zero=True, domain=(0, 1)).fit(x)
+    Z = fitted.transform(x)
+    assert np.abs(Z[0]).max() == 0
+    assert np.linalg.norm(Z[1]) / 0.001 > np.linalg.norm(Z[2])
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_sparse_rows_stay_sparse(order, seed):
+    X = data(seed) * (np.random.default_rng(seed).random((60, 3)) < 0.4)
+    fitted = km.SplineMap(order=order).fit(sparse.csr_matrix(X))  # zero_at_zero="auto"
+    with record_paths() as paths:
+        Z = fitted.transform(sparse.csr_matrix(X))
+    assert paths == ["table:affine:csr"]
+    assert Z.nnz == 10 * np.count_nonzero(X)
+    np.testing.assert_allclose(Z.toarray(), fitted.transform(X), atol=1e-12)
+
+
+def test_sparse_output_stores_the_band_alone(seed):
+    X = data(seed)
+    with record_paths() as paths:
+        Z = km.SplineMap(order=0, degree=2, sparse_output=True).fit(X).transform(X)
+    assert paths == ["table:band"]
+    assert Z.nnz == 3 * X.size
+    dense = km.SplineMap(order=0, degree=2).fit_transform(X)
+    np.testing.assert_array_equal(Z.toarray(), dense)
+
+
+def test_beyond_the_knots():
+    X = np.linspace(0, 1, 11)[:, None]
+    outside = np.array([[-0.5], [1.5]])
+    ends = km.SplineMap().fit(X).transform(X[[0, -1]])
+    with pytest.warns(OutOfDomainWarning, match="outside the fitted domain"):
+        clipped = km.SplineMap().fit(X).transform(outside)
+    np.testing.assert_array_equal(clipped, ends)
+    with pytest.raises(ValueError, match="outside the fitted domain"):
+        km.SplineMap(out_of_domain="raise").fit(X).transform(outside)
+    for knots in ("uniform", "quantile"):
+        line = km.SplineMap(out_of_domain="extrapolate", knots=knots).fit(X)
+        z = [line.transform([[t]])[0] for t in (0, -1e-4, -2e-4, -0.5, -1.0)]
+        np.testing.assert_allclose(z[0] - z[1], z[1] - z[2], atol=1e-10)  # the same slope
+        np.testing.assert_allclose(z[3] - z[4], 5000 * (z[1] - z[2]), rtol=1e-6, atol=1e-8)
+
+
+def test_integers_share_ranges():
+    X = np.array([[3, 200], [7, 130]], dtype=np.uint8)
+    low, high = km.SplineMap().fit(X).domain_
+    np.testing.assert_array_equal(low, [0, 0])
+    np.testing.assert_array_equal(high, [7, 255])
+    assert km.SplineMap(domain="data").fit(X).domain_[1].tolist() == [7, 200]
+
+
+@pytest.mark.parametrize("knots", ["uniform", "quantile"])
+def test_columns_without_variety(knots):
+    """Constant, all-zero and two-valued columns are mapped like any other."""
+    X = np.array([[5.0, 0, 1], [5, 0, 2], [5, 0, 1]])
+    Z = km.SplineMap(knots=knots).fit_transform(X)
+    assert np.isfinite(Z).all()
+    np.testing.assert_array_equal(Z[0], Z[2])
+    assert np.abs(Z[0] - Z[1]).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_bases": 3}, "n_bases must be larger than degree"),
+        ({"degree": 0}, "degree must be an integer >= 1"),
+        ({"order": 3}, r"order must be one of \(0, 1, 2\)"),
+        ({"knots": "random"}, "knots must be one of"),
+        ({"domain": "range"}, "domain must be"),
+        ({"domain": (1, 0)}, "domain must be"),
+        ({"zero_at_zero": "yes"}, "zero_at_zero must be"),
+        ({"out_of_domain": "wrap"}, "out_of_domain must be one of"),
+        ({"sparse_output": True}, "sparse_output=True needs order=0"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        km.SplineMap(**settings).fit(np.eye(4))
+
+
+def test_nan_is_refused():
+    with pytest.raises(ValueError, match=r"contains NaN \(row 1, column 0\)"):
+        km.SplineMap().fit([[1.0], [np.nan]])

@@ -1,0 +1,346 @@
+"""Additive models against references: primal solutions by L-BFGS, stored features, laws."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import LinearSVC
+
+import kernelmaps as km
+from kernelmaps.inspection import ShapeFunctionDisplay
+from kernelmaps.models import _loops
+from kernelmaps.models._basis import compile_basis
+from kernelmaps.models._calibration import platt
+
+ONE = {"n_jobs": 1}
+
+
+def data(seed, n=150, d=4):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, d))
+    score = np.sin(7 * X[:, 0]) + 2 * X[:, 1] ** 2 + 0.3 * rng.normal(size=n)
+    return X, score
+
+
+def labels(score, classes=2):
+    return np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+
+
+def objective(loss, epsilon):
+    """Loss and derivative in f, for signs or targets y."""
+
+    def value(y, f):
+        if loss == "squared_hinge":
+            slack = np.maximum(1 - y * f, 0)
+            return slack**2, -2 * slack * y
+        if loss == "log":
+            return np.logaddexp(0, -y * f), -y / (1 + np.exp(y * f))
+        if loss == "squared":
+            return (y - f) ** 2, 2 * (f - y)
+
+        # Kinks rounded off over a width of 1e-4: off by less than that per example.
+        def soft(t):
+            return 1e-4 * np.logaddexp(0, t / 1e-4), 1 / (1 + np.exp(-t / 1e-4))
+
+        if loss == "hinge":
+            v, g = soft(1 - y * f)
+            return v, -y * g
+        (v1, g1), (v2, g2) = soft(f - y - epsilon), soft(y - f - epsilon)
+        return v1 + v2, g1 - g2
+
+    return value
+
+
+def primal_minimum(Z, y, C, loss, epsilon=0.1):
+    """P at its minimum over weights and intercept."""
+    value = objective(loss, epsilon)
+
+    def cost(theta):
+        v, g = value(y, Z @ theta[:-1] + theta[-1])
+        gradient = np.append(theta[:-1] + Z.T @ (C * g), (C * g).sum())
+        return 0.5 * theta[:-1] @ theta[:-1] + (C * v).sum(), gradient
+
+    start = np.zeros(Z.shape[1] + 1)
+    options = {"maxiter": 20000, "maxfun": 40000, "ftol": 1e-14, "gtol": 1e-9}
+    with np.errstate(over="ignore"):
+        return minimize(cost, start, jac=True, method="L-BFGS-B", options=options).fun
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log"])
+def test_classifier_reaches_the_primal_minimum(loss, seed):
+    X, score = data(seed)
+    y = labels(score)
+    weight = np.random.default_rng(seed).uniform(0.5, 2, len(y))
+    model = km.AdditiveClassifier(C=0.7, loss=loss, tol=1e-5, max_iter=20000, **ONE)
+    model.fit(X, y, sample_weight=weight)
+    Z = model.feature_map_.transform(X)
+    least = primal_minimum(Z, 2.0 * y - 1, 0.7 * weight, loss)
+    assert model.objective_[0] == pytest.approx(least, rel=2e-4 if loss == "hinge" else 3e-5)
+    assert 0 <= model.duality_gap_[0] <= 1e-5 * model.objective_[0]
+    assert abs(model.dual_coef_.sum()) < 1e-9  # the intercept is free
+
+
+@pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+def test_regressor_reaches_the_primal_minimum(loss, seed):
+    X, y = data(seed)
+    model = km.AdditiveRegressor(C=0.7, loss=loss, tol=1e-5, max_iter=20000, **ONE).fit(X, y)
+    least = primal_minimum(model.feature_map_.transform(X), y, 0.7, loss)
+    rel = 2e-3 if loss == "epsilon_insensitive" else 3e-5  # the rounded kinks
+    assert model.objective_[0] == pytest.approx(least, rel=rel)
+
+
+def test_squared_loss_is_ridge(seed):
+    X, y = data(seed)
+    model = km.AdditiveRegressor(C=2.0, tol=1e-9, max_iter=20000, **ONE).fit(X, y)
+    Z = model.feature_map_.transform(X)
+    reference = Ridge(alpha=1 / (2 * 2.0)).fit(Z, y).predict(Z)
+    np.testing.assert_allclose(model.predict(X), reference, atol=1e-4)
+
+
+def spread(X):
+    return (X * 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "convert"),
+    [
+        (km.SplineMap(order=0, degree=1), spread),
+        (km.SplineMap(order=2, degree=3), None),
+        (km.SplineMap(knots="quantile", zero_at_zero=True), None),
+        (km.HomogeneousMap("chi2", 3), sparse.csr_matrix),
+        (km.AnchorMap("intersection", n_anchors=12), None),
+    ],
+    ids=["bytes", "second-order", "edges", "octaves-csr", "anchors"],
+)
+def test_weights_and_scores_are_those_of_stored_features(feature_map, convert, seed):
+    """w = Σ β_i ψ(x_i), f = Ψw + b, and the certified objective, all recomputed in float64."""
+    X, score = data(seed)
+    y = labels(score)
+    X = np.where(X < 0.3, 0, X)
+    X = X if convert is None else convert(X)
+    model = km.AdditiveClassifier(feature_map, tol=1e-3, max_iter=5000, **ONE).fit(X, y)
+    Z = model.feature_map_.transform(X)
+    Z = (Z.toarray() if sparse.issparse(Z) else Z).astype(np.float64)
+    w = Z.T @ model.dual_coef_[:, 0]
+    f = Z @ w + model._offset[0]
+    single = model._precision(X) is np.float32
+    np.testing.assert_allclose(model.decision_function(X), f, atol=1e-3 if single else 1e-8)
+    slack = np.maximum(1 - (2 * y - 1) * f, 0)
+    assert model.objective_[0] == pytest.approx(0.5 * w @ w + slack @ slack, rel=1e-4)
+    terms = model.eval_terms(X).sum(axis=1) + model.intercept_
+    np.testing.assert_allclose(terms, model.decision_function(X), atol=1e-4 if single else 1e-9)
+
+
+def test_same_objective_as_liblinear_on_stored_features(seed):
+    X, score = data(seed)
+    y = labels(score)
+    model = km.AdditiveClassifier(C=0.1, fit_intercept=False, tol=1e-4, **ONE).fit(X, y)
+    Z = model.feature_map_.transform(X)
+    peer = LinearSVC(C=0.1, fit_intercept=False, tol=1e-8, max_iter=100000, random_state=0)
+    slack = np.maximum(1 - (2 * y - 1) * peer.fit(Z, y).decision_function(Z), 0)
+    stored = 0.5 * (peer.coef_**2).sum() + 0.1 * slack @ slack
+    assert model.objective_[0] == pytest.approx(stored, rel=1e-3)
+
+
+def test_classes_together_are_classes_apart(seed):
+    """Lanes are independent problems: each one-vs-rest column equals a binary fit."""
+    X, score = data(seed)
+    y = labels(score, 3)
+    together = km.AdditiveClassifier(tol=1e-6, max_iter=20000, **ONE).fit(X, y)
+    assert together.decision_function(X).shape == (len(y), 3)
+    for k in range(3):
+        apart = km.AdditiveClassifier(tol=1e-6, max_iter=20000, **ONE).fit(X, y == k)
+        assert together.objective_[k] == pytest.approx(apart.objective_[0], rel=3e-6)
+    threads = km.AdditiveClassifier(tol=1e-6, max_iter=20000, n_jobs=2).fit(X, y)
+    np.testing.assert_allclose(threads.objective_, together.objective_, rtol=3e-6)
+    proba = together.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    terms = together.eval_terms(X)
+    assert terms.shape == (len(y), 4, 3)
+    np.testing.assert_allclose(
+        terms.sum(axis=1) + together.intercept_, together.decision_function(X), atol=1e-9
+    )
+
+
+def test_bytes_take_the_table_path_and_are_not_copied(seed):
+    X, score = data(seed)
+    codes = spread(X)
+    model = km.AdditiveClassifier(km.SplineMap(order=0, degree=1), **ONE).fit(codes, labels(score))
+    compiled = compile_basis(model._spec, codes, np.float32, (0,))
+    assert len(compiled.basis.binning) == _loops.CODES
+    from kernelmaps.models._basis import rows_of
+
+    assert np.shares_memory(rows_of(codes).values, codes)
+
+
+def test_weight_zero_is_absence_and_weight_two_is_repetition(seed):
+    X, score = data(seed)
+    y = labels(score)
+    keep = np.arange(len(y)) % 5 > 0
+    settings = {"tol": 1e-6, "max_iter": 20000, **ONE}
+    fitted_map = km.SplineMap().fit(X)
+    weighted = km.AdditiveClassifier(fitted_map, **settings).fit(X, y, 2.0 * keep)
+    doubled = np.repeat(np.flatnonzero(keep), 2)
+    plain = km.AdditiveClassifier(fitted_map, **settings).fit(X[doubled], y[doubled])
+    assert weighted.objective_[0] == pytest.approx(plain.objective_[0], rel=3e-6)
+
+
+def test_class_weight_balances(seed):
+    X, score = data(seed, n=400)
+    y = (score > np.quantile(score, 0.9)).astype(int)
+    plain = km.AdditiveClassifier(C=0.01, **ONE).fit(X, y).predict(X).mean()
+    balanced = km.AdditiveClassifier(C=0.01, class_weight="balanced", **ONE).fit(X, y)
+    assert balanced.predict(X).mean() > plain
+
+
+def test_warm_start_is_shorter(seed):
+    X, score = data(seed, n=400)
+    y = labels(score)
+    model = km.AdditiveClassifier(C=1.0, warm_start=True, tol=1e-4, random_state=0, **ONE)
+    cold = model.fit(X, y).n_visits_
+    assert model.fit(X, y).n_visits_ < 0.8 * cold
+
+
+def test_convergence_is_certified_or_warned_about(seed):
+    X, score = data(seed)
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 epochs with a relative duality gap"):
+        km.AdditiveClassifier(C=100, max_iter=2, **ONE).fit(X, labels(score))
+
+
+def test_labels_of_any_kind(seed):
+    X, score = data(seed)
+    y = np.array(["no", "yes"])[labels(score)]
+    model = km.AdditiveClassifier(**ONE).fit(X, y)
+    assert set(model.predict(X)) <= {"no", "yes"}
+    assert model.score(X, y) > 0.8
+
+
+def test_additive_data_are_learned(seed):
+    X, score = data(seed, n=600)
+    unit = km.SplineMap(domain=(0, 1))
+    model = km.AdditiveRegressor(unit, C=10, **ONE).fit(X[:400], score[:400])
+    assert model.score(X[400:], score[400:]) > 0.8  # the noise alone costs about 0.1
+    importance = model.feature_importances_
+    assert importance[:2].min() > 3 * importance[2:].max()
+
+
+def test_codes_of_anchors(seed):
+    X, score = data(seed)
+    y = labels(score)
+    anchors = km.AnchorMap("intersection", n_anchors=12).fit(X)
+    coded = km.AdditiveClassifier(anchors, tol=1e-4, **ONE).fit(anchors.encode(X), y)
+    values = km.AdditiveClassifier(anchors, tol=1e-4, **ONE).fit(X, y)
+    assert coded.objective_[0] == pytest.approx(values.objective_[0], rel=3e-4)
+    np.testing.assert_array_equal(coded.predict(X), coded.predict(anchors.encode(X)))
+    with pytest.raises(NotFittedError, match="the fitted AnchorMap that encoded them"):
+        km.AdditiveClassifier(clone(anchors)).fit(anchors.encode(X), y)
+    with pytest.raises(TypeError, match="feature_map is a SplineMap"):
+        km.AdditiveClassifier().fit(anchors.encode(X), y)
+    with pytest.raises(ValueError, match="was fitted on values"):
+        values.predict(anchors.encode(X))
+
+
+def test_choice_of_C(seed):
+    X, score = data(seed, n=200)
+    y = labels(score)
+    Cs = [1e-4, 1e-2, 1]
+    unit = km.SplineMap(domain=(0, 1))
+    path = km.AdditiveClassifierCV(unit, Cs=Cs, cv=3, **ONE).fit(X, y)
+    assert path.C_ in Cs
+    assert path.scores_.shape == (3, 3)
+    grid = GridSearchCV(km.AdditiveClassifier(unit, **ONE), {"C": Cs}, cv=3).fit(X, y)
+    found = grid.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(path.scores_.mean(axis=0), found, atol=0.03)
+    np.testing.assert_array_equal(path.predict(X), path.estimator_.predict(X))
+    with pytest.raises(ValueError, match="Cs must be"):
+        km.AdditiveClassifierCV(Cs=[0.0, 1.0]).fit(X, y)
+
+
+def test_platt_recovers_a_sigmoid(seed):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=20000)
+    positive = rng.random(20000) < 1 / (1 + np.exp(-(1.5 * scores - 0.5)))
+    a, b = platt(scores, positive, np.ones(20000))
+    # Four standard errors of a logistic regression with 20000 examples.
+    assert a == pytest.approx(1.5, abs=0.1)
+    assert b == pytest.approx(-0.5, abs=0.08)
+
+
+def test_shapes_and_their_display(seed):
+    X, score = data(seed)
+    model = km.AdditiveClassifier(**ONE).fit(X, labels(score))
+    shapes = model.shape_functions_
+    assert [s.name for s in shapes] == ["x0", "x1", "x2", "x3"]
+    grid = np.tile(X.mean(0), (len(shapes[1].grid), 1))
+    grid[:, 1] = shapes[1].grid
+    np.testing.assert_allclose(model.eval_terms(grid)[:, 1], shapes[1].values, atol=1e-6)
+    assert shapes[0].density.sum() == pytest.approx(1)
+    display = ShapeFunctionDisplay.from_estimator(model, n_features=3).plot()
+    assert len(display.axes_) == 3
+    assert display.axes_[0].get_title() in ("x0", "x1")
+    import matplotlib.pyplot as plt
+
+    plt.close(display.figure_)
+
+
+@pytest.mark.parametrize("column", [np.zeros(150), np.full(150, 7.0), np.arange(150) % 2.0])
+def test_columns_without_variety(column, seed):
+    X, score = data(seed)
+    X = np.column_stack([X, column])
+    model = km.AdditiveClassifier(**ONE).fit(X, labels(score))
+    assert model.score(X, labels(score)) > 0.8
+    if np.ptp(column) == 0:
+        np.testing.assert_allclose(model.eval_terms(X)[:, 4], 0, atol=1e-6)
+
+
+BAD = [
+    ({"C": 0}, "C must be a positive number"),
+    ({"C": -1.0}, "C must be a positive number"),
+    ({"C": np.inf}, "C must be finite"),
+    ({"tol": 0}, "tol must be a positive number"),
+    ({"max_iter": 0}, "max_iter must be at least 1"),
+    ({"loss": "squared"}, "loss must be one of"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), BAD)
+def test_bad_settings(settings, message, seed):
+    X, score = data(seed)
+    with pytest.raises(ValueError, match=message):
+        km.AdditiveClassifier(**settings).fit(X, labels(score))
+
+
+def test_bad_input(seed):
+    X, score = data(seed)
+    y = labels(score)
+    with pytest.raises(ValueError, match="y has only one class"):
+        km.AdditiveClassifier().fit(X, np.ones(len(y)))
+    with pytest.raises(ValueError, match="belong to only one class"):
+        km.AdditiveClassifier().fit(X, y, sample_weight=(y == 1).astype(float))
+    with pytest.raises(ValueError, match="zero"):
+        km.AdditiveRegressor().fit(X, score, sample_weight=np.zeros(len(y)))
+    with pytest.raises(ValueError, match="epsilon must be a number >= 0"):
+        km.AdditiveRegressor(epsilon=-1).fit(X, score)
+    bad = X.copy()
+    bad[3, 2] = np.nan
+    with pytest.raises(ValueError, match=r"contains NaN \(row 3, column 2\)"):
+        km.AdditiveClassifier().fit(bad, y)
+
+
+@pytest.mark.parametrize("given", [km.RandomFourierMap(), "spline", LinearSVC()], ids=repr)
+def test_maps_that_are_not_additive(given, seed):
+    X, score = data(seed)
+    with pytest.raises(TypeError, match=r"must be an additive map.*SplineMap, TrigonometricMap"):
+        km.AdditiveClassifier(given).fit(X, labels(score))
+
+
+def test_sparse_rows_need_a_map_that_vanishes_at_zero(seed):
+    X, score = data(seed)
+    with pytest.raises(ValueError, match="does not map 0 to 0"):
+        km.AdditiveClassifier(km.SplineMap(zero_at_zero=False)).fit(
+            sparse.csr_matrix(X), labels(score)
+        )
