@@ -1,5 +1,7 @@
 """Formulas as MathML, which browsers draw by themselves: the pages work without a network."""
 
+import re
+
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -9,7 +11,9 @@ logger = logging.getLogger(__name__)
 
 
 def to_mathml(node, block: bool) -> str:
-    source = node.astext().replace("\\dots", "\\ldots")  # docutils knows the latter only
+    # What docutils does not know: \\dots, and fractions of two digits without braces.
+    source = node.astext().replace("\\dots", "\\ldots")
+    source = re.sub(r"\\([td]?frac)\s*(\d)(\d)", r"\\\1{\2}{\3}", source)
     if block and "\\\\" in source and "\\begin" not in source:
         source = f"\\begin{{aligned}}{source}\\end{{aligned}}"
     try:

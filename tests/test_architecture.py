@@ -32,9 +32,7 @@ EDGES = {
     "maps": LEAVES | {"kernels", "engine", "design"},
     "models": LEAVES | BELOW_MODELS,
     "inspection": LEAVES | BELOW_MODELS | {"models"},
-    "evaluation": LEAVES
-    | BELOW_MODELS
-    | {"models", "inspection", "datasets", "model_files", TOP},
+    "evaluation": LEAVES | BELOW_MODELS | {"models", "inspection", "datasets", "model_files", TOP},
     "testing": LEAVES | BELOW_MODELS | {"models", "evaluation", TOP},
     # What a fitted model can be written as.
     "model_files": LEAVES | BELOW_MODELS | {"models", TOP},

@@ -1,1 +1,1 @@
-"""The transformers, one file per family: `fit` builds `spec_`, `transform` hands it to the engine."""
+"""The transformers, one file per family: `fit` builds `spec_`, the engine applies it."""

@@ -182,8 +182,10 @@ def _taps(taps, row, u, part):
     for _ in range(len(taps.powers) - 1):
         at -= width
         value = multiply_add(
-            value, fill(taps.coef, taps.coef.dtype.type(u), taps.chunk),
-            load(taps.coef, at, taps.chunk))
+            value,
+            fill(taps.coef, taps.coef.dtype.type(u), taps.chunk),
+            load(taps.coef, at, taps.chunk),
+        )
     return value
 
 
@@ -341,8 +343,23 @@ def _clear(report):
 
 
 @njit(**_options)
-def epoch(basis, rows, problem, lanes, order, active, w, beta, centre, offset, slope, keep,
-          report, parked, learn):
+def epoch(
+    basis,
+    rows,
+    problem,
+    lanes,
+    order,
+    active,
+    w,
+    beta,
+    centre,
+    offset,
+    slope,
+    keep,
+    report,
+    parked,
+    learn,
+):
     """Visit the first ``active`` examples of ``order`` once; returns how many stay active.
 
     Each lane takes its best step in beta_i; the weights follow at once.  The score of a lane is
