@@ -46,7 +46,8 @@ def fitted_map(name: str) -> Any:
 
 def fitted_model(name: str) -> Any:
     X = rows()
-    settings = {"n_components": 3} if name == "StreamingPCA" else {}
+    settings = {"StreamingPCA": {"n_components": 3}, "AdditiveClassifierCV": {"Cs": [0.1, 1]}}
+    settings = settings.get(name, {})
     model = getattr(km, name)(feature_map=km.HomogeneousMap(n_components=3), **settings)
     regression = name.endswith(("Regressor", "Ridge", "Lasso", "Net"))
     return model.fit(X, X @ np.arange(6.0) if regression else labels())

@@ -51,6 +51,7 @@ def to_c(what: Any, name: str = "kernel_map") -> str:
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ValueError(f"to_c: name must be a C identifier, got {name!r}.")
+    what = getattr(what, "estimator_", what)  # a search over C is its best model
     if hasattr(what, "shape_functions_"):
         from .models.terms import terms_table
 

@@ -124,9 +124,8 @@ def test_the_promise_holds_on_fresh_rows():
 
 
 def test_a_tolerance_that_nothing_holds_names_the_nearest(X):
-    with pytest.raises(
-        ToleranceError, match=r"no map of chi2 holds max_error=1e-06, n_columns=20"
-    ) as failure:
+    words = "no map of chi2 holds max_error=1e-06, n_columns=20"
+    with pytest.raises(ToleranceError, match=words) as failure:
         km.choose(X, "chi2", max_error=1e-6, n_columns=20, **COSINES)
     assert failure.value.best.candidate.name == "HomogeneousMap"
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from . import app
-from ._shared import AsJson, command, show, write_text
+from ._shared import AsJson, command, say, show, write_text
 
 
 @app.command()
@@ -21,6 +21,12 @@ def reproduce(
         Path | None, typer.Option(help="Folder of the datasets; default: KERNELMAPS_DATA.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer rows, for a first look.")] = False,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="Show the last result; compute nothing.")
+    ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Write all stored results as a page (Markdown).")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the result as JSON, too.")] = None,
     json: AsJson = False,
 ) -> None:
@@ -32,13 +38,18 @@ def reproduce(
 
     `kernelmaps reproduce low-dim-maps-table-1 --data ~/data`
     """
-    from kernelmaps.evaluation.reproduce import catalogue
-    from kernelmaps.evaluation.reproduce import reproduce as run
+    from kernelmaps.evaluation import reproduce as room
 
-    if table is None:
-        show(catalogue(), json)
+    if page is not None:
+        say(f"page: {room.write_page(page)}")
         return
-    result = run(table, folder=data, quick=quick)
+    if table is None:
+        show(room.catalogue(), json)
+        return
+    if stored:
+        result = room.stored(table)
+    else:
+        result = room.reproduce(table, folder=data, quick=quick)
     if out is not None:
         write_text(out, result.to_json())
     show(result, json)

@@ -1,7 +1,8 @@
 """Tables and figures of the papers, recomputed: paper value, our value, difference.
 
-Each entry of `CATALOGUE` is a module of :mod:`kernelmaps.evaluation.reproductions` with a function
-``run(folder, quick) -> Reproduction``.
+The computations are the scripts ``benchmarks/reproduce_*.py`` of a source checkout; each keeps its
+figures as JSON. An entry here says which script a table belongs to and how its figures are read;
+:mod:`kernelmaps.evaluation.reproductions` holds the entries.
 """
 
 from __future__ import annotations
@@ -9,16 +10,48 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from importlib import import_module
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-__all__ = ["CATALOGUE", "Line", "Reproduction", "catalogue", "reproduce"]
+__all__ = ["Entry", "Line", "Reproduction", "catalogue", "reproduce", "stored", "write_page"]
 
-# name -> (module, function, what it is)
-CATALOGUE: dict[str, tuple[str, str, str]] = {}
+
+@dataclass(frozen=True)
+class Entry:
+    """A table of a paper.
+
+    Attributes
+    ----------
+    words : str
+        What it is.
+    module : str
+        Script of the folder ``benchmarks``.
+    arguments, quick : tuple of str
+        Of the script: for the whole table, and for a first look.
+    record : str
+        Name of the JSON file that the script leaves.
+    lines : callable
+        From the record to the lines.
+    protocol : str
+        What differs from the paper.
+    data : str
+        Datasets that it needs; none if empty.
+    """
+
+    words: str
+    module: str
+    record: str
+    lines: Callable[[Any], list[Line]]
+    protocol: str
+    arguments: tuple[str, ...] = ()
+    quick: tuple[str, ...] = ()
+    data: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,7 +90,7 @@ class Reproduction:
     protocol : str
         What differs from the paper.
     data : str
-    seconds : float
+    seconds : float or None
     machine, day : str
     """
 
@@ -66,7 +99,7 @@ class Reproduction:
     lines: list[Line]
     protocol: str
     data: str = ""
-    seconds: float = 0.0
+    seconds: float | None = None
     machine: str = field(default_factory=lambda: f"{platform.machine()}, {os.cpu_count()} cores")
     day: str = field(default_factory=lambda: date.today().isoformat())
 
@@ -104,8 +137,7 @@ class Reproduction:
         rows = [
             f"## {self.title}",
             "",
-            f"`kernelmaps reproduce {self.name}` · {self.data} · {self.day}, {self.machine}, "
-            f"{self.seconds:.0f} s",
+            f"`kernelmaps reproduce {self.name}` · {self.data} · {self.day}, {self.machine}",
             "",
             f"What differs: {self.protocol}",
             "",
@@ -146,7 +178,7 @@ class Catalogue:
 
 def catalogue() -> Catalogue:
     """All tables and figures that can be recomputed here."""
-    return Catalogue({name: words for name, (_, _, words) in CATALOGUE.items()})
+    return Catalogue({name: entry.words for name, entry in _entries().items()})
 
 
 def reproduce(
@@ -163,15 +195,101 @@ def reproduce(
     quick : bool
         Fewer rows and seeds, for a first look.
     """
-    from dataclasses import replace
-
-    if name not in CATALOGUE:
-        raise ValueError(f"there is no table {name!r}; there are {', '.join(CATALOGUE)}.")
-    module, function, words = CATALOGUE[name]
-    run = getattr(import_module(f"kernelmaps.evaluation.reproductions.{module}"), function)
+    entry = _entry(name)
+    where = os.fspath(folder) if folder else os.environ.get("KERNELMAPS_DATA")
+    if entry.data and not where:
+        raise FileNotFoundError(
+            f"{name} needs the datasets {entry.data}: name their folder by --data or by the "
+            "environment variable KERNELMAPS_DATA."
+        )
+    arguments = entry.quick if quick and entry.quick else entry.arguments
     start = perf_counter()
-    found = run(folder, quick)
-    return replace(found, name=name, title=words, seconds=perf_counter() - start)
+    _run_script(entry.module, [*arguments, *(["--data", where] if entry.data and where else [])])
+    return _told(name, entry, perf_counter() - start)
+
+
+def stored(name: str) -> Reproduction:
+    """The figures of the last run, without computing anything."""
+    return _told(name, _entry(name), None)
+
+
+def write_page(path: str | os.PathLike[str]) -> Path:
+    """Write all stored results as one page of the documentation."""
+    from .. import storage
+
+    sections = []
+    for name in _entries():
+        try:
+            sections.append(stored(name).markdown())
+        except FileNotFoundError:
+            sections.append(f"## {_entry(name).words}\n\nNot computed yet.\n")
+    text = _PAGE + "\n".join(sections)
+    storage.write_file(path, text.encode())
+    return Path(path)
+
+
+_PAGE = """# Reproductions
+
+<!-- Made by `kernelmaps reproduce --page docs/reproduction.md`: do not edit. -->
+
+Tables and figures of the five papers that this library implements, recomputed. Every line has the
+paper's value, ours, and the difference. Where the paper's data cannot be had, the same comparison
+is made on other data, and the paper's figure is left out or marked: what is then compared is the
+shape of the table, not its numbers.
+
+"""
+
+
+def _entries() -> dict[str, Entry]:
+    from .reproductions import ENTRIES
+
+    return ENTRIES
+
+
+def _entry(name: str) -> Entry:
+    entries = _entries()
+    if name not in entries:
+        raise ValueError(f"there is no table {name!r}; there are {', '.join(entries)}.")
+    return entries[name]
+
+
+def _checkout() -> Path:
+    """The folder that holds ``benchmarks``."""
+    root = Path(__file__).parents[3]
+    if not (root / "benchmarks" / "harness.py").is_file():
+        raise FileNotFoundError(
+            "the scripts of the reproductions are in the folder benchmarks of a source checkout, "
+            "which this installation does not have: clone the repository and install it with "
+            "pip install -e ."
+        )
+    return root
+
+
+def _run_script(module: str, arguments: Sequence[str]) -> None:
+    root = str(_checkout())
+    before, sys.argv = sys.argv, [f"benchmarks.{module}", *arguments]
+    sys.path.insert(0, root)
+    try:
+        import_module(f"benchmarks.{module}").main()
+    finally:
+        sys.path.remove(root)
+        sys.argv = before
+
+
+def _told(name: str, entry: Entry, seconds: float | None) -> Reproduction:
+    path = _checkout() / "benchmarks" / "results" / "reproductions" / entry.record
+    if not path.exists():
+        raise FileNotFoundError(f"{name} has not been computed yet: kernelmaps reproduce {name}")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    return Reproduction(
+        name=name,
+        title=entry.words,
+        lines=entry.lines(record),
+        protocol=entry.protocol,
+        data=entry.data or "no data",
+        seconds=seconds,
+        day=date.fromtimestamp(path.stat().st_mtime).isoformat(),
+    )
 
 
 def _cell(value: float | None) -> str:

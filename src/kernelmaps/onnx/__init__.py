@@ -40,7 +40,7 @@ from .tracer import Trace, Traced
 __all__ = ["register", "to_onnx"]
 
 MAPS = "kernelmaps.maps."
-MODELS = ("AdditiveClassifier", "AdditiveRegressor", "StreamingPCA")
+MODELS = ("AdditiveClassifier", "AdditiveClassifierCV", "AdditiveRegressor", "StreamingPCA")
 RIDGES = (
     "StreamingRidge",
     "StreamingRidgeClassifier",
@@ -153,6 +153,7 @@ _VERSIONS = {"Shape": 15, "Reshape": 14}
 
 
 def _formula(xp: Trace, model: Any, X: Traced) -> list[Traced]:
+    model = getattr(model, "estimator_", model)  # a search over C is its best model
     name = type(model).__name__
     if hasattr(model, "spec_"):
         return [evaluate(model.spec_, X, xp)]
