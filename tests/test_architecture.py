@@ -36,8 +36,8 @@ EDGES = {
     "testing": LEAVES | BELOW_MODELS | {"models", "evaluation", TOP},
     # What a fitted model can be written as.
     "model_files": LEAVES | BELOW_MODELS | {"models", TOP},
-    "onnx": LEAVES | BELOW_MODELS | {"models"},
-    "export_c": LEAVES | BELOW_MODELS | {"models"},
+    "onnx": LEAVES | BELOW_MODELS | {"models", TOP},
+    "export_c": LEAVES | BELOW_MODELS | {"models", TOP},
     "cli": LEAVES
     | BELOW_MODELS
     | {"models", "inspection", "evaluation", "datasets", "model_files", "onnx", "export_c", TOP},

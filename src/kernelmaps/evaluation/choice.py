@@ -209,20 +209,30 @@ def choose(
 def upper_bound(errors: np.ndarray, confidence: float) -> float:
     r"""Bound on the largest error of as many fresh pairs as there are in a matrix of pairs.
 
-    The rows are cut into B blocks. Each block's largest error (against all columns) is one draw of
-    a maximum, whose distribution is close to Gumbel's, with location μ and scale β from the
-    blocks' mean and standard deviation. The largest of B fresh blocks then stays below
+    Each row's largest error is one draw, and what is asked for is a level that all n fresh draws
+    stay below with probability c: its tail probability p satisfies :math:`e^{-np} = c`. It lies
+    beyond the data, so that the tail has to be continued, in two ways of which the larger is taken.
 
-    .. math:: μ + β (\log B - \log(-\log c))
+    *Gumbel.* The rows are cut into B blocks; the blocks' maxima have location μ and scale β from
+    their mean and standard deviation, and the level is :math:`μ + β (\log B - \log(-\log c))`.
 
-    with probability c. Never less than the largest error that was seen.
+    *Pareto.* With the k largest row errors :math:`r_1 ≥ … ≥ r_k` and Hill's estimate ξ of their
+    decay, the level is :math:`r_k (k / {-\log c})^{ξ}`, which guards against outlying rows.
+
+    Never less than the largest error that was seen.
     """
     largest = np.abs(errors).max(axis=1)
     blocks = np.array([part.max() for part in np.array_split(largest, min(_BLOCKS, len(largest)))])
     scale = np.sqrt(6) / np.pi * blocks.std(ddof=1)
     location = blocks.mean() - np.euler_gamma * scale
-    quantile = location + scale * (np.log(len(blocks)) - np.log(-np.log(confidence)))
-    return float(max(quantile, blocks.max()))
+    gumbel = location + scale * (np.log(len(blocks)) - np.log(-np.log(confidence)))
+    k = min(len(largest) - 1, max(4, round(np.sqrt(len(largest)))))
+    top = np.sort(largest)[-k - 1 :]
+    pareto = 0.0
+    if top[0] > 0:
+        decay = float(np.mean(np.log(top[1:] / top[0])))
+        pareto = top[0] * (k / -np.log(confidence)) ** decay
+    return float(max(gumbel, pareto, blocks.max()))
 
 
 class _Search:
