@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 
@@ -50,10 +50,12 @@ def fourier_map() -> km.RandomFourierMap:
     return map_.fit(np.zeros((1, FEATURES), dtype=np.float32))
 
 
-def sgemm_seconds() -> float:
-    """Time of one product of 4·10⁹ operations, on all threads."""
+def sgemm_rates() -> tuple[float, float]:
+    """Operations per second of the clock and of processor time, on all threads."""
     a = np.ones((1260, 1260), np.float32)
-    return best_seconds(lambda: a @ a, 3)
+    used = process_time()
+    seconds = best_seconds(lambda: a @ a, 5)
+    return 2 * 1260**3 / seconds, 5 * 2 * 1260**3 / (process_time() - used)
 
 
 def child(folder: Path, n: int) -> dict[str, float]:
@@ -68,26 +70,29 @@ def child(folder: Path, n: int) -> dict[str, float]:
     model.fit(replace(whole, end=8192))  # compiled loops, thread pools
     before, classes = resident_bytes(), list(range(CLASSES))
     model = km.StreamingRidgeClassifier(1.0, feature_map)
-    pieces = []
+    clock, processor, sgemm = [], [], []
     for a in range(0, n, PIECE):
-        # Each piece is timed beside an SGEMM of the same moment.
         piece = replace(whole, begin=a, end=min(a + PIECE, n))
-        start = perf_counter()
+        start, used = perf_counter(), process_time()
         model.partial_fit(piece, None, classes=classes)
-        seconds = perf_counter() - start
-        rate = 2 * 1260**3 / sgemm_seconds()
-        pieces.append((seconds, FLOPS_PER_ROW * piece.n_rows / seconds / rate))
+        flops = FLOPS_PER_ROW * piece.n_rows
+        clock.append(flops / (perf_counter() - start))
+        processor.append(flops / (process_time() - used))
+        sgemm.append(sgemm_rates())
     start = perf_counter()
     predicted = model.predict(whole.X[slice(0, 20_000)])
+    best, best_of_processor = np.max(sgemm, axis=0)
     return {
         "file": (folder / "X.npy").stat().st_size,
         "peak": peak_bytes(),
         "beyond": peak_bytes() - before,
-        "fold": sum(seconds for seconds, _ in pieces),
+        "fold": float(np.sum(FLOPS_PER_ROW * PIECE / np.array(clock))),
         "solve": perf_counter() - start,
-        "rows_per_second": PIECE / min(seconds for seconds, _ in pieces),
-        "of_sgemm": max(share for _, share in pieces),
-        "of_sgemm_median": float(np.median([share for _, share in pieces])),
+        "gflops": max(clock) / 1e9,
+        "gflops_sgemm": best / 1e9,
+        "gflops_median": float(np.median(clock)) / 1e9,
+        "of_sgemm": max(clock) / best,
+        "of_sgemm_processor_time": max(processor) / best_of_processor,
         "accuracy": float(np.mean(predicted == np.load(folder / "y.npy")[:20_000])),
     }
 
@@ -117,19 +122,20 @@ def memory_and_rate(bench: Bench, folder: Path, n: int) -> None:
         f"accuracy {whole['accuracy']:.3f}",
         details={"whole": whole, "tenth": tenth},
     )
-    best = max(tenth["of_sgemm"], whole["of_sgemm"])
+    best = max(tenth, whole, key=lambda found: found["of_sgemm"])
     bench.measure(
         f"fold of {size}: share of SGEMM, features + rank-k update",
-        100 * best,
+        100 * best["of_sgemm"],
         "%",
         target="≥ 70 %",
-        reached=best >= 0.7,
-        note=f"best of {n // PIECE} pieces of {PIECE:,} rows, SGEMM timed beside each; median "
-        f"{100 * whole['of_sgemm_median']:.0f} %",
+        reached=best["of_sgemm"] >= 0.7,
+        note=f"best of pieces of {PIECE:,} rows, {best['gflops']:.0f} of "
+        f"{best['gflops_sgemm']:.0f} Gflop/s; {100 * best['of_sgemm_processor_time']:.0f} % by "
+        "processor time",
     )
     bench.measure(
         f"best time per row of {n:,} rows over that of {n // 10:,}",
-        tenth["rows_per_second"] / whole["rows_per_second"],
+        tenth["gflops"] / whole["gflops"],
         "×",
         at_most=1.15,
         note=f"folds of {whole['fold']:.0f} s and {tenth['fold']:.1f} s; solving and 20,000 "

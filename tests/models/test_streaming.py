@@ -435,6 +435,8 @@ def test_unlabelled_rows_serve_the_pca_alone(seed):
         km.StreamingRidge(0.5, fitted, 8).fit(X[300:], Y[300:]),
     ]
     np.testing.assert_allclose(halves[0].merge(halves[1]).coef_, model.coef_, atol=1e-8)
+    later = km.StreamingRidge(0.5, fitted, 8).fit(X[:300], Y[:300], unlabeled=extra)
+    np.testing.assert_allclose(later.partial_fit(X[300:], Y[300:]).coef_, model.coef_, atol=1e-8)
 
 
 # ---- Algorithm 4 --------------------------------------------------------------------------------
@@ -671,6 +673,8 @@ def test_two_passes_need_a_source_that_can_be_read_twice(seed):
         km.StreamingRidge([1.0, 2.0], validation="loo").fit(iter(chunked(X, Y)))
     with pytest.raises(ValueError, match="several kernels with PCA need two passes"):
         km.StreamingRidge(1.0, KERNELS, 5).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="several kernels with PCA need two passes"):
+        km.StreamingRidge(1.0, KERNELS, 5).fit(X, Y).partial_fit(X, Y)
 
 
 def test_choices_that_the_statistics_cannot_make(seed):

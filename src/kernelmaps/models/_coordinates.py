@@ -18,6 +18,8 @@ __all__ = ["Coordinates", "Path", "check_rows", "component_count"]
 class Path:
     """Models for every PCA size and every regularisation, from the same statistics.
 
+    For classes the targets are one-hot, 0 and 1.
+
     Attributes
     ----------
     n_components : list

@@ -136,16 +136,19 @@ class StreamingLinear(StreamingEstimator):
         first = not hasattr(self, "stats_")
         source = self._chunk(X, y, sample_weight, first=first, supervised=True)
         if first:
-            look = self._begin(source)
-            if look.features.several and self._has_pca(look.features):
-                raise ValueError(
-                    f"{type(self).__name__}: several kernels with PCA need two passes; use fit, or "
-                    "n_components=None"
-                )
+            self._begin(source)
             self._pca_stats = self._axes = None
-            self.stats_ = self._empty(look.features, classes)
-        part = self._fold(source, self.stats_.zero(), self._features, block_rows=self._block_rows)
-        self.stats_.merge(part)  # all rows of the chunk, or none
+        if self._features.several and self._has_pca(self._features):
+            raise ValueError(
+                f"{type(self).__name__}: several kernels with PCA need two passes; use fit, or "
+                "n_components=None"
+            )
+        stats = self._empty(self._features, classes) if first else self.stats_
+        part = self._fold(source, stats.zero(), self._features, block_rows=self._block_rows)
+        self.stats_ = stats.merge(part)  # all rows of the chunk, or none
+        if self._pca_stats is not None:  # of an earlier fit with unlabelled rows
+            rows = part.total() if isinstance(part, FoldMoments) else part
+            self._pca_stats.merge(rows.features_only())
         self._n_chunks = source.chunk + 1
         self._solution = None
         return self

@@ -144,9 +144,9 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         if first:
             look = self._look(source, None)
             self._features, self._block_rows = look.features, self._rows_per_block(look)
-            self.stats_ = Moments(tag=look.features.tag)
-        part = self._fold(source, self.stats_.zero(), self._features, block_rows=self._block_rows)
-        self.stats_.merge(part)
+        stats = Moments(tag=self._features.tag) if first else self.stats_
+        part = self._fold(source, stats.zero(), self._features, block_rows=self._block_rows)
+        self.stats_ = stats.merge(part)  # all rows of the chunk, or none
         self._n_chunks = source.chunk + 1
         self._forget()
         return self
