@@ -1,6 +1,7 @@
 """Figures 2 and 4 of compressive-rf: six methods on MNIST and on INRIA's pedestrians.
 
     python -m benchmarks.reproduce_compressive_rf --data FOLDER [--seeds 5] [--sizes 100 500]
+    python -m benchmarks.reproduce_compressive_rf --data FOLDER --only cells --device cuda
 
 MNIST follows the paper: pixels in [0, 1], σ = 10 (with pixels up to 255 the kernel would be the
 identity), LIBLINEAR's C-SVM with C = 1 (squared hinge, no bias), all 60,000 + 10,000 rows. The
@@ -20,12 +21,13 @@ import argparse
 import json
 import os
 from pathlib import Path
-from time import perf_counter
+from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from array_api_compat import array_namespace
 
 import kernelmaps as km
+from kernelmaps.engine import Spec, apply
 
 RESULTS = Path(__file__).parent / "results" / "reproductions" / "compressive-rf.json"
 SIGMA = {"mnist": 10.0, "inria_person_hog": 5.0}
@@ -55,55 +57,67 @@ PAPER_OTHERS = {
 }  # fmt: skip
 
 
-def squared_hinge(Z: np.ndarray, Y: np.ndarray, C: float = 1.0, tolerance: float = 1e-4):
+def squared_hinge(Z: Any, Y: Any, C: float = 1.0, tolerance: float = 1e-4) -> Any:
     """argmin ½‖w‖² + C Σ max(0, 1 − y wᵀz)² for each column of Y (±1): LIBLINEAR's -s 1 and 2.
 
     Newton's method; its linear systems by conjugate gradients, preconditioned by the Hessian that
-    has the same share of rows active everywhere. It starts at the least-squares solution.
+    has the same share of rows active everywhere. It starts at the least-squares solution. Z and Y
+    may be arrays of any array-API library.
     """
-    d = Z.shape[1]
-    gram = np.asarray(Z.T @ Z, dtype=np.float64)
-    W = cho_solve(cho_factor(np.eye(d) + 2 * C * gram), 2 * C * np.asarray(Z.T @ Y, np.float64))
-    first = None
+    xp = array_namespace(Z)
+
+    def wide(values: Any) -> Any:
+        return xp.astype(values, xp.float64)
+
+    def size(values: Any) -> float:
+        return float(xp.linalg.vector_norm(values))
+
+    gram, right = wide(Z.T @ Z), 2 * C * wide(Z.T @ Y)
+    eye = xp.eye(gram.shape[0], dtype=gram.dtype, device=gram.device)
+    W = xp.linalg.solve(eye + 2 * C * gram, right)
     for _ in range(30):
-        slack = 1 - Y * (Z @ W.astype(Z.dtype))
-        active = slack > 0
-        gradient = W - 2 * C * (Z.T @ (Y * slack * active)).astype(np.float64)
-        size = np.linalg.norm(gradient)
-        first = first or np.linalg.norm(2 * C * (Z.T @ Y))
-        if size <= tolerance * first:
+        slack = 1 - Y * (Z @ xp.astype(W, Z.dtype))
+        active = xp.astype(slack > 0, Z.dtype)
+        gradient = W - 2 * C * wide(Z.T @ (Y * slack * active))
+        if size(gradient) <= tolerance * size(right):
             break
-        preconditioner = cho_factor(np.eye(d) + 2 * C * active.mean() * gram)
-        W -= _conjugate_gradients(Z, active, C, gradient, preconditioner)
-    return W
+        inverse = xp.linalg.inv(eye + 2 * C * float(xp.mean(active)) * gram)
+
+        def curved(V: Any, active: Any = active) -> Any:
+            return V + 2 * C * wide(Z.T @ (active * (Z @ xp.astype(V, Z.dtype))))
+
+        W = W - _conjugate_gradients(xp, curved, gradient, inverse, 0.05 * size(gradient))
+    return xp.astype(W, Z.dtype)
 
 
-def _conjugate_gradients(Z, active, C, right, preconditioner, steps=20):
-    solution, residual = np.zeros_like(right), right.copy()
-    better = cho_solve(preconditioner, residual)
-    direction, product = better.copy(), (residual * better).sum(axis=0)
-    start = np.linalg.norm(right)
+def _conjugate_gradients(
+    xp: Any, curved: Any, right: Any, inverse: Any, enough: float, steps: int = 20
+) -> Any:
+    solution, residual = xp.zeros_like(right), right
+    direction = inverse @ residual
+    product = xp.sum(residual * direction, axis=0)
     for _ in range(steps):
-        image = (Z.T @ (active * (Z @ direction.astype(Z.dtype)))).astype(np.float64)
-        curved = direction + 2 * C * image
-        step = product / np.maximum((direction * curved).sum(axis=0), 1e-300)
-        solution += step * direction
-        residual -= step * curved
-        if np.linalg.norm(residual) < 0.05 * start:
+        image = curved(direction)
+        step = product / (xp.sum(direction * image, axis=0) + 1e-300)
+        solution = solution + step * direction
+        residual = residual - step * image
+        if float(xp.linalg.vector_norm(residual)) < enough:
             break
-        better = cho_solve(preconditioner, residual)
-        new = (residual * better).sum(axis=0)
-        direction = better + direction * (new / np.maximum(product, 1e-300))
+        better = inverse @ residual
+        new = xp.sum(residual * better, axis=0)
+        direction = better + direction * (new / (product + 1e-300))
         product = new
     return solution
 
 
-def linear_accuracy(Z, y, Z_test, y_test) -> float:
+def linear_accuracy(Z: Any, y: np.ndarray, Z_test: Any, y_test: np.ndarray) -> float:
     """Percent right by one-against-rest machines on features."""
+    xp = array_namespace(Z)
     classes = np.unique(y)
-    Y = np.where(y[:, None] == classes, 1, -1).astype(Z.dtype)
-    W = squared_hinge(Z, Y).astype(Z.dtype)
-    return 100 * float(np.mean(classes[np.argmax(Z_test @ W, axis=1)] == y_test))
+    Y = np.where(y[:, None] == classes, 1, -1).astype(np.float32)
+    W = squared_hinge(Z, xp.asarray(Y, device=Z.device))
+    found = np.asarray(xp.asarray(xp.argmax(Z_test @ W, axis=1), device="cpu"))
+    return 100 * float(np.mean(classes[found] == y_test))
 
 
 def kernel_accuracy(X, y, X_test, y_test, sigma: float) -> float:
@@ -121,23 +135,41 @@ def read(folder: str, name: str):
         return X, data["y_train"], X_test, data["y_test"]
 
 
-def random_feature_cell(data, M: int, m: int | None, sigma: float, seeds: int) -> dict:
+def spec_of(X: np.ndarray, M: int, m: int | None, sigma: float, seed: int) -> Spec:
+    """Typical (m None) or compressive random features."""
+    if m is None:
+        features = km.RandomFourierMap("gaussian", M, sigma=sigma, random_state=seed)
+    else:
+        features = km.CompressiveFourierMap(m, M, sigma=sigma, random_state=seed)
+    return features.fit(X[:100]).spec_
+
+
+def first_columns(spec: Spec, M: int) -> Spec:
+    """The map of the first M features: iid features may be left out."""
+    if spec.family == "chain":
+        return Spec("chain", parts=(spec.parts[0], first_columns(spec.parts[1], M)))
+    arrays = {name: array[..., :M] for name, array in spec.arrays.items()}
+    return Spec("fourier", arrays, {**spec.numbers, "scale": float(np.sqrt(2 / M))})
+
+
+def halved(spec: Spec) -> Spec:
+    """Matrices in half precision, to travel: rounded frequencies are a sample like any other."""
+    arrays = {k: v.astype(np.float16) if k == "matrix" else v for k, v in spec.arrays.items()}
+    return Spec(spec.family, arrays, spec.numbers, tuple(halved(part) for part in spec.parts))
+
+
+def random_feature_cell(data: Any, specs: list[Spec], device: str | None) -> dict[str, Any]:
+    """Mean accuracy of the machines on several maps."""
     X, y, X_test, y_test = data
-    accuracies, seconds = [], []
-    for seed in range(seeds):
-        if m is None:
-            features = km.RandomFourierMap("gaussian", M, sigma=sigma, random_state=seed)
-        else:
-            features = km.CompressiveFourierMap(m, M, sigma=sigma, random_state=seed)
-        features.fit(X[:100])
-        start = perf_counter()
-        Z = features.transform(X)
-        seconds.append(perf_counter() - start)
-        accuracies.append(linear_accuracy(Z, y, features.transform(X_test), y_test))
-    return {
-        "ours": float(np.mean(accuracies)), "seeds": seeds, "each": accuracies,
-        "construction_seconds": min(seconds),
-    }  # fmt: skip
+    if device:
+        import torch
+
+        X, X_test = (torch.asarray(rows, device=device) for rows in (X, X_test))
+    accuracies = []
+    for spec in specs:
+        Z = apply(spec, X)
+        accuracies.append(linear_accuracy(Z, y, apply(spec, X_test), y_test))
+    return {"ours": float(np.mean(accuracies)), "seeds": len(specs), "each": accuracies}
 
 
 def others(name: str, data, sigma: float, kernel_rows: int, m: int = 100) -> dict[str, float]:
@@ -172,7 +204,7 @@ def others(name: str, data, sigma: float, kernel_rows: int, m: int = 100) -> dic
     return found
 
 
-def check(data) -> None:
+def check(data: Any) -> None:
     """The objective's optimum against LIBLINEAR, on 5000 rows and 300 features."""
     from sklearn.svm import LinearSVC
 
@@ -181,9 +213,34 @@ def check(data) -> None:
     Z, Z_test = features.transform(X[:5000]), features.transform(X_test)
     machine = LinearSVC(fit_intercept=False, dual=False, tol=1e-6).fit(Z, y[:5000])
     W = squared_hinge(Z, np.where(y[:5000, None] == np.arange(10), 1, -1).astype(np.float32))
-    print(f"largest difference of weights: {np.abs(W.T - machine.coef_).max():.2e} of "
-          f"{np.abs(machine.coef_).max():.2f}; accuracy {machine.score(Z_test, y_test):.4f} and "
-          f"{linear_accuracy(Z, y[:5000], Z_test, y_test) / 100:.4f}")  # fmt: skip
+    theirs, ours = machine.score(Z_test, y_test), linear_accuracy(Z, y[:5000], Z_test, y_test)
+    print(
+        f"largest difference of weights: {np.abs(W.T - machine.coef_).max():.2e} of "
+        f"{np.abs(machine.coef_).max():.2f}; accuracy {100 * theirs:.2f} and {ours:.2f}"
+    )
+
+
+def cells(name: str, data: Any, arguments: argparse.Namespace, record: dict[str, Any]) -> None:
+    """Typical and compressive random features, size by size."""
+    for m in [None, *arguments.measurements]:
+        files = [
+            Path(arguments.specs or ".") / f"{name}-{m}-{s}.kmap" for s in range(arguments.seeds)
+        ]
+        if arguments.specs and not arguments.prepare:
+            largest = [Spec.load(file) for file in files]
+        else:
+            M = max(arguments.sizes)
+            largest = [spec_of(data[0], M, m, SIGMA[name], s) for s in range(arguments.seeds)]
+        if arguments.prepare:
+            for file, spec in zip(files, largest, strict=True):
+                halved(spec).save(file)
+            continue
+        for M in arguments.sizes:
+            specs = [first_columns(spec, M) for spec in largest]
+            cell = random_feature_cell(data, specs, arguments.device)
+            cell["paper"] = PAPER[name].get((M, m))
+            record["cells"][f"M={M} " + ("typical" if m is None else f"m={m}")] = cell
+            print(name, M, m, json.dumps(cell), flush=True)
 
 
 def main() -> None:
@@ -194,36 +251,33 @@ def main() -> None:
     parser.add_argument("--measurements", nargs="*", type=int, default=[50, 100, 200])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--kernel-rows", type=int, default=10000)
-    parser.add_argument("--only-cells", action="store_true", help="random features alone")
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--only", choices=["cells", "others"])
+    parser.add_argument("--device", help="a device of torch, such as cuda, for the cells")
+    parser.add_argument("--specs", help="folder of fitted maps, made by --prepare elsewhere")
+    parser.add_argument("--prepare", action="store_true", help="store fitted maps and stop")
+    parser.add_argument("--check", action="store_true", help="compare the solver with LIBLINEAR")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     if not arguments.data:
         parser.error("the data are not part of the package: name their folder by --data")
-    record = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    kept = arguments.results
+    record = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     for name in arguments.datasets:
         data = read(arguments.data, name)
         if arguments.check:
             check(data)
             continue
         own = record.setdefault(name, {"sigma": SIGMA[name], "cells": {}, "others": {}})
-        for M in arguments.sizes:
-            for m in [None, *arguments.measurements]:
-                cell = random_feature_cell(data, M, m, SIGMA[name], arguments.seeds)
-                cell["paper"] = PAPER[name].get((M, m))
-                own["cells"][f"M={M} " + ("typical" if m is None else f"m={m}")] = cell
-                print(name, M, m, json.dumps(cell), flush=True)
-                _save(record)
-        if not arguments.only_cells:
+        if arguments.only != "others":
+            cells(name, data, arguments, own)
+        if arguments.only != "cells" and not arguments.prepare:
             own["kernel_rows"] = arguments.kernel_rows
             for label, value in others(name, data, SIGMA[name], arguments.kernel_rows).items():
                 own["others"][label] = {"ours": value, "paper": PAPER_OTHERS[name].get(label)}
                 print(name, label, own["others"][label], flush=True)
-            _save(record)
-
-
-def _save(record: dict) -> None:
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    if record and not arguments.prepare:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from ..engine.apply import output_dtype
 from ..engine.linear import padded_length
 from ..kernels import Additive
 from .base import JointMap, check_count
-from .sampling import generator
+from .sampling import generator, gram_schmidt
 
 __all__ = ["RandomOrthoprojector", "draw_orthoprojector"]
 
@@ -140,7 +140,6 @@ def orthonormal_columns(d: int, m: int, entries: str, rng: np.random.Generator) 
             vectors = rng.standard_normal((d, m))
         else:
             vectors = rng.choice([-1.0, 1.0], size=(d, m))
-        q, r = np.linalg.qr(vectors)
-        lengths = np.diagonal(r)
-        if np.abs(lengths).min() > 1e-9 * np.sqrt(d):
-            return q * np.where(lengths < 0, -1.0, 1.0)
+        columns, lengths = gram_schmidt(vectors)
+        if lengths.min() > 1e-9 * np.sqrt(d):
+            return columns

@@ -34,6 +34,7 @@ from ..engine import Spec
 from ..engine.fourier import fourier_spec
 from ..engine.linear import padded_length
 from ..kernels import Kernel, StationaryKernel
+from ..threads import pools
 
 __all__ = ["FORMS", "SAMPLINGS", "draw_fourier", "draw_frequencies", "generator"]
 
@@ -144,8 +145,18 @@ def haar_rows(m: int, d: int, rng: np.random.Generator) -> np.ndarray:
     Gram-Schmidt of Gaussian vectors; LAPACK's QR leaves the signs of R's diagonal open, and making
     them positive makes Q unique and its distribution invariant under rotations.
     """
-    q, r = np.linalg.qr(rng.standard_normal((d, m)))
-    return (q * np.where(np.diagonal(r) < 0, -1.0, 1.0)).T
+    return gram_schmidt(rng.standard_normal((d, m)))[0].T
+
+
+def gram_schmidt(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal columns, and the lengths that were left of the given ones after projection.
+
+    One thread: LAPACK's threads meet so often that they are slower as soon as others use a core.
+    """
+    with pools().limit(limits=1, user_api="blas"):
+        q, r = np.linalg.qr(columns)
+    lengths = np.diagonal(r)
+    return q * np.where(lengths < 0, -1.0, 1.0), np.abs(lengths)
 
 
 def _structured(kernel: Kernel, n: int, d: int, rng: np.random.Generator, owner: str) -> Spec:
