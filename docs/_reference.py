@@ -13,6 +13,9 @@ SECTIONS = {
     "models": ("Models", "Estimators on maps."),
     "evaluation": ("Judging", "How good is a map, and which one to take."),
     "inspection": ("Pictures", "Computed once, drawn when you like."),
+    "model_files": ("Files", "Maps and models on disk, without pickle."),
+    "onnx": ("Export to ONNX", "Graphs for onnxruntime."),
+    "export_c": ("Export to C", "Headers without dependencies."),
     "datasets": ("Data", "One loader, and synthetic data."),
     "testing": ("Checks for your own maps", "The laws that all maps here are held to."),
     "exceptions": ("Errors and warnings", "What you may want to catch."),
@@ -33,7 +36,7 @@ def public_names(room: str) -> list[str]:
     top = [
         f"kernelmaps.{name}"
         for name, module in kernelmaps._MODULE_OF.items()
-        if module.startswith(package + ".") and exists(module)
+        if f"{module}.".startswith(package + ".") and exists(module)
     ]
     if top or not exists(package):
         return top
