@@ -540,7 +540,6 @@ def test_refuses_codes_of_another_map():
         ({"energy": 1.5}, r"energy must be in \(0, 1\]"),
         ({"rank": 0}, "rank must be an integer >= 1"),
         ({"anchors": "epsilon"}, "needs a positive epsilon"),
-        ({"anchors": "epsilon", "epsilon": 1e-6}, "column 0 needs .* anchors to be covered"),
         ({"anchors": [0.1, 0.1, 0.5]}, "distinct numbers"),
         ({"anchors": [0.1, np.nan]}, "finite numbers of shape"),
         ({"anchors": [[0.1, 0.2]]}, "anchors has 1 rows, but X has 4 features"),
@@ -561,6 +560,8 @@ def test_bad_ranges():
         km.AnchorMap(gaussian, anchors="log").fit(rows(0) - 0.5)
     with pytest.raises(ValueError, match="Negative values"):
         km.AnchorMap("chi2").fit(rows(0) - 0.5)
+    with pytest.raises(ValueError, match=r"column 0 needs 70000 anchors to be covered"):
+        km.AnchorMap(anchors="epsilon", epsilon=1e-9).fit(np.linspace(0, 1, 70000)[:, None])
     with pytest.raises(ValueError, match=r"table of .* split points"):
         placing.kmeans(np.arange(70000.0), np.ones(70000, int), 65536)
 

@@ -56,8 +56,8 @@ class AnchorMap(AdditiveMap):
     anchors : str or array, default="uniform"
         "uniform", "sqrt" and "log" divide the feature's range evenly in x, √x and log x; "kmeans"
         is the exact optimum of eq. 3, "quantile" puts equally many data between anchors, and
-        "epsilon" the fewest anchors that come within `epsilon` of every value (`n_anchors` is then
-        the most that may be needed). An array holds the anchors for all features, or one row for
+        "epsilon" the fewest anchors that come within `epsilon` of every value, however many that
+        are. An array holds the anchors for all features, or one row for
         each. A feature with fewer distinct values than anchors has these as its "kmeans" and
         "quantile" anchors, and a constant feature has one anchor.
     n_neighbors : int, default=1
@@ -294,11 +294,10 @@ class AnchorMap(AdditiveMap):
         values, counts = column_values(X, d)
         if self.anchors == "epsilon":
             anchors = cover(values, float(self.epsilon))
-            if len(anchors) > self.n_anchors:
+            if len(anchors) > MAX_ANCHORS:
                 raise ValueError(
                     f"AnchorMap: column {d} needs {len(anchors)} anchors to be covered within "
-                    f"epsilon={self.epsilon:g}; n_anchors allows {self.n_anchors}. Raise one of "
-                    "them."
+                    f"epsilon={self.epsilon:g}, but codes allow {MAX_ANCHORS}. Raise epsilon."
                 )
             return self._with_zero(anchors, cover(values[values != 0], float(self.epsilon)))
         place, other = FITTED[self.anchors], values != 0
