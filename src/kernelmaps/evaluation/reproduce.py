@@ -12,9 +12,11 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -42,6 +44,8 @@ class Entry:
         What differs from the paper.
     data : str
         Datasets that it needs; none if empty.
+    keep_text : bool
+        Whether the script prints its figures only: what it prints is then kept as the record.
     """
 
     words: str
@@ -52,6 +56,7 @@ class Entry:
     arguments: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
     data: str = ""
+    keep_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -204,7 +209,12 @@ def reproduce(
         )
     arguments = entry.quick if quick and entry.quick else entry.arguments
     start = perf_counter()
-    _run_script(entry.module, [*arguments, *(["--data", where] if entry.data and where else [])])
+    given = ["--data", where] if entry.data and where else []
+    text = _run_script(entry.module, [*arguments, *given])
+    if entry.keep_text:
+        path = _record_path(entry)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"text": text.splitlines()}, indent=1, ensure_ascii=False))
     return _told(name, entry, perf_counter() - start)
 
 
@@ -265,19 +275,32 @@ def _checkout() -> Path:
     return root
 
 
-def _run_script(module: str, arguments: Sequence[str]) -> None:
-    root = str(_checkout())
+def _run_script(module: str, arguments: Sequence[str]) -> str:
+    """Run a script's `main`; what it prints goes to standard error and is returned."""
+    root, printed = str(_checkout()), _Tee()
     before, sys.argv = sys.argv, [f"benchmarks.{module}", *arguments]
     sys.path.insert(0, root)
     try:
-        import_module(f"benchmarks.{module}").main()
+        with redirect_stdout(printed):
+            import_module(f"benchmarks.{module}").main()
     finally:
         sys.path.remove(root)
         sys.argv = before
+    return printed.getvalue()
+
+
+class _Tee(StringIO):
+    def write(self, text: str) -> int:
+        sys.stderr.write(text)
+        return super().write(text)
+
+
+def _record_path(entry: Entry) -> Path:
+    return _checkout() / "benchmarks" / "results" / "reproductions" / entry.record
 
 
 def _told(name: str, entry: Entry, seconds: float | None) -> Reproduction:
-    path = _checkout() / "benchmarks" / "results" / "reproductions" / entry.record
+    path = _record_path(entry)
     if not path.exists():
         raise FileNotFoundError(f"{name} has not been computed yet: kernelmaps reproduce {name}")
     record = json.loads(path.read_text(encoding="utf-8"))
