@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.design.multidim import design_joint_map
@@ -220,7 +221,7 @@ def figures(images: Path) -> dict[str, float]:
     return numbers
 
 
-def pyramid(counts: Any, grid: int, words: int) -> np.ndarray:
+def pyramid(counts: Any, grid: int, words: int) -> sparse.csr_matrix:
     """All levels of the spatial pyramid side by side, of sum one: coarser levels sum cells."""
     cells = np.asarray(counts.todense(), dtype=np.float64).reshape(-1, grid, grid, words)
     levels, size = [], grid
@@ -230,7 +231,8 @@ def pyramid(counts: Any, grid: int, words: int) -> np.ndarray:
         levels.append(merged.reshape(cells.shape[0], -1))
         size //= 2
     stacked = np.hstack(levels)
-    return stacked / np.maximum(stacked.sum(axis=1, keepdims=True), 1)
+    stacked /= np.maximum(stacked.sum(axis=1, keepdims=True), 1)
+    return sparse.csr_matrix(stacked.astype(np.float32))
 
 
 def accuracy(folder: str, C: float = 100.0) -> dict[str, Any]:
@@ -252,15 +254,16 @@ def accuracy(folder: str, C: float = 100.0) -> dict[str, Any]:
             rows[label] = float(model.score(cross, data.y_test))
             print(data.name, label, rows[label], flush=True)
 
-        score("linear", train @ train.T, test @ train.T)
+        score("linear", (train @ train.T).toarray(), (test @ train.T).toarray())
         for kernel in KERNELS:
             exact = km.kernels.get(kernel)
             score(f"{kernel}, exact", exact(train), exact(test, train))
             for columns in (1, 2, 3, 5):
                 for method in ("refined", "minimax"):
                     feature_map = km.DesignedMap(kernel, columns, method=method).fit(train)
-                    a, b = feature_map.transform(train), feature_map.transform(test)
-                    score(f"{kernel}, {columns} columns, {method}", a @ a.T, b @ a.T)
+                    a, b = (feature_map.transform(X) for X in (train, test))
+                    grams = (a @ a.T).toarray(), (b @ a.T).toarray()
+                    score(f"{kernel}, {columns} columns, {method}", *grams)
         found[name] = rows
     return found
 
