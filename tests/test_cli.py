@@ -36,7 +36,7 @@ def run(*arguments):
     return result.stdout
 
 
-def refused(code, match, *arguments):
+def assert_refused(code, match, *arguments):
     result = invoke(*arguments)
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
@@ -180,12 +180,12 @@ def test_choose_prints_evidence_and_saves_the_map(csv, tmp_path):
 
 
 def test_choose_that_nothing_holds_is_an_exit_code(csv):
-    refused(1, "no map of chi2 holds", "choose", csv, "-t", "label", "--max-error", "1e-9",
+    assert_refused(1, "no map of chi2 holds", "choose", csv, "-t", "label", "--max-error", "1e-9",
             "--n-columns", "8")  # fmt: skip
 
 
 def test_choose_without_a_wish_says_which_there_are(csv):
-    refused(2, "max_error=, n_columns= or seconds=", "choose", csv, "-t", "label")
+    assert_refused(2, "max_error=, n_columns= or seconds=", "choose", csv, "-t", "label")
 
 
 @pytest.mark.skipif(not hasattr(kernelmaps, "design_map"), reason="this version designs no maps")
@@ -197,7 +197,7 @@ def test_design_prints_and_exports(tmp_path):
     assert "static void chi2_map(const double *x, double *out)" in header.read_text()
     run("design", "chi2", "--columns", "5", "--out", spec)
     assert kernelmaps.load(spec).family == "log_waves"
-    refused(2, "--domain must be LOW,HIGH", "design", "chi2", "--domain", "7")
+    assert_refused(2, "--domain must be LOW,HIGH", "design", "chi2", "--domain", "7")
 
 
 # ---- models -------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def test_an_additive_model_from_end_to_end(csv, tmp_path):
 
 def test_a_joint_map_under_an_additive_model_is_refused(csv, tmp_path):
     arguments = ["fit", csv, "-t", "label", "-o", tmp_path / "m.kmap"]
-    refused(2, "use --model ridge", *arguments, "--map", "RandomFourierMap")
+    assert_refused(2, "use --model ridge", *arguments, "--map", "RandomFourierMap")
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_map_that_is_not_understood_is_refused(csv, tmp_path, text, match):
     if "2j" in text:
         assert invoke(*arguments, "--map", text).exit_code == 2
         return
-    refused(2, match, *arguments, "--map", text)
+    assert_refused(2, match, *arguments, "--map", text)
 
 
 # ---- bad input ----------------------------------------------------------------------------------
@@ -277,25 +277,27 @@ def test_a_map_that_is_not_understood_is_refused(csv, tmp_path, text, match):
 
 def test_unknown_columns_and_targets_are_named(csv, tmp_path):
     out = tmp_path / "m.kmap"
-    refused(2, "no target 'lable'; it has 'a', 'b'", "fit", csv, "-t", "lable", "-o", out)
-    refused(2, "no column 'e'", "fit", csv, "-t", "label", "--columns", "a,e", "-o", out)
+    assert_refused(2, "no target 'lable'; it has 'a', 'b'", "fit", csv, "-t", "lable", "-o", out)
+    assert_refused(2, "no column 'e'", "fit", csv, "-t", "label", "--columns", "a,e", "-o", out)
     assert not out.exists()
 
 
 def test_a_missing_target_is_asked_for(csv, tmp_path):
-    refused(2, "has no target", "fit", csv, "--columns", "a,b", "-o", tmp_path / "m.kmap")
+    assert_refused(2, "has no target", "fit", csv, "--columns", "a,b", "-o", tmp_path / "m.kmap")
 
 
 def test_a_cell_that_is_no_number_is_named(tmp_path):
     path = tmp_path / "bad.csv"
     path.write_text("a,y\n1,0\nmany,1\n")
-    refused(2, "line 3, column 'a': the cell holds 'many'", "fit", path, "-o", tmp_path / "m.kmap")
+    assert_refused(
+        2, "line 3, column 'a': the cell holds 'many'", "fit", path, "-o", tmp_path / "m.kmap"
+    )
 
 
 def test_new_data_without_a_column_of_the_model_are_refused(ridge, tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("a,b,c\n1,2,3\n")
-    refused(2, "no column 'd'; it has 'a', 'b', 'c'", "predict", ridge, path)
+    assert_refused(2, "no column 'd'; it has 'a', 'b', 'c'", "predict", ridge, path)
 
 
 def test_a_model_file_from_the_future_is_refused(ridge, csv, tmp_path):
@@ -304,12 +306,12 @@ def test_a_model_file_from_the_future_is_refused(ridge, csv, tmp_path):
     path = tmp_path / "future.kmap"
     storage.write(path, header.pop("kind"), header, arrays)
     for arguments in (["predict", path, csv], ["info", path], ["explain", path]):
-        refused(3, "Upgrade kernelmaps", *arguments)
+        assert_refused(3, "Upgrade kernelmaps", *arguments)
 
 
 def test_a_file_that_is_no_model_is_refused(csv):
-    refused(3, "not a kernelmaps file", "info", csv)
-    refused(2, "No such file", "info", "nowhere.kmap")
+    assert_refused(3, "not a kernelmaps file", "info", csv)
+    assert_refused(2, "No such file", "info", "nowhere.kmap")
 
 
 def test_a_full_disk_leaves_the_old_model_intact(csv, ridge, tmp_path, monkeypatch):
@@ -321,28 +323,30 @@ def test_a_full_disk_leaves_the_old_model_intact(csv, ridge, tmp_path, monkeypat
 
     monkeypatch.setattr("os.fsync", full)
     arguments = ["fit", csv, "-t", "label", "--model", "ridge", "-o", out]
-    refused(1, "No space left on device", *arguments)
+    assert_refused(1, "No space left on device", *arguments)
     assert out.read_bytes() == ridge.read_bytes()
     assert [item.name for item in tmp_path.iterdir()] == ["m.kmap"]
 
 
 def test_no_such_data(tmp_path):
-    refused(2, "no file 'nowhere.csv', nor a dataset", "compare", "nowhere.csv")
+    assert_refused(2, "no file 'nowhere.csv', nor a dataset", "compare", "nowhere.csv")
 
 
 def test_a_map_does_not_predict(csv, tmp_path):
     path = tmp_path / "map.kmap"
     kernelmaps.save(kernelmaps.HomogeneousMap().fit(np.ones((2, 4))), path)
-    refused(2, "which does not predict", "predict", path, csv)
+    assert_refused(2, "which does not predict", "predict", path, csv)
 
 
 def test_wrong_numbers_are_named(csv):
-    refused(2, "--sizes must be whole numbers", "compare", csv, "-t", "label", "--sizes", "3,x")
-    refused(2, "is not a number", "choose", csv, "-t", "label", "-k", "gaussian:wide")
-    refused(2, "unknown kernel 'chi3'", "choose", csv, "-t", "label", "-k", "chi3")
-    refused(2, "--normalize must be l1, l2 or none", "compare", csv, "--normalize", "l7")
+    assert_refused(
+        2, "--sizes must be whole numbers", "compare", csv, "-t", "label", "--sizes", "3,x"
+    )
+    assert_refused(2, "is not a number", "choose", csv, "-t", "label", "-k", "gaussian:wide")
+    assert_refused(2, "unknown kernel 'chi3'", "choose", csv, "-t", "label", "-k", "chi3")
+    assert_refused(2, "--normalize must be l1, l2 or none", "compare", csv, "--normalize", "l7")
 
 
 def test_reproduce_lists_and_refuses():
     assert isinstance(json.loads(run("reproduce", "--json")), dict)
-    refused(2, "there is no table 'table-99'", "reproduce", "table-99")
+    assert_refused(2, "there is no table 'table-99'", "reproduce", "table-99")

@@ -107,55 +107,55 @@ def test_rows_are_normalised_on_request(csv):
 # ---- bad input ----------------------------------------------------------------------------------
 
 
-def refused(path, match, **options):
+def assert_refused(path, match, **options):
     with pytest.raises(ValueError, match=match):
         read_rows(path, **options)
 
 
 def test_an_unknown_column_is_named_with_those_that_exist(csv):
-    refused(csv, r"no column 'c'; it has 'a', 'b', 'label'", columns=["a", "c"])
-    refused(csv, r"no target 'lable'; it has 'a', 'b', 'label'", target="lable")
+    assert_refused(csv, r"no column 'c'; it has 'a', 'b', 'label'", columns=["a", "c"])
+    assert_refused(csv, r"no target 'lable'; it has 'a', 'b', 'label'", target="lable")
 
 
 def test_a_cell_that_is_no_number_is_named_by_line_and_column(tmp_path):
     path = write_csv(tmp_path / "bad.csv", "a,b\n1,2\n3,four\n")
-    refused(path, r"line 3, column 'b': the cell holds 'four'")
+    assert_refused(path, r"line 3, column 'b': the cell holds 'four'")
     path = write_csv(tmp_path / "bad.csv", "a,b\n1,2\n,4\n")
-    refused(path, r"line 3, column 'a': the cell is empty")
+    assert_refused(path, r"line 3, column 'a': the cell is empty")
 
 
 def test_a_missing_target_is_asked_for(csv):
-    refused(csv, r"has no target.*--target.*'a', 'b', 'label'", need_target=True)
+    assert_refused(csv, r"has no target.*--target.*'a', 'b', 'label'", need_target=True)
 
 
 def test_a_missing_value_of_the_target_is_named(tmp_path):
     path = write_csv(tmp_path / "bad.csv", "a,y\n1,x\n2,\n3,\n")
-    refused(path, r"line 3: the target 'y' is missing \(2 rows lack it\)")
+    assert_refused(path, r"line 3: the target 'y' is missing \(2 rows lack it\)")
 
 
 def test_ragged_repeated_and_empty_tables_are_refused(tmp_path):
-    refused(
+    assert_refused(
         write_csv(tmp_path / "bad.csv", "a,b\n1,2\n3\n"), "line 3: 1 cells where the header has 2"
     )
-    refused(write_csv(tmp_path / "bad.csv", "a,a\n1,2\n"), r"columns \['a'\] more than once")
-    refused(write_csv(tmp_path / "bad.csv", ""), "is empty")
-    refused(write_csv(tmp_path / "bad.csv", "a,b\n"), "no rows")
+    assert_refused(write_csv(tmp_path / "bad.csv", "a,a\n1,2\n"), r"columns \['a'\] more than once")
+    assert_refused(write_csv(tmp_path / "bad.csv", ""), "is empty")
+    assert_refused(write_csv(tmp_path / "bad.csv", "a,b\n"), "no rows")
 
 
 def test_arrays_that_do_not_fit_are_refused(tmp_path):
     np.savez(tmp_path / "bad.npz", X=X, y=Y[:2])
-    refused(tmp_path / "bad.npz", "X has 3 rows, the target 2 values")
+    assert_refused(tmp_path / "bad.npz", "X has 3 rows, the target 2 values")
     np.savez(tmp_path / "bad.npz", Z=X)
-    refused(tmp_path / "bad.npz", "no array 'X'")
+    assert_refused(tmp_path / "bad.npz", "no array 'X'")
     np.savez(tmp_path / "bad.npz", X=X)
-    refused(tmp_path / "bad.npz", "no array 'label' for the target", target="label")
+    assert_refused(tmp_path / "bad.npz", "no array 'label' for the target", target="label")
 
 
 def test_a_text_column_in_parquet_is_named(tmp_path):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     pd.DataFrame({"a": [1.0], "city": ["Rome"]}).to_parquet(tmp_path / "bad.parquet")
-    refused(tmp_path / "bad.parquet", "column 'city' has type")
+    assert_refused(tmp_path / "bad.parquet", "column 'city' has type")
 
 
 def test_sparse_and_dense_blocks_do_not_mix(tmp_path, monkeypatch):
@@ -165,7 +165,7 @@ def test_sparse_and_dense_blocks_do_not_mix(tmp_path, monkeypatch):
     mixed = open_source([(X, Y), (sparse.csr_matrix(X), Y)])
     monkeypatch.setattr(reading, "open_source", lambda path, target: mixed)
     np.save(tmp_path / "mine.npy", X)
-    refused(tmp_path / "mine.npy", "mixes sparse and dense rows")
+    assert_refused(tmp_path / "mine.npy", "mixes sparse and dense rows")
 
 
 def test_no_such_file_or_dataset():

@@ -159,11 +159,9 @@ def choose(
         Additive, stationary or exponentiated.
     max_error : float, optional
         Tolerance: of all maps whose bound holds it, the one with the fewest columns is chosen.
-    n_columns : int, optional
-        Most output columns, in all.
-    seconds : float, optional
-        Most time to map all rows of X. Without `max_error`, the map of least error within
-        `n_columns` and `seconds` is chosen.
+    n_columns, seconds : int, float, optional
+        Most output columns, and most time to map all rows of X. Without `max_error`, the map of
+        least error within them is chosen.
     error : {"absolute", "relative"}
         Difference of kernel values, or that over √(k(x, x) k(y, y)), which does not depend on the
         scale of the data.

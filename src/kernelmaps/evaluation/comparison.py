@@ -228,24 +228,7 @@ def compare(
         raise ValueError(f"compare: nothing to compare for maps={maps!r}, kernels={kernels!r}.")
     run = _Run(X, y, task, cv, C, random_state, notes, start, budget, progress)
     run.all(sorted(_unique(contenders), key=lambda c: c.late))
-    return Comparison(
-        rows=[run.results[c.label] for c in contenders if c.label in run.results],
-        task=task,
-        data={
-            "name": name,
-            "rows": X.shape[0],
-            "columns": X.shape[1],
-            "sparse": bool(sparse.issparse(X)),
-            "dtype": str(X.dtype),
-            "folds": cv,
-            "C": C,
-        },
-        notes=run.final_notes(contenders),
-        seconds=perf_counter() - start,
-        interrupted=run.interrupted,
-        sample=run.sample,
-        maps={c.label: c.make_map() for c in contenders if c.kind == "map" and c.make_map},
-    )
+    return run.result(contenders, name)
 
 
 class _Run:
@@ -351,6 +334,28 @@ class _Run:
             if rows < 1.5 * self.rows:
                 return 0
         return rows
+
+    def result(self, contenders: list[Contender], name: str) -> Comparison:
+        """Everything that was measured, in the order of the contenders."""
+        X = self.problem.X
+        return Comparison(
+            rows=[self.results[c.label] for c in contenders if c.label in self.results],
+            task=self.problem.task,
+            data={
+                "name": name,
+                "rows": X.shape[0],
+                "columns": X.shape[1],
+                "sparse": bool(sparse.issparse(X)),
+                "dtype": str(X.dtype),
+                "folds": self.problem.cv,
+                "C": self.problem.C,
+            },
+            notes=self.final_notes(contenders),
+            seconds=perf_counter() - self.start,
+            interrupted=self.interrupted,
+            sample=self.sample,
+            maps={c.label: c.make_map() for c in contenders if c.kind == "map" and c.make_map},
+        )
 
     def final_notes(self, contenders: list[Contender]) -> list[str]:
         n = self.problem.X.shape[0]
