@@ -113,15 +113,7 @@ def design_map(
     """
     _check_arguments(n_components, max_error, method, norm, effort)
     if np.ndim(domain) == 2:
-        if n_components is None or method not in ("refined", "lp"):
-            raise ValueError(
-                "design_map: a domain of several ranges needs n_components, and method='refined' "
-                "or 'lp'; see kernelmaps.design.multidim.design_joint_map for its other options."
-            )
-        return design_joint_map(
-            kernel, int(n_components), domain, refine=method == "refined", periods=period,
-            progress=progress,
-        )  # fmt: skip
+        return _joint(kernel, n_components, domain, method, period, progress)
     solver, options = make_solver(
         kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
         homogeneous=homogeneous, random_state=random_state, effort=effort, progress=progress,
@@ -129,6 +121,21 @@ def design_map(
     if n_components is not None:
         return _one(solver, int(n_components), options, cache)
     return _least(solver, float(max_error), options, cache)
+
+
+def _joint(
+    kernel: Any, n_components: Any, domain: Any, method: str, periods: Any, progress: bool | None
+) -> Any:
+    """A joint map of several coordinates (section 6)."""
+    if n_components is None or method not in ("refined", "lp"):
+        raise ValueError(
+            "design_map: a domain of several ranges needs n_components, and method='refined' "
+            "or 'lp'; see kernelmaps.design.multidim.design_joint_map for its other options."
+        )
+    refine = method == "refined"
+    return design_joint_map(
+        kernel, int(n_components), domain, refine=refine, periods=periods, progress=progress
+    )
 
 
 def make_solver(
