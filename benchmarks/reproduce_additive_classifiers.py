@@ -22,7 +22,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import kernelmaps as km
 
-from .bench_additive import Split, split
+from .bench_additive import Split, some, split
 
 
 def timed(model: Any, data: Split) -> tuple[float, float]:
@@ -64,9 +64,9 @@ def scaled(data: Split) -> Split:
 
 
 def intersection(data: Split, C: float, most: int) -> tuple[float, float]:
-    """The exact kernel machine on the first `most` rows."""
-    X, y, X_test, y_test = data
-    X, y = X[:most], y[:most]
+    """The exact kernel machine on at most that many rows."""
+    X_test, y_test = data[2:]
+    X, y = some(data, most)
     start = process_time()
     model = SVC(kernel="precomputed", C=C).fit(km.kernels.intersection(X), y)
     seconds = process_time() - start
@@ -120,8 +120,8 @@ def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     for number in arguments.tables:
         table = {2: table2, 3: table3, 4: table4, 5: table5}[number]
-        X, y, *test = split("mnist" if number == 5 else "inria_person_hog", arguments.data)
-        data = (X[: arguments.rows], y[: arguments.rows], *test)
+        data = split("mnist" if number == 5 else "inria_person_hog", arguments.data)
+        data = (*some(data, arguments.rows), *data[2:])
         print(f"\nTable {number}, {len(data[0])} rows, C={arguments.C:g}: {table.__doc__}\n")
         for line in table(data, arguments.C):
             print(line, flush=True)

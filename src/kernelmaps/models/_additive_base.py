@@ -101,8 +101,8 @@ class AdditiveModel(BaseEstimator):
             if start is not None:
                 beta[:], intercept = start[0][:, group], start[1][group]
             problem = Problem(
-                _LOSSES[self.loss], float(getattr(self, "epsilon", 0.0)), np.float64(y),
-                np.float64(positive[group]), np.float64(cost),
+                _LOSSES[self.loss], float(getattr(self, "epsilon", 0.0)), np.asarray(y, np.float64),
+                np.asarray(positive[group], np.float64), cost,
             )  # fmt: skip
             settings = Settings(
                 bool(self.fit_intercept), float(self.tol), int(self.max_iter), seed,
@@ -125,7 +125,7 @@ class AdditiveModel(BaseEstimator):
 
         used = problem.positive.size
         compiled = compile_basis(self._spec, X, self._precision(X), lanes_for(used))
-        examples = np.flatnonzero(problem.cost > 0)
+        examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
         solution = solve(compiled, rows_of(X), problem, examples, settings, beta, intercept)
         stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
         width = int(compiled.bands.table.width.max())
@@ -324,9 +324,12 @@ class AdditiveModel(BaseEstimator):
 
     def _describe(self, X: Any) -> None:
         """A sample of the rows, for densities and means of the terms."""
-        count = max(256, min(1000, X.shape[0] // 32))
-        self._sample = X[:: max(1, -(-X.shape[0] // count))].copy()
-        means = self._terms(self._sample).mean(axis=0, dtype=np.float64)
+        count = max(256, min(2000, X.shape[0] // 32))
+        self._step = max(1, -(-X.shape[0] // count))
+        self._sample = X[:: self._step].copy()
+        blocks = [self._sample[k : k + 16] for k in range(0, self._sample.shape[0], 16)]
+        means = sum(self._terms(block).sum(axis=0, dtype=np.float64) for block in blocks)
+        means = means / self._sample.shape[0]
         self.term_means_ = means.astype(np.float32).astype(np.float64)
         intercept = self._offset + self.term_means_.sum(axis=0)
         self.intercept_ = float(intercept[0]) if isinstance(self, RegressorMixin) else intercept

@@ -95,7 +95,7 @@ def solve(
         The examples.
     problem : Problem
         Loss, targets and costs.
-    examples : int64[m]
+    examples : int32[m]
         The rows to train on, all of positive cost.
     settings : Settings
         Tolerance, iterations, threads.
@@ -165,6 +165,7 @@ class _State:
 
     def _accumulate(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
         compiled = self.compiled
+        examples = examples.astype(np.int32, copy=False)
         _loops.accumulate(compiled.basis, self.rows, compiled.lanes, examples, steps, w)
 
     def _centre_rows(self) -> None:

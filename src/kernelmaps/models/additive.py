@@ -136,7 +136,7 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
         rows, codes, positive, weight = self._problem(X, y, sample_weight)
         self._train(rows, codes, positive, self.C * weight)
         self._describe(rows)
-        self._calibrate(rows, codes, positive, weight)
+        self._calibrate(codes[:: self._step], positive, weight[:: self._step])
         return self
 
     def _problem(
@@ -150,7 +150,7 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
         if len(self.classes_) < 2:
             raise ValueError(
                 f"AdditiveClassifier needs examples of at least 2 classes; y has only one class, "
-                f"{self.classes_[0]!r}."
+                f"{self.classes_[0]!s}."
             )
         weight = weights_of(self, sample_weight, codes.size)
         if self.class_weight is not None:
@@ -165,17 +165,14 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
         positive = np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.ones(1)
         return self._prepare(X), codes, positive, weight
 
-    def _calibrate(
-        self, X: Any, codes: np.ndarray, positive: np.ndarray, weight: np.ndarray
-    ) -> None:
-        """Platt's sigmoid of each output, on a sample of the training scores."""
+    def _calibrate(self, codes: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> None:
+        """Platt's sigmoid of each output, on the scores of the sample."""
         self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
         if self.loss == "log":
             return
-        step = max(1, X.shape[0] // 2000)
-        scores = self._scores(X[::step]).astype(np.float64)
+        scores = self._scores(self._sample).astype(np.float64)
         for k, code in enumerate(positive):
-            self._sigmoid[k] = platt(scores[:, k], codes[::step] == code, weight[::step])
+            self._sigmoid[k] = platt(scores[:, k], codes == code, weight)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
