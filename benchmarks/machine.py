@@ -6,6 +6,7 @@ A ratio against a peer says who is faster; only the machine's own limits say how
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -67,8 +68,8 @@ def limits(megabytes: int = 256) -> dict[str, float]:
     return result
 
 
-def description() -> dict[str, str | int]:
-    """Kind of machine and versions: enough to judge figures, nothing that names the machine."""
+def description() -> dict[str, str | int | float]:
+    """Kind of machine, its load, versions: enough to judge figures, nothing that names it."""
     import numba
     import scipy
     import sklearn
@@ -78,6 +79,7 @@ def description() -> dict[str, str | int]:
     return {
         "processor": _processor(),
         "threads": available_threads(),
+        "load": round(os.getloadavg()[0], 1),
         "python": platform.python_version(),
         "kernelmaps": kernelmaps.__version__,
         "numpy": np.__version__,
