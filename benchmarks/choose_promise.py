@@ -26,7 +26,7 @@ from kernelmaps.exceptions import ToleranceError
 DATASETS = ("spambase", "pendigits", "letter", "cifar10_hist", "usps")
 # Relative errors, |difference| / √(k(x, x) k(y, y)): these do not depend on the data's scale.
 TOLERANCES = {"chi2": 0.02, "intersection": 0.05, "gaussian": 0.15}
-ROWS = 500  # held out by choose, and as many fresh ones
+ROWS = 300  # held out by choose, and as many fresh ones
 
 
 def rows_of(name: str, folder: str | None) -> Any:

@@ -96,14 +96,15 @@ def compare(
     """
     from kernelmaps.evaluation.comparison import compare as run
 
+    per_feature, in_all = _integers(sizes, "--sizes"), _integers(joint_sizes, "--joint-sizes")
     rows = read(data, target, columns, normalize)
     result = run(
         rows.X,
         rows.y,
         maps=_names(maps),
         kernels=None if kernels is None else [kernel_named(k, rows.X) for k in _names(kernels)],
-        sizes=_integers(sizes, "--sizes"),
-        joint_sizes=_integers(joint_sizes, "--joint-sizes"),
+        sizes=per_feature,
+        joint_sizes=in_all,
         cv=folds,
         C=penalty,
         budget=budget,
