@@ -85,7 +85,7 @@ def summary(result: Comparison) -> list[str]:
         if exact is not None:
             lines.append(
                 f"The best exact kernel machine ({exact.kernel}) has {exact.score:.3f}, "
-                f"{_against(best, exact)}; it took {_times(exact.seconds, best.seconds)} on "
+                f"{_against(best, exact)}; it {_times(exact.seconds, best.seconds)} on "
                 f"{exact.rows:,} rows."
             )
         lines += _cheapest(result, best)
@@ -128,8 +128,8 @@ def _against(best: Row, other: Row) -> str:
 def _times(slow: float, fast: float) -> str:
     ratio = slow / max(fast, 1e-9)
     if ratio >= 1:
-        return f"{ratio:.1f} times as long to train"
-    return f"{1 / ratio:.1f} times less to train"
+        return f"took {ratio:.1f} times as long to train"
+    return f"trained {1 / ratio:.1f} times as fast"
 
 
 def _facts(result: Comparison, best: Row | None) -> list[list[str]]:
