@@ -71,7 +71,7 @@ def test_ranking_of_the_methods_of_table_2():
 
 
 def test_design_map_takes_several_ranges():
-    """Form "auto": a modulation, then its projections set free; never worse than the modulation."""
+    """Form "auto" is the better of both forms."""
     square = [(0, 2.0), (0, 2.0)]
     joint = km.design_map(Gaussian(0.8), 9, domain=square)
     modulation = design_joint_map(Gaussian(0.8), 9, square, form="modulation")

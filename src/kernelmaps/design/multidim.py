@@ -178,7 +178,7 @@ def design_joint_map(
     domain : sequence of (low, high)
         Range of each coordinate.
     form : {"auto", "modulation", "projection"}
-        Eq. (20) or (19). "auto" designs a modulation and lets its projections go on alone.
+        Eq. (20) or (19). "auto" designs both and returns the better one.
     pool : {"product", "polar"}
         Frequencies to select from: products of one-dimensional designs, or a polar grid
         (projections only).
@@ -201,7 +201,8 @@ def design_joint_map(
     if form == "auto":
         options = {"periods": periods, "resolution": resolution, "progress": progress}
         options |= {"pool": pool, "select": select, "refine": refine}
-        return _released(kernel, n_components, domain, options)
+        both = [design_joint_map(kernel, n_components, domain, form=f, **options) for f in FORMS]
+        return min(both, key=lambda design: design.max_error)
     axes = len(domain)
     periods = (None,) * axes if periods is None else tuple(periods)
     problem, marginals = _joint_problem(kernel, domain, periods, form, resolution)
@@ -233,24 +234,6 @@ def _joint_problem(
     steps = resolution or (25 if len(domain) == 2 else 11)
     grids = _lag_grid(spans, steps, form), _lag_grid(spans, 2 * steps + 1, form)
     return JointProblem(signature, spans, periods, form, *grids), marginals
-
-
-def _released(
-    kernel: Any, n_components: int, domain: Sequence[tuple[float, float]], options: dict[str, Any]
-) -> JointDesign:
-    """A modulation whose projections are then free to move one by one, if that helps."""
-    first = design_joint_map(kernel, n_components, domain, form="modulation", **options)
-    periods = options["periods"]
-    periods = (None,) * len(domain) if periods is None else tuple(periods)
-    problem, _ = _joint_problem(kernel, domain, periods, "projection", options["resolution"])
-    start = first.projections()
-    if not options["refine"] or start[1].size < 3:
-        return first
-    moved = _p_norm(problem, *start, powers=(16, 48))
-    best = min(start, moved, key=lambda pair: problem.max_error(*pair))
-    best = _sequential(problem, *best, progress=options["progress"])
-    released = _finished(problem, best, "released modulation, continuous")
-    return min(first, released, key=lambda design: design.max_error)
 
 
 def _finished(
