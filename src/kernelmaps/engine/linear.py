@@ -32,8 +32,8 @@ __all__ = ["for_pieces", "n_outputs", "padded_length", "project"]
 Write = Callable[[slice, np.ndarray, slice], None]
 PIECE_ROWS = 512
 """Rows of the pieces in which results are made: BLAS wants hundreds to reach its speed."""
-TILE_COLUMNS = {"dense": 2048, "csr": 256}
-"""Columns of a matrix at a time: many for BLAS; for CSR rows, as many as the cache holds."""
+CSR_COLUMNS = 256
+"""Columns of a matrix at a time for CSR rows, so that the cache holds them; BLAS has its own."""
 
 
 def padded_length(d: int) -> int:
@@ -138,9 +138,10 @@ def _column_tiles(spec: Spec, X: Any, dtype: np.dtype, tile_bytes: int) -> list[
     n = n_outputs(spec)
     if spec.numbers["operator"] != "matrix":
         return [slice(0, n)]
-    matrix, kind = spec.arrays["matrix"], "csr" if sparse.issparse(X) else "dense"
-    width = min(n, TILE_COLUMNS[kind])
-    if kind == "csr" or matrix.dtype != dtype:  # else a tile is a view, and costs no memory
+    matrix, width = spec.arrays["matrix"], n
+    if sparse.issparse(X):
+        width = min(n, CSR_COLUMNS)
+    if width < n or matrix.dtype != dtype:  # else a tile is a view, and costs no memory
         width = min(width, max(8, tile_bytes // (matrix.shape[0] * dtype.itemsize)))
     width = -(-n // -(-n // width))  # tiles of nearly equal size
     return [slice(start, min(n, start + width)) for start in range(0, n, width)]
