@@ -29,6 +29,7 @@ __all__ = ["Choice", "Evidence", "choose", "upper_bound"]
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
 _BLOCKS = 16
+_MARGIN = 1.1  # over the largest error seen: the chosen one is the luckiest of many candidates
 _PATIENCE = 20.0  # seconds for one candidate, after which no larger one of its family is tried
 
 
@@ -217,7 +218,8 @@ def upper_bound(errors: np.ndarray, confidence: float) -> float:
     *Pareto.* With the k largest row errors :math:`r_1 ≥ … ≥ r_k` and Hill's estimate ξ of their
     decay, the level is :math:`r_k (k / {-\log c})^{ξ}`, which guards against outlying rows.
 
-    Never less than the largest error that was seen.
+    Never less than 1.1 times the largest error that was seen: the map that is chosen is the one
+    that got away with the fewest columns, and fresh rows may leave the range that it was fitted on.
     """
     largest = np.abs(errors).max(axis=1)
     blocks = np.array([part.max() for part in np.array_split(largest, min(_BLOCKS, len(largest)))])
@@ -230,7 +232,7 @@ def upper_bound(errors: np.ndarray, confidence: float) -> float:
     if top[0] > 0:
         decay = float(np.mean(np.log(top[1:] / top[0])))
         pareto = top[0] * (k / -np.log(confidence)) ** decay
-    return float(max(gumbel, pareto, blocks.max()))
+    return float(max(gumbel, pareto, _MARGIN * blocks.max()))
 
 
 class _Search:
