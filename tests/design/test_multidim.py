@@ -110,7 +110,7 @@ def test_position_and_orientation_of_a_patch():
 
 
 def test_three_dimensions():
-    design = design_joint_map(Gaussian(1.0), 27, [(0, 1)] * 3, resolution=7)
+    design = design_joint_map(Gaussian(1.0), 27, [(0, 1)] * 3, form="modulation", resolution=7)
     X = np.random.default_rng(0).uniform(0, 1, (60, 3))
     phi = design.transform(X)
     assert np.max(np.abs(phi @ phi.T - Gaussian(1.0)(X))) <= design.max_error * 1.05
@@ -118,7 +118,8 @@ def test_three_dimensions():
 
 
 def test_product_kernels_need_not_be_isotropic():
-    design = design_joint_map(Laplacian(1.0), 13, [(0, 1), (0, 2)], resolution=13, refine=False)
+    options = {"form": "modulation", "resolution": 13, "refine": False}
+    design = design_joint_map(Laplacian(1.0), 13, [(0, 1), (0, 2)], **options)
     assert 0 < design.max_error < 0.5
 
 
