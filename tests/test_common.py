@@ -72,8 +72,8 @@ MAPS = {
     "anchor-js-linear": (
         lambda n: km.AnchorMap("js", n, n_neighbors=2, energy=1),
         (10, 160),
-        1.3,
-        1e-3,
+        1.2,
+        5e-3,
     ),
     "anchor-intersection-kmeans": (
         lambda n: km.AnchorMap("intersection", n, anchors="kmeans", energy=1),
@@ -85,7 +85,7 @@ MAPS = {
         lambda n: km.AnchorMap("chi2", n, "log", 2, energy=1, factorization="cholesky"),
         (6, 40),
         1,
-        1e-2,
+        3e-2,
     ),
     "sign-cauchy": (lambda n: km.SignCauchyMap(n, random_state=0), (100, 10000), 0.4, 0.1),
     "exponential": (

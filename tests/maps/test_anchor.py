@@ -508,6 +508,16 @@ def test_values_outside_the_range(k):
     assert (silent.transform(outside) == Z).all()
 
 
+def test_rounding_to_float32_leaves_no_domain(recwarn):
+    """The largest value of a column, rounded up to float32, is still that column's largest."""
+    X = rows(0)
+    feature_map = km.AnchorMap().fit(X)
+    feature_map.transform(X.astype(np.float32))
+    feature_map.encode(X.astype(np.float32))
+    assert (np.float64(X.astype(np.float32)) > feature_map.domain_[1]).any()
+    assert not recwarn.list
+
+
 def test_refuses_codes_of_another_map():
     X = rows(0)
     feature_map, other = km.AnchorMap().fit(X), km.AnchorMap(n_anchors=41).fit(X)

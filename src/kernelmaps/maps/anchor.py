@@ -162,7 +162,8 @@ class AnchorMap(AdditiveMap):
             self._check_domain(X)
             return Codes(self._encode_csr(X), self.spec_.hash)
         # One pass over the rows; a second one, to say what is wrong, only if something is.
-        codes, inside = encode_within(self.spec_, X, *self.domain_, n_jobs=self.n_jobs)
+        ends = self._domain_for(X.dtype)
+        codes, inside = encode_within(self.spec_, X, *ends, n_jobs=self.n_jobs)
         if not inside:
             self._check_rows(X, reset=False)
             self._check_domain(X)

@@ -212,7 +212,7 @@ class AdditiveMap(FeatureMap):
     def _check_domain(self, X: Any) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return
-        lower, upper = (np.broadcast_to(end, X.shape[1]) for end in self.domain_)
+        lower, upper = (np.broadcast_to(end, X.shape[1]) for end in self._domain_for(X.dtype))
         found = self._column_range(X)
         outside = (found[0] < lower) | (found[1] > upper)
         if not outside.any():
@@ -230,6 +230,13 @@ class AdditiveMap(FeatureMap):
         if not self._warned:
             self._warned = True
             warnings.warn(f"{message} They are clipped to it.", OutOfDomainWarning, stacklevel=3)
+
+    def _domain_for(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        """The domain in the precision of the rows: rounding to float32 leaves no domain."""
+        assert self.domain_ is not None
+        kind = dtype if np.dtype(dtype).kind == "f" else np.dtype(np.float64)
+        lower, upper = (np.asarray(end).astype(kind).astype(np.float64) for end in self.domain_)
+        return lower, upper
 
     def _column_range(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Smallest and largest value of each column."""
