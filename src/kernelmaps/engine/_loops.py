@@ -164,6 +164,24 @@ def _emit_even(coef, place, u, degree, q, out):
         _polynomials(coef, place, u, degree, q, out)
 
 
+@nb.njit(cache=True)
+def _consecutive(features, q, out):
+    for k in range(features.size):
+        for c in range(q):
+            out[k * q + c] = features[k] * q + c
+
+
+@nb.njit(cache=True)
+def _spread_even(features, q, out):
+    """Column indices of features that all have q columns (few of them: see `_emit_even`)."""
+    if q == 5:
+        _consecutive(features, 5, out)
+    elif q == 3:
+        _consecutive(features, 3, out)
+    else:
+        _consecutive(features, q, out)
+
+
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
 def _emit_uneven(coef, place, u, degree, band, start, out):
     """Polynomials of features with band[d] stored columns each, from column start[d] on."""
@@ -244,17 +262,24 @@ def apply_csr(
             coef_start, stride, clipped, key, shift, inverse, nothing,
             guide, guide_start, guide_scale, guide_key, guide_shift, size, bin_of, place, u,
         )  # fmt: skip
+        row = out_data[out_indptr[i] : out_indptr[i + 1]]
+        if even > 0:
+            _emit_even(coef, place[:count], u, degree, even, row)
+            _spread_even(features, even, out_indices[out_indptr[i] : out_indptr[i + 1]])
+            if not signed:
+                continue
         at = out_indptr[i]
         for k in range(count):
             s = sets[k]
             bands[k] = band[s]
             start[k] = at - out_indptr[i]
-            to = column[features[k]] + first[first_start[s] + max(bin_of[k], 0)]
-            for c in range(band[s]):
-                out_indices[at + c] = to + c
+            if even == 0:
+                to = column[features[k]] + first[first_start[s] + max(bin_of[k], 0)]
+                for c in range(band[s]):
+                    out_indices[at + c] = to + c
             at += band[s]
-        row = out_data[out_indptr[i] : out_indptr[i + 1]]
-        _emit_uneven(coef, place[:count], u, degree, bands, start, row)
+        if even == 0:
+            _emit_uneven(coef, place[:count], u, degree, bands, start, row)
         if signed:
             for k in range(count):
                 if x[k] < 0:
@@ -262,18 +287,26 @@ def apply_csr(
                         row[c] = -row[c]
 
 
-@nb.njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
-def _scan_row(x):
-    infinity = x.dtype.type(np.inf)
-    zero = x.dtype.type(0)
-    low, least, high, total = infinity, infinity, -infinity, zero
+@nb.njit(cache=True, fastmath={"reassoc", "contract"})
+def _nothing_unless_wrong(x):
+    """Σ 0·x: zero, unless a value is NaN or infinite."""
+    total = x.dtype.type(0)
     for d in range(x.size):
-        value = x[d]
-        low = min(low, value)
-        high = max(high, value)
-        least = min(least, abs(value) if value != zero else infinity)
-        total += value * zero
-    return low, least, high, total
+        total += x[d] * x.dtype.type(0)
+    return total
+
+
+@nb.njit(cache=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
+def _range_of(x):
+    """Smallest and largest value and smallest magnitude that is not zero; no NaN is expected,
+    since comparisons that must mind them cannot be vectorised."""
+    zero, infinity = x.dtype.type(0), x.dtype.type(np.inf)
+    low, high, least = infinity, -infinity, infinity
+    for d in range(x.size):
+        low = min(low, x[d])
+        high = max(high, x[d])
+        least = min(least, abs(x[d]) if x[d] != zero else infinity)
+    return low, high, least
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -282,12 +315,13 @@ def scan(X, begin, end):
     the first row with a value that is not finite (−1: none)."""
     lowest, highest, smallest, wrong = np.inf, -np.inf, np.inf, -1
     for i in range(begin, end):
-        low, least, high, total = _scan_row(X[i])
+        if _nothing_unless_wrong(X[i]) != 0:
+            wrong = i if wrong < 0 else wrong
+            continue
+        low, high, least = _range_of(X[i])
         lowest = min(lowest, low)
         highest = max(highest, high)
         smallest = min(smallest, least)
-        if total != 0 and wrong < 0:  # 0·x summed is 0 unless an x is NaN or infinite
-            wrong = i
     return lowest, highest, smallest, wrong
 
 
