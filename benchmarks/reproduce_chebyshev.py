@@ -55,7 +55,7 @@ def lines(gamma: float) -> dict[str, Callable[[int, int], Any]]:
             RBFSampler(gamma=gamma, n_components=n, random_state=s),
         ),
         "scikit-learn: SkewedChi2Sampler": lambda n, s: SkewedChi2Sampler(
-            skewedness=1e-3, n_components=n, random_state=s
+            skewedness=0.03, n_components=n, random_state=s
         ),
     }
 
