@@ -149,7 +149,10 @@ def tables(rows: list[dict[str, Any]], what: str) -> str:
         cells = [f"**{v:.1e}**" if v == min(values) else f"{v:.1e}" for v in values]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     shown = (1, 2, 3, 5, 9, 20)
-    lines += ["", "| least error | " + " | ".join(f"{n} column{'s' * (n > 1)}" for n in shown) + " |"]
+    lines += [
+        "",
+        "| least error | " + " | ".join(f"{n} column{'s' * (n > 1)}" for n in shown) + " |",
+    ]
     lines.append("|---" * (len(shown) + 1) + "|")
     for name in names:
         cells = []
