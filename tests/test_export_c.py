@@ -81,8 +81,14 @@ def test_a_designed_map_of_five_columns_can_be_pasted(tmp_path):
 
 @needs_compiler
 @pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
-@pytest.mark.parametrize("map_name", ["HomogeneousMap", "SplineMap", "AnchorMap"])
-@pytest.mark.parametrize("kind", ["AdditiveClassifier", "AdditiveRegressor"])
+@pytest.mark.parametrize(
+    ("kind", "map_name"),
+    [
+        ("AdditiveClassifier", "HomogeneousMap"),
+        ("AdditiveClassifier", "SplineMap"),
+        ("AdditiveRegressor", "AnchorMap"),
+    ],
+)
 def test_an_additive_model_in_c_gives_the_same_scores(kind, map_name, tmp_path):
     if not all(hasattr(km, name) for name in (kind, map_name)):
         pytest.skip(f"this version has no {kind} or no {map_name}")
