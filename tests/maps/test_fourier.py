@@ -351,9 +351,22 @@ def test_bad_parameters_are_named(parameters, message):
         km.RandomFourierMap(**parameters).fit(np.eye(3))
 
 
-def test_sobol_has_an_end():
-    with pytest.raises(ValueError, match="tabulated up to 21201"):
-        km.RandomFourierMap(sampling="sobol").fit(sparse.csr_matrix((2, 30_000)))
+def test_sobol_is_not_worse_than_iid_in_many_dimensions(seed):
+    """128 frequencies, 300 dimensions, where plain Sobol' points are 8 % worse.
+
+    Mean of 40 rms errors that scatter by 4 % each: ratios up to 1.03 are within five deviations.
+    """
+    X = 0.2 * np.random.default_rng(seed).normal(size=(40, 300))
+    kernel = Gaussian(4.0)
+
+    def rms(way):
+        specs = (
+            draw_fourier(kernel, 256, 300, sampling=way, form="paired", random_state=seed + i)
+            for i in range(40)
+        )
+        return np.mean([np.sqrt(np.mean(gram_error(spec, X, kernel) ** 2)) for spec in specs])
+
+    assert rms("sobol") < 1.03 * rms("iid")
 
 
 @pytest.mark.filterwarnings("error")
