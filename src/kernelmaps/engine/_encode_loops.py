@@ -31,7 +31,7 @@ def _encode_affine(x, low, high, lo, scale, unit, last, half, out):
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _encode_edges(x, origin, factor, key, begin, last, first, edges, guide, shift, out):
+def _encode_edges(x, origin, factor, key, begin, last, first, edges, guide, shift, crowd, out):
     """Bins between uneven edges (see :mod:`.guide`); unsigned indices are not tested for sign."""
     for d in range(x.size):
         value = x[d]
@@ -42,12 +42,15 @@ def _encode_edges(x, origin, factor, key, begin, last, first, edges, guide, shif
             cell = np.uint64(max((float_bits(beyond) >> shift) - key[d], 0))
         at = begin[d] + min(cell, last[d])
         below, above = np.uint64(guide[at]), np.uint64(guide[at + np.uint64(1)])
-        while below < above:
+        while crowd > 4 and below < above:  # bisection, where cells are crowded
             middle = (below + above + np.uint64(1)) >> np.uint64(1)
             if edges[first[d] + middle] <= value:
                 below = middle
             else:
                 above = middle - np.uint64(1)
+        for _ in range(min(crowd, 4)):  # else so many comparisons, and no branch to mispredict
+            passed = edges[first[d] + below + np.uint64(1)] <= value
+            below += np.uint64(passed & (below < above))
         out[d] = below
 
 
@@ -69,7 +72,7 @@ def encode_dense(
     edges, edge_start, first, first_start, coef, coef_start, column,
     stride, even, clipped, key, shift, inverse, nothing,
     guide, guide_start, guide_scale, guide_key, guide_shift,
-    bits, least, most, begin, end, out,
+    bits, crowd, least, most, begin, end, out,
 ):  # fmt: skip
     """Codes of dense rows begin..end; returns whether a value was outside its range."""
     d = X.shape[1]
@@ -91,7 +94,7 @@ def encode_dense(
         if binning == AFFINE:
             _encode_affine(X[i], *by_feature, unit, last, half, out[i])
         elif binning == EDGES and degree == 0:
-            _encode_edges(X[i], *of_edges, from_edge, edges, guide, guide_shift, out[i])
+            _encode_edges(X[i], *of_edges, from_edge, edges, guide, guide_shift, crowd, out[i])
         else:
             _locate(
                 X[i], set_of, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start,

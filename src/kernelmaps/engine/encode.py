@@ -90,7 +90,7 @@ def encode_within(
     X = X if X.dtype.kind == "u" else np.ascontiguousarray(X, dtype=dtype)
     out = np.empty(X.shape, code_dtype(table))
     ends = [np.array(np.broadcast_to(np.float64(end), X.shape[1])) for end in (lower, upper)]
-    arguments = (*table.arguments(), fraction_bits(table), *ends)
+    arguments = (*table.arguments(), fraction_bits(table), table.guide.crowd, *ends)
     wrong = in_threads(
         lambda begin, end: _encode_loops.encode_dense(X, *arguments, begin, end, out),
         X.shape[0],
