@@ -275,9 +275,9 @@ def main() -> None:
             for label, value in others(name, data, SIGMA[name], arguments.kernel_rows).items():
                 own["others"][label] = {"ours": value, "paper": PAPER_OTHERS[name].get(label)}
                 print(name, label, own["others"][label], flush=True)
-    if record and not arguments.prepare:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        if not arguments.prepare:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
