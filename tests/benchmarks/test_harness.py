@@ -73,8 +73,8 @@ def test_measure_holds_a_figure_to_its_bound():
 def test_memory_counts_temporaries_but_not_the_result():
     found = memory.measure(hungry_call)
     assert found["output"] == 8_000_000
-    # Resident memory is counted in pages; allocators keep some: a tenth of slack.
-    assert found["peak"] == pytest.approx((MEGABYTES + 8) * 1e6, rel=0.1)
+    # Resident memory is counted in pages; allocators keep some: a quarter of slack.
+    assert found["peak"] == pytest.approx((MEGABYTES + 8) * 1e6, rel=0.25)
 
 
 def test_bytes_of_csr_count_all_three_arrays():
