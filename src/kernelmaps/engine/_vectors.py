@@ -1,6 +1,6 @@
-"""Vector registers for the training loops: a SIMD value as a numba type.
+"""Vector registers for the compiled loops: a SIMD value as a numba type.
 
-The inner loops of the solver add, per feature, a few contiguous numbers times a few table
+The inner loops of transforms and solvers combine, per feature, a few contiguous numbers times a few table
 entries.  Written with arrays, the accumulators live in memory and every feature waits for the
 store of the previous one (about ten cycles); a value of the type below lives in registers.
 LLVM splits it into what the machine has, so nothing here depends on the instruction set.
