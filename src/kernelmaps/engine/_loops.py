@@ -13,6 +13,7 @@ import numba as nb
 import numpy as np
 
 from ..bits import float_bits
+from ._vectors import fill, load, multiply_add, store
 
 AFFINE, LOG2, EDGES, CODE = range(4)
 _FAST = {"reassoc", "nsz", "arcp", "contract"}
@@ -90,11 +91,16 @@ def _locate(
     guide, guide_start, guide_scale, guide_key, guide_shift, size, bin_of, place, u,
 ):  # fmt: skip
     """Bin, place of its coefficients and position in it, for each value; `nothing` where φ = 0."""
-    if binning == CODE:
+    if binning == CODE:  # u stays zero
         for d in range(x.size):
             bin_of[d] = np.int64(x[d])
-            place[d] = coef_start[sets[d]] + np.int64(x[d]) * stride[sets[d]]
-            u[d] = 0
+        if coef_start.size == 1:
+            origin, step = coef_start[0], stride[0]
+            for d in range(x.size):
+                place[d] = origin + bin_of[d] * step
+        else:
+            for d in range(x.size):
+                place[d] = coef_start[sets[d]] + bin_of[d] * stride[sets[d]]
         return
     if clipped or signed:
         _fold(x, sets, signed, low, high, size)
@@ -119,49 +125,60 @@ def _locate(
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _polynomials(coef, place, u, degree, q, out):
-    """out[d·q + c] = Σ_k coef[place[d] + k·q + c] u[d]^k."""
-    if degree == 0:
-        for d in range(place.size):
-            for c in range(q):
-                out[d * q + c] = coef[place[d] + c]
-    elif degree == 1:
-        for d in range(place.size):
-            for c in range(q):
-                out[d * q + c] = coef[place[d] + c] + u[d] * coef[place[d] + q + c]
-    elif degree == 3:
-        for d in range(place.size):
-            at, v = place[d], u[d]
-            for c in range(q):
-                high = coef[at + 2 * q + c] + v * coef[at + 3 * q + c]
-                out[d * q + c] = coef[at + c] + v * (coef[at + q + c] + v * high)
-    else:
-        for d in range(place.size):
-            at, v = place[d], u[d]
-            for c in range(q):
-                value = coef[at + degree * q + c]
-                for k in range(degree - 1, -1, -1):
-                    value = value * v + coef[at + k * q + c]
-                out[d * q + c] = value
+def _polynomial(coef, at, u, degree, step):
+    """Σ_k coef[at + k·step] u^k."""
+    value = coef[at + degree * step]
+    for k in range(degree - 1, -1, -1):
+        value = value * u + coef[at + k * step]
+    return value
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _emit_even(coef, place, u, degree, q, out):
-    """Polynomials of features that all have q columns.
+def _emit_lanes(coef, place, u, degree, q, lanes, out):
+    """out[d·q + c] = Σ_k coef[place[d] + k·L + c] u[d]^k for c < q ≤ L = len(lanes).
 
-    Few columns are the rule, and loops over a number known at compile time are then two to three
-    times faster than loops that must ask how many there are.
+    All L columns of a value are computed and stored in one vector; the L − q too many are
+    overwritten by the next value. The last values of the row have no next one.
     """
-    if q == 5:
-        _polynomials(coef, place, u, degree, 5, out)
-    elif q == 3:
-        _polynomials(coef, place, u, degree, 3, out)
-    elif q == 1:
-        _polynomials(coef, place, u, degree, 1, out)
-    elif q == 2:
-        _polynomials(coef, place, u, degree, 2, out)
+    L = len(lanes)
+    n = place.size
+    safe = max((n * q - L) // q + 1, 0)
+    if degree == 0:
+        for d in range(safe):
+            store(out, d * q, load(coef, place[d], lanes))
+    elif degree == 3:
+        for d in range(safe):
+            at, v = place[d], fill(coef, u[d], lanes)
+            value = multiply_add(load(coef, at + 3 * L, lanes), v, load(coef, at + 2 * L, lanes))
+            value = multiply_add(value, v, load(coef, at + L, lanes))
+            store(out, d * q, multiply_add(value, v, load(coef, at, lanes)))
     else:
-        _polynomials(coef, place, u, degree, q, out)
+        for d in range(safe):
+            at, v = place[d], fill(coef, u[d], lanes)
+            value = load(coef, at + degree * L, lanes)
+            for k in range(degree - 1, -1, -1):
+                value = multiply_add(value, v, load(coef, at + k * L, lanes))
+            store(out, d * q, value)
+    for d in range(safe, n):
+        for c in range(q):
+            out[d * q + c] = _polynomial(coef, place[d] + c, u[d], degree, L)
+
+
+@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+def _emit_even(coef, place, u, degree, q, lanes, out):
+    """Polynomials of features that all have q columns, stored `lanes` apart (see `Table`)."""
+    if lanes == 8:
+        _emit_lanes(coef, place, u, degree, q, (0,) * 8, out)
+    elif lanes == 4:
+        _emit_lanes(coef, place, u, degree, q, (0,) * 4, out)
+    elif lanes == 2:
+        _emit_lanes(coef, place, u, degree, q, (0,) * 2, out)
+    elif lanes == 16:
+        _emit_lanes(coef, place, u, degree, q, (0,) * 16, out)
+    else:
+        for d in range(place.size):
+            for c in range(q):
+                out[d * q + c] = _polynomial(coef, place[d] + c, u[d], degree, lanes)
 
 
 @nb.njit(cache=True)
@@ -199,7 +216,7 @@ def apply_dense(
     X,
     binning, degree, signed, zero, set_of, lo, scale, low, high, bins, width, band,
     edges, edge_start, first, first_start, coef, coef_start, column,
-    stride, even, clipped, key, shift, inverse, nothing,
+    stride, even, lanes, clipped, key, shift, inverse, nothing,
     guide, guide_start, guide_scale, guide_key, guide_shift,
     begin, end, out,
 ):  # fmt: skip
@@ -208,7 +225,7 @@ def apply_dense(
     size = np.empty(d, coef.dtype)
     bin_of = np.empty(d, np.int64)
     place = np.empty(d, np.int64)
-    u = np.empty(d, coef.dtype)
+    u = np.zeros(d, coef.dtype)
     start = np.empty(d, np.int64)
     bands = band[set_of]
     for i in range(begin, end):
@@ -219,7 +236,7 @@ def apply_dense(
             guide, guide_start, guide_scale, guide_key, guide_shift, size, bin_of, place, u,
         )  # fmt: skip
         if even > 0:
-            _emit_even(coef, place, u, degree, even, out[i])
+            _emit_even(coef, place, u, degree, even, lanes, out[i])
         else:
             out[i] = 0
             for k in range(d):
@@ -237,7 +254,7 @@ def apply_csr(
     data, indices, indptr,
     binning, degree, signed, zero, set_of, lo, scale, low, high, bins, width, band,
     edges, edge_start, first, first_start, coef, coef_start, column,
-    stride, even, clipped, key, shift, inverse, nothing,
+    stride, even, lanes, clipped, key, shift, inverse, nothing,
     guide, guide_start, guide_scale, guide_key, guide_shift,
     begin, end, out_data, out_indices, out_indptr,
 ):  # fmt: skip
@@ -249,7 +266,7 @@ def apply_csr(
     size = np.empty(longest, coef.dtype)
     bin_of = np.empty(longest, np.int64)
     place = np.empty(longest, np.int64)
-    u = np.empty(longest, coef.dtype)
+    u = np.zeros(longest, coef.dtype)
     start = np.empty(longest, np.int64)
     bands = np.empty(longest, np.int32)
     for i in range(begin, end):
@@ -264,7 +281,7 @@ def apply_csr(
         )  # fmt: skip
         row = out_data[out_indptr[i] : out_indptr[i + 1]]
         if even > 0:
-            _emit_even(coef, place[:count], u, degree, even, row)
+            _emit_even(coef, place[:count], u, degree, even, lanes, row)
             _spread_even(features, even, out_indices[out_indptr[i] : out_indptr[i + 1]])
             if not signed:
                 continue

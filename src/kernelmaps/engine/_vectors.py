@@ -1,8 +1,8 @@
 """Vector registers for the compiled loops: a SIMD value as a numba type.
 
-The inner loops of transforms and solvers combine, per feature, a few contiguous numbers times a few table
-entries.  Written with arrays, the accumulators live in memory and every feature waits for the
-store of the previous one (about ten cycles); a value of the type below lives in registers.
+The inner loops of transforms and solvers combine, per feature, a few contiguous numbers with a
+few table entries.  Written with arrays, the accumulators live in memory and every feature waits
+for the store of the previous one (about ten cycles); a value of the type below lives in registers.
 LLVM splits it into what the machine has, so nothing here depends on the instruction set.
 
 Lengths are part of the type.  They come in as the *lengths of tuples*, ``(0,) * n``: an argument
@@ -17,9 +17,9 @@ from numba.extending import intrinsic, models, register_model
 
 
 class Vector(types.Type):
-    """``size`` numbers of one floating type in registers."""
+    """``size`` numbers of one type in registers."""
 
-    def __init__(self, dtype: types.Float, size: int) -> None:
+    def __init__(self, dtype: types.Number, size: int) -> None:
         self.dtype, self.size = dtype, size
         super().__init__(name=f"Vector({dtype}, {size})")
 
@@ -33,7 +33,10 @@ class VectorModel(models.PrimitiveModel):
 
 
 def _llvm(kind: Vector) -> ir.VectorType:
-    element = ir.FloatType() if kind.dtype == types.float32 else ir.DoubleType()
+    if isinstance(kind.dtype, types.Integer):
+        element = ir.IntType(kind.dtype.bitwidth)
+    else:
+        element = ir.FloatType() if kind.dtype == types.float32 else ir.DoubleType()
     return ir.VectorType(element, kind.size)
 
 

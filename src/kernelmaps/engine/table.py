@@ -31,6 +31,7 @@ _DEGREE = {np.dtype(np.float32): 3, np.dtype(np.float64): 5}
 _TOLERANCE = {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 2e-14}
 _MAX_BITS = 10
 _MAX_BYTES = 8 * 2**20
+_LANES = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,17 +109,24 @@ class Table:
     def _arguments(self) -> tuple[Any, ...]:
         mantissa, bias = (23, 127) if self.coef.dtype == np.float32 else (52, 1023)
         bits = int(self.scale[0]) if self.binning == LOG2 else 0
-        stride = (self.degree + 1) * self.band.astype(np.int64)
-        used = np.unique(self.set_of)
-        widths = set(self.width[used].tolist()) | set(self.band[used].tolist())
+        widths = {*self.width.tolist(), *self.band.tolist()}
+        even = widths.pop() if len(widths) == 1 else 0
+        lanes = next((size for size in _LANES if size >= even), even)
+        coef, coef_start, band = self.coef, self.coef_start, self.band
+        if lanes > even > 0:
+            # Padded with zeros to a vector's length, so that a value's columns are one vector.
+            coef = np.pad(coef.reshape(-1, even), [(0, 0), (0, lanes - even)]).ravel()
+            coef_start, band = coef_start // even * lanes, np.full_like(band, lanes)
+        stride = (self.degree + 1) * band.astype(np.int64)
         # A block of zeros behind the coefficients is where values with φ(x) = 0 find theirs.
-        nothing = len(self.coef)
-        coef = np.concatenate([self.coef, np.zeros(int(stride.max()), self.coef.dtype)])
+        nothing = len(coef)
+        coef = np.concatenate([coef, np.zeros(int(stride.max()), coef.dtype)])
         fields_ = dict(zip((item.name for item in fields(self)), self.values(), strict=True))
         return (
-            *(fields_ | {"coef": coef}).values(),
+            *(fields_ | {"coef": coef, "coef_start": coef_start}).values(),
             stride,
-            widths.pop() if len(widths) == 1 else 0,  # columns, where all features have as many
+            even,  # columns, where all features have as many
+            lanes,  # and how far apart the coefficients of two powers lie then
             bool(np.isfinite(self.low).any() or np.isfinite(self.high).any()),  # clipped
             (int(self.lo[0]) + bias) << bits if self.binning == LOG2 else 0,  # bits of bin 0
             mantissa - bits,

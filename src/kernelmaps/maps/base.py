@@ -64,17 +64,39 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             Rows.
         y : ignored
         """
+        self._fit_rows(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """The same as ``fit(X).transform(X)``, but the rows are checked once.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+
+        Returns
+        -------
+        array or CSR matrix of shape (n_samples, n_features_out)
+            As from `transform`.
+        """
+        X, extent = self._fit_rows(X)
+        return self._apply(X, extent)
+
+    def _fit_rows(self, X: Any) -> tuple[Any, Extent]:
+        """Fit, and the checked rows."""
         if _is_foreign(X):
             raise TypeError(
                 f"{type(self).__name__}.fit runs on NumPy arrays and CSR matrices, not on "
                 f"{type(X).__module__} arrays; fit on (a sample of) the data as NumPy, then "
                 "transform on the device."
             )
-        X, _ = self._check_rows(X, reset=True)
+        X, extent = self._check_rows(X, reset=True)
         self.certificate_ = None
         self._warned = False
         self.spec_ = self._learn(X)
-        return self
+        return X, extent
 
     def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
         """φ(X).
@@ -97,6 +119,10 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             self._check_foreign(X)
             return apply(self.spec_, X, out=out)
         X, extent = self._check_rows(X, reset=False)
+        return self._apply(X, extent, out)
+
+    def _apply(self, X: Any, extent: Extent, out: np.ndarray | None = None) -> Any:
+        """φ of checked rows."""
         self._check_domain(X)
         return apply(self.spec_, X, out=out, n_jobs=self.n_jobs, extent=extent)
 

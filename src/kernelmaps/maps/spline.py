@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.interpolate import BSpline, PPoly
-from sklearn.utils.validation import check_is_fitted
 
 from ..design.anchors import column_values
 from ..engine import Spec
+from ..engine.compile import Extent
 from ..engine.reference import spec_of
 from ..engine.table import AFFINE, EDGES, Table
 from ._range import feature_ranges, resolve_zero
@@ -107,15 +107,11 @@ class SplineMap(AdditiveMap):
         self.sparse_output = sparse_output
         self.n_jobs = n_jobs
 
-    def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
+    def _apply(self, X: Any, extent: Extent, out: np.ndarray | None = None) -> Any:
         if not self.sparse_output:
-            return super().transform(X, out=out)
-        check_is_fitted(self)
-        X, _ = self._check_rows(X, reset=False)
+            return super()._apply(X, extent, out)
         self._check_domain(X)
         return _stored_band(self.spec_, X, self.n_jobs)
-
-    transform.__doc__ = AdditiveMap.transform.__doc__
 
     def _learn(self, X: Any) -> Spec:
         n, p = self._check_parameters()
