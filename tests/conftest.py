@@ -13,6 +13,10 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # processor time). Read by OpenMP when it is loaded, hence before anything else is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# For the same reason small matrices are factored by one thread: two processes with two BLAS threads
+# each, spinning on two cores, were seen to take 50 times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Designs of tests never land in the user's cache.
 os.environ.setdefault("KERNELMAPS_CACHE", tempfile.mkdtemp(prefix="kernelmaps-tests-"))
 
