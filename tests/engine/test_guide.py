@@ -1,11 +1,16 @@
 """The guide finds the bin that a full search finds, for edges of every kind."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 from kernelmaps.engine import Table, encode
+from kernelmaps.engine.encode import fraction_bits
 from kernelmaps.engine.guide import build_guide
-from kernelmaps.engine.reference import spec_of
+from kernelmaps.engine.places import places_of
+from kernelmaps.engine.reference import spec_of, table_of
 from kernelmaps.engine.table import EDGES
 
 KINDS = {
@@ -24,18 +29,62 @@ def test_finds_what_a_full_search_finds(dtype, seed):
     rng = np.random.default_rng(seed)
     edges = [make(rng).astype(dtype).astype(float) for make in KINDS.values()]
     edges = [np.unique(e) for e in edges]
-    d = len(edges)
-    coef = [np.zeros((len(e) - 1, 1, 1)) for e in edges]
-    table = Table.build(EDGES, 0, coef, np.arange(d), lo=np.zeros(d), scale=np.ones(d), edges=edges)
+    table = _table(edges, np.tile(np.arange(len(edges)), 3))  # whole vectors, and what is left
     X = np.column_stack([rng.uniform(e[0] - 0.1, e[-1] + 0.1, 2000) for e in edges]).astype(dtype)
     for j, e in enumerate(edges):  # the edges themselves, and their neighbours
         near = np.concatenate([e, np.nextafter(dtype(e), dtype(np.inf))])[:900]
         X[: len(near), j] = near
         X[1000:1500, j] = rng.choice(e, 500) + np.diff(e).min() * rng.random(500)
-    found = encode(spec_of(table), X)
+    spec = spec_of(table)
+    for rows in (np.tile(X, 3), sparse.csr_matrix(np.tile(X, 3))):
+        found = encode(spec, rows)
+        found = found.toarray() if sparse.issparse(found) else found
+        for j, e in enumerate(edges * 3):
+            expected = np.clip(np.searchsorted(e, X[:, j % 7], side="right") - 1, 0, len(e) - 2)
+            stored = X[:, j % 7] != 0 if sparse.issparse(rows) else slice(None)
+            assert (found[:, j] == expected)[stored].all(), list(KINDS)[j % 7]
+
+
+def _table(edges, set_of, degree=0):
+    d = len(edges)
+    coef = [np.zeros((len(e) - 1, degree + 1, 1)) for e in edges]
+    return Table.build(EDGES, degree, coef, set_of, lo=np.zeros(d), scale=np.ones(d), edges=edges)
+
+
+def test_positions_between_uneven_edges(seed):
+    """Bin and share of an interpolating map, in units of 1/256, to the rounding of float32."""
+    rng = np.random.default_rng(seed)
+    edges = [np.unique(KINDS[kind](rng)) for kind in ("quadratic", "geometric")]
+    spec = spec_of(_table(edges, np.arange(2), degree=1))
+    X = np.column_stack([rng.uniform(e[0], e[-1], 500) for e in edges]).astype(np.float32)
+    X[0], X[1] = [e[0] for e in edges], [e[-1] for e in edges]
+    unit = 2.0 ** fraction_bits(table_of(spec))
     for j, e in enumerate(edges):
-        expected = np.clip(np.searchsorted(e, X[:, j], side="right") - 1, 0, len(e) - 2)
-        assert (found[:, j] == expected).all(), list(KINDS)[j]
+        expected = np.interp(X[:, j], e, np.arange(len(e)))
+        gap = np.diff(e)[np.clip(np.searchsorted(e, X[:, j]) - 1, 0, len(e) - 2)]
+        rounding = 2.0**-22 * np.abs(X[:, j]) / gap
+        assert (np.abs(encode(spec, X)[:, j] / unit - expected) <= 0.5 / unit + rounding).all()
+
+
+@pytest.mark.parametrize("kind", ["even", "quadratic", "geometric", "random"])
+def test_one_comparison_is_left(kind):
+    """Cells are fine enough, and few enough; where edges crowd, a bisection is left."""
+    edges = KINDS[kind](np.random.default_rng(0))
+    for dtype in (np.float32, np.float64):
+        table = _table([edges], np.zeros(20, int))
+        table = replace(table, coef=table.coef.astype(dtype))
+        places = places_of(spec_of(table), table)
+        most = 3 if kind == "random" else 1
+        assert places.crowd.tolist() == [pytest.approx(most, abs=most - 1)] * 2
+        assert (places.shift > 0) == (kind in ("quadratic", "geometric"))
+        assert len(places.guide) <= 17 * len(edges)
+
+
+def test_whole_numbers_have_the_codes_of_floats():
+    edges = np.array([-0.5, 3, 10.5, 100.25, 101, 255])
+    spec = spec_of(_table([edges], np.zeros(2, int)))
+    X = np.arange(256, dtype=np.uint8).reshape(-1, 2)
+    assert (encode(spec, X) == encode(spec, X.astype(float))).all()
 
 
 def test_kinds_of_cells():

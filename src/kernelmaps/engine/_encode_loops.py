@@ -8,50 +8,110 @@ and reported: a pass of its own over the data would cost as much as the encoding
 import numba as nb
 import numpy as np
 
-from ..bits import float_bits
-from ._loops import AFFINE, EDGES, _locate
+from ._lanes import (
+    as_floats,
+    between,
+    from_origin,
+    gather,
+    octave,
+    outside,
+    passed,
+    plus,
+    plus_share,
+    rounded,
+    share,
+    store_codes,
+)
+from ._loops import _locate
+from ._vectors import load, prefetch, zeros
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _outside(x, least, most):
-    wrong = 0
-    for d in range(x.size):
-        wrong |= not (x[d] >= least[d] and x[d] <= most[d])
+def _even_row(x, at, begin, end, places, least, most, bits, lanes, out):
+    """Codes of the features begin..end of a row that starts at x[at], in whole vectors."""
+    wrong = False
+    unit, half = np.float64(np.int64(1) << bits), 0.5 if bits > 0 else 0.0
+    for j in range(begin, end, len(lanes)):
+        value = as_floats(load(x, at + j, lanes), least)
+        wrong |= outside(value, load(least, j, lanes), load(most, j, lanes))
+        t = as_floats(value, places.lo)
+        t = from_origin(t, load(places.lo, j, lanes), load(places.scale, j, lanes))
+        t = between(t, load(places.first, j, lanes), load(places.final, j, lanes))
+        store_codes(out, at + j, rounded(t, unit, half, out))
     return wrong
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def _encode_affine(x, low, high, lo, scale, unit, last, half, out):
-    """Everything by feature, nothing by set: the compiler makes vector code of it."""
-    for d in range(x.size):
-        value = min(max(np.float64(x[d]), low[d]), high[d])
-        t = (value - lo[d]) * scale[d]
-        t = max(min(t, last[d]), 0.0) * unit + half
-        out[d] = np.uint32(t) if out.itemsize == 4 else np.int32(t)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _uneven_row(x, at, begin, end, places, least, most, bits, lanes, out):
+    """The same between uneven edges: a cell's count of thresholds, and what is left to compare."""
+    wrong = False
+    edges = places.edges
+    one, none, half = edges.dtype.type(1), edges.dtype.type(0), edges.dtype.type(0.5)
+    for j in range(begin, end, len(lanes)):
+        value = as_floats(load(x, at + j, lanes), edges)
+        wrong |= outside(value, load(least, j, lanes), load(most, j, lanes))
+        if bits > 0:
+            value = between(value, load(places.low, j, lanes), load(places.high, j, lanes))
+        t = from_origin(value, load(places.origin, j, lanes), load(places.factor, j, lanes))
+        if places.shift == 0:
+            t = between(t, zeros(edges, lanes), load(places.last, j, lanes))
+            cell = rounded(t, one, none, places.guide)
+        else:
+            cell = octave(t, places.shift, load(places.key, j, lanes), load(places.limit, j, lanes))
+        count = gather(places.guide, plus(cell, load(places.cell_start, j, lanes)))
+        # edges[place + b] is the left end of bin b
+        place = load(places.edge_start, j, lanes)
+        left = places.crowd[np.uint64(j) // np.uint64(len(lanes))]
+        while left > 0:  # nearly always once
+            step = (left + 1) >> 1
+            ahead = plus(plus(count, place), step)
+            count = passed(count, value, gather(edges, ahead), step)
+            left -= step
+        if bits > 0:
+            here = plus(count, place)
+            part = share(value, gather(edges, here), gather(edges, plus(here, 1)))
+            count = plus_share(count, part, bits, half)
+        store_codes(out, at + j, count)
+    return wrong
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _encode_edges(x, origin, factor, key, begin, last, first, edges, guide, shift, crowd, out):
-    """Bins between uneven edges (see :mod:`.guide`); unsigned indices are not tested for sign."""
-    for d in range(x.size):
-        value = x[d]
-        beyond = max(np.float64(value) - origin[d], 0.0)
-        if shift == 0:
-            cell = np.uint64(np.int64(beyond * factor[d]))
-        else:
-            cell = np.uint64(max((float_bits(beyond) >> shift) - key[d], 0))
-        at = begin[d] + min(cell, last[d])
-        below, above = np.uint64(guide[at]), np.uint64(guide[at + np.uint64(1)])
-        while crowd > 4 and below < above:  # bisection, where cells are crowded
-            middle = (below + above + np.uint64(1)) >> np.uint64(1)
-            if edges[first[d] + middle] <= value:
-                below = middle
-            else:
-                above = middle - np.uint64(1)
-        for _ in range(min(crowd, 4)):  # else so many comparisons, and no branch to mispredict
-            passed = edges[first[d] + below + np.uint64(1)] <= value
-            below += np.uint64(passed & (below < above))
-        out[d] = below
+def _row(x, at, begin, end, places, least, most, bits, lanes, out):
+    if places.even:
+        return _even_row(x, at, begin, end, places, least, most, bits, lanes, out)
+    return _uneven_row(x, at, begin, end, places, least, most, bits, lanes, out)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def encode_dense(x, d, places, least, most, bits, lanes, block, begin, end, out):
+    """Codes of dense rows begin..end (flat); returns whether a value was outside its range.
+
+    Features in tiles whose tables stay in the nearest cache for a block of rows; the same part of
+    the next block is asked for meanwhile, since no hardware guesses that order. What is left of a
+    row after whole vectors goes through a vector of its own.
+    """
+    wrong = False
+    size = len(lanes)
+    whole = d - d % size
+    rest, codes = np.zeros(size, x.dtype), np.zeros(size, out.dtype)
+    for top in range(begin, end, block):
+        bottom, left = min(top + block, end), 0
+        while left < d:
+            right = min(left + places.tile, whole) if left < whole else d
+            for i in range(top, bottom):
+                source, target, at = x, out, i * d
+                if right > whole:
+                    rest[: d - whole] = x[i * d + whole : (i + 1) * d]
+                    rest[d - whole :] = x[(i + 1) * d - 1]  # the last feature, as in `places`
+                    source, target, at = rest, codes, -whole
+                ahead = min(i + block, end - 1) * d
+                for j in range(left, right, 64 // x.itemsize):
+                    prefetch(x, ahead + j)
+                wrong |= _row(source, at, left, right, places, least, most, bits, lanes, target)
+                if right > whole:
+                    out[i * d + whole : (i + 1) * d] = codes[: d - whole]
+            left = right
+    return wrong
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -66,51 +126,11 @@ def _store(bin_of, u, bits, out):
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def encode_dense(
-    X,
-    binning, degree, signed, zero, set_of, lo, scale, low, high, bins, width, band,
-    edges, edge_start, first, first_start, coef, coef_start, column,
-    stride, even, clipped, key, shift, inverse, nothing,
-    guide, guide_start, guide_scale, guide_key, guide_shift,
-    bits, crowd, least, most, begin, end, out,
-):  # fmt: skip
-    """Codes of dense rows begin..end; returns whether a value was outside its range."""
-    d = X.shape[1]
-    wrong = 0
-    size = np.empty(d, coef.dtype)
-    bin_of = np.empty(d, np.int64)
-    place = np.empty(d, np.int64)
-    u = np.empty(d, coef.dtype)
-    by_feature = low[set_of], high[set_of], lo[set_of], scale[set_of]
-    last = bins[set_of] - (1.0 if degree == 0 else 0.0)
-    unit, half = np.float64(np.int64(1) << bits), 0.5 if bits > 0 else 0.0
-    from_edge = edge_start[set_of].astype(np.uint64)
-    origin = edges[from_edge] if binning == EDGES else lo
-    factor, from_cell = guide_scale[set_of], guide_start[set_of]
-    cells = (guide_start[set_of + 1] - 2 - from_cell).astype(np.uint64)
-    of_edges = origin, factor, guide_key[set_of], from_cell.astype(np.uint64), cells
-    for i in range(begin, end):
-        wrong |= _outside(X[i], least, most)
-        if binning == AFFINE:
-            _encode_affine(X[i], *by_feature, unit, last, half, out[i])
-        elif binning == EDGES and degree == 0:
-            _encode_edges(X[i], *of_edges, from_edge, edges, guide, guide_shift, crowd, out[i])
-        else:
-            _locate(
-                X[i], set_of, binning, signed, zero, lo, scale, low, high, bins, edges, edge_start,
-                coef_start, stride, clipped, key, shift, inverse, nothing,
-                guide, guide_start, guide_scale, guide_key, guide_shift, size, bin_of, place, u,
-            )  # fmt: skip
-            _store(bin_of, u, bits, out[i])
-    return wrong
-
-
-@nb.njit(cache=True, nogil=True, error_model="numpy")
 def encode_stored(
     data, indices,
     binning, degree, signed, zero, set_of, lo, scale, low, high, bins, width, band,
     edges, edge_start, first, first_start, coef, coef_start, column,
-    stride, even, clipped, key, shift, inverse, nothing,
+    stride, even, lanes, clipped, key, shift, inverse, nothing,
     guide, guide_start, guide_scale, guide_key, guide_shift,
     bits, piece, begin, end, out,
 ):  # fmt: skip

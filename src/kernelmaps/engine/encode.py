@@ -12,6 +12,7 @@ from scipy import sparse
 from ..threads import in_threads
 from .apply import note_path, output_dtype
 from .compile import stored_table
+from .places import LANES, by_vector, places_of
 from .reference import spec_of, table_of
 from .spec import Spec
 from .table import AFFINE, CODE, Table
@@ -19,6 +20,7 @@ from .table import AFFINE, CODE, Table
 __all__ = ["code_dtype", "code_spec", "encode", "encode_within", "fraction_bits", "zero_codes"]
 
 _PIECE = 2048  # values of CSR rows that are located at a time
+_BLOCK = 32  # rows that a tile of tables is used for at a time
 _GRAIN = 2**15  # values that are worth a thread
 
 
@@ -75,7 +77,13 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
 
 
 def encode_within(
-    spec: Spec, X: np.ndarray, lower: Any, upper: Any, *, n_jobs: int | None = None
+    spec: Spec,
+    X: np.ndarray,
+    lower: Any,
+    upper: Any,
+    *,
+    n_jobs: int | None = None,
+    out: np.ndarray | None = None,
 ) -> tuple[np.ndarray, bool]:
     """Codes of dense rows, and whether all values were in [lower, upper] of their features.
 
@@ -87,15 +95,19 @@ def encode_within(
     # The precision of transform, so that both put a value into the same bin.
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)
-    X = X if X.dtype.kind == "u" else np.ascontiguousarray(X, dtype=dtype)
-    out = np.empty(X.shape, code_dtype(table))
-    ends = [np.array(np.broadcast_to(np.float64(end), X.shape[1])) for end in (lower, upper)]
-    arguments = (*table.arguments(), fraction_bits(table), table.guide.crowd, *ends)
+    X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
+    out = np.empty(X.shape, code_dtype(table)) if out is None else out
+    d = X.shape[1]
+    ends = [by_vector(np.broadcast_to(end, d).astype(dtype)) for end in (lower, upper)]
+    bits, lanes = fraction_bits(table), (0,) * LANES
+    x, places, codes = X.reshape(-1), places_of(spec, table), out.reshape(-1)
     wrong = in_threads(
-        lambda begin, end: _encode_loops.encode_dense(X, *arguments, begin, end, out),
+        lambda begin, end: _encode_loops.encode_dense(
+            x, d, places, *ends, bits, lanes, _BLOCK, begin, end, codes
+        ),
         X.shape[0],
         n_jobs,
-        max(1, _GRAIN // max(1, X.shape[1])),
+        max(1, _GRAIN // max(1, d)),
     )
     return out, not any(wrong)
 

@@ -37,12 +37,6 @@ class Guide(NamedTuple):
     key: np.ndarray  # int64[S]
     shift: int
 
-    @property
-    def crowd(self) -> int:
-        """Most edges in one cell."""
-        last = self.start[1:-1] - 1  # from one set to the next there is nothing to compare
-        return int(np.delete(np.diff(self.guide.astype(np.int64)), last).max(initial=0))
-
 
 def build_guide(edges: np.ndarray, edge_start: np.ndarray, bins: np.ndarray) -> Guide:
     """Even cells where they part the edges well enough, else octaves if they do it better."""

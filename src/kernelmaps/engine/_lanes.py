@@ -1,0 +1,204 @@
+"""Vector operations of the encoders: arithmetic, comparison and gathers on whole registers.
+
+A compiler does not make gathers of a loop that looks up tables and stores results: it cannot know
+that the result does not overlap the tables. Here it is said which values are independent, with the
+type of :mod:`._vectors`. No operation reorders or contracts floating-point arithmetic: NumPy finds
+the same cells, bit by bit.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from ._vectors import Vector, _llvm, _mask
+
+_WORD = ir.IntType(32)
+_NAMES = {types.int32: "i32", types.float32: "f32", types.float64: "f64"}
+
+
+def _filled(builder, value, kind: Vector):
+    """All lanes equal to a scalar."""
+    lane = builder.insert_element(ir.Constant(_llvm(kind), ir.Undefined), value, _WORD(0))
+    return builder.shuffle_vector(lane, lane, _mask([0] * kind.size))
+
+
+def _at_least(builder, a, b):
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)  # b where a is NaN
+
+
+def _at_most(builder, a, b):
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+
+@intrinsic
+def as_floats(typing_context, vector, array):
+    """The numbers in the array's floating type."""
+    kind = Vector(array.dtype, vector.size)
+
+    def build(context, builder, signature, args):
+        if isinstance(vector.dtype, types.Integer):
+            return builder.uitofp(args[0], _llvm(kind))
+        return args[0] if kind == vector else builder.fpext(args[0], _llvm(kind))
+
+    return kind(vector, array), build
+
+
+@intrinsic
+def from_origin(typing_context, x, origin, factor):
+    """``(x − origin)·factor``."""
+
+    def build(context, builder, signature, args):
+        return builder.fmul(builder.fsub(args[0], args[1]), args[2])
+
+    return x(x, x, x), build
+
+
+@intrinsic
+def between(typing_context, x, low, high):
+    """``min(max(x, low), high)``; `low` for NaN."""
+
+    def build(context, builder, signature, args):
+        return _at_most(builder, _at_least(builder, args[0], args[1]), args[2])
+
+    return x(x, x, x), build
+
+
+@intrinsic
+def outside(typing_context, x, low, high):
+    """Whether a number is below `low`, above `high` or NaN."""
+
+    def build(context, builder, signature, args):
+        below = builder.fcmp_unordered("<", args[0], args[1])
+        above = builder.fcmp_unordered(">", args[0], args[2])
+        lanes = builder.bitcast(builder.or_(below, above), ir.IntType(x.size))
+        return builder.icmp_unsigned("!=", lanes, ir.IntType(x.size)(0))
+
+    return types.boolean(x, x, x), build
+
+
+@intrinsic
+def rounded(typing_context, x, unit, half, array):
+    """``int(x·unit + half)`` of numbers that are not negative and fit the array's integers."""
+    kind = Vector(types.int32, x.size)
+
+    def build(context, builder, signature, args):
+        unit, half = (_filled(builder, value, x) for value in args[1:3])
+        value = builder.fadd(builder.fmul(args[0], unit), half)
+        if array.dtype.bitwidth < 32:  # signed conversions are the cheaper ones
+            return builder.fptosi(value, _llvm(kind))
+        return builder.fptoui(value, _llvm(kind))
+
+    return kind(x, x.dtype, x.dtype, array), build
+
+
+@intrinsic
+def octave(typing_context, x, shift, key, last):
+    """Leading bits of positive floats, less `key`, within 0 … last."""
+    kind = Vector(types.int32, x.size)
+    wide = Vector(types.int32 if x.dtype == types.float32 else types.int64, x.size)
+
+    def build(context, builder, signature, args):
+        element = _llvm(wide).element
+        drop = builder.trunc(args[1], element) if element == _WORD else args[1]
+        bits = builder.bitcast(args[0], _llvm(wide))
+        bits = builder.ashr(bits, _filled(builder, drop, wide))
+        bits = bits if element == _WORD else builder.trunc(bits, _llvm(kind))
+        cell = builder.sub(bits, args[2])
+        none = ir.Constant(_llvm(kind), None)
+        cell = builder.select(builder.icmp_signed(">", cell, none), cell, none)
+        return builder.select(builder.icmp_signed("<", cell, args[3]), cell, args[3])
+
+    return kind(x, types.int64, kind, kind), build
+
+
+@intrinsic
+def plus(typing_context, a, b):
+    """Integers and others, or one for all."""
+    same = isinstance(b, Vector)
+
+    def build(context, builder, signature, args):
+        other = args[1] if same else _filled(builder, builder.trunc(args[1], _WORD), a)
+        return builder.add(args[0], other)
+
+    return a(a, b if same else types.int64), build
+
+
+@intrinsic
+def plus_share(typing_context, count, share, bits, half):
+    """``(count << bits) + int(share·2^bits + half)``, share within [0, 1]."""
+
+    def build(context, builder, signature, args):
+        shift = builder.trunc(args[2], _WORD)
+        unit = builder.uitofp(builder.shl(_WORD(1), shift), _llvm(share).element)
+        unit, half = _filled(builder, unit, share), _filled(builder, args[3], share)
+        part = builder.fptosi(builder.fadd(builder.fmul(args[1], unit), half), _llvm(count))
+        return builder.add(builder.shl(args[0], _filled(builder, shift, count)), part)
+
+    return count(count, share, types.int64, share.dtype), build
+
+
+@intrinsic
+def share(typing_context, x, left, right):
+    """``(x − left) / (right − left)`` within [0, 1]."""
+
+    def build(context, builder, signature, args):
+        part = builder.fdiv(builder.fsub(args[0], args[1]), builder.fsub(args[2], args[1]))
+        none, all_ = (ir.Constant(_llvm(x), [end] * x.size) for end in (0.0, 1.0))
+        return _at_most(builder, _at_least(builder, part, none), all_)
+
+    return x(x, x, x), build
+
+
+@intrinsic
+def gather(typing_context, array, index):
+    """``array[index]`` of floats, or of uint16 (as int32; one more entry must follow the last)."""
+    short = array.dtype == types.uint16
+    kind = Vector(types.int32 if short else array.dtype, index.size)
+
+    def build(context, builder, signature, args):
+        data = context.make_array(array)(context, builder, args[0]).data
+        step = ir.IntType(16) if short else _llvm(kind).element
+        places = builder.gep(data, [args[1]], source_etype=step)
+        places.type = ir.VectorType(data.type, index.size)  # one address for each index
+        every = ir.Constant(ir.VectorType(ir.IntType(1), index.size), [1] * index.size)
+        taken = _llvm(kind)
+        name = f"llvm.masked.gather.v{index.size}{_NAMES[kind.dtype]}.v{index.size}p0"
+        signature = ir.FunctionType(taken, [places.type, _WORD, every.type, taken])
+        function = cgutils.get_or_insert_function(builder.module, signature, name)
+        align = _WORD(array.dtype.bitwidth // 8)
+        found = builder.call(function, [places, align, every, ir.Constant(taken, ir.Undefined)])
+        if short:
+            found = builder.and_(found, ir.Constant(taken, [0xFFFF] * index.size))
+        return found
+
+    return kind(array, index), build
+
+
+@intrinsic
+def passed(typing_context, count, x, threshold, step):
+    """``count + step`` where x >= threshold."""
+
+    def build(context, builder, signature, args):
+        above = builder.fcmp_ordered(">=", args[1], args[2])
+        step = _filled(builder, builder.trunc(args[3], _WORD), count)
+        none = ir.Constant(_llvm(count), None)
+        return builder.add(args[0], builder.select(above, step, none))
+
+    return count(count, x, x, types.int64), build
+
+
+@intrinsic
+def store_codes(typing_context, array, offset, codes):
+    """``array[offset : offset + n] = codes``, in the array's smaller integers."""
+
+    def build(context, builder, signature, args):
+        kind = _llvm(Vector(array.dtype, codes.size))
+        data = context.make_array(array)(context, builder, args[0]).data
+        where = builder.bitcast(builder.gep(data, [args[1]]), ir.PointerType(kind))
+        small = args[2] if array.dtype.bitwidth == 32 else builder.trunc(args[2], kind)
+        builder.store(small, where, align=array.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, codes), build
