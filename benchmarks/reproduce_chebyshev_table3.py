@@ -88,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA") or ".")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--size", type=int, default=600, help="columns of the final model")
+    parser.add_argument("--size", type=int, default=1000, help="columns of the final model")
     parser.add_argument("--rows", type=int, default=None, help="fewer training rows")
     arguments = parser.parse_args()
     data = load(arguments.data)
