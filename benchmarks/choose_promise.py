@@ -4,7 +4,15 @@ For each dataset, kernel and seed: some rows are given to `choose` with a tolera
 map's largest error over all pairs of as many fresh rows is compared with that tolerance. The
 promise is that it stays within it in 95 % of the cases.
 
-    python -m benchmarks.choose_promise --data FOLDER --seeds 2
+    python -m benchmarks.choose_promise --data FOLDER                  # everything, one process
+    python -m benchmarks.choose_promise --data FOLDER --dataset usps --kernel chi2 --seeds 10
+    python -m benchmarks.choose_promise --merge                        # count what is there
+
+Each dataset and kernel has a file of its own, written after every seed: the second line can run
+many times at once, and a run that was ended goes on where it stopped. ``--list`` prints all pairs:
+
+    python -m benchmarks.choose_promise --list | xargs -P 16 -L 1 \\
+        python -m benchmarks.choose_promise --data FOLDER --seeds 10
 """
 
 from __future__ import annotations
@@ -13,6 +21,9 @@ import argparse
 import json
 import os
 import time
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,24 +34,29 @@ import kernelmaps as km
 from kernelmaps.evaluation.candidates import fitted_to_data
 from kernelmaps.exceptions import ToleranceError
 
+from . import machine
+from .harness import RESULTS
+
 DATASETS = ("spambase", "pendigits", "letter", "cifar10_hist", "usps")
-# Relative errors, |difference| / √(k(x, x) k(y, y)): these do not depend on the data's scale.
-TOLERANCES = {"chi2": 0.02, "intersection": 0.05, "gaussian": 0.15}
+# Two additive kernels, a stationary and an exponentiated one, with relative errors,
+# |difference| / √(k(x, x) k(y, y)): these do not depend on the data's scale.
+TOLERANCES = {"chi2": 0.02, "intersection": 0.05, "gaussian": 0.15, "exp_chi2": 0.15}
 ROWS = 300  # held out by choose, and as many fresh ones
+SUMMARY = RESULTS / "choose_promise.json"
 
 
 def rows_of(name: str, folder: str | None) -> Any:
+    """Training rows of a dataset (one descriptor of those with two)."""
     data = km.datasets.load(name, folder=folder)
     X = data.X_train[:, data.columns["hog"]] if "hog" in data.columns else data.X_train
     return X if sparse.issparse(X) else np.asarray(X)
 
 
-def one_case(X: Any, kernel: str, seed: int) -> dict[str, Any]:
-    order = np.random.default_rng(seed).permutation(X.shape[0])
-    given, fresh = order[: 2 * ROWS], order[2 * ROWS : 3 * ROWS]
-    X = normalize(X[np.sort(order[: 3 * ROWS])].astype(np.float64), norm="l1")
-    inverse = np.argsort(np.argsort(order[: 3 * ROWS]))
-    given, fresh = X[inverse[: 2 * ROWS]], X[inverse[2 * ROWS :]]
+def one_case(X: Any, kernel: str, seed: int, rows: int = ROWS) -> dict[str, Any]:
+    """Choose on 2 × `rows` rows, of which one half is held out, and look at `rows` fresh ones."""
+    order = np.random.default_rng(seed).permutation(X.shape[0])[: 3 * rows]
+    X = normalize(X[order].astype(np.float64), norm="l1")
+    given, fresh = X[: 2 * rows], X[2 * rows :]
     truth = fitted_to_data(kernel, given)
     start = time.perf_counter()
     try:
@@ -48,43 +64,90 @@ def one_case(X: Any, kernel: str, seed: int) -> dict[str, Any]:
             given, truth, max_error=TOLERANCES[kernel], error="relative", random_state=seed
         )
     except ToleranceError as error:
-        return {"held": None, "words": str(error)}
+        return {"held": None, "words": str(error), "seconds": time.perf_counter() - start}
     seconds = time.perf_counter() - start
     Z, exact = choice.map.transform(fresh), truth(fresh)
-    product = Z @ Z.T
-    product = product.toarray() if sparse.issparse(product) else product
+    inner = Z @ Z.T
+    inner = inner.toarray() if sparse.issparse(inner) else inner
     root = np.sqrt(np.diag(exact))
-    worst = float(np.max(np.abs(product - exact) / (root[:, None] * root)))
+    worst = float(np.max(np.abs(inner - exact) / (root[:, None] * root)))
     return {
         "chosen": choice.evidence.label,
         "columns": choice.evidence.columns,
+        "held_out_max": choice.evidence.max,
         "bound": choice.evidence.bound,
         "fresh_max": worst,
         "held": bool(worst <= TOLERANCES[kernel]),
-        "seconds": seconds,
+        "seconds": round(seconds, 2),
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA"))
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--out", default="benchmarks/results/choose_promise.json")
-    options = parser.parse_args()
-    cases = []
-    for name in DATASETS:
-        X = rows_of(name, options.data)
-        for kernel in TOLERANCES:
-            for seed in range(options.seeds):
-                case = {"data": name, "kernel": kernel, "seed": seed, **one_case(X, kernel, seed)}
-                cases.append(case)
-                print(json.dumps(case), flush=True)
+def run_part(name: str, kernel: str, options: argparse.Namespace) -> None:
+    """All seeds of one dataset and kernel that are not there yet, written one by one."""
+    path = options.parts / f"{name}-{kernel}.json"
+    cases = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    missing = sorted(set(range(options.seeds)) - {case["seed"] for case in cases})
+    X = rows_of(name, options.data) if missing else None
+    for seed in missing:
+        found = one_case(X, kernel, seed, options.rows)
+        cases.append({"data": name, "kernel": kernel, "seed": seed, "rows": options.rows, **found})
+        print(json.dumps(cases[-1]), flush=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".new")
+        draft.write_text(json.dumps(cases, indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+
+
+def merge(parts: Path, out: Path) -> dict[str, Any]:
+    """Count all parts; a case in which nothing was chosen promised nothing and is counted apart."""
+    cases = [
+        case
+        for path in sorted(parts.glob("*.json"))
+        for case in json.loads(path.read_text(encoding="utf-8"))
+    ]
     held = [case["held"] for case in cases if case["held"] is not None]
-    print(f"held in {sum(held)} of {len(held)} cases ({100 * np.mean(held):.1f} %)")
-    summary = {"tolerances": TOLERANCES, "held": sum(held), "of": len(held), "cases": cases}
-    os.makedirs(os.path.dirname(options.out) or ".", exist_ok=True)
-    with open(options.out, "w", encoding="utf-8") as stream:
-        json.dump(summary, stream, indent=1)
+    summary = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": machine.description(),
+        "tolerances": TOLERANCES,
+        "held": sum(held),
+        "of": len(held),
+        "nothing_chosen": len(cases) - len(held),
+        "cases": cases,
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    for kernel in TOLERANCES:
+        of_kernel = [case["held"] for case in cases if case["kernel"] == kernel]
+        print(f"{kernel}: held {of_kernel.count(True)}, not {of_kernel.count(False)}")
+    share = f" ({100 * np.mean(held):.1f} %)" if held else ""
+    print(f"held in {sum(held)} of {len(held)} cases{share}, {out}")
+    return summary
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA"))
+    parser.add_argument("--dataset", choices=DATASETS, action="append")
+    parser.add_argument("--kernel", choices=list(TOLERANCES), action="append")
+    parser.add_argument("--seeds", type=int, default=10, help="how many: 0, 1, …")
+    parser.add_argument("--rows", type=int, default=ROWS, help="held out, and fresh ones")
+    parser.add_argument("--parts", type=Path, default=RESULTS / "choose_promise")
+    parser.add_argument("--out", type=Path, default=SUMMARY)
+    parser.add_argument("--list", action="store_true", help="print one line per part")
+    parser.add_argument("--merge", action="store_true", help="only count the parts there are")
+    options = parser.parse_args(arguments)
+    chosen = list(product(options.dataset or DATASETS, options.kernel or TOLERANCES))
+    if options.list:
+        print("\n".join(f"--dataset {name} --kernel {kernel}" for name, kernel in chosen))
+        return
+    if not options.merge:
+        for name, kernel in chosen:
+            run_part(name, kernel, options)
+    if options.merge or len(chosen) > 1:
+        merge(options.parts, options.out)
 
 
 if __name__ == "__main__":

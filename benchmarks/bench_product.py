@@ -1,0 +1,60 @@
+"""Comparing within a budget of seconds on 10⁵ rows, and the promise of `choose` as last counted.
+
+The promise itself is counted by ``python -m benchmarks.choose_promise``, which takes long.
+"""
+
+from __future__ import annotations
+
+import json
+from time import perf_counter
+
+import kernelmaps as km
+
+from . import choose_promise
+from .harness import Bench
+
+ROWS, COLUMNS = 100_000, 32
+BUDGET, QUICK_BUDGET = 90.0, 15.0
+
+
+def run(bench: Bench) -> None:
+    compare_within_budget(bench)
+    promise(bench)
+
+
+def compare_within_budget(bench: Bench) -> None:
+    """All maps and yardsticks of `km.compare` on many rows: seconds used, and what it says."""
+    budget = QUICK_BUDGET if bench.quick else BUDGET
+    X, y = km.datasets.make_histograms(ROWS, COLUMNS, random_state=0)
+    start = perf_counter()
+    result = km.compare(X, y, budget=budget, progress=False)
+    used = perf_counter() - start
+    rows = [row.rows for row in result.rows]
+    bench.measure(
+        f"`compare` on {ROWS:,} × {COLUMNS} with a budget of {budget:g} s",
+        used,
+        "s",
+        at_most=budget,
+        note=f"{len(rows)} methods on {min(rows):,} to {max(rows):,} rows; it says: "
+        + " ".join(result.notes),
+        details={"budget": budget, "methods": len(rows), "rows": rows, "notes": result.notes},
+    )
+
+
+def promise(bench: Bench) -> None:
+    """The stored count of cases in which the chosen map held its tolerance on fresh pairs."""
+    if not choose_promise.SUMMARY.exists():
+        print("no count of the promise of choose: python -m benchmarks.choose_promise")
+        return
+    found = json.loads(choose_promise.SUMMARY.read_text(encoding="utf-8"))
+    share = 100 * found["held"] / found["of"]
+    names = {case["data"] for case in found["cases"]}
+    row = bench.measure(
+        "`choose`: tolerance held on fresh pairs",
+        share,
+        "% of cases",
+        note=f"{found['held']} of {found['of']} cases: {len(names)} datasets, kernels "
+        f"{', '.join(found['tolerances'])}; counted on {found['date']}; nothing chosen in "
+        f"{found['nothing_chosen']} more",
+    )
+    row.target, row.reached = "≥ 95 %", share >= 95
