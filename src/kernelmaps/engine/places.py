@@ -86,7 +86,8 @@ def places_of(spec: Spec, table: Table) -> Places:
         none, whole = np.zeros(0, dtype), np.zeros(0, np.int32)
         crowd, guide = np.zeros(0, np.int64), np.zeros(0, np.uint16)
         tile = 1024
-        return Places(True, *by_feature, *[none] * 5, *[whole] * 4, crowd, guide, none, 0, tile)
+        tables = [crowd, guide, none, 0, tile]
+        return Places._make([True, *by_feature, *[none] * 5, *[whole] * 4, *tables])
     return _uneven(table, of, dtype)
 
 
@@ -111,7 +112,7 @@ def _uneven(table: Table, of: np.ndarray, dtype: np.dtype) -> Places:
     whole = [cells.key, cells.count - 1, _starts(guides), _starts(edges)]
     per_feature = sum(2 * len(g) for g in guides) + sum(e.nbytes for e in edges)
     tile = LANES * max(1, _TILE_BYTES * len(sets) // (per_feature * LANES))
-    return Places(
+    fields = [
         False,
         *[np.zeros(0)] * 4,
         *(by_vector(a[of]).astype(dtype) for a in floats),
@@ -122,7 +123,8 @@ def _uneven(table: Table, of: np.ndarray, dtype: np.dtype) -> Places:
         np.concatenate(edges),
         cells.shift,
         tile,
-    )
+    ]
+    return Places._make(fields)
 
 
 def _finest(inner: list[np.ndarray], start: list[np.ndarray]) -> tuple[Cells, np.ndarray]:

@@ -211,24 +211,30 @@ class AdditiveModel(BaseEstimator):
         return given.check_codes(X)
 
     def _rows(self, X: Any) -> Any:
-        """Rows to predict for."""
+        """Rows to predict for; their values are still to be looked at."""
         check_is_fitted(self)
-        if isinstance(X, Codes) or (self._on_codes and not self._has_values(X)):
+        name = type(self).__name__
+        if isinstance(X, Codes):
             if not self._on_codes:
-                raise ValueError(
-                    f"{type(self).__name__} was fitted on values, but X holds codes: decode them."
-                )
+                raise ValueError(f"{name} was fitted on values, but X holds codes: decode them.")
             return self.feature_map_.check_codes(X)
         if self._on_codes:
+            kind = getattr(X, "dtype", None)
+            if getattr(kind, "kind", "f") == "u":  # codes, or pixels? Both are such bytes
+                raise ValueError(
+                    f"{name} was fitted on codes, and X is a plain array of {kind}: nothing tells "
+                    "codes from values. Pass what feature_map_.encode gives (for codes from "
+                    "elsewhere, Codes(X, feature_map_.spec_.hash)), or the values as floats."
+                )
             return self.feature_map_.encode(X).values
         validate_data(self, X, reset=False, skip_check_array=True)
-        rows, _ = self.feature_map_._check_rows(X, reset=False)
-        self.feature_map_._check_domain(rows)
-        return rows
+        return self.feature_map_._native_rows(X, reset=False)
 
-    @staticmethod
-    def _has_values(X: Any) -> bool:
-        return getattr(getattr(X, "dtype", None), "kind", "f") != "u"
+    def _look_at(self, rows: Any) -> None:
+        """Refuse values that the map is not defined for, warn of those outside its domain."""
+        if not self._on_codes:
+            self.feature_map_._check_rows(rows, reset=False)
+            self.feature_map_._check_domain(rows)
 
     def _precision(self, X: Any) -> type:
         """float32 where the data are no finer and the tolerance does not ask for more."""
@@ -291,14 +297,53 @@ class AdditiveModel(BaseEstimator):
         in_blocks(n_threads, X.shape[0], work)
         return out
 
-    def _scores(self, X: Any) -> np.ndarray:
-        """Scores of checked rows, one column per output."""
+    def _forms(self, X: Any) -> Any:
+        """The model as polynomials for rows like these; None if the basis has to be evaluated."""
+        from ._basis import bands_of
+        from ._prediction import forms
+        from .terms import summed
+
+        key = ("forms", X.dtype)
+        if key not in self._fast:
+            self._fast[key] = None
+            if "mix" in self._spec.arrays or self._spec.family == "piecewise":
+                table = summed(bands_of(self._spec, X, np.dtype(np.float64)).table, self._weights)
+                self._fast[key] = forms(table, X.dtype, np.dtype(self._precision(X)))
+        return self._fast[key]
+
+    def _scores(self, X: Any, *, look: bool = False) -> np.ndarray:
+        """Scores of rows, one column per output.
+
+        With `look` the values have not been checked: the loops of the compiled form notice what is
+        not finite or outside the domain on their way, and only then all is searched for it.
+        """
+        from ._prediction import sums
+
+        compiled = self._forms(X)
+        if look and (compiled is None or not self._notices(X)):
+            self._look_at(X)
+            look = False
+        if compiled is None:
+            return self._trained_scores(X)
+        out = np.zeros((X.shape[0], self._weights.shape[2]), np.float64)
+        if not sums(compiled, X, out, self.n_jobs) and look:
+            self._look_at(X)
+        return (out + self._offset).astype(self._precision(X), copy=False)
+
+    def _trained_scores(self, X: Any) -> np.ndarray:
+        """The same in the form of the training, for which nothing has to be compiled first."""
         from . import _loops
 
         out = np.zeros((X.shape[0], self._weights.shape[2]), np.float64)
         self._each(X, out, _loops.scores)
-        out += self._offset
-        return out.astype(self._precision(X), copy=False)
+        return (out + self._offset).astype(self._precision(X), copy=False)
+
+    def _notices(self, X: Any) -> bool:
+        """Whether the compiled form sees values outside the domain: codes are looked up blindly."""
+        domain = self.feature_map_.domain_
+        if X.dtype.kind != "u" or self._on_codes or domain is None:
+            return True
+        return bool(np.max(domain[0]) <= 0 and np.min(domain[1]) >= np.iinfo(X.dtype).max)
 
     def _terms(self, X: Any) -> np.ndarray:
         from . import _loops
@@ -317,7 +362,9 @@ class AdditiveModel(BaseEstimator):
         -------
         ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
         """
-        terms = self._terms(self._rows(X)) - self.term_means_.astype(np.float32)
+        rows = self._rows(X)
+        self._look_at(rows)
+        terms = self._terms(rows) - self.term_means_.astype(np.float32)
         return terms[:, :, 0] if terms.shape[2] == 1 else terms
 
     # -- shapes ---------------------------------------------------------------------------------
