@@ -17,6 +17,7 @@ __version__ = "0.1.0.dev0"
 _EXPORTS = {
     "kernelmaps.maps.homogeneous": ["HomogeneousMap"],
     "kernelmaps.maps.designed": ["DesignedMap"],
+    "kernelmaps.maps.joint_designed": ["JointDesignedMap"],
     "kernelmaps.maps.anchor": ["AnchorMap"],
     "kernelmaps.maps.chebyshev": ["ChebyshevMap"],
     "kernelmaps.maps.series": ["SeriesMap"],
@@ -41,6 +42,7 @@ _EXPORTS = {
         "StreamingLasso",
     ],
     "kernelmaps.design.api": ["Design", "design_map"],
+    "kernelmaps.design.joint": ["JointDesign"],
     "kernelmaps.design.random_features": ["RequiredFeatures", "required_features"],
     "kernelmaps.design.sparsity": ["Sparsity", "effective_sparsity"],
     "kernelmaps.evaluation.sizes": ["TunedSize", "tune_size"],

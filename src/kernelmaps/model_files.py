@@ -57,6 +57,7 @@ _RECORDS = {
     "MapKernel": "kernelmaps.maps.exponential",
     "SignCauchy": "kernelmaps.kernels.signs",
     "Design": "kernelmaps.design.result",
+    "JointDesign": "kernelmaps.design.joint",
     "DesignCertificate": "kernelmaps.design.certify",
     "RankTable": "kernelmaps.design.tables",
     "Sparsity": "kernelmaps.design.sparsity",

@@ -4,19 +4,36 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
-from kernelmaps.design.multidim import JointProblem, _lag_grid, design_joint_map
-from kernelmaps.kernels import Gaussian, Laplacian
+from kernelmaps.design.boxes import BoxWaves, JointProblem, product_grid
+from kernelmaps.design.multidim import design_joint_map
+from kernelmaps.exceptions import DesignError
+from kernelmaps.kernels import Gaussian, Laplacian, Matern
 
 SQUARE = [(0, np.pi)] * 2
 RBF = Gaussian(np.sqrt(0.1))
 
 
 def problem_of(form, axes=2):
-    grid = _lag_grid(np.full(axes, 2.0), 5, form)
     return JointProblem(
-        lambda lag: np.exp(-np.sum(lag**2, axis=-1)), np.full(axes, 2.0), (None,) * axes, form,
-        grid, grid,
-    )  # fmt: skip
+        lambda lag: np.exp(-np.sum(lag**2, axis=-1)), np.full(axes, 2.0), (None,) * axes, form, 5
+    )
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+@pytest.mark.parametrize("form", ["projection", "modulation"])
+def test_products_of_matrices_are_the_sum_of_the_atoms(form, axes, seed):
+    """Values, and both kinds of derivatives, against the atoms on the same grid."""
+    problem = problem_of(form, axes)
+    rng = np.random.default_rng(seed)
+    frequencies, weights = rng.uniform(0.2, 2, (4, axes)), rng.uniform(0, 1, 4)
+    waves = BoxWaves(problem.axes, frequencies, form)
+    atoms = problem.atoms(problem.grid, frequencies)
+    np.testing.assert_allclose(waves.sum(weights), atoms @ weights, atol=1e-13)
+    pull = rng.standard_normal(problem.grid.shape[0])
+    values, slopes = waves.pulled(pull)
+    np.testing.assert_allclose(values, pull @ atoms, atol=1e-11)
+    expected = np.einsum("z,zmn->mn", pull, problem.slopes(problem.grid, frequencies))
+    np.testing.assert_allclose(slopes, expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("axes", [2, 3])
@@ -121,6 +138,115 @@ def test_product_kernels_need_not_be_isotropic():
     options = {"form": "modulation", "resolution": 13, "refine": False}
     design = design_joint_map(Laplacian(1.0), 13, [(0, 1), (0, 2)], **options)
     assert 0 < design.max_error < 0.5
+
+
+@pytest.mark.parametrize("form", ["projection", "modulation"])
+def test_the_bound_holds_between_the_points_of_every_grid(form, seed):
+    """Random lags, and a local search from the worst of them, stay below the proved bound."""
+    design = design_joint_map(Gaussian(0.8), 13, SQUARE, form=form, resolution=13)
+    assert design.certificate.proved
+    assert design.max_error <= design.certificate.bound <= 1.05 * design.max_error
+    rng = np.random.default_rng(seed)
+    lags = rng.uniform(-np.pi, np.pi, (4000, 2))
+    frequencies, weights = design.projections()
+
+    def error(lag):
+        return np.abs(np.exp(-np.sum(lag**2, -1) / 1.28) - np.cos(lag @ frequencies.T) @ weights)
+
+    worst = lags[np.argsort(-error(lags))[:20]]
+    near = worst[:, None, :] + rng.normal(0, 0.02, (20, 200, 2))
+    near = np.clip(near, -np.pi, np.pi).reshape(-1, 2)
+    found = max(np.max(error(lags)), np.max(error(near)))
+    assert 0.95 * design.max_error < found <= design.certificate.bound
+
+
+def test_no_map_is_below_the_rank_bound():
+    """The eigenvectors of the points' own Gram matrix, best in the mean square, are not."""
+    design = design_joint_map(Gaussian(0.8), 9, [(0, 2)] * 2, form="modulation", resolution=13)
+    lower = design.certificate.lower_bound
+    assert 0 < lower <= design.max_error
+    assert design.certificate.ratio == pytest.approx(design.max_error / lower)
+    points = product_grid((np.linspace(0, 2, 24),) * 2)
+    gram = Gaussian(0.8)(points)
+    values, vectors = np.linalg.eigh(gram)
+    rank = (vectors[:, -9:] * values[-9:]) @ vectors[:, -9:].T
+    assert np.max(np.abs(gram - rank)) >= lower
+
+
+def test_local_optimality_is_claimed_for_refined_designs_alone():
+    common = {"form": "modulation", "resolution": 13}
+    moved = design_joint_map(Gaussian(0.8), 13, SQUARE, **common)
+    chosen = design_joint_map(Gaussian(0.8), 13, SQUARE, refine=False, **common)
+    assert moved.certificate.locally_optimal
+    assert not chosen.certificate.locally_optimal
+    assert "no first-order improvement" in moved.summary()
+    assert "proved" in moved.summary()
+    assert "no map of 13 columns of any kind is below" in moved.summary()
+
+
+def test_kinks_are_certified_on_cell_faces_and_cones_are_not():
+    options = {"form": "modulation", "resolution": 13, "refine": False}
+    product_kernel = design_joint_map(Laplacian(1.0), 13, [(0, 1), (0, 2)], **options)
+    cone = design_joint_map(Matern(0.5), 13, [(0, 1), (0, 2)], **options)
+    assert product_kernel.certificate.proved
+    assert not cone.certificate.proved
+    assert "not proved" in cone.summary()
+
+
+def test_the_spec_is_the_map_clipped_to_its_domain(tmp_path, seed):
+    design = design_joint_map(Gaussian(0.8), 13, SQUARE, form="modulation", resolution=13)
+    X = np.random.default_rng(seed).uniform(0, np.pi, (30, 2))
+    inside = km.engine.apply(design.spec, X)
+    np.testing.assert_allclose(inside, design.transform(X), atol=1e-14)
+    np.testing.assert_allclose(inside, km.engine.evaluate(design.spec, X), atol=1e-13)
+    np.testing.assert_array_equal(
+        km.engine.apply(design.spec, X + 10), km.engine.apply(design.spec, np.full((30, 2), np.pi))
+    )
+    km.save(design, tmp_path / "design.kmap")
+    again = km.load(tmp_path / "design.kmap")
+    assert again == design.spec
+    np.testing.assert_array_equal(km.engine.apply(again, X), inside)
+
+
+def test_designs_are_found_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
+    arguments = (Gaussian(0.8), 9, [(0, 1), (0, 2)])
+    first = design_joint_map(*arguments, form="modulation", resolution=9)
+
+    def refuse(*_, **__):
+        raise AssertionError("designed again")
+
+    monkeypatch.setattr("kernelmaps.design.multidim._solve", refuse)
+    moved = design_joint_map(*arguments[:2], [(5, 6), (-1, 1)], form="modulation", resolution=9)
+    np.testing.assert_array_equal(first.frequencies, moved.frequencies)
+    assert first.certificate == moved.certificate
+    with pytest.raises(AssertionError, match="designed again"):
+        design_joint_map(*arguments, form="modulation", resolution=10)
+
+
+def test_a_signature_that_is_no_mirror_of_itself_gets_projections():
+    shear = np.array([[1.0, 0.6], [0.0, 0.8]])
+
+    def signature(lag):
+        return np.exp(-0.5 * np.sum((lag @ shear) ** 2, axis=-1))
+
+    design = design_joint_map(signature, 13, [(0, 1.5)] * 2, resolution=11)
+    assert design.form == "projection"
+    X = np.random.default_rng(0).uniform(0, 1.5, (60, 2))
+    miss = design.kernel_values(X, X) - signature(X[:, None] - X[None])
+    assert np.max(np.abs(miss)) <= design.certificate.bound
+    with pytest.raises(ValueError, match="form='projection'"):
+        design_joint_map(signature, 13, [(0, 1.5)] * 2, form="modulation")
+
+
+def test_indefinite_and_misshapen_signatures_are_refused():
+    def box(lag):
+        return 1.0 * (np.max(np.abs(lag), axis=-1) < 0.5)
+
+    with pytest.raises(DesignError, match="not positive definite"):
+        design_joint_map(box, 9, SQUARE)
+    with pytest.raises(ValueError, match="finite values of shape"):
+        design_joint_map(lambda lag: np.exp(-(lag**2)), 9, SQUARE)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,14 @@ import numpy as np
 
 from .. import storage
 from ..exceptions import DesignError
+from ..threads import pools
 from . import cache as store
 from .bounds import rank_bound
 from .certify import DesignCertificate, certify_cosines
 from .gram import GridKernel, grid_kernel
 from .lp import bounded_lp, columns, fit_error, frequency_pool, harmonic_design
 from .multidim import design_joint_map
-from .problem import Problem, build_problem
+from .problem import NotPositiveDefiniteError, Problem, build_problem
 from .refine import pool_design, refined_design
 from .result import Design, cosine_values
 from .sine import sine_design
@@ -28,10 +29,6 @@ COSINE_METHODS = ("refined", "lp", "harmonic")
 TABLE_METHODS = ("minimax", "eigen")
 METHODS = (*COSINE_METHODS, *TABLE_METHODS, "sine")
 _LARGEST = 48
-
-
-class NotPositiveDefiniteError(DesignError, ValueError):
-    """A signature is no positive-definite function: no non-negative mixture of cosines fits it."""
 
 
 def design_map(
@@ -114,13 +111,14 @@ def design_map(
     _check_arguments(n_components, max_error, method, norm, effort)
     if np.ndim(domain) == 2:
         return _joint(kernel, n_components, domain, method, period, progress)
-    solver, options = make_solver(
-        kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
-        homogeneous=homogeneous, random_state=random_state, effort=effort, progress=progress,
-    )  # fmt: skip
-    if n_components is not None:
-        return _one(solver, int(n_components), options, cache)
-    return _least(solver, float(max_error), options, cache)
+    with pools().limit(limits=1):  # matrices are small: threads of BLAS would only wait
+        solver, options = make_solver(
+            kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
+            homogeneous=homogeneous, random_state=random_state, effort=effort, progress=progress,
+        )  # fmt: skip
+        if n_components is not None:
+            return _one(solver, int(n_components), options, cache)
+        return _least(solver, float(max_error), options, cache)
 
 
 def _joint(

@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 
 from .gram import GridKernel
 
-__all__ = ["rank_bound"]
+__all__ = ["gram_bound", "rank_bound"]
 
 _SCATTERED = 24
 
@@ -52,9 +52,6 @@ def rank_bound(
     """
     nodes = kernel.allowed if nodes is None else nodes
     gram, unit = kernel.gram(nodes), kernel.scale_matrix(nodes) ** 2
-    best, weights = 0.0, np.ones(nodes.size)
-    if n_columns >= nodes.size:
-        return best, weights
     root = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     starts = [np.ones(nodes.size), root**-0.5, root**-1.0]
     if kernel.rough:  # many local maxima: scatter
@@ -63,6 +60,16 @@ def rank_bound(
         for _ in range(_SCATTERED):
             noise = np.exp(0.3 * rng.standard_normal(nodes.size))
             starts.append(noise * root ** -rng.uniform(0, 1))
+    return gram_bound(gram, unit, n_columns, starts, steps)
+
+
+def gram_bound(
+    gram: np.ndarray, unit: np.ndarray, n_columns: int, starts: list[np.ndarray], steps: int
+) -> tuple[float, np.ndarray]:
+    """The bound for a Gram matrix and squared tolerances T², from several starts of d."""
+    best, weights = 0.0, np.ones(len(gram))
+    if n_columns >= len(gram):
+        return best, weights
     for start in starts:
         found = minimize(
             _negative_log_bound,

@@ -26,7 +26,7 @@ from .problem import Problem, cosine_sum
 from .refine import alternation
 from .slp import Cosines, sequential_lp
 
-__all__ = ["DesignCertificate", "between_grid", "certify_cosines"]
+__all__ = ["DesignCertificate", "between_grid", "certify_cosines", "curvature"]
 
 _MAX_GRID = 400_000
 
@@ -69,7 +69,7 @@ class DesignCertificate:
         return Certificate(self.bound, error, domain, self.bound_method)
 
 
-def _curvature(problem: Problem) -> tuple[float, bool, str]:
+def curvature(problem: Problem) -> tuple[float, bool, str]:
     """A bound on |k''| over (0, M], whether it is sure, and why."""
     step = 2e-3 * min(problem.span, 1.0)
     at = problem.signature(np.array([0.0, step / 2, step, 2 * step]))
@@ -91,7 +91,7 @@ def between_grid(problem: Problem, cosines: Cosines) -> tuple[float, bool, str]:
     if problem.points is not None:
         value = float(np.max(np.abs(problem.grid_residual(frequencies, weights))))
         return value, True, "all lags of the discrete set"
-    curve, sure, reason = _curvature(problem)
+    curve, sure, reason = curvature(problem)
     bend = curve + float(weights @ frequencies**2)
     error = max(problem.max_error(frequencies, weights), 1e-15 * problem.scale)
     top = float(np.max(problem.weight(problem.lags)))

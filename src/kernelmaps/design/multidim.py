@@ -23,134 +23,28 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize, nnls
 
+from .. import storage
 from ..kernels import StationaryKernel, get
 from ..progress import track
+from ..threads import pools
+from . import cache as store
+from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
+from .certify import DesignCertificate
+from .joint import JointDesign, along, everywhere, joint_lower_bound, wrapped_lags
 from .lp import harmonic_design
-from .problem import Problem
+from .problem import NotPositiveDefiniteError, Problem
 from .refine import refined_design
 from .slp import solve_lp
 
-__all__ = ["JointDesign", "JointProblem", "design_joint_map"]
+__all__ = ["JointDesign", "design_joint_map"]
 
+SOLVER_VERSION = 1
+_SCATTERED = 16  # disturbed selections per pool
+_HOPS = 24
+_FINISHED = 4  # designs that the Taylor programs finish
+Cosines = tuple[np.ndarray, np.ndarray]
 FORMS = ("projection", "modulation")
 POOLS = ("product", "polar")
-
-
-@dataclass(frozen=True, eq=False)
-class JointProblem:
-    """A signature on Π[−M_i, M_i], its form of approximation and its evaluation sets.
-
-    Parameters
-    ----------
-    signature : callable
-        k(λ) of lags (..., n).
-    spans : ndarray of shape (n,)
-        M_i; half a period on periodic axes.
-    periods : tuple of float or None
-        Period of each axis.
-    form : {"projection", "modulation"}
-        Eq. (19) or (20).
-    grid, fine : ndarray of shape (N, n)
-        Lags for optimisation, and for the reported error.
-    """
-
-    signature: Callable[[np.ndarray], np.ndarray]
-    spans: np.ndarray
-    periods: tuple[float | None, ...]
-    form: str
-    grid: np.ndarray
-    fine: np.ndarray
-
-    @property
-    def moving(self) -> np.ndarray:
-        """Axes whose frequencies may move."""
-        return np.array([period is None for period in self.periods])
-
-    def atoms(self, lags: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        """cos(ωᵀλ) or Π cos(ω^i λ^i), shape (N, m)."""
-        if self.form == "projection":
-            return np.cos(lags @ frequencies.T)
-        return np.prod(np.cos(lags[:, None, :] * frequencies), axis=2)
-
-    def slopes(self, lags: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        """Derivatives of the atoms in each coordinate of ω, shape (N, m, n)."""
-        if self.form == "projection":
-            return -np.sin(lags @ frequencies.T)[:, :, None] * lags[:, None, :]
-        angles = lags[:, None, :] * frequencies
-        cosines, sines = np.cos(angles), np.sin(angles)
-        out = np.empty(angles.shape)
-        for axis in range(angles.shape[2]):
-            others = np.prod(np.delete(cosines, axis, axis=2), axis=2)
-            out[:, :, axis] = -lags[:, None, axis] * sines[:, :, axis] * others
-        return out
-
-    def columns(self, frequencies: np.ndarray) -> np.ndarray:
-        """D_ω of each frequency vector (eq. 21)."""
-        nonzero = np.sum(frequencies != 0, axis=1)
-        return np.where(nonzero > 0, 2, 1) if self.form == "projection" else 2**nonzero
-
-    def residual(
-        self, lags: np.ndarray, frequencies: np.ndarray, weights: np.ndarray
-    ) -> np.ndarray:
-        return self.signature(lags) - self.atoms(lags, frequencies) @ weights
-
-    def max_error(self, frequencies: np.ndarray, weights: np.ndarray) -> float:
-        """Largest error on the fine grid."""
-        return float(np.max(np.abs(self.residual(self.fine, frequencies, weights))))
-
-
-@dataclass(frozen=True, eq=False)
-class JointDesign:
-    """A cosine map of two or three dimensions.
-
-    Attributes
-    ----------
-    form : str
-        "projection" or "modulation".
-    frequencies : ndarray of shape (m, n)
-    weights : ndarray of shape (m,)
-    n_columns : int
-        Columns of the map.
-    max_error : float
-        Largest error over the domain, on a grid finer than that of the optimisation.
-    """
-
-    form: str
-    frequencies: np.ndarray
-    weights: np.ndarray
-    n_columns: int
-    max_error: float
-    method: str
-
-    def projections(self) -> tuple[np.ndarray, np.ndarray]:
-        """The same signature as a sum of projections: Π cos(a_i) is the mean of cos(Σ ± a_i)."""
-        if self.form == "projection":
-            return self.frequencies, self.weights
-        vectors, weights = [], []
-        for frequency, weight in zip(self.frequencies, self.weights, strict=True):
-            active = np.flatnonzero(frequency)
-            flips = product((1, -1), repeat=max(active.size - 1, 0))
-            signs = [np.array((1, *rest))[: active.size] for rest in flips]
-            for sign in signs:
-                vector = np.zeros(frequency.size)
-                vector[active] = sign * frequency[active]
-                vectors.append(vector)
-                weights.append(weight / len(signs))
-        return np.array(vectors), np.array(weights)
-
-    def transform(self, X: Any) -> np.ndarray:
-        """φ(X) for rows of n coordinates: √α cos(ωᵀx), √α sin(ωᵀx), one column for ω = 0.
-
-        A modulation is applied as its projections, which span the same columns.
-        """
-        X = np.asarray(X)
-        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-        frequencies, weights = self.projections()
-        angles = X.astype(np.float64) @ frequencies.T
-        zero = ~np.any(frequencies != 0, axis=1)
-        root = np.sqrt(weights)
-        parts = [root * np.cos(angles), (root * np.sin(angles))[:, ~zero]]
-        return np.hstack(parts).astype(dtype, copy=False)
 
 
 def design_joint_map(
@@ -164,6 +58,7 @@ def design_joint_map(
     refine: bool = True,
     periods: Sequence[float | None] | None = None,
     resolution: int | None = None,
+    cache: bool = True,
     progress: bool | None = None,
 ) -> JointDesign:
     """Design a map of a stationary kernel of two or three coordinates.
@@ -190,66 +85,188 @@ def design_joint_map(
         Period of each axis, None where it has none.
     resolution : int, optional
         Grid points per axis and span for the optimisation.
+    cache : bool, default=True
+        Look up and store the design on disk (``KERNELMAPS_CACHE``).
     progress : bool, optional
         Show a bar; None shows it on a terminal.
 
     Returns
     -------
     JointDesign
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If no non-negative mixture of cosines can approach the signature.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> from kernelmaps.design.multidim import design_joint_map
+    >>> square = [(0, 1), (0, 1)]
+    >>> design = design_joint_map(km.kernels.Gaussian(1.0), 9, square, form="modulation")
+    >>> design.certificate.proved
+    True
     """
     _check_joint(n_components, domain, form, pool, select, periods)
-    if form == "auto":
-        options = {"periods": periods, "resolution": resolution, "progress": progress}
-        options |= {"pool": pool, "select": select, "refine": refine}
-        both = [design_joint_map(kernel, n_components, domain, form=f, **options) for f in FORMS]
-        return min(both, key=lambda design: design.max_error)
     axes = len(domain)
     periods = (None,) * axes if periods is None else tuple(periods)
-    problem, marginals = _joint_problem(kernel, domain, periods, form, resolution)
-    designs = _selections(problem, marginals, n_components, pool, select)
-    if refine:
-        scouts = track(designs, "joint design: scouts", enabled=progress)
-        designs = [_p_norm(problem, *pair, powers=(2, 8)) for pair in scouts]
-        designs.sort(key=lambda pair: problem.max_error(*pair))
-        valleys = track(designs[:6], "joint design: p-norms", enabled=progress)
-        designs = [_p_norm(problem, *pair) for pair in valleys]
-    best = min(designs, key=lambda pair: problem.max_error(*pair))
-    if refine:
-        best = _sequential(problem, *best, progress=progress)
-    return _finished(problem, best, f"{pool} pool, {select}" + (", continuous" if refine else ""))
-
-
-def _joint_problem(
-    kernel: Any,
-    domain: Sequence[tuple[float, float]],
-    periods: tuple[float | None, ...],
-    form: str,
-    resolution: int | None,
-) -> tuple[JointProblem, list[Callable]]:
-    """The problem, and the signatures along its axes."""
-    signature, marginals = _signatures(kernel, len(domain))
+    target = _signatures(kernel, axes)
     spans = np.array(
         [high - low if p is None else p / 2 for (low, high), p in zip(domain, periods, strict=True)]
     )
-    steps = resolution or (25 if len(domain) == 2 else 11)
-    grids = _lag_grid(spans, steps, form), _lag_grid(spans, 2 * steps + 1, form)
-    return JointProblem(signature, spans, periods, form, *grids), marginals
-
-
-def _finished(
-    problem: JointProblem, best: tuple[np.ndarray, np.ndarray], method: str
-) -> JointDesign:
-    """The design without entries of no weight."""
-    alive = best[1] > 1e-12 * np.sum(best[1])
-    frequencies, weights = best[0][alive], best[1][alive]
+    symmetric = _reflects(target.joint, spans)
+    if form == "modulation" and not symmetric:
+        raise ValueError(
+            "design_joint_map: the signature changes when one coordinate changes its sign; sums "
+            "of products of cosines do not. Use form='projection'."
+        )
+    _refuse_indefinite(target, spans, periods)
+    steps = resolution or (25 if axes == 2 else 11)
+    search = _Search(pool, select, refine, progress)
+    forms = (form,) if form != "auto" else FORMS if symmetric else FORMS[:1]
+    with pools().limit(limits=1):  # matrices are small: threads of BLAS would only wait
+        found = [
+            _one(JointProblem(target.joint, spans, periods, f, steps), target, n_components,
+                 search, cache)
+            for f in forms
+        ]  # fmt: skip
+    problem, (frequencies, weights), lower, optimal = min(
+        found, key=lambda item: item[0].max_error(*item[1])
+    )
+    sure = everywhere(problem, frequencies, weights, target.is_product)
+    ratio = sure.largest / lower if lower > 0 else np.inf
     return JointDesign(
+        kernel=target.name,
         form=problem.form,
+        method=f"{problem.form}, {search.words}",
+        domain=tuple((float(low), float(high)) for low, high in domain),
+        periods=periods,
         frequencies=frequencies,
         weights=weights,
         n_columns=int(np.sum(problem.columns(frequencies))),
-        max_error=problem.max_error(frequencies, weights),
-        method=f"{problem.form}, {method}",
+        max_error=sure.largest,
+        rms=sure.rms,
+        certificate=DesignCertificate(
+            sure.bound, sure.words, sure.proved, 0, 0, optimal, lower, float(ratio)
+        ),
     )
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How frequencies are looked for."""
+
+    pool: str
+    select: str
+    refine: bool
+    progress: bool | None
+
+    @property
+    def words(self) -> str:
+        return f"{self.pool} pool, {self.select}" + (", continuous" if self.refine else "")
+
+
+def _one(
+    problem: JointProblem, target: _Target, n_columns: int, search: _Search, cache: bool
+) -> tuple[JointProblem, Cosines, float, bool]:
+    """Frequencies and weights of one form, the rank bound, and whether they are locally optimal."""
+    key = _key(problem, n_columns, search)
+    found = store.load(key) if cache else None
+    if found is not None:
+        header, arrays = found
+        pair = arrays["frequencies"], arrays["weights"]
+        return problem, pair, float(header["lower_bound"]), bool(header["optimal"])
+    frequencies, weights = _solve(problem, target.marginals, n_columns, search)
+    alive = weights > 1e-12 * np.sum(weights)
+    frequencies, weights = frequencies[alive], weights[alive]
+    lower = joint_lower_bound(problem, int(np.sum(problem.columns(frequencies))))
+    optimal = search.refine and _stands(problem, frequencies, weights)
+    if cache:
+        arrays = {"frequencies": frequencies, "weights": weights}
+        store.save(key, {"lower_bound": lower, "optimal": optimal}, arrays)
+    return problem, (frequencies, weights), lower, optimal
+
+
+def _key(problem: JointProblem, n_columns: int, search: _Search) -> str:
+    """Content key of a design: the signature on a coarse grid, and all choices."""
+    sample = problem.signature(product_grid(lag_axes(problem.spans, 7, "projection")))
+    header = {"kind": "joint", "columns": n_columns, "form": problem.form, "steps": problem.steps}
+    header |= {"pool": search.pool, "select": search.select, "refine": search.refine}
+    header |= {"periods": [p or 0.0 for p in problem.periods], "solver": SOLVER_VERSION}
+    arrays = {"signature": np.round(sample, 10), "spans": np.round(problem.spans, 12)}
+    return storage.digest("design-key", header, arrays)
+
+
+def _solve(
+    problem: JointProblem, marginals: list[Callable], n_columns: int, search: _Search
+) -> Cosines:
+    """Select from the pool, descend in p-norms, finish by Taylor programs."""
+    designs = _selections(problem, marginals, n_columns, search.pool, search.select)
+    if not search.refine:
+        return min(designs, key=lambda pair: problem.max_error(*pair))
+    rng = np.random.default_rng(0)
+    designs += _scattered(problem, marginals, n_columns, search.pool, rng)
+    scouts = track(designs, "joint design: scouts", enabled=search.progress)
+    designs = [_p_norm(problem, *pair, powers=(2, 8)) for pair in scouts]
+    designs.sort(key=lambda pair: problem.max_error(*pair))
+    valleys = track(designs[:12], "joint design: p-norms", enabled=search.progress)
+    designs = [_p_norm(problem, *pair, powers=(32, 128)) for pair in valleys]
+    for hop in track(range(_HOPS), "joint design: hops", enabled=search.progress):
+        best = min(designs, key=lambda pair: problem.max_error(*pair))
+        shaken = _shaken(problem, best, 0.3 / (1 + hop / 8), rng)
+        designs.append(_p_norm(problem, *shaken, powers=(8, 128)))
+    chosen = track(_different(problem, designs, _FINISHED), "joint design: Taylor programs",
+                   enabled=search.progress)  # fmt: skip
+    ends = [_sequential(problem, *pair, steps=12) for pair in chosen]
+    return _sequential(problem, *min(ends, key=lambda pair: problem.max_error(*pair)))
+
+
+def _different(problem: JointProblem, designs: list[Cosines], count: int) -> list[Cosines]:
+    """The best few of different error: several starts end in the same valley."""
+    ranked = sorted(designs, key=lambda pair: problem.max_error(*pair))
+    errors = [problem.max_error(*pair) for pair in ranked]
+    apart = [i for i, e in enumerate(errors) if i == 0 or e > errors[i - 1] * (1 + 1e-3)]
+    return [ranked[i] for i in apart[:count]]
+
+
+def _scattered(
+    problem: JointProblem,
+    marginals: list[Callable],
+    n_columns: int,
+    pool: str,
+    rng: np.random.Generator,
+) -> list[Cosines]:
+    """Selections by the products of weights, disturbed: sets that no program would choose."""
+    if pool == "polar":
+        return []
+    found = []
+    for size in _pool_sizes(problem, n_columns):
+        vectors, products = _product_pool(problem, marginals, size)
+        alike = np.unique(np.round(products / np.max(products), 6), return_inverse=True)[1]
+        for turn in range(_SCATTERED):
+            noise = rng.normal(0, 0.7, products.size)
+            if turn % 2:  # equal weights alike: a symmetric kernel may want a symmetric set
+                noise = noise[alike]
+            noisy = products * np.exp(noise)
+            chosen = _cut(problem, vectors, noisy, n_columns)
+            found.append((vectors[chosen], _refit(problem, vectors[chosen])))
+    return found
+
+
+def _shaken(problem: JointProblem, pair: Cosines, size: float, rng: np.random.Generator) -> Cosines:
+    """Frequencies moved by a part of their distance from each other; weights kept."""
+    free = (pair[0] != 0) & problem.moving
+    moved = pair[0] + free * rng.normal(0, size, pair[0].shape) / problem.spans
+    return np.where(free & (moved == 0), pair[0], moved), pair[1]
+
+
+def _stands(problem: JointProblem, frequencies: np.ndarray, weights: np.ndarray) -> bool:
+    """Whether the Taylor program promises no more than a thousandth (Kolmogorov's criterion)."""
+    error = problem.max_error(frequencies, weights)
+    reach = 1e-3 / float(np.max(problem.spans))
+    lags = problem.peaks(frequencies, weights)
+    return _taylor(problem, frequencies, weights, reach, lags)[2] > error * (1 - 1e-3)
 
 
 def _check_joint(
@@ -276,39 +293,85 @@ def _check_joint(
         raise ValueError("design_joint_map: give one period (or None) per axis.")
 
 
-def _signatures(kernel: Any, axes: int) -> tuple[Callable, list[Callable]]:
-    """The joint signature, and one-dimensional ones along the axes for the pools."""
+@dataclass(frozen=True)
+class _Target:
+    """The joint signature, one-dimensional ones along the axes, and whether it is their product."""
+
+    name: str
+    joint: Callable[[np.ndarray], np.ndarray]
+    marginals: list[Callable]
+    is_product: bool
+    trusted: bool  # positive definite for sure
+
+
+def _signatures(kernel: Any, axes: int) -> _Target:
+    """What is to be approximated."""
     if isinstance(kernel, list | tuple):
         if len(kernel) != axes:
             raise ValueError(f"design_joint_map: {len(kernel)} kernels for {axes} axes.")
         single = [_flat_signature(item) for item in kernel]
-        return lambda lag: np.prod(
-            [f(np.abs(lag[..., i])) for i, f in enumerate(single)], axis=0
-        ), single
+
+        def product_of(lag: np.ndarray) -> np.ndarray:
+            return np.prod([f(np.abs(lag[..., i])) for i, f in enumerate(single)], axis=0)
+
+        known = all(isinstance(item, str | StationaryKernel) for item in kernel)
+        name = " x ".join(_name(item) for item in kernel)
+        return _Target(name, product_of, single, True, known)
     if callable(kernel) and not hasattr(kernel, "signature"):
-        joint = kernel
+        joint, is_product, trusted = kernel, False, False
     else:
         kernel = get(kernel)
         if not isinstance(kernel, StationaryKernel):
             raise ValueError(f"design_joint_map: {kernel!r} is not stationary.")
-        if kernel.isotropic:
+        is_product, trusted = not kernel.isotropic, True
 
-            def joint(lag: np.ndarray) -> np.ndarray:
-                return kernel.signature(np.sqrt(np.sum(lag**2, axis=-1)))
-        else:
-
-            def joint(lag: np.ndarray) -> np.ndarray:
+        def joint(lag: np.ndarray) -> np.ndarray:
+            if is_product:
                 return np.prod(kernel.signature(lag), axis=-1)
+            return kernel.signature(np.sqrt(np.sum(lag**2, axis=-1)))
 
-    def along(axis: int) -> Callable:
-        def one(lag: np.ndarray) -> np.ndarray:
-            vector = np.zeros((*np.shape(lag), axes))
-            vector[..., axis] = lag
-            return joint(vector)
+    marginals = [along(joint, axis, np.ones(axes)).signature for axis in range(axes)]
+    return _Target(_name(kernel), joint, marginals, is_product, trusted)
 
-        return one
 
-    return joint, [along(axis) for axis in range(axes)]
+def _name(kernel: Any) -> str:
+    if isinstance(kernel, str):
+        return kernel
+    return getattr(kernel, "name", getattr(kernel, "__name__", "signature"))
+
+
+def _reflects(signature: Callable, spans: np.ndarray) -> bool:
+    """Whether k(±λ^1, …, ±λ^n) is the same for all signs, on a small grid."""
+    lags = product_grid(lag_axes(spans, 6, "modulation"))
+    values = signature(lags)
+    if values.shape != lags.shape[:1] or not np.all(np.isfinite(values)):
+        raise ValueError(
+            "design_joint_map: a user's signature must map lags (..., n) to finite values of shape "
+            f"(...,); it gave shape {np.shape(values)} for {lags.shape}."
+        )
+    flips = product((1.0, -1.0), repeat=spans.size - 1)
+    worst = max(float(np.max(np.abs(signature(lags * (1.0, *f)) - values))) for f in flips)
+    return worst <= 1e-9 * float(np.max(np.abs(values)))
+
+
+def _refuse_indefinite(
+    target: _Target, spans: np.ndarray, periods: tuple[float | None, ...]
+) -> None:
+    """A user's signature must be positive definite: its Gram matrix on points of the domain is."""
+    if target.trusted:
+        return
+    count = 13 if spans.size == 2 else 6
+    axes = tuple(
+        span * np.linspace(0, 1, count) if period is None else period * np.arange(count) / count
+        for span, period in zip(spans, periods, strict=True)
+    )
+    values = np.linalg.eigvalsh(target.joint(wrapped_lags(product_grid(axes), periods)))
+    if values[0] < -1e-9 * np.max(np.abs(values)):
+        raise NotPositiveDefiniteError(
+            f"design_joint_map: the signature {target.name!r} is not positive definite: its Gram "
+            f"matrix on {values.size} points of the domain has the eigenvalue {values[0]:.3g} "
+            f"(largest {values[-1]:.3g}). No non-negative mixture of cosines fits it."
+        )
 
 
 def _flat_signature(kernel: Any) -> Callable[[np.ndarray], np.ndarray]:
@@ -316,17 +379,6 @@ def _flat_signature(kernel: Any) -> Callable[[np.ndarray], np.ndarray]:
     if callable(kernel) and not hasattr(kernel, "signature"):
         return kernel
     return get(kernel).signature
-
-
-def _lag_grid(spans: np.ndarray, steps: int, form: str) -> np.ndarray:
-    """Π[0, M_i] for modulations; Π[−M_i, M_i] × [0, M_n] for projections."""
-    axes = []
-    for i, span in enumerate(spans):
-        if form == "projection" and i < spans.size - 1:
-            axes.append(np.linspace(-span, span, 2 * steps - 1))
-        else:
-            axes.append(np.linspace(0, span, steps))
-    return np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def _axis_designs(
@@ -387,6 +439,12 @@ def _cut(
     return np.array(sorted(chosen))
 
 
+def _pool_sizes(problem: JointProblem, n_columns: int) -> list[int]:
+    """Columns of the one-dimensional designs of a pool: some fewer and some more than needed."""
+    per_axis = round(n_columns ** (1 / len(problem.spans)))
+    return sorted({s | 1 for s in (per_axis - 1, per_axis + 1, per_axis + 3) if s > 0})
+
+
 def _selections(
     problem: JointProblem, marginals: list[Callable], n_columns: int, pool: str, select: str
 ) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -394,8 +452,7 @@ def _selections(
     if pool == "polar":
         pools = [(_polar_pool(problem, n_columns), None)]
     else:
-        per_axis = round(n_columns ** (1 / len(problem.spans)))
-        sizes = sorted({s | 1 for s in (per_axis - 1, per_axis + 1, per_axis + 3) if s > 0})
+        sizes = _pool_sizes(problem, n_columns)
         pools = [_product_pool(problem, marginals, size) for size in sizes]
     found = []
     for vectors, products in pools:
@@ -415,7 +472,7 @@ def _selections(
 def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
     """Weights of least D̄ + γC for a few γ, on a thinned grid."""
     steps = 13 if problem.spans.size == 2 else 7
-    grid = _lag_grid(problem.spans, steps, problem.form)
+    grid = product_grid(lag_axes(problem.spans, steps, problem.form))
     atoms, target = problem.atoms(grid, pool), problem.signature(grid)
     slack = -np.ones((target.size, 1))
     rows = np.vstack([np.hstack([atoms, slack]), np.hstack([-atoms, slack])])
@@ -429,17 +486,16 @@ def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
 
 def _refit(problem: JointProblem, frequencies: np.ndarray) -> np.ndarray:
     """Non-negative least squares on the grid: a start for the continuous extension."""
-    return nnls(problem.atoms(problem.grid, frequencies), problem.signature(problem.grid))[0]
+    return nnls(problem.atoms(problem.grid, frequencies), problem.target)[0]
 
 
 def _p_norm(
     problem: JointProblem,
     frequencies: np.ndarray,
     weights: np.ndarray,
-    powers: tuple[int, ...] = (4, 8, 16, 48),
+    powers: tuple[int, ...] = (2, 8, 32, 128),
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimise p-norms of the error over moving frequencies and log-weights."""
-    target = problem.signature(problem.grid)
     free = (frequencies != 0) & problem.moving  # a zero coordinate stays: moving it costs columns
     logs = np.log(np.maximum(weights, 1e-3 * np.max(weights)))
     m = logs.size
@@ -448,15 +504,14 @@ def _p_norm(
         moved = frequencies.copy()
         moved[free] = x[m:]
         alpha = np.exp(x[:m])
-        atoms = problem.atoms(problem.grid, moved)
-        error = target - atoms @ alpha
+        waves = BoxWaves(problem.axes, moved, problem.form)
+        error = problem.target - waves.sum(alpha)
         top = np.max(np.abs(error))
         scaled = error / top
         slope = np.sign(scaled) * np.abs(scaled) ** (power - 1)
         total = float(np.sum(slope * scaled))
-        pull = -slope / (total * top)
-        slopes = np.einsum("z,zmn->mn", pull, problem.slopes(problem.grid, moved))
-        gradient = np.r_[alpha * (pull @ atoms), (alpha[:, None] * slopes)[free]]
+        pulls, slopes = waves.pulled(-slope / (total * top))
+        gradient = np.r_[alpha * pulls, (alpha[:, None] * slopes)[free]]
         return float(np.log(top) + np.log(total) / power), gradient
 
     x = np.r_[logs, frequencies[free]]
@@ -471,28 +526,27 @@ def _p_norm(
 
 
 def _sequential(
-    problem: JointProblem,
-    frequencies: np.ndarray,
-    weights: np.ndarray,
-    steps: int = 25,
-    progress: bool | None = False,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Taylor programs (12), (13) with a trust region, as in one dimension."""
+    problem: JointProblem, frequencies: np.ndarray, weights: np.ndarray, steps: int = 40
+) -> Cosines:
+    """Taylor programs (12), (13) with a trust region, as in one dimension.
+
+    A step that fails shows where the error would grow: its peaks join the next program.
+    """
     reach = 0.1 / float(np.max(problem.spans))
     current = problem.max_error(frequencies, weights)
-    for _ in track(range(steps), "joint refinement", enabled=progress):
-        moved, refit, predicted = _taylor(problem, frequencies, weights, reach, current)
-        after = problem.max_error(moved, refit)
+    lags = problem.peaks(frequencies, weights)
+    for _ in range(steps):
+        moved, refit, predicted = _taylor(problem, frequencies, weights, reach, lags)
+        after, promise = problem.max_error(moved, refit), current - predicted
+        if promise < 1e-4 * current or reach < 1e-7:
+            break
+        lags = np.vstack([lags, problem.peaks(moved, refit)])[-1500:]
         if after < current:
-            gain, promise = current - after, max(current - predicted, 1e-300)
-            frequencies, weights, current = moved, refit, after
+            gain = current - after
             reach *= 2.0 if gain > 0.5 * promise else 0.6 if gain < 0.25 * promise else 1.0
-            if gain < 1e-4 * current:
-                break
+            frequencies, weights, current = moved, refit, after
         else:
-            reach /= 3
-            if reach < 1e-7 or current - predicted < 1e-4 * current:
-                break
+            reach /= 2
     return frequencies, weights
 
 
@@ -501,20 +555,17 @@ def _taylor(
     frequencies: np.ndarray,
     weights: np.ndarray,
     reach: float,
-    scale: float,
+    lags: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """One linear program in changes of weights and frequencies, at lags of large error."""
-    size = np.abs(problem.residual(problem.fine, frequencies, weights))
-    count = min(size.size, 12 * weights.size + 150)
-    lags = problem.fine[np.argpartition(-size, count - 1)[:count]]
+    """One linear program in changes of weights and frequencies, at some lags and a thin grid."""
+    scale = problem.max_error(frequencies, weights)
     thin = problem.grid[:: max(1, problem.grid.shape[0] // 200)]
     lags = np.unique(np.vstack([lags, thin]), axis=0)
     free = (frequencies != 0) & problem.moving
     entry = np.nonzero(free)[0]
     m, f = weights.size, entry.size
-    unit = scale
     slopes = problem.slopes(lags, frequencies)[:, free] * reach
-    model = np.hstack([problem.atoms(lags, frequencies), slopes]) * (unit / scale)
+    model = np.hstack([problem.atoms(lags, frequencies), slopes])
     target = problem.residual(lags, frequencies, weights) / scale
     slack = -np.ones((lags.shape[0], 1))
     cone = np.zeros((2 * f, m + f + 1))
@@ -523,14 +574,14 @@ def _taylor(
         cone[2 * pair + sign, entry] = -1.0
         cone[2 * pair + sign, m + pair] = 1.0 - 2.0 * sign
     rows = np.vstack([np.hstack([model, slack]), np.hstack([-model, slack]), cone])
-    held = np.repeat(weights[entry] / unit, 2)
-    bounds = [(-w / unit, None) for w in weights] + [(None, None)] * f + [(0, None)]
+    held = np.repeat(weights[entry] / scale, 2)
+    bounds = [(-w / scale, None) for w in weights] + [(None, None)] * f + [(0, None)]
     x = solve_lp(
         np.r_[np.zeros(m + f), 1.0], A_ub=rows, b_ub=np.r_[target, -target, held], bounds=bounds
     )
-    changed = np.maximum(weights + unit * x[:m], 0.0)
+    changed = np.maximum(weights + scale * x[:m], 0.0)
     share = np.maximum(changed[entry], 1e-14)
-    step = np.clip(unit * reach * x[m : m + f] / share, -reach, reach)
+    step = np.clip(scale * reach * x[m : m + f] / share, -reach, reach)
     moved = frequencies.copy()
     moved[free] += np.where(changed[entry] > 1e-12, step, 0.0)
     return moved, changed, float(x[-1]) * scale

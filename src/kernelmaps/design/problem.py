@@ -27,12 +27,17 @@ from typing import Any
 
 import numpy as np
 
+from ..exceptions import DesignError
 from ..kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel, get
 
-__all__ = ["Problem", "build_problem", "cosine_sum"]
+__all__ = ["NotPositiveDefiniteError", "Problem", "build_problem", "cosine_sum"]
 
 Function = Callable[[np.ndarray], np.ndarray]
 ERRORS = ("absolute", "relative", "signature")
+
+
+class NotPositiveDefiniteError(DesignError, ValueError):
+    """A signature is no positive-definite function: no non-negative mixture of cosines fits it."""
 
 
 def cosine_sum(lags: np.ndarray, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from ..engine.table import AFFINE, EDGES, LOG2
 from .certify import DesignCertificate
 from .tables import RankTable
 
-__all__ = ["Design"]
+__all__ = ["Design", "number_words"]
 
 _DEGREE = 5
 
@@ -132,7 +132,7 @@ class Design:
         c, unit = self.certificate, " (per unit of b)" if self.range is None else ""
         kind = "sine map" if self.method == "sine" else "cosine map"
         kind = kind if self.table is None else "table"
-        parts = [f"max error {_number(self.max_error)}{unit}"]
+        parts = [f"max error {number_words(self.max_error)}{unit}"]
         if kind == "cosine map" and self.norm == "max":
             if c.alternations >= c.needed:
                 how = f"equioscillates {c.alternations} times"
@@ -143,9 +143,8 @@ class Design:
             elif self.method != "refined":
                 parts.append(f"not locally optimal: method {self.method!r} does not refine")
         if c.lower_bound > 0:
-            parts.append(
-                f"no map of {self.n_columns} columns of any kind is below {_number(c.lower_bound)}"
-            )
+            limit = number_words(c.lower_bound)
+            parts.append(f"no map of {self.n_columns} columns of any kind is below {limit}")
             times = f"{c.ratio:.2f}" if c.ratio < 100 else f"{c.ratio:.3g}"
             parts.append(f"{times} times the limit")
         where = "all ratios" if self.range is None else "[{:g}, {:g}]".format(*self.range)
@@ -154,8 +153,8 @@ class Design:
             f"{kind} of the {self.kernel} kernel, {self.n_columns} columns, {self.error} error on "
             f"{where}, method {self.method!r}"
         )
-        everywhere = f"at most {_number(c.bound)} everywhere ({sure}: {c.bound_method})"
-        return f"{head}:\n  {'; '.join(parts)}.\n  {everywhere}; rms {_number(self.rms)}."
+        everywhere = f"at most {number_words(c.bound)} everywhere ({sure}: {c.bound_method})"
+        return f"{head}:\n  {'; '.join(parts)}.\n  {everywhere}; rms {number_words(self.rms)}."
 
     def __repr__(self) -> str:
         return (
@@ -164,7 +163,7 @@ class Design:
         )
 
 
-def _number(value: float) -> str:
+def number_words(value: float) -> str:
     """Three significant digits, trailing zeros kept: 0.0310."""
     if value == 0 or not np.isfinite(value):
         return f"{value:g}"

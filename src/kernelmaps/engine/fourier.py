@@ -8,6 +8,8 @@ r"""Random Fourier features: cosines of linear projections.
                               \sin ω_1^\top x, …, \sin ω_{D/2}^\top x].
 
 The projections x ↦ Ωx are any operator of :mod:`.linear`; its `scale` is √(2/D) for D columns.
+Designed cosines of several coordinates have `amplitudes` of their own for every column, and clip
+rows to a box `lower` … `upper`.
 """
 
 from __future__ import annotations
@@ -39,12 +41,26 @@ def _n_columns(spec: Spec, n_features: int) -> int:
 
 
 def _formula(xp: Any, spec: Spec, X: Any) -> Any:
-    angles = project(xp, spec, X)
+    angles = project(xp, spec, _clipped(xp, spec, X))
     if spec.numbers["paired"]:
         values = xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
     else:
         values = xp.cos(angles + array(xp, spec, "phases", X))
+    if "amplitudes" in spec.arrays:
+        values = values * array(xp, spec, "amplitudes", X)
     return spec.numbers["scale"] * values
+
+
+def _clipped(xp: Any, spec: Spec, X: Any) -> Any:
+    """Rows within the box, where the spec has one."""
+    if "lower" not in spec.arrays:
+        return X
+    if sparse.issparse(X):
+        X = X.toarray()
+    if isinstance(X, np.ndarray) and X.dtype.kind != "f":  # uint8, uint16
+        X = X.astype(np.float32)
+    lower, upper = array(xp, spec, "lower", X), array(xp, spec, "upper", X)
+    return xp.minimum(xp.maximum(X, lower), upper)
 
 
 def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
@@ -53,10 +69,14 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     from .apply import note_path
 
     note_path(f"{spec.numbers['operator']}:{'csr' if sparse.issparse(X) else 'dense'}")
+    X = _clipped(np, spec, X)
     real = out.dtype.type
     turn, scale = real(1 / (2 * np.pi)), real(spec.numbers["scale"])
     turns = _turns(spec).astype(out.dtype)
     half = n_outputs(spec) if spec.numbers["paired"] else 0
+    amplitudes = spec.arrays.get("amplitudes")
+    if amplitudes is not None:
+        amplitudes = amplitudes.astype(out.dtype)
 
     def work(rows: slice, columns: slice, write: Write) -> None:
         write(rows, out, columns)
@@ -66,6 +86,8 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
             out[rows, ranges[1]] = out[rows, columns]
         for k in ranges:
             _waves.cosines(out, rows.start, rows.stop, k.start, k.stop, turns, turn, scale)
+            if amplitudes is not None:
+                out[rows, k] *= amplitudes[k]
 
     for_pieces(spec, X, block_bytes, out.dtype, work)
     return out

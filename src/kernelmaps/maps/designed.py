@@ -161,6 +161,11 @@ class DesignedMap(AdditiveMap):
             self.range_, self.domain_ = None, None
             return 1.0, "universal"
         if not isinstance(self.domain, str):
+            if np.ndim(self.domain) != 1 or len(self.domain) != 2:
+                raise ValueError(
+                    f"DesignedMap: domain={self.domain!r}; it is 'data', 'universal' or a pair "
+                    "(m, b). JointDesignedMap takes one pair for each of several coordinates."
+                )
             low, high = (float(end) for end in self.domain)
             self.range_ = (low, high)
             bottom = (-high if self.signed else 0.0) if homogeneous else low

@@ -1,0 +1,187 @@
+r"""Cosines of several coordinates on grids of lags, and the problem that joint designs solve.
+
+On a product grid of lags a sum of cosines needs no cosine per grid point: with E_i[a, j] =
+exp(iω_j^i λ_a^i) a projection (low-dim-maps eq. 19) is Re Π_i E_i, a modulation (eq. 20) is
+Π_i Re E_i, and the sum over j is a product of two matrices. So are all its derivatives: a step of
+a descent costs N·m multiplications on N lags and m frequencies, and 4 Σ N_i m sines and cosines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+from scipy.ndimage import maximum_filter
+
+__all__ = ["BoxWaves", "JointProblem", "lag_axes", "product_grid"]
+
+Axes = tuple[np.ndarray, ...]
+
+
+def lag_axes(spans: np.ndarray, steps: np.ndarray | int, form: str) -> Axes:
+    """Axes of Π[0, M_i] for modulations, of Π[−M_i, M_i] × [0, M_n] for projections.
+
+    `steps` points lie on [0, M_i], zero among them: a signature may have a kink there.
+    """
+    counts = np.broadcast_to(steps, spans.shape)
+    axes = []
+    for i, (span, count) in enumerate(zip(spans, counts, strict=True)):
+        if form == "projection" and i < spans.size - 1:
+            axes.append(np.linspace(-span, span, 2 * int(count) - 1))
+        else:
+            axes.append(np.linspace(0, span, int(count)))
+    return tuple(axes)
+
+
+def product_grid(axes: Axes) -> np.ndarray:
+    """All points of a product of axes, the last one running fastest, shape (N, n)."""
+    return np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+
+class BoxWaves:
+    """Σ_j α_j atom_j on a product grid, and its derivatives.
+
+    Parameters
+    ----------
+    axes : tuple of ndarray
+        The grid.
+    frequencies : ndarray of shape (m, n)
+    form : {"projection", "modulation"}
+    """
+
+    def __init__(self, axes: Axes, frequencies: np.ndarray, form: str) -> None:
+        self.factors, self.slopes = [], []
+        for axis, omega in zip(axes, frequencies.T, strict=True):
+            angle = np.multiply.outer(axis, omega)
+            cosine, sine = np.cos(angle), np.sin(angle)
+            if form == "projection":
+                wave = cosine + 1j * sine
+                self.factors.append(wave)
+                self.slopes.append(1j * axis[:, None] * wave)
+            else:
+                self.factors.append(cosine)
+                self.slopes.append(-axis[:, None] * sine)
+
+    def _lead(self, moved: int = -1) -> np.ndarray:
+        """Products over all axes but the last, one of them differentiated, shape (N', m)."""
+        chosen = [self.slopes[i] if i == moved else f for i, f in enumerate(self.factors[:-1])]
+        return reduce(lambda a, b: (a[:, None, :] * b[None, :, :]).reshape(-1, a.shape[1]), chosen)
+
+    def sum(self, weights: np.ndarray) -> np.ndarray:
+        """Values on the grid, flat."""
+        lead, last = self._lead() * weights, self.factors[-1]
+        if np.iscomplexobj(lead):
+            return (lead.real @ last.real.T - lead.imag @ last.imag.T).ravel()
+        return (lead @ last.T).ravel()
+
+    def pulled(self, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Σ_λ pull(λ) atom_j(λ), and its derivatives in ω_j, shapes (m,) and (m, n)."""
+        table = pull.reshape(-1, self.factors[-1].shape[0])
+        lead, far = self._lead(), table @ self.factors[-1]
+        values = np.sum(lead * far, axis=0).real
+        moved = [
+            np.sum(self._lead(axis) * far, axis=0).real for axis in range(len(self.factors) - 1)
+        ]
+        moved.append(np.sum(lead * (table @ self.slopes[-1]), axis=0).real)
+        return values, np.stack(moved, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class JointProblem:
+    """A signature on Π[−M_i, M_i], its form of approximation and its evaluation sets.
+
+    Parameters
+    ----------
+    signature : callable
+        k(λ) of lags (..., n).
+    spans : ndarray of shape (n,)
+        M_i; half a period on periodic axes.
+    periods : tuple of float or None
+        Period of each axis.
+    form : {"projection", "modulation"}
+        Eq. (19) or (20).
+    steps : int
+        Points on [0, M_i] for descents; `fine` has four times as many.
+    """
+
+    signature: Callable[[np.ndarray], np.ndarray]
+    spans: np.ndarray
+    periods: tuple[float | None, ...]
+    form: str
+    steps: int
+
+    @cached_property
+    def axes(self) -> Axes:
+        return lag_axes(self.spans, self.steps, self.form)
+
+    @cached_property
+    def fine_axes(self) -> Axes:
+        return lag_axes(self.spans, 4 * self.steps + 1, self.form)
+
+    @cached_property
+    def grid(self) -> np.ndarray:
+        """Lags for optimisation."""
+        return product_grid(self.axes)
+
+    @cached_property
+    def fine(self) -> np.ndarray:
+        """Lags on which designs are compared."""
+        return product_grid(self.fine_axes)
+
+    @cached_property
+    def target(self) -> np.ndarray:
+        return self.signature(self.grid)
+
+    @cached_property
+    def fine_target(self) -> np.ndarray:
+        return self.signature(self.fine)
+
+    @property
+    def moving(self) -> np.ndarray:
+        """Axes whose frequencies may move."""
+        return np.array([period is None for period in self.periods])
+
+    def atoms(self, lags: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        """cos(ωᵀλ) or Π cos(ω^i λ^i), shape (N, m)."""
+        if self.form == "projection":
+            return np.cos(lags @ frequencies.T)
+        return np.prod(np.cos(lags[:, None, :] * frequencies), axis=2)
+
+    def slopes(self, lags: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        """Derivatives of the atoms in each coordinate of ω, shape (N, m, n)."""
+        if self.form == "projection":
+            return -np.sin(lags @ frequencies.T)[:, :, None] * lags[:, None, :]
+        angles = lags[:, None, :] * frequencies
+        cosines, sines = np.cos(angles), np.sin(angles)
+        out = np.empty(angles.shape)
+        for axis in range(angles.shape[2]):
+            others = np.prod(np.delete(cosines, axis, axis=2), axis=2)
+            out[:, :, axis] = -lags[:, None, axis] * sines[:, :, axis] * others
+        return out
+
+    def columns(self, frequencies: np.ndarray) -> np.ndarray:
+        """D_ω of each frequency vector (eq. 21)."""
+        nonzero = np.sum(frequencies != 0, axis=1)
+        return np.where(nonzero > 0, 2, 1) if self.form == "projection" else 2**nonzero
+
+    def residual(
+        self, lags: np.ndarray, frequencies: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """k − k̂ at any lags."""
+        return self.signature(lags) - self.atoms(lags, frequencies) @ weights
+
+    def fine_residual(self, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """k − k̂ on the fine grid."""
+        return self.fine_target - BoxWaves(self.fine_axes, frequencies, self.form).sum(weights)
+
+    def peaks(self, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Lags of the fine grid where |error| is not below that of any neighbour."""
+        size = np.abs(self.fine_residual(frequencies, weights))
+        table = size.reshape([axis.size for axis in self.fine_axes])
+        return self.fine[(maximum_filter(table, 3, mode="nearest") == table).ravel()]
+
+    def max_error(self, frequencies: np.ndarray, weights: np.ndarray) -> float:
+        """Largest error on the fine grid."""
+        return float(np.max(np.abs(self.fine_residual(frequencies, weights))))

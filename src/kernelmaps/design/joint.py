@@ -1,0 +1,251 @@
+r"""A finished design of two or three coordinates: its spec, and what is known for sure about it.
+
+*Between grid points.* For a positive-definite k, |∂_i²k(λ)| ≤ −∂_i²k(0), and |∂_i²k̂| ≤ Σ α(ω^i)².
+A function deviates from its multilinear interpolation on a cell of sides h_i by at most
+Σ_i h_i²/8 max|∂_i²|, and that interpolation is largest in a corner, so that
+
+.. math:: \sup |k - \hat k| \le \max_{\text{grid}} |k - \hat k|
+          + \sum_i \tfrac{h_i^2}{8}\big(-\partial_i^2 k(0) + \textstyle\sum α (ω^i)^2\big).
+
+A product of signatures with a kink at zero has it on cell faces only; there the curvature along an
+axis is that of the one-dimensional signature, as in :mod:`~kernelmaps.design.certify`.
+
+*Local optimality.* In several variables the error of a best approximation need not alternate; the
+criterion of Kolmogorov takes its place: no first-order change of frequencies and weights lowers the
+error on the set where it is largest. That is what the Taylor program decides.
+
+*Any map.* The rank bound of :mod:`~kernelmaps.design.bounds` on a grid of points of the domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..engine import Spec, apply
+from .bounds import gram_bound
+from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
+from .certify import DesignCertificate, curvature
+from .problem import Problem
+from .result import number_words
+
+__all__ = ["JointDesign", "along", "everywhere", "joint_lower_bound", "wrapped_lags"]
+
+_MOST_LAGS = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class JointDesign:
+    """A cosine map of two or three coordinates.
+
+    Attributes
+    ----------
+    kernel : str
+        Name of the kernel.
+    form : str
+        "projection" or "modulation".
+    method : str
+        How it was designed.
+    domain : tuple of (low, high)
+        Range of each coordinate.
+    periods : tuple of float or None
+        Period of each axis.
+    frequencies : ndarray of shape (m, n)
+    weights : ndarray of shape (m,)
+    n_columns : int
+        Columns of the map.
+    max_error : float
+        Largest error over the domain, on the grid of the certificate.
+    rms : float
+        Root mean square error over pairs of evenly spread points of the domain.
+    certificate : DesignCertificate
+        What is proved about it.
+    """
+
+    kernel: str
+    form: str
+    method: str
+    domain: tuple[tuple[float, float], ...]
+    periods: tuple[float | None, ...]
+    frequencies: np.ndarray
+    weights: np.ndarray
+    n_columns: int
+    max_error: float
+    rms: float
+    certificate: DesignCertificate
+
+    def projections(self) -> tuple[np.ndarray, np.ndarray]:
+        """The same signature as a sum of projections: Π cos(a_i) is the mean of cos(Σ ± a_i)."""
+        if self.form == "projection":
+            return self.frequencies, self.weights
+        vectors, weights = [], []
+        for frequency, weight in zip(self.frequencies, self.weights, strict=True):
+            active = np.flatnonzero(frequency)
+            flips = product((1, -1), repeat=max(active.size - 1, 0))
+            signs = [np.array((1, *rest))[: active.size] for rest in flips]
+            for sign in signs:
+                vector = np.zeros(frequency.size)
+                vector[active] = sign * frequency[active]
+                vectors.append(vector)
+                weights.append(weight / len(signs))
+        return np.array(vectors), np.array(weights)
+
+    @cached_property
+    def spec(self) -> Spec:
+        """The map, clipped to its domain."""
+        return self.make_spec()
+
+    def make_spec(self, *, clip: bool = True) -> Spec:
+        """√α cos(ωᵀx), √α sin(ωᵀx) as Fourier features with amplitudes, one column for ω = 0.
+
+        A modulation is applied as its projections, which span the same columns.
+
+        Parameters
+        ----------
+        clip : bool
+            Clip rows to the domain; otherwise the cosines continue beyond it. Periodic axes are
+            never clipped.
+        """
+        frequencies, weights = self.projections()
+        zero = ~np.any(frequencies != 0, axis=1)
+        matrix = np.vstack([frequencies, frequencies[~zero]])
+        phases = np.r_[np.zeros(zero.size), np.full(int(np.sum(~zero)), -np.pi / 2)]
+        arrays = {
+            "matrix": np.ascontiguousarray(matrix.T),
+            "phases": phases,
+            "amplitudes": np.sqrt(np.r_[weights, weights[~zero]]),
+        }
+        if clip:
+            ends = np.array(self.domain, dtype=np.float64)
+            free = np.array([period is not None for period in self.periods])
+            arrays["lower"] = np.where(free, -np.inf, ends[:, 0])
+            arrays["upper"] = np.where(free, np.inf, ends[:, 1])
+        return Spec("fourier", arrays, {"operator": "matrix", "paired": False, "scale": 1.0})
+
+    def transform(self, X: Any) -> np.ndarray:
+        """φ(X) for rows of n coordinates; not clipped."""
+        X = np.asarray(X)
+        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+        return apply(self.make_spec(clip=False), np.ascontiguousarray(X, dtype=dtype))
+
+    def kernel_values(self, X: Any, Y: Any) -> np.ndarray:
+        """k̂(x_i, y_j) = ⟨φ(x_i), φ(y_j)⟩."""
+        return self.transform(X) @ self.transform(Y).T
+
+    def summary(self) -> str:
+        """The design and its certificate in words."""
+        c = self.certificate
+        parts = [f"max error {number_words(self.max_error)}"]
+        if c.locally_optimal:
+            parts.append("no first-order improvement exists")
+        if c.lower_bound > 0:
+            parts.append(
+                f"no map of {self.n_columns} columns of any kind is below "
+                f"{number_words(c.lower_bound)} ({c.ratio:.3g} times that)"
+            )
+        sure = "proved" if c.proved else "not proved"
+        axes = " x ".join(
+            f"[{low:.4g}, {high:.4g}]" + ("" if period is None else f" of period {period:.4g}")
+            for (low, high), period in zip(self.domain, self.periods, strict=True)
+        )
+        return (
+            f"{self.kernel}, {self.n_columns} columns ({self.method}) on {axes}:\n"
+            f"  {'; '.join(parts)}.\n  at most {number_words(c.bound)} everywhere ({sure}: "
+            f"{c.bound_method}); rms {number_words(self.rms)}."
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"JointDesign({self.kernel}, {len(self.domain)} coordinates, {self.n_columns} columns, "
+            f"{self.form}, max_error={self.max_error:.4g})"
+        )
+
+
+@dataclass(frozen=True)
+class Everywhere:
+    """Error on a dense grid, a bound between its points, and the mean square over pairs."""
+
+    largest: float
+    bound: float
+    proved: bool
+    words: str
+    rms: float
+
+
+def everywhere(
+    problem: JointProblem,
+    frequencies: np.ndarray,
+    weights: np.ndarray,
+    is_product: bool,
+) -> Everywhere:
+    """The error on a grid so dense that the bound is within two percent of it, if memory allows."""
+    spans, n = problem.spans, problem.spans.size
+    bends: list[float] = []
+    proved, kink = True, False
+    for axis, omega in enumerate(frequencies.T):
+        flat = along(problem.signature, axis, spans)
+        bend, sure, _ = curvature(flat)
+        kink |= flat.has_kink
+        proved &= sure and (is_product or not flat.has_kink)
+        bends.append(bend + float(weights @ omega**2))
+    error = max(problem.max_error(frequencies, weights), 1e-12)
+    steps = np.maximum(spans * np.sqrt(n * np.array(bends) / (8 * 0.02 * error)), 2 * problem.steps)
+    halves = 2 ** (n - 1) if problem.form == "projection" else 1
+    steps *= min(1.0, (_MOST_LAGS / (halves * np.prod(steps))) ** (1 / n))
+    counts = np.ceil(steps).astype(int) + 1
+    axes = lag_axes(spans, counts, problem.form)
+    lags = product_grid(axes)
+    miss = problem.signature(lags) - BoxWaves(axes, frequencies, problem.form).sum(weights)
+    largest = float(np.max(np.abs(miss)))
+    gap = float(np.sum((spans / (counts - 1)) ** 2 / 8 * bends))
+    reason = "kinks on cell faces" if kink else "|∂²k| is largest at 0"
+    words = f"grid of {lags.shape[0]} lags, cells and {reason}"
+    return Everywhere(largest, largest + gap, proved, words, _rms(problem, lags, miss))
+
+
+def along(signature: Callable, axis: int, spans: np.ndarray) -> Problem:
+    """The signature along one axis, the other lags zero."""
+
+    def one(lag: np.ndarray) -> np.ndarray:
+        vector = np.zeros((*np.shape(lag), spans.size))
+        vector[..., axis] = lag
+        return signature(vector)
+
+    return Problem(one, lambda lag: np.ones(np.shape(lag)), float(spans[axis]))
+
+
+def _rms(problem: JointProblem, lags: np.ndarray, miss: np.ndarray) -> float:
+    """Lags of two even points have the density Π(1 − |λ_i|/M_i), constant on periodic axes."""
+    share = np.where(problem.moving, 1 - np.abs(lags) / problem.spans, 1.0)
+    density = np.prod(share, axis=1)
+    return float(np.sqrt(np.sum(density * miss**2) / np.sum(density)))
+
+
+def joint_lower_bound(problem: JointProblem, n_columns: int) -> float:
+    """The rank bound on about 5D/2 points of the domain: no map of D columns is below it."""
+    n = problem.spans.size
+    per_axis = max(8 if n == 2 else 5, int(np.ceil((2.5 * n_columns) ** (1 / n))))
+    axes = []
+    for span, period in zip(problem.spans, problem.periods, strict=True):
+        if period is None:
+            axes.append(span * (0.5 - 0.5 * np.cos(np.pi * np.arange(per_axis) / (per_axis - 1))))
+        else:
+            axes.append(period * np.arange(per_axis) / per_axis)
+    points = product_grid(tuple(axes))
+    gram = problem.signature(wrapped_lags(points, problem.periods))
+    return gram_bound(gram, np.ones_like(gram), n_columns, [np.ones(len(points))], steps=60)[0]
+
+
+def wrapped_lags(points: np.ndarray, periods: tuple[float | None, ...]) -> np.ndarray:
+    """Lags of all pairs of points, the short way round on periodic axes, shape (N, N, n)."""
+    lags = points[:, None, :] - points[None, :, :]
+    for axis, period in enumerate(periods):
+        if period is not None:
+            within = np.mod(lags[..., axis], period)
+            lags[..., axis] = np.minimum(within, period - within)
+    return lags
