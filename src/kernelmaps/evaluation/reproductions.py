@@ -160,8 +160,8 @@ ENTRIES: dict[str, Entry] = {
         "reproduce_annfm",
         "annfm.json",
         _annfm("mnist"),
-        "The paper's 10000 training images of each class do not exist; here a random 5000 training "
-        "images and the whole test set, C chosen on a fifth of the training rows.",
+        "The paper's 10000 training images of each class do not exist; here a random 10000 "
+        "training images and the whole test set, C chosen by three-fold cross-validation.",
         ("--sets", "mnist"),
         ("--sets", "mnist", "--train", "1000", "--test", "1000"),
         "mnist",
