@@ -277,3 +277,77 @@ def test_signed_first_stage_takes_negative_values(seed):
     X = rows(seed) - 0.05
     fitted = exponential(additive_map=km.ChebyshevMap(40, signed=True), n_components=8000).fit(X)
     assert km.kernel_error(fitted, X).rms < 3 / np.sqrt(8000)
+
+
+def with_landmarks(seed, count, dtype=np.float64, **options):
+    """Thirty fitted rows, ten new ones, and the map."""
+    X, new = rows(seed, n=30).astype(dtype), rows(seed + 1, n=10).astype(dtype)
+    options = {"additive_map": km.SeriesMap(4), "gamma": "scale", "n_components": 64} | options
+    return X, new, exponential(n_landmarks=count, **options).fit(X)
+
+
+@pytest.mark.parametrize("form", ["paired", "cosine"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 2e-3)])
+def test_pairs_with_a_landmark_are_exact(form, dtype, tolerance, seed):
+    """In float32, rounding errors of 1e-6 are multiplied by up to eps^(-1/4) in each whitening."""
+    X, new, fitted = with_landmarks(seed, 20, dtype, form=form)
+    known, Z = X[fitted.landmark_rows_], fitted.transform(new)
+    assert len(known) == 20
+    assert Z.dtype == dtype
+    found = Z @ fitted.transform(known).T
+    np.testing.assert_allclose(found, fitted.stage_kernel_(new, known), atol=tolerance)
+    # Pairs without one are estimates, which differ by what 44 random columns leave.
+    assert np.abs(inner(Z) - fitted.stage_kernel_(new)).max() > 10 * tolerance
+
+
+def test_all_other_pairs_stay_unbiased_and_have_less_error(seed):
+    grams = {count: [] for count in (None, 20)}
+    for k in range(40):
+        for count, found in grams.items():
+            _, new, fitted = with_landmarks(seed, count, random_state=k, sampling="iid")
+            found.append(inner(fitted.transform(new)))
+    truth = fitted.stage_kernel_(new)
+    spread = np.std(grams[20], axis=0, ddof=1) / np.sqrt(40)
+    assert np.all(np.abs(np.mean(grams[20], axis=0) - truth) <= 6 * spread + 1e-12)
+    plain, better = (np.sqrt(np.mean((np.array(grams[c]) - truth) ** 2)) for c in (None, 20))
+    assert better < 0.85 * plain  # about 0.7 here, with a third of the columns on landmarks
+
+
+def test_landmarks_in_both_readings_and_for_csr_rows(seed):
+    from kernelmaps.engine import evaluate
+
+    _, new, fitted = with_landmarks(seed, "auto")
+    assert len(fitted.landmark_rows_) == 16  # a quarter of the columns
+    with record_paths() as paths:
+        Z = fitted.transform(new)
+    assert "joint:landmarks" in paths
+    assert Z.shape == (10, 64)
+    np.testing.assert_allclose(Z, evaluate(fitted.spec_, new), atol=1e-9)
+    np.testing.assert_allclose(Z, fitted.transform(sparse.csr_matrix(new)), atol=1e-9)
+    few = exponential(n_landmarks="auto").fit(new)
+    assert len(few.landmark_rows_) == 10  # all that there are
+
+
+def test_equal_landmarks_leave_their_columns_to_random_features(seed):
+    X = rows(seed, n=6)
+    X = np.concatenate([X, X[:3]])
+    for form in ("paired", "cosine"):
+        fitted = exponential(n_landmarks=9, n_components=100, form=form).fit(X)
+        assert fitted.spec_.parts[1].arrays["whitening"].shape[1] == 6
+        Z = fitted.transform(X)
+        assert Z.shape == (9, 100)
+        np.testing.assert_allclose(inner(Z), fitted.stage_kernel_(X), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        (0, "n_landmarks must be an integer >= 1"),
+        (2.5, "n_landmarks must be an integer >= 1"),
+        ("all", "n_landmarks must be an integer, 'auto' or None; got 'all'"),
+        (3, "n_landmarks=3 must be fewer than .* no more than the 2 fitted rows"),
+    ],
+)
+def test_bad_numbers_of_landmarks(count, message):
+    with pytest.raises(ValueError, match=f"ExponentialMap: {message}"):
+        exponential(n_landmarks=count).fit([[0.5, 0.5], [1, 0]])

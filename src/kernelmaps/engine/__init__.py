@@ -7,6 +7,7 @@ spec             `Spec`: the arrays and numbers that alone determine a map
 families         curves of the additive maps, in array-API form
 joint            formulas of the maps that act on whole rows
 linear, fourier  projections (matrices and fast transforms), and cosines behind them
+landmarks        a Gaussian kernel exactly along landmarks, by cosines beside them
 signs            signs of Cauchy projections, drawn tile by tile
 reference        readable application of a spec: the oracle, and the GPU path
 table, compile   the compiled form of every additive map: local polynomials on bins
@@ -15,7 +16,7 @@ encode           `encode(spec, X)`: one or two bytes per value instead of φ(X)
 ===============  ===================================================================
 """
 
-from . import fourier, linear, signs  # noqa: F401 - they enter the list of joint maps
+from . import fourier, landmarks, linear, signs  # noqa: F401 - they enter the list of joint maps
 from .apply import BLOCK_BYTES, apply, record_paths
 from .encode import code_spec, encode
 from .reference import evaluate
