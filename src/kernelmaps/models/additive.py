@@ -170,13 +170,13 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
         self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
         if self.loss == "log":
             return
-        scores = self._scores(self._sample).astype(np.float64)
+        scores = self._trained_scores(self._sample).astype(np.float64)
         for k, code in enumerate(positive):
             self._sigmoid[k] = platt(scores[:, k], codes == code, weight)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        scores = self._scores(self._rows(X))
+        scores = self._scores(self._rows(X), look=True)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -187,7 +187,7 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes (one-vs-rest sigmoids, scaled to sum to one)."""
-        scores = self._scores(self._rows(X)).astype(np.float64)
+        scores = self._scores(self._rows(X), look=True).astype(np.float64)
         p = expit(scores * self._sigmoid[:, 0] + self._sigmoid[:, 1])
         if p.shape[1] == 1:
             return np.hstack([1 - p, p])
@@ -275,7 +275,7 @@ class AdditiveRegressor(RegressorMixin, AdditiveModel):
 
     def predict(self, X: Any) -> np.ndarray:
         """The values of f."""
-        return self._scores(self._rows(X))[:, 0]
+        return self._scores(self._rows(X), look=True)[:, 0]
 
     def _keep(self, found: list) -> None:
         super()._keep(found)

@@ -124,7 +124,7 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
             model.C = float(C)
             model._train(X, codes, positive, C * weight, start)
             start = (model.dual_coef_, model._offset)
-            found = model._scores(held_out)
+            found = model._trained_scores(held_out)
             best = found.argmax(1) if found.shape[1] > 1 else (found[:, 0] > 0).astype(int)
             scores.append(float(np.mean(best == codes[test])))
         return scores

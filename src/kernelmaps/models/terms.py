@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..engine import Table
 
-__all__ = ["terms_table"]
+__all__ = ["summed", "terms_table"]
 
 _BEYOND = 16.0  # how far tables of curves reach beyond the values seen
 
@@ -34,20 +34,22 @@ def terms_table(model: Any) -> tuple[Table, np.ndarray]:
             f"{type(model).__name__} was fitted on codes, which have no table of values: fit it on "
             "values to export it."
         )
-    sample = model._sample
-    bands = bands_of(model._spec, _reach(sample), np.dtype(np.float64)).table
-    weights = np.asarray(model._weights, dtype=np.float64)
-    n_outputs = weights.shape[2]
-    coef = [_summed(bands, d, weights[d]) for d in range(bands.n_features)]
-    sets = bands.set_of
+    bands = bands_of(model._spec, _reach(model._sample), np.dtype(np.float64)).table
+    return summed(bands, model._weights), np.asarray(model._offset, dtype=np.float64)
+
+
+def summed(bands: Table, weights: np.ndarray) -> Table:
+    """The table of Σ_c w_c Φ_c: of weights [feature][basis][output], in float64."""
+    weights = np.asarray(weights, dtype=np.float64)
+    sets, n_outputs = bands.set_of, weights.shape[2]
     edges = None
     if len(bands.edges):
         ends = bands.edge_start + bands.bins + 1
         edges = [bands.edges[bands.edge_start[s] : ends[s]] for s in sets]
-    table = Table.build(
+    return Table.build(
         bands.binning,
         bands.degree,
-        coef,
+        _coefficients(bands, weights),
         np.arange(bands.n_features),
         lo=bands.lo[sets],
         scale=bands.scale[sets],
@@ -58,20 +60,26 @@ def terms_table(model: Any) -> tuple[Table, np.ndarray]:
         signed=bands.signed,
         zero=bands.zero,
     )
-    return table, np.asarray(model._offset, dtype=np.float64)
 
 
-def _summed(bands: Table, d: int, weights: np.ndarray) -> np.ndarray:
-    """Coefficients (bins, degree + 1, outputs) of Σ_c w_c Φ_c for feature d."""
-    s = int(bands.set_of[d])
-    bins, band, powers = int(bands.bins[s]), int(bands.band[s]), bands.degree + 1
-    start = int(bands.coef_start[s])
-    coef = bands.coef[start : start + bins * powers * band].reshape(bins, powers, band)
-    first = bands.first[int(bands.first_start[s]) :][:bins].astype(np.int64)
-    places = first[:, None] + np.arange(band)
-    inside = places < len(weights)
-    local = np.where(inside[..., None], weights[np.where(inside, places, 0)], 0.0)
-    return np.einsum("bkc,bco->bko", coef, local)
+def _coefficients(bands: Table, weights: np.ndarray) -> list[np.ndarray]:
+    """Coefficients (bins, degree + 1, outputs) of each feature.
+
+    Features that share their polynomials are summed together: for even knots these are all.
+    """
+    shape = np.stack([bands.coef_start, bands.first_start, bands.bins, bands.band], axis=1)
+    kinds, kind_of = np.unique(shape[bands.set_of], axis=0, return_inverse=True)
+    out: list[Any] = [None] * bands.n_features
+    for k, (start, begin, bins, band) in enumerate(kinds.tolist()):
+        powers = bands.degree + 1
+        coef = bands.coef[start : start + bins * powers * band].reshape(bins, powers, band)
+        places = bands.first[begin : begin + bins].astype(np.int64)[:, None] + np.arange(band)
+        inside = places < weights.shape[1]
+        own = np.flatnonzero(np.ravel(kind_of) == k)
+        local = weights[own][:, np.where(inside, places, 0)] * inside[..., None]
+        for d, found in zip(own, np.matmul(coef, local), strict=True):
+            out[d] = found
+    return out
 
 
 def _reach(sample: Any) -> np.ndarray:

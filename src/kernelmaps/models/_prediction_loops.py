@@ -1,0 +1,223 @@
+"""Compiled loops of prediction: the sum over the features of one local polynomial each.
+
+A trained model is a :class:`Form`: for every feature and bin the coefficients of its outputs, and
+nothing of the basis that it was trained with.  A row takes two passes, as in
+:mod:`kernelmaps.engine._loops`: the first finds bins and positions and is plain arithmetic on
+contiguous numbers, which the compiler vectorises; the second loads, for each value, one block of
+coefficients ``[power][output]``, multiplies it by the powers of the position and adds it up, all
+in registers.
+
+The first pass also says whether all values were finite and within the domain: nobody has to look
+at them before.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import njit
+from numba.extending import intrinsic
+
+from ..engine._loops import _locate_edges
+from ..engine._vectors import (
+    Vector,
+    add,
+    fold,
+    item,
+    load,
+    multiply_add,
+    prefetch,
+    repeat,
+    store,
+    zeros,
+)
+
+AFFINE, LOG2, EDGES, CODES = range(4)
+
+# A NaN must be seen: no "nnan".
+_FAST = {"reassoc", "nsz", "arcp", "contract"}
+_options = {"cache": True, "nogil": True, "fastmath": _FAST, "error_model": "numpy"}
+_inner = {"fastmath": _FAST, "error_model": "numpy"}
+
+
+class Form(NamedTuple):
+    """A trained model as local polynomials, for a group of outputs (lanes)."""
+
+    binning: tuple  # length AFFINE, EDGES or CODES
+    ends: np.ndarray  # [2, feature]; AFFINE: lo, scale of t = (x - lo) * scale; EDGES: low, high
+    floor: float  # AFFINE: t is clipped to floor ... ceiling, as EDGES' values to low ... high
+    ceiling: float
+    bins: int  # blocks of each feature
+    coef: np.ndarray  # flat [feature][bin][power][lane]
+    power: tuple  # length: coefficients of a polynomial, a power of two
+    lanes: tuple  # length: outputs, a power of two
+    block: tuple  # length: len(power) * len(lanes)
+    edges: np.ndarray  # EDGES: the bins' ends, and a guide to them (engine.guide)
+    edge_start: np.ndarray
+    guide: tuple
+
+
+@intrinsic
+def _powers(typing_context, array, u, size):
+    """The vector 1, u, u^2, ... of ``len(size)`` (a power of two) entries, in the array's type."""
+    kind = Vector(array.dtype, len(size))
+
+    def build(context, builder, signature, args):
+        bits = kind.dtype.bitwidth
+        vector = ir.VectorType(ir.FloatType() if bits == 32 else ir.DoubleType(), kind.size)
+        whole = ir.VectorType(ir.IntType(bits), kind.size)
+        spread = ir.Constant(ir.VectorType(ir.IntType(32), kind.size), None)
+        lane = builder.insert_element(ir.Constant(vector, ir.Undefined), args[1], ir.IntType(32)(0))
+        factor = builder.shuffle_vector(lane, lane, spread)
+        product = one = ir.Constant(vector, [1.0] * kind.size)
+        for bit in range(kind.size.bit_length() - 1):
+            has = [k >> bit & 1 for k in range(kind.size)]
+            if bits == 32:
+                mask = ir.Constant(ir.VectorType(ir.IntType(1), kind.size), has)
+                chosen = builder.select(mask, factor, one)
+            else:  # by bits, which any port can do: two wide shuffles would be the bottleneck
+                kept = builder.and_(
+                    builder.bitcast(factor, whole), ir.Constant(whole, [-h for h in has])
+                )
+                rest = ir.Constant(whole, [0x3FF0000000000000 * (1 - h) for h in has])
+                chosen = builder.bitcast(builder.or_(kept, rest), vector)
+            product = chosen if bit == 0 else builder.fmul(product, chosen, flags=("fast",))
+            factor = builder.fmul(factor, factor, flags=("fast",))
+        return product
+
+    return kind(array, array.dtype, size), build
+
+
+@njit(**_inner)
+def _clip(x, low, high, size):
+    """Values within the domain, and by how much they were not: not zero for a NaN, either."""
+    beyond = size.dtype.type(0)
+    for d in range(x.size):
+        value = size.dtype.type(x[d])
+        inside = value if value > low[d] else low[d]
+        inside = inside if inside < high[d] else high[d]
+        beyond += abs(inside - value)
+        size[d] = inside
+    return beyond
+
+
+@njit(**_inner)
+def _locate_affine(x, lo, scale, floor, ceiling, bins, u, place):
+    """Blocks and positions of values in even bins; by how much they were outside."""
+    last, nought, beyond = u.dtype.type(bins - 1), u.dtype.type(0), u.dtype.type(0)
+    for d in range(x.size):
+        t = (u.dtype.type(x[d]) - lo[d]) * scale[d]
+        inside = t if t > floor else floor  # a NaN, too
+        inside = inside if inside < ceiling else ceiling
+        beyond += abs(inside - t)
+        whole = inside if inside > nought else nought
+        whole = whole if whole < last else last
+        b = np.int32(whole)
+        place[d] = np.int32(d) * np.int32(bins) + b
+        u[d] = inside - u.dtype.type(b)
+    return beyond
+
+
+@njit(**_inner)
+def _locate_uneven(form, x, features, low, high, u, place):
+    """The same between edges."""
+    beyond = _clip(x, low, high, u)
+    guide, start, scale, key, shift = form.guide
+    width = form.edge_start.size
+    nothing, one = np.zeros(width, np.int64), np.ones(width, np.int64)
+    bin_of = np.empty(x.size, np.int64)
+    _locate_edges(
+        u[: x.size], features, form.edges, form.edge_start, nothing, one,
+        guide, start, scale, key, shift, bin_of, place, u,
+    )  # fmt: skip
+    for d in range(x.size):
+        place[d] += np.int32(d) * np.int32(form.bins)
+    return beyond
+
+
+@njit(**_inner)
+def _locate(form, x, features, first, second, u, place):
+    """First pass: block d·bins + b of the d-th value, and u; not 0 if one was outside the domain.
+
+    `first` and `second` hold the two numbers of `form.ends` for these features.
+    """
+    if len(form.binning) == CODES:
+        for d in range(x.size):
+            place[d] = np.int32(d) * np.int32(form.bins) + np.int32(x[d])
+        return u.dtype.type(0)
+    if len(form.binning) == EDGES:
+        return _locate_uneven(form, x, features, first, second, u, place)
+    return _locate_affine(x, first, second, form.floor, form.ceiling, form.bins, u, place)
+
+
+@njit(**_inner)
+def _value(form, origin, place, u, d, total):
+    """Add the polynomials of one value."""
+    at = (origin + np.int64(item(place, d))) * len(form.block)
+    factors = repeat(_powers(form.coef, item(u, d), form.power), form.lanes)
+    return multiply_add(load(form.coef, at, form.block), factors, total)
+
+
+@njit(**_inner)
+def _sum(form, origin, place, u, count, out):
+    """``out[lane]`` = sum of the polynomials; four sums at a time hide the latency of the adds."""
+    a = zeros(form.coef, form.block)
+    b, c, d = a, a, a
+    whole = count - count % 4
+    for k in range(0, whole, 4):
+        a = _value(form, origin, place, u, k, a)
+        b = _value(form, origin, place, u, k + 1, b)
+        c = _value(form, origin, place, u, k + 2, c)
+        d = _value(form, origin, place, u, k + 3, d)
+    for k in range(whole, count):
+        a = _value(form, origin, place, u, k, a)
+    store(out, 0, fold(add(add(a, b), add(c, d)), form.lanes))
+
+
+@njit(**_options)
+def dense(form, X, begin, end, step, out):
+    """out[i, lane] += the sums of rows begin..end; returns whether all values were in the domain.
+
+    `step` features at a time, whose coefficients stay in the cache for all of these rows.
+    """
+    width = X.shape[1]
+    u, place = np.zeros(step, form.coef.dtype), np.zeros(step, np.int32)
+    features = np.arange(width).astype(np.int32)
+    sums = np.zeros(len(form.lanes), form.coef.dtype)
+    fine = True
+    for a in range(0, width, step):
+        b = min(a + step, width)
+        first, second = form.ends[0, a:b], form.ends[1, a:b]
+        for i in range(begin, end):
+            fine &= _locate(form, X[i, a:b], features[a:b], first, second, u, place) == 0
+            if i + 1 < end:
+                for k in range(i * width + width + a, i * width + width + b, 64 // X.itemsize):
+                    prefetch(X, k)
+            _sum(form, a * form.bins, place, u, b - a, sums)
+            for lane in range(out.shape[1]):
+                out[i, lane] += sums[lane]
+    return fine
+
+
+@njit(**_options)
+def csr(form, data, indices, indptr, begin, end, step, out):
+    """The same for CSR rows; features that are not stored add nothing.  (`step`: one row.)"""
+    u, place = np.zeros(step, form.coef.dtype), np.zeros(step, np.int32)
+    first, second = np.zeros(step, form.ends.dtype), np.zeros(step, form.ends.dtype)
+    sums = np.zeros(len(form.lanes), form.coef.dtype)
+    fine = True
+    for i in range(begin, end):
+        count = indptr[i + 1] - indptr[i]
+        features = indices[indptr[i] : indptr[i + 1]]
+        for k in range(count):
+            first[k], second[k] = form.ends[0, features[k]], form.ends[1, features[k]]
+        x = data[indptr[i] : indptr[i + 1]]
+        fine &= _locate(form, x, features, first, second, u, place) == 0
+        for k in range(count):
+            place[k] += (features[k] - np.int32(k)) * np.int32(form.bins)
+        _sum(form, 0, place, u, count, sums)
+        for lane in range(out.shape[1]):
+            out[i, lane] += sums[lane]
+    return fine
