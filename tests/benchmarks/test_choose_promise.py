@@ -32,7 +32,8 @@ def test_parts_are_resumed_and_merged(tmp_path, monkeypatch):
     monkeypatch.setattr(choose_promise, "SUMMARY", tmp_path / "all.json")
     bench = Bench("product")
     bench_product.promise(bench)
-    assert bench.rows[0].ours == 50 and bench.rows[0].reached is False
+    assert bench.rows[0].ours == 50
+    assert bench.rows[0].reached is False
 
 
 def test_list_names_every_part(capsys):

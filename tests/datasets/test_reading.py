@@ -130,7 +130,7 @@ def test_a_missing_target_is_asked_for(csv):
 
 def test_a_missing_value_of_the_target_is_named(tmp_path):
     path = write_csv(tmp_path / "bad.csv", "a,y\n1,x\n2,\n3,\n")
-    assert_refused(path, r"line 3: the target 'y' is missing \(2 rows lack it\)")
+    assert_refused(path, r"line 3: the target 'y' is missing \(rows without it: 2\)")
 
 
 def test_ragged_repeated_and_empty_tables_are_refused(tmp_path):
@@ -155,15 +155,15 @@ def test_a_text_column_in_parquet_is_named(tmp_path):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     pd.DataFrame({"a": [1.0], "city": ["Rome"]}).to_parquet(tmp_path / "bad.parquet")
-    assert_refused(tmp_path / "bad.parquet", "column 'city' has type")
+    assert_refused(tmp_path / "bad.parquet", "column 'city' holds text")
 
 
 def test_sparse_and_dense_blocks_do_not_mix(tmp_path, monkeypatch):
-    from kernelmaps.datasets import reading
+    from kernelmaps.datasets import opening
     from kernelmaps.stats.sources import open_source
 
     mixed = open_source([(X, Y), (sparse.csr_matrix(X), Y)])
-    monkeypatch.setattr(reading, "open_source", lambda path, target: mixed)
+    monkeypatch.setattr(opening, "open_source", lambda path, target: mixed)
     np.save(tmp_path / "mine.npy", X)
     assert_refused(tmp_path / "mine.npy", "mixes sparse and dense rows")
 
@@ -171,3 +171,63 @@ def test_sparse_and_dense_blocks_do_not_mix(tmp_path, monkeypatch):
 def test_no_such_file_or_dataset():
     with pytest.raises(FileNotFoundError, match=r"no file 'nowhere.csv', nor a dataset.*digits"):
         read_rows("nowhere.csv")
+
+
+def test_columns_that_are_no_features_are_dropped(tmp_path):
+    path = write_csv(tmp_path / "mine.csv", "id,a,label\nr1,1,x\nr2,2,z\n")
+    rows = read_rows(path, target="label", drop=["id"])
+    np.testing.assert_array_equal(rows.X, [[1], [2]])
+    assert rows.columns == ["a"]
+    assert_refused(path, "line 2, column 'id': the cell holds 'r1'.*--drop", target="label")
+    assert_refused(path, "no column 'ids'.*Did you mean 'id'", drop=["ids"])
+
+
+def test_the_target_is_asked_for_before_cells_are_read(tmp_path):
+    path = write_csv(tmp_path / "mine.csv", "a,label\n1,x\n2,z\n")
+    assert_refused(path, "no target: .*--target.*'a', 'label'", need_target=True)
+
+
+def test_rows_to_predict_need_no_target(tmp_path):
+    path = write_csv(tmp_path / "new.csv", "a,label\n1,\n2,\n")
+    rows = read_rows(path, target="label", with_target=False)
+    assert rows.columns == ["a"]
+    assert rows.y is None
+    write_csv(path, "a\n1\n")
+    assert read_rows(path, target="label", with_target=False).columns == ["a"]
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf"])
+def test_cells_that_are_no_finite_numbers_are_named(tmp_path, cell):
+    path = write_csv(tmp_path / "mine.csv", f"a,b\n1,2\n3,{cell}\n")
+    assert_refused(path, "line 3, column 'b'")
+    np.save(tmp_path / "mine.npy", np.array([[1.0, 2.0], [3.0, float(cell)]]))
+    assert_refused(tmp_path / "mine.npy", "row 1 .*, column 1: the cell is empty or infinite")
+
+
+def test_parquet_reads_only_the_columns_that_are_asked_for(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "mine.parquet"
+    frame = pd.DataFrame({"id": ["r1", "r2"], "a": [1.0, 2.0], "b": [3, 4], "c": ["x", None]})
+    frame.to_parquet(path)
+    rows = read_rows(path, columns=["b", "a"])
+    np.testing.assert_array_equal(rows.X, [[3, 1], [4, 2]])
+    assert read_rows(path, drop=["id", "c"]).columns == ["a", "b"]
+    assert_refused(path, "row 1 .*: the target 'c' is missing", target="c", drop=["id"])
+    rows = read_rows(path, target="c", drop=["id"], with_target=False)
+    assert (rows.columns, rows.y) == (["a", "b"], None)
+
+
+def test_text_labels_of_hdf5(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "mine.h5", "w") as file:
+        file["X"], file["y"] = X, ["x", "z", "x"]
+    assert read_rows(tmp_path / "mine.h5").y.tolist() == ["x", "z", "x"]
+
+
+def test_a_second_npy_holds_the_target(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "labels.npy", Y)
+    rows = read_rows(tmp_path / "X.npy", target=str(tmp_path / "labels.npy"))
+    np.testing.assert_array_equal(rows.y, Y)
+    assert_refused(tmp_path / "X.npy", "no names of columns", drop=["a"])

@@ -24,6 +24,10 @@ Target = Annotated[
     typer.Option("--target", "-t", help="Column (or array) to predict; 'y' if there is one."),
 ]
 Columns = Annotated[str | None, typer.Option(help="Features to use, by name, separated by commas.")]
+Drop = Annotated[
+    str | None,
+    typer.Option(help="Instead: columns that are no features (an id), separated by commas."),
+]
 Normalize = Annotated[
     str, typer.Option(help="Scale rows to norm 1 first: l1 (histograms), l2 or none.")
 ]
@@ -87,17 +91,36 @@ def read(
     data: str,
     target: str | None,
     columns: str | None = None,
+    drop: str | None = None,
     normalize: str = "none",
-    need_target: bool = False,
 ) -> Any:
     """Rows of a file, as the options ask for them."""
     from ..datasets import read_rows
 
+    check_norm(normalize)
+    rows = read_rows(data, target=target, columns=names(columns), drop=names(drop) or ())
+    return rows.normalized(normalize)
+
+
+def check_norm(normalize: str) -> None:
+    """Refuse other norms than those that exist."""
     if normalize not in ("none", "l1", "l2"):
         raise ValueError(f"--normalize must be l1, l2 or none, got {normalize!r}.")
-    names = None if columns is None else [item.strip() for item in columns.split(",")]
-    rows = read_rows(data, target=target, columns=names, need_target=need_target)
-    return rows.normalized(normalize)
+
+
+def names(text: str | None) -> list[str] | None:
+    """Items between commas."""
+    return None if text is None else [item.strip() for item in text.split(",") if item.strip()]
+
+
+def check_folder(*paths: Path | None) -> None:
+    """Refuse a file that cannot be written before hours of work, not after."""
+    for path in paths:
+        if path is not None and not path.absolute().parent.is_dir():
+            raise FileNotFoundError(
+                f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}. Make it "
+                "first, or name another one."
+            )
 
 
 def kernel_named(text: str, X: Any = None) -> Any:

@@ -13,10 +13,13 @@ from ._shared import (
     AsJson,
     Columns,
     Data,
+    Drop,
     Normalize,
     Target,
+    check_folder,
     command,
     kernel_named,
+    names,
     read,
     say,
     show,
@@ -63,6 +66,7 @@ def compare(
     data: Data,
     target: Target = None,
     columns: Columns = None,
+    drop: Drop = None,
     maps: Annotated[
         str | None, typer.Option(help="Names of maps, separated by commas; default: all.")
     ] = None,
@@ -96,13 +100,14 @@ def compare(
     """
     from kernelmaps.evaluation.comparison import compare as run
 
+    check_folder(report)
     per_feature, in_all = _integers(sizes, "--sizes"), _integers(joint_sizes, "--joint-sizes")
-    rows = read(data, target, columns, normalize)
+    rows = read(data, target, columns, drop, normalize)
     result = run(
         rows.X,
         rows.y,
-        maps=_names(maps),
-        kernels=None if kernels is None else [kernel_named(k, rows.X) for k in _names(kernels)],
+        maps=names(maps),
+        kernels=None if kernels is None else [kernel_named(k, rows.X) for k in names(kernels)],
         sizes=per_feature,
         joint_sizes=in_all,
         cv=folds,
@@ -136,6 +141,7 @@ def choose(
         str | None, typer.Option("--target", "-t", help="Column to leave out: it is no feature.")
     ] = None,
     columns: Columns = None,
+    drop: Drop = None,
     normalize: Normalize = "none",
     out: Annotated[Path | None, typer.Option(help="Save the chosen map (.kmap).")] = None,
     json: AsJson = False,
@@ -151,7 +157,8 @@ def choose(
     from kernelmaps import save
     from kernelmaps.evaluation.choice import choose as run
 
-    rows = read(data, target, columns, normalize)
+    check_folder(out)
+    rows = read(data, target, columns, drop, normalize)
     result = run(
         rows.X,
         kernel_named(kernel, rows.X),
@@ -192,6 +199,7 @@ def design(
     from kernelmaps import design_map
     from kernelmaps.evaluation.designs import DesignReport
 
+    check_folder(out)
     if n_components is None and max_error is None:
         n_components = 5
     found = design_map(
@@ -211,10 +219,6 @@ def design(
     show(DesignReport(found), json)
     if out is not None and not json:
         say(f"written: {out}")
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [item.strip() for item in text.split(",") if item.strip()]
 
 
 def _integers(text: str, option: str) -> list[int]:

@@ -8,7 +8,21 @@ from typing import Annotated
 import typer
 
 from . import app
-from ._shared import AsJson, Columns, Data, Normalize, Target, command, read, say, show, write_text
+from ._shared import (
+    AsJson,
+    Columns,
+    Data,
+    Drop,
+    Normalize,
+    Target,
+    check_folder,
+    check_norm,
+    command,
+    names,
+    say,
+    show,
+    write_text,
+)
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
 
@@ -33,22 +47,37 @@ def fit(
         float, typer.Option("--C", help="Inverse strength of the regularisation.")
     ] = 1.0,
     columns: Columns = None,
+    drop: Drop = None,
     normalize: Normalize = "none",
     json: AsJson = False,
 ) -> None:
     """Fit a model on a map and save it.
 
+    A ridge model reads Parquet, HDF5, Zarr, npy and LIBSVM block by block: they may be larger than
+    memory.
+
     Examples:
 
-    `kernelmaps fit mine.csv --target label --out model.kmap`
+    `kernelmaps fit mine.csv --target label --drop id --out model.kmap`
 
     `kernelmaps fit mine.parquet -t price --model ridge --map "RandomFourierMap(n_components=500)"
     -o model.kmap`
     """
-    from kernelmaps.evaluation.workflow import fit_rows
+    from kernelmaps.evaluation.workflow import fit_file
 
-    rows = read(data, target, columns, normalize, need_target=True)
-    result = fit_rows(rows, model=model, feature_map=map, task=task, C=penalty, normalize=normalize)
+    check_norm(normalize)
+    check_folder(out)
+    result = fit_file(
+        data,
+        target=target,
+        columns=names(columns),
+        drop=names(drop) or (),
+        normalize=normalize,
+        model=model,
+        feature_map=map,
+        task=task,
+        C=penalty,
+    )
     result.save(out)
     show(result, json)
     if not json:
@@ -76,6 +105,7 @@ def predict(
     """
     from kernelmaps.evaluation.workflow import predict_rows
 
+    check_folder(out)
     result = predict_rows(model, data, proba=proba)
     if out is not None:
         write_text(out, result.to_csv())
@@ -103,6 +133,7 @@ def explain(
     """
     from kernelmaps.evaluation.workflow import explain_model
 
+    check_folder(out)
     result = explain_model(model, n_features=features)
     if json:
         show(result, True)

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..stats.sources import open_source
+from .columns import ADVICE, Wish, no_target, places
 from .loader import load, names, read_npz
+from .opening import PreparedSource, check_cells, open_rows
 
 __all__ = ["Rows", "read_rows"]
 
@@ -52,7 +53,7 @@ class Rows:
         if self.columns is None:
             raise ValueError(f"{self.name} has no names of columns, so that none can be chosen.")
         return replace(
-            self, X=self.X[:, _places(self.columns, wanted, self.name)], columns=list(wanted)
+            self, X=self.X[:, places(self.columns, wanted, self.name)], columns=list(wanted)
         )
 
     def normalized(self, norm: str) -> Rows:
@@ -69,7 +70,9 @@ def read_rows(
     *,
     target: str | None = None,
     columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
     need_target: bool = False,
+    with_target: bool = True,
 ) -> Rows:
     """Read a file, or a dataset by its name.
 
@@ -80,38 +83,46 @@ def read_rows(
         text) or the name of a dataset (its training rows). Sparse data stay sparse.
     target : str, optional
         Column (or array, in files of arrays) to predict; by default ``y`` where there is one.
-        LIBSVM text has its own.
+        LIBSVM text has its own; of ``.npy`` it is the path of another.
     columns : sequence of str, optional
         Features to keep, by name; by default all columns but the target.
+    drop : sequence of str
+        Instead: columns that are no features, such as numbers of rows.
     need_target : bool
         Whether to refuse data without a target.
+    with_target : bool
+        False reads no target: rows to predict need not have one.
 
     Returns
     -------
     Rows
     """
     path = Path(source)
+    known = target if with_target else None
     if not path.exists() and os.fspath(source) in names():
-        rows = _dataset(os.fspath(source), target)
+        rows = _dataset(os.fspath(source), known)
     elif not path.exists():
-        known = ", ".join(names())
+        known_names = ", ".join(names())
         raise FileNotFoundError(
-            f"there is no file {os.fspath(source)!r}, nor a dataset of that name ({known})."
+            f"there is no file {os.fspath(source)!r}, nor a dataset of that name ({known_names})."
         )
     elif path.suffix.lower() in CSV:
-        rows = _read_csv(path, target, columns)
+        header, lines, first = _csv_lines(path)
+        wish = Wish.of(header, str(path), target, columns, drop, need_target, with_target)
+        rows = _read_csv(path, lines, first, header, wish)
     elif path.suffix.lower() == ".npz":
-        rows = _read_npz(path, target)
+        rows = _read_npz(path, known)
     else:
-        rows = _read_source(path, target)
+        opened = open_rows(path, target=target, columns=columns, drop=drop, with_target=with_target)
+        rows = _read_source(path, opened, known)
+    if not with_target:
+        rows = replace(rows, y=None, target=None)
     if columns is not None and rows.columns != list(columns):
         rows = rows.of_columns(columns)
+    if drop and rows.columns is None:
+        raise ValueError(f"{rows.name} has no names of columns, so that none can be left out.")
     if need_target and rows.y is None:
-        hint = f" It has the columns {_some(rows.columns)}." if rows.columns else ""
-        raise ValueError(
-            f"{rows.name} has no target: name the column (or array) to predict with "
-            f"--target / target=.{hint}"
-        )
+        raise no_target(rows.name, rows.columns)
     if rows.X.shape[0] == 0:
         raise ValueError(f"{rows.name} has no rows.")
     return rows
@@ -125,21 +136,18 @@ def _dataset(name: str, target: str | None) -> Rows:
 # ---- CSV ----------------------------------------------------------------------------------------
 
 
-def _read_csv(path: Path, target: str | None, wanted: Sequence[str] | None) -> Rows:
-    header, lines, first = _csv_lines(path)
+def _read_csv(
+    path: Path, lines: list[list[str]], first: int, header: list[str], wish: Wish
+) -> Rows:
     name = str(path)
-    if target is None and "y" in header:
-        target = "y"
-    if target is not None:
-        _places(header, [target], name, what="target")
-    features = list(wanted) if wanted is not None else [c for c in header if c != target]
-    places = _places(header, features, name)
     cells = list(zip(*lines)) if lines else [()] * len(header)
-    X = np.empty((len(lines), len(features)))
-    for j, (column, place) in enumerate(zip(features, places)):
-        X[:, j] = _numbers(cells[place], column, name, first)
-    y = None if target is None else _labels(cells[header.index(target)], target, name, first)
-    return Rows(name, X, y, features, target)
+    X = np.empty((len(lines), len(wish.features)))
+    for j, column in enumerate(wish.features):
+        X[:, j] = _numbers(cells[header.index(column)], column, name, first)
+    y = None
+    if wish.target is not None:
+        y = _labels(cells[header.index(wish.target)], wish.target, name, first)
+    return Rows(name, X, y, wish.features, wish.target)
 
 
 def _csv_lines(path: Path) -> tuple[list[str], list[list[str]], int]:
@@ -184,15 +192,16 @@ def _is_number(cell: str) -> bool:
 
 def _numbers(cells: Sequence[str], column: str, name: str, first: int) -> np.ndarray:
     try:
-        return np.array(cells, dtype=np.float64)
+        values = np.array(cells, dtype=np.float64)
+        if np.isfinite(values).all():
+            return values
+        place = int(np.argmin(np.isfinite(values)))
     except ValueError:
         place = next(i for i, cell in enumerate(cells) if not _is_number(cell))
-    found = cells[place]
-    what = "is empty" if found.strip().lower() in _EMPTY else f"holds {found!r}, not a number"
-    raise ValueError(
-        f"{name}, line {place + first}, column {column!r}: the cell {what}. Fill or encode it, or "
-        "choose other columns with --columns / columns=."
-    )
+    found, where = cells[place], f"{name}, line {place + first}, column {column!r}: the cell"
+    if found.strip().lower() in _EMPTY:
+        raise ValueError(f"{where} is empty. Fill it, or leave the column out with --drop / drop=.")
+    raise ValueError(f"{where} holds {found!r}, not a finite number. {ADVICE}")
 
 
 def _labels(cells: Sequence[str], target: str, name: str, first: int) -> np.ndarray:
@@ -200,8 +209,8 @@ def _labels(cells: Sequence[str], target: str, name: str, first: int) -> np.ndar
     missing = [i for i, cell in enumerate(cells) if cell.strip().lower() in _EMPTY]
     if missing:
         raise ValueError(
-            f"{name}, line {missing[0] + first}: the target {target!r} is missing "
-            f"({len(missing)} rows lack it)."
+            f"{name}, line {missing[0] + first}: the target {target!r} is missing (rows without "
+            f"it: {len(missing)})."
         )
     if not all(_is_number(cell) for cell in cells):
         return np.array([cell.strip() for cell in cells])
@@ -216,7 +225,7 @@ def _read_npz(path: Path, target: str | None) -> Rows:
     """Arrays ``X`` (or ``X_train``) and ``y`` (or ``y_train``); CSR matrices are put together."""
     arrays = read_npz(path)
     if {"format", "indptr", "indices", "data"} <= set(arrays):
-        return _read_source(path, target)
+        return _read_source(path, open_rows(path, target=target), target)
     name = next((key for key in ("X", "X_train") if key in arrays), None)
     if name is None:
         raise ValueError(f"{path} has no array 'X' (nor 'X_train'); it has {sorted(arrays)}.")
@@ -227,11 +236,7 @@ def _read_npz(path: Path, target: str | None) -> Rows:
     return _checked(Rows(str(path), X, arrays.get(key), None, key if key in arrays else None))
 
 
-def _read_source(path: Path, target: str | None) -> Rows:
-    try:
-        source = open_source(path, target)
-    except KeyError as error:
-        raise ValueError(str(error.args[0])) from error
+def _read_source(path: Path, source: PreparedSource, target: str | None) -> Rows:
     blocks = list(source.blocks(_BLOCK))
     X = [block.X for block in blocks]
     if not X:
@@ -241,10 +246,7 @@ def _read_source(path: Path, target: str | None) -> Rows:
         raise ValueError(f"{path} mixes sparse and dense rows: store them all in one way.")
     stacked = sparse.csr_matrix(sparse.vstack(X)) if kinds == {True} else np.vstack(X)
     y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])
-    columns = getattr(source, "features", None)
-    if columns is not None and len(columns) != stacked.shape[1]:
-        columns = None
-    return _checked(Rows(str(path), stacked, y, columns, target))
+    return _checked(Rows(str(path), stacked, y, source.columns, source.target or target))
 
 
 def _checked(rows: Rows) -> Rows:
@@ -254,20 +256,5 @@ def _checked(rows: Rows) -> Rows:
         raise ValueError(
             f"{rows.name}: X has {rows.X.shape[0]} rows, the target {len(rows.y)} values."
         )
+    check_cells(rows.X, 0, rows.columns, rows.name)
     return rows
-
-
-def _places(
-    header: Sequence[str], wanted: Sequence[str], name: str, what: str = "column"
-) -> list[int]:
-    unknown = [column for column in wanted if column not in header]
-    if unknown:
-        raise ValueError(
-            f"{name} has no {what} {', '.join(map(repr, unknown))}; it has {_some(header)}."
-        )
-    return [list(header).index(column) for column in wanted]
-
-
-def _some(columns: Sequence[str] | None) -> str:
-    shown = ", ".join(map(repr, list(columns or [])[:12]))
-    return f"{shown}, … ({len(columns)} in all)" if columns and len(columns) > 12 else shown

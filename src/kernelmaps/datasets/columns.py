@@ -1,0 +1,76 @@
+"""Which columns of a table are features, which is the target; clear words where a name is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+__all__ = ["ADVICE", "Wish", "no_target", "places"]
+
+ADVICE = (
+    "Name it with --target / target= if it is what to predict, leave it out with --drop / drop=, "
+    "or encode it."
+)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Which columns of a table are features, and which is the target."""
+
+    features: list[str]
+    target: str | None
+
+    @classmethod
+    def of(
+        cls,
+        header: list[str],
+        name: str,
+        target: str | None,
+        columns: Sequence[str] | None,
+        drop: Sequence[str],
+        need_target: bool,
+        with_target: bool,
+    ) -> Wish:
+        """Find the columns in the header of a table; `read_rows` says what is asked for."""
+        if target is None and "y" in header:
+            target = "y"
+        if not with_target and target not in header:
+            target = None
+        if target is None and need_target:
+            raise no_target(name, header)
+        if target is not None:
+            places(header, [target], name, what="target")
+        places(header, drop, name)
+        if columns is None:
+            columns = [column for column in header if column != target and column not in drop]
+        places(header, columns, name)
+        return cls(list(columns), target if with_target else None)
+
+
+def no_target(name: str, columns: Sequence[str] | None) -> ValueError:
+    """The error that says how to name one."""
+    hint = f" It has the columns {_some(columns)}." if columns else ""
+    return ValueError(
+        f"{name} has no target: name the column (or array) to predict with --target / target=."
+        f"{hint}"
+    )
+
+
+def places(
+    header: Sequence[str], wanted: Sequence[str], name: str, what: str = "column"
+) -> list[int]:
+    """Where the wanted names are; others are refused, with the nearest one that there is."""
+    unknown = [column for column in wanted if column not in header]
+    if unknown:
+        near = get_close_matches(unknown[0], header, n=1)
+        guess = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"{name} has no {what} {', '.join(map(repr, unknown))}; it has {_some(header)}.{guess}"
+        )
+    return [list(header).index(column) for column in wanted]
+
+
+def _some(columns: Sequence[str] | None) -> str:
+    shown = ", ".join(map(repr, list(columns or [])[:12]))
+    return f"{shown}, … ({len(columns)} in all)" if columns and len(columns) > 12 else shown

@@ -1,0 +1,135 @@
+"""Files read block by block: the columns that are asked for, checked cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..stats.sources import Block, Source, needed, open_source
+from .columns import ADVICE, Wish
+
+__all__ = ["PreparedSource", "check_cells", "open_rows"]
+
+
+def open_rows(
+    path: Path,
+    *,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    with_target: bool = True,
+    normalize: str = "none",
+) -> PreparedSource:
+    """Open a file of any format but CSV to be read block by block, as :func:`read_rows` would."""
+    try:
+        suffix = path.suffix.lower()
+        if suffix in (".parquet", ".pq") or (path.is_dir() and suffix != ".zarr"):
+            source, target = _parquet(path, target, columns, drop, with_target)
+        else:
+            source = open_source(path, target if with_target else None)
+    except KeyError as error:
+        raise ValueError(str(error.args[0])) from error
+    found = getattr(source, "features", None)
+    if found is not None and len(found) != source.n_features:
+        found = None  # a column of lists stands for many
+    if found is None and (columns is not None or drop):
+        raise ValueError(f"{path} has no names of columns, so that none can be chosen.")
+    return PreparedSource(source, found, target, normalize)
+
+
+def _parquet(
+    path: Path,
+    target: str | None,
+    columns: Sequence[str] | None,
+    drop: Sequence[str],
+    with_target: bool,
+) -> tuple[Source, str | None]:
+    """Only the columns that are asked for, so that others may hold anything."""
+    pa = needed("pyarrow", "data")
+    data = needed("pyarrow.dataset", "data").dataset(path, format="parquet")
+    header = list(data.schema.names)
+    wish = Wish.of(header, str(path), target, columns, drop, False, with_target)
+    for column in wish.features:
+        kind = data.schema.field(column).type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            raise ValueError(f"{path}, column {column!r} holds text, not numbers. {ADVICE}")
+    taken = [*wish.features, *([wish.target] if wish.target else [])]
+    data = data.replace_schema(pa.schema([data.schema.field(column) for column in taken]))
+    return open_source(data, wish.target), wish.target
+
+
+class PreparedSource(Source):
+    """A source whose cells are finite, whose labels have no gaps, and whose rows may be scaled.
+
+    Attributes
+    ----------
+    columns : list of str or None
+    target : str or None
+    """
+
+    def __init__(
+        self, source: Source, columns: list[str] | None, target: str | None, normalize: str
+    ) -> None:
+        self.source, self.columns, self.target = source, columns, target
+        self.normalize = normalize
+        self.n_rows, self.n_features = source.n_rows, source.n_features
+
+    def describe(self) -> str:
+        return self.source.describe()
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        return map(self._prepared, self.source.blocks(block_rows, skip))
+
+    def sample(self, rows: int) -> Block | None:
+        block = self.source.sample(rows)
+        return None if block is None else self._prepared(block)
+
+    def _prepared(self, block: Block) -> Block:
+        X, y = block.X, block.y
+        check_cells(X, block.start, self.columns, self.describe())
+        if y is not None:
+            y = _clean_labels(y, block.start, self.target, self.describe())
+        if self.normalize != "none":
+            from sklearn.preprocessing import normalize
+
+            X = normalize(X.astype(np.float64), norm=self.normalize)
+        return replace(block, X=X, y=y)
+
+
+def check_cells(X: Any, start: int, columns: list[str] | None, name: str) -> None:
+    """Refuse missing and infinite cells by their place."""
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    if sparse.issparse(X):
+        cells = sparse.coo_matrix(X)
+        place = int(np.argmin(np.isfinite(cells.data)))
+        row, column = int(cells.row[place]), int(cells.col[place])
+    else:
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
+    shown = repr(columns[column]) if columns is not None else str(column)
+    raise ValueError(
+        f"{name}: row {start + row} (counted from 0), column {shown}: the cell is empty or "
+        "infinite. Fill it, or leave the column out with --drop / drop=."
+    )
+
+
+def _clean_labels(y: Any, start: int, target: str | None, name: str) -> np.ndarray:
+    """Labels as numbers or text; a gap is refused by its place."""
+    y = np.asarray(y)
+    if y.dtype.kind == "O":  # text of HDF5 comes as bytes
+        y = np.array([cell.decode() if isinstance(cell, bytes) else cell for cell in y.tolist()])
+    if y.dtype.kind == "S":
+        y = np.char.decode(y)
+    gaps = {"f": np.isnan, "O": lambda cells: np.equal(cells, None)}.get(y.dtype.kind)
+    if gaps is not None and gaps(y).any():
+        row = start + int(np.argmax(gaps(y)))
+        raise ValueError(
+            f"{name}: row {row} (counted from 0): the target {target or 'y'!r} is missing."
+        )
+    return y
