@@ -433,6 +433,23 @@ def test_models_take_sparse_codes_and_refuse_others():
         on_values.predict(feature_map.encode(X))
 
 
+def test_streaming_models_take_codes_chunk_by_chunk():
+    """A stream of decoded chunks is the data set itself, of which only codes are kept."""
+    X = rows(0, 300)
+    y = X.sum(axis=1)
+    feature_map = km.AnchorMap(n_anchors=10).fit(X)
+    codes = feature_map.encode(X)
+    whole = km.StreamingRidge(feature_map=feature_map).fit(X, y)
+    by_chunk = km.StreamingRidge().fit(
+        lambda: ((feature_map.decode(codes[a : a + 64]), y[a : a + 64]) for a in range(0, 300, 64))
+    )
+    np.testing.assert_allclose(
+        by_chunk.predict(feature_map.decode(codes)), whole.predict(X), rtol=1e-5
+    )
+    with pytest.raises(TypeError, match="StreamingRidge: X holds codes of an AnchorMap"):
+        km.StreamingRidge(feature_map=feature_map).fit(codes, y)
+
+
 # Certificate
 
 

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ..maps.codes import Codes
 from ..stats import Source, choose_block_rows, fold, open_source
 from ..stats.folding import features_of, on_sample, ordered_map
 from ..stats.sources import Block, SlicedSource, _is_chunks
@@ -50,6 +51,12 @@ class StreamingEstimator(BaseEstimator):
         self, X: Any, y: Any = None, w: Any = None, *, reset: bool, supervised: bool
     ) -> Source:
         """Open any data; arrays in memory pass scikit-learn's checks, and set its attributes."""
+        if isinstance(X, Codes):
+            raise TypeError(
+                f"{type(self).__name__}: X holds codes of an AnchorMap. Pass a function that "
+                "returns decoded chunks, lambda: ((feature_map.decode(codes[a:b]), y[a:b]) for "
+                "a, b in ...), and leave feature_map out."
+            )
         if not _in_memory(X):
             if hasattr(self, "feature_names_in_") and reset:
                 del self.feature_names_in_
