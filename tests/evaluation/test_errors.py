@@ -41,3 +41,11 @@ def test_csr_and_foreign_transformers(rows):
     np.testing.assert_allclose(compressed.rms, dense.rms, rtol=1e-9)
     with pytest.raises(TypeError, match="pass kernel="):
         km.kernel_error(sampler, rows)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_give_the_same_figures(rows, library):
+    frames = pytest.importorskip(library)
+    X = frames.DataFrame({f"x{j}": rows[:, j] for j in range(rows.shape[1])})
+    found = km.kernel_error(km.HomogeneousMap().set_output(transform=library), X)
+    assert found == km.kernel_error(km.HomogeneousMap(), rows)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.inspection import KernelErrorDisplay
@@ -23,3 +24,35 @@ def test_drawing_gives_four_panels():
     assert titles == ["exact kernel", "map", "map − kernel", "error against the ratio"]
     assert "largest error" in display.figure_.get_suptitle()
     plt.close(display.figure_)
+
+
+def test_frames_and_other_features_do_not_disturb():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"a": [0.1, 1.0], "b": [9.0, 10.0]})
+    plain = KernelErrorDisplay.from_estimator(km.AnchorMap().fit(X.to_numpy()), n_points=8)
+    named = km.AnchorMap().set_output(transform="pandas").fit(X)
+    # Warnings are errors here: neither names nor the range of "b" may be missed.
+    found = KernelErrorDisplay.from_estimator(named, n_points=8)
+    np.testing.assert_array_equal(found.approximate, plain.approximate)
+    assert list(named.transform(X).index) == [0, 1]
+
+
+def test_sparse_rows_of_joint_maps():
+    X = np.eye(4)
+    fitted = km.RandomOrthoprojector(2, random_state=0).fit(X)
+    found = KernelErrorDisplay.from_estimator(fitted, sparse.csr_matrix(X))
+    Z = fitted.transform(X)
+    np.testing.assert_allclose(found.approximate, Z @ Z.T, atol=1e-12)
+
+
+def test_what_cannot_be_drawn_is_refused():
+    X = np.ones((3, 2))
+    with pytest.raises(TypeError, match="SplineMap has no kernel"):
+        KernelErrorDisplay.from_estimator(km.SplineMap(domain=(0, 1)).fit(X))
+    with pytest.raises(ValueError, match="acts on whole rows; pass X="):
+        KernelErrorDisplay.from_estimator(km.RandomFourierMap(n_components=2).fit(X))
+    fitted = km.HomogeneousMap().fit(X)
+    with pytest.raises(ValueError, match="feature must be one of the 2"):
+        KernelErrorDisplay.from_estimator(fitted, feature=2)
+    with pytest.raises(ValueError, match="4 panels; got 2 axes"):
+        KernelErrorDisplay.from_estimator(fitted).plot(axes=[None, None])

@@ -197,6 +197,10 @@ def test_unknown_name_lists_the_known_ones():
 def test_bad_rows_are_refused(X, message):
     with pytest.raises(ValueError, match=message):
         chi2(X)
+    with pytest.raises(ValueError, match=message):
+        chi2.diag(X)
+    with pytest.raises(ValueError, match=message):
+        chi2.squared_distance(X)
 
 
 def test_differing_widths_are_refused():
@@ -207,6 +211,8 @@ def test_differing_widths_are_refused():
 def test_exponential_refuses_what_its_base_refuses():
     with pytest.raises(ValueError, match="non-negative"):
         Exponential(chi2)([[0.1, -0.2]])
+    with pytest.raises(ValueError, match="non-negative values, but Y goes down"):
+        Exponential(Exponential(chi2))([[0.1, 0.2]], [[0.1, -0.2]])
 
 
 @pytest.mark.parametrize(
@@ -216,7 +222,9 @@ def test_exponential_refuses_what_its_base_refuses():
         (lambda: Matern(nu=-1), "nu must be a positive number"),
         (lambda: Laplacian(np.nan), "scale must be a positive number"),
         (lambda: Exponential(chi2, -1.0), "gamma must be a positive number"),
-        (lambda: chi2.replace(gamma=0), "gamma must be positive"),
+        (lambda: chi2.replace(gamma=0), "gamma must be a positive number"),
+        (lambda: chi2.replace(gamma=np.inf), "gamma must be a positive number, got inf"),
+        (lambda: chi2.replace(gamma="1"), "gamma must be a positive number, got '1'"),
     ],
 )
 def test_bad_parameters_are_refused(make, message):

@@ -87,6 +87,21 @@ def test_gamma_and_signed_follow_the_kernel(seed):
     assert error.max < 0.02 * 4
 
 
+def test_gamma_and_sign_of_a_kernel_object_count(seed):
+    X = np.random.default_rng(seed).normal(size=(20, 3))
+    kernel = chi2.replace(gamma=0.5, signed=True)
+    by_kernel = km.HomogeneousMap(kernel, 9).fit(X)
+    assert by_kernel.kernel_ == kernel
+    assert by_kernel.spec_ == km.HomogeneousMap("chi2", 9, gamma=0.5, signed=True).fit(X).spec_
+
+
+def test_entries_stored_twice_are_added_before_they_are_mapped():
+    twice = sparse.csr_matrix(([1.0, 2.0, 3.0], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
+    found = km.HomogeneousMap().fit_transform(twice).toarray()
+    np.testing.assert_allclose(found, km.HomogeneousMap().fit_transform(twice.toarray()))
+    assert twice.nnz == 3  # the user's matrix is as it was
+
+
 def test_uint8_is_looked_up_and_float32_stays(seed):
     X = np.random.default_rng(seed).integers(0, 256, (20, 6)).astype(np.uint8)
     fitted = km.HomogeneousMap().fit(X)
@@ -171,7 +186,11 @@ def test_wrong_number_of_features_is_refused():
         ({"kernel": HomogeneousKernel("bare", chi2.signature), "window": "uniform"}, "no spectrum"),
         ({"period": -1.0}, "period must be a positive number or 'auto'"),
         ({"period": "long"}, "period must be a positive number or 'auto'"),
-        ({"gamma": 0.0}, "gamma must be positive"),
+        ({"period": None}, "period must be a positive number or 'auto'"),
+        ({"gamma": 0.0}, "HomogeneousMap: gamma must be a positive number"),
+        ({"gamma": "1"}, "HomogeneousMap: gamma must be a positive number"),
+        ({"gamma": np.inf}, "HomogeneousMap: gamma must be a positive number"),
+        ({"kernel": chi2.replace(gamma=0.5), "gamma": 2.0}, "contradicts the gamma=0.5"),
         ({"window": "hann"}, "window must be one of"),
     ],
 )

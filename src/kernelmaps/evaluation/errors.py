@@ -82,8 +82,9 @@ def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> Kern
     """
     map = _fitted(map, X)
     truth = _kernel_of(map, kernel)
-    left, right = map.transform(X), map.transform(X if Y is None else Y)
-    X, Y = _rows(X), _rows(X if Y is None else Y)
+    Y = X if Y is None else Y
+    left, right = _rows(map.transform(X)), _rows(map.transform(Y))
+    X, Y = _rows(X), _rows(Y)
     stage = getattr(map, "stage_kernel_", None)
     names = ("whole", "additive", "random") if stage is not None else ("whole",)
     sums = {name: _Sums() for name in names}
@@ -144,6 +145,7 @@ def _kernel_of(map: Any, kernel: Any) -> kernels.Kernel:
 
 
 def _rows(X: Any) -> Any:
+    """CSR or NumPy: rows, or features that `set_output` made a frame."""
     return X.tocsr() if sparse.issparse(X) else np.asarray(X)
 
 

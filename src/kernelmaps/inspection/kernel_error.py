@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..maps.base import AdditiveMap, FeatureMap
@@ -77,27 +79,26 @@ class KernelErrorDisplay:
             Points on each axis.
         """
         check_is_fitted(estimator)
-        title = f"{type(estimator).__name__} ({getattr(estimator.kernel_, 'name', 'kernel')})"
+        name = type(estimator).__name__
+        if not hasattr(estimator, "kernel_"):
+            raise TypeError(f"KernelErrorDisplay: {name} has no kernel to be compared with.")
+        title = f"{name} ({getattr(estimator.kernel_, 'name', 'kernel')})"
         if not isinstance(estimator, AdditiveMap):
             if X is None:
-                raise ValueError(
-                    f"KernelErrorDisplay: {type(estimator).__name__} acts on whole rows; pass X=."
-                )
+                raise ValueError(f"KernelErrorDisplay: {name} acts on whole rows; pass X=.")
             rows = X[:n_points]
-            Z = estimator.transform(rows)
-            return cls(
-                x=np.arange(Z.shape[0]),
-                exact=estimator.kernel_(rows),
-                approximate=np.asarray(Z @ Z.T),
-                title=title,
-                additive=False,
+            Z = _dense(estimator.transform(rows))
+            exact = estimator.kernel_(rows)
+            x = np.arange(len(Z))
+            return cls(x=x, exact=exact, approximate=Z @ Z.T, title=title, additive=False)
+        if not 0 <= feature < estimator.n_features_in_:
+            raise ValueError(
+                f"KernelErrorDisplay: feature must be one of the {estimator.n_features_in_} of "
+                f"{name}, from 0 on; got {feature!r}."
             )
         low, high = domain or _domain_of(estimator, feature)
         x = np.linspace(low, high, n_points)
-        columns = np.concatenate([[0], np.cumsum(estimator._columns_per_feature())])
-        grid = np.full((n_points, estimator.n_features_in_), max(low, 0.0))
-        grid[:, feature] = x
-        phi = estimator.transform(grid)[:, columns[feature] : columns[feature + 1]]
+        phi = _features_of(estimator, feature, x)
         exact = estimator.kernel_.component(x[:, None], x[None, :])  # type: ignore[attr-defined]
         return cls(x=x, exact=exact, approximate=phi @ phi.T, title=title)
 
@@ -114,6 +115,8 @@ class KernelErrorDisplay:
         if axes is None:
             _, axes = plt.subplots(1, 4, figsize=(15, 3.4), layout="constrained")
         self.axes_ = np.ravel(axes)
+        if len(self.axes_) != 4:
+            raise ValueError(f"KernelErrorDisplay.plot draws 4 panels; got {len(self.axes_)} axes.")
         self.figure_ = self.axes_[0].figure
         self._draw_matrices()
         if self.additive:
@@ -151,6 +154,21 @@ class KernelErrorDisplay:
     def _draw_histogram(self, ax: Any) -> None:
         ax.hist(self.error.ravel(), bins=60)
         ax.set(title="distribution of the error", xlabel="map − kernel", ylabel="pairs")
+
+
+def _features_of(estimator: AdditiveMap, feature: int, x: np.ndarray) -> np.ndarray:
+    """φ_feature(x); the other features are held where the map is defined."""
+    plain = copy.copy(estimator)
+    plain.__dict__.pop("feature_names_in_", None)  # a grid has no names to be compared
+    others = max(x[0], 0.0) if estimator.domain_ is None else estimator.domain_[0]
+    grid = np.tile(np.broadcast_to(others, estimator.n_features_in_).astype(float), (len(x), 1))
+    grid[:, feature] = x
+    columns = np.concatenate([[0], np.cumsum(estimator._columns_per_feature())])
+    return _dense(plain.transform(grid))[:, columns[feature] : columns[feature + 1]]
+
+
+def _dense(Z: Any) -> np.ndarray:
+    return Z.toarray() if sparse.issparse(Z) else np.asarray(Z)
 
 
 def _domain_of(estimator: AdditiveMap, feature: int) -> tuple[float, float]:

@@ -32,18 +32,18 @@ class Kernel(ABC):
         n_jobs : int, optional
             Threads, as in scikit-learn; None means all that are available.
         """
-        X, Y = check_pair(self.name, X, Y)
+        X, Y = self._checked(X, Y)
         return self._gram(X, Y, n_jobs)
 
     def diag(self, X: Rows) -> np.ndarray:
         """k(x, x) for each row."""
-        return self._diag(check_pair(self.name, X)[0])
+        return self._diag(self._checked(X)[0])
 
     def squared_distance(
         self, X: Rows, Y: Rows | None = None, *, n_jobs: int | None = None
     ) -> np.ndarray:
         """‖φ(x) − φ(y)‖² = k(x, x) + k(y, y) − 2 k(x, y), never negative."""
-        X, Y = check_pair(self.name, X, Y)
+        X, Y = self._checked(X, Y)
         distance = self._gram(X, Y, n_jobs)
         distance *= -2
         own, other = self._diag(X), self._diag(X if Y is None else Y)
@@ -54,6 +54,16 @@ class Kernel(ABC):
         if Y is None:
             np.fill_diagonal(distance, 0)
         return distance
+
+    def _checked(self, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows | None]:
+        X, Y = check_pair(self.name, X, Y)
+        self._check_values(X, "X")
+        if Y is not None:
+            self._check_values(Y, "Y")
+        return X, Y
+
+    def _check_values(self, X: Rows, name: str) -> None:  # noqa: B027 - most refuse nothing
+        """Refuse values that the kernel is not defined for; by default there are none."""
 
     @abstractmethod
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from .base import Kernel, Rows
-from .homogeneous import HomogeneousKernel, chi2
+from .homogeneous import chi2
 
 __all__ = ["Exponential"]
 
@@ -23,7 +22,7 @@ class Exponential(Kernel):
 
     base: Kernel = chi2
     gamma: float = 1.0
-    name: ClassVar[str] = "exponential"
+    name = "exponential"
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, Kernel):
@@ -31,11 +30,10 @@ class Exponential(Kernel):
         if not (np.isscalar(self.gamma) and np.isfinite(self.gamma) and self.gamma > 0):
             raise ValueError(f"Exponential: gamma must be a positive number, got {self.gamma!r}.")
 
+    def _check_values(self, X: Rows, name: str) -> None:
+        self.base._check_values(X, name)
+
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
-        if isinstance(self.base, HomogeneousKernel):
-            self.base._refuse_negative(X, "X")
-            if Y is not None:
-                self.base._refuse_negative(Y, "Y")
         distance = self.base.squared_distance(X, Y, n_jobs=n_jobs)
         distance *= -self.gamma
         return np.exp(distance, out=distance)

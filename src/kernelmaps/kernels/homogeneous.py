@@ -23,13 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from .additive import AdditiveKernel
-from .base import Rows, check_pair
+from .base import Rows
 
 __all__ = ["HomogeneousKernel", "chi2", "hellinger", "intersection", "jensen_shannon"]
 
@@ -68,8 +69,8 @@ class HomogeneousKernel(AdditiveKernel):
     code: int | None = field(default=None)
 
     def __post_init__(self) -> None:
-        if not self.gamma > 0:
-            raise ValueError(f"{self.name}: gamma must be positive, got {self.gamma!r}.")
+        if not (isinstance(self.gamma, Real) and 0 < self.gamma < np.inf):
+            raise ValueError(f"{self.name}: gamma must be a positive number, got {self.gamma!r}.")
 
     def replace(self, **changes: Any) -> HomogeneousKernel:
         """The same kernel with another `gamma` or `signed`."""
@@ -107,19 +108,12 @@ class HomogeneousKernel(AdditiveKernel):
     def _code(self) -> int | None:  # type: ignore[override]
         return self.code if self.gamma == 1 and not self.signed else None
 
-    def __call__(self, X: Rows, Y: Rows | None = None, *, n_jobs: int | None = None) -> np.ndarray:
-        X, Y = check_pair(self.name, X, Y)
-        self._refuse_negative(X, "X")
-        if Y is not None:
-            self._refuse_negative(Y, "Y")
-        return self._gram(X, Y, n_jobs)
-
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
         if self.point_mass == 1:  # rank one per feature: a matrix product of roots
             return _root_gram(_signed_power(X, self.gamma / 2), Y, self.gamma / 2)
         return super()._gram(X, Y, n_jobs)
 
-    def _refuse_negative(self, X: Rows, name: str) -> None:
+    def _check_values(self, X: Rows, name: str) -> None:
         values = X.data if sparse.issparse(X) else X
         if self.signed or values.size == 0 or values.min() >= 0:
             return

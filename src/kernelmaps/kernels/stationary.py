@@ -79,7 +79,7 @@ class Gaussian(_IsotropicKernel):
     """exp(−‖x − y‖² / (2 σ²)); frequencies ω ~ N(0, σ⁻² I)."""
 
     sigma: float = 1.0
-    name: ClassVar[str] = "gaussian"
+    name = "gaussian"
 
     def __post_init__(self) -> None:
         _require_positive("Gaussian", "sigma", self.sigma)
@@ -104,7 +104,7 @@ class Matern(_IsotropicKernel):
 
     nu: float = 1.5
     scale: float = 1.0
-    name: ClassVar[str] = "matern"
+    name = "matern"
 
     def __post_init__(self) -> None:
         _require_positive("Matern", "nu", self.nu)
@@ -138,7 +138,7 @@ class Laplacian(StationaryKernel):
     """exp(−‖x − y‖₁ / s), as scikit-learn's laplacian_kernel; ω_d ~ Cauchy(1/s)."""
 
     scale: float = 1.0
-    name: ClassVar[str] = "laplacian"
+    name = "laplacian"
 
     def __post_init__(self) -> None:
         _require_positive("Laplacian", "scale", self.scale)
@@ -160,7 +160,7 @@ class Cauchy(StationaryKernel):
     """Π_d 1 / (1 + (x_d − y_d)² / s²); ω_d ~ Laplace with density s/2 e^{−s|ω|}."""
 
     scale: float = 1.0
-    name: ClassVar[str] = "cauchy"
+    name = "cauchy"
 
     def __post_init__(self) -> None:
         _require_positive("Cauchy", "scale", self.scale)

@@ -158,7 +158,12 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         )
         if X.dtype not in _NATIVE:
             X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
-        return X if sparse.issparse(X) else np.ascontiguousarray(X)
+        if not sparse.issparse(X):
+            return np.ascontiguousarray(X)
+        if not X.has_canonical_format:  # φ of a sum is not the sum of φ: entries stored twice
+            X = X.copy()
+            X.sum_duplicates()
+        return X
 
     def _not_finite(self, X: Any, row: int, column: int) -> str:
         if sparse.issparse(X):

@@ -13,6 +13,7 @@ non-negative. The columns are :math:`\sqrt{α_j x^γ}\,\{\cos, \sin\}(ω_j \log 
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -55,12 +56,12 @@ class HomogeneousMap(AdditiveMap):
         Length Λ of the window in log-ratios. "auto" takes VLFeat's published rule; for other
         kernels, the period of least error over ratios up to 255.
     gamma : float, default=1.0
-        Degree of homogeneity.
+        Degree of homogeneity; that of a kernel object counts where this is left at 1.
     window : {"rectangular", "uniform"}, default="rectangular"
         "rectangular" cuts the signature before continuing it periodically; "uniform" samples the
         kernel's spectrum, which amounts to adding up all shifted signatures.
     signed : bool, default=False
-        Accept negative values by the odd extension φ(−x) = −φ(x).
+        Accept negative values by the odd extension φ(−x) = −φ(x); so does a signed kernel object.
     n_jobs : int, optional
         Threads; None means all that are available.
 
@@ -107,15 +108,15 @@ class HomogeneousMap(AdditiveMap):
             raise ValueError(
                 f"HomogeneousMap: window must be one of {_WINDOWS}, got {self.window!r}."
             )
-        self.kernel_ = kernel.replace(gamma=float(self.gamma), signed=bool(self.signed))
+        self.kernel_ = kernel
         self.period_ = self._resolved_period(kernel, columns)
         self.frequencies_, self.weights_ = _series(kernel, columns, self.period_, self.window)
-        if self.gamma == 1 and kernel in _MONOTONE:
+        if kernel.gamma == 1 and kernel.replace(signed=False) in _MONOTONE:
             self.certificate_ = _certificate(kernel, self.frequencies_, self.weights_)
         arrays = waves_arrays(self.frequencies_, self.weights_)
         missing = columns - len(arrays["amplitude"])
         padded = {name: [*values, *[0.0] * missing] for name, values in arrays.items()}
-        return Spec("log_waves", padded, {"gamma": float(self.gamma), "signed": bool(self.signed)})
+        return Spec("log_waves", padded, {"gamma": float(kernel.gamma), "signed": kernel.signed})
 
     def _resolved_kernel(self) -> kernels.HomogeneousKernel:
         kernel = kernels.get(self.kernel)
@@ -125,12 +126,22 @@ class HomogeneousMap(AdditiveMap):
                 f"{kernel!r} has none. Use chi2, intersection, jensen_shannon or hellinger, "
                 "AnchorMap for any additive kernel, RandomFourierMap for stationary ones."
             )
-        return kernel
+        if not (isinstance(self.gamma, Real) and 0 < self.gamma < np.inf):
+            raise ValueError(
+                f"HomogeneousMap: gamma must be a positive number, got {self.gamma!r}."
+            )
+        if kernel.gamma != 1 and self.gamma not in (1, kernel.gamma):
+            raise ValueError(
+                f"HomogeneousMap: gamma={self.gamma!r} contradicts the gamma={kernel.gamma!r} of "
+                "the kernel that was given; give one of them."
+            )
+        gamma = self.gamma if kernel.gamma == 1 else kernel.gamma
+        return kernel.replace(gamma=float(gamma), signed=not self._non_negative)
 
     def _resolved_period(self, kernel: kernels.HomogeneousKernel, columns: int) -> float:
         if self.period == "auto":
             return _auto_period(kernel, columns, self.window)
-        if isinstance(self.period, str) or not np.isfinite(self.period) or self.period <= 0:
+        if not (isinstance(self.period, Real) and 0 < self.period < np.inf):
             raise ValueError(
                 f"HomogeneousMap: period must be a positive number or 'auto', got {self.period!r}."
             )
@@ -138,7 +149,7 @@ class HomogeneousMap(AdditiveMap):
 
     @property
     def _non_negative(self) -> bool:  # type: ignore[override]
-        return not self.signed
+        return not (self.signed or getattr(self.kernel, "signed", False))
 
 
 def _series(
