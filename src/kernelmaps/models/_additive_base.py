@@ -315,18 +315,22 @@ class AdditiveModel(BaseEstimator):
         """Scores of rows, one column per output.
 
         With `look` the values have not been checked: the loops of the compiled form notice what is
-        not finite or outside the domain on their way, and only then all is searched for it.
+        not finite or outside the domain on their way, and only then they are searched.
         """
         from ._prediction import sums
 
-        compiled = self._forms(X)
-        if look and (compiled is None or not self._notices(X)):
+        compiled, fitted = self._forms(X), self.feature_map_
+        # Values outside the domain are clipped, with one warning; more has to be said of others.
+        silent = fitted.out_of_domain == "clip" and getattr(fitted, "_warned", False)
+        silent &= not fitted._non_negative
+        if look and (compiled is None or not (silent or self._notices(X))):
             self._look_at(X)
             look = False
         if compiled is None:
             return self._trained_scores(X)
         out = np.zeros((X.shape[0], self._weights.shape[2]), np.float64)
-        if not sums(compiled, X, out, self.n_jobs) and look:
+        beyond = sums(compiled, X, out, self.n_jobs)
+        if look and beyond != 0 and not (silent and np.isfinite(beyond)):
             self._look_at(X)
         return (out + self._offset).astype(self._precision(X), copy=False)
 

@@ -123,23 +123,26 @@ def _even(table: Table, dtype: np.dtype) -> tuple[np.ndarray, float, float]:
     return np.stack([lo, scale]), 0.0, float(bins)
 
 
-def sums(found: list[tuple[slice, Form]], X: Any, out: np.ndarray, n_jobs: int | None) -> bool:
-    """Add the outputs of all rows to `out`; whether all values were finite and in the domain."""
+def sums(found: list[tuple[slice, Form]], X: Any, out: np.ndarray, n_jobs: int | None) -> float:
+    """Add the outputs of all rows to `out`; how far values were from the domain, in all.
+
+    Zero if none was outside; not finite if one is not finite.
+    """
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
 
-    def work(begin: int, end: int) -> bool:
-        fine = True
+    def work(begin: int, end: int) -> float:
+        beyond = 0.0
         for own, form in found:
             part = out if len(found) == 1 else np.zeros((len(out), own.stop - own.start))
             if sparse.issparse(X):
                 longest = int(np.diff(X.indptr[begin : end + 1]).max(initial=1))
-                fine &= csr(form, X.data, X.indices, X.indptr, begin, end, longest, part)
+                beyond += csr(form, X.data, X.indices, X.indptr, begin, end, longest, part)
             else:
                 bytes_ = form.coef.nbytes // X.shape[1]
                 step = min(X.shape[1], max(_FEATURES, _CODE_BYTES // max(bytes_, 1)))
-                fine &= dense(form, X, begin, end, step, part)
+                beyond += dense(form, X, begin, end, step, part)
             if len(found) > 1:
                 out[begin:end, own] += part[begin:end]
-        return fine
+        return beyond
 
-    return all(in_threads(work, X.shape[0], n_jobs, grain))
+    return sum(in_threads(work, X.shape[0], n_jobs, grain))

@@ -7,8 +7,8 @@ contiguous numbers, which the compiler vectorises; the second loads, for each va
 coefficients ``[power][output]``, multiplies it by the powers of the position and adds it up, all
 in registers.
 
-The first pass also says whether all values were finite and within the domain: nobody has to look
-at them before.
+The first pass also says by how much values were outside the domain, and whether all were finite:
+nobody has to look at them before.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _sum(form, origin, place, u, count, out):
 
 @njit(**_options)
 def dense(form, X, begin, end, step, out):
-    """out[i, lane] += the sums of rows begin..end; returns whether all values were in the domain.
+    """out[i, lane] += the sums of rows begin..end; returns how far values were from the domain.
 
     `step` features at a time, whose coefficients stay in the cache for all of these rows.
     """
@@ -186,19 +186,19 @@ def dense(form, X, begin, end, step, out):
     u, place = np.zeros(step, form.coef.dtype), np.zeros(step, np.int32)
     features = np.arange(width).astype(np.int32)
     sums = np.zeros(len(form.lanes), form.coef.dtype)
-    fine = True
+    beyond = 0.0
     for a in range(0, width, step):
         b = min(a + step, width)
         first, second = form.ends[0, a:b], form.ends[1, a:b]
         for i in range(begin, end):
-            fine &= _locate(form, X[i, a:b], features[a:b], first, second, u, place) == 0
+            beyond += _locate(form, X[i, a:b], features[a:b], first, second, u, place)
             if i + 1 < end:
                 for k in range(i * width + width + a, i * width + width + b, 64 // X.itemsize):
                     prefetch(X, k)
             _sum(form, a * form.bins, place, u, b - a, sums)
             for lane in range(out.shape[1]):
                 out[i, lane] += sums[lane]
-    return fine
+    return beyond
 
 
 @njit(**_options)
@@ -207,17 +207,17 @@ def csr(form, data, indices, indptr, begin, end, step, out):
     u, place = np.zeros(step, form.coef.dtype), np.zeros(step, np.int32)
     first, second = np.zeros(step, form.ends.dtype), np.zeros(step, form.ends.dtype)
     sums = np.zeros(len(form.lanes), form.coef.dtype)
-    fine = True
+    beyond = 0.0
     for i in range(begin, end):
         count = indptr[i + 1] - indptr[i]
         features = indices[indptr[i] : indptr[i + 1]]
         for k in range(count):
             first[k], second[k] = form.ends[0, features[k]], form.ends[1, features[k]]
         x = data[indptr[i] : indptr[i + 1]]
-        fine &= _locate(form, x, features, first, second, u, place) == 0
+        beyond += _locate(form, x, features, first, second, u, place)
         for k in range(count):
             place[k] += (features[k] - np.int32(k)) * np.int32(form.bins)
         _sum(form, 0, place, u, count, sums)
         for lane in range(out.shape[1]):
             out[i, lane] += sums[lane]
-    return fine
+    return beyond
