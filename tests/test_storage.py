@@ -36,8 +36,9 @@ def test_equal_content_gives_equal_bytes_whatever_the_order():
 
 def test_every_truncation_is_refused():
     data = storage.to_bytes("t", {"n": 1}, ARRAYS)
+    reasons = {0: "not a kernelmaps file", 5: "not a kernelmaps file", 40: "truncated"}
     for length in {0, 5, 40, 60, len(data) // 2, len(data) - 1}:
-        with pytest.raises(FileFormatError, match=r"not a kernelmaps file|damaged"):
+        with pytest.raises(FileFormatError, match=reasons.get(length, "damaged")):
             storage.from_bytes(data[:length])
 
 

@@ -56,10 +56,15 @@ def from_bytes(
         If the data are not a kernelmaps container, are truncated or damaged, come from a newer
         version, or hold another kind of thing than `kind`.
     """
-    if len(data) < _PREFIX.size or data[: len(MAGIC)] != MAGIC:
+    if data[: len(MAGIC)] != MAGIC:
         raise FileFormatError(
             f"{source} is not a kernelmaps file (it does not begin with the KMAP signature). "
             "Was it written by another program, or as a pickle?"
+        )
+    if len(data) < _PREFIX.size:
+        raise FileFormatError(
+            f"{source} is truncated ({len(data)} bytes found). Restore it from a copy or write it "
+            "again."
         )
     _, version, head_length, expected = _PREFIX.unpack_from(data)
     if version > VERSION:

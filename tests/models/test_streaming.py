@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.linalg import LinAlgWarning
+from sklearn.datasets import dump_svmlight_file
 from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import AdditiveChi2Sampler, RBFSampler
 from sklearn.linear_model import Ridge, RidgeClassifier, RidgeCV
@@ -574,7 +575,9 @@ def test_predictions_of_any_source(seed, tmp_path):
         (km.StreamingRidge([1, 2], validation=1), "validation must be a number of folds"),
         (km.StreamingLasso([1, 2], validation="loo"), "validation must be a number of folds"),
         (km.StreamingElasticNet(l1_ratio=0), "l1_ratio must be in"),
-        (km.StreamingRidge(block_rows=0), "block_rows must be at least 1"),
+        (km.StreamingRidge("strong"), "alpha must be a number, got 'strong'"),
+        (km.StreamingRidge(block_rows=0), "block_rows must be an integer of at least 1"),
+        (km.StreamingRidge(block_rows=2.5), "block_rows must be an integer of at least 1"),
         (km.StreamingGroupLasso(groups=[0, 1]), "groups must have one entry for each of the 6"),
     ],
 )
@@ -748,3 +751,66 @@ def test_interrupted_fit_goes_on_in_the_pass_where_it_stopped(seed, tmp_path, fa
     assert not list(tmp_path.iterdir())  # done: nothing is left
     whole = km.StreamingRidge(1.0, fitted).fit(chunked(X, Y, size=100))
     np.testing.assert_array_equal(model.coef_, whole.coef_)
+
+
+@pytest.mark.parametrize(("zero_based", "unused"), [(False, -1), (True, 0), (True, -1)])
+def test_svmlight_text_without_some_columns_is_read_as_the_model_was(
+    seed, tmp_path, zero_based, unused
+):
+    X, Y, _ = regression(seed, n=60)
+    train, test = str(tmp_path / "train.svm"), str(tmp_path / "test.svm")
+    dump_svmlight_file(X, Y[:, 0], train, zero_based=zero_based)
+    model = km.StreamingRidge().fit(train)
+    X[:, unused] = 0  # its index appears nowhere in the text
+    dump_svmlight_file(X, Y[:, 0], test, zero_based=zero_based)
+    np.testing.assert_allclose(model.predict(test), model.predict(X), rtol=1e-9)
+    one_more = np.hstack([X + 1, np.ones((60, 1))])
+    dump_svmlight_file(one_more, Y[:, 0], test, zero_based=zero_based)
+    with pytest.raises(ValueError, match="7 features, but StreamingRidge is expecting 6"):
+        model.predict(test)
+
+
+def test_nan_in_sparse_rows_is_placed_even_in_the_sample_of_the_map():
+    X = sp.csr_array(np.abs(np.random.default_rng(0).normal(size=(40, 5))))
+    X.data[33] = np.nan  # row 6, column 3
+    for data in (X, iter([X[:5], X[5:]])):
+        with pytest.raises(ValueError, match=r"StreamingPCA: input X contains NaN.*row 6 of"):
+            km.StreamingPCA(2, km.HomogeneousMap()).fit(data)
+
+
+@pytest.mark.parametrize("model", [km.StreamingRidge(), km.StreamingPCA()])
+def test_merge_of_another_estimator_is_refused(seed, model):
+    X, Y, _ = regression(seed, n=20)
+    other = km.StreamingLasso().fit(X, Y)
+    with pytest.raises(TypeError, match=r"merge takes another Streaming(Ridge|PCA), got Strea"):
+        model.fit(X, Y).merge(other)
+
+
+def test_equal_rows_explain_nothing():
+    with pytest.warns(LinAlgWarning, match="rank 0"):
+        fitted = km.StreamingPCA(0.5).fit(np.ones((5, 2)))
+    assert not fitted.explained_variance_ratio_.any()  # zeros; NaN would be true
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (km.StreamingRidge([0.1, 1.0], validation=5), km.StreamingRidge([0.1, 1], validation=3)),
+        (km.StreamingRidge(), km.StreamingPCA()),
+        (km.StreamingRidge(), km.StreamingRidgeClassifier()),
+    ],
+)
+def test_checkpoint_of_another_question_is_refused(seed, tmp_path, first, second):
+    X, y, _ = classes(seed)
+
+    def interrupted():
+        yield X[:100], y[:100]
+        yield X[100:200], y[100:200]  # while this one is in flight, the first is added
+        raise KeyboardInterrupt
+
+    path = tmp_path / "fit"
+    with pytest.raises(KeyboardInterrupt):
+        first.set_params(n_jobs=1).fit(interrupted, checkpoint=path)
+    assert (tmp_path / "fit.moments").exists()
+    with pytest.raises(ValueError, match=r"belongs to another fold.*statistics"):
+        second.fit(lambda: iter([(X[:100], y[:100]), (X[100:], y[100:])]), checkpoint=path)

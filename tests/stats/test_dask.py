@@ -305,6 +305,14 @@ def test_collections_that_do_not_fit_are_refused(rows, make, message):
         make(*rows[:2])
 
 
+def test_missing_column_of_a_dataframe_is_named():
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    X = frames.from_pandas(pandas.DataFrame({"a": [1.0], "b": [2.0]}), npartitions=1)
+    with pytest.raises(KeyError, match=r"no column \['label'\]; it has \['a', 'b'\]"):
+        open_source(X, "label")
+
+
 def unknown(X):
     rows = da.from_array(X, (500, 6))
     return rows[rows[:, 0] > -1e9]

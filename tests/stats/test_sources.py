@@ -273,6 +273,45 @@ def test_bad_chunks_are_refused(chunks, message):
         list(open_source(chunks).blocks(10))
 
 
+def test_chunks_may_be_lists(table):
+    """As the loaders of other libraries give them."""
+    X, y, _ = table
+    for chunks in ([[X[:9], y[:9]], [X[9:], y[9:]]], iter([[X[:9], y[:9]], [X[9:], y[9:]]])):
+        blocks = list(open_source(chunks).blocks(1000))
+        np.testing.assert_array_equal(np.vstack([block.X for block in blocks]), X)
+        np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), y)
+
+
+@pytest.mark.parametrize("rows", [5, 7])
+def test_targets_beside_a_stream_are_counted(rows):
+    source = open_source(iter([np.ones((4, 2)), np.ones((2, 2))]), np.ones(rows))
+    with pytest.raises(ValueError, match=r"rows: 6 in all chunks and 7|2 rows but 1 targets"):
+        list(source.blocks(10))
+
+
+def test_datasets_in_groups(table, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "g.h5", "w") as file:
+        file["train/X"], file["train/y"] = table[0], table[1]
+    source = open_source(tmp_path / "g.h5", "train/y", name="train/X")
+    block = next(source.blocks(1000))
+    np.testing.assert_array_equal(block.X, table[0])
+    np.testing.assert_array_equal(block.y, table[1])
+
+
+def test_missing_lists_are_missing_values():
+    pa = pytest.importorskip("pyarrow")
+    column = pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float64(), 2))
+    block = next(open_source(pa.table({"X": column})).blocks(10))
+    np.testing.assert_array_equal(block.X, [[1, 2], [np.nan, np.nan], [3, 4]])
+
+
+@pytest.mark.parametrize("name", ["d.npy", "d.npz"])
+def test_foreign_files_are_refused_by_name(name, tmp_path):
+    with pytest.raises(ValueError, match=rf"{name}' is not a readable .np[yz] file"):
+        open_source(write(tmp_path / name, b"hello"))
+
+
 def test_missing_names_are_refused(table, tmp_path):
     X, y, w = table
     np.savez(tmp_path / "d.npz", X=X)

@@ -84,7 +84,7 @@ def component_count(name: str, size: Any, values: np.ndarray, n: int) -> int:
             )
         return int(size)
     if isinstance(size, Real) and 0 < size < 1:
-        share = np.cumsum(values) / values.sum()
+        share = np.cumsum(values) / max(values.sum(), np.finfo(float).tiny)
         return min(int(np.searchsorted(share, size, side="left")) + 1, most)
     raise ValueError(
         f"{name}: n_components must be None, a positive integer, or a fraction of variance in "

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ class StreamingEstimator(BaseEstimator):
     n_jobs: int | None
     block_rows: int | None
     progress: bool | None
+    _zero_based = False  # whether the indices of the SVMlight text that was fitted begin at 0
 
     # ---- data in ----------------------------------------------------------------------------
 
@@ -60,7 +62,8 @@ class StreamingEstimator(BaseEstimator):
         if not _in_memory(X):
             if hasattr(self, "feature_names_in_") and reset:
                 del self.feature_names_in_
-            return open_source(X, y, w)
+            source = open_source(X, y, w)
+            return source if reset else source.like(self.n_features_in_, self._zero_based)
         options = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
         if supervised:
             X, y = validate_data(self, X, y, reset=reset, **options, **self._y_options())
@@ -90,15 +93,17 @@ class StreamingEstimator(BaseEstimator):
             feature_map = [(part.columns, part.map, part.n_components) for part in parts]
         look = on_sample(source, partial(_inspect, feature_map, name), SAMPLE_ROWS, client)
         self.n_features_in_ = look.n_features
+        self._zero_based = bool(getattr(source, "zero_based", False))
         return look
 
     def _rows_per_block(self, look: Look) -> int:
         if self.block_rows is not None:
-            if self.block_rows < 1:
+            if not (isinstance(self.block_rows, Integral) and self.block_rows >= 1):
                 raise ValueError(
-                    f"{type(self).__name__}: block_rows must be at least 1, got {self.block_rows}"
+                    f"{type(self).__name__}: block_rows must be an integer of at least 1, got "
+                    f"{self.block_rows!r}"
                 )
-            return self.block_rows
+            return int(self.block_rows)
         return choose_block_rows(look.n_features, sum(look.features.widths), look.itemsize)
 
     def _fold(
@@ -185,13 +190,30 @@ def _inspect(feature_map: Any, name: str, block: Block | None) -> Look:
     if block is None:
         raise ValueError(f"{name}: the data have no rows")
     X, y = block.X, block.y
-    if not sp.issparse(X) and X.dtype.kind == "f":
+    if X.dtype.kind == "f":
         # Bad rows must not reach the map's fit; the fold refuses them and knows their place.
-        good = np.isfinite(X).all(axis=1)
+        good = _finite_rows(X)
         if good.any() and not good.all():
             X, y = X[good], None if y is None else y[good]
     features = Features.fit(feature_map, replace(block, X=X, y=y), name)
     return Look(features, X.shape[1], X.dtype.itemsize, 0 if y is None else y.ndim)
+
+
+def _finite_rows(X: Any) -> np.ndarray:
+    if not sp.issparse(X):
+        return np.isfinite(X).all(axis=1)
+    X = X.tocoo()
+    good = np.ones(X.shape[0], dtype=bool)
+    good[X.coords[0][~np.isfinite(X.data)]] = False
+    return good
+
+
+def check_same_kind(mine: Any, other: Any) -> None:
+    """Refuse to merge estimators of two classes, whose statistics answer other questions."""
+    if type(mine) is not type(other):
+        raise TypeError(
+            f"{type(mine).__name__}.merge takes another {type(mine).__name__}, got {other!r}"
+        )
 
 
 def _in_memory(X: Any) -> bool:

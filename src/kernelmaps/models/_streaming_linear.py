@@ -17,7 +17,13 @@ from ..stats import FoldMoments, KernelMoments, Moments, Source
 from ._coordinates import Coordinates, Path, _Solution, check_rows, component_count
 from ._features import Features
 from ._quadratic import held_out_errors, principal_axes
-from ._streaming_base import Look, StreamingEstimator, remove_stages, stage_path
+from ._streaming_base import (
+    Look,
+    StreamingEstimator,
+    check_same_kind,
+    remove_stages,
+    stage_path,
+)
 
 __all__ = ["StreamingLinear"]
 
@@ -165,6 +171,7 @@ class StreamingLinear(StreamingEstimator):
         -------
         self
         """
+        check_same_kind(self, other)
         check_is_fitted(self, "stats_")
         check_is_fitted(other, "stats_")
         pca = None
@@ -355,7 +362,11 @@ class StreamingLinear(StreamingEstimator):
         return component_count(type(self).__name__, size, values, stats.n)
 
     def _check_parameters(self) -> None:
-        name, alphas = type(self).__name__, self._alphas()
+        name = type(self).__name__
+        try:
+            alphas = self._alphas()
+        except (TypeError, ValueError):
+            raise ValueError(f"{name}: alpha must be a number, got {self.alpha!r}") from None
         if alphas.ndim != 1 or not len(alphas) or not np.all(alphas >= 0):
             raise ValueError(f"{name}: alpha must be >= 0, or several such, got {self.alpha!r}")
         folds = isinstance(self.validation, Integral) and self.validation >= 2

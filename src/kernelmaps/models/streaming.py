@@ -26,7 +26,7 @@ from ..stats import Moments
 from ._coordinates import Coordinates, check_rows, component_count
 from ._loo import LeaveOneOut
 from ._quadratic import numerical_rank, principal_axes, ridge_path, spectrum_of
-from ._streaming_base import StreamingEstimator, remove_stages, stage_path
+from ._streaming_base import StreamingEstimator, check_same_kind, remove_stages, stage_path
 from ._streaming_linear import StreamingLinear
 from ._streaming_regression import PathLike, StreamingRegression
 
@@ -153,6 +153,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
 
     def merge(self, other: StreamingPCA) -> Self:
         """Add the rows of another fitted PCA of the same map."""
+        check_same_kind(self, other)
         check_is_fitted(self, "stats_")
         check_is_fitted(other, "stats_")
         self.stats_.merge(other.stats_)
@@ -200,7 +201,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
     def explained_variance_ratio_(self) -> np.ndarray:
         """Shares of the whole variance."""
         values, _, keep = self._eigen()
-        return values[:keep] / values.sum()
+        return values[:keep] / max(values.sum(), np.finfo(float).tiny)  # of equal rows: 0
 
     @property
     def singular_values_(self) -> np.ndarray:

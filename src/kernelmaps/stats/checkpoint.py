@@ -89,7 +89,7 @@ class Checkpoint:
     def _identity(self) -> dict[str, Any]:
         return {
             "source": self.source.describe(),
-            "statistics": type(self.stats).__name__,
+            "statistics": _question(self.stats),
             "map": self.stats.tag,
             "block_rows": self.block_rows,
         }
@@ -107,6 +107,13 @@ class Checkpoint:
             f"{self.name}: the checkpoint {str(self.path)!r} belongs to another fold ({what} "
             f"differs: {detail}). Delete it to begin anew, or name another file."
         )
+
+
+def _question(stats: Any) -> list[Any]:
+    """What is summed, whatever was added so far: kinds, targets, given classes, parts."""
+    parts = getattr(stats, "parts", [stats])
+    given = [p.classes.tolist() if p.closed else None for p in parts[:1]]
+    return [type(stats).__name__, len(parts), parts[0].target, *given]
 
 
 def _digest(block: Block) -> str:

@@ -39,6 +39,9 @@ class DaskSource(Source):
         """From a Dask array or dataframe; `y` and `w` may be columns of a dataframe, by name."""
         if hasattr(X, "columns"):
             taken = [name for name in (y, w) if isinstance(name, str)]
+            missing = [name for name in taken if name not in X.columns]
+            if missing:
+                raise KeyError(f"the dataframe has no column {missing}; it has {list(X.columns)}")
             y = X[y] if isinstance(y, str) else y
             w = X[w] if isinstance(w, str) else w
             X = X.drop(columns=taken)

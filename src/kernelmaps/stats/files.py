@@ -42,14 +42,13 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
         return _open_npz(path, y, w, name)
     if suffix in (".h5", ".hdf5"):
         with needed("h5py", "data").File(path, "r") as container:
-            names = set(container)
-        return _open_container(path, y, w, name, names, "hdf5")
+            return _open_container(path, y, w, name, container, "hdf5")
     if suffix == ".zarr":
         zarr = needed("zarr", "data")
         root = zarr.open(path, mode="r")
         if isinstance(root, zarr.Array):
             return _sliced_source(ContainerRows(str(path), "", "zarr"), y, w)
-        return _open_container(path, y, w, name, set(root.array_keys()), "zarr")
+        return _open_container(path, y, w, name, root, "zarr")
     if suffix in (".parquet", ".pq") or (path.is_dir() and any(path.rglob("*.parquet"))):
         return ParquetSource.of(
             needed("pyarrow.dataset", "data").dataset(path, format="parquet"), y, w
@@ -63,15 +62,15 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
 
 
 def _open_container(
-    path: Path, y: Any, w: Any, name: str, names: set[str], form: str
+    path: Path, y: Any, w: Any, name: str, container: Any, form: str
 ) -> SlicedSource:
     def part(value: Any, default: str) -> Any:
-        if value is None and default in names:
+        if value is None and default in container:
             value = default
         if not isinstance(value, str):
             return value
-        if value not in names:
-            raise KeyError(f"{str(path)!r} has no dataset {value!r}; it has {sorted(names)}")
+        if value not in container:  # a name may lie in a group: "group/name"
+            raise KeyError(f"{str(path)!r} has no dataset {value!r}; it has {sorted(container)}")
         return ContainerRows(str(path), value, form)
 
     return _sliced_source(part(name, name), part(y, "y"), part(w, "sample_weight"))
@@ -81,6 +80,8 @@ def _open_container(
 
 
 def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{str(path)!r} is not a readable .npz file: it is not a whole archive")
     with np.load(path, allow_pickle=False) as archive:
         names = set(archive.files)
 
@@ -258,7 +259,13 @@ def _values(column: Any) -> np.ndarray:
     import pyarrow as pa
 
     if pa.types.is_fixed_size_list(column.type):
-        return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+        values = column.flatten().to_numpy(zero_copy_only=False)  # without the missing lists
+        values = values.reshape(-1, column.type.list_size)
+        if column.null_count == 0:
+            return values
+        out = np.full((len(column), column.type.list_size), np.nan)
+        out[column.is_valid().to_numpy(zero_copy_only=False)] = values
+        return out
     return column.to_numpy(zero_copy_only=False)
 
 
@@ -271,7 +278,7 @@ class SvmlightSource(Source):
     """``label index:value …`` lines, streamed as CSR blocks.
 
     A first pass over the text finds the number of columns, whether indices begin at 0 or 1, and
-    the number of rows; `n_features` (then indices begin at 1, unless a 0 is met) saves it.
+    the number of rows. `n_features` saves it; indices then begin at 1, unless `zero_based`.
     """
 
     def __init__(
@@ -304,6 +311,13 @@ class SvmlightSource(Source):
                         low, high = min(low, int(found[0])), max(high, int(found[-1]))
         self.zero_based, self.n_rows = low == 0, rows
         self.n_features = high + self.zero_based
+
+    def like(self, n_features: int, zero_based: bool) -> Source:
+        """The same text for a model of `n_features`: its last or first ones may not occur here."""
+        if self.n_features >= n_features:
+            return self
+        first = self.zero_based or zero_based
+        return SvmlightSource(self.path, self.y, self.w, n_features=n_features, zero_based=first)
 
     def describe(self) -> str:
         return f"the SVMlight text {str(self.path)!r} of {self.n_features} features"

@@ -79,6 +79,10 @@ class Source:
         """Number of blocks, where known beforehand (for the progress bar)."""
         return None if self.n_rows is None else math.ceil(self.n_rows / block_rows)
 
+    def like(self, n_features: int, zero_based: bool) -> Source:
+        """The rows as a model reads them that was fitted on text of so many columns."""
+        return self
+
     def partitions(self, n: int, block_rows: int) -> list[Source]:
         """About `n` sources that other processes can open; cut where blocks begin."""
         raise TypeError(
@@ -246,9 +250,10 @@ class IterableSource(Source):
     def __init__(self, chunks: Any, y: Any = None, w: Any = None) -> None:
         self.chunks, self.y, self.w = chunks, y, w
         self.once = hasattr(chunks, "__next__")
+        self.kind = type(chunks).__name__
 
     def describe(self) -> str:
-        return f"the stream {type(self.chunks).__name__}"
+        return f"the stream {self.kind}"
 
     def head(self, rows: int) -> Block | None:
         if not self.once:
@@ -290,6 +295,12 @@ class IterableSource(Source):
                     yield Block(X[rows], _labels(y, rows), _labels(w, rows), index, a, start + a)
                 number += 1
             start += n
+        for name, values in (("y", self.y), ("sample_weight", self.w)):
+            if values is not None and len(values) != start:
+                raise ValueError(
+                    f"X and {name} have inconsistent numbers of rows: {start} in all chunks and "
+                    f"{len(values)}"
+                )
 
 
 # ---- opening ------------------------------------------------------------------------------------
@@ -376,7 +387,10 @@ def _sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
 def raw_rows(path: Path) -> RawRows | np.ndarray:
     """Rows of a .npy file; Fortran order, whose rows are scattered, is mapped instead."""
     with open(path, "rb") as stream:
-        shape, fortran, dtype = read_npy_header(stream)
+        try:
+            shape, fortran, dtype = read_npy_header(stream)
+        except ValueError as error:
+            raise ValueError(f"{str(path)!r} is not a readable .npy file: {error}") from error
         offset = stream.tell()
     if dtype.hasobject:
         raise ValueError(f"{str(path)!r} holds Python objects, which are not read: store numbers")
@@ -463,17 +477,22 @@ def _is_chunks(X: Any) -> bool:
         return False
     if isinstance(X, list | tuple):
         first = X[0] if X else None
-        return (
-            sp.issparse(first)
-            or getattr(first, "ndim", 0) == 2
-            or (isinstance(first, tuple) and getattr(first[0], "ndim", 0) == 2)
-        )
+        return _is_table(first) or _is_group(first)
     return isinstance(X, Iterable)
+
+
+def _is_table(X: Any) -> bool:
+    return sp.issparse(X) or getattr(X, "ndim", 0) == 2
+
+
+def _is_group(item: Any) -> bool:
+    """Whether an item is (X, y) or the like; loaders of other libraries give lists, too."""
+    return isinstance(item, list | tuple) and len(item) > 0 and _is_table(item[0])
 
 
 def _chunk(item: Any, index: int) -> tuple[Any, Any, Any]:
     """Take one item of a stream apart."""
-    parts = item if isinstance(item, tuple) else (item,)
+    parts = tuple(item) if isinstance(item, tuple) or _is_group(item) else (item,)
     if not 1 <= len(parts) <= 3:
         raise ValueError(
             f"chunk {index} is a tuple of {len(parts)}; chunks are X, (X, y) or (X, y, weights)"
