@@ -20,9 +20,12 @@ share the work and the file of results.
 
     python -m benchmarks.reproduce_annfm --data FOLDER [--sets mnist caltech scenes]
         [--kernels chi2 jensen_shannon intersection] [--methods exact VZ MB Li AN 2-AN]
-        [--train 10000] [--test 10000] [--jobs 1] [--output FILE] [--list]
+        [--sizes 40 50] [--train 10000] [--test 10000] [--jobs 1] [--output FILE] [--list]
 
-`--list` prints the options of the parts that such processes may take, one part on each line.
+`--list` prints the options of the parts that such processes may take, one part on each line:
+
+    python -m benchmarks.reproduce_annfm --list | xargs -P 16 -I{} sh -c \\
+        "python -m benchmarks.reproduce_annfm --data FOLDER {}"
 """
 
 from __future__ import annotations
@@ -235,12 +238,17 @@ def _order(line: dict[str, Any]) -> tuple[int, ...]:
 
 
 def parts() -> Iterator[str]:
-    """Options of parts that take about as long as one another."""
-    for data in SETS:
-        for kernel in KERNELS:
-            extra = {"chi2": " Li", "intersection": " MB"}.get(kernel, "")
-            for group in ("exact", "VZ", *extra.split(), "AN", "2-AN"):
-                yield f"--sets {data} --kernels {kernel} --methods {group}"
+    """Options of the single lines, the longest first."""
+    for group in METHODS:
+        for data in SETS:
+            for kernel in KERNELS:
+                found = [(name, size) for name, size, _ in methods(kernel, data)]
+                for size in dict.fromkeys(size for name, size in found if _group(name) == group):
+                    yield f"--sets {data} --kernels {kernel} --methods {group} --sizes={size}"
+
+
+def _group(name: str) -> str:
+    return name.split(",")[0]
 
 
 def load(
@@ -288,6 +296,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--kernels", nargs="+", default=KERNELS, choices=KERNELS)
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
+    parser.add_argument("--sizes", nargs="+", help="such as 3 or 40; '-' is the exact machine's")
     parser.add_argument("--jobs", type=int, default=1, help="threads")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     parser.add_argument("--list", action="store_true", help="print the parts and stop")
@@ -306,7 +315,7 @@ def main() -> None:
         print(f"{data}: {rows[0].shape} training rows, {shape[1]} test rows", flush=True)
         for kernel in arguments.kernels:
             for name, size, make in methods(kernel, data):
-                wanted = name.split(",")[0] in arguments.methods
+                wanted = _group(name) in arguments.methods and size in (arguments.sizes or [size])
                 if wanted and not record.has((data, kernel, name, size), shape):
                     record.keep(measure(data, kernel, name, size, make, rows, arguments.jobs))
 
