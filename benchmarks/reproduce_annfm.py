@@ -57,6 +57,7 @@ from .memory import n_bytes
 OUTPUT = Path(__file__).parent / "results" / "reproductions" / "annfm.json"
 GRID = (1.0, 3.0, 10.0, 30.0, 100.0)
 FOLDS = 3
+SEARCH = f"{FOLDS} folds, c of {', '.join(f'{c:g}' for c in GRID)}"
 GAP = 1e-2  # relative duality gap of AdditiveClassifier
 SETS = ("mnist", "caltech", "scenes")
 METHODS = ("exact", "VZ", "MB", "Li", "AN", "2-AN")
@@ -78,6 +79,7 @@ class Line:
     validation: float
     rows: tuple[int, int]
     jobs: int
+    search: str = SEARCH
 
 
 class Exact:
@@ -210,7 +212,8 @@ class Record:
 
     def has(self, key: tuple[str, ...], rows: tuple[int, int]) -> bool:
         """Whether a line of this protocol is there."""
-        return any(_key(line) == key and tuple(line.get("rows", ())) == rows
+        protocol = (*key, list(rows), SEARCH)
+        return any((*_key(line), line["rows"], line["search"]) == protocol
                    for line in self.read()["lines"])  # fmt: skip
 
     def keep(self, line: Line) -> None:
