@@ -114,7 +114,7 @@ class Mapped:
     def __call__(self, C: float, y: np.ndarray, rows: np.ndarray, test: np.ndarray | None) -> Any:
         start = perf_counter()
         Z = self.map.fit_transform(self.X[rows])
-        model = LinearSVC(C=C, loss="hinge", tol=0.1).fit(Z, y[rows])
+        model = LinearSVC(C=C, loss="hinge", tol=0.1, random_state=0).fit(Z, y[rows])
         seconds = perf_counter() - start
         X_test = self.X_test if test is None else self.X[test]
         return model.predict(self.map.transform(X_test)), seconds, n_bytes(Z)
