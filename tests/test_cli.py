@@ -153,7 +153,7 @@ def test_compare_as_json_has_all_parts(csv):
 def test_ctrl_c_keeps_and_prints_what_is_done(csv, monkeypatch):
     done = []
 
-    def interrupted(contender, problem):
+    def interrupted(contender, problem, seconds):
         if len(done) == 2:
             raise KeyboardInterrupt
         done.append(contender.label)
@@ -350,3 +350,95 @@ def test_wrong_numbers_are_named(csv):
 def test_reproduce_lists_and_refuses():
     assert isinstance(json.loads(run("reproduce", "--json")), dict)
     assert_refused(2, "there is no table 'table-99'", "reproduce", "table-99")
+
+
+# ---- data larger than memory, columns to leave out, folders that are not there ------------------
+
+
+@pytest.fixture
+def frame():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2.0, size=(300, 3))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame.insert(0, "id", [f"r{i}" for i in range(len(frame))])
+    frame["label"] = np.where(X[:, 0] > X[:, 1], "left", "right")
+    frame["price"] = X @ [1.0, -2.0, 0.5]
+    return frame
+
+
+@pytest.mark.parametrize(("target", "other"), [("label", "price"), ("price", "label")])
+def test_ridge_streams_parquet_and_agrees_with_csv(frame, target, other, tmp_path, monkeypatch):
+    from kernelmaps.evaluation import workflow
+
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    frame.to_parquet(tmp_path / "mine.parquet", row_group_size=70)
+    options = ["-t", target, "--drop", f"id,{other}", "--model", "ridge", "--normalize", "l1"]
+    told = {}
+    for suffix in ("csv", "parquet"):
+        if suffix == "parquet":
+            monkeypatch.setattr(workflow, "read_rows", None)  # all rows at once are never asked for
+        out = tmp_path / f"{suffix}.kmap"
+        told[suffix] = json.loads(
+            run("fit", tmp_path / f"mine.{suffix}", *options, "-o", out, "--json")
+        )
+    assert told["parquet"].pop("streamed") is True
+    assert told["csv"].pop("streamed") is False
+    scores = [told[suffix].pop("training_score") for suffix in told]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-12)
+    assert told["parquet"] == told["csv"]
+    monkeypatch.undo()
+    # New rows, with columns in between that are no features and without the target.
+    frame.drop(columns=target).to_parquet(tmp_path / "new.parquet")
+    printed = [
+        run("predict", tmp_path / f"{suffix}.kmap", tmp_path / "new.parquet") for suffix in told
+    ]
+    assert printed[0].splitlines()[0] == target
+    assert len(printed[0].splitlines()) == 301
+    if target == "label":
+        assert printed[0] == printed[1]
+
+
+def test_ridge_streams_sparse_text(tmp_path):
+    from sklearn.datasets import dump_svmlight_file
+
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.4, size=(200, 12)).astype(float)
+    dump_svmlight_file(X, (X[:, 0] > 0).astype(int), str(tmp_path / "mine.svm"), zero_based=False)
+    out = tmp_path / "m.kmap"
+    told = json.loads(run("fit", tmp_path / "mine.svm", "--model", "ridge", "-o", out, "--json"))
+    assert told["streamed"]
+    assert (told["rows"], told["features"], told["task"]) == (200, 12, "classification")
+    assert told["training_score"] > 0.9
+
+
+def test_the_same_file_gives_the_same_model(csv, tmp_path):
+    files = [tmp_path / "one.kmap", tmp_path / "two.kmap"]
+    for out in files:
+        run("fit", csv, "--target", "label", "--out", out)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fit", "DATA", "-t", "label", "-o"],
+        ["choose", "DATA", "-t", "label", "--max-error", "0.1", "--out"],
+        ["compare", "DATA", "-t", "label", "--report"],
+        ["design", "chi2", "--out"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_missing_folder_is_said_before_the_work(arguments, csv, tmp_path):
+    given = [csv if item == "DATA" else item for item in arguments]
+    result = invoke(*given, tmp_path / "nowhere" / "out.kmap")
+    assert result.exit_code == 2
+    assert "there is no folder" in result.stderr
+
+
+def test_a_design_is_told_in_words():
+    printed = run("design", "chi2", "--columns", "3")
+    assert "error at most (proved)" in printed
+    assert "no map of this size has less than" in printed
+    assert "DesignCertificate(" not in printed

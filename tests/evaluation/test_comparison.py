@@ -153,7 +153,7 @@ def test_kernels_of_histograms_are_left_out_for_negative_data(data):
 def _slow(seconds_per_row):
     """A stand-in whose cost is known: what is tested is the planning, not this machine."""
 
-    def measure(contender, problem):
+    def measure(contender, problem, seconds):
         clock[0] += seconds_per_row * problem.X.shape[0]
         return contenders.Row(contender.label, contender.kind, contender.kernel, len(problem.y))
 
@@ -174,6 +174,34 @@ def test_a_budget_is_kept_and_subsampling_stated(budget, monkeypatch):
         assert rows == 20_000
     else:
         assert f"Subsampled: {rows} of 20000 rows" in " ".join(result.notes)
+
+
+def test_a_dear_method_does_not_hold_up_the_others(monkeypatch):
+    X, y = km.datasets.make_histograms(20_000, 3, 3, random_state=0)
+    measure, clock = _slow(1e-3)
+    spent = []
+
+    def one_is_dear(contender, problem, seconds):
+        if contender.kind == "boosting":
+            spent.append(problem.X.shape[0])
+            measure(contender, problem.of_rows(np.arange(10_000) % 300), seconds)
+        return measure(contender, problem, seconds)
+
+    monkeypatch.setattr(comparison, "measure", one_is_dear)
+    monkeypatch.setattr(comparison, "perf_counter", clock)
+    result = km.compare(X, y, budget=60.0, **QUICK)
+    assert clock() <= 60
+    assert spent == [300]
+    assert max(row.rows for row in result.rows) > 300
+    assert "These took long and saw fewer rows: gradient boosting (300)" in " ".join(result.notes)
+
+
+def test_no_fold_is_begun_after_the_time_is_over(data):
+    X, y = data
+    problem = contenders.Problem(X, y, "classification", 3, 1.0, X[:20], 0)
+    row = contenders.measure(contenders.Contender("plain linear", "linear"), problem, 0.0)
+    assert row.note == "1 of 3 folds: the time was over"
+    assert row.score is not None
 
 
 def test_more_budget_gives_more_rows(monkeypatch):
@@ -206,7 +234,7 @@ def test_exact_machines_see_a_stated_subsample(data):
 def test_ctrl_c_keeps_what_was_measured(data, monkeypatch):
     done = []
 
-    def measure(contender, problem):
+    def measure(contender, problem, seconds):
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(contender.label)
@@ -264,3 +292,24 @@ def test_wrong_arguments_are_refused(data, options, match):
 def test_wrong_targets_are_refused(data):
     with pytest.raises(ValueError, match="one value per row"):
         km.compare(data[0], data[1][:5])
+
+
+@pytest.mark.parametrize("rows", [300, 200])
+def test_a_terminal_of_80_columns_shows_whole_names(rows):
+    from rich.console import Console
+
+    labels = [
+        "RandomFourierMap orthogonal 1024, gaussian",
+        "sklearn AdditiveChi2Sampler 15, gaussian",
+    ]
+    lines = [
+        contenders.Row(label, "map", "gaussian", n, 1024, 0.5, 0.01, 12.345, 12.345, 12.345)
+        for label, n in zip(labels, (300, rows))
+    ]
+    data = {"name": "mine", "rows": 10**6, "columns": 10**4, "C": 1.0}
+    console = Console(width=80, file=io.StringIO())
+    console.print(comparison.Comparison(lines, "classification", data).table())
+    printed = console.file.getvalue()
+    assert "RandomFourierMap 99" in printed
+    assert "sk. AdditiveChi2Sampler 5" in printed
+    assert ("rows" in printed) == (rows != 300)

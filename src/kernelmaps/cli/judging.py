@@ -77,9 +77,9 @@ def compare(
     sizes: Annotated[str, typer.Option(help="Columns per feature of additive maps.")] = "3,5",
     joint_sizes: Annotated[str, typer.Option(help="Columns of joint maps.")] = "256,1024",
     budget: Annotated[
-        float | None,
-        typer.Option(help="Seconds to take at most; rows are subsampled to keep it."),
-    ] = None,
+        float,
+        typer.Option(help="Seconds to take; rows are subsampled to keep it. 0: no limit."),
+    ] = 120.0,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 3,
     penalty: Annotated[float, typer.Option("--C", help="Penalty of the linear models.")] = 10.0,
     normalize: Normalize = "none",
@@ -112,7 +112,7 @@ def compare(
         joint_sizes=in_all,
         cv=folds,
         C=penalty,
-        budget=budget,
+        budget=budget if budget != 0 else None,
         name=Path(rows.name).name,
     )
     show(result, json)

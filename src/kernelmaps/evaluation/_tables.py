@@ -17,14 +17,15 @@ def number(value: float | None, form: str = ".1e") -> str:
 
 
 def comparison_table(result: Comparison) -> Any:
-    """One line per method; the best of each kind of cost is not marked: see the Pareto front."""
+    """One line per method, kernel by kernel; what a terminal has no room for is in the report."""
     from rich import box
     from rich.table import Table
 
     front = {row.label for row in result.pareto()}
     caption = [f"* on the front of {result.score_name} against training time"] if front else []
     caption += result.notes
-    shape = f"{result.data['rows']} × {result.data['columns']}"
+    seen = sorted({row.rows for row in result.rows})
+    shape = f"{result.data['rows']:,} × {result.data['columns']:,}"
     table = Table(
         title=f"{result.data['name']} ({shape})",
         caption="\n".join(caption),
@@ -33,60 +34,74 @@ def comparison_table(result: Comparison) -> Any:
         padding=(0, 1, 0, 0),
     )
     table.add_column("method", overflow="fold")
-    widths = {"columns": 7, "max\nerror": 7, "rms\nerror": 7, result.score_name: 11}
-    widths |= {"map\nms": 4, "fit\nms": 4, "test\nms": 4, "MB": 4, "rows": 4}
+    widths = {"cols": 4, "max\nerror": 7, result.score_name: 11}
+    widths |= {"map\nms": 4, "fit\nms": 4, "test\nms": 4}
+    if len(seen) > 1:
+        widths |= {"rows": 5}
     for heading, width in widths.items():
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
-    order = sorted(result.rows, key=lambda row: row.kernel != "–")
-    for before, row in zip([None, *order], order):
+    for before, row in zip([None, *_by_kernel(result.rows)], _by_kernel(result.rows)):
         if before is not None and before.kernel != row.kernel:
             table.add_section()
-            table.add_row("own kernels" if row.kernel == "own" else row.kernel, style="italic")
-        table.add_row(*_cells(row, row.label in front), style=STYLES.get(row.kind, ""))
+            heading = "own kernels" if row.kernel == "own" else row.kernel
+            table.add_row(f"[italic]{heading}[/]")
+        cells = _cells(row, row.label in front, "rows" in widths)
+        table.add_row(*cells, style=STYLES.get(row.kind, ""))
     return table
 
 
-def _cells(row: Any, on_front: bool) -> list[str]:
+def _by_kernel(rows: list[Any]) -> list[Any]:
+    """Methods without a kernel first; of each kernel, the yardsticks before the maps."""
+    order = list(dict.fromkeys(row.kernel for row in rows if row.kernel not in ("–", "own")))
+    places = {kernel: place for place, kernel in enumerate(["–", *order, "own"])}
+    return sorted(rows, key=lambda row: (places[row.kernel], row.kind == "map"))
+
+
+def _cells(row: Any, on_front: bool, with_rows: bool) -> list[str]:
     score = (
         "–" if row.score is None else f"{row.score:.3f} ±{row.score_std:.3f}".replace("±0.", "±.")
     )
+    label = row.label.removesuffix(f", {row.kernel}").replace("sklearn ", "sk. ")
     return [
-        f"{'*' if on_front else ' '} {row.label.removesuffix(f', {row.kernel}')}",
+        f"{'*' if on_front else ' '} {label.replace(' orthogonal', '')}",
         number(row.columns, "d"),
         number(row.error and row.error.max),
-        number(row.error and row.error.rms),
         score,
         number(1e3 * row.map_seconds, ".0f"),
         number(1e3 * row.fit_seconds, ".0f"),
         number(1e3 * row.predict_seconds, ".0f"),
-        number(row.bytes / 1e6, ".1f"),
-        str(row.rows),
+        *([str(row.rows)] if with_rows else []),
     ]
 
 
 def choice_table(choice: Choice) -> Any:
-    """One line per candidate: the chosen one first, then the others with their reasons."""
+    """The chosen map, then of each other family the last size that was looked at, with why not."""
     from rich import box
     from rich.table import Table
 
+    last: dict[tuple[str, str], Any] = {}
+    for item in sorted(choice.others, key=lambda item: item.candidate.size):
+        last[item.candidate.name, item.candidate.variant] = item
+    n_measured = 1 + len(choice.others)
+    notes = [f"{n_measured} candidates were measured; to_pandas() and --json have all of them."]
     table = Table(
         title=str(choice),
         title_justify="left",
-        caption="\n".join(choice.notes),
+        caption="\n".join([*notes, *choice.notes]),
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
-    table.add_column("map", no_wrap=True)
-    for heading in ("columns", "max\nerror", "rms\nerror", "bound", "ms"):
+    table.add_column("map", overflow="fold")
+    for heading in ("columns", "max\nerror", "bound", "ms"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict")
-    for item in (choice.evidence, *choice.others):
+    table.add_column("verdict", min_width=16)
+    others = sorted(last.values(), key=lambda item: (item.columns, item.bound))
+    for item in (choice.evidence, *others):
         table.add_row(
             item.label,
             str(item.columns),
             number(item.max),
-            number(item.rms),
             number(item.bound),
             number(1e3 * item.seconds, ".1f"),
             item.verdict,

@@ -23,6 +23,7 @@ from .contenders import Contender, Problem, Row, map_contender, measure, yardsti
 __all__ = ["Comparison", "compare"]
 
 _PILOT_ROWS = 300
+_DEAR = 0.05  # of the budget that one method may take and still be measured on more rows
 _SHARE = 0.7  # of the time left that a round is planned for: predictions are rough
 
 
@@ -285,18 +286,31 @@ class _Run:
             own = min(rows, contender.max_rows or rows)
             before = self.cost.get(contender.label)
             if before is not None and (
-                before[0] >= own or self._predicted(contender, own) > self.left
+                before[0] >= own
+                or self._dear(contender)
+                or self._predicted(contender, own) > self.left
             ):
                 continue
-            if self.left <= 0:
+            if before is None and self._typical() > self.left:
                 continue
             begin = perf_counter()
             problem = whole if own == rows else self.problem.of_rows(np.sort(self.order[:own]))
             try:
-                self.results[contender.label] = measure(contender, problem)
+                self.results[contender.label] = measure(contender, problem, self.left)
             except (ValueError, MemoryError) as error:
                 self._leave_out(contender, error)
             self._remember(contender, own, perf_counter() - begin)
+
+    def _dear(self, contender: Contender) -> bool:
+        """Whether it took so much of the budget that more rows for all others are worth more."""
+        if self.budget is None or contender.label not in self.cost:
+            return False
+        usual = float(np.median([cost for _, cost in self.cost.values()]))
+        return self.cost[contender.label][1] > max(_DEAR * self.budget, 3 * usual)
+
+    def _typical(self) -> float:
+        """What a method that was not measured yet may take: as long as most others did."""
+        return float(np.quantile([cost for _, cost in self.cost.values()] or [0.0], 0.8))
 
     def _remember(self, contender: Contender, rows: int, seconds: float) -> None:
         before, earlier = self.cost.get(contender.label, (rows, seconds))
@@ -311,14 +325,14 @@ class _Run:
             self.notes.append(words)
 
     def _predicted(self, contender: Contender, rows: int) -> float:
-        """Seconds for more rows, from what fewer took.
+        """Seconds for more rows, from what fewer took; what was dear is not measured again.
 
         A first round is mostly overhead, so that half the exponent is a fair guess; afterwards the
         exponent is the one that was seen, with something on top.
         """
         before, seconds = self.cost.get(contender.label, (rows, 0.0))
         own = min(rows, contender.max_rows or rows)
-        if own <= before:
+        if own <= before or self._dear(contender):
             return 0.0
         growth = self.growth.get(contender.label, 0.5 * contender.growth)
         return seconds * (own / before) ** growth
@@ -362,9 +376,13 @@ class _Run:
         notes = list(self.notes)
         if self.rows < n and self.budget is not None:
             notes.append(
-                f"Subsampled: {self.rows} of {n} rows, as many as {self.budget:g} seconds allow; "
-                "the column 'rows' says what each method saw."
+                f"Subsampled: {self.rows} of {n} rows, as many as {self.budget:g} seconds allow."
             )
+        fewer = {r.label: r.rows for r in self.results.values() if r.rows < self.rows}
+        fewer = {label: rows for label, rows in fewer.items() if not label.startswith("exact ")}
+        if fewer:
+            told = ", ".join(f"{label} ({rows})" for label, rows in fewer.items())
+            notes.append(f"These took long and saw fewer rows: {told}.")
         small = [r.label for r in self.results.values() if r.kind == "exact" and r.rows < self.rows]
         if small:
             rows = self.results[small[0]].rows
@@ -450,7 +468,8 @@ def _map_contenders(
         own_sizes = joint_sizes if joint else sizes
         for candidate in candidates(kernel, own_sizes, random_state, all_variants=bool(wanted)):
             if wanted is None or candidate.name in wanted:
-                late = own_sizes.index(candidate.size)
+                # Anchors are searched for, which takes its time: quicker maps go first.
+                late = own_sizes.index(candidate.size) + 2 * (candidate.name == "AnchorMap")
                 found.append(_from_candidate(candidate, kernel, late))
     for item in [item for item in maps or [] if not isinstance(item, str)]:
         found.append(_from_object(item))

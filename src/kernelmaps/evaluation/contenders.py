@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -22,6 +23,8 @@ from .candidates import kernel_code, kernel_label
 from .errors import KernelError, kernel_error
 
 __all__ = ["Contender", "Problem", "Row", "linear_model", "map_contender", "measure", "yardsticks"]
+
+_SMALL = 1_000_000  # cells, up to which another's threads cost more than they bring
 
 
 @dataclass(frozen=True)
@@ -228,14 +231,24 @@ class _Times:
     score: float | None = None
 
 
-def measure(contender: Contender, problem: Problem) -> Row:
-    """Cross-validate one contender, and hold its map against the exact kernel."""
+def measure(contender: Contender, problem: Problem, seconds: float = np.inf) -> Row:
+    """Cross-validate one contender, and hold its map against the exact kernel.
+
+    After `seconds` no further fold is begun.
+    """
     notes: list[str] = []
+    deadline = perf_counter() + seconds
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", OutOfDomainWarning)
         _warm_up(contender, problem)
-        runs = [_one_fold(contender, problem, *fold) for fold in problem.folds()]
+        runs = []
+        for train, test in problem.folds():
+            if runs and perf_counter() > deadline:
+                notes.append(f"{len(runs)} of {problem.cv} folds: the time was over")
+                break
+            with _calm(contender, train.size * problem.X.shape[1]):
+                runs.append(_one_fold(contender, problem, train, test))
         error = _error(contender, problem)
     if any(issubclass(item.category, ConvergenceWarning) for item in caught):
         notes.append("the linear solver stopped before it converged")
@@ -256,6 +269,15 @@ def measure(contender: Contender, problem: Problem) -> Row:
         code=contender.code,
         note="; ".join(notes),
     )
+
+
+def _calm(contender: Contender, n_cells: int) -> Any:
+    """One thread for others' models of little data: their threads would wait for one another."""
+    if contender.make_model is None or n_cells > _SMALL:
+        return nullcontext()
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, "openmp")
 
 
 def _warm_up(contender: Contender, problem: Problem) -> None:

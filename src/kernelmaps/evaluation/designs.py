@@ -40,8 +40,21 @@ class DesignReport:
         """As a rich table."""
         from .workflow import _two_columns
 
-        shown = self.to_dict()
+        shown = self.to_dict() | {"certificate": _certified(self.design.certificate)}
         for name in ("frequencies", "weights"):
             if name in shown:
                 shown[name] = ", ".join(f"{value:.6g}" for value in shown[name])
         return _two_columns(shown, f"{shown['columns']}-column map of {shown['kernel']}")
+
+
+def _certified(certificate: Any) -> Any:
+    """A certificate in words: the proved bound, the best that any such map could reach, how."""
+    if not hasattr(certificate, "bound"):
+        return str(certificate) if certificate is not None else None
+    sure = "proved" if certificate.proved else "not proved"
+    told = {f"error at most ({sure})": float(certificate.bound), "by": certificate.bound_method}
+    if getattr(certificate, "alternations", None):
+        told["alternations of the error"] = f"{certificate.alternations} of {certificate.needed}"
+    if getattr(certificate, "lower_bound", None):
+        told["no map of this size has less than"] = float(certificate.lower_bound)
+    return told

@@ -125,7 +125,10 @@ class Reproduction:
         from rich.table import Table
 
         table = Table(
-            title=self.title, caption=self.protocol, caption_justify="left", box=box.SIMPLE_HEAD
+            title=self.title,
+            caption=f"What differs from the paper: {self.protocol}\n{self.day}, {self.machine}",
+            caption_justify="left",
+            box=box.SIMPLE_HEAD,
         )
         table.add_column("figure")
         for heading in ("paper", "ours", "difference"):

@@ -72,9 +72,10 @@ def shapes_of(model: Any, names: Sequence[str] | None = None, domain: Any = None
         ]
     feature_map, coef = getattr(model, "feature_map_", None), getattr(model, "coef_", None)
     if not isinstance(feature_map, AdditiveMap) or coef is None:
+        on = "" if feature_map is None else f" on {type(feature_map).__name__}"
         raise ValueError(
-            f"a {type(model).__name__} on {type(feature_map).__name__} is not a sum of functions "
-            "of one feature, so that it cannot be drawn. Fit an additive model, or a ridge model "
+            f"a {type(model).__name__}{on} is not a sum of functions of one feature, so that it "
+            "cannot be drawn. Fit an additive model, or a ridge model "
             "on an additive map."
         )
     coef = np.atleast_2d(coef)
