@@ -60,6 +60,24 @@ def cosines(out, top, bottom, left, right, turns, turn, scale):
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+def _row_pairs(z, w, turn, scale, quarter):
+    for k in range(z.size):
+        t = z[k] * turn
+        z[k] = scale * cosine(t)
+        w[k] = scale * cosine(t - quarter)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def pairs(out, top, bottom, left, right, half, turn, scale, quarter):
+    """z → scale · cos z in place, and scale · sin z = scale · cos(z − ¼ turn) `half` columns on.
+
+    All numbers in the precision of `out`; a quarter comes as an argument, lest it widen the rest.
+    """
+    for i in range(top, bottom):
+        _row_pairs(out[i, left:right], out[i, left + half : right + half], turn, scale, quarter)
+
+
+@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
 def _csr_row(data, indices, start, stop, W, z):
     """Four entries at a time: a quarter of the reads and writes of the sum."""
     for k in range(z.size):

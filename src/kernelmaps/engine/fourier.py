@@ -72,21 +72,22 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     X = _clipped(np, spec, X)
     real = out.dtype.type
     turn, scale = real(1 / (2 * np.pi)), real(spec.numbers["scale"])
-    turns = _turns(spec).astype(out.dtype)
-    half = n_outputs(spec) if spec.numbers["paired"] else 0
+    paired, half = spec.numbers["paired"], n_outputs(spec)
+    turns = None if paired else _turns(spec).astype(out.dtype)
     amplitudes = spec.arrays.get("amplitudes")
     if amplitudes is not None:
         amplitudes = amplitudes.astype(out.dtype)
 
     def work(rows: slice, columns: slice, write: Write) -> None:
         write(rows, out, columns)
-        ranges = [columns]
-        if half:
-            ranges.append(slice(columns.start + half, columns.stop + half))
-            out[rows, ranges[1]] = out[rows, columns]
-        for k in ranges:
-            _waves.cosines(out, rows.start, rows.stop, k.start, k.stop, turns, turn, scale)
-            if amplitudes is not None:
+        place = (out, rows.start, rows.stop, columns.start, columns.stop)
+        if paired:
+            _waves.pairs(*place, half, turn, scale, real(0.25))
+        else:
+            _waves.cosines(*place, turns, turn, scale)
+        if amplitudes is not None:
+            for shift in (0, half) if paired else (0,):
+                k = slice(columns.start + shift, columns.stop + shift)
                 out[rows, k] *= amplitudes[k]
 
     for_pieces(spec, X, block_bytes, out.dtype, work)
@@ -94,10 +95,7 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
 
 
 def _turns(spec: Spec) -> np.ndarray:
-    """Phases of all columns in turns, reduced to [0, 1); sin z = cos(z − ¼ turn)."""
-    n = n_outputs(spec)
-    if spec.numbers["paired"]:
-        return np.repeat([0.0, -0.25], n)
+    """Phases of all columns in turns, reduced to [0, 1)."""
     return np.mod(spec.arrays["phases"] / (2 * np.pi), 1.0)
 
 

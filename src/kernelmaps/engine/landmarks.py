@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from . import joint
 from .families import array
 from .joint import FAMILIES, JointFamily
 from .linear import project
@@ -33,7 +34,7 @@ __all__ = ["landmark_spec"]
 def landmark_spec(points: np.ndarray, whitening: np.ndarray, gamma: float, random: Spec) -> Spec:
     """Spec of the map with landmarks `points` (rows) and the features `random` beside them."""
     dtype = points.dtype
-    features = FAMILIES[random.family].formula(np, random, points.astype(np.float64))
+    features = joint.apply(random, points, out=None, block_bytes=2**24)
     arrays = {
         "sizes": np.einsum("ij,ij->i", points, points, dtype=np.float64),
         "whitening": whitening.astype(dtype),
