@@ -303,13 +303,13 @@ def test_a_terminal_of_80_columns_shows_whole_names(rows):
         "sklearn AdditiveChi2Sampler 15, gaussian",
     ]
     lines = [
-        contenders.Row(label, "map", "gaussian", n, 1024, 0.5, 0.01, 12.345, 12.345, 12.345)
+        contenders.Row(label, "map", "gaussian", n, 1024, 0.5, 0.01, 1.234, 12.345, 1.234)
         for label, n in zip(labels, (300, rows))
     ]
     data = {"name": "mine", "rows": 10**6, "columns": 10**4, "C": 1.0}
     console = Console(width=80, file=io.StringIO())
     console.print(comparison.Comparison(lines, "classification", data).table())
     printed = console.file.getvalue()
-    assert "RandomFourierMap 99" in printed
-    assert "sk. AdditiveChi2Sampler 5" in printed
+    assert "RandomFourierMap 1024" in printed
+    assert "sk. AdditiveChi2 15" in printed
     assert ("rows" in printed) == (rows != 300)

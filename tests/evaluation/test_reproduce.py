@@ -20,7 +20,7 @@ def test_every_entry_names_a_script_that_exists(name):
 @pytest.mark.parametrize("name", ENTRIES)
 def test_every_stored_record_can_be_told(name):
     if not reproduce._record_path(ENTRIES[name]).exists():
-        with pytest.raises(FileNotFoundError, match="not been computed yet"):
+        with pytest.raises(FileNotFoundError, match="not been run yet"):
             reproduce.stored(name)
         return
     found = reproduce.stored(name)
@@ -69,6 +69,42 @@ def test_an_installation_without_scripts_says_so(monkeypatch, tmp_path):
         reproduce.reproduce("low-dim-maps-table-1")
 
 
-def test_the_page_has_a_section_per_entry(tmp_path):
+@pytest.fixture
+def records(tmp_path, monkeypatch):
+    """A checkout with two records: one that says where it was made, one that does not."""
+    folder = tmp_path / "benchmarks" / "results" / "reproductions"
+    folder.mkdir(parents=True)
+    figures = {"17D harmonic": 0.007, "11D continuous": 0.0031}
+    (folder / "low_dim_maps_figures.json").write_text(json.dumps(figures))
+    machine = {"processor": "abacus", "threads": 3}
+    line = {"data": "mnist", "kernel": "chi2", "method": "VZ", "size": 3, "accuracy": 93.0}
+    line |= {"seconds": 1.0, "stored": 10}
+    told = {"lines": [line], "machine": machine, "date": "2020-02-02"}
+    (folder / "annfm.json").write_text(json.dumps(told))
+    monkeypatch.setattr(reproduce, "_checkout", lambda: tmp_path)
+    return folder
+
+
+def test_the_page_has_a_section_per_entry_and_says_what_was_not_run(records, tmp_path):
     text = reproduce.write_page(tmp_path / "page.md").read_text(encoding="utf-8")
     assert text.count("\n## ") == len(ENTRIES)
+    assert text.count("Not run yet: `kernelmaps reproduce ") == len(ENTRIES) - 3
+    assert "2020-02-02, 3 threads of abacus" in text
+    assert "| chi2, VZ 3 % | 93.86 | 93 | -0.86 |" in text
+
+
+def test_a_record_keeps_its_day_and_machine_until_it_changes(records, tmp_path):
+    name, file = "low-dim-maps-figures-4-6", records / "low_dim_maps_figures.json"
+    assert reproduce.stored(name).machine == "machine not recorded"
+    reproduce.write_page(tmp_path / "page.md", machine="an abacus")
+    reproduce.write_page(tmp_path / "page.md", machine="a slide rule")
+    assert reproduce.stored(name).machine == "an abacus"
+    file.write_text(json.dumps({"17D harmonic": 0.008}))
+    reproduce.write_page(tmp_path / "page.md", machine="a slide rule")
+    assert reproduce.stored(name).machine == "a slide rule"
+
+
+def test_the_catalogue_says_what_was_computed(records):
+    found = reproduce.catalogue().to_dict()
+    assert found["annfm-tables-1-2"]["computed"] == "2020-02-02"
+    assert found["chebyshev-table-3"]["computed"] is None

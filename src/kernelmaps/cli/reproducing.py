@@ -27,10 +27,16 @@ def reproduce(
     page: Annotated[
         Path | None, typer.Option(help="Write all stored results as a page (Markdown).")
     ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(help="With --page: where new results were computed; default: here."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the result as JSON, too.")] = None,
     json: AsJson = False,
 ) -> None:
     """Recompute a table of the papers: paper value, our value, difference.
+
+    Without TABLE: what there is, and when it was last computed.
 
     Examples:
 
@@ -41,7 +47,7 @@ def reproduce(
     from kernelmaps.evaluation import reproduce as room
 
     if page is not None:
-        say(f"page: {room.write_page(page)}")
+        say(f"page: {room.write_page(page, machine=machine)}")
         return
     if table is None:
         show(room.catalogue(), json)

@@ -61,7 +61,8 @@ def _cells(row: Any, on_front: bool, with_rows: bool) -> list[str]:
     score = (
         "–" if row.score is None else f"{row.score:.3f} ±{row.score_std:.3f}".replace("±0.", "±.")
     )
-    label = row.label.removesuffix(f", {row.kernel}").replace("sklearn ", "sk. ")
+    label = row.label.removesuffix(f", {row.kernel}")
+    label = label.replace("sklearn ", "sk. ").replace("AdditiveChi2Sampler", "AdditiveChi2")
     return [
         f"{'*' if on_front else ' '} {label.replace(' orthogonal', '')}",
         number(row.columns, "d"),

@@ -7,13 +7,14 @@ figures as JSON. An entry here says which script a table belongs to and how its 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field
+from contextlib import redirect_stdout, suppress
+from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import import_module
 from io import StringIO
@@ -105,8 +106,8 @@ class Reproduction:
     protocol: str
     data: str = ""
     seconds: float | None = None
-    machine: str = field(default_factory=lambda: f"{platform.machine()}, {os.cpu_count()} cores")
-    day: str = field(default_factory=lambda: date.today().isoformat())
+    machine: str = ""
+    day: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -163,13 +164,25 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What can be recomputed."""
+    """What can be recomputed, and of what there are results.
+
+    Attributes
+    ----------
+    entries : dict of str to str
+        Names and words.
+    results : dict of str to str
+        When those with results were computed.
+    """
 
     entries: dict[str, str]
+    results: dict[str, str]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return dict(self.entries)
+        return {
+            name: {"what": words, "computed": self.results.get(name)}
+            for name, words in self.entries.items()
+        }
 
     def table(self) -> Any:
         """As a rich table."""
@@ -179,14 +192,19 @@ class Catalogue:
         table = Table(title="kernelmaps reproduce TABLE", box=box.SIMPLE_HEAD)
         table.add_column("TABLE", no_wrap=True)
         table.add_column("what it is")
+        table.add_column("computed")
         for name, words in self.entries.items():
-            table.add_row(name, words)
+            table.add_row(name, words, self.results.get(name, "not run yet"))
         return table
 
 
 def catalogue() -> Catalogue:
     """All tables and figures that can be recomputed here."""
-    return Catalogue({name: entry.words for name, entry in _entries().items()})
+    results = {}
+    for name in _entries():
+        with suppress(FileNotFoundError):
+            results[name] = stored(name).day
+    return Catalogue({name: entry.words for name, entry in _entries().items()}, results)
 
 
 def reproduce(
@@ -218,6 +236,7 @@ def reproduce(
         path = _record_path(entry)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"text": text.splitlines()}, indent=1, ensure_ascii=False))
+    _stamp(entry, None)
     return _told(name, entry, perf_counter() - start)
 
 
@@ -226,16 +245,24 @@ def stored(name: str) -> Reproduction:
     return _told(name, _entry(name), None)
 
 
-def write_page(path: str | os.PathLike[str]) -> Path:
-    """Write all stored results as one page of the documentation."""
+def write_page(path: str | os.PathLike[str], *, machine: str | None = None) -> Path:
+    """Write all stored results as one page of the documentation.
+
+    `machine` says where records were made that are new since the last page and do not say it
+    themselves; by default here.
+    """
     from .. import storage
 
     sections = []
-    for name in _entries():
-        try:
+    for name, entry in _entries().items():
+        if _record_path(entry).exists():
+            _stamp(entry, machine)
             sections.append(stored(name).markdown())
-        except FileNotFoundError:
-            sections.append(f"## {_entry(name).words}\n\nNot computed yet.\n")
+        else:
+            sections.append(
+                f"## {entry.words}\n\nNot run yet: `kernelmaps reproduce {name}` runs it"
+                f"{f' (data: {entry.data})' if entry.data else ''}.\n"
+            )
     text = _PAGE + "\n".join(sections)
     storage.write_file(path, text.encode())
     return Path(path)
@@ -305,8 +332,11 @@ def _record_path(entry: Entry) -> Path:
 def _told(name: str, entry: Entry, seconds: float | None) -> Reproduction:
     path = _record_path(entry)
     if not path.exists():
-        raise FileNotFoundError(f"{name} has not been computed yet: kernelmaps reproduce {name}")
+        raise FileNotFoundError(f"{name} has not been run yet: kernelmaps reproduce {name}")
     record = json.loads(path.read_text(encoding="utf-8"))
+    said, stamp = {}, _stamps().get(entry.record, {})
+    if isinstance(record, dict):
+        said = {key: record.pop(key) for key in ("date", "machine") if key in record}
     return Reproduction(
         name=name,
         title=entry.words,
@@ -314,8 +344,39 @@ def _told(name: str, entry: Entry, seconds: float | None) -> Reproduction:
         protocol=entry.protocol,
         data=entry.data or "no data",
         seconds=seconds,
-        day=date.fromtimestamp(path.stat().st_mtime).isoformat(),
+        machine=_kind(said.get("machine")) or stamp.get("machine", "machine not recorded"),
+        day=said.get("date") or stamp.get("day", "day not recorded"),
     )
+
+
+def _kind(machine: Any) -> str:
+    """A machine in words, from what a record says about it."""
+    if isinstance(machine, dict):
+        return f"{machine['threads']} threads of {machine['processor']}"
+    return str(machine or "")
+
+
+# A script's record need not say when and where it was made: the first to see it notes that down,
+# with the record's hash, so that an older note is not taken for that of a newer record.
+
+
+def _stamps() -> dict[str, Any]:
+    path = _checkout() / "benchmarks" / "results" / "reproductions" / "made.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def _stamp(entry: Entry, machine: str | None) -> None:
+    path, stamps = _record_path(entry), _stamps()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    if stamps.get(entry.record, {}).get("digest") == digest:
+        return
+    stamps[entry.record] = {
+        "digest": digest,
+        "day": date.today().isoformat(),
+        "machine": machine or f"{os.cpu_count()} cores, {platform.machine()}",
+    }
+    text = json.dumps(stamps, indent=1, sort_keys=True) + "\n"
+    (path.parent / "made.json").write_text(text, encoding="utf-8")
 
 
 def _cell(value: float | None) -> str:

@@ -43,6 +43,7 @@ def _annfm(data: str) -> Callable[[Any], list[Line]]:
             paper = _ANNFM_1.get(item["kernel"], {}).get(what) if data == "mnist" else None
             ours = 100 * item["accuracy"] if item["accuracy"] <= 1 else item["accuracy"]
             note = f"{item['seconds']:.1f} s, {item['stored'] / 1e6:.1f} MB"
+            note += f", {item['rows'][0]} training rows" if "rows" in item else ""
             found.append(Line(f"{item['kernel']}, {what}", paper, ours, "%", note))
         return found
 
@@ -233,7 +234,7 @@ ENTRIES: dict[str, Entry] = {
         "Gradient histograms of INRIA are our own; the kernel machine is trained on 10000 rows; "
         "the paper does not state its penalty.",
         (),
-        ("--sizes", "100", "--seeds", "1", "--only-cells"),
+        ("--sizes", "100", "--seeds", "1", "--only", "cells"),
         "mnist, inria_person_hog",
     ),
     "additive-classifiers-tables-2-5": Entry(
