@@ -3,10 +3,19 @@
     python -m benchmarks.reproduce_compressive_rf --data FOLDER [--seeds 5] [--sizes 100 500]
     python -m benchmarks.reproduce_compressive_rf --data FOLDER --only cells --device cuda
 
+Parts can be computed by processes of their own, each into its own file, and put together:
+
+    python -m benchmarks.reproduce_compressive_rf --datasets mnist --only cells --sizes 500
+        --maps typical 100 --solver liblinear --results a.json
+    python -m benchmarks.reproduce_compressive_rf --datasets mnist --only others --results b.json
+    python -m benchmarks.reproduce_compressive_rf --merge a.json b.json
+
 MNIST follows the paper: pixels in [0, 1], σ = 10 (with pixels up to 255 the kernel would be the
 identity), LIBLINEAR's C-SVM with C = 1 (squared hinge, no bias), all 60,000 + 10,000 rows. The
-optimum of that objective is found by Newton's method for all classes at once (`squared_hinge`),
-because LIBLINEAR takes hours for all cells; `--check` compares the two on a part of the data.
+optimum of that objective is found by LIBLINEAR itself (`--solver liblinear`, its primal solver), or
+by Newton's method for all classes at once (`--solver newton`, the default: much faster, and on
+GPUs, too); `--check` compares the two on a part of the data. `--solver crammer-singer` is
+LIBLINEAR's multi-class machine (-s 4).
 
 INRIA: the paper took pixels of 32×16 images; the folder holds gradient histograms of the same
 pedestrians (1152 features), scaled here to [0, 1], with σ = 5 as in the paper. So the figures are
@@ -120,6 +129,15 @@ def linear_accuracy(Z: Any, y: np.ndarray, Z_test: Any, y_test: np.ndarray) -> f
     return 100 * float(np.mean(classes[found] == y_test))
 
 
+def liblinear_accuracy(Z: Any, y: np.ndarray, Z_test: Any, y_test: np.ndarray, how: str) -> float:
+    """The same by LIBLINEAR: one-against-rest squared hinge, or the machine of Crammer-Singer."""
+    from sklearn.svm import LinearSVC
+
+    whole = {"multi_class": "crammer_singer"} if how == "crammer-singer" else {"dual": False}
+    machine = LinearSVC(C=1.0, fit_intercept=False, random_state=0, **whole)
+    return 100 * float(machine.fit(Z, y).score(Z_test, y_test))
+
+
 def kernel_accuracy(X, y, X_test, y_test, sigma: float) -> float:
     """Percent right by LIBSVM, C = 1."""
     from sklearn.svm import SVC
@@ -158,7 +176,9 @@ def halved(spec: Spec) -> Spec:
     return Spec(spec.family, arrays, spec.numbers, tuple(halved(part) for part in spec.parts))
 
 
-def random_feature_cell(data: Any, specs: list[Spec], device: str | None) -> dict[str, Any]:
+def random_feature_cell(
+    data: Any, specs: list[Spec], device: str | None, solver: str
+) -> dict[str, Any]:
     """Mean accuracy of the machines on several maps."""
     X, y, X_test, y_test = data
     if device:
@@ -167,9 +187,13 @@ def random_feature_cell(data: Any, specs: list[Spec], device: str | None) -> dic
         X, X_test = (torch.asarray(rows, device=device) for rows in (X, X_test))
     accuracies = []
     for spec in specs:
-        Z = apply(spec, X)
-        accuracies.append(linear_accuracy(Z, y, apply(spec, X_test), y_test))
-    return {"ours": float(np.mean(accuracies)), "seeds": len(specs), "each": accuracies}
+        arguments = apply(spec, X), y, apply(spec, X_test), y_test
+        if solver == "newton":
+            accuracies.append(linear_accuracy(*arguments))
+        else:
+            accuracies.append(liblinear_accuracy(*arguments, solver))
+    mean = float(np.mean(accuracies))
+    return {"ours": mean, "seeds": len(specs), "each": accuracies, "solver": solver}
 
 
 def others(name: str, data, sigma: float, kernel_rows: int, m: int = 100) -> dict[str, float]:
@@ -221,8 +245,9 @@ def check(data: Any) -> None:
 
 
 def cells(name: str, data: Any, arguments: argparse.Namespace, record: dict[str, Any]) -> None:
-    """Typical and compressive random features, size by size."""
-    for m in [None, *arguments.measurements]:
+    """Typical and compressive random features, size by size; each is kept as it comes."""
+    own = record[name]
+    for m in [None if word == "typical" else int(word) for word in arguments.maps]:
         files = [
             Path(arguments.specs or ".") / f"{name}-{m}-{s}.kmap" for s in range(arguments.seeds)
         ]
@@ -237,10 +262,34 @@ def cells(name: str, data: Any, arguments: argparse.Namespace, record: dict[str,
             continue
         for M in arguments.sizes:
             specs = [first_columns(spec, M) for spec in largest]
-            cell = random_feature_cell(data, specs, arguments.device)
+            cell = random_feature_cell(data, specs, arguments.device, arguments.solver)
             cell["paper"] = PAPER[name].get((M, m))
-            record["cells"][f"M={M} " + ("typical" if m is None else f"m={m}")] = cell
+            name_of_cell = f"M={M} " + ("typical" if m is None else f"m={m}")
+            if arguments.solver == "crammer-singer":
+                name_of_cell += ", Crammer-Singer"
+            own["cells"][name_of_cell] = cell
+            write_record(record, arguments.results)
             print(name, M, m, json.dumps(cell), flush=True)
+
+
+def merge(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """One record of several, later ones on top."""
+    whole: dict[str, Any] = {}
+    for record in records:
+        for name, entry in record.items():
+            own = whole.setdefault(name, {"cells": {}, "others": {}})
+            cells, others = own["cells"] | entry["cells"], own["others"] | entry["others"]
+            own |= entry | {"cells": cells, "others": others}
+    return whole
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def write_record(record: dict[str, Any], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -248,20 +297,27 @@ def main() -> None:
     parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA"))
     parser.add_argument("--datasets", nargs="*", default=list(PAPER))
     parser.add_argument("--sizes", nargs="*", type=int, default=[100, 500, 1000, 2000])
-    parser.add_argument("--measurements", nargs="*", type=int, default=[50, 100, 200])
+    parser.add_argument("--maps", nargs="*", default=["typical", "50", "100", "200"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--kernel-rows", type=int, default=10000)
     parser.add_argument("--only", choices=["cells", "others"])
+    parser.add_argument(
+        "--solver", choices=["newton", "liblinear", "crammer-singer"], default="newton"
+    )
+    parser.add_argument("--merge", type=Path, nargs="+", help="files of parts, for --results")
     parser.add_argument("--device", help="a device of torch, such as cuda, for the cells")
     parser.add_argument("--specs", help="folder of fitted maps, made by --prepare elsewhere")
     parser.add_argument("--prepare", action="store_true", help="store fitted maps and stop")
     parser.add_argument("--check", action="store_true", help="compare the solver with LIBLINEAR")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
+    kept = arguments.results
+    if arguments.merge:
+        write_record(merge([read_record(file) for file in [kept, *arguments.merge]]), kept)
+        return
     if not arguments.data:
         parser.error("the data are not part of the package: name their folder by --data")
-    kept = arguments.results
-    record = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    record = read_record(kept)
     for name in arguments.datasets:
         data = read(arguments.data, name)
         if arguments.check:
@@ -269,15 +325,14 @@ def main() -> None:
             continue
         own = record.setdefault(name, {"sigma": SIGMA[name], "cells": {}, "others": {}})
         if arguments.only != "others":
-            cells(name, data, arguments, own)
+            cells(name, data, arguments, record)
         if arguments.only != "cells" and not arguments.prepare:
             own["kernel_rows"] = arguments.kernel_rows
             for label, value in others(name, data, SIGMA[name], arguments.kernel_rows).items():
                 own["others"][label] = {"ours": value, "paper": PAPER_OTHERS[name].get(label)}
                 print(name, label, own["others"][label], flush=True)
         if not arguments.prepare:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            write_record(record, kept)
 
 
 if __name__ == "__main__":

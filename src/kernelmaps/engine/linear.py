@@ -161,7 +161,7 @@ def _writer(spec: Spec, columns: slice, X: Any, dtype: np.dtype) -> Write:
 
 
 def _patterns(signs: np.ndarray, wanted: int, dtype: np.dtype) -> np.ndarray:
-    """The largest H_t, t ≤ 32, for which sums of t values for all outputs are fewer than p; or none.
+    """The largest H_t, t ≤ 32, whose sums for all wanted outputs take fewer than p terms; or none.
 
     It is for a single transform in a block: the first of several must give all its outputs.
     """
