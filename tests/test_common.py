@@ -142,6 +142,19 @@ def test_map_laws(name, seed):
     check_feature_map(make, sizes, rate=rate, exact=exact, seed=seed, estimator_checks=False)
 
 
+def test_map_laws_of_designed_maps_of_the_plane(seed):
+    """A map of two or three coordinates takes no histograms: points of a square instead."""
+    X = np.vstack([np.zeros(2), np.random.default_rng(seed).uniform(0, 1, (39, 2))])
+    check_feature_map(
+        lambda n: km.JointDesignedMap(Gaussian(0.5), n, [(0, 1)] * 2, form="modulation"),
+        (5, 17),
+        X,
+        rate=2.5,
+        exact=5e-3,
+        estimator_checks=False,
+    )
+
+
 ESTIMATORS = [
     km.HomogeneousMap(signed=True),
     km.HomogeneousMap(),

@@ -5,8 +5,9 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.design.bounds import rank_bound
+from kernelmaps.design.certify_tables import table_everywhere
 from kernelmaps.design.gram import grid_kernel
-from kernelmaps.design.tables import eigen_table, minimax_table
+from kernelmaps.design.tables import RankTable, eigen_table, minimax_table
 from kernelmaps.kernels import Additive, Gaussian
 
 
@@ -97,3 +98,71 @@ def test_tables_of_other_kernels():
         grid = grid_kernel(kernel, (0, 2))
         bound, _ = rank_bound(grid, 4)
         assert bound <= minimax_table(grid, 4).max_error() <= 1.25 * bound
+
+
+def worst_pair(table, seed, size=300):
+    """The largest error over random pairs of values, and near the worst of them."""
+    grid = table.kernel
+    rng = np.random.default_rng(seed)
+
+    def error(u, v):
+        x, y = grid.at(np.clip(u, 0, 1)), grid.at(np.clip(v, 0, 1))
+        miss = grid.component(x, y) - np.sum(table(x) * table(y), axis=1)
+        return np.abs(miss) / grid.tolerance(x, y)
+
+    u, v = rng.uniform(0, 1, (2, size * 40))
+    v[::3] = u[::3]  # kinks are on the diagonal
+    for spread in (0.02, 2e-3, 2e-4):
+        best = np.argsort(-error(u, v))[:40]
+        near = rng.normal(0, spread, (2, 40, size))
+        near[1, :, ::3] = near[0, :, ::3]
+        u, v = (
+            np.r_[z[best], (z[best, None] + n).ravel()] for z, n in zip((u, v), near, strict=True)
+        )
+    return float(np.max(error(u, v)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "domain", "error", "method"),
+    [
+        ("chi2", (1, 255), "absolute", eigen_table),
+        ("js", (1, 1e4), "signature", eigen_table),
+        ("chi2", (1, 50), "relative", eigen_table),
+        (Gaussian(0.5), (0, 2), "absolute", eigen_table),
+        ("intersection", (1, 255), "absolute", eigen_table),
+        ("chi2", (1, 255), "absolute", minimax_table),
+    ],
+    ids=str,
+)
+def test_the_bound_between_grid_points_is_proved_and_tight(kernel, domain, error, method, seed):
+    table = method(grid_kernel(kernel, domain, error), 6)
+    bound, proved, _ = table_everywhere(table)
+    assert proved
+    found = worst_pair(table, seed)
+    assert 0.97 * table.max_error() <= found <= bound <= 1.03 * table.max_error()
+
+
+def test_the_bound_sees_what_a_grid_does_not():
+    """A table with a spike between the points of the reported grid."""
+    grid = grid_kernel("intersection", (1, 255))
+    table = eigen_table(grid, 3)
+    nodes = np.sort(np.r_[table.nodes, 100.31, 100.32, 100.33])
+    values = table(nodes)
+    values[np.searchsorted(nodes, 100.32)] += 30.0
+    spiked = RankTable(grid, values, nodes, polynomial=False)
+    bound, proved, _ = table_everywhere(spiked)
+    assert proved
+    assert bound > 5 * spiked.max_error()
+    assert bound == pytest.approx(spiked.max_error(nodes), rel=0.1)
+
+
+def test_a_kernel_without_signature_is_checked_not_proved():
+    grid = grid_kernel(Additive(lambda x, y: np.exp(-((x - y) ** 2) / 0.5)), (0, 2))
+    assert not table_everywhere(eigen_table(grid, 3))[1]
+
+
+def test_a_set_of_values_is_proved_by_looking_at_all_of_it():
+    bound, proved, words = table_everywhere(eigen_table(grid_kernel("chi2", np.arange(1, 99)), 3))
+    assert proved
+    assert "98 of 98" in words
+    assert bound > 0

@@ -13,6 +13,7 @@ from ..threads import pools
 from . import cache as store
 from .bounds import rank_bound
 from .certify import DesignCertificate, certify_cosines
+from .certify_tables import table_everywhere
 from .gram import GridKernel, grid_kernel
 from .lp import bounded_lp, columns, fit_error, frequency_pool, harmonic_design
 from .multidim import design_joint_map
@@ -360,12 +361,10 @@ class _TableSolver:
         grid = self.grid
         table = RankTable(grid, arrays["coefficients"], arrays["nodes"], not grid.rough)
         error = table.max_error()
-        points = _between(grid)
-        bound = max(error, table.max_error(points))
+        bound, proved, how = table_everywhere(table)
         ratio = error / lower_bound if lower_bound > 0 else np.inf
         certificate = DesignCertificate(
-            bound, f"grids of {grid.fine.size} and {points.size} values", False,
-            0, 0, self.method == "minimax", lower_bound, float(ratio),
+            bound, how, proved, 0, 0, self.method == "minimax", lower_bound, float(ratio),
         )  # fmt: skip
         return Design(
             kernel=grid.name,
@@ -486,13 +485,6 @@ def _least(solver: Any, max_error: float, options: dict[str, Any], cache: bool) 
 
 def _plain(values: np.ndarray) -> Any:
     return tuple(float(v) for v in values) if values.size == 2 else values
-
-
-def _between(grid: GridKernel) -> np.ndarray:
-    """Values that are no grid points, for a check of what lies between."""
-    if grid.values is not None:
-        return grid.fine
-    return grid.fine[:-1] + 0.382 * np.diff(grid.fine)
 
 
 def _values_for_rms(low: float, high: float, values: Any, homogeneous: bool) -> np.ndarray:

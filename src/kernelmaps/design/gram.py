@@ -40,6 +40,8 @@ class GridKernel:
         Whether that something is smooth in log x rather than in x.
     rough : bool
         Whether k has a kink on the diagonal (intersection, Laplacian).
+    stationary : bool
+        Whether k is a function of x − y, or x^{γ/2} y^{γ/2} times one of log x − log y.
     """
 
     component: Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -52,6 +54,7 @@ class GridKernel:
     rough: bool
     error: str
     name: str
+    stationary: bool = False
 
     @cached_property
     def nodes(self) -> np.ndarray:
@@ -163,6 +166,7 @@ def grid_kernel(
         rough=rough,
         error=error,
         name=name,
+        stationary=signature is not None,
     )
 
 

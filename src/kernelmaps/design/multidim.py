@@ -41,7 +41,7 @@ __all__ = ["JointDesign", "design_joint_map"]
 SOLVER_VERSION = 1
 _SCATTERED = 16  # disturbed selections per pool
 _HOPS = 24
-_FINISHED = 4  # designs that the Taylor programs finish
+_FINISHED = 3  # designs that the Taylor programs finish
 Cosines = tuple[np.ndarray, np.ndarray]
 FORMS = ("projection", "modulation")
 POOLS = ("product", "polar")
@@ -58,6 +58,7 @@ def design_joint_map(
     refine: bool = True,
     periods: Sequence[float | None] | None = None,
     resolution: int | None = None,
+    effort: int = 1,
     cache: bool = True,
     progress: bool | None = None,
 ) -> JointDesign:
@@ -85,6 +86,8 @@ def design_joint_map(
         Period of each axis, None where it has none.
     resolution : int, optional
         Grid points per axis and span for the optimisation.
+    effort : int, default=1
+        Multiplies the number of starts; 0 asks for those of the linear programs alone.
     cache : bool, default=True
         Look up and store the design on disk (``KERNELMAPS_CACHE``).
     progress : bool, optional
@@ -108,7 +111,7 @@ def design_joint_map(
     >>> design.certificate.proved
     True
     """
-    _check_joint(n_components, domain, form, pool, select, periods)
+    _check_joint(n_components, domain, form, pool, select, periods, effort)
     axes = len(domain)
     periods = (None,) * axes if periods is None else tuple(periods)
     target = _signatures(kernel, axes)
@@ -123,7 +126,7 @@ def design_joint_map(
         )
     _refuse_indefinite(target, spans, periods)
     steps = resolution or (25 if axes == 2 else 11)
-    search = _Search(pool, select, refine, progress)
+    search = _Search(pool, select, refine, effort, progress)
     forms = (form,) if form != "auto" else FORMS if symmetric else FORMS[:1]
     with pools().limit(limits=1):  # matrices are small: threads of BLAS would only wait
         found = [
@@ -160,6 +163,7 @@ class _Search:
     pool: str
     select: str
     refine: bool
+    effort: int
     progress: bool | None
 
     @property
@@ -193,6 +197,7 @@ def _key(problem: JointProblem, n_columns: int, search: _Search) -> str:
     sample = problem.signature(product_grid(lag_axes(problem.spans, 7, "projection")))
     header = {"kind": "joint", "columns": n_columns, "form": problem.form, "steps": problem.steps}
     header |= {"pool": search.pool, "select": search.select, "refine": search.refine}
+    header |= {"effort": search.effort}
     header |= {"periods": [p or 0.0 for p in problem.periods], "solver": SOLVER_VERSION}
     arrays = {"signature": np.round(sample, 10), "spans": np.round(problem.spans, 12)}
     return storage.digest("design-key", header, arrays)
@@ -206,20 +211,34 @@ def _solve(
     if not search.refine:
         return min(designs, key=lambda pair: problem.max_error(*pair))
     rng = np.random.default_rng(0)
-    designs += _scattered(problem, marginals, n_columns, search.pool, rng)
+    designs += _scattered(problem, marginals, n_columns, search, rng)
+    designs = list({pair[0].tobytes(): pair for pair in designs}.values())  # small pools repeat
     scouts = track(designs, "joint design: scouts", enabled=search.progress)
     designs = [_p_norm(problem, *pair, powers=(2, 8)) for pair in scouts]
     designs.sort(key=lambda pair: problem.max_error(*pair))
     valleys = track(designs[:12], "joint design: p-norms", enabled=search.progress)
     designs = [_p_norm(problem, *pair, powers=(32, 128)) for pair in valleys]
-    for hop in track(range(_HOPS), "joint design: hops", enabled=search.progress):
-        best = min(designs, key=lambda pair: problem.max_error(*pair))
-        shaken = _shaken(problem, best, 0.3 / (1 + hop / 8), rng)
-        designs.append(_p_norm(problem, *shaken, powers=(8, 128)))
-    chosen = track(_different(problem, designs, _FINISHED), "joint design: Taylor programs",
-                   enabled=search.progress)  # fmt: skip
+    designs += _hops(problem, designs, search, rng)
+    chosen = _different(problem, designs, 1 + _FINISHED * search.effort)
+    chosen = track(chosen, "joint design: Taylor programs", enabled=search.progress)
     ends = [_sequential(problem, *pair, steps=12) for pair in chosen]
     return _sequential(problem, *min(ends, key=lambda pair: problem.max_error(*pair)))
+
+
+def _hops(
+    problem: JointProblem, designs: list[Cosines], search: _Search, rng: np.random.Generator
+) -> list[Cosines]:
+    """Descents from the best design, disturbed; six in vain are the end."""
+    best = min(designs, key=lambda pair: problem.max_error(*pair))
+    found, vain = [best], 0
+    for hop in track(range(_HOPS * search.effort), "joint design: hops", enabled=search.progress):
+        shaken = _shaken(problem, best, 0.3 / (1 + hop / 8), rng)
+        found.append(_p_norm(problem, *shaken, powers=(8, 128)))
+        better = problem.max_error(*found[-1]) < problem.max_error(*best) * (1 - 1e-3)
+        best, vain = (found[-1], 0) if better else (best, vain + 1)
+        if vain == 6:
+            break
+    return found
 
 
 def _different(problem: JointProblem, designs: list[Cosines], count: int) -> list[Cosines]:
@@ -234,17 +253,17 @@ def _scattered(
     problem: JointProblem,
     marginals: list[Callable],
     n_columns: int,
-    pool: str,
+    search: _Search,
     rng: np.random.Generator,
 ) -> list[Cosines]:
     """Selections by the products of weights, disturbed: sets that no program would choose."""
-    if pool == "polar":
+    if search.pool == "polar":
         return []
     found = []
     for size in _pool_sizes(problem, n_columns):
         vectors, products = _product_pool(problem, marginals, size)
         alike = np.unique(np.round(products / np.max(products), 6), return_inverse=True)[1]
-        for turn in range(_SCATTERED):
+        for turn in range(_SCATTERED * search.effort):
             noise = rng.normal(0, 0.7, products.size)
             if turn % 2:  # equal weights alike: a symmetric kernel may want a symmetric set
                 noise = noise[alike]
@@ -262,18 +281,24 @@ def _shaken(problem: JointProblem, pair: Cosines, size: float, rng: np.random.Ge
 
 
 def _stands(problem: JointProblem, frequencies: np.ndarray, weights: np.ndarray) -> bool:
-    """Whether the Taylor program promises no more than a thousandth (Kolmogorov's criterion)."""
-    error = problem.max_error(frequencies, weights)
-    reach = 1e-3 / float(np.max(problem.spans))
-    lags = problem.peaks(frequencies, weights)
-    return _taylor(problem, frequencies, weights, reach, lags)[2] > error * (1 - 1e-3)
+    """Whether small steps of the Taylor program gain less than a thousandth (Kolmogorov)."""
+    moved = _sequential(problem, frequencies, weights, steps=6, reach=1e-2)
+    return problem.max_error(*moved) > problem.max_error(frequencies, weights) * (1 - 1e-3)
 
 
 def _check_joint(
-    n_components: Any, domain: Any, form: str, pool: str, select: str, periods: Any
+    n_components: Any,
+    domain: Any,
+    form: str,
+    pool: str,
+    select: str,
+    periods: Any,
+    effort: Any,
 ) -> None:
     if not isinstance(n_components, int | np.integer) or n_components < 1:
         raise ValueError(f"design_joint_map: n_components must be >= 1, got {n_components!r}.")
+    if not isinstance(effort, int | np.integer) or effort < 0:
+        raise ValueError(f"design_joint_map: effort must be an integer >= 0, got {effort!r}.")
     if len(domain) not in (2, 3) or any(not high > low for low, high in domain):
         raise ValueError(
             "design_joint_map: domain holds two or three ranges (low, high) with low < high; got "
@@ -526,13 +551,17 @@ def _p_norm(
 
 
 def _sequential(
-    problem: JointProblem, frequencies: np.ndarray, weights: np.ndarray, steps: int = 40
+    problem: JointProblem,
+    frequencies: np.ndarray,
+    weights: np.ndarray,
+    steps: int = 40,
+    reach: float = 0.1,
 ) -> Cosines:
     """Taylor programs (12), (13) with a trust region, as in one dimension.
 
     A step that fails shows where the error would grow: its peaks join the next program.
     """
-    reach = 0.1 / float(np.max(problem.spans))
+    reach = reach / float(np.max(problem.spans))
     current = problem.max_error(frequencies, weights)
     lags = problem.peaks(frequencies, weights)
     for _ in range(steps):

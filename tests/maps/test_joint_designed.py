@@ -1,0 +1,125 @@
+"""JointDesignedMap: rows of two and three coordinates, periodic ones among them."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import kernelmaps as km
+from kernelmaps.engine.apply import record_paths
+from kernelmaps.exceptions import OutOfDomainWarning
+from kernelmaps.kernels import Gaussian
+
+KERNEL = Gaussian(1.0)
+
+
+def small(**options):
+    return km.JointDesignedMap(KERNEL, 9, **({"form": "modulation"} | options))
+
+
+@pytest.fixture(scope="module")
+def points():
+    return np.random.default_rng(0).uniform(0, 1, (60, 2))
+
+
+@pytest.fixture(scope="module")
+def fitted(points):
+    return small(domain=[(0, 1), (0, 1)]).fit(points)
+
+
+def test_error_is_within_the_certificate(fitted, points):
+    with record_paths() as paths:
+        phi = fitted.transform(points)
+    assert "joint:fourier" in paths
+    miss = np.max(np.abs(phi @ phi.T - fitted.kernel_(points)))
+    assert 0.3 * fitted.design_.max_error < miss <= fitted.certificate_.bound
+    assert fitted.certificate_.error == "absolute"
+
+
+def test_it_needs_fewer_columns_than_random_features(fitted, points):
+    phi = km.RandomFourierMap(KERNEL, 1000, random_state=0).fit_transform(points)
+    random = np.max(np.abs(phi @ phi.T - KERNEL(points)))
+    assert fitted.certificate_.bound < 0.1 * random
+
+
+def test_all_kinds_of_rows_give_the_same(fitted, points):
+    phi = fitted.transform(points)
+    np.testing.assert_allclose(fitted.transform(sparse.csr_matrix(points)), phi, atol=1e-13)
+    single = fitted.transform(points.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, phi, atol=1e-6)
+    codes = np.array([[0, 1], [1, 1]], dtype=np.uint8)
+    np.testing.assert_allclose(
+        fitted.transform(codes), fitted.transform(codes.astype(float)), atol=1e-6
+    )
+
+
+def test_the_range_of_the_data_is_rounded_up(points):
+    fitted = small(domain="data").fit(0.985 * points / np.ptp(points, axis=0) + [3.0, -2.0])
+    lower, upper = fitted.domain_
+    np.testing.assert_allclose(upper - lower, 0.99, rtol=1e-9)
+
+
+def test_what_lies_beyond_the_domain(points, fitted):
+    outside = points + 5
+    with pytest.warns(OutOfDomainWarning, match="clipped"):
+        clipped = small(domain=[(0, 1), (0, 1)]).fit(points).transform(outside)
+    np.testing.assert_array_equal(clipped, fitted.transform(np.ones((60, 2))))
+    with pytest.raises(ValueError, match="outside the fitted domain"):
+        small(domain=[(0, 1), (0, 1)], out_of_domain="raise").fit(points).transform(outside)
+    free = small(domain=[(0, 1), (0, 1)], out_of_domain="extrapolate").fit(points)
+    # a stationary map does not know where its domain lies, only how long it is
+    np.testing.assert_allclose(
+        free.transform(outside) @ free.transform(outside).T,
+        free.transform(points) @ free.transform(points).T,
+        atol=1e-12,
+    )
+
+
+def test_position_and_orientation_of_a_patch():
+    def orientation(lag):
+        return np.exp(2 * (np.cos(lag) - 1))
+
+    rng = np.random.default_rng(1)
+    X = np.c_[rng.uniform(0, 1, 50), rng.uniform(0, 2 * np.pi, 50)]
+    fitted = km.JointDesignedMap(
+        [Gaussian(0.5), orientation], 25, [(0, 1), (0, 2 * np.pi)], [None, 2 * np.pi], "modulation"
+    ).fit(X)
+    phi, turned = fitted.transform(X), fitted.transform(X + np.array([0, 6 * np.pi]))
+    np.testing.assert_allclose(phi, turned, atol=1e-12)
+    exact = Gaussian(0.5)(X[:, :1]) * orientation(np.subtract.outer(X[:, 1], X[:, 1]))
+    assert np.max(np.abs(phi @ phi.T - exact)) <= fitted.certificate_.bound
+
+
+def test_files_keep_it(fitted, points, tmp_path):
+    km.save(fitted, tmp_path / "map.kmap")
+    again = km.load(tmp_path / "map.kmap")
+    np.testing.assert_array_equal(again.transform(points), fitted.transform(points))
+    assert again.design_.summary() == fitted.design_.summary()
+    assert again.certificate_ == fitted.certificate_
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "message"),
+    [
+        ({}, 4, "two or three coordinates, X has 4"),
+        ({"periods": [None]}, 2, "1 periods for 2"),
+        ({"domain": (0, 1)}, 2, "one pair"),
+        ({"domain": "universal"}, 2, "'data' or one pair"),
+        ({"n_components": 0}, 2, "n_components must be"),
+        ({"out_of_domain": "no"}, 2, "out_of_domain must be"),
+    ],
+)
+def test_bad_arguments_are_named(options, columns, message):
+    X = np.random.default_rng(0).uniform(0, 1, (9, columns))
+    with pytest.raises(ValueError, match=message):
+        km.JointDesignedMap(**({"n_components": 5} | options)).fit(X)
+
+
+def test_a_constant_feature_is_named():
+    with pytest.raises(ValueError, match="feature 1 has the one value 2"):
+        km.JointDesignedMap().fit(np.c_[np.arange(4.0), np.full(4, 2.0)])
+
+
+def test_designed_map_points_to_it():
+    with pytest.raises(ValueError, match="JointDesignedMap"):
+        km.DesignedMap(KERNEL, domain=[(0, 1), (0, 1)]).fit(np.eye(2))
