@@ -48,6 +48,9 @@ def test_every_model(name):
         assert got[0].tolist() == model.predict(X).tolist()
         expected = model.decision_function(X)
         np.testing.assert_allclose(got[1], np.reshape(expected, got[1].shape), atol=1e-5)
+        assert len(got) == 2 + hasattr(model, "predict_proba")
+        if hasattr(model, "predict_proba"):
+            np.testing.assert_allclose(got[2], model.predict_proba(X), rtol=0, atol=1e-5)
     else:
         expected = output(model, X)
         np.testing.assert_allclose(got[0].reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
@@ -60,6 +63,16 @@ def test_two_classes_have_one_score_and_integer_labels():
     label, scores = run_in_onnx(model, X)
     assert label.tolist() == model.predict(X).tolist()
     assert scores.shape == (40, 1)
+
+
+def test_probabilities_of_two_classes():
+    X = rows(40, dtype=np.float32)
+    y = np.where(X[:, 0] > np.median(X[:, 0]), "yes", "no")
+    model = km.AdditiveClassifier(random_state=0).fit(X, y)
+    label, scores, probabilities = run_in_onnx(model, X)
+    assert label.tolist() == model.predict(X).tolist()
+    assert scores.shape == (40, 1)
+    np.testing.assert_allclose(probabilities, model.predict_proba(X), rtol=0, atol=1e-5)
 
 
 def test_several_kernels_on_their_own_columns():

@@ -65,7 +65,8 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     -------
     onnx.ModelProto
         Classifiers have the outputs ``label`` and ``scores`` (the values of `decision_function`,
-        with one column for two classes), all others ``variable``.
+        with one column for two classes), those with `predict_proba` also ``probabilities``; all
+        others have ``variable``.
     """
     return _to_onnx(model, np.asarray(X[:1]), **options)
 
@@ -102,6 +103,8 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
             scope.declare_local_variable("label", label),
             scope.declare_local_variable("scores", kind()),
         ]
+        if hasattr(model, "predict_proba"):
+            outputs.append(scope.declare_local_variable("probabilities", kind()))
     operator.outputs.extend(outputs)
     return operator.outputs
 
@@ -166,7 +169,8 @@ def _formula(xp: Trace, model: Any, X: Traced) -> list[Traced]:
     else:
         scores = _additive_scores(xp, model, X)
     if is_classifier(model):
-        return [_labels(xp, model, scores), scores]
+        found = [_labels(xp, model, scores), scores]
+        return [*found, _probabilities(xp, model, scores)] if name not in RIDGES else found
     return [scores]
 
 
@@ -207,6 +211,18 @@ def _labels(xp: Trace, model: Any, scores: Traced) -> Traced:
         classes = classes.astype(object)
         return xp.node("Gather", [_strings(xp, classes), best], best.shape, object, axis=0)
     return xp.take(classes.astype(np.int64), best, axis=0)
+
+
+def _probabilities(xp: Trace, model: Any, scores: Traced) -> Traced:
+    """Platt's sigmoids, scaled to sum to one; equal where all of them are zero."""
+    slope, shift = (column.astype(scores.dtype) for column in model._sigmoid.T)
+    logits = scores * slope + shift
+    p = xp.node("Sigmoid", [logits], scores.shape, scores.dtype)
+    if scores.shape[1] == 1:
+        other = xp.node("Sigmoid", [-logits], scores.shape, scores.dtype)
+        return xp.concat([other, p], axis=1)
+    p = p + scores.dtype.type(1e-30)
+    return p / xp.reshape(xp.sum(p, axis=1), (-1, 1))
 
 
 def _strings(xp: Trace, values: np.ndarray) -> Traced:
