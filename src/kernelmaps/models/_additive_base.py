@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -25,6 +25,7 @@ from ..maps.base import AdditiveMap, JointMap
 from ..maps.codes import Codes
 from ..maps.spline import SplineMap
 from ..threads import resolve_threads
+from ._out_of_core import OutOfCore
 
 __all__ = ["AdditiveModel", "ShapeFunction", "checked", "weights_of"]
 
@@ -57,7 +58,7 @@ class ShapeFunction:
     density: np.ndarray
 
 
-class AdditiveModel(BaseEstimator):
+class AdditiveModel(OutOfCore, BaseEstimator):
     """A linear model on an additive map, trained on the fly."""
 
     _fast: dict  # compiled tables of the last predictions; not part of the model
@@ -85,31 +86,21 @@ class AdditiveModel(BaseEstimator):
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Solve for all classes, in groups of lanes, one thread each."""
-        from ._loops import Problem
-        from ._solver import Settings
-
-        n_threads = resolve_threads(self.n_jobs)
-        size = -(-len(positive) // max(-(-len(positive) // _MOST_LANES), n_threads))
-        groups = [slice(k, min(k + size, len(positive))) for k in range(0, len(positive), size)]
+        groups = self._lane_groups(len(positive))
         if start is None and self.warm_start and hasattr(self, "dual_coef_"):
             start = self._start(len(y), len(positive))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        settings = self._settings(len(groups))
 
         def work(group: slice) -> Any:
             count, intercept = group.stop - group.start, None
             beta = np.zeros((len(y), count))
             if start is not None:
                 beta[:], intercept = start[0][:, group], start[1][group]
-            problem = Problem(
-                _LOSSES[self.loss], float(getattr(self, "epsilon", 0.0)), np.asarray(y, np.float64),
-                np.asarray(positive[group], np.float64), cost,
-            )  # fmt: skip
-            settings = Settings(
-                bool(self.fit_intercept), float(self.tol), int(self.max_iter), seed,
-                max(1, n_threads // len(groups)), bool(self.verbose) and group.start == 0,
-            )  # fmt: skip
-            return self._solve(X, problem, settings, beta, intercept)
+            problem = self._asked(y, positive[group], cost)
+            quiet = settings if group.start == 0 else replace(settings, progress=False)
+            return self._solve(X, problem, quiet, beta, intercept)
 
+        n_threads = resolve_threads(self.n_jobs)
         if len(groups) == 1:
             found = [work(groups[0])]
         else:
@@ -127,11 +118,39 @@ class AdditiveModel(BaseEstimator):
         compiled = compile_basis(self._spec, X, self._precision(X), lanes_for(used))
         examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
         solution = solve(compiled, rows_of(X), problem, examples, settings, beta, intercept)
+        return self._taken(solution, compiled, used)
+
+    def _taken(self, solution: Any, compiled: Any, used: int) -> Any:
+        """The solution with its weights as [feature][basis][output]."""
         stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
         width = int(compiled.bands.table.width.max())
         cells = solution.weights[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
         solution.weights = cells[:, :width, :used].copy()
         return solution
+
+    def _lane_groups(self, count: int) -> list[slice]:
+        """Classes that are trained together, one thread each: at most as many as lanes."""
+        groups = max(-(-count // _MOST_LANES), min(resolve_threads(self.n_jobs), count))
+        size = -(-count // groups)
+        return [slice(k, min(k + size, count)) for k in range(0, count, size)]
+
+    def _settings(self, n_groups: int) -> Any:
+        from ._solver import Settings
+
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        threads = max(1, resolve_threads(self.n_jobs) // n_groups)
+        return Settings(
+            bool(self.fit_intercept), float(self.tol), int(self.max_iter), seed, threads,
+            bool(self.verbose),
+        )  # fmt: skip
+
+    def _asked(self, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> Any:
+        from ._loops import Problem
+
+        return Problem(
+            _LOSSES[self.loss], float(getattr(self, "epsilon", 0.0)), np.asarray(y, np.float64),
+            np.asarray(positive, np.float64), cost,
+        )  # fmt: skip
 
     def _keep(self, found: list) -> None:
         self._C = self.C

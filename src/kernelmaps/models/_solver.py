@@ -32,7 +32,7 @@ from . import _loops
 from ._basis import Compiled, zeros
 from ._loops import Centre, Problem, Rows
 
-__all__ = ["Settings", "Solution", "in_blocks", "solve"]
+__all__ = ["Settings", "Solution", "State", "in_blocks", "solve"]
 
 _NEVER = 1e30  # a slack that no example has: nothing is put aside
 _EAGER = 0.3  # examples rest if their slack exceeds this share of the last epoch's largest step
@@ -104,7 +104,7 @@ def solve(
     intercept : ndarray, optional
         Where to start.
     """
-    state = _State(compiled, rows, problem, examples, settings, beta, intercept)
+    state = State(compiled, rows, problem, examples, settings, beta, intercept)
     strictness, converged = 1.0, False
     rng = np.random.default_rng(settings.seed)
     order = examples.copy()
@@ -127,7 +127,7 @@ def solve(
     return Solution(state.w, state.offset, state.beta, primal, gap, n_iter, state.visits, converged)
 
 
-class _State:
+class State:
     """Weights, duals and bookkeeping of a run."""
 
     def __init__(
@@ -144,6 +144,7 @@ class _State:
         self.examples, self.beta, self.used = examples, beta, problem.positive.size
         self.w = self._no_weights()
         self.visits = len(examples)
+        self.square = self.scale = 0.0
         self._centre_rows()
         self.offset = np.zeros(self.used) if intercept is None else np.array(intercept, float)
         self.slope = np.zeros(self.used)
@@ -170,31 +171,45 @@ class _State:
 
     def _centre_rows(self) -> None:
         """Squared norms of the examples, centred where the intercept allows it."""
+        if self.settings.fit_intercept:
+            sample = self.examples[:: -(-len(self.examples) // _SAMPLE)]
+            self._mean_of(sample)
+        norm, self.shift = self._norms()
+        if self.settings.fit_intercept:
+            self.square = float(self.shift[sample].mean())
+            self.scale = self._multiplier(norm[self.examples], self.shift[self.examples])
+        self._set_centre(norm)
+
+    def _mean_of(self, sample: np.ndarray) -> None:
+        self.mean = self._no_weights()
+        self._accumulate(sample, np.full((len(sample), 1), 1.0 / len(sample)), self.mean)
+
+    def _multiplier(self, norm: np.ndarray, shift: np.ndarray) -> float:
+        return max(_MULTIPLIER * float((norm + self.square - 2 * shift).mean()), 1e-9)
+
+    def _norms(self) -> tuple[np.ndarray, np.ndarray]:
+        """|ψ_i|² and ⟨m, ψ_i⟩ of all rows at hand."""
         basis, lanes, threads = self.compiled.basis, self.compiled.lanes, self.settings.n_threads
         n = self.problem.y.size
-        norm = np.empty(n)
+        norm, shift = np.empty(n), np.zeros(n)
         in_blocks(
             threads, n,
             lambda begin, end: _loops.squared_norms(basis, self.rows, begin, norm[begin:end]),
         )  # fmt: skip
-        self.shift, self.square, self.scale = np.zeros(n), 0.0, 0.0
         if self.settings.fit_intercept:
-            sample = self.examples[:: -(-len(self.examples) // _SAMPLE)]
-            mean = self._no_weights()
-            self._accumulate(sample, np.full((len(sample), 1), 1.0 / len(sample)), mean)
-            out = self.shift.reshape(-1, 1)
+            out = shift.reshape(-1, 1)
             in_blocks(
                 threads, n,
                 lambda begin, end: _loops.scores(
-                    basis, self.rows, lanes, begin, mean, out[begin:end]
+                    basis, self.rows, lanes, begin, self.mean, out[begin:end]
                 ),
             )  # fmt: skip
             self.visits += n
-            self.square = float(self.shift[sample].mean())
-            norm += self.square - 2 * self.shift
-            self.scale = max(_MULTIPLIER * float(norm[self.examples].mean()), 1e-9)
-        norm = np.maximum(norm + self.scale, 1e-12)
-        self.centre = Centre(norm, self.shift, self.square + self.scale)
+        return norm, shift
+
+    def _set_centre(self, norm: np.ndarray) -> None:
+        centred = norm + self.square - 2 * self.shift + self.scale
+        self.centre = Centre(np.maximum(centred, 1e-12), self.shift, self.square + self.scale)
 
     def wake(self) -> None:
         """All examples are active again."""
@@ -204,17 +219,29 @@ class _State:
 
     def epoch(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One pass over the active examples; primal and gap as seen on the way."""
+        return self.after(self.sweep(order))
+
+    def sweep(self, order: np.ndarray) -> np.ndarray:
+        """Steps for the active examples; what was seen, those put aside before included."""
         put_aside = np.zeros_like(self.report)
         self.visits += self.active
         self.active = self._pass(order, self.active, self.report, put_aside, True)
         self.keep = _EAGER * self.report[0]
         seen = self.report + self.parked
         self.parked += put_aside
+        return seen
+
+    def after(self, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The multiplier's step, and primal and gap, once all examples were seen."""
         if self.settings.fit_intercept:
-            self.slope[:] = self.beta.sum(axis=0)
+            self.slope[:] = self._total()
             self.offset += self.scale * self.slope
         primal = seen[1] + 0.5 * (seen[3] - self.offset * self.slope)
         return primal, seen[2]
+
+    def _total(self) -> np.ndarray:
+        """Σβ of each lane."""
+        return self.beta.sum(axis=0)
 
     def _pass(
         self, order: np.ndarray, active: int, report: np.ndarray, put_aside: np.ndarray, learn: bool
@@ -246,15 +273,17 @@ class _State:
         Towards zero is feasible for every loss; the score's offset keeps its value, so that the
         intercept is what it was.
         """
-        total = self.beta.sum(axis=0)
+        total = self._total()
         for lane in np.flatnonzero(total):
             side = self.beta[:, lane] * np.sign(total[lane])
             largest = np.argsort(-side)
             reached = np.cumsum(side[largest])
+            if reached[0] <= 0:  # none here that could shrink (blocks of one class)
+                continue
             wanted = min(4 * abs(total[lane]), reached.max())
             chosen = largest[: int(np.searchsorted(reached, wanted)) + 1]
             step = np.zeros((len(chosen), self.used))
-            share = abs(total[lane]) / reached[len(chosen) - 1]
+            share = min(abs(total[lane]) / reached[len(chosen) - 1], 1.0)
             step[:, lane] = -self.beta[chosen, lane] * share
             self.beta[chosen, lane] += step[:, lane]
             self._accumulate(chosen, step, self.w)

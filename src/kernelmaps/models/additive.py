@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..maps.base import AdditiveMap
 from ._additive_base import AdditiveModel, ShapeFunction, checked, weights_of
 from ._calibration import platt
+from ._out_of_core import out_of_core
 
 __all__ = ["AdditiveClassifier", "AdditiveRegressor", "ShapeFunction"]
 
@@ -121,18 +122,24 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveClassifier:
         """Train.
 
         Parameters
         ----------
         X : array-like, CSR matrix or Codes of shape (n_samples, n_features)
-            uint8, uint16, float32 and float64 are used as they lie in memory.
-        y : array-like of shape (n_samples,)
-            Labels of any kind.
+            uint8, uint16, float32 and float64 are used as they lie in memory. Anything else that
+            `kernelmaps.stats.open_source` opens (files, chunks, Dask), and a `Source` itself, is
+            read block by block and never as a whole.
+        y : array-like of shape (n_samples,), str or None
+            Labels of any kind; for files with names the column that holds them, None if the
+            chunks or the file carry them.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C; examples of weight 0 do not take part.
         """
+        self._forget()
+        if out_of_core(X):
+            return self._fit_blocks(X, y, sample_weight)
         rows, codes, positive, weight = self._problem(X, y, sample_weight)
         self._train(rows, codes, positive, self.C * weight)
         self._describe(rows)
@@ -145,6 +152,13 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
         """Rows, codes of the labels, the code that each output calls +1, and weights."""
         self._check_parameters()
         X, y = checked(self, X, y)
+        codes, positive, weight = self._coded(y, weights_of(self, sample_weight, len(y)))
+        return self._prepare(X), codes, positive, weight
+
+    def _coded(
+        self, y: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Codes of the labels, the code that each output calls +1, and weights."""
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -152,7 +166,6 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
                 f"AdditiveClassifier needs examples of at least 2 classes; y has only one class, "
                 f"{self.classes_[0]!s}."
             )
-        weight = weights_of(self, sample_weight, codes.size)
         if self.class_weight is not None:
             weight = (
                 weight * compute_class_weight(self.class_weight, classes=self.classes_, y=y)[codes]
@@ -162,8 +175,76 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
                 "AdditiveClassifier: examples of positive weight belong to only one class; "
                 "check sample_weight and class_weight."
             )
-        positive = np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.ones(1)
-        return self._prepare(X), codes, positive, weight
+        return codes, self._outputs(), weight
+
+    def _outputs(self) -> np.ndarray:
+        return np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.ones(1)
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> AdditiveClassifier:
+        """Learn from one more chunk of rows.
+
+        The chunk's dual variables are optimised, given the weights that all chunks before have
+        left, and then stay as they are: one pass of block dual descent.  The result depends on the
+        order of the chunks and is close to, but not, the minimum that `fit` certifies; a chunk
+        given twice counts as twice as many rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`, one chunk in memory.
+        classes : array-like, optional
+            All labels that will ever come; needed at the first call.
+        """
+        first = not hasattr(self, "_stream")
+        X, y = self._next_chunk(X, y)
+        check_classification_targets(y)
+        if first:
+            if classes is None:
+                raise ValueError(
+                    "AdditiveClassifier.partial_fit: classes must be passed at the first call: all "
+                    "labels that will ever come."
+                )
+            self.classes_ = np.unique(classes)
+            if len(self.classes_) < 2:
+                raise ValueError("AdditiveClassifier needs at least 2 classes.")
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"AdditiveClassifier.partial_fit: classes={np.unique(classes)} are not those of "
+                f"the first call, {self.classes_}."
+            )
+        unseen = np.setdiff1d(y, self.classes_)
+        if len(unseen):
+            raise ValueError(
+                f"AdditiveClassifier.partial_fit: y has the labels {unseen.tolist()}, which were "
+                f"not among the classes {self.classes_.tolist()} of the first call."
+            )
+        codes = np.searchsorted(self.classes_, y)
+        weight = weights_of(self, sample_weight, len(y))
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "AdditiveClassifier.partial_fit: class_weight='balanced' needs all labels at once; "
+                "pass a dict of weights."
+            )
+        if self.class_weight is not None:
+            by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            weight = weight * by_class[codes]
+        rows = self._learn_chunk(X, codes, self._outputs(), self.C * weight)
+        self._describe(rows)
+        self._calibrate(codes[:: self._step], self._outputs(), weight[:: self._step])
+        return self
+
+    def _fit_blocks(self, X: Any, y: Any, sample_weight: Any) -> AdditiveClassifier:
+        self._check_parameters()
+        source, found = self._survey(X, y, sample_weight)
+        weight = weights_of(self, found.weight, len(found.y))
+        codes, positive, weight = self._coded(found.y, weight)
+        rows = self._train_blocks(source, found, codes, positive, self.C * weight)
+        self._describe(rows)
+        step = self._step
+        self._calibrate(codes[found.at][::step], positive, weight[found.at][::step])
+        return self
 
     def _calibrate(self, codes: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> None:
         """Platt's sigmoid of each output, on the scores of the sample."""
@@ -256,21 +337,44 @@ class AdditiveRegressor(RegressorMixin, AdditiveModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveRegressor:
-        """Train; `y` holds numbers, for the rest see :meth:`AdditiveClassifier.fit`."""
-        self._check_parameters()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if isinstance(self.epsilon, bool) or not self.epsilon >= 0:
             raise ValueError(
                 f"AdditiveRegressor: epsilon must be a number >= 0, got {self.epsilon!r}."
             )
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveRegressor:
+        """Train; `y` holds numbers, for the rest see :meth:`AdditiveClassifier.fit`."""
+        self._check_parameters()
+        self._forget()
+        if out_of_core(X):
+            source, found = self._survey(X, y, sample_weight)
+            weight = weights_of(self, found.weight, len(found.y))
+            y = self._centred(found.y, weight)
+            self._describe(self._train_blocks(source, found, y, np.zeros(1), self.C * weight))
+            return self
         X, y = checked(self, X, y)
-        y = np.asarray(y, dtype=np.float64)
-        weight = weights_of(self, sample_weight, y.size)
-        # Solved around the weighted mean: the intercept has little left to do.
-        self._centre = float(np.average(y, weights=weight)) if self.fit_intercept else 0.0
+        weight = weights_of(self, sample_weight, len(y))
+        y = self._centred(y, weight)
         rows = self._prepare(X)
-        self._train(rows, y - self._centre, np.zeros(1), self.C * weight)
+        self._train(rows, y, np.zeros(1), self.C * weight)
         self._describe(rows)
+        return self
+
+    def _centred(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Targets around their weighted mean: the intercept has little left to do."""
+        y = np.asarray(y, dtype=np.float64)
+        self._centre = float(np.average(y, weights=weight)) if self.fit_intercept else 0.0
+        return y - self._centre
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveRegressor:
+        """Learn from one more chunk of rows; see :meth:`AdditiveClassifier.partial_fit`."""
+        first = not hasattr(self, "_stream")
+        X, y = self._next_chunk(X, y)
+        weight = weights_of(self, sample_weight, len(y))
+        y = self._centred(y, weight) if first else np.asarray(y, np.float64) - self._centre
+        self._describe(self._learn_chunk(X, y, np.zeros(1), self.C * weight))
         return self
 
     def predict(self, X: Any) -> np.ndarray:

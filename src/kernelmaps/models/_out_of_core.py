@@ -1,0 +1,176 @@
+"""Additive models from data that come in blocks: the estimators' side of :mod:`._chunked`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import validate_data
+
+from ..maps.codes import Codes
+from ..stats import Source
+from ._streaming_base import _in_memory
+
+__all__ = ["OutOfCore", "out_of_core"]
+
+_BLOCK_VALUES = 2**23  # numbers of one block, about
+
+
+def out_of_core(X: Any) -> bool:
+    """Whether X is read block by block; a memory map is an array, unless opened as a source."""
+    if isinstance(X, Codes | np.memmap):
+        return False
+    return isinstance(X, Source) or not _in_memory(X)
+
+
+class OutOfCore:
+    """Fitting from blocks and chunks; a part of :class:`._additive_base.AdditiveModel`."""
+
+    def _forget(self) -> None:
+        """A new fit: what `partial_fit` has left is over."""
+        if hasattr(self, "_stream"):
+            del self._stream, self.n_samples_seen_
+
+    # -- fit, from a source ---------------------------------------------------------------------
+
+    def _survey(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """The source, and what a first pass over it tells."""
+        from ._chunked import reread, survey
+
+        name = type(self).__name__
+        source = reread(name, X, y, sample_weight)
+        head = source.head(16)
+        if head is None:
+            raise ValueError(f"{name}: the data have no rows.")
+        self.n_features_in_ = head.X.shape[1]
+        self._block_rows = max(64, _BLOCK_VALUES // max(1, head.X.shape[1]))
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return source, survey(name, source, self._block_rows)
+
+    def _train_blocks(
+        self, source: Any, found: Any, y: np.ndarray, positive: np.ndarray, cost: np.ndarray
+    ) -> Any:
+        """Solve with all rows of the source; the rows of the sample."""
+        from ._chunked import solve_blocks
+
+        outline = self._prepare(found.outline)
+        states = self._states(outline, y, positive, cost)
+
+        def read() -> Iterator[tuple[Any, int]]:
+            for block in source.blocks(self._block_rows):
+                if block.X.shape[0]:
+                    yield self._block(block.X), block.start
+
+        solutions = solve_blocks(states, read, _in_threads(states))
+        self._keep(
+            [
+                self._taken(solution, state.compiled, state.used)
+                for solution, state in zip(solutions, states, strict=True)
+            ]
+        )
+        return outline[:-2]
+
+    def _block(self, X: Any) -> Any:
+        rows, _ = self.feature_map_._check_rows(X, reset=False)
+        self.feature_map_._check_domain(rows)
+        return rows
+
+    def _states(
+        self, sample: Any, y: np.ndarray, positive: np.ndarray, cost: np.ndarray
+    ) -> list[Any]:
+        """Solvers of all groups of lanes; `sample` holds the whole range of the values."""
+        from ._basis import compile_basis, lanes_for
+        from ._chunked import Blocks
+
+        groups = self._lane_groups(len(positive))
+        settings, states = self._settings(len(groups)), []
+        for group in groups:
+            problem = self._asked(y, positive[group], cost)
+            lanes = lanes_for(group.stop - group.start)
+            compiled = compile_basis(self._spec, sample, self._precision(sample), lanes, whole=True)
+            states.append(Blocks(compiled, sample, problem, settings, len(y)))
+        return states
+
+    # -- partial_fit ----------------------------------------------------------------------------
+
+    def _next_chunk(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """One chunk of rows; its values are still to be looked at."""
+        name = type(self).__name__
+        if isinstance(X, Codes) or out_of_core(X):
+            raise TypeError(
+                f"{name}.partial_fit takes one chunk of rows, an array or a CSR matrix, got "
+                f"{type(X).__name__}; use fit for files, streams and codes."
+            )
+        first = not hasattr(self, "_stream")
+        if first:
+            self._check_parameters()
+        return validate_data(
+            self, X, y, reset=first, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
+            y_numeric=isinstance(self, RegressorMixin), multi_output=False,
+        )  # fmt: skip
+
+    def _learn_chunk(self, X: Any, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> Any:
+        """Optimise the dual variables of one chunk; the rows."""
+        from ._solver import Solution
+
+        if not hasattr(self, "_stream"):
+            rows = self._prepare(X)
+            self._stream, self.n_samples_seen_ = self._states(rows, y, positive, cost), 0
+        else:
+            rows = self._same_kind(X)
+        states = self._stream
+        _in_threads(states)(_chunk_of(self, rows, y, cost))
+        self.n_samples_seen_ += len(y)
+        share = len(y) / self.n_samples_seen_
+        averages = [state.average(share) for state in states]
+        found = [Solution(w, *[state.mean_offset] * 4, 0, 0, True)
+                 for w, state in zip(averages, states, strict=True)]  # fmt: skip
+        taken = [self._taken(s, state.compiled, state.used) for s, state in zip(found, states)]
+        self._weights = np.concatenate([solution.weights for solution in taken], axis=2)
+        self._C, self._fast = self.C, {}
+        self._offset = np.concatenate([state.mean_offset for state in states])
+        self._offset = self._offset + getattr(self, "_centre", 0.0)
+        return rows
+
+    def _same_kind(self, X: Any) -> Any:
+        """Rows of a later chunk in the type of the first, whose tables are in use."""
+        rows = self._block(X)
+        kind = self._stream[0].kind
+        if sparse.issparse(rows) != kind[0]:
+            raise TypeError(
+                f"{type(self).__name__}.partial_fit: the first chunk was "
+                f"{'sparse' if kind[0] else 'dense'}, this one is not."
+            )
+        if rows.dtype != kind[1]:
+            raise TypeError(
+                f"{type(self).__name__}.partial_fit: the first chunk was of {kind[1]}, this one is "
+                f"of {rows.dtype}: convert it."
+            )
+        return rows
+
+
+def _chunk_of(model: Any, rows: Any, y: np.ndarray, cost: np.ndarray) -> Callable[[Any], Any]:
+    most = min(int(model.max_iter), 100)
+
+    def work(state: Any) -> Any:
+        state.kind = (sparse.issparse(rows), rows.dtype)
+        return state.learn(rows, y, cost, most)
+
+    return work
+
+
+def _in_threads(states: list[Any]) -> Callable[[Callable[[Any], Any]], list[Any]]:
+    """Call a function with every state, each in a thread of its own."""
+
+    def each(work: Callable[[Any], Any]) -> list[Any]:
+        if len(states) == 1:
+            return [work(states[0])]
+        with ThreadPoolExecutor(len(states)) as pool:
+            return list(pool.map(work, states))
+
+    return each

@@ -1,0 +1,143 @@
+"""Additive models from blocks of rows: the same minimum as in memory, and one pass by chunks."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import kernelmaps as km
+from kernelmaps.exceptions import OutOfDomainWarning
+from kernelmaps.stats import open_source
+
+ONE = {"n_jobs": 1, "random_state": 0}
+
+
+def data(seed, n=240):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 3))
+    score = np.sin(7 * X[:, 0]) + 2 * X[:, 1] ** 2 + 0.3 * rng.normal(size=n)
+    return X, score, np.digitize(score, np.quantile(score, [1 / 3, 2 / 3]))
+
+
+def chunks(*arrays, rows=80):
+    return lambda: (
+        tuple(a[k : k + rows] for a in arrays) for k in range(0, arrays[0].shape[0], rows)
+    )
+
+
+def test_blocks_reach_the_minimum_of_a_fit_in_memory(seed):
+    """Both certify their gap: the objectives differ by at most tol times the objective."""
+    X, _, y = data(seed)
+    settings = {"C": 0.1, "tol": 1e-4, "max_iter": 3000, **ONE}
+    inside = km.AdditiveClassifier(**settings).fit(X, y)
+    outside = km.AdditiveClassifier(**settings).fit(chunks(X, y))
+    assert (outside.duality_gap_ <= 1e-4 * outside.objective_).all()
+    np.testing.assert_allclose(outside.objective_, inside.objective_, rtol=1e-4)
+    np.testing.assert_allclose(outside.dual_coef_.sum(axis=0), 0, atol=1e-9)
+    # ½|w − w*|² is at most the gap, and |ψ − mean|² here below 30.
+    bound = 2 * np.sqrt(2 * 1e-4 * inside.objective_.max() * 30)
+    assert np.abs(outside.decision_function(X) - inside.decision_function(X)).max() < bound
+    assert outside.predict_proba(X).shape == (len(y), 3)
+
+
+def test_blocks_sorted_by_class(seed):
+    """Blocks of one class only: Σβ = 0 is reached across blocks."""
+    X, score, _ = data(seed)
+    y = score > np.median(score)
+    order = np.argsort(y, kind="stable")
+    settings = {"C": 0.1, "tol": 1e-3, "max_iter": 3000, **ONE}
+    outside = km.AdditiveClassifier(**settings).fit(chunks(X[order], y[order], rows=60))
+    inside = km.AdditiveClassifier(**settings).fit(X, y)
+    assert outside.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-3)
+
+
+def test_regression_from_a_file_with_weights(seed, tmp_path):
+    X, score, _ = data(seed)
+    weight = np.random.default_rng(seed).uniform(0.5, 2, len(score))
+    np.save(tmp_path / "X.npy", X)
+    settings = {"C": 0.05, "tol": 1e-4, "max_iter": 3000, **ONE}
+    outside = km.AdditiveRegressor(**settings).fit(str(tmp_path / "X.npy"), score, weight)
+    inside = km.AdditiveRegressor(**settings).fit(X, score, weight)
+    assert outside.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-4)
+    opened = km.AdditiveRegressor(**settings).fit(open_source(X, score, weight))
+    assert opened.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-4)
+
+
+def test_sparse_blocks(seed):
+    X, _, y = data(seed)
+    X = sparse.csr_matrix(np.where(X < 0.4, 0, X))
+    settings = {"C": 0.1, "tol": 1e-3, "max_iter": 3000, **ONE}
+    outside = km.AdditiveClassifier(**settings).fit(chunks(X, y))
+    inside = km.AdditiveClassifier(**settings).fit(X, y)
+    np.testing.assert_allclose(outside.objective_, inside.objective_, rtol=1e-3)
+
+
+def test_chunks_one_by_one(seed):
+    """One pass comes close to the minimum of all, and nothing of a chunk is kept."""
+    X, score, _ = data(seed, n=600)
+    y = np.array(["low", "high"])[(score > np.median(score)).astype(int)]
+    unit = km.SplineMap(domain=(0, 1))
+    model = km.AdditiveClassifier(unit, C=0.1, **ONE)
+    for own in chunks(X, y, rows=200)():
+        model.partial_fit(*own, classes=["low", "high"])
+    assert model.n_samples_seen_ == 600
+    whole = km.AdditiveClassifier(unit, C=0.1, **ONE).fit(X, y)
+    assert model.score(X, y) > whole.score(X, y) - 0.05
+    regressor = km.AdditiveRegressor(unit, C=1, **ONE)
+    for own in chunks(X, score, rows=200)():
+        regressor.partial_fit(*own)
+    assert (
+        regressor.score(X, score)
+        > km.AdditiveRegressor(unit, C=1).fit(X, score).score(X, score) - 0.05
+    )
+    terms = regressor.eval_terms(X).sum(axis=1) + regressor.intercept_
+    np.testing.assert_allclose(terms, regressor.predict(X), atol=1e-8)
+    model.fit(X, y)  # starts anew
+    assert not hasattr(model, "n_samples_seen_")
+
+
+def test_first_chunk_alone_is_a_fit(seed):
+    X, score, _ = data(seed)
+    settings = {"C": 0.05, "tol": 1e-6, "max_iter": 5000, **ONE}
+    chunk = km.AdditiveRegressor(**settings).partial_fit(X, score)
+    whole = km.AdditiveRegressor(**settings).fit(X, score)
+    bound = 2 * np.sqrt(2 * 1e-5 * whole.objective_[0] * 30)
+    assert np.abs(chunk.predict(X) - whole.predict(X)).max() < bound
+
+
+def test_bad_chunks(seed):
+    X, _, y = data(seed)
+    with pytest.raises(ValueError, match="classes must be passed at the first call"):
+        km.AdditiveClassifier().partial_fit(X, y)
+    model = km.AdditiveClassifier(**ONE).partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="X has 2 features, but AdditiveClassifier is expecting 3"):
+        model.partial_fit(X[:, :2], y)
+    with pytest.raises(ValueError, match=r"labels \[7\], which were not among the classes"):
+        model.partial_fit(X[:1], [7])
+    with pytest.raises(ValueError, match="are not those of the first call"):
+        model.partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(TypeError, match="the first chunk was of float64"):
+        model.partial_fit(X.astype(np.float32), y)
+    with pytest.raises(TypeError, match="the first chunk was dense"):
+        model.partial_fit(sparse.csr_matrix(X), y)
+    with pytest.raises(TypeError, match="takes one chunk of rows"):
+        model.partial_fit(chunks(X, y), None)
+    with pytest.raises(ValueError, match="needs all labels at once"):
+        km.AdditiveClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.warns(OutOfDomainWarning):
+        model.partial_fit(X + 0.5, y)
+
+
+def test_bad_sources(seed):
+    X, _, y = data(seed)
+    with pytest.raises(TypeError, match="a generator can be read only once"):
+        km.AdditiveClassifier().fit(chunks(X, y)())
+    with pytest.raises(ValueError, match="carry no targets"):
+        km.AdditiveClassifier().fit(chunks(X))
+    bad = X.copy()
+    bad[130, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinity .chunk 1, row 50, column 2"):
+        km.AdditiveClassifier().fit(chunks(bad, y))
+    with pytest.raises(ValueError, match="chunk 1 has 2 columns, the chunks before it had 3"):
+        km.AdditiveClassifier().fit(lambda: iter([(X, y), (X[:, :2], y)]))
+    with pytest.raises(ValueError, match="no rows"):
+        km.AdditiveRegressor().fit(list)
