@@ -1,7 +1,7 @@
 """Make the file of ready designs that is shipped with the package.
 
 Usage: ``python tools/make_ready_designs.py [--check]``. The designs are those that
-``DesignedMap(domain="data")`` asks for with common histograms, and those of the issue's tables: the
+``DesignedMap(domain="data")`` asks for with common histograms, and those of the documentation: the
 range 255:1, universal maps, and ranges of a power of two. ``--check`` only lists what is missing.
 """
 

@@ -1,4 +1,4 @@
-"""Designs of tests are kept in a folder of their own, and made by one thread as `design_map` does."""
+"""Designs of tests have a cache of their own, and one thread, as `design_map` gives them."""
 
 import pytest
 

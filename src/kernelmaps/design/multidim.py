@@ -112,9 +112,40 @@ def design_joint_map(
     True
     """
     _check_joint(n_components, domain, form, pool, select, periods, effort)
-    axes = len(domain)
-    periods = (None,) * axes if periods is None else tuple(periods)
-    target = _signatures(kernel, axes)
+    periods = (None,) * len(domain) if periods is None else tuple(periods)
+    target = _signatures(kernel, len(domain))
+    search = _Search(pool, select, refine, effort, progress)
+    problems = _problems(target, domain, periods, form, resolution)
+    with pools().limit(limits=1):  # matrices are small: threads of BLAS would only wait
+        found = [_one(problem, target, n_components, search, cache) for problem in problems]
+    problem, pair, lower, optimal = min(found, key=lambda item: item[0].max_error(*item[1]))
+    sure = everywhere(problem, *pair, target.is_product)
+    ratio = sure.largest / lower if lower > 0 else np.inf
+    return JointDesign(
+        kernel=target.name,
+        form=problem.form,
+        method=f"{problem.form}, {search.words}",
+        domain=tuple((float(low), float(high)) for low, high in domain),
+        periods=periods,
+        frequencies=pair[0],
+        weights=pair[1],
+        n_columns=int(np.sum(problem.columns(pair[0]))),
+        max_error=sure.largest,
+        rms=sure.rms,
+        certificate=DesignCertificate(
+            sure.bound, sure.words, sure.proved, 0, 0, optimal, lower, float(ratio)
+        ),
+    )
+
+
+def _problems(
+    target: _Target,
+    domain: Sequence[tuple[float, float]],
+    periods: tuple[float | None, ...],
+    form: str,
+    resolution: int | None,
+) -> list[JointProblem]:
+    """One problem for each form that is asked for and that the signature allows."""
     spans = np.array(
         [high - low if p is None else p / 2 for (low, high), p in zip(domain, periods, strict=True)]
     )
@@ -125,35 +156,9 @@ def design_joint_map(
             "of products of cosines do not. Use form='projection'."
         )
     _refuse_indefinite(target, spans, periods)
-    steps = resolution or (25 if axes == 2 else 11)
-    search = _Search(pool, select, refine, effort, progress)
+    steps = resolution or (25 if len(domain) == 2 else 11)
     forms = (form,) if form != "auto" else FORMS if symmetric else FORMS[:1]
-    with pools().limit(limits=1):  # matrices are small: threads of BLAS would only wait
-        found = [
-            _one(JointProblem(target.joint, spans, periods, f, steps), target, n_components,
-                 search, cache)
-            for f in forms
-        ]  # fmt: skip
-    problem, (frequencies, weights), lower, optimal = min(
-        found, key=lambda item: item[0].max_error(*item[1])
-    )
-    sure = everywhere(problem, frequencies, weights, target.is_product)
-    ratio = sure.largest / lower if lower > 0 else np.inf
-    return JointDesign(
-        kernel=target.name,
-        form=problem.form,
-        method=f"{problem.form}, {search.words}",
-        domain=tuple((float(low), float(high)) for low, high in domain),
-        periods=periods,
-        frequencies=frequencies,
-        weights=weights,
-        n_columns=int(np.sum(problem.columns(frequencies))),
-        max_error=sure.largest,
-        rms=sure.rms,
-        certificate=DesignCertificate(
-            sure.bound, sure.words, sure.proved, 0, 0, optimal, lower, float(ratio)
-        ),
-    )
+    return [JointProblem(target.joint, spans, periods, f, steps) for f in forms]
 
 
 @dataclass(frozen=True)
