@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine import Spec
@@ -45,9 +46,44 @@ class Forgetful(km.HomogeneousMap):
         return Spec(spec.family, spec.arrays, {**spec.numbers, "count": Forgetful.count})
 
 
+class Filling(km.HomogeneousMap):
+    """A map with φ(0) = 0 that fills the zeros of CSR rows."""
+
+    def transform(self, X, *, out=None):
+        Z = super().transform(X, out=out)
+        return Z.toarray() if sparse.issparse(Z) else Z
+
+
 @pytest.mark.parametrize(
-    ("kind", "message"), [(Biased, "the stated rate"), (Forgetful, "two different specs")]
+    ("kind", "message"),
+    [
+        (Biased, "the stated rate"),
+        (Forgetful, "two different specs"),
+        (Filling, "CSR rows gave a dense result"),
+    ],
 )
 def test_check_feature_map_finds_a_bad_map(kind, message):
     with pytest.raises(AssertionError, match=message):
         check_feature_map(lambda n: kind("chi2", n), (5, 21), rate=2, estimator_checks=False)
+
+
+def test_a_basis_has_nothing_to_converge_to():
+    def make(size):
+        return km.SplineMap(n_bases=size)
+
+    check_feature_map(make, (6,), estimator_checks=False)
+    with pytest.raises(AssertionError, match="nothing to converge to"):
+        check_feature_map(make, (6, 12), rate=1, estimator_checks=False)
+
+
+class Exploding(km.SplineMap):
+    """A map that says that it extrapolates, and does not."""
+
+    def transform(self, X, *, out=None):
+        Z = super().transform(X, out=out)
+        return Z * np.inf if self.out_of_domain == "extrapolate" else Z
+
+
+def test_check_feature_map_looks_beyond_the_domain():
+    with pytest.raises(AssertionError, match="'extrapolate' gave values that are not finite"):
+        check_feature_map(lambda n: Exploding(n), (6,), estimator_checks=False)

@@ -1,0 +1,30 @@
+"""Every map passes scikit-learn's own checks; a new one adds one line here."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kernelmaps as km
+
+ESTIMATORS = [
+    km.HomogeneousMap(signed=True),
+    km.HomogeneousMap(),
+    km.ChebyshevMap(signed=True),
+    km.SeriesMap(),
+    km.DesignedMap(),
+    km.DesignedMap(signed=True),
+    km.SplineMap(),
+    km.TrigonometricMap(),
+    km.HermiteMap(),
+    km.AnchorMap(n_anchors=10, n_neighbors=2),
+    km.AnchorMap(n_anchors=10, anchors="kmeans"),
+    km.SignCauchyMap(n_components=20, random_state=0),
+    km.ExponentialMap(n_components=20, random_state=0),
+    km.RandomFourierMap(n_components=20, random_state=0),
+    km.RandomFourierMap(n_components=20, sampling="structured", random_state=0),
+    km.RandomOrthoprojector(n_components=1, random_state=0),
+    km.CompressiveFourierMap(n_measurements=1, n_components=20, random_state=0),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_estimator_checks(estimator, check):
+    check(estimator)
