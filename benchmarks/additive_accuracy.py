@@ -67,7 +67,8 @@ def linear(name: str, data: Data) -> dict[str, Any]:
     unit = spread(X)
 
     def fitted(strength: float, rows: np.ndarray) -> LinearSVC:
-        return LinearSVC(C=strength / unit, dual=True, random_state=0).fit(X[rows], y[rows])
+        model = LinearSVC(C=strength / unit, tol=1e-2, max_iter=100, random_state=0)
+        return model.fit(X[rows], y[rows])
 
     scores = [
         np.mean([fitted(s, a).score(X[b], y[b]) for a, b in folds_of(name, y)]) for s in STRENGTHS

@@ -93,6 +93,10 @@ def test_chunks_one_by_one(seed):
     np.testing.assert_allclose(terms, regressor.predict(X), atol=1e-8)
     model.fit(X, y)  # starts anew
     assert not hasattr(model, "n_samples_seen_")
+    before = model.decision_function(X)
+    model.partial_fit(X[:1], y[:1])  # goes on from there: one row of 601 moves little
+    assert model.n_samples_seen_ == 601
+    assert np.corrcoef(before, model.decision_function(X))[0, 1] > 0.999
 
 
 def test_first_chunk_alone_is_a_fit(seed):
@@ -135,7 +139,7 @@ def test_bad_sources(seed):
         km.AdditiveClassifier().fit(chunks(X))
     bad = X.copy()
     bad[130, 2] = np.nan
-    with pytest.raises(ValueError, match="NaN or infinity .chunk 1, row 50, column 2"):
+    with pytest.raises(ValueError, match=r"NaN or infinity \(chunk 1, row 50, column 2\)"):
         km.AdditiveClassifier().fit(chunks(bad, y))
     with pytest.raises(ValueError, match="chunk 1 has 2 columns, the chunks before it had 3"):
         km.AdditiveClassifier().fit(lambda: iter([(X, y), (X[:, :2], y)]))

@@ -246,6 +246,11 @@ class AdditiveModel(OutOfCore, BaseEstimator):
                     "elsewhere, Codes(X, feature_map_.spec_.hash)), or the values as floats."
                 )
             return self.feature_map_.encode(X).values
+        if len(getattr(X, "shape", (0, 0))) == 1:
+            raise ValueError(
+                f"{name}: X must have two dimensions, found one. Reshape your data: "
+                "X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
+            )
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.feature_map_._native_rows(X, reset=False)
 
@@ -281,18 +286,20 @@ class AdditiveModel(OutOfCore, BaseEstimator):
 
     def _placed(self, compiled: Any, part: slice) -> np.ndarray:
         """The weights of some classes where the loops expect them."""
-        from ._basis import zeros
-
         key = ("weights", id(compiled), part.start)
         if key not in self._fast:
-            stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
-            dtype = compiled.basis.values.coef.dtype
-            flat = zeros((compiled.n_weights + 64) * lanes, dtype)
-            cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
-            own = self._weights[:, :, part]
-            cells[:, : own.shape[1], : own.shape[2]] = own
-            self._fast[key] = flat
+            self._fast[key] = self._laid_out(compiled, part)
         return self._fast[key]
+
+    def _laid_out(self, compiled: Any, part: slice) -> np.ndarray:
+        from ._basis import zeros
+
+        stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
+        flat = zeros((compiled.n_weights + 64) * lanes, compiled.basis.values.coef.dtype)
+        cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
+        own = self._weights[:, :, part]
+        cells[:, : own.shape[1], : own.shape[2]] = own
+        return flat
 
     def _each(self, X: Any, out: np.ndarray, loop: Any) -> np.ndarray:
         """Run a loop over rows and groups of classes; the last axis of `out` is the classes'."""

@@ -28,7 +28,8 @@ def platt(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> tuple
         p = expit(design @ theta)
         gradient = design.T @ (weight * (p - target))
         curvature = design.T @ (design * (weight * p * (1 - p))[:, None])
-        step = np.linalg.solve(curvature + 1e-12 * np.trace(curvature) * np.eye(2), gradient)
+        ridge = 1e-12 * (np.trace(curvature) + weight.sum())  # never singular, however sure p is
+        step = np.linalg.solve(curvature + ridge * np.eye(2), gradient)
         size, before = 1.0, cost(theta)
         while cost(theta - size * step) > before and size > 1e-6:
             size /= 2

@@ -183,6 +183,11 @@ class Blocks(State):
         if self.settings.fit_intercept:
             self.balanced()
 
+    def go_on(self, w: np.ndarray, offset: np.ndarray) -> None:
+        """Start from weights that were trained before."""
+        self.w[:], self.offset[:] = w, offset
+        self.mean_w, self.mean_offset = w.astype(np.float64), np.array(offset)
+
     def average(self, share: float) -> np.ndarray:
         """The mean of the weights after each chunk, the last of which has that share of all rows.
 

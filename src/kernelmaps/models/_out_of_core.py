@@ -106,11 +106,11 @@ class OutOfCore:
                 f"{name}.partial_fit takes one chunk of rows, an array or a CSR matrix, got "
                 f"{type(X).__name__}; use fit for files, streams and codes."
             )
-        first = not hasattr(self, "_stream")
-        if first:
+        fresh = not hasattr(self, "_weights")
+        if not hasattr(self, "_stream"):
             self._check_parameters()
         return validate_data(
-            self, X, y, reset=first, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
+            self, X, y, reset=fresh, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
             y_numeric=isinstance(self, RegressorMixin), multi_output=False,
         )  # fmt: skip
 
@@ -118,11 +118,18 @@ class OutOfCore:
         """Optimise the dual variables of one chunk; the rows."""
         from ._solver import Solution
 
-        if not hasattr(self, "_stream"):
+        if hasattr(self, "_stream"):
+            rows = self._same_kind(X)
+        elif hasattr(self, "_weights"):  # after fit: goes on from there
+            rows = self._block(X)
+            self._stream = self._states(rows, y, positive, cost)
+            self.n_samples_seen_ = len(self.dual_coef_)
+            for state, part in zip(self._stream, self._lane_groups(len(positive)), strict=True):
+                offset = self._offset[part] - getattr(self, "_centre", 0.0)
+                state.go_on(self._laid_out(state.compiled, part), offset)
+        else:
             rows = self._prepare(X)
             self._stream, self.n_samples_seen_ = self._states(rows, y, positive, cost), 0
-        else:
-            rows = self._same_kind(X)
         states = self._stream
         _in_threads(states)(_chunk_of(self, rows, y, cost))
         self.n_samples_seen_ += len(y)

@@ -188,16 +188,17 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
         The chunk's dual variables are optimised, given the weights that all chunks before have
         left, and then stay as they are: one pass of block dual descent.  The result depends on the
         order of the chunks and is close to, but not, the minimum that `fit` certifies; a chunk
-        given twice counts as twice as many rows.
+        given twice counts as twice as many rows.  What predicts is the mean of the weights after
+        each chunk.  After `fit` it goes on from the fitted weights.
 
         Parameters
         ----------
         X, y, sample_weight
             As for :meth:`fit`, one chunk in memory.
         classes : array-like, optional
-            All labels that will ever come; needed at the first call.
+            All labels that will ever come; needed at the first call, unless `fit` was called.
         """
-        first = not hasattr(self, "_stream")
+        first = not hasattr(self, "_weights")
         X, y = self._next_chunk(X, y)
         check_classification_targets(y)
         if first:
@@ -370,7 +371,7 @@ class AdditiveRegressor(RegressorMixin, AdditiveModel):
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveRegressor:
         """Learn from one more chunk of rows; see :meth:`AdditiveClassifier.partial_fit`."""
-        first = not hasattr(self, "_stream")
+        first = not hasattr(self, "_weights")
         X, y = self._next_chunk(X, y)
         weight = weights_of(self, sample_weight, len(y))
         y = self._centred(y, weight) if first else np.asarray(y, np.float64) - self._centre

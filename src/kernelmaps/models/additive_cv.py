@@ -48,6 +48,8 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
     estimator_ : AdditiveClassifier
         Fitted with it to all rows.
     classes_ : ndarray
+    n_iter_ : int
+        Epochs of that fit.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
         self.C_ = float(self.Cs_[best])
         self.estimator_ = self._model(self.C_).fit(X, y, sample_weight)
         self.classes_ = self.estimator_.classes_
+        self.n_iter_ = self.estimator_.n_iter_
         self.n_features_in_ = self.estimator_.n_features_in_
         return self
 
