@@ -126,7 +126,7 @@ def check_folder(*paths: Path | None) -> None:
 def kernel_named(text: str, X: Any = None) -> Any:
     """A kernel from its name; a width may follow: ``gaussian:2.5``; else it comes from the data."""
     from ..evaluation.candidates import fitted_to_data
-    from ..kernels import Exponential, get
+    from ..kernels import Exponential, HomogeneousKernel, get
 
     name, _, width = text.partition(":")
     if not width:
@@ -138,7 +138,7 @@ def kernel_named(text: str, X: Any = None) -> Any:
         raise ValueError(f"the width {width!r} of the kernel {name!r} is not a number.") from None
     if isinstance(kernel, Exponential):
         return Exponential(kernel.base, gamma=value)
-    if name in ("chi2", "intersection", "hellinger", "jensen_shannon"):
+    if isinstance(kernel, HomogeneousKernel):
         return kernel.replace(gamma=value)
     return type(kernel)(**{"sigma" if kernel.name == "gaussian" else "scale": value})
 

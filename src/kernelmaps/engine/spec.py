@@ -41,7 +41,7 @@ class Spec:
 
     family: str
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
-    numbers: Mapping[str, Number] = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)  # of type Number, see _plain
     parts: tuple[Spec, ...] = ()
 
     def __post_init__(self) -> None:

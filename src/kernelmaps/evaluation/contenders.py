@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -198,7 +199,7 @@ def _sklearn_maps(kernel: Kernel, size: int) -> list[Contender]:
             f"sklearn {type(transformer).__name__} {_size_of(transformer)}, {kernel_label(kernel)}",
             "sklearn",
             kernel_label(kernel),
-            make_map=lambda transformer=transformer: clone(transformer),
+            make_map=partial(clone, transformer),
             truth=kernel,
             code=repr(transformer),
         )
@@ -242,7 +243,7 @@ def measure(contender: Contender, problem: Problem, seconds: float = np.inf) -> 
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", OutOfDomainWarning)
         _warm_up(contender, problem)
-        runs = []
+        runs: list[Any] = []
         for train, test in problem.folds():
             if runs and perf_counter() > deadline:
                 notes.append(f"{len(runs)} of {problem.cv} folds: the time was over")

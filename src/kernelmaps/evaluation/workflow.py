@@ -266,7 +266,8 @@ class _Seen:
 
     def __init__(self) -> None:
         self.rows = 0
-        self.low = self.high = None
+        self.low: Any = None  # least and largest value of each column, from the first block on
+        self.high: Any = None
         self.targets: list[np.ndarray] = []
         self.predictions: list[np.ndarray] = []
 

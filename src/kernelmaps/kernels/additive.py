@@ -103,14 +103,15 @@ def compiled_sums(
     row_x, row_y = _row_terms(code, parameter, X), _row_terms(code, parameter, Y)
     tiny = np.finfo(dtype).tiny
     if sparse.issparse(X):
-        csr = (X.data, X.indices, X.indptr, Y.data, Y.indices, Y.indptr)
-        rest = (row_x, row_y, X.shape[1], symmetric, tiny, out)
-        part = partial(_loops.csr_sums, code, dtype(parameter), *csr, *rest)
+        csr = (X.data, X.indices, X.indptr, Y.data, Y.indices, Y.indptr, row_x, row_y, X.shape[1])
+        part = partial(_loops.csr_sums, code, dtype(parameter), *csr, symmetric, tiny, out)
         in_threads(part, len(row_x), n_jobs)
     else:
         tiles = -(-len(row_x) // _TILE) * -(-len(row_y) // _TILE)
-        rest = (row_x, row_y, symmetric, _TILE, tiny, out)
-        part = partial(_loops.dense_sums, code, dtype(parameter), X, Y, *rest)
+        rows = (X, Y, row_x, row_y)
+        part = partial(
+            _loops.dense_sums, code, dtype(parameter), *rows, symmetric, _TILE, tiny, out
+        )
         in_threads(part, tiles, n_jobs)
     return out
 

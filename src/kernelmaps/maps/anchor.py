@@ -110,6 +110,9 @@ class AnchorMap(AdditiveMap):
     300
     """
 
+    kernel_: kernels.AdditiveKernel
+    _certificate: AnchorCertificate | None
+
     def __init__(
         self,
         kernel: Any = "chi2",
@@ -219,8 +222,8 @@ class AnchorMap(AdditiveMap):
             )
         return codes
 
-    @property
-    def certificate_(self) -> AnchorCertificate | None:  # type: ignore[override]
+    @property  # type: ignore[override]
+    def certificate_(self) -> AnchorCertificate | None:
         check_is_fitted(self)
         if self._certificate is None:
             self._certificate = certify(self.kernel_, table_of(self.spec_), *self._by_set())

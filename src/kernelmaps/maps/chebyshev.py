@@ -100,7 +100,7 @@ class ChebyshevMap(ScaledMap):
 
     def _certify(self, low: float, high: float) -> Certificate:
         ends = np.log(np.array([low, high]) * self.scale_)
-        self.constant_ = self.n_components * self._worst(*ends, growth=0.0)
+        self.constant_ = self.n_components * self._worst(ends[0], ends[1], growth=0.0)
         # Below e^-25 of the largest value x itself is the bound, since τ ≤ 1.
         worst = max(self._worst(ends[1] - _DEPTH, ends[1], growth=1.0), float(np.exp(-_DEPTH)))
         return Certificate(

@@ -17,6 +17,7 @@ from ..design.sparsity import effective_sparsity
 from ..engine import Spec, apply
 from ..engine.apply import output_dtype
 from ..engine.linear import n_outputs
+from ..kernels import StationaryKernel
 from .base import JointMap, check_count
 from .fourier import resolve_kernel, scaled_kernel
 from .orthoprojector import draw_orthoprojector
@@ -38,9 +39,13 @@ class CompressiveFourierMap(JointMap):
         Output columns.
     kernel : str or Kernel, default="gaussian"
         An isotropic kernel: "gaussian", "matern" or an object with ``isotropic = True``.
-    sampling, form, sigma
+    sampling, sigma
         As in :class:`RandomFourierMap`. "scale" and "median" look at the measurements, whose
         distances are those of the data, nearly.
+    form : {"auto", "paired", "cosine"}, default="auto"
+        "cosine" is the paper's, with random phases; "paired", cosines and sines of half as many
+        frequencies, has less error for the Gaussian and takes half the products, which are most of
+        the cost here. "auto" takes it wherever n_components is even.
     projection : {"dense", "hadamard", "dct"}, default="dense"
         As `method` of :class:`RandomOrthoprojector`: a stored matrix, or fast transforms.
     entries : {"gaussian", "bernoulli"}, default="gaussian"
@@ -82,13 +87,15 @@ class CompressiveFourierMap(JointMap):
     True
     """
 
+    kernel_: StationaryKernel
+
     def __init__(
         self,
         n_measurements: int = 100,
         n_components: int = 1000,
         kernel: Any = "gaussian",
         sampling: str = "iid",
-        form: str = "cosine",
+        form: str = "auto",
         sigma: float | str | None = None,
         projection: str = "dense",
         entries: str = "gaussian",
@@ -127,7 +134,7 @@ class CompressiveFourierMap(JointMap):
             columns,
             self.n_measurements_,
             sampling=self.sampling,
-            form=self.form,
+            form=("cosine" if columns % 2 else "paired") if self.form == "auto" else self.form,
             random_state=rng,
             dtype=output_dtype(X.dtype),
             owner="CompressiveFourierMap",

@@ -18,7 +18,7 @@ that are spent on landmarks make it fall faster: see :mod:`kernelmaps.engine.lan
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -43,7 +43,7 @@ class MapKernel(Kernel):
     """The kernel that an additive map has exactly: the inner product of its columns."""
 
     spec: Spec
-    name: ClassVar[str] = "map"
+    name = "map"
 
     def _gram(self, X: Any, Y: Any, n_jobs: int | None) -> np.ndarray:
         left = apply(self.spec, X, n_jobs=n_jobs)
@@ -219,7 +219,7 @@ class ExponentialMap(JointMap):
                 "as a number."
             )
         number = not isinstance(self.gamma, str | bool) and np.isscalar(self.gamma)
-        if not (number and 0 < self.gamma < np.inf):
+        if not (number and 0 < float(self.gamma) < np.inf):
             raise ValueError(
                 "ExponentialMap: gamma must be a positive number, 'scale' or 'median'; "
                 f"got {self.gamma!r}."

@@ -87,6 +87,8 @@ class RandomFourierMap(JointMap):
     True
     """
 
+    kernel_: kernels.StationaryKernel
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -144,7 +146,7 @@ def resolve_kernel(
             f"{owner}: sigma={sigma!r} goes with a kernel given by name; {kernel!r} carries its "
             "own scale. Leave sigma=None, or name the kernel."
         )
-    named = kernels.get(kernel)
+    named: Any = kernels.get(kernel)
     if named.name not in _SCALE_OF:
         raise ValueError(
             f"{owner}: the kernel {kernel!r} has no length scale sigma and cannot sample a "

@@ -33,7 +33,7 @@ import numpy as np
 from ..engine import Spec
 from ..engine.fourier import fourier_spec
 from ..engine.linear import padded_length
-from ..kernels import Kernel, StationaryKernel
+from ..kernels import StationaryKernel
 from ..threads import pools
 
 __all__ = ["FORMS", "SAMPLINGS", "draw_fourier", "draw_frequencies", "generator"]
@@ -44,7 +44,7 @@ _MAX_SOBOL = 21201  # dimensions of scipy's direction numbers
 
 
 def draw_fourier(
-    kernel: Kernel,
+    kernel: StationaryKernel,
     n_components: int,
     n_features: int,
     *,
@@ -58,7 +58,7 @@ def draw_fourier(
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : StationaryKernel
         Any kernel with ``sample_frequencies(n, d, rng)``.
     n_components : int
         Output columns D. The paired form takes D/2 frequencies, the cosine form D.
@@ -96,7 +96,7 @@ def draw_fourier(
 
 
 def draw_frequencies(
-    kernel: Kernel,
+    kernel: StationaryKernel,
     n: int,
     d: int,
     sampling: str,
@@ -133,7 +133,9 @@ def generator(random_state: Any) -> np.random.Generator:
     )
 
 
-def _orthogonal(kernel: Kernel, n: int, d: int, rng: np.random.Generator, owner: str) -> np.ndarray:
+def _orthogonal(
+    kernel: StationaryKernel, n: int, d: int, rng: np.random.Generator, owner: str
+) -> np.ndarray:
     _require_isotropic(kernel, "orthogonal", owner)
     blocks = [haar_rows(min(d, n - start), d, rng) for start in range(0, n, d)]
     return np.concatenate(blocks) * _radii(kernel, n, d, rng)[:, None]
@@ -159,7 +161,9 @@ def gram_schmidt(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return q * np.where(lengths < 0, -1.0, 1.0), np.abs(lengths)
 
 
-def _structured(kernel: Kernel, n: int, d: int, rng: np.random.Generator, owner: str) -> Spec:
+def _structured(
+    kernel: StationaryKernel, n: int, d: int, rng: np.random.Generator, owner: str
+) -> Spec:
     _require_isotropic(kernel, "structured", owner)
     p = padded_length(d)
     blocks = -(-n // p)
@@ -171,7 +175,7 @@ def _structured(kernel: Kernel, n: int, d: int, rng: np.random.Generator, owner:
     return Spec("projection", arrays, {"operator": "hadamard"})
 
 
-def _radii(kernel: Kernel, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+def _radii(kernel: StationaryKernel, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     """n independent values of ‖ω‖ in d dimensions."""
     own = getattr(type(kernel), "radius_quantile", StationaryKernel.radius_quantile)
     if own is StationaryKernel.radius_quantile:
@@ -197,7 +201,7 @@ def _sobol(n: int, dimensions: int, rng: np.random.Generator) -> np.ndarray:
     return np.clip(np.concatenate(groups, axis=1), 2.0**-32, 1 - 2.0**-32)
 
 
-def _require_isotropic(kernel: Kernel, sampling: str, owner: str) -> None:
+def _require_isotropic(kernel: StationaryKernel, sampling: str, owner: str) -> None:
     if not getattr(kernel, "isotropic", False):
         raise ValueError(
             f"{owner}: sampling={sampling!r} rotates frequencies, which only isotropic kernels "

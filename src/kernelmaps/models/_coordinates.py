@@ -77,13 +77,13 @@ def component_count(name: str, size: Any, values: np.ndarray, n: int) -> int:
     if size is None:
         return max(numerical_rank(values), 1)
     if isinstance(size, Integral) and not isinstance(size, bool):
-        if not 1 <= size <= most:
+        if not 1 <= int(size) <= most:
             raise ValueError(
                 f"{name}: n_components={size} must be between 1 and min(n_samples, "
                 f"n_features)={most}, with {n} rows and {len(values)} features"
             )
         return int(size)
-    if isinstance(size, Real) and 0 < size < 1:
+    if isinstance(size, Real) and 0 < float(size) < 1:
         share = np.cumsum(values) / max(values.sum(), np.finfo(float).tiny)
         return min(int(np.searchsorted(share, size, side="left")) + 1, most)
     raise ValueError(

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ..stats import FoldMoments, KernelMoments, Moments, Source
+from ..stats.moments import Target
 from ._coordinates import Coordinates, Path, _Solution, check_rows, component_count
 from ._features import Features
 from ._quadratic import held_out_errors, principal_axes
@@ -38,7 +39,10 @@ class StreamingLinear(StreamingEstimator):
     alpha: Any
     n_components: Any
     validation: Any
-    _target = "real"
+    _target: Target = "real"
+    _axes: list[np.ndarray] | None  # PCA of each kernel, of several
+    _pca_stats: Moments | None  # where unlabelled rows joined the PCA
+    _solution: _Solution | None  # None until it is asked for
 
     def _solutions(
         self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
@@ -369,7 +373,7 @@ class StreamingLinear(StreamingEstimator):
             raise ValueError(f"{name}: alpha must be a number, got {self.alpha!r}") from None
         if alphas.ndim != 1 or not len(alphas) or not np.all(alphas >= 0):
             raise ValueError(f"{name}: alpha must be >= 0, or several such, got {self.alpha!r}")
-        folds = isinstance(self.validation, Integral) and self.validation >= 2
+        folds = isinstance(self.validation, Integral) and int(self.validation) >= 2
         if not folds and self.validation not in self._CRITERIA:
             words = ", ".join(repr(word) for word in self._CRITERIA)
             raise ValueError(
