@@ -154,11 +154,11 @@ def read(folder: str, name: str):
 
 
 def spec_of(X: np.ndarray, M: int, m: int | None, sigma: float, seed: int) -> Spec:
-    """Typical (m None) or compressive random features."""
+    """Typical (m None) or compressive random features, in the paper's form (cosines)."""
     if m is None:
         features = km.RandomFourierMap("gaussian", M, sigma=sigma, random_state=seed)
     else:
-        features = km.CompressiveFourierMap(m, M, sigma=sigma, random_state=seed)
+        features = km.CompressiveFourierMap(m, M, form="cosine", sigma=sigma, random_state=seed)
     return features.fit(X[:100]).spec_
 
 
