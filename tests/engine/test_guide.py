@@ -78,6 +78,19 @@ def test_one_comparison_is_left(kind):
         assert places.crowd.tolist() == [pytest.approx(most, abs=most - 1)] * 2
         assert (places.shift > 0) == (kind in ("quadratic", "geometric"))
         assert len(places.guide) <= 17 * len(edges)
+        assert (places.pairs.size > 0) == (dtype == np.float32 and most == 1)  # one gather
+
+
+def test_pairs_find_what_a_full_search_finds(seed):
+    """Look-ups of float32 with one threshold in each cell read it together with its count."""
+    rng = np.random.default_rng(seed)
+    edges = [np.unique(KINDS[kind](rng)) for kind in ("quadratic", "geometric")]
+    X = np.column_stack([rng.choice(e, 999) * rng.choice([0.99, 1, 1.01], 999) for e in edges])
+    X[0] = -1
+    found = encode(spec_of(_table(edges, np.tile([0, 1], 9))), np.tile(X.astype(np.float32), 9))
+    for j, e in enumerate(edges * 9):
+        expected = np.searchsorted(e, np.float32(X[:, j % 2]), side="right") - 1
+        assert (found[:, j] == expected.clip(0, len(e) - 2)).all()
 
 
 def test_whole_numbers_have_the_codes_of_floats():

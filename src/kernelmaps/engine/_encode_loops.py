@@ -11,6 +11,7 @@ import numpy as np
 from ._lanes import (
     as_floats,
     between,
+    first_half,
     from_origin,
     gather,
     octave,
@@ -19,6 +20,7 @@ from ._lanes import (
     plus,
     plus_share,
     rounded,
+    second_half,
     share,
     store_codes,
 )
@@ -27,89 +29,105 @@ from ._vectors import load, prefetch, zeros
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _even_row(x, at, begin, end, places, least, most, bits, lanes, out):
-    """Codes of the features begin..end of a row that starts at x[at], in whole vectors."""
+def _even(x, d, at, rows, begin, end, places, least, most, bits, lanes, out):
+    """Codes of the features begin..end of some rows, in whole vectors; x begins with feature at."""
     wrong = False
     unit, half = np.float64(np.int64(1) << bits), 0.5 if bits > 0 else 0.0
-    for j in range(begin, end, len(lanes)):
-        value = as_floats(load(x, at + j, lanes), least)
-        wrong |= outside(value, load(least, j, lanes), load(most, j, lanes))
-        t = as_floats(value, places.lo)
-        t = from_origin(t, load(places.lo, j, lanes), load(places.scale, j, lanes))
-        t = between(t, load(places.first, j, lanes), load(places.final, j, lanes))
-        store_codes(out, at + j, rounded(t, unit, half, out))
+    for i in range(rows[0], rows[1]):
+        for j in range(begin, end, len(lanes)):
+            value = as_floats(load(x, i * d + j - at, lanes), least)
+            wrong |= outside(value, load(least, j, lanes), load(most, j, lanes))
+            t = as_floats(value, places.lo)
+            t = from_origin(t, load(places.lo, j, lanes), load(places.scale, j, lanes))
+            t = between(t, load(places.first, j, lanes), load(places.final, j, lanes))
+            store_codes(out, i * d + j - at, rounded(t, unit, half, out))
     return wrong
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _uneven_row(x, at, begin, end, places, least, most, bits, lanes, out):
-    """The same between uneven edges: a cell's count of thresholds, and what is left to compare."""
+def _uneven(x, d, at, rows, begin, end, places, least, most, bits, lanes, out):
+    """The same between uneven edges: a cell's count of thresholds, and what is left to compare.
+
+    Gathers are what this loop waits for: one for a cell's count and its threshold, where they are
+    stored as a pair, else two, and two more for the ends of a bin. The next block of rows is asked
+    for meanwhile, since no hardware guesses the order of tiles.
+    """
     wrong = False
     edges = places.edges
     one, none, half = edges.dtype.type(1), edges.dtype.type(0), edges.dtype.type(0.5)
-    for j in range(begin, end, len(lanes)):
-        value = as_floats(load(x, at + j, lanes), edges)
-        wrong |= outside(value, load(least, j, lanes), load(most, j, lanes))
-        if bits > 0:
-            value = between(value, load(places.low, j, lanes), load(places.high, j, lanes))
-        t = from_origin(value, load(places.origin, j, lanes), load(places.factor, j, lanes))
-        if places.shift == 0:
-            t = between(t, zeros(edges, lanes), load(places.last, j, lanes))
-            cell = rounded(t, one, none, places.guide)
-        else:
-            cell = octave(t, places.shift, load(places.key, j, lanes), load(places.limit, j, lanes))
-        count = gather(places.guide, plus(cell, load(places.cell_start, j, lanes)))
-        # edges[place + b] is the left end of bin b
-        place = load(places.edge_start, j, lanes)
-        left = places.crowd[np.uint64(j) // np.uint64(len(lanes))]
-        while left > 0:  # nearly always once
-            step = (left + 1) >> 1
-            ahead = plus(plus(count, place), step)
-            count = passed(count, value, gather(edges, ahead), step)
-            left -= step
-        if bits > 0:
-            here = plus(count, place)
-            part = share(value, gather(edges, here), gather(edges, plus(here, 1)))
-            count = plus_share(count, part, bits, half)
-        store_codes(out, at + j, count)
+    for i in range(rows[0], rows[1]):
+        ahead = min(i + rows[1] - rows[0], rows[2] - 1) * d
+        for j in range(begin, end, len(lanes)):
+            prefetch(x, ahead + j - at)
+            value = as_floats(load(x, i * d + j - at, lanes), edges)
+            wrong |= outside(value, load(least, j, lanes), load(most, j, lanes))
+            if bits > 0:
+                value = between(value, load(places.low, j, lanes), load(places.high, j, lanes))
+            t = from_origin(value, load(places.origin, j, lanes), load(places.factor, j, lanes))
+            if places.shift == 0:
+                t = between(t, zeros(edges, lanes), load(places.last, j, lanes))
+                cell = rounded(t, one, none, places.guide)
+            else:
+                key, limit = load(places.key, j, lanes), load(places.limit, j, lanes)
+                cell = octave(t, places.shift, key, limit)
+            cell = plus(cell, load(places.cell_start, j, lanes))
+            if places.pairs.size > 0:
+                pair = gather(places.pairs, cell)
+                count = passed(second_half(pair), value, first_half(pair, edges), 1)
+            else:
+                count = gather(places.guide, cell)
+                # edges[place + b] is the left end of bin b
+                place = load(places.edge_start, j, lanes)
+                left = places.crowd[np.uint64(j) // np.uint64(len(lanes))]
+                while left > 0:  # nearly always once
+                    step = (left + 1) >> 1
+                    farther = plus(plus(count, place), step)
+                    count = passed(count, value, gather(edges, farther), step)
+                    left -= step
+                if bits > 0:
+                    here = plus(count, place)
+                    part = share(value, gather(edges, here), gather(edges, plus(here, 1)))
+                    count = plus_share(count, part, bits, half)
+            store_codes(out, i * d + j - at, count)
     return wrong
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _row(x, at, begin, end, places, least, most, bits, lanes, out):
+def _tile(x, d, at, rows, begin, end, places, least, most, bits, lanes, out):
     if places.even:
-        return _even_row(x, at, begin, end, places, least, most, bits, lanes, out)
-    return _uneven_row(x, at, begin, end, places, least, most, bits, lanes, out)
+        return _even(x, d, at, rows, begin, end, places, least, most, bits, lanes, out)
+    return _uneven(x, d, at, rows, begin, end, places, least, most, bits, lanes, out)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def encode_dense(x, d, places, least, most, bits, lanes, block, begin, end, out):
     """Codes of dense rows begin..end (flat); returns whether a value was outside its range.
 
-    Features in tiles whose tables stay in the nearest cache for a block of rows; the same part of
-    the next block is asked for meanwhile, since no hardware guesses that order. What is left of a
-    row after whole vectors goes through a vector of its own.
+    Features in tiles whose tables stay in the nearest cache for a block of rows. What is left of
+    rows after whole vectors goes through rows of their own, padded with the last feature.
     """
     wrong = False
     size = len(lanes)
     whole = d - d % size
-    rest, codes = np.zeros(size, x.dtype), np.zeros(size, out.dtype)
+    rest, codes = np.zeros(block * size, x.dtype), np.zeros(block * size, out.dtype)
     for top in range(begin, end, block):
         bottom, left = min(top + block, end), 0
         while left < d:
             right = min(left + places.tile, whole) if left < whole else d
-            for i in range(top, bottom):
-                source, target, at = x, out, i * d
-                if right > whole:
-                    rest[: d - whole] = x[i * d + whole : (i + 1) * d]
-                    rest[d - whole :] = x[(i + 1) * d - 1]  # the last feature, as in `places`
-                    source, target, at = rest, codes, -whole
-                ahead = min(i + block, end - 1) * d
-                for j in range(left, right, 64 // x.itemsize):
-                    prefetch(x, ahead + j)
-                wrong |= _row(source, at, left, right, places, least, most, bits, lanes, target)
-                if right > whole:
-                    out[i * d + whole : (i + 1) * d] = codes[: d - whole]
+            source, target, width, at, rows = x, out, d, 0, (top, bottom, end)
+            if right > whole:
+                for i in range(top, bottom):
+                    for j in range(size):
+                        rest[(i - top) * size + j] = x[i * d + min(whole + j, d - 1)]
+                rows = (0, bottom - top, bottom - top)
+                source, target, width, at = rest, codes, size, whole
+            wrong |= _tile(
+                source, width, at, rows, left, right, places, least, most, bits, lanes, target
+            )
+            if right > whole:
+                for i in range(top, bottom):
+                    for j in range(whole, d):
+                        out[i * d + j] = codes[(i - top) * size + j - whole]
             left = right
     return wrong
 

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 from ._vectors import Vector, _llvm, _mask
 
 _WORD = ir.IntType(32)
-_NAMES = {types.int32: "i32", types.float32: "f32", types.float64: "f64"}
+_NAMES = {types.int32: "i32", types.int64: "i64", types.float32: "f32", types.float64: "f64"}
 
 
 def _filled(builder, value, kind: Vector):
@@ -153,7 +153,7 @@ def share(typing_context, x, left, right):
 
 @intrinsic
 def gather(typing_context, array, index):
-    """``array[index]`` of floats, or of uint16 (as int32; one more entry must follow the last)."""
+    """``array[index]``; uint16 comes as int32 (one more entry must follow the last)."""
     short = array.dtype == types.uint16
     kind = Vector(types.int32 if short else array.dtype, index.size)
 
@@ -174,6 +174,31 @@ def gather(typing_context, array, index):
         return found
 
     return kind(array, index), build
+
+
+@intrinsic
+def first_half(typing_context, pair, array):
+    """The float32 in the low bits of int64, in the array's type."""
+    kind = Vector(array.dtype, pair.size)
+
+    def build(context, builder, signature, args):
+        word = builder.trunc(args[0], ir.VectorType(_WORD, pair.size))
+        value = builder.bitcast(word, ir.VectorType(ir.FloatType(), pair.size))
+        return value if array.dtype == types.float32 else builder.fpext(value, _llvm(kind))
+
+    return kind(pair, array), build
+
+
+@intrinsic
+def second_half(typing_context, pair):
+    """The int32 in the high bits of int64."""
+    kind = Vector(types.int32, pair.size)
+
+    def build(context, builder, signature, args):
+        half = ir.Constant(_llvm(pair), [32] * pair.size)
+        return builder.trunc(builder.lshr(args[0], half), _llvm(kind))
+
+    return kind(pair), build
 
 
 @intrinsic

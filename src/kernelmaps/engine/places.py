@@ -52,6 +52,7 @@ class Places(NamedTuple):
     crowd: np.ndarray  # int64 by vector: most thresholds in a cell of its features
     guide: np.ndarray  # uint16
     edges: np.ndarray  # e_0, thresholds, then numbers that no value passes
+    pairs: np.ndarray  # int64: threshold (float32) and count of each cell, where these are enough
     shift: int
     tile: int  # features whose tables are used together
 
@@ -86,7 +87,7 @@ def places_of(spec: Spec, table: Table) -> Places:
         none, whole = np.zeros(0, dtype), np.zeros(0, np.int32)
         crowd, guide = np.zeros(0, np.int64), np.zeros(0, np.uint16)
         tile = 1024
-        tables = [crowd, guide, none, 0, tile]
+        tables = [crowd, guide, none, np.zeros(0, np.int64), 0, tile]
         return Places._make([True, *by_feature, *[none] * 5, *[whole] * 4, *tables])
     return _uneven(table, of, dtype)
 
@@ -110,8 +111,13 @@ def _uneven(table: Table, of: np.ndarray, dtype: np.dtype) -> Places:
     padded_crowd = by_vector(crowd[of]).reshape(-1, LANES).max(axis=1).astype(np.int64)
     floats = [cells.origin, cells.factor, cells.count - 1.0, table.low, table.high]
     whole = [cells.key, cells.count - 1, _starts(guides), _starts(edges)]
-    per_feature = sum(2 * len(g) for g in guides) + sum(e.nbytes for e in edges)
-    tile = LANES * max(1, _TILE_BYTES * len(sets) // (per_feature * LANES))
+    pairs = np.zeros(0, np.int64)
+    if table.degree == 0 and dtype == np.float32 and crowd.max() <= 1:
+        # edges[1 + g] is the threshold after g others
+        next_one = [e[1 + g].view(np.uint32) for e, g in zip(edges, guides, strict=True)]
+        pairs = np.concatenate(next_one).astype(np.int64) | np.concatenate(guides) << 32
+    n_bytes = pairs.nbytes or sum(2 * len(g) for g in guides) + sum(e.nbytes for e in edges)
+    tile = LANES * max(1, _TILE_BYTES * len(sets) // (n_bytes * LANES))
     fields = [
         False,
         *[np.zeros(0)] * 4,
@@ -121,6 +127,7 @@ def _uneven(table: Table, of: np.ndarray, dtype: np.dtype) -> Places:
         # Two more entries: sixteen bits are read as the first half of thirty-two.
         np.concatenate([*guides, [0, 0]]).astype(np.uint16),
         np.concatenate(edges),
+        pairs,
         cells.shift,
         tile,
     ]
