@@ -193,7 +193,7 @@ def test_a_dear_method_does_not_hold_up_the_others(monkeypatch):
     assert clock() <= 60
     assert spent == [300]
     assert max(row.rows for row in result.rows) > 300
-    assert "These took long and saw fewer rows: gradient boosting (300)" in " ".join(result.notes)
+    assert "Slow ones saw fewer rows: gradient boosting (300)." in " ".join(result.notes)
 
 
 def test_no_fold_is_begun_after_the_time_is_over(data):

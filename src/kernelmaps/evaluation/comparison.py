@@ -316,7 +316,8 @@ class _Run:
         before, earlier = self.cost.get(contender.label, (rows, seconds))
         if rows > before and earlier > 0:
             seen = np.log(seconds / earlier) / np.log(rows / before)
-            self.growth[contender.label] = float(np.clip(1.2 * seen, 0.3, contender.growth))
+            # Few rows are mostly overhead, so that what was seen is less than what will come.
+            self.growth[contender.label] = float(np.clip(1.2 * seen, 0.8, contender.growth))
         self.cost[contender.label] = (rows, seconds)
 
     def _leave_out(self, contender: Contender, error: Exception) -> None:
@@ -338,11 +339,10 @@ class _Run:
         return seconds * (own / before) ** growth
 
     def _next_rows(self, contenders: list[Contender], n: int) -> int:
-        """The most rows, in steps of a quarter, whose round fits; 0 if it is not worth another."""
+        """The most rows, up to five times as many, whose round fits; 0 if it is not worth one."""
         if self.budget is None or self.rows >= n:
             return 0
-        # One step at a time while little is known, then as far as the time reaches.
-        rows = n if self.growth else min(n, 5 * self.rows)
+        rows = min(n, 5 * self.rows)
         while sum(self._predicted(c, rows) for c in contenders) > _SHARE * self.left:
             rows = int(rows / 1.25)
             if rows < 1.5 * self.rows:
@@ -381,8 +381,9 @@ class _Run:
         fewer = {r.label: r.rows for r in self.results.values() if r.rows < self.rows}
         fewer = {label: rows for label, rows in fewer.items() if not label.startswith("exact ")}
         if fewer:
-            told = ", ".join(f"{label} ({rows})" for label, rows in fewer.items())
-            notes.append(f"These took long and saw fewer rows: {told}.")
+            told = [f"{label} ({rows})" for label, rows in fewer.items()]
+            more = f" and {len(told) - 5} more; 'rows' says how many" if len(told) > 5 else ""
+            notes.append(f"Slow ones saw fewer rows: {', '.join(told[:5])}{more}.")
         small = [r.label for r in self.results.values() if r.kind == "exact" and r.rows < self.rows]
         if small:
             rows = self.results[small[0]].rows
