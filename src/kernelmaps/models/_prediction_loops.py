@@ -65,24 +65,16 @@ def _powers(typing_context, array, u, size):
     kind = Vector(array.dtype, len(size))
 
     def build(context, builder, signature, args):
-        bits = kind.dtype.bitwidth
-        vector = ir.VectorType(ir.FloatType() if bits == 32 else ir.DoubleType(), kind.size)
-        whole = ir.VectorType(ir.IntType(bits), kind.size)
+        element = ir.FloatType() if kind.dtype.bitwidth == 32 else ir.DoubleType()
+        vector = ir.VectorType(element, kind.size)
         spread = ir.Constant(ir.VectorType(ir.IntType(32), kind.size), None)
         lane = builder.insert_element(ir.Constant(vector, ir.Undefined), args[1], ir.IntType(32)(0))
         factor = builder.shuffle_vector(lane, lane, spread)
         product = one = ir.Constant(vector, [1.0] * kind.size)
         for bit in range(kind.size.bit_length() - 1):
             has = [k >> bit & 1 for k in range(kind.size)]
-            if bits == 32:
-                mask = ir.Constant(ir.VectorType(ir.IntType(1), kind.size), has)
-                chosen = builder.select(mask, factor, one)
-            else:  # by bits, which any port can do: two wide shuffles would be the bottleneck
-                kept = builder.and_(
-                    builder.bitcast(factor, whole), ir.Constant(whole, [-h for h in has])
-                )
-                rest = ir.Constant(whole, [0x3FF0000000000000 * (1 - h) for h in has])
-                chosen = builder.bitcast(builder.or_(kept, rest), vector)
+            mask = ir.Constant(ir.VectorType(ir.IntType(1), kind.size), has)
+            chosen = builder.select(mask, factor, one)
             product = chosen if bit == 0 else builder.fmul(product, chosen, flags=("fast",))
             factor = builder.fmul(factor, factor, flags=("fast",))
         return product
