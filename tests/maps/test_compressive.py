@@ -9,7 +9,7 @@ import kernelmaps as km
 from kernelmaps.design.random_features import lipschitz, second_moment
 from kernelmaps.design.sparsity import haar
 from kernelmaps.engine import apply, evaluate, record_paths
-from kernelmaps.engine.linear import _patterns, dct_matrix
+from kernelmaps.engine.linear import dct_matrix
 from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
 
 WAYS = [
@@ -387,19 +387,6 @@ def test_bad_sparsity_arguments_are_refused():
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
             km.effective_sparsity(np.eye(4), *arguments)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("d", "m"), [(500, 10), (500, 20), (500, 60), (500, 100), (250, 8)])
-def test_few_outputs_of_a_hadamard_transform_are_those_of_the_whole(d, m, dtype, seed):
-    """H_p = H_{p/t} x H_t, with sums over t = 32, 16 or 8 neighbours, or all stages (m = 100)."""
-    X = np.random.default_rng(seed).normal(size=(5, d)).astype(dtype)
-    spec = km.RandomOrthoprojector(m, method="hadamard", random_state=seed).fit(X).spec_
-    found = apply(spec, X)
-    np.testing.assert_allclose(found, apply(spec, sparse.csr_matrix(X)), atol=1e-5)
-    np.testing.assert_allclose(found, evaluate(spec, X), atol=200 * np.finfo(dtype).eps)
-    sums = _patterns(spec.arrays["signs"], m, np.dtype(dtype)).shape[1]
-    assert sums == {(500, 10): 32, (500, 20): 16, (500, 60): 8, (500, 100): 0, (250, 8): 32}[d, m]
 
 
 def test_automatic_form_is_paired_where_columns_are_even(seed):

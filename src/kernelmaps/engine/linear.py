@@ -156,22 +156,7 @@ def _writer(spec: Spec, columns: slice, X: Any, dtype: np.dtype) -> Write:
         return partial(_dct_rows, spec, X)
     signs, rows = spec.arrays["signs"], spec.arrays["rows"]
     starts = np.searchsorted(rows, np.arange(signs.shape[0] + 1) * signs.shape[2])
-    gains, patterns = spec.arrays["gains"].astype(dtype), _patterns(signs, rows.size, dtype)
-    return partial(_hadamard_rows, (signs, starts, rows, gains, patterns), X)
-
-
-def _patterns(signs: np.ndarray, wanted: int, dtype: np.dtype) -> np.ndarray:
-    """The largest H_t, t ≤ 32, whose sums for all wanted outputs take fewer than p terms; or none.
-
-    It is for a single transform in a block: the first of several must give all its outputs.
-    """
-    blocks, turns, p = signs.shape
-    t = 32
-    while t > 8 and t * wanted > blocks * p:
-        t //= 2
-    if turns > 1 or t * wanted > blocks * p or p < 4 * t:
-        return np.empty((0, 0), dtype)
-    return np.asarray(hadamard(np, np.eye(t)), dtype=dtype)
+    return partial(_hadamard_rows, (signs, starts, rows, spec.arrays["gains"].astype(dtype)), X)
 
 
 def _matrix_rows(matrix: np.ndarray, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
