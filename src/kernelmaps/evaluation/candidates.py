@@ -98,7 +98,11 @@ class Family:
                 yield Candidate(self.name, size, settings, variant)
 
 
-_COSINES = (Family("HomogeneousMap"), Family("DesignedMap"))
+# Cosines beyond the largest value seen have an error in proportion; clipped values, a jump.
+_COSINES = (
+    Family("HomogeneousMap"),
+    Family("DesignedMap", variants=(("", {"out_of_domain": "extrapolate"}),)),
+)
 _ANCHORS = (
     Family(
         "AnchorMap",

@@ -1,9 +1,10 @@
 r"""Choose the cheapest map that holds a tolerance, with the evidence that it does.
 
-The rows are split at random: one part fits the maps, the other, which no map has seen, gives the
-pairs on which errors are measured. What is asked of a map is that its error on *fresh* pairs stays
-within the tolerance, so that the largest error seen is not enough: as many fresh pairs exceed it
-with probability one half. :func:`upper_bound` gives the confidence bound that is used instead.
+Two random parts of the rows are held out in turns: maps are fitted on all other rows, and errors
+are measured on the pairs of the part that they have not seen. What is asked of a map is that its
+error on *fresh* pairs stays within the tolerance, so that the largest error seen is not enough: as
+many fresh pairs exceed it with probability one half. :func:`upper_bound` gives the confidence bound
+that is used instead.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ def choose(
     families : sequence of str, optional
         Names of the maps to consider; by default all that exist for the kernel.
     held_out_rows : int
-        Most rows (not more than half of all) whose pairs are looked at.
+        Rows in each of the two parts (at most half of all rows) whose pairs are looked at.
     random_state : int
     progress : bool, optional
         Whether to show a bar; None shows it on a terminal.
@@ -180,7 +181,7 @@ def choose(
     Returns
     -------
     Choice
-        The fitted map, its evidence, and why the others lost.
+        The map, fitted on all rows; its evidence; and why the others lost.
 
     Raises
     ------
@@ -206,55 +207,74 @@ def choose(
     return search.result()
 
 
-def upper_bound(errors: np.ndarray, confidence: float) -> float:
-    r"""Bound on the largest error of as many fresh pairs as there are in a matrix of pairs.
+def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = None) -> float:
+    r"""Bound on the largest error of `n_fresh` fresh rows, from the largest error of each row seen.
 
-    Each row's largest error is one draw, and what is asked for is a level that all n fresh draws
-    stay below with probability c: its tail probability p satisfies :math:`e^{-np} = c`. It lies
-    beyond the data, so that the tail has to be continued, in two ways of which the larger is taken.
+    What is asked for is a level that all n fresh draws stay below with probability c: its tail
+    probability p satisfies :math:`e^{-np} = c`. It lies beyond the N rows seen, so that the tail
+    has to be continued, in two ways of which the larger is taken.
 
     *Gumbel.* The rows are cut into B blocks; the blocks' maxima have location μ and scale β from
-    their mean and standard deviation, and the level is :math:`μ + β (\log B - \log(-\log c))`.
+    their mean and standard deviation, and the level is
+    :math:`μ + β (\log (B n / N) - \log(-\log c))`.
 
     *Pareto.* With the k largest row errors :math:`r_1 ≥ … ≥ r_k` and Hill's estimate ξ of their
-    decay, the level is :math:`r_k (k / {-\log c})^{ξ}`, which guards against outlying rows.
+    decay, the level is :math:`r_k (k n / (N · {-\log c}))^{ξ}`, which guards against outlying rows.
 
     Never less than 1.1 times the largest error that was seen: the map that is chosen is the one
     that got away with the fewest columns, and fresh rows may leave the range that it was fitted on.
     """
-    largest = np.abs(errors).max(axis=1)
+    share = 1.0 if n_fresh is None else n_fresh / len(largest)
     blocks = np.array([part.max() for part in np.array_split(largest, min(_BLOCKS, len(largest)))])
     scale = np.sqrt(6) / np.pi * blocks.std(ddof=1)
     location = blocks.mean() - np.euler_gamma * scale
-    gumbel = location + scale * (np.log(len(blocks)) - np.log(-np.log(confidence)))
+    gumbel = location + scale * (np.log(len(blocks) * share) - np.log(-np.log(confidence)))
     k = min(len(largest) - 1, max(4, round(np.sqrt(len(largest)))))
     top = np.sort(largest)[-k - 1 :]
     pareto = 0.0
     if top[0] > 0:
         decay = float(np.mean(np.log(top[1:] / top[0])))
-        pareto = top[0] * (k / -np.log(confidence)) ** decay
+        pareto = top[0] * (k * share / -np.log(confidence)) ** decay
     return float(max(gumbel, pareto, _MARGIN * blocks.max()))
 
 
+@dataclass(frozen=True)
+class _Fold:
+    """Rows held out, their kernel values and what errors are divided by, and the other rows."""
+
+    held: Any
+    seen: Any
+    exact: np.ndarray
+    scale: Any
+
+
 class _Search:
-    """Measures candidates on one split of the rows, and remembers what it found."""
+    """Measures candidates on held-out rows, and remembers what it found.
+
+    Two parts of the rows are held out in turns, each from a map that was fitted on all others:
+    twice as many rows to see outliers in, and two chances to see what happens to rows that leave
+    the range of those that a map was fitted on.
+    """
 
     def __init__(
         self, X: Any, kernel: Kernel, wanted: dict[str, Any], held_out_rows: int, random_state: int
     ) -> None:
-        n = X.shape[0]
-        order = np.random.default_rng(random_state).permutation(n)
-        held = int(min(held_out_rows, n // 2))
-        self.held, self.seen = X[np.sort(order[:held])], X[np.sort(order[held:])]
-        self.n, self.kernel, self.wanted = n, kernel, wanted
-        self.exact = np.asarray(kernel(self.held), dtype=np.float64)
-        self.scale = 1.0
-        if wanted["error"] == "relative":
-            root = np.sqrt(np.maximum(np.diag(self.exact), np.finfo(float).tiny))
-            self.scale = root[:, None] * root
+        order = np.random.default_rng(random_state).permutation(X.shape[0])
+        self.n_held = int(min(held_out_rows, X.shape[0] // 2))
+        self.X, self.kernel, self.wanted = X, kernel, wanted
+        self.folds = [self._fold(order, start) for start in (0, self.n_held)]
         self.found: list[Evidence] = []
-        self.maps: dict[str, Any] = {}
         self.notes: list[str] = []
+
+    def _fold(self, order: np.ndarray, start: int) -> _Fold:
+        inside = np.zeros(len(order), dtype=bool)
+        inside[order[start : start + self.n_held]] = True
+        held, seen = self.X[np.flatnonzero(inside)], self.X[np.flatnonzero(~inside)]
+        exact = np.asarray(self.kernel(held), dtype=np.float64)
+        root = np.ones(len(exact))
+        if self.wanted["error"] == "relative":
+            root = np.sqrt(np.maximum(np.diag(exact), np.finfo(float).tiny))
+        return _Fold(held, seen, exact, root[:, None] * root)
 
     def go_through(self, family: list[Candidate]) -> None:
         """Measure growing sizes, until one holds the tolerance or is too large."""
@@ -271,35 +291,43 @@ class _Search:
                 return
 
     def _measured(self, candidate: Candidate) -> Evidence | None:
+        errors, seconds, columns = [], [], 0
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", OutOfDomainWarning)  # it is part of the error
-                feature_map = candidate.make().fit(self.seen)
-                if not _same_kernel(getattr(feature_map, "kernel_", None), self.kernel):
-                    raise ValueError(f"it approximates {feature_map.kernel_!r}")
-                feature_map.transform(self.held[:8])  # compiled outside the timing
-                start = perf_counter()
-                Z = feature_map.transform(self.held)
-                seconds = (perf_counter() - start) * self.n / self.held.shape[0]
+                for fold in self.folds:
+                    feature_map = self._fitted(candidate, fold.seen)
+                    feature_map.transform(fold.held[:8])  # compiled outside the timing
+                    start = perf_counter()
+                    Z = feature_map.transform(fold.held)
+                    seconds.append(perf_counter() - start)
+                    product = Z @ Z.T
+                    product = product.toarray() if sparse.issparse(product) else product
+                    errors.append((product.astype(np.float64) - fold.exact) / fold.scale)
+                    columns = max(columns, int(Z.shape[1]))
         except (ValueError, TypeError, DesignError, MemoryError) as problem:
             self.notes.append(f"{candidate.label}: {str(problem).splitlines()[0]}")
             return None
-        product = Z @ Z.T
-        product = product.toarray() if sparse.issparse(product) else product
-        errors = (product.astype(np.float64) - self.exact) / self.scale
-        self.maps[candidate.label] = feature_map
+        together = np.concatenate(errors)
+        largest = np.abs(together).max(axis=1)
         return Evidence(
             candidate=candidate,
-            columns=int(Z.shape[1]),
-            max=float(np.abs(errors).max()),
-            rms=float(np.sqrt(np.mean(errors**2))),
-            bias=float(errors.mean()),
-            bound=upper_bound(errors, self.wanted["confidence"]),
+            columns=columns,
+            max=float(largest.max()),
+            rms=float(np.sqrt(np.mean(together**2))),
+            bias=float(together.mean()),
+            bound=upper_bound(largest, self.wanted["confidence"], self.n_held),
             confidence=self.wanted["confidence"],
-            n_pairs=errors.size,
-            seconds=seconds,
+            n_pairs=together.size,
+            seconds=min(seconds) * self.X.shape[0] / self.n_held,
             certificate=feature_map.certificate_,
         )
+
+    def _fitted(self, candidate: Candidate, rows: Any) -> Any:
+        feature_map = candidate.make().fit(rows)
+        if not _same_kernel(getattr(feature_map, "kernel_", None), self.kernel):
+            raise ValueError(f"it approximates {feature_map.kernel_!r}")
+        return feature_map
 
     def _too_large(self, evidence: Evidence) -> bool:
         """Whether larger sizes of this family cannot win any more."""
@@ -338,7 +366,7 @@ class _Search:
         ]
         others.sort(key=lambda item: (item.columns, item.bound))
         return Choice(
-            map=self.maps[best.label],
+            map=self._fitted(best.candidate, self.X),
             evidence=_judged(best, "chosen"),
             others=others,
             kernel=self.kernel,
