@@ -17,7 +17,6 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import import_module
-from io import StringIO
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -45,8 +44,6 @@ class Entry:
         What differs from the paper.
     data : str
         Datasets that it needs; none if empty.
-    keep_text : bool
-        Whether the script prints its figures only: what it prints is then kept as the record.
     """
 
     words: str
@@ -57,7 +54,6 @@ class Entry:
     arguments: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
     data: str = ""
-    keep_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -231,11 +227,7 @@ def reproduce(
     arguments = entry.quick if quick and entry.quick else entry.arguments
     start = perf_counter()
     given = ["--data", where] if entry.data and where else []
-    text = _run_script(entry.module, [*arguments, *given])
-    if entry.keep_text:
-        path = _record_path(entry)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"text": text.splitlines()}, indent=1, ensure_ascii=False))
+    _run_script(entry.module, [*arguments, *given])
     _stamp(entry, None)
     return _told(name, entry, perf_counter() - start)
 
@@ -305,24 +297,17 @@ def _checkout() -> Path:
     return root
 
 
-def _run_script(module: str, arguments: Sequence[str]) -> str:
-    """Run a script's `main`; what it prints goes to standard error and is returned."""
-    root, printed = str(_checkout()), _Tee()
+def _run_script(module: str, arguments: Sequence[str]) -> None:
+    """Run a script's `main`; what it prints goes to standard error."""
+    root = str(_checkout())
     before, sys.argv = sys.argv, [f"benchmarks.{module}", *arguments]
     sys.path.insert(0, root)
     try:
-        with redirect_stdout(printed):
+        with redirect_stdout(sys.stderr):
             import_module(f"benchmarks.{module}").main()
     finally:
         sys.path.remove(root)
         sys.argv = before
-    return printed.getvalue()
-
-
-class _Tee(StringIO):
-    def write(self, text: str) -> int:
-        sys.stderr.write(text)
-        return super().write(text)
 
 
 def _record_path(entry: Entry) -> Path:
