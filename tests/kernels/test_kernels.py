@@ -1,5 +1,8 @@
 """Known answers of the exact kernels, and what they refuse."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -149,6 +152,27 @@ def test_mixed_storage_and_unsorted_indices(rows):
     )
     np.testing.assert_allclose(chi2(shuffled), chi2(rows[::-1]), atol=1e-14)
     np.testing.assert_allclose(chi2(csr, rows), chi2(rows), atol=1e-14)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
+def test_own_components_run_in_several_threads(storage, seed, monkeypatch):
+    """Each thread takes its rows, and the sum does not know how many there were."""
+    monkeypatch.setattr("kernelmaps.threads.available_threads", lambda: 2)
+    used = set()
+
+    def component(x, y):
+        used.add(threading.get_ident())
+        time.sleep(1e-4)  # the interpreter is free for others, as in a long computation
+        return np.minimum(x, y)
+
+    rng = np.random.default_rng(seed)
+    X = storage(rng.random((120, 5)) * (rng.random((120, 5)) < 0.5))
+    Y = storage(rng.random((900, 5)))
+    kernel = kernels.Additive(component)
+    one = kernel(X, Y, n_jobs=1)
+    assert len(used) == 1
+    np.testing.assert_array_equal(kernel(X, Y, n_jobs=2), one)
+    assert len(used) > 1
 
 
 def test_component_blocks_bound_the_memory(seed):

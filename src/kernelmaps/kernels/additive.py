@@ -29,7 +29,7 @@ class AdditiveKernel(Kernel):
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
         if self._code is None:
-            return _component_sums(self.component, X, Y)
+            return _component_sums(self.component, X, Y, n_jobs)
         return compiled_sums(self._code, self._parameter, X, Y, n_jobs)
 
     def _diag(self, X: Rows) -> np.ndarray:
@@ -143,9 +143,12 @@ def _row_terms(code: int, parameter: float, X: Rows) -> np.ndarray:
 
 
 def _component_sums(
-    component: Callable[[np.ndarray, np.ndarray], np.ndarray], X: Rows, Y: Rows | None
+    component: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    X: Rows,
+    Y: Rows | None,
+    n_jobs: int | None,
 ) -> np.ndarray:
-    """Σ_d component(x_d, y_d), feature by feature on bounded blocks.
+    """Σ_d component(x_d, y_d), feature by feature on bounded blocks, rows shared among threads.
 
     On CSR input only stored values are evaluated against each other:
     Σ c(x, y) = Σ_{x,y≠0} [c(x, y) − c(x, 0) − c(0, y) + c(0, 0)] + Σ_x [c(x, 0) − c(0, 0)]
@@ -154,16 +157,28 @@ def _component_sums(
     symmetric = Y is None
     Y = X if symmetric else Y
     total = np.zeros((X.shape[0], Y.shape[0]))
-    if sparse.issparse(X):
-        _add_sparse_components(component, X, Y, total)
-    else:
-        for rows in row_blocks(X.shape[0], 8 * Y.shape[0], BLOCK_BYTES // 4):
-            for d in range(X.shape[1]):
-                x, y = np.float64(X[rows, d, None]), np.float64(Y[None, :, d])
-                total[rows] += component(x, y)
+    add = _add_sparse_components if sparse.issparse(X) else _add_dense_components
+
+    def part(begin: int, end: int) -> None:
+        add(component, X[begin:end], Y, total[begin:end])
+
+    # NumPy's functions leave the interpreter to others while they work on long arrays.
+    in_threads(part, X.shape[0], n_jobs, max(1, 20_000 // max(1, Y.shape[0])))
     if symmetric:
         total = (total + total.T) / 2  # a user's component may round differently in x and y
     return total.astype(X.dtype, copy=False)
+
+
+def _add_dense_components(
+    component: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    X: np.ndarray,
+    Y: np.ndarray,
+    total: np.ndarray,
+) -> None:
+    for rows in row_blocks(X.shape[0], 8 * Y.shape[0], BLOCK_BYTES // 4):
+        for d in range(X.shape[1]):
+            x, y = np.float64(X[rows, d, None]), np.float64(Y[None, :, d])
+            total[rows] += component(x, y)
 
 
 def _add_sparse_components(
