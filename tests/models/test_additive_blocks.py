@@ -62,6 +62,16 @@ def test_regression_from_a_file_with_weights(seed, tmp_path):
     assert opened.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-4)
 
 
+def test_dask_partitions(seed):
+    dask = pytest.importorskip("dask.array")
+    X, score, _ = data(seed)
+    settings = {"C": 0.05, "tol": 1e-4, "max_iter": 3000, **ONE}
+    lazy = dask.from_array(X, chunks=(90, 3)), dask.from_array(score, chunks=90)
+    outside = km.AdditiveRegressor(**settings).fit(*lazy)
+    inside = km.AdditiveRegressor(**settings).fit(X, score)
+    assert outside.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-4)
+
+
 def test_sparse_blocks(seed):
     X, _, y = data(seed)
     X = sparse.csr_matrix(np.where(X < 0.4, 0, X))

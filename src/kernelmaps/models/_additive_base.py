@@ -25,7 +25,6 @@ from ..maps.base import AdditiveMap, JointMap
 from ..maps.codes import Codes
 from ..maps.spline import SplineMap
 from ..threads import resolve_threads
-from ._out_of_core import OutOfCore
 
 __all__ = ["AdditiveModel", "ShapeFunction", "checked", "weights_of"]
 
@@ -58,7 +57,7 @@ class ShapeFunction:
     density: np.ndarray
 
 
-class AdditiveModel(OutOfCore, BaseEstimator):
+class AdditiveModel(BaseEstimator):
     """A linear model on an additive map, trained on the fly."""
 
     _fast: dict  # compiled tables of the last predictions; not part of the model
@@ -118,15 +117,16 @@ class AdditiveModel(OutOfCore, BaseEstimator):
         compiled = compile_basis(self._spec, X, self._precision(X), lanes_for(used))
         examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
         solution = solve(compiled, rows_of(X), problem, examples, settings, beta, intercept)
-        return self._taken(solution, compiled, used)
+        solution.weights = self._cells(solution.weights, compiled, used)
+        return solution
 
-    def _taken(self, solution: Any, compiled: Any, used: int) -> Any:
-        """The solution with its weights as [feature][basis][output]."""
+    @staticmethod
+    def _cells(flat: np.ndarray, compiled: Any, used: int) -> np.ndarray:
+        """Weights of the loops as [feature][basis][output]."""
         stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
         width = int(compiled.bands.table.width.max())
-        cells = solution.weights[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
-        solution.weights = cells[:, :width, :used].copy()
-        return solution
+        cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
+        return cells[:, :width, :used].copy()
 
     def _lane_groups(self, count: int) -> list[slice]:
         """Classes that are trained together, one thread each: at most as many as lanes."""

@@ -66,11 +66,16 @@ def reread(owner: str, X: Any, y: Any, sample_weight: Any) -> Source:
             "Pass a callable that makes one, a file, or an array; or call partial_fit with each "
             "chunk."
         )
-    if source.remote:  # Dask: each partition is computed when its turn comes
-        import dask
-
-        return IterableSource(lambda: (dask.compute(*part) for part in source.parts))
+    if source.remote:
+        return _in_turn(source)
     return source
+
+
+def _in_turn(source: Any) -> Source:
+    """Partitions of a Dask collection, each computed when its turn comes."""
+    import dask
+
+    return IterableSource(lambda: (dask.compute(*part) for part in source.parts))
 
 
 def survey(owner: str, source: Source, block_rows: int) -> Survey:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from ..maps.codes import Codes
 from ..stats import Source
+from ._additive_base import AdditiveModel
 from ._streaming_base import _in_memory
 
 __all__ = ["OutOfCore", "out_of_core"]
@@ -27,8 +28,8 @@ def out_of_core(X: Any) -> bool:
     return isinstance(X, Source) or not _in_memory(X)
 
 
-class OutOfCore:
-    """Fitting from blocks and chunks; a part of :class:`._additive_base.AdditiveModel`."""
+class OutOfCore(AdditiveModel):
+    """An additive model that is also fitted from blocks and chunks."""
 
     def _forget(self) -> None:
         """A new fit: what `partial_fit` has left is over."""
@@ -67,12 +68,9 @@ class OutOfCore:
                     yield self._block(block.X), block.start
 
         solutions = solve_blocks(states, read, _in_threads(states))
-        self._keep(
-            [
-                self._taken(solution, state.compiled, state.used)
-                for solution, state in zip(solutions, states, strict=True)
-            ]
-        )
+        for solution, state in zip(solutions, states, strict=True):
+            solution.weights = self._cells(solution.weights, state.compiled, state.used)
+        self._keep(solutions)
         return outline[:-2]
 
     def _block(self, X: Any) -> Any:
@@ -116,8 +114,6 @@ class OutOfCore:
 
     def _learn_chunk(self, X: Any, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> Any:
         """Optimise the dual variables of one chunk; the rows."""
-        from ._solver import Solution
-
         if hasattr(self, "_stream"):
             rows = self._same_kind(X)
         elif hasattr(self, "_weights"):  # after fit: goes on from there
@@ -134,11 +130,8 @@ class OutOfCore:
         _in_threads(states)(_chunk_of(self, rows, y, cost))
         self.n_samples_seen_ += len(y)
         share = len(y) / self.n_samples_seen_
-        averages = [state.average(share) for state in states]
-        found = [Solution(w, *[state.mean_offset] * 4, 0, 0, True)
-                 for w, state in zip(averages, states, strict=True)]  # fmt: skip
-        taken = [self._taken(s, state.compiled, state.used) for s, state in zip(found, states)]
-        self._weights = np.concatenate([solution.weights for solution in taken], axis=2)
+        cells = [self._cells(s.average(share), s.compiled, s.used) for s in states]
+        self._weights = np.concatenate(cells, axis=2)
         self._C, self._fast = self.C, {}
         self._offset = np.concatenate([state.mean_offset for state in states])
         self._offset = self._offset + getattr(self, "_centre", 0.0)

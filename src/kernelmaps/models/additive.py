@@ -20,14 +20,14 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..maps.base import AdditiveMap
-from ._additive_base import AdditiveModel, ShapeFunction, checked, weights_of
+from ._additive_base import ShapeFunction, checked, weights_of
 from ._calibration import platt
-from ._out_of_core import out_of_core
+from ._out_of_core import OutOfCore, out_of_core
 
 __all__ = ["AdditiveClassifier", "AdditiveRegressor", "ShapeFunction"]
 
 
-class AdditiveClassifier(ClassifierMixin, AdditiveModel):
+class AdditiveClassifier(ClassifierMixin, OutOfCore):
     """Classifier that is a sum of one-dimensional functions: an additive kernel machine.
 
     Parameters
@@ -277,7 +277,7 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
         return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
 
 
-class AdditiveRegressor(RegressorMixin, AdditiveModel):
+class AdditiveRegressor(RegressorMixin, OutOfCore):
     """Regressor that is a sum of one-dimensional functions.
 
     Parameters
