@@ -165,6 +165,7 @@ def test_ctrl_c_keeps_and_prints_what_is_done(csv, monkeypatch):
     assert result.exit_code == 130
     assert all(label in result.stdout for label in done)
     assert "Interrupted: 2 of" in result.stdout
+    assert "Subsampled: 0" not in result.stdout
 
 
 def test_choose_prints_evidence_and_saves_the_map(csv, tmp_path):

@@ -35,8 +35,8 @@ def draw(explanation: Explanation, path: Path) -> Path:
     if 1 < len(outputs) <= 12:
         handles = panels[0].get_lines()[1:]
         figure.legend(handles, outputs, loc="outside lower center", ncols=6, frameon=False)
-    elif len(outputs) == 1:
-        panels[0].set_ylabel(outputs[0])
+    towards = f" ({outputs[0]})" if len(outputs) == 1 and outputs[0] != "score" else ""
+    figure.supylabel(f"adds to the score{towards}", fontsize=9)
     figure.suptitle(explanation.title, fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)

@@ -374,20 +374,18 @@ class _Run:
     def final_notes(self, contenders: list[Contender]) -> list[str]:
         n = self.problem.X.shape[0]
         notes = list(self.notes)
-        if self.rows < n and self.budget is not None:
-            notes.append(
-                f"Subsampled: {self.rows} of {n} rows, as many as {self.budget:g} seconds allow."
-            )
-        fewer = {r.label: r.rows for r in self.results.values() if r.rows < self.rows}
-        fewer = {label: rows for label, rows in fewer.items() if not label.startswith("exact ")}
-        if fewer:
-            told = [f"{label} ({rows})" for label, rows in fewer.items()]
-            more = f" and {len(told) - 5} more; 'rows' says how many" if len(told) > 5 else ""
-            notes.append(f"Slow ones saw fewer rows: {', '.join(told[:5])}{more}.")
-        small = [r.label for r in self.results.values() if r.kind == "exact" and r.rows < self.rows]
-        if small:
-            rows = self.results[small[0]].rows
-            notes.append(f"Exact kernel machines saw {rows} rows: {', '.join(small)}.")
+        seen = max((row.rows for row in self.results.values()), default=0)
+        if 0 < seen < n and self.budget is not None:
+            why = "" if self.interrupted else f", as many as {self.budget:g} seconds allow"
+            notes.append(f"Subsampled: {seen} of {n} rows{why}.")
+        fewer = {r.label: r.rows for r in self.results.values() if r.rows < seen}
+        exact = [label for label in fewer if self.results[label].kind == "exact"]
+        if exact:
+            notes.append(f"Exact kernel machines saw {fewer[exact[0]]} rows: {', '.join(exact)}.")
+        slow = [f"{label} ({rows})" for label, rows in fewer.items() if label not in exact]
+        if slow:
+            more = f" and {len(slow) - 5} more; 'rows' says how many" if len(slow) > 5 else ""
+            notes.append(f"Slow ones saw fewer rows: {', '.join(slow[:5])}{more}.")
         if self.interrupted:
             done = len(self.results)
             notes.append(f"Interrupted: {done} of {len(contenders)} methods were measured.")
