@@ -53,7 +53,7 @@ def rows_of(name: str, folder: str | None) -> Any:
 
 
 def one_case(X: Any, kernel: str, seed: int, rows: int = ROWS) -> dict[str, Any]:
-    """Choose on 2 × `rows` rows, of which one half is held out, and look at `rows` fresh ones."""
+    """Choose on 2 × `rows` rows, the halves held out in turns, and look at `rows` fresh ones."""
     order = np.random.default_rng(seed).permutation(X.shape[0])[: 3 * rows]
     X = normalize(X[order].astype(np.float64), norm="l1")
     given, fresh = X[: 2 * rows], X[2 * rows :]

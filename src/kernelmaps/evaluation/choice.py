@@ -81,7 +81,8 @@ class Choice:
     Attributes
     ----------
     map : FeatureMap
-        The chosen map, fitted on the rows that the evidence is not made of.
+        The chosen map, fitted on all rows. Its evidence is of two maps of its settings, each
+        measured on rows that it was not fitted on.
     evidence : Evidence
         Of the chosen map.
     others : list of Evidence
