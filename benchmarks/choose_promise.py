@@ -9,7 +9,8 @@ promise is that it stays within it in 95 % of the cases.
     python -m benchmarks.choose_promise --merge                        # count what is there
 
 Each dataset and kernel has a file of its own, written after every seed: the second line can run
-many times at once, and a run that was ended goes on where it stopped. ``--list`` prints all pairs:
+many times at once, and a run that was ended goes on where it stopped (cases of another version of
+`choose` are computed anew). ``--list`` prints all pairs:
 
     python -m benchmarks.choose_promise --list | xargs -P 16 -L 1 \\
         python -m benchmarks.choose_promise --data FOLDER --seeds 10
@@ -18,6 +19,7 @@ many times at once, and a run that was ended goes on where it stopped. ``--list`
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import time
@@ -31,6 +33,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 import kernelmaps as km
+from kernelmaps.evaluation import choice as chooser
 from kernelmaps.evaluation.candidates import fitted_to_data
 from kernelmaps.exceptions import ToleranceError
 
@@ -43,6 +46,7 @@ DATASETS = ("spambase", "pendigits", "letter", "cifar10_hist", "usps")
 TOLERANCES = {"chi2": 0.02, "intersection": 0.05, "gaussian": 0.15, "exp_chi2": 0.15}
 ROWS = 300  # held out by choose, and as many fresh ones
 SUMMARY = RESULTS / "choose_promise.json"
+CODE = hashlib.sha256(Path(chooser.__file__).read_bytes()).hexdigest()[:12]
 
 
 def rows_of(name: str, folder: str | None) -> Any:
@@ -86,11 +90,13 @@ def run_part(name: str, kernel: str, options: argparse.Namespace) -> None:
     """All seeds of one dataset and kernel that are not there yet, written one by one."""
     path = options.parts / f"{name}-{kernel}.json"
     cases = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    cases = [case for case in cases if case.get("code") == CODE]
     missing = sorted(set(range(options.seeds)) - {case["seed"] for case in cases})
     X = rows_of(name, options.data) if missing else None
     for seed in missing:
         found = one_case(X, kernel, seed, options.rows)
-        cases.append({"data": name, "kernel": kernel, "seed": seed, "rows": options.rows, **found})
+        where = {"data": name, "kernel": kernel, "seed": seed, "rows": options.rows, "code": CODE}
+        cases.append({**where, **found})
         print(json.dumps(cases[-1]), flush=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(".new")

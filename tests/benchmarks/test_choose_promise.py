@@ -24,6 +24,9 @@ def test_parts_are_resumed_and_merged(tmp_path, monkeypatch):
     choose_promise.main([*one, "--seeds", "3"])
     assert asked == [("chi2", 0), ("chi2", 1), ("chi2", 2)]
     assert not (tmp_path / "all.json").exists()
+    monkeypatch.setattr(choose_promise, "CODE", "another version")
+    choose_promise.main([*one, "--seeds", "3"])
+    assert asked == 2 * [("chi2", 0), ("chi2", 1), ("chi2", 2)]
     choose_promise.main(["--merge", *given])
     found = json.loads((tmp_path / "all.json").read_text())
     assert (found["held"], found["of"], found["nothing_chosen"]) == (1, 2, 1)
