@@ -270,12 +270,14 @@ def _apply_chain(
 ) -> np.ndarray:
     """Stage after stage on row blocks, so that no intermediate result is ever stored whole.
 
-    Blocks have at least 512 rows: fewer would leave the matrix products of later stages waiting
-    for their matrix.
+    Blocks have at least 512 rows, and 1024 before a matrix product, which would otherwise wait for
+    its matrix; all are of nearly the same size.
     """
     head, *tail = spec.parts
     width = stage_columns(head, X.shape[1])
-    step = max(512, block_bytes // (2 * output_dtype(X.dtype).itemsize * width))
+    least = 1024 if tail[0].numbers.get("operator") == "matrix" else 512
+    step = max(least, block_bytes // (2 * output_dtype(X.dtype).itemsize * width))
+    step = max(1, -(-X.shape[0] // max(1, -(-X.shape[0] // step))))
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(X.shape[0], start + step))
         block = X[rows]
