@@ -153,7 +153,7 @@ class Blocks(State):
         if first:
             self.norm[here], self.shifts[here] = self._norms()
         self.shift = self.shifts[here]
-        self._set_centre(self.norm[here])
+        self._set_centre(self.norm[here].copy())
         self.wake()
 
     def visit(self, epochs: int = _EPOCHS) -> np.ndarray:

@@ -105,6 +105,7 @@ def solve(
         Where to start.
     """
     state = State(compiled, rows, problem, examples, settings, beta, intercept)
+    state.mean = None  # done with: all rows have their norms
     strictness, converged = 1.0, False
     rng = np.random.default_rng(settings.seed)
     order = examples.copy()
@@ -208,8 +209,12 @@ class State:
         return norm, shift
 
     def _set_centre(self, norm: np.ndarray) -> None:
-        centred = norm + self.square - 2 * self.shift + self.scale
-        self.centre = Centre(np.maximum(centred, 1e-12), self.shift, self.square + self.scale)
+        """What the loops know of the intercept; `norm` becomes part of it."""
+        norm += self.square + self.scale
+        norm -= self.shift
+        norm -= self.shift
+        np.maximum(norm, 1e-12, out=norm)
+        self.centre = Centre(norm, self.shift, self.square + self.scale)
 
     def wake(self) -> None:
         """All examples are active again."""
