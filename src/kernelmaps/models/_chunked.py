@@ -153,7 +153,9 @@ class Blocks(State):
         if first:
             self.norm[here], self.shifts[here] = self._norms()
         self.shift = self.shifts[here]
-        self._set_centre(self.norm[here].copy())
+        norm = self.norm[here].copy()
+        self._centred(norm)
+        self._set_centre(norm)
         self.wake()
 
     def visit(self, epochs: int = _EPOCHS) -> np.ndarray:

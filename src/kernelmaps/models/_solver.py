@@ -178,15 +178,14 @@ class State:
         norm, self.shift = self._norms()
         if self.settings.fit_intercept:
             self.square = float(self.shift[sample].mean())
-            self.scale = self._multiplier(norm[self.examples], self.shift[self.examples])
+        self._centred(norm)
+        if self.settings.fit_intercept:
+            self.scale = max(_MULTIPLIER * float(norm[self.examples].mean()), 1e-9)
         self._set_centre(norm)
 
     def _mean_of(self, sample: np.ndarray) -> None:
         self.mean = self._no_weights()
         self._accumulate(sample, np.full((len(sample), 1), 1.0 / len(sample)), self.mean)
-
-    def _multiplier(self, norm: np.ndarray, shift: np.ndarray) -> float:
-        return max(_MULTIPLIER * float((norm + self.square - 2 * shift).mean()), 1e-9)
 
     def _norms(self) -> tuple[np.ndarray, np.ndarray]:
         """|ψ_i|² and ⟨m, ψ_i⟩ of all rows at hand."""
@@ -208,11 +207,15 @@ class State:
             self.visits += n
         return norm, shift
 
+    def _centred(self, norm: np.ndarray) -> None:
+        """|ψ_i − m|² from |ψ_i|², in place."""
+        norm += self.square
+        norm -= self.shift
+        norm -= self.shift
+
     def _set_centre(self, norm: np.ndarray) -> None:
         """What the loops know of the intercept; `norm` becomes part of it."""
-        norm += self.square + self.scale
-        norm -= self.shift
-        norm -= self.shift
+        norm += self.scale
         np.maximum(norm, 1e-12, out=norm)
         self.centre = Centre(norm, self.shift, self.square + self.scale)
 
