@@ -163,3 +163,11 @@ def test_signed_is_the_odd_extension(seed):
 def test_bad_parameters_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         km.DesignedMap(**arguments).fit(histograms(0))
+
+
+def test_a_kernel_that_is_signed_itself_counts():
+    rows = np.array([[-1.0, 2.0], [3.0, -4.0]])
+    by_kernel = km.DesignedMap(km.kernels.chi2.replace(signed=True), 3, domain=(1, 4))
+    by_argument = km.DesignedMap("chi2", 3, domain=(1, 4), signed=True)
+    np.testing.assert_array_equal(by_kernel.fit_transform(rows), by_argument.fit_transform(rows))
+    assert by_kernel.kernel_ == by_argument.kernel_

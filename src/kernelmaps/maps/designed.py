@@ -127,13 +127,18 @@ class DesignedMap(AdditiveMap):
             found.bound * unit**power, found.error, found.domain, found.method
         )
         spec = self.design_.make_spec(
-            X.shape[1], clip=self.out_of_domain != "extrapolate", signed=self.signed, scale=unit
+            X.shape[1], clip=self.out_of_domain != "extrapolate", signed=self._signed, scale=unit
         )
         if homogeneous or self.domain_ is None or "lower" not in spec.arrays:
             return spec
         # stationary: one design of the longest range serves each feature on its own
         ends = dict(zip(("lower", "upper"), self.domain_, strict=True))
         return Spec(spec.family, {**spec.arrays, **ends}, spec.numbers)
+
+    @property
+    def _signed(self) -> bool:
+        """A kernel may be signed itself."""
+        return bool(self.signed or getattr(self.kernel, "signed", False))
 
     def _resolve_kernel(self) -> bool:
         """Set `kernel_` where the kernel is more than a function; whether it is homogeneous."""
@@ -146,9 +151,9 @@ class DesignedMap(AdditiveMap):
                 f"DesignedMap needs a homogeneous or stationary kernel or a signature; {kernel!r} "
                 "is neither. AnchorMap takes any additive kernel."
             )
-        if self.signed and not homogeneous:
+        if self._signed and not homogeneous:
             raise ValueError(f"DesignedMap: signed=True is for homogeneous kernels: {kernel!r}.")
-        self.kernel_ = kernel.replace(signed=bool(self.signed)) if homogeneous else kernel
+        self.kernel_ = kernel.replace(signed=self._signed) if homogeneous else kernel
         return homogeneous
 
     def _resolve_domain(self, X: Any, homogeneous: bool) -> tuple[float, Any]:
@@ -168,7 +173,7 @@ class DesignedMap(AdditiveMap):
                 )
             low, high = (float(end) for end in self.domain)
             self.range_ = (low, high)
-            bottom = (-high if self.signed else 0.0) if homogeneous else low
+            bottom = (-high if self._signed else 0.0) if homogeneous else low
             self.domain_ = (np.array([bottom]), np.array([high]))
             return 1.0, (low, high)
         if not homogeneous:
@@ -180,13 +185,13 @@ class DesignedMap(AdditiveMap):
         ratio = 2.0 ** np.ceil(np.log2(high / low))
         ratio = 255.0 if 128 < high / low <= 255 else float(np.clip(ratio, 4.0, _LARGEST_RATIO))
         self.range_ = (high / ratio, high)
-        self.domain_ = (np.array([-high if self.signed else 0.0]), np.array([high]))
+        self.domain_ = (np.array([-high if self._signed else 0.0]), np.array([high]))
         return high / ratio, (1.0, ratio)
 
     @property
     def _non_negative(self) -> bool:  # type: ignore[override]
         known = not callable(self.kernel) or isinstance(self.kernel, kernels.Kernel)
-        if self.signed or not known:
+        if self._signed or not known:
             return False
         try:
             return isinstance(kernels.get(self.kernel), kernels.HomogeneousKernel)
