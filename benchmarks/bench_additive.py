@@ -288,8 +288,15 @@ def main() -> None:
     parser.add_argument("parts", nargs="+", choices=list(PARTS))
     parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA") or None)
     arguments = parser.parse_args()
-    bench = Bench("additive", arguments.data, limits=machine.limits())
-    run(bench, arguments.parts)
+    limits = machine.limits()
+    for part in arguments.parts:
+        bench = Bench("additive", arguments.data, limits=limits)
+        run(bench, [part])
+        keep(bench)
+
+
+def keep(bench: Bench) -> None:
+    """Write the rows beside those of other parts."""
     new = {(row.what, row.peer) for row in bench.rows}
     path = RESULTS / "additive.json"
     if path.exists():
