@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,9 @@ __all__ = ["for_pieces", "n_outputs", "padded_length", "project"]
 
 Write = Callable[[slice, np.ndarray, slice], None]
 PIECE_ROWS = 1024
-"""Rows of the pieces in which results are made: with 512, BLAS takes 5 % more time."""
+"""About how many rows are made at a time: with 512, BLAS takes 5 % more time."""
+BLAS_COLUMNS = 1024
+"""Columns of a matrix that are worth a product of their own."""
 CSR_COLUMNS = 256
 """Columns of a matrix at a time for CSR rows, so that the cache holds them; BLAS has its own."""
 
@@ -112,8 +115,9 @@ def for_pieces(
     from numba import get_num_threads
 
     n_threads = get_num_threads()
-    columns = _column_tiles(spec, X, dtype, block_bytes // n_threads)
-    ranges = max(1, -(-2 * n_threads // len(columns)))  # of rows: no thread shall end up waiting
+    columns = _column_tiles(spec, X, dtype, block_bytes // n_threads, 2 * n_threads)
+    # Of rows, if there are fewer tiles than threads: no thread shall end up waiting for long.
+    ranges = 1 if len(columns) >= n_threads else -(-2 * n_threads // len(columns))
     height = max(PIECE_ROWS // 4, -(-X.shape[0] // ranges))
     tasks = [
         (tile, range(start, min(X.shape[0], start + height)))
@@ -123,8 +127,10 @@ def for_pieces(
 
     def run_task(tile: slice, rows: range) -> None:
         write = _writer(spec, tile, X, dtype)
-        for start in range(rows.start, rows.stop, PIECE_ROWS):
-            work(slice(start, min(rows.stop, start + PIECE_ROWS)), tile, write)
+        pieces = max(1, round(len(rows) / PIECE_ROWS))  # of equal size: BLAS is slow on short ones
+        ends = [rows.start + len(rows) * k // pieces for k in range(pieces + 1)]
+        for start, stop in pairwise(ends):
+            work(slice(start, stop), tile, write)
 
     def run(first: int, last: int) -> None:
         for task in tasks[first:last]:
@@ -134,14 +140,19 @@ def for_pieces(
         in_threads(run, len(tasks), n_threads)
 
 
-def _column_tiles(spec: Spec, X: Any, dtype: np.dtype, tile_bytes: int) -> list[slice]:
+def _column_tiles(spec: Spec, X: Any, dtype: np.dtype, tile_bytes: int, wanted: int) -> list[slice]:
+    """Parts of the columns, as many as wanted unless they would be narrow.
+
+    Every product copies its matrix into BLAS' own order first. Threads that share the columns copy
+    a part each; threads that share the rows would copy all of it (up to a third slower).
+    """
     n = n_outputs(spec)
     if spec.numbers["operator"] != "matrix":
         return [slice(0, n)]
-    matrix, width = spec.arrays["matrix"], n
+    matrix, width = spec.arrays["matrix"], max(-(-n // wanted), min(n, BLAS_COLUMNS))
     if sparse.issparse(X):
         width = min(n, CSR_COLUMNS)
-    if width < n or matrix.dtype != dtype:  # else a tile is a view, and costs no memory
+    if sparse.issparse(X) or matrix.dtype != dtype:  # else a tile is a view, and costs no memory
         width = min(width, max(8, tile_bytes // (matrix.shape[0] * dtype.itemsize)))
     width = -(-n // -(-n // width))  # tiles of nearly equal size
     return [slice(start, min(n, start + width)) for start in range(0, n, width)]
