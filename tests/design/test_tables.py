@@ -132,7 +132,7 @@ def worst_pair(table, seed, size=300):
         ("intersection", (1, 255), "absolute", eigen_table),
         ("chi2", (1, 255), "absolute", minimax_table),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_the_bound_between_grid_points_is_proved_and_tight(kernel, domain, error, method, seed):
     table = method(grid_kernel(kernel, domain, error), 6)
