@@ -41,7 +41,7 @@ def demo(
 
     Prints a table and writes a picture; takes some seconds.
 
-    Example: `kernelmaps demo --out /tmp/demo`
+    Example: `kernelmaps demo --out demo`
     """
     from json import dumps
 
