@@ -10,7 +10,7 @@ import kernelmaps
 
 SOURCE = Path(kernelmaps.__file__).parent
 
-LEAVES = {"bits", "certificate", "exceptions", "progress", "storage", "threads"}
+LEAVES = {"bits", "blocks", "certificate", "exceptions", "progress", "storage", "threads"}
 NUMERICS = {"kernels", "engine", "stats"}
 BELOW_MODELS = NUMERICS | {"design", "maps"}
 # The package itself, which finds any public name by its table: for rooms above all maps only.
@@ -19,6 +19,7 @@ TOP = "kernelmaps"
 # room -> rooms that it may import. Leaves may be imported by all.
 EDGES = {
     "bits": set(),
+    "blocks": set(),
     "certificate": {"storage", "exceptions"},
     "exceptions": set(),
     "progress": set(),

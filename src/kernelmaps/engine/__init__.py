@@ -16,8 +16,9 @@ encode           `encode(spec, X)`: one or two bytes per value instead of φ(X)
 ===============  ===================================================================
 """
 
+from ..blocks import BLOCK_BYTES
 from . import fourier, landmarks, linear, signs  # noqa: F401 - they enter the list of joint maps
-from .apply import BLOCK_BYTES, apply, record_paths
+from .apply import apply, record_paths
 from .encode import code_spec, encode
 from .reference import evaluate
 from .spec import Spec

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..blocks import BLOCK_BYTES, row_blocks
 from ..threads import in_threads, limit_threads
 from . import joint
 from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
@@ -19,10 +20,7 @@ from .reference import evaluate
 from .spec import Spec
 from .table import Table
 
-__all__ = ["BLOCK_BYTES", "apply", "extent_of", "output_dtype", "record_paths", "row_blocks"]
-
-BLOCK_BYTES = 16 * 2**20
-"""Bound on the temporaries of a call, beside input and output."""
+__all__ = ["apply", "extent_of", "output_dtype", "record_paths"]
 
 _paths: ContextVar[list[str] | None] = ContextVar("paths", default=None)
 
@@ -49,12 +47,6 @@ def output_dtype(dtype: Any) -> np.dtype:
     """float32 for float32 and for small unsigned integers, float64 for all else."""
     small = np.dtype(dtype) in (np.dtype(np.float32), np.dtype(np.uint8), np.dtype(np.uint16))
     return np.dtype(np.float32 if small else np.float64)
-
-
-def row_blocks(n: int, bytes_per_row: float, budget: int = BLOCK_BYTES) -> list[slice]:
-    """Slices of 0..n whose temporaries stay within the budget (at least one row each)."""
-    step = max(1, int(budget // max(1.0, bytes_per_row)))
-    return [slice(start, min(n, start + step)) for start in range(0, n, step)]
 
 
 def apply(

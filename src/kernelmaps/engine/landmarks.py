@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..blocks import row_blocks
 from . import joint
 from .families import array
 from .joint import FAMILIES, JointFamily
@@ -63,7 +64,6 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
 
 def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     """The same by the fast paths of both parts, on row blocks that keep temporaries small."""
-    from .apply import row_blocks
 
     points, random = spec.parts
     whitening = spec.arrays["whitening"].astype(out.dtype, copy=False)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..blocks import row_blocks
 from .joint import FAMILIES, JointFamily
 from .spec import Spec
 
@@ -58,7 +59,7 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
 
 
 def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
-    from .apply import note_path, row_blocks
+    from .apply import note_path
 
     d, n = X.shape[1], int(spec.numbers["n_components"])
     keep = d * n * out.dtype.itemsize <= KEPT_BYTES

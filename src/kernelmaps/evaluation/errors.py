@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
-from ..engine.apply import row_blocks
+from ..blocks import row_blocks
 
 __all__ = ["KernelError", "kernel_error"]
 

@@ -9,8 +9,9 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
+from ..blocks import BLOCK_BYTES, row_blocks
 from ..threads import in_threads
-from .base import BLOCK_BYTES, Kernel, Rows, row_blocks
+from .base import Kernel, Rows
 
 __all__ = ["Additive", "AdditiveKernel"]
 

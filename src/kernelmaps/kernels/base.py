@@ -9,12 +9,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-__all__ = ["BLOCK_BYTES", "Kernel", "Rows", "check_pair", "check_rows", "row_blocks"]
+from ..blocks import row_blocks
+
+__all__ = ["Kernel", "Rows", "check_pair", "check_rows"]
 
 Rows = Any  # a 2-D array-like or a CSR matrix
-
-BLOCK_BYTES = 16 * 2**20
-"""Bound on each temporary that a Gram matrix needs beside its inputs and its result."""
 
 
 class Kernel(ABC):
@@ -105,9 +104,3 @@ def check_pair(owner: str, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows |
         X, Y = sparse.csr_matrix(X), sparse.csr_matrix(Y)
     dtype = np.result_type(X.dtype, Y.dtype)
     return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
-
-
-def row_blocks(n: int, bytes_per_row: int, budget: int = BLOCK_BYTES) -> list[slice]:
-    """Slices of 0..n whose temporaries stay within the budget (at least one row each)."""
-    step = max(1, int(budget // max(1, bytes_per_row)))
-    return [slice(start, min(n, start + step)) for start in range(0, n, step)]

@@ -23,7 +23,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from .base import Kernel, Rows, row_blocks
+from ..blocks import row_blocks
+from .base import Kernel, Rows
 
 __all__ = ["SignCauchy", "chi2_collision"]
 

@@ -16,9 +16,10 @@ from scipy import special, stats
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
+from ..blocks import row_blocks
 from ..threads import limit_threads
 from .additive import compiled_sums
-from .base import Kernel, Rows, row_blocks
+from .base import Kernel, Rows
 
 __all__ = ["Cauchy", "Gaussian", "Laplacian", "Matern", "StationaryKernel"]
 

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import kernels
+from ..blocks import row_blocks
 from ..certificate import Certificate
 from ..design.anchors import cover_radius
-from ..engine.apply import row_blocks
 from ..engine.table import AFFINE, Table
 
 __all__ = ["AnchorCertificate", "certify"]

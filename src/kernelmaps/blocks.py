@@ -1,0 +1,14 @@
+"""Row blocks: every room bounds its temporaries in the same way."""
+
+from __future__ import annotations
+
+__all__ = ["BLOCK_BYTES", "row_blocks"]
+
+BLOCK_BYTES = 16 * 2**20
+"""Bound on the temporaries of a call, beside input and output."""
+
+
+def row_blocks(n: int, bytes_per_row: float, budget: int = BLOCK_BYTES) -> list[slice]:
+    """Slices of 0..n whose temporaries stay within the budget (at least one row each)."""
+    step = max(1, int(budget // max(1.0, bytes_per_row)))
+    return [slice(start, min(n, start + step)) for start in range(0, n, step)]
