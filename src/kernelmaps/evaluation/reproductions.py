@@ -133,9 +133,9 @@ ENTRIES: dict[str, Entry] = {
         "reproduce_annfm",
         "annfm.json",
         _annfm("mnist"),
-        "The paper's 10000 training images of each class do not exist; here random training images, "
-        "as many as each line says, and the whole test set; C is chosen on training images (three "
-        "folds; lines of 4000 images: a fifth held out).",
+        "The paper's 10000 training images of each class do not exist; here random training "
+        "images, as many as each line says, and the whole test set; C is chosen on training "
+        "images (three folds; lines of 4000 images: a fifth held out).",
         ("--sets", "mnist"),
         ("--sets", "mnist", "--train", "1000", "--test", "1000"),
         "mnist",
