@@ -40,6 +40,16 @@ def test_every_map(name, dtype):
     np.testing.assert_allclose(got, feature_map.transform(X), rtol=0, atol=tolerance)
 
 
+def test_landmarks_and_several_coordinates():
+    X, points = rows(30, dtype=np.float32), rows(30, dtype=np.float32)[:, :2]
+    with_landmarks = km.ExponentialMap(km.ChebyshevMap(5), 64, 1.0, n_landmarks=10, random_state=0)
+    box = [(0, float(points.max()))] * 2
+    joint = km.JointDesignedMap(km.kernels.Gaussian(1.0), 5, domain=box)
+    for feature_map, values in ((with_landmarks.fit(X), X), (joint.fit(points), points)):
+        (got,) = run_in_onnx(feature_map, values)
+        np.testing.assert_allclose(got, feature_map.transform(values), rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model(name):
     model, X = fitted_model(name), rows(15, seed=1, dtype=np.float32)
