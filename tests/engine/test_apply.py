@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import kernelmaps as km
 from kernelmaps.engine import Spec, apply, evaluate, record_paths
 from kernelmaps.engine.families import waves_arrays
 from kernelmaps.engine.reference import evaluate_table, spec_of, table_of
@@ -245,3 +246,19 @@ def test_tables_in_other_array_libraries(rows, binning, library):
 def test_unknown_family_is_refused(rows):
     with pytest.raises(ValueError, match="unknown map family 'telepathy'"):
         apply(Spec("telepathy"), rows)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 5, 7, 9])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.uint8])
+def test_whole_vectors_stay_within_their_rows(columns, kind):
+    """Vectors are wider than a value's columns: none may reach beyond the row that it is in."""
+    for features in (1, 2, 3, 8):
+        X = np.arange(1, 4 * features + 1).reshape(4, features).astype(kind)
+        feature_map = km.HomogeneousMap("chi2", columns).fit(X)
+        whole = feature_map.transform(X)
+        guarded = np.full((6, features * columns), -7.0, whole.dtype)
+        for rows in (slice(0, 1), slice(1, 3), slice(3, 4)):
+            feature_map.transform(X[rows], out=guarded[1:5][rows])
+            assert (guarded[0] == -7).all()
+            assert (guarded[1 + rows.stop :] == -7).all()
+        np.testing.assert_array_equal(guarded[1:5], whole)
