@@ -6,6 +6,7 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine import evaluate
+from kernelmaps.maps.hermite import half_width
 
 
 def derivatives(feature_map, t, order, step=1e-3):
@@ -50,7 +51,7 @@ def test_hermite_derivatives_are_orthonormal(order):
     """Under the standard normal density, from n = order on (Table 1, errata 3.11)."""
     nodes, weight = np.polynomial.hermite_e.hermegauss(30)
     weight /= weight.sum()
-    X = np.array([[-1.0], [1.0]])  # mean 0, deviation 1
+    X = np.array([[-1.0], [1.0]]) * half_width(5)  # not shifted, not scaled
     fitted = km.HermiteMap(n_bases=5, order=order, out_of_domain="extrapolate").fit(X)
     D = derivatives(fitted, nodes, order)
     gram = (D.T @ (D * weight[:, None]))[order - 1 :, order - 1 :]
@@ -79,11 +80,44 @@ def test_sparse_rows_stay_sparse(make, seed):
     np.testing.assert_allclose(Z.toarray(), fitted.transform(X), atol=1e-12)
 
 
-def test_hermite_standardises_constant_columns():
-    X = np.array([[3.0, 1], [3, 2], [3, 4]])
-    fitted = km.HermiteMap().fit(X)
-    np.testing.assert_allclose(fitted.scale_, [1, X[:, 1].std()])
+@pytest.mark.parametrize("n", [1, 2, 4, 12])
+def test_hermite_range_is_that_of_the_gauss_nodes(n):
+    """At the nodes, laid over any range, the functions are orthogonal with squares 1/m."""
+    nodes, weight = np.polynomial.hermite_e.hermegauss(n + 1)
+    x = 5 + 0.01 * nodes[:, None]
+    Z = km.HermiteMap(n_bases=n).fit_transform(x)
+    gram = Z.T @ (Z * weight[:, None]) / weight.sum()
+    np.testing.assert_allclose(gram, np.diag(1 / np.arange(1, n + 1)), atol=1e-10)
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_hermite_is_bounded_on_heavy_tails(zero, seed):
+    """One value a million times the others is at the end of the domain, not at its power n."""
+    X = np.random.default_rng(seed).normal(size=(100, 2))
+    X[0] = [1e6, -1e6]
+    Z = km.HermiteMap(n_bases=4, zero_at_zero=zero).fit_transform(X)
+    end = half_width(4) * np.array([[-1.0], [1.0]])
+    at_end = km.HermiteMap(n_bases=4, zero_at_zero=zero).fit(end).transform(end)
+    assert np.abs(Z).max() <= np.abs(at_end).max() + 1e-12 < 5
+
+
+def test_hermite_functions_are_not_parallel():
+    """Of uniform data, at most 0.67 correlated; on [-1, 1] it would be 0.999 (errata 3.12)."""
+    Z = km.HermiteMap(n_bases=4).fit_transform(np.linspace(3, 7, 1001)[:, None])
+    correlation = np.corrcoef(Z.T) - np.eye(4)
+    assert np.abs(correlation).max() < 0.67
+
+
+def test_hermite_scales_ranges():
+    X = np.array([[3.0, 1, -1], [3, 2, 0], [3, 4, 9]])
+    fitted = km.HermiteMap(n_bases=3).fit(X)
+    L = half_width(3)
+    np.testing.assert_allclose(fitted.center_, [3, 2.5, 4])
+    np.testing.assert_allclose(fitted.scale_, [1, 1.5 / L, 5 / L])
     assert np.isfinite(fitted.transform(X)).all()
+    fitted = km.HermiteMap(n_bases=3, zero_at_zero=True).fit(X)
+    np.testing.assert_array_equal(fitted.center_, 0)
+    np.testing.assert_allclose(fitted.scale_, np.array([3, 4, 9]) / L)
 
 
 @pytest.mark.parametrize(
