@@ -213,8 +213,7 @@ def accuracy(bench: Bench, name: str) -> None:
 
     data = ways.rows_of(name, bench.data)
     found = {
-        key: ways.additive(name, data, feature_map)
-        for key, feature_map in ways.candidates(name, data[0]).items()
+        key: ways.additive(name, data, *way) for key, way in ways.candidates(name, data[0]).items()
     }
     best = max(found, key=lambda key: max(found[key]["folds"]))
     exact, linear = ways.exact(name, data), ways.linear(name, data)
