@@ -1,5 +1,7 @@
 """Fast paths against the readable formulas: tables, CSR, integers, threads, other libraries."""
 
+from itertools import pairwise
+
 import array_api_compat.numpy as xp_numpy
 import numpy as np
 import pytest
@@ -7,7 +9,9 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine import Spec, apply, evaluate, record_paths
+from kernelmaps.engine.apply import extent_of
 from kernelmaps.engine.families import waves_arrays
+from kernelmaps.engine.linear import BLAS_COLUMNS, BLAS_VALUES, _partition
 from kernelmaps.engine.reference import evaluate_table, spec_of, table_of
 from kernelmaps.engine.table import AFFINE, EDGES, Table
 
@@ -262,3 +266,42 @@ def test_whole_vectors_stay_within_their_rows(columns, kind):
             assert (guarded[0] == -7).all()
             assert (guarded[1 + rows.stop :] == -7).all()
         np.testing.assert_array_equal(guarded[1:5], whole)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_extent_is_that_of_numpy(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 9)).astype(dtype)
+    X[X < -1] = 0
+    tiny = np.finfo(dtype).smallest_subnormal
+    for rows in (X, -abs(X), X[::3, ::2], np.asfortranarray(X), np.array([[tiny, 0, -1]], dtype)):
+        extent, row, column = extent_of(rows)
+        sizes = abs(rows[rows != 0])
+        assert (extent.minimum, extent.maximum) == (rows.min(), rows.max())
+        assert (extent.least, row, column) == (sizes.min(), -1, -1)
+    zeros, *_ = extent_of(np.full((3, 2), -0.0, dtype))
+    assert (zeros.minimum, zeros.maximum, zeros.least) == (0, 0, np.inf)
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
+def test_first_value_that_is_not_finite_is_found(value):
+    X = np.random.default_rng(0).random((400, 300))
+    X[77, 11] = X[390, 2] = value
+    assert extent_of(X)[1:] == (77, 11)
+    assert extent_of(X.astype(np.float32))[1:] == (77, 11)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (1, 20000), (20000, 1), (4000, 4100)])
+def test_threads_share_a_product_evenly(shape, n_threads):
+    rows, n = shape
+    operator = Spec("projection", {"matrix": np.zeros((2, n), np.float32)}, {"operator": "matrix"})
+    X = np.zeros((rows, 2), np.float32)
+    tiles, ranges, most = _partition(operator, X, X.dtype, 1 << 20, n_threads)
+    assert (tiles[0].start, tiles[-1].stop) == (0, n)
+    assert all(a.stop == b.start for a, b in pairwise(tiles))
+    widths = [tile.stop - tile.start for tile in tiles]
+    assert max(widths) - min(widths) <= 1
+    assert max(widths) <= BLAS_COLUMNS
+    assert most * max(widths) <= BLAS_VALUES
+    assert n < n_threads or len(tiles) * ranges % n_threads == 0

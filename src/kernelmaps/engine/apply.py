@@ -104,9 +104,14 @@ def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, in
         return Extent(0.0, 0.0, np.inf), -1, -1
     if X.dtype.kind == "u":
         return Extent(float(X.min()), float(X.max()), 1.0), -1, -1
-    parts = in_threads(partial(_loops.scan, X), len(X), n_jobs, _grain(X.shape[1]))
-    low, high, least, rows = zip(*parts, strict=True)
-    extent = Extent(float(min(low)), float(max(high)), float(min(least)))
+    bits = X.view(np.int32 if X.itemsize == 4 else np.int64)
+    greatest = bits.dtype.type(np.iinfo(bits.dtype).max)
+    infinity = X.dtype.type(np.inf).view(bits.dtype)
+    scan = partial(_loops.scan, bits, greatest, infinity)
+    low, high, least, rows = zip(*in_threads(scan, len(X), n_jobs, _grain(X.shape[1])), strict=True)
+    keys = np.array([min(low), max(high), min(*least, infinity)], bits.dtype)
+    keys ^= np.where(keys < 0, greatest, 0)  # back to bits
+    extent = Extent(*keys.view(X.dtype).tolist())
     row = next((row for row in rows if row >= 0), -1)
     column = -1 if row < 0 else int(np.argmin(np.isfinite(X[row])))
     return extent, row, column

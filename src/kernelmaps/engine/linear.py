@@ -32,9 +32,10 @@ __all__ = ["for_pieces", "n_outputs", "padded_length", "project"]
 
 Write = Callable[[slice, np.ndarray, slice], None]
 PIECE_ROWS = 1024
-"""About how many rows are made at a time: with 512, BLAS takes 5 % more time."""
-BLAS_COLUMNS = 1024
-"""Columns of a matrix that are worth a product of their own."""
+"""Rows that are made at a time where it is not BLAS that makes them."""
+BLAS_VALUES = 1 << 23
+"""Values of one product of BLAS, at most, and `BLAS_COLUMNS` of its columns."""
+BLAS_COLUMNS = 4096
 CSR_COLUMNS = 256
 """Columns of a matrix at a time for CSR rows, so that the cache holds them; BLAS has its own."""
 
@@ -107,30 +108,23 @@ def for_pieces(
 ) -> None:
     """Call ``work(rows, columns, write)`` for pieces that cover X Aᵀ, in threads.
 
-    ``write(rows, out, columns)`` puts the piece into `out`. Pieces are small enough to be still in
-    a cache when `work` goes over them again. Each thread runs BLAS on its own piece, since threads
-    *inside* of BLAS would have to meet after every piece. A matrix of another precision is turned
-    into that of the data tile by tile, never whole.
+    ``write(rows, out, columns)`` puts the piece into `out`. Each thread runs BLAS on its own piece,
+    since threads *inside* of BLAS would have to meet after every piece. A matrix of another
+    precision is turned into that of the data tile by tile, never whole.
     """
     from numba import get_num_threads
 
     n_threads = get_num_threads()
-    columns = _column_tiles(spec, X, dtype, block_bytes // n_threads, 2 * n_threads)
-    # Of rows, if there are fewer tiles than threads: no thread shall end up waiting for long.
-    ranges = 1 if len(columns) >= n_threads else -(-2 * n_threads // len(columns))
-    height = max(PIECE_ROWS // 4, -(-X.shape[0] // ranges))
-    tasks = [
-        (tile, range(start, min(X.shape[0], start + height)))
-        for start in range(0, X.shape[0], height)
-        for tile in columns
-    ]
+    columns, ranges, most = _partition(spec, X, dtype, block_bytes // n_threads, n_threads)
+    ends = [X.shape[0] * k // ranges for k in range(ranges + 1)]
+    tasks = [(tile, rows) for tile in columns for rows in pairwise(ends)]
 
-    def run_task(tile: slice, rows: range) -> None:
+    def run_task(tile: slice, rows: tuple[int, int]) -> None:
         write = _writer(spec, tile, X, dtype)
-        pieces = max(1, round(len(rows) / PIECE_ROWS))  # of equal size: BLAS is slow on short ones
-        ends = [rows.start + len(rows) * k // pieces for k in range(pieces + 1)]
-        for start, stop in pairwise(ends):
-            work(slice(start, stop), tile, write)
+        start, count = rows[0], rows[1] - rows[0]
+        pieces = max(1, round(count / most))  # of equal size: BLAS is slow on short ones
+        for k in range(pieces):
+            work(slice(start + count * k // pieces, start + count * (k + 1) // pieces), tile, write)
 
     def run(first: int, last: int) -> None:
         for task in tasks[first:last]:
@@ -140,22 +134,32 @@ def for_pieces(
         in_threads(run, len(tasks), n_threads)
 
 
-def _column_tiles(spec: Spec, X: Any, dtype: np.dtype, tile_bytes: int, wanted: int) -> list[slice]:
-    """Parts of the columns, as many as wanted unless they would be narrow.
+def _partition(
+    spec: Spec, X: Any, dtype: np.dtype, tile_bytes: int, n_threads: int
+) -> tuple[list[slice], int, int]:
+    """Tiles of columns, the number of ranges of rows, and the rows of a piece.
 
-    Every product copies its matrix into BLAS' own order first. Threads that share the columns copy
-    a part each; threads that share the rows would copy all of it (up to a third slower).
+    A product of h × w values copies its h rows and its w columns into BLAS' own order first, at a
+    cost of 1/h + 1/w of the rest (up to 20 % for h = w = 500): threads share the rows or the
+    columns so that this is least, and pieces are large. A cosine of values that have left the cache
+    in the meantime takes hardly longer.
     """
-    n = n_outputs(spec)
+    rows, n = X.shape[0], n_outputs(spec)
     if spec.numbers["operator"] != "matrix":
-        return [slice(0, n)]
-    matrix, width = spec.arrays["matrix"], max(-(-n // wanted), min(n, BLAS_COLUMNS))
-    if sparse.issparse(X):
-        width = min(n, CSR_COLUMNS)
-    if sparse.issparse(X) or matrix.dtype != dtype:  # else a tile is a view, and costs no memory
+        return [slice(0, n)], 4 * n_threads, PIECE_ROWS
+    matrix, blas = spec.arrays["matrix"], not sparse.issparse(X)
+    shares = [k for k in range(1, n_threads + 1) if n_threads % k == 0]
+    share = min(shares, key=lambda k: k / n + n_threads / k / max(1, rows))  # of the columns
+    width = min(-(-n // share), BLAS_COLUMNS) if blas else CSR_COLUMNS
+    if not blas or matrix.dtype != dtype:  # else a tile is a view, and costs no memory
         width = min(width, max(8, tile_bytes // (matrix.shape[0] * dtype.itemsize)))
-    width = -(-n // -(-n // width))  # tiles of nearly equal size
-    return [slice(start, min(n, start + width)) for start in range(0, n, width)]
+    count = -(-n // width)
+    count = min(n, -(-count // share) * share) if blas else count
+    tiles = [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
+    if not blas:
+        return tiles, 1 if count >= 4 * n_threads else 4 * n_threads, PIECE_ROWS
+    converted = X.dtype != dtype
+    return tiles, n_threads // share, PIECE_ROWS if converted else max(1, BLAS_VALUES // width)
 
 
 def _writer(spec: Spec, columns: slice, X: Any, dtype: np.dtype) -> Write:
