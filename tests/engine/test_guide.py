@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 from kernelmaps.engine import Table, encode
-from kernelmaps.engine.encode import fraction_bits
+from kernelmaps.engine.compile import stored_table
+from kernelmaps.engine.encode import encode_within, fraction_bits
 from kernelmaps.engine.guide import build_guide
 from kernelmaps.engine.places import places_of
 from kernelmaps.engine.reference import spec_of, table_of
@@ -76,7 +77,8 @@ def test_one_comparison_is_left(kind):
         places = places_of(spec_of(table), table)
         most = 3 if kind == "random" else 1
         assert places.crowd.tolist() == [pytest.approx(most, abs=most - 1)] * 2
-        assert (places.shift > 0) == (kind in ("quadratic", "geometric"))
+        if kind != "random":  # both kinds leave as much there: the fewer cells are taken
+            assert (places.shift > 0) == (kind in ("quadratic", "geometric"))
         assert len(places.guide) <= 17 * len(edges)
         assert (places.pairs.size > 0) == (dtype == np.float32 and most == 1)  # one gather
 
@@ -91,6 +93,49 @@ def test_pairs_find_what_a_full_search_finds(seed):
     for j, e in enumerate(edges * 9):
         expected = np.searchsorted(e, np.float32(X[:, j % 2]), side="right") - 1
         assert (found[:, j] == expected.clip(0, len(e) - 2)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_positions_are_those_of_their_rule(dtype, seed):
+    """Bit by bit: at edges and beside them, outside, infinite, and where float32 merges edges."""
+    rng = np.random.default_rng(seed)
+    merged = 1 + np.arange(40) * 2.0**-26
+    for edges in (*(KINDS[kind](rng) for kind in KINDS), merged):
+        edges = np.unique(edges)
+        spec = spec_of(_table([edges], np.zeros(19, int), degree=1))
+        table = stored_table(spec, np.dtype(dtype))
+        places = places_of(spec, table)
+        one_each = dtype == np.float32 and places.crowd.max() <= 1
+        assert (places.pairs.size > 0) == one_each  # the path of one look-up fewer
+        near = rng.choice(edges, 19 * 50).astype(dtype)
+        x = [near, np.nextafter(near, dtype(-np.inf)), np.nextafter(near, dtype(np.inf))]
+        x.append(rng.uniform(edges[0] - 1, edges[-1] + 1, 19 * 50).astype(dtype))
+        x = np.concatenate(x)
+        x[:2] = -np.inf, np.inf
+        # Thresholds: the smallest numbers of this precision that are not below the edges.
+        after = edges[1:].astype(dtype)
+        after = np.where(after < edges[1:], np.nextafter(after, dtype(np.inf)), after)
+        ends = np.concatenate([edges[:1].astype(dtype), after, [dtype(np.inf)]])
+        within = np.clip(x, ends[0], ends[-2])
+        b = np.searchsorted(after, within, side="right")
+        share = (within - ends[b]) / (ends[b + 1] - ends[b])
+        assert share.dtype == dtype
+        unit = 2 ** fraction_bits(table)
+        expected = b * unit + (share * dtype(unit) + dtype(0.5)).astype(int)
+        assert (encode(spec, x.reshape(-1, 19)) == expected.reshape(-1, 19)).all()
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_nan_is_reported_and_stays_within_the_tables(degree):
+    edges = KINDS["quadratic"](None)
+    spec = spec_of(_table([edges], np.zeros(17, int), degree))
+    X = np.full((3, 17), 1, np.float32)
+    assert encode_within(spec, X, 0, 4)[1]
+    X[1, 5] = X[2, 16] = np.nan
+    codes, inside = encode_within(spec, X, 0, 4)
+    assert not inside
+    assert (np.delete(codes[1], 5) == codes[0, 0]).all()
+    assert codes.max() <= (len(edges) - 1) << 8 * degree
 
 
 def test_whole_numbers_have_the_codes_of_floats():

@@ -11,7 +11,6 @@ import numpy as np
 from ._lanes import (
     as_floats,
     between,
-    first_half,
     from_origin,
     gather,
     octave,
@@ -19,10 +18,12 @@ from ._lanes import (
     passed,
     plus,
     plus_share,
+    reals,
     rounded,
-    second_half,
     share,
     store_codes,
+    where_passed,
+    words,
 )
 from ._loops import _locate
 from ._vectors import load, prefetch, zeros
@@ -49,8 +50,9 @@ def _uneven(x, d, at, rows, begin, end, places, least, most, bits, lanes, out):
     """The same between uneven edges: a cell's count of thresholds, and what is left to compare.
 
     Gathers are what this loop waits for: one for a cell's count and its threshold, where they are
-    stored as a pair, else two, and two more for the ends of a bin. The next block of rows is asked
-    for meanwhile, since no hardware guesses the order of tiles.
+    stored as a pair, else two; and for a position in a bin one more, since the threshold is one of
+    the bin's ends, else two. The next block of rows is asked for meanwhile, since no hardware
+    guesses the order of tiles.
     """
     wrong = False
     edges = places.edges
@@ -72,8 +74,17 @@ def _uneven(x, d, at, rows, begin, end, places, least, most, bits, lanes, out):
                 cell = octave(t, places.shift, key, limit)
             cell = plus(cell, load(places.cell_start, j, lanes))
             if places.pairs.size > 0:
-                pair = gather(places.pairs, cell)
-                count = passed(second_half(pair), value, first_half(pair, edges), 1)
+                word = words(gather(places.pairs, cell))
+                threshold = reals(word[0], edges)
+                count = passed(word[1], value, threshold, 1)
+                if bits > 0:
+                    # The threshold is one end of the bin. The other is the edge after it for
+                    # values that pass it, and the edge before it for those that do not.
+                    place = plus(word[1], load(places.edge_start, j, lanes))
+                    other = gather(edges, passed(place, value, threshold, 2))
+                    begins = where_passed(value, threshold, threshold, other)
+                    ends = where_passed(value, threshold, other, threshold)
+                    count = plus_share(count, share(value, begins, ends), bits, half)
             else:
                 count = gather(places.guide, cell)
                 # edges[place + b] is the left end of bin b

@@ -141,14 +141,23 @@ def plus_share(typing_context, count, share, bits, half):
 
 @intrinsic
 def share(typing_context, x, left, right):
-    """``(x − left) / (right − left)`` within [0, 1]."""
+    """``(x − left) / (right − left)``."""
 
     def build(context, builder, signature, args):
-        part = builder.fdiv(builder.fsub(args[0], args[1]), builder.fsub(args[2], args[1]))
-        none, all_ = (ir.Constant(_llvm(x), [end] * x.size) for end in (0.0, 1.0))
-        return _at_most(builder, _at_least(builder, part, none), all_)
+        return builder.fdiv(builder.fsub(args[0], args[1]), builder.fsub(args[2], args[1]))
 
     return x(x, x, x), build
+
+
+@intrinsic
+def where_passed(typing_context, x, threshold, a, b):
+    """a where x >= threshold, b elsewhere."""
+
+    def build(context, builder, signature, args):
+        above = builder.fcmp_ordered(">=", args[0], args[1])
+        return builder.select(above, args[2], args[3])
+
+    return x(x, x, x, x), build
 
 
 @intrinsic
@@ -159,46 +168,62 @@ def gather(typing_context, array, index):
 
     def build(context, builder, signature, args):
         data = context.make_array(array)(context, builder, args[0]).data
-        step = ir.IntType(16) if short else _llvm(kind).element
-        places = builder.gep(data, [args[1]], source_etype=step)
-        places.type = ir.VectorType(data.type, index.size)  # one address for each index
-        every = ir.Constant(ir.VectorType(ir.IntType(1), index.size), [1] * index.size)
-        taken = _llvm(kind)
-        name = f"llvm.masked.gather.v{index.size}{_NAMES[kind.dtype]}.v{index.size}p0"
-        signature = ir.FunctionType(taken, [places.type, _WORD, every.type, taken])
-        function = cgutils.get_or_insert_function(builder.module, signature, name)
-        align = _WORD(array.dtype.bitwidth // 8)
-        found = builder.call(function, [places, align, every, ir.Constant(taken, ir.Undefined)])
+        # Halves for wide numbers: indices of a whole vector would be widened before they are split.
+        size = index.size * 32 // max(32, kind.dtype.bitwidth)
+        parts = [
+            builder.shuffle_vector(args[1], args[1], _mask(range(k, k + size)))
+            for k in range(0, index.size, size)
+        ]
+        found = [_gathered(builder, data, array.dtype, part) for part in parts]
+        if len(parts) > 1:
+            return builder.shuffle_vector(*found, _mask(range(index.size)))
         if short:
-            found = builder.and_(found, ir.Constant(taken, [0xFFFF] * index.size))
-        return found
+            return builder.and_(found[0], ir.Constant(_llvm(kind), [0xFFFF] * index.size))
+        return found[0]
 
     return kind(array, index), build
 
 
+def _gathered(builder, data, dtype, index):
+    """What lies at some indices from an address; thirty-two bits where sixteen are asked for."""
+    size = index.type.count
+    taken = types.int32 if dtype == types.uint16 else dtype
+    kind = _llvm(Vector(taken, size))
+    step = ir.IntType(16) if dtype == types.uint16 else kind.element
+    places = builder.gep(data, [index], source_etype=step)
+    places.type = ir.VectorType(data.type, size)  # one address for each index
+    every = ir.Constant(ir.VectorType(ir.IntType(1), size), [1] * size)
+    signature = ir.FunctionType(kind, [places.type, _WORD, every.type, kind])
+    name = f"llvm.masked.gather.v{size}{_NAMES[taken]}.v{size}p0"
+    function = cgutils.get_or_insert_function(builder.module, signature, name)
+    align = _WORD(dtype.bitwidth // 8)
+    return builder.call(function, [places, align, every, ir.Constant(kind, ir.Undefined)])
+
+
 @intrinsic
-def first_half(typing_context, pair, array):
-    """The float32 in the low bits of int64, in the array's type."""
-    kind = Vector(array.dtype, pair.size)
+def words(typing_context, pairs):
+    """The first and the second words of int64, in the order of memory."""
+    kind = types.UniTuple(Vector(types.int32, pairs.size), 2)
 
     def build(context, builder, signature, args):
-        word = builder.trunc(args[0], ir.VectorType(_WORD, pair.size))
-        value = builder.bitcast(word, ir.VectorType(ir.FloatType(), pair.size))
+        both = builder.bitcast(args[0], ir.VectorType(_WORD, 2 * pairs.size))
+        masks = [_mask(range(k, 2 * pairs.size, 2)) for k in (0, 1)]
+        parts = [builder.shuffle_vector(both, both, mask) for mask in masks]
+        return context.make_tuple(builder, kind, parts)
+
+    return kind(pairs), build
+
+
+@intrinsic
+def reals(typing_context, word, array):
+    """The float32 whose bits these are, in the array's type."""
+    kind = Vector(array.dtype, word.size)
+
+    def build(context, builder, signature, args):
+        value = builder.bitcast(args[0], ir.VectorType(ir.FloatType(), word.size))
         return value if array.dtype == types.float32 else builder.fpext(value, _llvm(kind))
 
-    return kind(pair, array), build
-
-
-@intrinsic
-def second_half(typing_context, pair):
-    """The int32 in the high bits of int64."""
-    kind = Vector(types.int32, pair.size)
-
-    def build(context, builder, signature, args):
-        half = ir.Constant(_llvm(pair), [32] * pair.size)
-        return builder.trunc(builder.lshr(args[0], half), _llvm(kind))
-
-    return kind(pair), build
+    return kind(word, array), build
 
 
 @intrinsic

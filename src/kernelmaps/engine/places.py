@@ -52,7 +52,7 @@ class Places(NamedTuple):
     crowd: np.ndarray  # int64 by vector: most thresholds in a cell of its features
     guide: np.ndarray  # uint16
     edges: np.ndarray  # e_0, thresholds, then numbers that no value passes
-    pairs: np.ndarray  # int64: threshold (float32) and count of each cell, where these are enough
+    pairs: np.ndarray  # int64: threshold (float32) and count of each cell, if it has one at most
     shift: int
     tile: int  # features whose tables are used together
 
@@ -109,14 +109,20 @@ def _uneven(table: Table, of: np.ndarray, dtype: np.dtype) -> Places:
         for own, count in zip(cells.of, cells.count, strict=True)
     ]
     padded_crowd = by_vector(crowd[of]).reshape(-1, LANES).max(axis=1).astype(np.int64)
-    floats = [cells.origin, cells.factor, cells.count - 1.0, table.low, table.high]
+    # Within the edges, so that the share of a bin is in [0, 1].
+    low = np.maximum(table.low, [e[0] for e in edges])
+    high = np.minimum(table.high, [e[-1 - len(padding)] for e in edges])
+    floats = [cells.origin, cells.factor, cells.count - 1.0, low, high]
     whole = [cells.key, cells.count - 1, _starts(guides), _starts(edges)]
     pairs = np.zeros(0, np.int64)
-    if table.degree == 0 and dtype == np.float32 and crowd.max() <= 1:
+    if dtype == np.float32 and crowd.max() <= 1:
         # edges[1 + g] is the threshold after g others
-        next_one = [e[1 + g].view(np.uint32) for e, g in zip(edges, guides, strict=True)]
-        pairs = np.concatenate(next_one).astype(np.int64) | np.concatenate(guides) << 32
-    n_bytes = pairs.nbytes or sum(2 * len(g) for g in guides) + sum(e.nbytes for e in edges)
+        next_one = [e[1 + g].view(np.int32) for e, g in zip(edges, guides, strict=True)]
+        words = [np.concatenate(part).astype(np.int32) for part in (next_one, guides)]
+        pairs = np.stack(words, axis=1).view(np.int64).reshape(-1)
+    n_bytes = pairs.nbytes or sum(2 * len(g) for g in guides)
+    if table.degree > 0 or not pairs.size:
+        n_bytes += sum(e.nbytes for e in edges)
     tile = LANES * max(1, _TILE_BYTES * len(sets) // (n_bytes * LANES))
     fields = [
         False,
@@ -135,11 +141,13 @@ def _uneven(table: Table, of: np.ndarray, dtype: np.dtype) -> Places:
 
 
 def _finest(inner: list[np.ndarray], start: list[np.ndarray]) -> tuple[Cells, np.ndarray]:
-    """Even cells, or octaves where these leave fewer comparisons; with the crowd of each set."""
+    """The kind that leaves fewer comparisons, or has fewer cells; with the crowd of each set."""
     even, octaves = _even_cells(inner), _octaves(inner, start)
     by_even, by_octave = even.crowd, octaves.crowd
     work = [int(np.ceil(np.log2(crowd + 1.0)).sum()) for crowd in (by_even, by_octave)]
-    return (even, by_even) if work[0] <= work[1] else (octaves, by_octave)
+    if (work[0], even.count.sum()) <= (work[1], octaves.count.sum()):
+        return even, by_even
+    return octaves, by_octave
 
 
 def _even_cells(inner: list[np.ndarray]) -> Cells:
