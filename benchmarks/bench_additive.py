@@ -13,6 +13,7 @@ import os
 import tracemalloc
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -21,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 import kernelmaps as km
+from kernelmaps import storage
 from kernelmaps.datasets import load
 from kernelmaps.exceptions import OutOfDomainWarning
 
@@ -207,16 +209,33 @@ def against_additive(bench: Bench) -> None:
         row.reached = bool(row.ratio > 1 and accuracy["ours"] >= accuracy[name] - 1e-12)
 
 
+def remembered(key: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """One side of a comparison of accuracies, kept at once: an interrupted run goes on.
+
+    What is kept is not computed again; remove the file after a change of the protocol.
+    """
+    path = RESULTS / "accuracy" / "additive.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if key not in kept:
+        kept[key] = compute()
+        path.parent.mkdir(exist_ok=True)
+        storage.write_file(path, (json.dumps(kept, indent=1) + "\n").encode())
+        print("  ", key, kept[key], flush=True)
+    return kept[key]
+
+
 def accuracy(bench: Bench, name: str) -> None:
     """The best additive model (chosen by cross-validation) beside the exact kernel machine."""
     from . import additive_accuracy as ways
 
     data = ways.rows_of(name, bench.data)
+    exact = remembered(f"{name}: exact", partial(ways.exact, name, data))
     found = {
-        key: ways.additive(name, data, *way) for key, way in ways.candidates(name, data[0]).items()
+        key: remembered(f"{name}: {key}", partial(ways.additive, name, data, *way))
+        for key, way in ways.candidates(name, data[0]).items()
     }
+    linear = remembered(f"{name}: linear", partial(ways.linear, name, data))
     best = max(found, key=lambda key: max(found[key]["folds"]))
-    exact, linear = ways.exact(name, data), ways.linear(name, data)
     row = bench.measure(
         f"accuracy on {name}, additive model ({best})", found[best]["accuracy"], "%",
         peer="SVC(precomputed), intersection",
