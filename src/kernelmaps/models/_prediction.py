@@ -25,6 +25,7 @@ _CODE_BYTES = 2**21  # of values at every code of an integer type: a second-leve
 _MOST_BYTES = 2**25  # of polynomials: beyond, the band of the basis is read instead
 _GRAIN = 2**17  # values times outputs that are worth a thread
 _FEATURES = 256  # at least so many at a time
+_REGISTER = 64  # bytes; where registers are shorter, the compiler takes several
 _NO_EDGES = (np.zeros(0), np.zeros(0, np.int64))
 
 
@@ -92,7 +93,9 @@ def _form(table: Table, coef: np.ndarray, dtype: np.dtype, by_code: bool) -> For
         edges, guide = (table.edges, table.edge_start), tuple(table.guide)
     kind = CODES if by_code else table.binning
     real = dtype.type
-    shape = ((0,) * powers, lanes, (0,) * (powers * len(lanes)))
+    block = powers * len(lanes)
+    group = max(1, _REGISTER // (block * dtype.itemsize))
+    shape = ((0,) * powers, lanes, (0,) * block, (0,) * group)
     return Form(
         (0,) * kind,
         ends.astype(dtype),

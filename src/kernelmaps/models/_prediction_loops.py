@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import njit
+from numba.core import types
 from numba.extending import intrinsic
 
 from ..engine._loops import _locate_edges
@@ -25,7 +26,6 @@ from ..engine._vectors import (
     Vector,
     add,
     fold,
-    item,
     load,
     multiply_add,
     prefetch,
@@ -54,24 +54,23 @@ class Form(NamedTuple):
     power: tuple  # length: coefficients of a polynomial, a power of two
     lanes: tuple  # length: outputs, a power of two
     block: tuple  # length: len(power) * len(lanes)
+    group: tuple  # length: values whose blocks fill a register together
     edges: np.ndarray  # EDGES: the bins' ends, and a guide to them (engine.guide)
     edge_start: np.ndarray
     guide: tuple
 
 
 @intrinsic
-def _powers(typing_context, array, u, size):
-    """The vector 1, u, u^2, ... of ``len(size)`` (a power of two) entries, in the array's type."""
-    kind = Vector(array.dtype, len(size))
+def _powers(typing_context, values, size):
+    """The powers 1, u, u^2, ... of each value, ``len(size)`` (a power of two) in a row."""
+    kind = Vector(values.dtype, values.size * len(size))
 
     def build(context, builder, signature, args):
-        element = ir.FloatType() if kind.dtype.bitwidth == 32 else ir.DoubleType()
-        vector = ir.VectorType(element, kind.size)
-        spread = ir.Constant(ir.VectorType(ir.IntType(32), kind.size), None)
-        lane = builder.insert_element(ir.Constant(vector, ir.Undefined), args[1], ir.IntType(32)(0))
-        factor = builder.shuffle_vector(lane, lane, spread)
-        product = one = ir.Constant(vector, [1.0] * kind.size)
-        for bit in range(kind.size.bit_length() - 1):
+        spread = ir.VectorType(ir.IntType(32), kind.size)
+        spread = ir.Constant(spread, [k // len(size) for k in range(kind.size)])
+        factor = builder.shuffle_vector(args[0], args[0], spread)
+        product = one = ir.Constant(factor.type, [1.0] * kind.size)
+        for bit in range(len(size).bit_length() - 1):
             has = [k >> bit & 1 for k in range(kind.size)]
             mask = ir.Constant(ir.VectorType(ir.IntType(1), kind.size), has)
             chosen = builder.select(mask, factor, one)
@@ -79,7 +78,36 @@ def _powers(typing_context, array, u, size):
             factor = builder.fmul(factor, factor, flags=("fast",))
         return product
 
-    return kind(array, array.dtype, size), build
+    return kind(values, size), build
+
+
+@intrinsic
+def _blocks(typing_context, coef, origin, place, offset, group, block):
+    """Side by side: ``block`` numbers from ``(origin + place[offset + k]) * len(block)`` on."""
+    size = len(block)
+    kind = Vector(coef.dtype, len(group) * size)
+
+    def build(context, builder, signature, args):
+        table, places = (
+            context.make_array(array)(context, builder, value).data
+            for array, value in ((coef, args[0]), (place, args[2]))
+        )
+        vector = ir.VectorType(table.type.pointee, size)
+        long = ir.IntType(64)
+        parts = []
+        for k in range(len(group)):
+            at = builder.load(builder.gep(places, [builder.add(args[3], long(k))]))
+            at = builder.mul(builder.add(builder.sext(at, long), args[1]), long(size))
+            where = builder.bitcast(builder.gep(table, [at]), ir.PointerType(vector))
+            parts.append(builder.load(where, align=coef.dtype.bitwidth // 8))
+        while len(parts) > 1:
+            length = 2 * parts[0].type.count
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), length), list(range(length)))
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [builder.shuffle_vector(a, b, mask) for a, b in pairs]
+        return parts[0]
+
+    return kind(coef, types.int64, place, types.int64, group, block), build
 
 
 @njit(**_inner)
@@ -145,27 +173,29 @@ def _locate(form, x, features, first, second, u, place):
 
 
 @njit(**_inner)
-def _value(form, origin, place, u, d, total):
-    """Add the polynomials of one value."""
-    at = (origin + np.int64(item(place, d))) * len(form.block)
-    factors = repeat(_powers(form.coef, item(u, d), form.power), form.lanes)
-    return multiply_add(load(form.coef, at, form.block), factors, total)
+def _values(form, group, origin, place, u, k, total):
+    """Add the polynomials of ``len(group)`` values, the k-th and those after it."""
+    factors = repeat(_powers(load(u, k, group), form.power), form.lanes)
+    return multiply_add(_blocks(form.coef, origin, place, k, group, form.block), factors, total)
 
 
 @njit(**_inner)
 def _sum(form, origin, place, u, count, out):
     """``out[lane]`` = sum of the polynomials; four sums at a time hide the latency of the adds."""
-    a = zeros(form.coef, form.block)
+    n = len(form.group)
+    a = repeat(zeros(form.coef, form.block), form.group)
     b, c, d = a, a, a
-    whole = count - count % 4
-    for k in range(0, whole, 4):
-        a = _value(form, origin, place, u, k, a)
-        b = _value(form, origin, place, u, k + 1, b)
-        c = _value(form, origin, place, u, k + 2, c)
-        d = _value(form, origin, place, u, k + 3, d)
+    whole = count - count % (4 * n)
+    for k in range(0, whole, 4 * n):
+        a = _values(form, form.group, origin, place, u, k, a)
+        b = _values(form, form.group, origin, place, u, k + n, b)
+        c = _values(form, form.group, origin, place, u, k + 2 * n, c)
+        d = _values(form, form.group, origin, place, u, k + 3 * n, d)
+    rest = zeros(form.coef, form.block)
     for k in range(whole, count):
-        a = _value(form, origin, place, u, k, a)
-    store(out, 0, fold(add(add(a, b), add(c, d)), form.lanes))
+        rest = _values(form, (0,), origin, place, u, k, rest)
+    total = fold(add(add(a, b), add(c, d)), form.lanes)
+    store(out, 0, add(total, fold(rest, form.lanes)))
 
 
 @njit(**_options)
