@@ -242,6 +242,7 @@ def test_exponential_refuses_what_its_base_refuses():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: Gaussian("scale"), "sigma must be a positive number, got 'scale'"),
         (lambda: Gaussian(0.0), "sigma must be a positive number"),
         (lambda: Matern(nu=-1), "nu must be a positive number"),
         (lambda: Laplacian(np.nan), "scale must be a positive number"),

@@ -226,6 +226,16 @@ def test_measurement_matrix_of_wrong_shape_is_refused(shape, measured):
         )
 
 
+def test_measurement_matrix_may_be_sparse(seed):
+    matrix = sparse.random(3, 8, 0.5, random_state=seed, format="csr")
+    X = np.random.default_rng(seed).normal(size=(10, 8))
+    given = [
+        km.CompressiveFourierMap(n_components=6, measurement_matrix=A, random_state=seed).fit(X)
+        for A in (matrix, matrix.toarray())
+    ]
+    assert given[0].spec_ == given[1].spec_
+
+
 def test_empty_measurement_matrix_is_refused():
     with pytest.raises(ValueError, match="finite and not all zero"):
         km.CompressiveFourierMap(2, 4, measurement_matrix=np.zeros((2, 4))).fit(np.eye(4))
@@ -240,10 +250,12 @@ def test_sigma_must_be_positive(sigma):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"projection": "fft"}, "method must be one of"),
+        ({"projection": "fft"}, "projection must be one of"),
         ({"entries": "uniform"}, "entries must be one of"),
         ({"n_components": 7, "form": "paired"}, "CompressiveFourierMap: the paired form"),
-        ({"sparsity_basis": "wavelet"}, "basis must be one of"),
+        ({"sparsity_basis": "wavelet"}, "sparsity_basis must be one of"),
+        ({"sparsity_basis": "wavelet", "measured": True}, "sparsity_basis must be one of"),
+        ({"measurement_matrix": "dct"}, "measurement_matrix must be a matrix of numbers"),
         ({"n_measurements": 0}, "n_measurements must be an integer >= 1"),
     ],
 )
@@ -349,8 +361,29 @@ def test_tuned_size_without_a_theorem():
     size = km.tune_size(X, Laplacian(9.0), max_error=0.5, random_state=0)
     assert size.bound is None
     assert "says nothing" in str(size)
-    with pytest.raises(ValueError, match="max_error must be between"):
-        km.tune_size(X, max_error=0)
+    alike = km.tune_size(np.ones((5, 3)), max_error=0.5, random_state=0)
+    assert alike.bound is None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_error": 0}, "max_error must be between 0 and 2"),
+        ({"max_error": "small"}, "max_error must be between 0 and 2"),
+        ({"probability": 0}, "probability must be between 0 and 1"),
+        ({"n_seeds": 0}, "n_seeds must be an integer >= 1"),
+        ({"n_rows": 2.5}, "n_rows must be an integer >= 1"),
+    ],
+)
+def test_bad_tuning_is_named(parameters, message):
+    with pytest.raises(ValueError, match=f"tune_size: {message}"):
+        km.tune_size(np.eye(4), **parameters)
+
+
+@pytest.mark.parametrize("X", [np.full((2, 3), np.nan), np.ones(4), np.ones((0, 4))])
+def test_sparsity_of_no_rows_or_numbers_is_refused(X):
+    with pytest.raises(ValueError, match=r"NaN|1D array|0 sample"):
+        km.effective_sparsity(X)
 
 
 @pytest.mark.parametrize("basis", [None, "dct", "haar"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import sparse, special, stats
 from sklearn.kernel_approximation import RBFSampler
 
 import kernelmaps as km
@@ -304,6 +304,40 @@ def test_user_kernel_with_a_spectrum(sampling, X, seed):
 def test_user_kernel_that_only_samples(sampling, X, seed):
     fitted = km.RandomFourierMap(SampleOnly(), 4000, sampling=sampling, random_state=seed).fit(X)
     assert km.kernel_error(fitted, X).max < 2 * hoeffding(900, 4000, 4.0)
+
+
+class Minimal:
+    """A Gaussian with no more than the documented methods, of no class of this library."""
+
+    isotropic = True
+
+    def sample_frequencies(self, n, d, rng):
+        return rng.standard_normal((n, d))
+
+    def frequencies(self, uniforms, d):
+        return special.ndtri(uniforms)
+
+    def second_moment(self, d):
+        return d
+
+    def __call__(self, X, Y=None):
+        return Gaussian(1.0)(X, Y)
+
+
+def test_user_kernel_needs_no_more_than_the_documented_methods(X, seed):
+    for sampling in ("iid", "sobol", "orthogonal", "structured"):
+        fitted = km.RandomFourierMap(Minimal(), 4000, sampling, random_state=seed).fit(X)
+        assert km.kernel_error(fitted, X).max < 2 * hoeffding(900, 4000, 4.0)
+
+
+def test_user_kernel_has_sizes(X, seed):
+    """A kernel that can be called is not taken for the function of an additive one."""
+    own = km.tune_size(X, Minimal(), max_error=0.3, random_state=seed)
+    assert own.error <= 0.3
+    assert own.bound == km.tune_size(X, Gaussian(1.0), max_error=0.3, random_state=seed).bound
+    sizes = km.required_features(0.1, 0.1, 2, 5, 1.0, Minimal())
+    assert sizes.M == km.required_features(0.1, 0.1, 2, 5, 1.0, Gaussian(1.0)).M
+    assert sizes.m is None  # no signature: its slope is not known
 
 
 def test_sobol_of_a_kernel_without_quantiles_is_refused():

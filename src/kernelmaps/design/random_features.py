@@ -49,7 +49,8 @@ class RequiredFeatures:
     M_ambient : int
         Rahimi and Recht's bound, which does not know of sparsity (k with 2k = d).
     m, M_compressive : int or None
-        Theorem 2: measurements, and features of them. None if the kernel is not isotropic.
+        Theorem 2: measurements, and features of them. None if the kernel is not isotropic, or is a
+        user's own without a ``signature(distance)``.
     feasible : bool
         Whether m is at most d. If not, the theorem asks for more measurements than there are
         features, and says nothing about any projection: measure instead (`tune_size`).
@@ -102,12 +103,13 @@ def required_features(
     (230000, False)
     """
     _check(epsilon, probability, sparsity, dim, diameter, covering)
-    kernel = kernels.get(kernel)
+    # A kernel of a user's own is taken as it is, though it may be a function as well.
+    kernel = kernel if hasattr(kernel, "second_moment") else kernels.get(kernel)
     z = min(2.0 * sparsity, float(dim))
     moment = second_moment(kernel, dim)
     M = _features(epsilon, probability, z, dim, diameter, moment, covering)
     M_ambient = _rahimi_recht(epsilon, probability, dim, diameter, moment)
-    if not getattr(kernel, "isotropic", False):
+    if not (getattr(kernel, "isotropic", False) and hasattr(kernel, "signature")):
         return RequiredFeatures(M, M_ambient, None, None, False)
     m = _measurements(epsilon, probability / 2, z, dim, diameter, kernel)
     grown = np.sqrt(max(1.0, dim / m)) * diameter

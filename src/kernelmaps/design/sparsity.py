@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from scipy import fft, sparse
+from sklearn.utils import check_array
 
-__all__ = ["BASES", "Sparsity", "effective_sparsity", "haar"]
+__all__ = ["BASES", "Sparsity", "check_basis", "effective_sparsity", "haar"]
 
 BASES = (None, "dct", "haar")
 
@@ -64,17 +65,17 @@ def effective_sparsity(
     >>> km.effective_sparsity(X).mean, km.effective_sparsity(X, "dct").mean
     (53.0, 1.0)
     """
-    if basis not in BASES:
-        raise ValueError(f"effective_sparsity: basis must be one of {BASES}, got {basis!r}.")
+    check_basis("effective_sparsity: basis", basis)
     if not 0 < energy <= 1:
         raise ValueError(f"effective_sparsity: energy must be in (0, 1], got {energy!r}.")
-    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
+    X = X.toarray() if sparse.issparse(X) else X
     shape = (X.shape[1],) if shape is None else tuple(shape)
     if np.prod(shape) != X.shape[1]:
         raise ValueError(
             f"effective_sparsity: shape {shape} has {np.prod(shape)} entries, rows {X.shape[1]}."
         )
-    images = X.reshape(len(X), *shape).astype(np.float64)
+    images = X.reshape(len(X), *shape)
     axes = tuple(range(1, images.ndim))
     if basis == "dct":
         images = fft.dctn(images, norm="ortho", axes=axes)
@@ -86,6 +87,12 @@ def effective_sparsity(
     needed = held[:, -1:] * min(energy, 1 - 1e-14)
     rows = np.where(held[:, -1] > 0, (held < needed).sum(axis=1) + 1, 0)
     return Sparsity(float(rows.mean()), int(rows.max()), rows, basis, float(energy))
+
+
+def check_basis(argument: str, basis: Any) -> None:
+    """A basis that is known, or an error that begins with the argument's name."""
+    if basis not in BASES:
+        raise ValueError(f"{argument} must be one of {BASES}, got {basis!r}.")
 
 
 def haar(signals: np.ndarray) -> np.ndarray:

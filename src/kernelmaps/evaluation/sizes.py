@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,8 @@ class TunedSize:
     sparsity : float
         Effective sparsity k of the data (99 % of the energy, mean over rows).
     bound : int or None
-        Columns by Theorem 1 for this k; None where the kernel's spectrum has no second moment.
+        Columns by Theorem 1 for this k; None where the kernel's spectrum has no second moment, or
+        all rows are alike.
     looseness : float or None
         bound / n_components.
     """
@@ -46,7 +48,8 @@ class TunedSize:
     def __str__(self) -> str:
         text = f"{self.n_components} columns hold the error at {self.error:.3g}"
         if self.bound is None:
-            return f"{text}; Theorem 1 says nothing: the spectrum has no second moment"
+            why = "the spectrum has no second moment, or the rows are all alike"
+            return f"{text}; Theorem 1 says nothing: {why}"
         return f"{text}; Theorem 1 asks for {self.bound:,}, {self.looseness:,.0f} times as many"
 
 
@@ -93,9 +96,14 @@ def tune_size(
     >>> size.error <= 0.2 and size.looseness > 100
     True
     """
-    if not 0 < max_error < 2:
-        raise ValueError(f"tune_size: max_error must be between 0 and 2, got {max_error!r}.")
-    kernel = kernels.get(kernel)
+    for name, value, most in [("max_error", max_error, 2), ("probability", probability, 1)]:
+        if not (isinstance(value, Real) and 0 < value < most):
+            raise ValueError(f"tune_size: {name} must be between 0 and {most}, got {value!r}.")
+    for name, count in [("n_seeds", n_seeds), ("n_rows", n_rows)]:
+        if not (isinstance(count, Integral) and count >= 1):
+            raise ValueError(f"tune_size: {name} must be an integer >= 1, got {count!r}.")
+    # A kernel of a user's own is taken as it is, though it may be a function as well.
+    kernel = kernel if hasattr(kernel, "sample_frequencies") else kernels.get(kernel)
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     rng = generator(random_state)
     rows = X[np.sort(rng.permutation(X.shape[0])[:n_rows])]

@@ -200,5 +200,5 @@ def _open_uniform(uniforms: np.ndarray) -> np.ndarray:
 
 
 def _require_positive(owner: str, name: str, value: float) -> None:
-    if not (np.isscalar(value) and np.isfinite(value) and value > 0):
+    if isinstance(value, str) or not (np.isscalar(value) and 0 < value < np.inf):
         raise ValueError(f"{owner}: {name} must be a positive number, got {value!r}.")

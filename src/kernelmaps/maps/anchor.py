@@ -19,6 +19,7 @@ anchors is asked for.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -57,11 +58,12 @@ class AnchorMap(AdditiveMap):
         "uniform", "sqrt" and "log" divide the feature's range evenly in x, √x and log x; "kmeans"
         is the exact optimum of eq. 3, "quantile" puts equally many data between anchors, and
         "epsilon" the fewest anchors that come within `epsilon` of every value, however many that
-        are. An array holds the anchors for all features, or one row for
-        each. A feature with fewer distinct values than anchors has these as its "kmeans" and
-        "quantile" anchors, and a constant feature has one anchor.
+        are. An array holds the anchors for all features, or one row for each; a list of arrays may
+        have rows of different lengths, as `anchors_` has. A feature with fewer distinct values
+        than anchors has these as its "kmeans" and "quantile" anchors, and a constant feature has
+        one anchor.
     n_neighbors : int, default=1
-        k, the anchors that a value is mapped with.
+        k, the anchors that a value is mapped with; in a feature with fewer anchors, all of them.
     weights : {"auto", "uniform", "linear"}, default="auto"
         "uniform" averages the k rows, "linear" interpolates between two; "auto" is linear for
         k = 2.
@@ -317,39 +319,61 @@ class AnchorMap(AdditiveMap):
         return np.unique(np.append(fewer, 0.0))
 
     def _given_anchors(self, n_features: int) -> list[np.ndarray]:
+        given = list(self.anchors) if np.iterable(self.anchors) else [self.anchors]
+        shared = all(np.ndim(value) == 0 for value in given)
+        given = [given] if shared else given
         try:
-            given = np.asarray(self.anchors, dtype=np.float64)
+            rows = [np.sort(np.asarray(row, dtype=np.float64)) for row in given]
         except (TypeError, ValueError):
-            given = np.zeros((0, 0, 0))
-        if given.ndim not in (1, 2) or given.size == 0 or not np.isfinite(given).all():
+            rows = []
+        if not rows or any(r.ndim != 1 or not r.size or not np.isfinite(r).all() for r in rows):
             raise ValueError(
                 f"AnchorMap: anchors must be one of {PLACEMENTS}, or finite numbers of shape (N,) "
-                f"or (n_features, N); got {self.anchors!r}."
+                f"or (n_features, N), or n_features arrays of them; got {self.anchors!r}."
             )
-        if given.ndim == 2 and len(given) != n_features:
+        if not shared and len(rows) != n_features:
             raise ValueError(
-                f"AnchorMap: anchors has {len(given)} rows, but X has {n_features} features."
+                f"AnchorMap: anchors has {len(rows)} rows, but X has {n_features} features."
             )
-        rows = np.sort(np.atleast_2d(given), axis=1)
-        if (np.diff(rows, axis=1) == 0).any():
+        if any((np.diff(row) == 0).any() for row in rows):
             raise ValueError("AnchorMap: anchors must be distinct numbers, but some are repeated.")
-        rows = [self._with_zero(row, row) for row in rows]
-        if max(len(row) for row in rows) < self.n_neighbors:
+        if self._non_negative and min(row[0] for row in rows) < 0:
             raise ValueError(
-                f"AnchorMap: n_neighbors={self.n_neighbors} needs as many anchors, got "
-                f"{len(rows[0])}."
+                f"AnchorMap: anchors go down to {min(row[0] for row in rows):g}, but the kernel is "
+                "defined for x >= 0."
+            )
+        rows = [self._with_zero(row, row) for row in rows]
+        most = max(len(row) for row in rows)
+        if most > MAX_ANCHORS:
+            raise ValueError(
+                f"AnchorMap: codes have two bytes, so that there are at most {MAX_ANCHORS} "
+                f"anchors, got {most}."
+            )
+        if most < self.n_neighbors:
+            raise ValueError(
+                f"AnchorMap: n_neighbors={self.n_neighbors} needs as many anchors, got {most}."
             )
         return rows if len(rows) == n_features else rows * n_features
 
     def _range(self, found: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
         wanted = (None, None) if self.feature_range is None else self.feature_range
-        ends = [
-            f if w is None else np.asarray(w, float) for f, w in zip(found, wanted, strict=True)
-        ]
-        low, high = (np.array(np.broadcast_to(end, found[0].shape)) for end in ends)
+        try:
+            pairs = zip(found, wanted, strict=True)
+            ends = [f if w is None else np.asarray(w, float) for f, w in pairs]
+            low, high = (np.array(np.broadcast_to(end, found[0].shape)) for end in ends)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "AnchorMap: feature_range must be (low, high), each a number, None or an array of "
+                f"{len(found[0])} numbers (the features of X); got {self.feature_range!r}."
+            ) from None
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
             raise ValueError(
                 f"AnchorMap: feature_range needs finite low <= high, got {self.feature_range!r}."
+            )
+        if self._non_negative and low.min() < 0:
+            raise ValueError(
+                f"AnchorMap: feature_range goes down to {low.min():g}, but the kernel is defined "
+                "for x >= 0."
             )
         return low, high
 
@@ -394,12 +418,16 @@ class AnchorMap(AdditiveMap):
             raise ValueError(
                 f"AnchorMap: weights='linear' interpolates between n_neighbors=2 anchors, got {k}."
             )
-        if not 0 < self.energy <= 1:
+        if not (_is_number(self.energy) and 0 < self.energy <= 1):
             raise ValueError(f"AnchorMap: energy must be in (0, 1], got {self.energy!r}.")
         if self.rank is not None:
             check_count(self, "rank", self.rank)
         covering = isinstance(self.anchors, str) and self.anchors == "epsilon"
-        if covering and (self.epsilon is None or not self.epsilon > 0):
+        if covering and not (_is_number(self.epsilon) and 0 < self.epsilon < np.inf):
             raise ValueError(
                 f"AnchorMap: anchors='epsilon' needs a positive epsilon, got {self.epsilon!r}."
             )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -23,6 +23,7 @@ from ..engine.apply import column_range, extent_of, stage_columns
 from ..engine.compile import Extent
 from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
+from .codes import Codes
 
 __all__ = ["AdditiveMap", "FeatureMap", "JointMap"]
 
@@ -153,6 +154,11 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _native_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as C-ordered NumPy of a native dtype or CSR; their values are not looked at."""
+        if isinstance(X, Codes):
+            raise TypeError(
+                f"{type(self).__name__}: X holds codes of an AnchorMap, not values. That map's "
+                "decode(X) gives their features."
+            )
         X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from ..design.sparsity import effective_sparsity
+from ..design.sparsity import check_basis, effective_sparsity
 from ..engine import Spec, apply
 from ..engine.apply import output_dtype
 from ..engine.linear import n_outputs
@@ -52,7 +53,7 @@ class CompressiveFourierMap(JointMap):
         As in :class:`RandomOrthoprojector`.
     measured : bool, default=False
         X already are measurements y = Ax of a compressive camera, and no projection is drawn.
-    measurement_matrix : array of shape (m, d), optional
+    measurement_matrix : array or sparse matrix of shape (m, d), optional
         The camera's matrix A. The measurements are scaled by √d / ‖A‖_F, so that they have the
         lengths of the data on average (√(d/m) for orthonormal rows; 1 for an orthoprojector that
         is scaled already). With measured=False, A itself takes the place of the random
@@ -121,6 +122,7 @@ class CompressiveFourierMap(JointMap):
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
+        check_basis("CompressiveFourierMap: sparsity_basis", self.sparsity_basis)
         rng = generator(self.random_state)
         projection, scale = self._measuring(X, rng)
         self.n_measurements_ = X.shape[1] if projection is None else n_outputs(projection)
@@ -185,12 +187,20 @@ class CompressiveFourierMap(JointMap):
             entries=self.entries,
             rng=rng,
             dtype=dtype,
+            argument="projection",
         )
         return projection, 1.0
 
     def _camera(self, n_columns: int) -> tuple[np.ndarray, float]:
         """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""
-        matrix = np.asarray(self.measurement_matrix, dtype=np.float64)
+        given = self.measurement_matrix
+        try:
+            matrix = np.asarray(given.toarray() if sparse.issparse(given) else given, np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"CompressiveFourierMap: measurement_matrix must be a matrix of numbers; "
+                f"got {given!r}."
+            ) from None
         side = 0 if self.measured else 1
         what = "measurements" if self.measured else "features"
         shape = f"({n_columns}, d)" if self.measured else f"(m, {n_columns})"

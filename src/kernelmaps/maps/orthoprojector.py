@@ -109,10 +109,11 @@ def draw_orthoprojector(
     entries: str,
     rng: np.random.Generator,
     dtype: Any = np.float64,
+    argument: str = "method",
 ) -> Spec:
     """Spec of a random orthoprojector from d to m ≤ d dimensions."""
     if method not in METHODS:
-        raise ValueError(f"{owner}: the method must be one of {METHODS}, got {method!r}.")
+        raise ValueError(f"{owner}: {argument} must be one of {METHODS}, got {method!r}.")
     if entries not in ENTRIES:
         raise ValueError(f"{owner}: entries must be one of {ENTRIES}, got {entries!r}.")
     if method == "dense":

@@ -85,7 +85,7 @@ def draw_fourier(
     if sampling == "structured":
         return fourier_spec(_structured(kernel, n, n_features, rng, owner), phases)
     if sampling == "sobol":
-        uniforms = _sobol(n, kernel.n_uniforms(n_features) + 1, rng)
+        uniforms = _sobol(n, _n_uniforms(kernel, n_features) + 1, rng)
         phases = None if form == "paired" else 2 * np.pi * uniforms[:, 0]
         frequencies = kernel.frequencies(uniforms[:, 1:], n_features)
     else:
@@ -108,7 +108,7 @@ def draw_frequencies(
     if sampling == "orthogonal":
         return _orthogonal(kernel, n, d, rng, owner)
     if sampling == "sobol":
-        return kernel.frequencies(_sobol(n, kernel.n_uniforms(d), rng), d)
+        return kernel.frequencies(_sobol(n, _n_uniforms(kernel, d), rng), d)
     frequencies = np.asarray(kernel.sample_frequencies(n, d, rng), dtype=np.float64)
     if frequencies.shape != (n, d) or not np.isfinite(frequencies).all():
         raise ValueError(
@@ -181,6 +181,12 @@ def _radii(kernel: StationaryKernel, n: int, d: int, rng: np.random.Generator) -
     if own is StationaryKernel.radius_quantile:
         return np.linalg.norm(kernel.sample_frequencies(n, d, rng), axis=1)
     return kernel.radius_quantile(np.maximum(rng.random(n), 2.0**-54), d)
+
+
+def _n_uniforms(kernel: Any, d: int) -> int:
+    """Uniform numbers for one frequency: d, unless the kernel says otherwise."""
+    own = getattr(kernel, "n_uniforms", None)
+    return d if own is None else own(d)
 
 
 def _sobol(n: int, dimensions: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,0 +1,58 @@
+"""Anchors, ranges and codes as users pass them, and what is said of those that make no sense."""
+
+import numpy as np
+import pytest
+
+import kernelmaps as km
+
+
+def rows(seed):
+    return np.random.default_rng(seed).random((50, 4))
+
+
+def test_given_anchors_may_differ_in_number(seed):
+    """What a fitted map has in `anchors_` can be given to another."""
+    X = rows(seed)
+    X[:, 1] = np.round(3 * X[:, 1])  # four distinct values
+    first = km.AnchorMap(n_anchors=10, anchors="kmeans").fit(X)
+    assert [len(anchors) for anchors in first.anchors_] == [10, 4, 10, 10]
+    again = km.AnchorMap(anchors=first.anchors_).fit(X)
+    np.testing.assert_array_equal(again.transform(X), first.transform(X))
+
+
+def test_more_neighbours_than_a_feature_has_anchors_take_them_all():
+    X = np.array([[0.0, 0.1], [1.0, 0.5], [1.0, 0.9]])
+    Z = km.AnchorMap(lambda x, y: 1 + x * y, anchors="kmeans", n_neighbors=3).fit_transform(X)
+    np.testing.assert_allclose(Z @ Z.T, np.full((3, 3), 2 + 0.5**2 + 0.5**2), rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"anchors": []}, "finite numbers of shape"),
+        ({"anchors": [[0.1, 0.2], 0.3]}, "finite numbers of shape"),
+        ({"anchors": [[0.1, 0.2], [0.3], [0.4]]}, "anchors has 3 rows, but X has 4 features"),
+        ({"anchors": np.linspace(0, 1, 65537)}, "at most 65536 anchors, got 65537"),
+        ({"anchors": [-1.0, 0.0, 1.0]}, "anchors go down to -1, but the kernel is defined for"),
+        ({"feature_range": (-1, 1)}, "feature_range goes down to -1, but the kernel is defined"),
+        ({"feature_range": (0,)}, r"feature_range must be \(low, high\)"),
+        ({"feature_range": 3}, r"feature_range must be \(low, high\)"),
+        ({"feature_range": (0, [1, 2, 3])}, r"an array of 4 numbers"),
+        ({"feature_range": ("low", 1)}, r"feature_range must be \(low, high\)"),
+        ({"energy": "all"}, r"energy must be in \(0, 1\], got 'all'"),
+        ({"energy": None}, r"energy must be in \(0, 1\], got None"),
+        ({"anchors": "epsilon", "epsilon": "small"}, "needs a positive epsilon, got 'small'"),
+        ({"anchors": "epsilon", "epsilon": np.inf}, "needs a positive epsilon, got inf"),
+    ],
+)
+def test_bad_parameters_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        km.AnchorMap(**options).fit(rows(0))
+
+
+@pytest.mark.parametrize("other", [km.AnchorMap(), km.ChebyshevMap()], ids=repr)
+def test_codes_are_not_taken_for_values(other):
+    X = rows(0)
+    codes = km.AnchorMap().fit(X).encode(X)
+    with pytest.raises(TypeError, match=r"X holds codes of an AnchorMap, not values.*decode"):
+        other.fit(X).transform(codes)
