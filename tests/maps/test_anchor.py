@@ -447,7 +447,7 @@ def test_streaming_models_take_codes_chunk_by_chunk():
         by_chunk.predict(feature_map.decode(codes)), whole.predict(X), rtol=1e-5
     )
     with pytest.raises(TypeError, match="StreamingRidge: X holds codes of an AnchorMap"):
-        km.StreamingRidge(feature_map=feature_map).fit(codes, y)
+        km.StreamingRidge().fit(codes, y)
 
 
 # Certificate

@@ -13,9 +13,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from ..maps.codes import Codes
 from ..stats.sources import Block
 
-__all__ = ["Features", "Part"]
+__all__ = ["Features", "Part", "check_codes"]
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,13 @@ class Part:
     width: int = 0
     axes: np.ndarray | None = None
 
-    def transform(self, X: Any) -> Any:
-        """φ of this kernel, projected where there are axes."""
+    def transform(self, X: Any, *, coded: bool = False) -> Any:
+        """φ of this kernel, projected where there are axes; of rows, or of codes of its map."""
         X = X if self.columns is None else X[:, self.columns]
-        Z = X if self.map is None else self.map.transform(X)
+        if coded:
+            Z = self.map.decode(X)
+        else:
+            Z = X if self.map is None else self.map.transform(X)
         if not sp.issparse(Z):
             Z = np.asarray(Z)  # a map with set_output may give a DataFrame
         if self.axes is None:
@@ -72,10 +76,11 @@ class Features:
         self.parts = list(parts)
 
     @classmethod
-    def fit(cls, feature_map: Any, block: Block, owner: str) -> Features:
+    def fit(cls, feature_map: Any, block: Block, owner: str, *, coded: bool = False) -> Features:
         """Fit what is not fitted yet, on the rows of `block`.
 
-        A fitted transformer is used as it is; an unfitted one is cloned and fitted.
+        A fitted transformer is used as it is (codes always have one, see `check_codes`); an
+        unfitted one is cloned and fitted.
         """
         parts = []
         for columns, transformer, n_components in _described(feature_map, owner):
@@ -83,7 +88,8 @@ class Features:
             X = block.X if columns is None else block.X[:, columns]
             fitted = None if transformer is None else _fitted(transformer, X, block.y)
             part = Part(columns, fitted, n_components)
-            parts.append(replace(part, width=part.transform(block.X[:1]).shape[1]))
+            first = part.transform(block.X[:1], coded=coded)
+            parts.append(replace(part, width=first.shape[1]))
         return cls(parts)
 
     @property
@@ -115,9 +121,48 @@ class Features:
             return sp.hstack(blocks, format="csr")
         return np.hstack([b.toarray() if sp.issparse(b) else b for b in blocks])
 
+    def decode(self, codes: Any) -> Any:
+        """φ from plain codes of the one map that `check_codes` has found."""
+        return self.parts[0].transform(codes, coded=True)
+
+    @property
+    def described(self) -> list[tuple[Any, Any, Any]]:
+        """A `feature_map` that stands for these fitted maps."""
+        return [(part.columns, part.map, part.n_components) for part in self.parts]
+
     def projected(self, axes: Sequence[np.ndarray]) -> Features:
         """The same maps, each followed by its own PCA (without centring: the sums do that)."""
         return Features([replace(part, axes=U) for part, U in zip(self.parts, axes)])
+
+
+_RECIPE = (
+    "Pass the fitted AnchorMap that encoded them as feature_map; or leave feature_map out and pass "
+    "a function that returns decoded chunks, lambda: ((anchor_map.decode(codes[a:b]), y[a:b]) for "
+    "a, b in ...)."
+)
+
+
+def check_codes(feature_map: Any, codes: Codes, owner: str) -> None:
+    """Make sure that there is one map, of all columns, fitted, and that the codes are its own."""
+    (columns, found, _), *others = _described(feature_map, owner)
+    if others or columns is not None or not hasattr(found, "check_codes"):
+        what = "None" if found is None else f"a {type(found).__name__}"
+        if others:
+            what = f"a list of {len(others) + 1} maps"
+        elif columns is not None:
+            what = "a map of some of the columns"
+        raise TypeError(
+            f"{owner}: X holds codes of an AnchorMap, but feature_map is {what}. {_RECIPE}"
+        )
+    try:
+        found.check_codes(codes)
+    except NotFittedError:
+        raise NotFittedError(
+            f"{owner}: X holds codes, but feature_map is not fitted (or it is a clone, which lost "
+            f"its fit: FrozenEstimator(feature_map) keeps it). {_RECIPE}"
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"{owner}: {error} {_RECIPE}") from error
 
 
 def _described(feature_map: Any, owner: str) -> list[tuple[Any, Any, Any]]:

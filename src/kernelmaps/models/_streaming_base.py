@@ -21,7 +21,7 @@ from ..stats import Source, choose_block_rows, fold, open_source
 from ..stats.folding import features_of, on_sample, ordered_map
 from ..stats.sources import Block, SlicedSource, _is_chunks
 from ..threads import resolve_threads
-from ._features import Features
+from ._features import Features, check_codes
 
 __all__ = ["StreamingEstimator"]
 
@@ -38,6 +38,13 @@ class Look:
     y_ndim: int
 
 
+class CodedRows(SlicedSource):
+    """Plain codes of the estimator's map: what reads its blocks decodes them."""
+
+    def describe(self) -> str:
+        return f"{super().describe()} (codes)"
+
+
 class StreamingEstimator(BaseEstimator):
     """Base: subclasses fold statistics and turn them into a model."""
 
@@ -46,19 +53,31 @@ class StreamingEstimator(BaseEstimator):
     block_rows: int | None
     progress: bool | None
     _zero_based = False  # whether the indices of the SVMlight text that was fitted begin at 0
+    _on_codes = False  # whether the first rows were codes
 
     # ---- data in ----------------------------------------------------------------------------
 
     def _open(
         self, X: Any, y: Any = None, w: Any = None, *, reset: bool, supervised: bool
     ) -> Source:
-        """Open any data; arrays in memory pass scikit-learn's checks, and set its attributes."""
-        if isinstance(X, Codes):
-            raise TypeError(
-                f"{type(self).__name__}: X holds codes of an AnchorMap. Pass a function that "
-                "returns decoded chunks, lambda: ((feature_map.decode(codes[a:b]), y[a:b]) for "
-                "a, b in ...), and leave feature_map out."
+        """Open any data, or codes of the map."""
+        name, coded = type(self).__name__, isinstance(X, Codes)
+        if coded:
+            check_codes(self.feature_map if reset else self._features.described, X, name)
+        elif not reset and self._on_codes and _unsigned(X):
+            raise ValueError(
+                f"{name} was fitted on codes, and X is plain {X.dtype}: nothing tells codes from "
+                "values. Pass what feature_map_.encode gives (for codes from elsewhere, "
+                "Codes(X, feature_map_.spec_.hash)), or the values as floats."
             )
+        if reset:
+            self._on_codes = coded
+        values = X.values if coded else X
+        source: Any = self._open_rows(values, y, w, reset=reset, supervised=supervised)
+        return CodedRows(source.X, source.y, source.w) if coded else source
+
+    def _open_rows(self, X: Any, y: Any, w: Any, *, reset: bool, supervised: bool) -> Source:
+        """Open any rows; arrays in memory pass scikit-learn's checks, and set its attributes."""
         if not _in_memory(X):
             if hasattr(self, "feature_names_in_") and reset:
                 del self.feature_names_in_
@@ -89,9 +108,9 @@ class StreamingEstimator(BaseEstimator):
                 self, map_sample, accept_sparse="csr", dtype="numeric", skip_check_array=True
             )
             block = open_source(sample).head(1 << 62)
-            parts = Features.fit(feature_map, block, name).parts
-            feature_map = [(part.columns, part.map, part.n_components) for part in parts]
-        look = on_sample(source, partial(_inspect, feature_map, name), SAMPLE_ROWS, client)
+            feature_map = Features.fit(feature_map, block, name).described
+        coded = isinstance(source, CodedRows)
+        look = on_sample(source, partial(_inspect, feature_map, name, coded), SAMPLE_ROWS, client)
         self.n_features_in_ = look.n_features
         self._zero_based = bool(getattr(source, "zero_based", False))
         return look
@@ -120,7 +139,7 @@ class StreamingEstimator(BaseEstimator):
         return fold(
             source,
             stats,
-            None if features.plain else features.transform,
+            _step(features, source),
             block_rows=block_rows,
             n_threads=self.n_jobs,
             client=client,
@@ -153,7 +172,7 @@ class StreamingEstimator(BaseEstimator):
         check_is_fitted(self)
         name, features = type(self).__name__, self._features
         source = self._open(X, reset=False, supervised=False)
-        transform = None if features.plain else features.transform
+        transform = _step(features, source)
 
         def rows(block: Block) -> np.ndarray:
             if block.X.shape[1] != self.n_features_in_:
@@ -186,7 +205,14 @@ def remove_stages(checkpoint: str | os.PathLike[str] | None, stages: tuple[str, 
         stage_path(checkpoint, stage).unlink(missing_ok=True)
 
 
-def _inspect(feature_map: Any, name: str, block: Block | None) -> Look:
+def _step(features: Features, source: Source) -> Callable[[Any], Any] | None:
+    """What turns the rows of a source into features."""
+    if isinstance(source, CodedRows):
+        return features.decode
+    return None if features.plain else features.transform
+
+
+def _inspect(feature_map: Any, name: str, coded: bool, block: Block | None) -> Look:
     if block is None:
         raise ValueError(f"{name}: the data have no rows")
     X, y = block.X, block.y
@@ -195,8 +221,10 @@ def _inspect(feature_map: Any, name: str, block: Block | None) -> Look:
         good = _finite_rows(X)
         if good.any() and not good.all():
             X, y = X[good], None if y is None else y[good]
-    features = Features.fit(feature_map, replace(block, X=X, y=y), name)
-    return Look(features, X.shape[1], X.dtype.itemsize, 0 if y is None else y.ndim)
+    features = Features.fit(feature_map, replace(block, X=X, y=y), name, coded=coded)
+    # Bytes of codes say nothing of those of their features, which a block is made of.
+    itemsize = (features.decode(X[:1]) if coded else X).dtype.itemsize
+    return Look(features, X.shape[1], itemsize, 0 if y is None else y.ndim)
 
 
 def _finite_rows(X: Any) -> np.ndarray:
@@ -206,6 +234,10 @@ def _finite_rows(X: Any) -> np.ndarray:
     good = np.ones(X.shape[0], dtype=bool)
     good[X.coords[0][~np.isfinite(X.data)]] = False
     return good
+
+
+def _unsigned(X: Any) -> bool:
+    return getattr(getattr(X, "dtype", None), "kind", "f") == "u"
 
 
 def check_same_kind(mine: Any, other: Any) -> None:

@@ -1,0 +1,248 @@
+"""Streaming models on codes: the model of the decoded features, which are never stored."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import cross_val_score
+
+import kernelmaps as km
+from kernelmaps.maps.codes import Codes
+
+N, BLOCK = 300, 64
+
+
+def problem(seed, k=1, sparse=False):
+    """A fitted map, rows, their codes, and targets."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((N, 5)) * (rng.random((N, 5)) < 0.6)
+    y = np.sqrt(X).sum(axis=1) + 0.1 * rng.normal(size=N)
+    rows = sp.csr_matrix(X) if sparse else X
+    feature_map = km.AnchorMap("chi2", 10, n_neighbors=k, anchor_zero=True).fit(rows)
+    codes = feature_map.encode(rows)
+    assert sp.issparse(codes.values) == sparse
+    return feature_map, rows, codes, y
+
+
+class Watched(km.AnchorMap):
+    """Notes how many rows are decoded at once; it may not be fitted again."""
+
+    def decode(self, codes, *, out=None):
+        self.__dict__.setdefault("decoded", []).append(codes.shape[0])
+        return super().decode(codes, out=out)
+
+    def fit(self, X, y=None):
+        assert not hasattr(self, "spec_"), "fitted twice"
+        return super().fit(X, y)
+
+
+# ---- what the model is --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_model_is_that_of_the_decoded_features(seed, k, sparse):
+    """Same blocks, same products: equal to the last bit, in fit and in prediction."""
+    feature_map, rows, codes, y = problem(seed, k, sparse)
+    Z = feature_map.decode(codes)
+    model = km.StreamingRidge([0.01, 1.0], feature_map, block_rows=BLOCK).fit(codes, y)
+    stored = km.StreamingRidge([0.01, 1.0], block_rows=BLOCK).fit(Z, y)
+    np.testing.assert_array_equal(model.coef_, stored.coef_)
+    np.testing.assert_array_equal(model.predict(codes), stored.predict(Z))
+    assert model.feature_map_ is feature_map
+    assert model.n_features_in_ == 5
+    assert model.n_samples_seen_ == N
+    # Raw rows go through transform, whose codes round weights to a byte where it interpolates.
+    tolerance = 1e-5 if k == 1 else 1e-2
+    np.testing.assert_allclose(model.predict(rows), model.predict(codes), atol=tolerance)
+    assert model.score(rows, y) > 0.8
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_classifier_and_the_pca_are_those_of_the_decoded_features(seed, sparse):
+    feature_map, rows, codes, y = problem(seed, sparse=sparse)
+    Z, labels = feature_map.decode(codes), np.digitize(y, np.quantile(y, [0.3, 0.6]))
+    model = km.StreamingRidgeClassifier(0.1, feature_map, block_rows=BLOCK).fit(codes, labels)
+    stored = km.StreamingRidgeClassifier(0.1, block_rows=BLOCK).fit(Z, labels)
+    np.testing.assert_array_equal(model.decision_function(codes), stored.decision_function(Z))
+    assert np.mean(model.predict(rows) == stored.predict(Z)) > 0.99
+    pca = km.StreamingPCA(3, feature_map, block_rows=BLOCK).fit(codes)
+    stored = km.StreamingPCA(3, block_rows=BLOCK).fit(Z)
+    np.testing.assert_array_equal(pca.transform(codes), stored.transform(Z))
+    np.testing.assert_allclose(pca.transform(rows), pca.transform(codes), atol=1e-5)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_chunks_of_codes_and_of_rows_add_up(seed, sparse):
+    """partial_fit on codes, then on rows, is fit on all: both are the same φ."""
+    feature_map, rows, codes, y = problem(seed, sparse=sparse)
+    whole = km.StreamingRidge(0.1, feature_map).fit(codes, y)
+    parts = km.StreamingRidge(0.1, feature_map)
+    for a in range(0, N, 100):
+        parts.partial_fit(codes[a : a + 100], y[a : a + 100])
+    np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-4, atol=1e-5)
+    mixed = km.StreamingRidge(0.1, feature_map).partial_fit(codes[:100], y[:100])
+    mixed.partial_fit(rows[100:], y[100:])
+    np.testing.assert_allclose(mixed.coef_, whole.coef_, rtol=1e-4, atol=1e-5)
+    assert parts.n_samples_seen_ == mixed.n_samples_seen_ == N
+
+
+def test_codes_are_decoded_block_by_block_and_the_map_stays(seed):
+    _, X, _, y = problem(seed)
+    feature_map = Watched("chi2", 10).fit(X)
+    codes = feature_map.encode(X)
+    model = km.StreamingRidge(0.1, feature_map, block_rows=BLOCK).fit(codes, y)
+    model.predict(codes)
+    assert max(feature_map.decoded) == BLOCK
+    assert sum(feature_map.decoded) >= 2 * N  # all of them, by fit and by predict
+
+
+def test_blocks_are_sized_by_the_features_not_by_the_bytes_of_codes():
+    X = np.float32(np.random.default_rng(0).random((60, 400)))
+    feature_map = km.AnchorMap("chi2", 40, rank=10).fit(X)
+    codes = feature_map.encode(X)
+    assert codes.dtype == np.uint8
+    assert feature_map.decode(codes).dtype == np.float32
+    on_codes, on_rows = (km.StreamingPCA(2, feature_map).partial_fit(rows) for rows in (codes, X))
+    assert on_codes._block_rows == on_rows._block_rows < 8192  # the longest that there is
+
+
+# ---- everything else that fit takes -------------------------------------------------------------
+
+
+def test_weights_unlabeled_codes_and_leave_one_out(seed):
+    feature_map, _, codes, y = problem(seed)
+    Z, w = feature_map.decode(codes), np.random.default_rng(seed).uniform(0.5, 2, N)
+    options = {"alpha": [0.01, 1.0], "n_components": 4, "validation": "loo", "block_rows": BLOCK}
+    model = km.StreamingRidge(feature_map=feature_map, **options)
+    model.fit(codes[:200], y[:200], w[:200], unlabeled=codes[200:])
+    stored = km.StreamingRidge(**options).fit(Z[:200], y[:200], w[:200], unlabeled=Z[200:])
+    np.testing.assert_array_equal(model.coef_, stored.coef_)
+    assert model.alpha_ == stored.alpha_
+
+
+def test_codes_in_a_file_are_read_block_by_block(seed, tmp_path):
+    feature_map, _, codes, y = problem(seed)
+    np.save(tmp_path / "codes.npy", codes.values)
+    mapped = Codes(np.load(tmp_path / "codes.npy", mmap_mode="r"), codes.map_hash)
+    options = {"alpha": 0.1, "feature_map": feature_map, "block_rows": BLOCK}
+    model, stored = (km.StreamingRidge(**options).fit(c, y) for c in (mapped, codes))
+    np.testing.assert_array_equal(model.coef_, stored.coef_)
+    np.testing.assert_array_equal(model.predict(mapped), stored.predict(codes))
+
+
+def test_a_checkpoint_of_codes_is_not_one_of_their_bytes(seed, tmp_path):
+    """The same bytes as values are other data, although no byte of a block differs."""
+    _, X, _, y = problem(seed)
+    feature_map = km.AnchorMap("chi2", 10, feature_range=(0, 10)).fit(X)
+    codes = feature_map.encode(X)
+    bad = np.append(y[:-1], np.nan)
+    path = tmp_path / "state"
+    options = {"alpha": 0.1, "feature_map": feature_map, "block_rows": BLOCK}
+
+    class Broken(km.StreamingRidge):
+        def _check_y(self, y):
+            return bad
+
+    with pytest.raises(ValueError, match="contains NaN"):
+        Broken(**options).fit(codes, y, checkpoint=path)
+    with pytest.raises(ValueError, match="belongs to another fold"):
+        km.StreamingRidge(**options).fit(codes.values, y, checkpoint=path)
+
+
+def test_codes_pass_cross_validation_with_a_frozen_map(seed):
+    feature_map, X, codes, y = problem(seed)
+    on_codes = km.StreamingRidge(0.1, FrozenEstimator(feature_map))
+    scores = cross_val_score(on_codes, codes, y, cv=3)
+    np.testing.assert_allclose(scores, cross_val_score(on_codes, X, y, cv=3), atol=1e-4)
+
+
+def test_a_model_fitted_on_rows_takes_codes_of_its_own_map(seed):
+    _, X, _, y = problem(seed)
+    model = km.StreamingRidge(0.1, km.AnchorMap("chi2", 10)).fit(X, y)
+    codes = model.feature_map_.encode(X)
+    np.testing.assert_allclose(model.predict(codes), model.predict(X), atol=1e-5)
+
+
+def test_a_stored_model_still_knows_codes(seed, tmp_path):
+    feature_map, _, codes, y = problem(seed)
+    model = km.StreamingRidge(0.1, feature_map).fit(codes, y)
+    km.save(model, tmp_path / "model.kmap")
+    loaded = km.load(tmp_path / "model.kmap")
+    np.testing.assert_array_equal(loaded.predict(codes), model.predict(codes))
+    with pytest.raises(ValueError, match="nothing tells codes from values"):
+        loaded.predict(codes.values)
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "found"),
+    [
+        (None, "feature_map is None"),
+        (km.HomogeneousMap(), "feature_map is a HomogeneousMap"),
+        ([(slice(0, 2), km.AnchorMap()), (slice(2, 5), None)], "a list of 2 maps"),
+        ([(slice(0, 5), km.AnchorMap())], "a map of some of the columns"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["fit", "partial_fit"])
+def test_codes_need_one_anchor_map(feature_map, found, verb):
+    _, _, codes, y = problem(0)
+    with pytest.raises(TypeError, match=f"StreamingRidge: X holds codes.*{found}.*decoded chunks"):
+        getattr(km.StreamingRidge(feature_map=feature_map), verb)(codes, y)
+
+
+def test_codes_need_a_fitted_map(seed):
+    feature_map, _, codes, y = problem(seed)
+    for unfitted in (km.AnchorMap(), clone(feature_map)):
+        with pytest.raises(NotFittedError, match=r"Ridge: X holds codes.*not fitted.*Frozen"):
+            km.StreamingRidge(feature_map=unfitted).fit(codes, y)
+
+
+def test_codes_of_another_map_are_refused(seed):
+    feature_map, X, codes, y = problem(seed)
+    foreign = km.AnchorMap("chi2", 20).fit(X).encode(X)
+    message = "StreamingRidge: AnchorMap: these are codes of another map.*decoded chunks"
+    with pytest.raises(ValueError, match=message):
+        km.StreamingRidge(feature_map=feature_map).fit(foreign, y)
+    model = km.StreamingRidge(feature_map=feature_map).fit(codes, y)
+    for refused in (model.predict, lambda c: model.partial_fit(c, y)):
+        with pytest.raises(ValueError, match=message):
+            refused(foreign)
+    assert model.n_samples_seen_ == N
+    plain = km.StreamingRidge().fit(X, y)
+    with pytest.raises(TypeError, match="feature_map is None"):
+        plain.predict(codes)
+
+
+def test_codes_that_the_map_cannot_have_made_are_refused(seed):
+    feature_map, _, codes, y = problem(seed)
+    narrow = Codes(codes.values[:, :3], codes.map_hash)
+    with pytest.raises(ValueError, match=r"unsigned integers of shape \(n, 5\)"):
+        km.StreamingRidge(feature_map=feature_map).fit(narrow, y)
+    high = codes.values.copy()
+    high[-1, 2] = 200
+    with pytest.raises(ValueError, match="chunk 4: AnchorMap: column 2 has the code 200"):
+        km.StreamingRidge(feature_map=feature_map, block_rows=BLOCK).fit(
+            Codes(high, codes.map_hash), y
+        )
+    model = km.StreamingRidge(feature_map=feature_map).fit(codes, y)
+    with pytest.raises(ValueError, match="X has 3 features, but StreamingRidge is expecting 5"):
+        model.predict(narrow)
+
+
+def test_plain_bytes_are_refused_by_a_model_of_codes(seed):
+    feature_map, X, codes, y = problem(seed)
+    model = km.StreamingRidge(feature_map=feature_map).fit(codes, y)
+    for plain in (codes.values, sp.csr_matrix(codes.values)):
+        with pytest.raises(ValueError, match="plain uint8: nothing tells codes from values"):
+            model.predict(plain)
+    pixels = np.uint8(X * 255)
+    brighter = km.AnchorMap("chi2", 10).fit(pixels)
+    on_pixels = model.set_params(feature_map=brighter).fit(pixels, y)
+    np.testing.assert_allclose(
+        on_pixels.predict(pixels), on_pixels.predict(np.float64(pixels)), rtol=1e-4
+    )
