@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
 
 import kernelmaps as km
 
@@ -56,3 +58,19 @@ def test_codes_are_not_taken_for_values(other):
     codes = km.AnchorMap().fit(X).encode(X)
     with pytest.raises(TypeError, match=r"X holds codes of an AnchorMap, not values.*decode"):
         other.fit(X).transform(codes)
+
+
+def test_searches_take_codes_with_a_frozen_map(seed):
+    """A search clones the model, and clones of a map are not fitted, unless it is frozen."""
+    X = rows(seed)
+    y = X[:, 0] > X[:, 1]
+    feature_map = km.AnchorMap(n_anchors=10, rank=1).fit(X)
+    codes = feature_map.encode(X)
+    grid = {"C": [0.1, 1.0]}
+    with pytest.raises(ValueError, match=r"pass sklearn.frozen.FrozenEstimator\(feature_map\)"):
+        GridSearchCV(km.AdditiveClassifier(feature_map), grid, cv=3).fit(codes, y)
+    frozen = km.AdditiveClassifier(FrozenEstimator(feature_map), random_state=0)
+    search = GridSearchCV(frozen, grid, cv=3).fit(codes, y)
+    plain = km.AdditiveClassifier(feature_map, **search.best_params_, random_state=0).fit(codes, y)
+    np.testing.assert_array_equal(search.predict(codes), plain.predict(codes))
+    assert search.best_estimator_.feature_map_ is feature_map

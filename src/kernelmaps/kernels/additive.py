@@ -77,7 +77,13 @@ class Additive(AdditiveKernel):
 
     def component(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         x, y = np.asarray(x), np.asarray(y)
-        value = np.asarray(self._component(x, y))
+        try:
+            value = np.asarray(self._component(x, y))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Additive({self.name}): component(x, y) failed on arrays ({error}). It must work "
+                "elementwise (numpy.vectorize turns a scalar function into one that does)."
+            ) from error
         expected = np.broadcast_shapes(x.shape, y.shape)
         if value.shape != expected:
             raise ValueError(

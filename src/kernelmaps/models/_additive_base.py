@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -197,7 +198,7 @@ class AdditiveModel(BaseEstimator):
 
     def _fitted_map(self, X: Any) -> tuple[Any, AdditiveMap]:
         """Rows for the loops and the fitted map; sets what the rows mean (`_spec`)."""
-        given = SplineMap() if self.feature_map is None else self.feature_map
+        given = _map_of(self.feature_map)
         if not isinstance(given, AdditiveMap):
             raise TypeError(_not_additive(type(self).__name__, given))
         if isinstance(X, Codes):
@@ -223,7 +224,8 @@ class AdditiveModel(BaseEstimator):
         except NotFittedError:
             raise NotFittedError(
                 f"{type(self).__name__}: X holds codes, so that feature_map must be the fitted "
-                "AnchorMap that encoded them (it is not fitted, or a clone that lost its fit)."
+                "AnchorMap that encoded them (it is not fitted, or a clone that lost its fit: in a "
+                "search or cross-validation pass sklearn.frozen.FrozenEstimator(feature_map))."
             ) from None
         self._on_codes, self._spec = True, code_spec(given.spec_)
         self.n_features_in_ = X.shape[1]
@@ -452,10 +454,17 @@ class AdditiveModel(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        given = SplineMap() if self.feature_map is None else self.feature_map
+        given = _map_of(self.feature_map)
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = bool(getattr(given, "_non_negative", False))
         return tags
+
+
+def _map_of(feature_map: Any) -> Any:
+    """The map that was meant: splines by default, and what is in a FrozenEstimator."""
+    if feature_map is None:
+        return SplineMap()
+    return feature_map.estimator if isinstance(feature_map, FrozenEstimator) else feature_map
 
 
 def _not_additive(owner: str, given: Any) -> str:

@@ -34,7 +34,8 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
     ----------
     feature_map : AdditiveMap, optional
         Any additive map of this library; ``SplineMap()`` by default. A fitted one is used as it
-        is, an unfitted one is cloned and fitted.
+        is, an unfitted one is cloned and fitted. Searches and cross-validation clone the model,
+        whose map then loses its fit: there, ``sklearn.frozen.FrozenEstimator(map)`` keeps it.
     C : float, default=1.0
         Weight of the losses against ½‖w‖².
     loss : {"squared_hinge", "hinge", "log"}, default="squared_hinge"
