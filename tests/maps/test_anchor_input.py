@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 
@@ -26,6 +27,25 @@ def test_more_neighbours_than_a_feature_has_anchors_take_them_all():
     X = np.array([[0.0, 0.1], [1.0, 0.5], [1.0, 0.9]])
     Z = km.AnchorMap(lambda x, y: 1 + x * y, anchors="kmeans", n_neighbors=3).fit_transform(X)
     np.testing.assert_allclose(Z @ Z.T, np.full((3, 3), 2 + 0.5**2 + 0.5**2), rtol=1e-2)
+
+
+def test_quantiles_of_sparse_features_are_those_of_their_values(seed):
+    """With 19 of 20 values 0, all but one or two of 20 plain quantiles are 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((2000, 2)) * (rng.random((2000, 2)) < 0.05)
+    plain = km.AnchorMap(n_anchors=20, anchors="quantile").fit(X)
+    assert max(len(anchors) for anchors in plain.anchors_) <= 3
+    fitted = km.AnchorMap(n_anchors=20, anchors="quantile", anchor_zero=True)
+    for anchors, column in zip(fitted.fit(sparse.csr_matrix(X)).anchors_, X.T, strict=True):
+        values = np.sort(column[column > 0])
+        ranks = np.floor(np.linspace(0, 1, 19) * (len(values) - 1)).astype(int)
+        np.testing.assert_array_equal(anchors, np.append(0, values[ranks]))
+
+
+@pytest.mark.parametrize("anchors", ["kmeans", "quantile", "uniform", "sqrt", "log"])
+def test_a_single_anchor_at_zero_is_zero(anchors):
+    fitted = km.AnchorMap(n_anchors=1, anchors=anchors, anchor_zero=True).fit(rows(0))
+    assert [list(anchors) for anchors in fitted.anchors_] == [[0.0]] * 4
 
 
 @pytest.mark.parametrize(

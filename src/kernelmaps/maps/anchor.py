@@ -81,7 +81,8 @@ class AnchorMap(AdditiveMap):
         Cover radius for ``anchors="epsilon"``.
     anchor_zero : bool, default=False
         Put an anchor at 0 in every feature and place the others by the non-zero values. With
-        kernels that vanish at 0 this keeps CSR data sparse whatever the anchors.
+        kernels that vanish at 0 this keeps CSR data sparse whatever the anchors; and "quantile"
+        anchors of sparse data, nearly all of which would be 0, need it.
     out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
         Values beyond the fitted range take the row of the end: with a warning, not at all, or
         silently (nothing can be said beyond the last anchor, so that this is all of extrapolation).
@@ -307,10 +308,12 @@ class AnchorMap(AdditiveMap):
                 )
             return self._with_zero(anchors, cover(values[values != 0], float(self.epsilon)))
         place, other = FITTED[self.anchors], values != 0
-        anchors = place(values, counts, self.n_anchors)
-        if not self.anchor_zero or 0 in anchors:
-            return anchors
-        return self._with_zero(anchors, place(values[other], counts[other], self.n_anchors - 1))
+        if not self.anchor_zero:
+            return place(values, counts, self.n_anchors)
+        if self.n_anchors == 1:
+            return np.zeros(1)
+        # Zeros would take most of the quantiles of sparse data: the others are for the rest.
+        return np.unique(np.append(place(values[other], counts[other], self.n_anchors - 1), 0.0))
 
     def _with_zero(self, anchors: np.ndarray, fewer: np.ndarray) -> np.ndarray:
         """The anchors, or 0 and one anchor fewer where 0 is wanted and missing."""
