@@ -92,7 +92,7 @@ def spread(X: Any) -> float:
     return float(square / X.shape[0] - centre @ centre)
 
 
-def like_min(X: Any, n_anchors: int = 32) -> km.AnchorMap:
+def like_min(X: Any, n_anchors: int = 128) -> km.AnchorMap:
     """min(x, y) by linear interpolation between anchors, as many per octave for all values.
 
     It errs next to the diagonal only, by a share of the value; even anchors on [0, max] lose the
@@ -117,7 +117,7 @@ def candidates(name: str, X: Any) -> dict[str, tuple[Any, bool]]:
     rest = "intersection, 5 columns, one against the rest"
     ways: dict[str, tuple[Any, bool]] = {rest: (km.HomogeneousMap("intersection", 5), False)}
     if name == "scene15_bow":  # the 102 classes of caltech101 are 5151 pairs
-        ways["intersection, 32 anchors, one against one"] = (like_min(X), True)
+        ways["intersection, 128 anchors, one against one"] = (like_min(X), True)
     return ways
 
 
