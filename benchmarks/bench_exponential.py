@@ -48,7 +48,7 @@ def product_rows(bench: Bench) -> None:
             partial(np.matmul, C, matrix, out=product),
             peer="its own matrix product alone (np.matmul)",
             at_least=1 / 1.2,
-            repeats=15,
+            repeats=31,
             flops=("sgemm", 2.0 * C.size * matrix.shape[1]),
         )
         structured = km.ExponentialMap(first, size, random_state=0).fit(X)

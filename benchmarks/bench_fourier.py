@@ -44,12 +44,13 @@ def transforms(bench: Bench) -> None:
         ours, theirs = fourier(X, D), sampler(X, D)
         bench.race(
             f"RandomFourierMap {n}×{d} → {D}, {name}", partial(ours.transform, X),
-            partial(theirs.transform, X), peer=PEER, at_least=1.0, flops=flops,
+            partial(theirs.transform, X), peer=PEER, at_least=1.0, flops=flops, repeats=25,
         )  # fmt: skip
         S = sparse.random(n, d, 0.19, format="csr", dtype=dtype, random_state=0)
         bench.race(
             f"RandomFourierMap {n}×{d} → {D}, CSR 19 % non-zero, {name}",
             partial(ours.transform, S), partial(theirs.transform, S), peer=PEER, at_least=1.0,
+            repeats=9,
         )  # fmt: skip
         paired = fourier(X, D, form="paired")
         bench.race(
@@ -78,7 +79,8 @@ def constructions(bench: Bench) -> None:
                 partial(small[own].transform, X, out=out),
                 partial(typical[other].transform, X, out=out),
                 peer=f"our typical features, {other}" + (" (defaults)" if own != other else ""),
-                at_least=wanted, note="paper: 9.6×; cosine against cosine has 6.9× fewer products",
+                at_least=wanted, repeats=15,
+                note="paper: 9.6×; cosine against cosine has 6.9× fewer products",
             )  # fmt: skip
         bench.race(
             f"compressive features m=100 (default), 3000×784 → 6000, {name}",

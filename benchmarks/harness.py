@@ -11,12 +11,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 from . import machine, memory
 
 RESULTS = Path(__file__).parent / "results"
+REST = 0.05
+"""Seconds before each timed call: BLAS' threads spin for a while after their last product, and
+would take a processor from the other side."""
 
 
 @dataclass
@@ -85,6 +88,7 @@ class Bench:
         peer: str,
         at_least: float | None = None,
         repeats: int = 5,
+        calls: int = 1,
         budget: float = 40.0,
         bytes_written: int = 0,
         flops: tuple[str, float] | None = None,
@@ -102,6 +106,9 @@ class Bench:
             The ratio theirs / ours to be reached.
         repeats : int
             Rounds; fewer if `budget` seconds are spent before (never fewer than two).
+        calls : int
+            Calls in a row of each turn, of which the best counts: calls of milliseconds are slower
+            after a rest.
         bytes_written : int
             Size of the result: the limit is the time to write it into fresh memory.
         flops : (str, float), optional
@@ -116,7 +123,8 @@ class Bench:
         while done < repeats and (done < 2 or perf_counter() - start < budget):
             # Who goes first changes from round to round, so that neither profits from the other.
             for side in sorted(sides, reverse=bool(done % 2)):
-                best[side] = min(best[side], machine.best_seconds(sides[side], 1))
+                sleep(REST)
+                best[side] = min(best[side], machine.best_seconds(sides[side], calls))
             done += 1
         row = Row(what, peer, "s", best["ours"], best["theirs"], repeats=done, note=note)
         row.ratio = best["theirs"] / best["ours"]
