@@ -37,19 +37,22 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_compiled_prediction_is_that_of_the_training(case, seed):
     feature_map, convert, classes, binning = CASES[case]
-    X, y = data(seed, classes)
+    X, y = data(seed, classes, d=67)  # four groups of up to sixteen values, and some left over
     X = np.where(X < 0.2, 0, X)
     if convert is not None:
         X = X.astype(convert) if isinstance(convert, type) and convert is np.float32 else convert(X)
     model = km.AdditiveClassifier(feature_map, **ONE).fit(X, y)
     forms = model._forms(X)
     assert {len(form.binning) for _, form in forms} == {binning}  # the fast path is taken
+    assert all(4 * len(form.group) <= 64 for _, form in forms)
+    if classes == 2:
+        assert all(len(form.group) > 1 for _, form in forms)
     found = model._scores(X)
     expected = model._trained_scores(X)
     single = model._precision(X) is np.float32
     np.testing.assert_allclose(found, expected, atol=2e-5 if single else 1e-11)
     if not sparse.issparse(X):
-        terms = model.eval_terms(X).reshape(len(y), 5, -1).sum(axis=1) + model.intercept_
+        terms = model.eval_terms(X).reshape(*X.shape, -1).sum(axis=1) + model.intercept_
         np.testing.assert_allclose(found, terms, atol=2e-4 if single else 1e-9)
 
 

@@ -64,7 +64,6 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
 
 def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     """The same by the fast paths of both parts, on row blocks that keep temporaries small."""
-
     points, random = spec.parts
     whitening = spec.arrays["whitening"].astype(out.dtype, copy=False)
     along = spec.arrays["along"].astype(out.dtype, copy=False)

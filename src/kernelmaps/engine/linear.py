@@ -32,7 +32,9 @@ __all__ = ["for_pieces", "n_outputs", "padded_length", "project"]
 
 Write = Callable[[slice, np.ndarray, slice], None]
 PIECE_ROWS = 1024
-"""Rows that are made at a time where it is not BLAS that makes them."""
+"""Rows that are made at a time where it is not BLAS that makes them, and"""
+LEAST_ROWS = 64
+"""rows that are worth a task of their own."""
 BLAS_VALUES = 1 << 23
 """Values of one product of BLAS, at most, and `BLAS_COLUMNS` of its columns."""
 BLAS_COLUMNS = 4096
@@ -116,7 +118,7 @@ def for_pieces(
 
     n_threads = get_num_threads()
     columns, ranges, most = _partition(spec, X, dtype, block_bytes // n_threads, n_threads)
-    ends = [X.shape[0] * k // ranges for k in range(ranges + 1)]
+    ends = sorted({X.shape[0] * k // ranges for k in range(ranges + 1)})
     tasks = [(tile, rows) for tile in columns for rows in pairwise(ends)]
 
     def run_task(tile: slice, rows: tuple[int, int]) -> None:
@@ -145,8 +147,9 @@ def _partition(
     in the meantime takes hardly longer.
     """
     rows, n = X.shape[0], n_outputs(spec)
+    ranges = max(1, min(4 * n_threads, rows // LEAST_ROWS))  # where it is not BLAS
     if spec.numbers["operator"] != "matrix":
-        return [slice(0, n)], 4 * n_threads, PIECE_ROWS
+        return [slice(0, n)], ranges, PIECE_ROWS
     matrix, blas = spec.arrays["matrix"], not sparse.issparse(X)
     shares = [k for k in range(1, n_threads + 1) if n_threads % k == 0]
     share = min(shares, key=lambda k: k / n + n_threads / k / max(1, rows))  # of the columns
@@ -157,7 +160,7 @@ def _partition(
     count = min(n, -(-count // share) * share) if blas else count
     tiles = [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
     if not blas:
-        return tiles, 1 if count >= 4 * n_threads else 4 * n_threads, PIECE_ROWS
+        return tiles, 1 if count >= 4 * n_threads else ranges, PIECE_ROWS
     converted = X.dtype != dtype
     return tiles, n_threads // share, PIECE_ROWS if converted else max(1, BLAS_VALUES // width)
 

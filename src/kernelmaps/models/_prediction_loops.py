@@ -24,6 +24,8 @@ from numba.extending import intrinsic
 from ..engine._loops import _locate_edges
 from ..engine._vectors import (
     Vector,
+    _llvm,
+    _mask,
     add,
     fold,
     load,
@@ -66,8 +68,7 @@ def _powers(typing_context, values, size):
     kind = Vector(values.dtype, values.size * len(size))
 
     def build(context, builder, signature, args):
-        spread = ir.VectorType(ir.IntType(32), kind.size)
-        spread = ir.Constant(spread, [k // len(size) for k in range(kind.size)])
+        spread = _mask([k // len(size) for k in range(kind.size)])
         factor = builder.shuffle_vector(args[0], args[0], spread)
         product = one = ir.Constant(factor.type, [1.0] * kind.size)
         for bit in range(len(size).bit_length() - 1):
@@ -92,8 +93,7 @@ def _blocks(typing_context, coef, origin, place, offset, group, block):
             context.make_array(array)(context, builder, value).data
             for array, value in ((coef, args[0]), (place, args[2]))
         )
-        vector = ir.VectorType(table.type.pointee, size)
-        long = ir.IntType(64)
+        vector, long = _llvm(Vector(coef.dtype, size)), ir.IntType(64)
         parts = []
         for k in range(len(group)):
             at = builder.load(builder.gep(places, [builder.add(args[3], long(k))]))
@@ -101,8 +101,7 @@ def _blocks(typing_context, coef, origin, place, offset, group, block):
             where = builder.bitcast(builder.gep(table, [at]), ir.PointerType(vector))
             parts.append(builder.load(where, align=coef.dtype.bitwidth // 8))
         while len(parts) > 1:
-            length = 2 * parts[0].type.count
-            mask = ir.Constant(ir.VectorType(ir.IntType(32), length), list(range(length)))
+            mask = _mask(range(2 * parts[0].type.count))
             pairs = zip(parts[::2], parts[1::2], strict=True)
             parts = [builder.shuffle_vector(a, b, mask) for a, b in pairs]
         return parts[0]
