@@ -159,8 +159,8 @@ def voted(
 ) -> np.ndarray:
     """Labels of the test rows for each C: most votes of the pairs, as LIBSVM; of equals the first.
 
-    scikit-learn's OneVsOneClassifier is the same thing, but clones its model, and with it the map,
-    which is then fitted to each pair.
+    scikit-learn's ``OneVsOneClassifier(AdditiveClassifier(FrozenEstimator(fitted)))`` is the same
+    thing for one C; this loop goes on from one C to the next.
     """
     classes, codes = np.unique(y, return_inverse=True)
     votes = np.zeros((len(costs), X_test.shape[0], len(classes)), np.int32)

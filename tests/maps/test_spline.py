@@ -10,7 +10,7 @@ from kernelmaps.engine import evaluate, record_paths
 from kernelmaps.exceptions import OutOfDomainWarning
 from kernelmaps.maps.spline import difference_matrix
 
-DEGREES = [1, 2, 3, 5]
+DEGREES = [1, 2, 3, 5, 8]
 
 
 def data(seed, n=60):

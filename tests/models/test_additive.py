@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -344,3 +345,15 @@ def test_sparse_rows_need_a_map_that_vanishes_at_zero(seed):
         km.AdditiveClassifier(km.SplineMap(zero_at_zero=False)).fit(
             sparse.csr_matrix(X), labels(score)
         )
+
+
+def test_pairs_of_classes_share_a_frozen_map(seed):
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.multiclass import OneVsOneClassifier
+
+    X, y = load_wine(return_X_y=True)
+    fitted = km.AnchorMap("intersection", 16).fit(X)
+    model = km.AdditiveClassifier(FrozenEstimator(fitted), loss="hinge", C=1e-4, random_state=0)
+    pairs = OneVsOneClassifier(model).fit(X, y)
+    assert [each.feature_map_.spec_.hash for each in pairs.estimators_] == 3 * [fitted.spec_.hash]
+    assert pairs.score(X, y) > 0.95

@@ -6,6 +6,7 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.exceptions import OutOfDomainWarning
+from kernelmaps.models import _prediction
 from kernelmaps.models import _prediction_loops as loops
 
 ONE = {"n_jobs": 1, "tol": 1e-3, "random_state": 0}
@@ -22,60 +23,122 @@ def to_bytes(X):
     return (255 * X).astype(np.uint8)
 
 
+def to_words(X):
+    return (65535 * X).astype(np.uint16)
+
+
+def to_single(X):
+    return X.astype(np.float32)
+
+
+ROWS, COLUMNS = loops.Form, loops.Columns
+# A map, the rows, classes, and what the fast path is: vectors of rows (with the registers of a
+# table, 0 if it is too large for them), or of outputs (with the binning).
 CASES = {
-    "cubic": (km.SplineMap(), None, 2, loops.AFFINE),
-    "many-bases": (km.SplineMap(16), None, 2, loops.AFFINE),
-    "classes": (km.SplineMap(), None, 3, loops.AFFINE),
-    "single": (km.SplineMap(), np.float32, 2, loops.AFFINE),
-    "quantile": (km.SplineMap(knots="quantile"), None, 2, loops.EDGES),
-    "bytes": (km.SplineMap(order=0), to_bytes, 2, loops.CODES),
-    "sparse": (km.SplineMap(), sparse.csr_matrix, 2, loops.AFFINE),
-    "extrapolated": (km.SplineMap(out_of_domain="extrapolate"), None, 2, loops.AFFINE),
+    "cubic": (km.SplineMap(), np.array, 2, COLUMNS, 1),
+    "two-registers": (km.SplineMap(19), np.array, 2, COLUMNS, 2),
+    "four-registers": (km.SplineMap(35), np.array, 2, COLUMNS, 4),
+    "large-table": (km.SplineMap(36), np.array, 2, COLUMNS, 0),
+    "linear": (km.SplineMap(50, degree=1), np.array, 2, COLUMNS, 0),
+    "single": (km.SplineMap(), to_single, 2, COLUMNS, 1),
+    "single-two-registers": (km.SplineMap(35), to_single, 2, COLUMNS, 2),
+    "single-large-table": (km.SplineMap(80), to_single, 2, COLUMNS, 0),
+    "words": (km.SplineMap(order=0), to_words, 2, COLUMNS, 1),
+    "extrapolated": (km.SplineMap(out_of_domain="extrapolate"), np.array, 2, COLUMNS, 2),
+    "classes": (km.SplineMap(), np.array, 3, ROWS, loops.AFFINE),
+    "quantile": (km.SplineMap(knots="quantile"), np.array, 2, ROWS, loops.EDGES),
+    "bytes": (km.SplineMap(order=0), to_bytes, 2, ROWS, loops.CODES),
+    "sparse": (km.SplineMap(), sparse.csr_matrix, 2, ROWS, loops.AFFINE),
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_compiled_prediction_is_that_of_the_training(case, seed):
-    feature_map, convert, classes, binning = CASES[case]
+def trained(case, seed):
+    """A model, its rows, and the forms that predict them: the fast path of this case."""
+    feature_map, convert, classes, kind, detail = CASES[case]
     X, y = data(seed, classes, d=67)  # four groups of up to sixteen values, and some left over
-    X = np.where(X < 0.2, 0, X)
-    if convert is not None:
-        X = X.astype(convert) if isinstance(convert, type) and convert is np.float32 else convert(X)
+    X = convert(np.where(X < 0.2, 0, X))
     model = km.AdditiveClassifier(feature_map, **ONE).fit(X, y)
-    forms = model._forms(X)
-    assert {len(form.binning) for _, form in forms} == {binning}  # the fast path is taken
-    assert all(4 * len(form.group) <= 64 for _, form in forms)
-    if classes == 2:
-        assert all(len(form.group) > 1 for _, form in forms)
-    found = model._scores(X)
+    forms = [form for _, form in model._forms(X)]
+    if kind is COLUMNS and _prediction.permutes():
+        assert {len(form.registers) for form in forms} == {detail}
+    else:
+        assert {len(form.binning) for form in forms} == {
+            loops.AFFINE if kind is COLUMNS else detail
+        }
+        assert all(4 * len(form.group) <= 64 for form in forms)
+        assert classes > 2 or all(len(form.group) > 1 for form in forms)
+    return model, 1.5 * X - 0.2 if case == "extrapolated" else X
+
+
+def is_that_of_the_training(model, X):
+    found, single = model._scores(X), model._precision(X) is np.float32
     expected = model._trained_scores(X)
-    single = model._precision(X) is np.float32
     np.testing.assert_allclose(found, expected, atol=2e-5 if single else 1e-11)
     if not sparse.issparse(X):
         terms = model.eval_terms(X).reshape(*X.shape, -1).sum(axis=1) + model.intercept_
         np.testing.assert_allclose(found, terms, atol=2e-4 if single else 1e-9)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_compiled_prediction_is_that_of_the_training(case, seed):
+    is_that_of_the_training(*trained(case, seed))
+
+
+@pytest.mark.parametrize("case", [name for name, case in CASES.items() if case[3] is COLUMNS])
+def test_machines_that_cannot_permute_predict_the_same(case, seed, monkeypatch):
+    monkeypatch.setattr(_prediction, "permutes", lambda: False)
+    is_that_of_the_training(*trained(case, seed))
+
+
+@pytest.mark.parametrize("bases", [10, 40])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_squares_of_rows_cover_every_shape(bases, dtype, seed):
+    """Fewer rows or features than a vector has, and whole vectors with something left over."""
+    n, d = 600, 35
+    X, y = data(seed, n=n, d=d)
+    X = X.astype(dtype)
+    for width in (1, 7, 8, 16, 17, d):
+        own = np.ascontiguousarray(X[:, :width])
+        model = km.AdditiveClassifier(km.SplineMap(bases), **ONE).fit(own, y)
+        expected = model._trained_scores(own)
+        for rows in (1, 7, 8, 9, 16, 33, 65, n):
+            found = model._scores(own[n - rows :])
+            nothing = np.zeros((rows, 1))  # values that fill up a vector are not outside the domain
+            assert _prediction.sums(model._forms(own), own[n - rows :], nothing, 1) == 0
+            np.testing.assert_allclose(
+                found, expected[n - rows :], atol=2e-5 if dtype is np.float32 else 1e-11
+            )
+
+
+def test_polynomials_of_a_high_degree(seed):
+    X, y = data(seed, d=20)  # sixteen coefficients: more than a vector of rows has
+    model = km.AdditiveClassifier(km.SplineMap(14, degree=9), **ONE).fit(X, y)
+    assert isinstance(model._forms(X)[0][1], loops.Form)
+    is_that_of_the_training(model, X)
+
+
 def test_cost_does_not_depend_on_the_number_of_bases(seed):
-    """A value reads one block of degree + 1 coefficients per output, whatever the basis."""
+    """A value takes degree + 1 coefficients per output, whatever the basis."""
     X, y = data(seed)
-    blocks = []
-    for bases in (10, 16):
+    for bases in (10, 16, 100):
         model = km.AdditiveClassifier(km.SplineMap(bases), **ONE).fit(X, y)
         (_, form), = model._forms(X)  # fmt: skip
-        blocks.append(len(form.block))
-        assert form.bins == bases - 3
-    assert blocks == [4, 4]
+        assert len(form.power) == 4
+        (_, form), = model._forms(sparse.csr_matrix(X))  # fmt: skip
+        assert (len(form.block), form.bins) == (4, bases - 3)
 
 
-def test_values_are_looked_at_on_the_way(seed):
-    X, y = data(seed)
-    model = km.AdditiveClassifier(**ONE).fit(X, y)
+@pytest.mark.parametrize(("bases", "d"), [(10, 5), (10, 20), (40, 20)])
+def test_values_are_looked_at_on_the_way(bases, d, seed):
+    X, y = data(seed, d=d)
+    model = km.AdditiveClassifier(km.SplineMap(bases), **ONE).fit(X, y)
     ends = np.stack([X.min(axis=0), X.max(axis=0)])
+    ends = ends[np.arange(19) % 2]
     model.decision_function(ends)  # the ends belong to the domain: no warning
+    more = np.where(np.arange(d) == 2, 0.1, 0)
     with pytest.warns(OutOfDomainWarning, match="column 2 reaches"):
-        beyond = model.decision_function(ends + np.array([0, 0, 0.1, 0, 0]))
-    clipped = np.minimum(ends + np.array([0, 0, 0.1, 0, 0]), ends[1])
+        beyond = model.decision_function(ends + more)
+    clipped = np.minimum(ends + more, ends[1])
     np.testing.assert_allclose(beyond, model.decision_function(clipped), atol=1e-10)
     for wrong in (np.nan, np.inf, -np.inf):  # said although the warning is over
         bad = X.copy()

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from ._vectors import Vector, _llvm, _mask
+from ._vectors import Vector, _llvm, _mask, _pointer, _side_by_side
 
 _WORD = ir.IntType(32)
 _NAMES = {types.int32: "i32", types.int64: "i64", types.float32: "f32", types.float64: "f64"}
@@ -38,11 +39,16 @@ def as_floats(typing_context, vector, array):
     kind = Vector(array.dtype, vector.size)
 
     def build(context, builder, signature, args):
-        if isinstance(vector.dtype, types.Integer):
-            return builder.uitofp(args[0], _llvm(kind))
-        return args[0] if kind == vector else builder.fpext(args[0], _llvm(kind))
+        return _converted(builder, args[0], vector, kind)
 
     return kind(vector, array), build
+
+
+def _converted(builder, value, vector: Vector, kind: Vector):
+    """Unsigned integers or floats as floats that are no shorter."""
+    if isinstance(vector.dtype, types.Integer):
+        return builder.uitofp(value, _llvm(kind))
+    return value if kind == vector else builder.fpext(value, _llvm(kind))
 
 
 @intrinsic
@@ -169,7 +175,7 @@ def gather(typing_context, array, index):
     def build(context, builder, signature, args):
         data = context.make_array(array)(context, builder, args[0]).data
         # Halves for wide numbers: indices of a whole vector would be widened before they are split.
-        size = index.size * 32 // max(32, kind.dtype.bitwidth)
+        size = min(index.size, 512 // kind.dtype.bitwidth)
         parts = [
             builder.shuffle_vector(args[1], args[1], _mask(range(k, k + size)))
             for k in range(0, index.size, size)
@@ -198,6 +204,165 @@ def _gathered(builder, data, dtype, index):
     function = cgutils.get_or_insert_function(builder.module, signature, name)
     align = _WORD(dtype.bitwidth // 8)
     return builder.call(function, [places, align, every, ir.Constant(kind, ir.Undefined)])
+
+
+@intrinsic
+def bin_and_rest(typing_context, x, last):
+    """Integers b = int(x) within 0 … last, and x − b."""
+    count = Vector(types.int64 if x.dtype == types.float64 else types.int32, x.size)
+    kind = types.Tuple((count, x))
+
+    def build(context, builder, signature, args):
+        none = ir.Constant(_llvm(x), None)
+        bounded = _at_most(builder, _at_least(builder, args[0], none), args[1])
+        whole = builder.fptosi(bounded, _llvm(count))
+        rest = builder.fsub(args[0], builder.sitofp(whole, _llvm(x)))
+        return context.make_tuple(builder, kind, [whole, rest])
+
+    return kind(x, x), build
+
+
+@intrinsic
+def store_places(typing_context, array, offset, index):
+    """``array[offset : offset + n] = index``, as int64."""
+
+    def build(context, builder, signature, args):
+        kind = _llvm(Vector(types.int64, index.size))
+        where = _pointer(context, builder, array, args[0], args[1], kind)
+        wide = args[2] if index.dtype == types.int64 else builder.zext(args[2], kind)
+        builder.store(wide, where, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, index), build
+
+
+@intrinsic
+def plus_distance(typing_context, total, a, b):
+    """``total + |a − b|``."""
+
+    def build(context, builder, signature, args):
+        name = f"llvm.fabs.v{a.size}{_NAMES[a.dtype]}"
+        kind = ir.FunctionType(_llvm(a), [_llvm(a)])
+        size = cgutils.get_or_insert_function(builder.module, kind, name)
+        return builder.fadd(args[0], builder.call(size, [builder.fsub(args[1], args[2])]))
+
+    return a(a, a, a), build
+
+
+@intrinsic
+def look_up(typing_context, array, offset, index, registers):
+    """``array[offset + index]``, index less than ``len(registers)`` (a power of two) vectors.
+
+    All of them are loaded and permuted: only where `permutes`.
+    """
+    kind = Vector(array.dtype, index.size)
+
+    def build(context, builder, signature, args):
+        where = _pointer(context, builder, array, args[0], args[1], _llvm(kind))
+        parts = [
+            builder.load(builder.gep(where, [_WORD(k)]), align=array.dtype.bitwidth // 8)
+            for k in range(max(1, len(registers)))  # none: in a branch that is not taken
+        ]
+        return _permuted(builder, parts, args[2])
+
+    return kind(array, types.int64, index, registers), build
+
+
+def permutes() -> bool:
+    """Whether the machine permutes 64 bytes by indices that are known at run time."""
+    return "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+
+
+def _permuted(builder, parts, index, start=0):
+    """The numbers at some indices (less `start`) of registers side by side: 64 bytes each."""
+    kind, size = parts[0].type, index.type.count
+    letter = "d" if kind.element == ir.DoubleType() else "s"
+    if len(parts) == 1:
+        signature = ir.FunctionType(kind, [kind, index.type])
+        name = f"llvm.x86.avx512.permvar.{letter}f.512"
+        function = cgutils.get_or_insert_function(builder.module, signature, name)
+        return builder.call(function, [parts[0], index])
+    if len(parts) == 2:
+        signature = ir.FunctionType(kind, [kind, index.type, kind])
+        name = f"llvm.x86.avx512.vpermi2var.p{letter}.512"
+        function = cgutils.get_or_insert_function(builder.module, signature, name)
+        return builder.call(function, [parts[0], index, parts[1]])
+    half = len(parts) // 2
+    middle = start + half * size
+    lower = _permuted(builder, parts[:half], index, start)
+    upper = _permuted(builder, parts[half:], index, middle)
+    first = ir.Constant(index.type, [middle] * size)
+    return builder.select(builder.icmp_signed("<", index, first), lower, upper)
+
+
+def _transposed(builder, rows):
+    """Rows of a square; longer ones are squares side by side, each of which is transposed.
+
+    Stage by stage, blocks off the diagonal change places: those of half the size, a quarter, ….
+    """
+    rows, size = list(rows), rows[0].type.count
+    step = len(rows) // 2
+    while step:
+        left = _mask([k if not k & step else size + (k ^ step) for k in range(size)])
+        right = _mask([k ^ step if not k & step else size + k for k in range(size)])
+        for i in (i for i in range(len(rows)) if not i & step):
+            pair = rows[i], rows[i + step]
+            rows[i] = builder.shuffle_vector(*pair, left)
+            rows[i + step] = builder.shuffle_vector(*pair, right)
+        step //= 2
+    return rows
+
+
+@intrinsic
+def transpose(typing_context, source, at, stride, target, to, away, size):
+    """``target[to + away·j + i] = source[at + stride·i + j]``, i and j less than ``len(size)``.
+
+    Both are flat; the numbers become those of the target.
+    """
+    n, long = len(size), ir.IntType(64)
+    taken, given = Vector(source.dtype, n), Vector(target.dtype, n)
+
+    def build(context, builder, signature, args):
+        rows = []
+        for i in range(n):
+            place = builder.add(args[1], builder.mul(args[2], long(i)))
+            where = _pointer(context, builder, source, args[0], place, _llvm(taken))
+            value = builder.load(where, align=source.dtype.bitwidth // 8)
+            rows.append(_converted(builder, value, taken, given))
+        for j, row in enumerate(_transposed(builder, rows)):
+            place = builder.add(args[4], builder.mul(args[5], long(j)))
+            where = _pointer(context, builder, target, args[3], place, _llvm(given))
+            builder.store(row, where, align=target.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    offsets = (types.int64, types.int64)
+    return types.void(source, *offsets, target, *offsets, size), build
+
+
+@intrinsic
+def gather_blocks(typing_context, array, origin, places, offset, block, size):
+    """Vectors k = 0 … ``len(block)`` − 1 of ``array[origin + places[offset + i]·len(block) + k]``.
+
+    A block of contiguous numbers for each of ``len(size)`` places is loaded as a whole, and blocks
+    are transposed, which takes half the time of one gather for each k. The places come from
+    memory: to take them out of a register one by one would cost as much as the loads.
+    """
+    n, length, long = len(size), len(block), ir.IntType(64)
+    kind = types.UniTuple(Vector(array.dtype, n), length)
+
+    def build(context, builder, signature, args):
+        vector = _llvm(Vector(array.dtype, length))
+        parts = []
+        for i in range(n):
+            where = _pointer(context, builder, places, args[2], args[3], long)
+            place = builder.load(builder.gep(where, [_WORD(i)]))
+            at = builder.add(args[1], builder.mul(place, long(length)))
+            where = _pointer(context, builder, array, args[0], at, vector)
+            parts.append(builder.load(where, align=array.dtype.bitwidth // 8))
+        rows = [_side_by_side(builder, parts[k::length]) for k in range(length)]
+        return context.make_tuple(builder, kind, _transposed(builder, rows))
+
+    return kind(array, types.int64, places, types.int64, block, size), build
 
 
 @intrinsic

@@ -50,6 +50,15 @@ def _mask(indices) -> ir.Constant:
     return ir.Constant(ir.VectorType(ir.IntType(32), len(indices)), list(indices))
 
 
+def _side_by_side(builder, parts):
+    """Vectors of one length (as many as a power of two) in one."""
+    while len(parts) > 1:
+        every = _mask(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [builder.shuffle_vector(a, b, every) for a, b in pairs]
+    return parts[0]
+
+
 @intrinsic
 def zeros(typing_context, array, size):
     """A vector of ``len(size)`` zeros of the array's type."""

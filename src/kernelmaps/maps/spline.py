@@ -16,11 +16,12 @@ again linear in the band: Ψ(x) − Ψ(0) = D_d^{-T} (I − Φ(0) 1^T) Φ(x).
 
 from __future__ import annotations
 
+from math import factorial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.interpolate import BSpline, PPoly
+from scipy.interpolate import BSpline
 
 from ..design.anchors import column_values
 from ..engine import Spec
@@ -219,17 +220,15 @@ def _taps(edges: np.ndarray, degree: int) -> np.ndarray:
     first, last = edges[1] - edges[0], edges[-1] - edges[-2]
     steps = np.arange(1, degree + 1)
     knots = np.concatenate([edges[0] - first * steps[::-1], edges, edges[-1] + last * steps])
-    count = len(edges) - 1
-    coef = np.empty((count, degree + 1, degree + 1))
-    for index in range(count + degree):
-        piece = PPoly.from_spline(
-            BSpline.basis_element(knots[index : index + degree + 2], extrapolate=False)
-        )
-        for c in range(degree + 1):
-            b = index - c
-            if 0 <= b < count:
-                own = piece.c[::-1, np.searchsorted(piece.x, edges[b] + 1e-9 * first, "right") - 1]
-                coef[b, :, c] = own * np.diff(edges)[b] ** np.arange(degree + 1)
+    # Taylor's series at the left ends, where derivatives are those of the interval to the right.
+    # (PPoly.from_spline calls FITPACK, which ends the process for degrees beyond 5.)
+    starts, widths = edges[:-1], np.diff(edges)
+    basis = BSpline(knots, np.eye(len(starts) + degree), degree)
+    own = np.arange(len(starts))[:, None] + np.arange(degree + 1)
+    coef = np.empty((len(starts), degree + 1, degree + 1))
+    for k in range(degree + 1):
+        values = np.take_along_axis(basis(starts, nu=k), own, axis=1)
+        coef[:, k] = values * (widths**k / factorial(k))[:, None]
     return coef
 
 

@@ -331,12 +331,13 @@ class AdditiveModel(BaseEstimator):
         from ._prediction import forms
         from .terms import summed
 
-        key = ("forms", X.dtype)
+        stored = sparse.issparse(X)
+        key = ("forms", X.dtype, stored)
         if key not in self._fast:
             self._fast[key] = None
             if "mix" in self._spec.arrays or self._spec.family == "piecewise":
                 table = summed(bands_of(self._spec, X, np.dtype(np.float64)).table, self._weights)
-                self._fast[key] = forms(table, X.dtype, np.dtype(self._precision(X)))
+                self._fast[key] = forms(table, X.dtype, np.dtype(self._precision(X)), stored=stored)
         return self._fast[key]
 
     def _scores(self, X: Any, *, look: bool = False) -> np.ndarray:

@@ -13,11 +13,12 @@ import numpy as np
 from scipy import sparse
 
 from ..engine import Table
+from ..engine._lanes import permutes
 from ..engine.reference import evaluate_table
 from ..engine.table import AFFINE, CODE, EDGES
 from ..threads import in_threads
 from ._basis import lanes_for, zeros
-from ._prediction_loops import CODES, Form, csr, dense
+from ._prediction_loops import CODES, Columns, Form, columns, csr, dense
 
 __all__ = ["forms", "sums"]
 
@@ -26,11 +27,20 @@ _MOST_BYTES = 2**25  # of polynomials: beyond, the band of the basis is read ins
 _GRAIN = 2**17  # values times outputs that are worth a thread
 _FEATURES = 256  # at least so many at a time
 _REGISTER = 64  # bytes; where registers are shorter, the compiler takes several
+_REGISTERS = 4  # of a table that are permuted; of larger ones, blocks are loaded
+_HEIGHT = {True: 4, False: 64}  # vectors of rows at a time, in registers or not
+_WIDTH = 32  # features of them that are transposed
 _NO_EDGES = (np.zeros(0), np.zeros(0, np.int64))
 
 
-def forms(table: Table, rows: np.dtype, dtype: np.dtype) -> list[tuple[slice, Form]] | None:
-    """A model's table for rows of one kind, in groups of outputs; None if it is not worth it."""
+Forms = list[tuple[slice, Form | Columns]]
+
+
+def forms(table: Table, rows: np.dtype, dtype: np.dtype, *, stored: bool) -> Forms | None:
+    """A model's table for rows of one kind (`stored`: CSR), in groups of outputs.
+
+    None if it is not worth it.
+    """
     bins, powers = int(table.bins.max()), 1 << int(table.degree).bit_length()
     outputs, d = int(table.width[0]), table.n_features
     step = min(outputs, 16 if dtype == np.float32 else 8)  # four sums of blocks fit the registers
@@ -44,6 +54,10 @@ def forms(table: Table, rows: np.dtype, dtype: np.dtype) -> list[tuple[slice, Fo
         coef = _padded(table, bins, powers)
     else:
         return None
+    even = table.binning == AFFINE and not by_code
+    short = powers * dtype.itemsize <= _REGISTER
+    if outputs == 1 and even and short and not stored and permutes():
+        return [(slice(0, 1), _columns(table, coef[..., 0], dtype))]
     groups = [slice(k, min(k + step, outputs)) for k in range(0, outputs, step)]
     return [(own, _form(table, coef[..., own], dtype, by_code)) for own in groups]
 
@@ -109,6 +123,32 @@ def _form(table: Table, coef: np.ndarray, dtype: np.dtype, by_code: bool) -> For
     )
 
 
+def _columns(table: Table, coef: np.ndarray, dtype: np.dtype) -> Columns:
+    """The only output in the layout of vectors of rows."""
+    d, bins, powers = coef.shape
+    lanes = _REGISTER // dtype.itemsize
+    registers = 1 << (-(-bins // lanes) - 1).bit_length()
+    if registers <= _REGISTERS:
+        coef = np.pad(coef, ((0, 0), (0, registers * lanes - bins), (0, 0))).transpose(0, 2, 1)
+    else:
+        registers = 0
+    flat = zeros(coef.size, dtype)
+    flat.reshape(coef.shape)[...] = coef
+    ends, floor, ceiling = _even(table, dtype)
+    real = dtype.type
+    return Columns(
+        ends,
+        real(floor),
+        real(ceiling),
+        real(bins - 1),
+        flat,
+        flat.size // d,
+        power=(0,) * powers,
+        registers=(0,) * registers,
+        lanes=(0,) * lanes,
+    )
+
+
 def _even(table: Table, dtype: np.dtype) -> tuple[np.ndarray, float, float]:
     """Origin and scale of even bins, and the range of t.
 
@@ -126,7 +166,7 @@ def _even(table: Table, dtype: np.dtype) -> tuple[np.ndarray, float, float]:
     return np.stack([lo, scale]), 0.0, float(bins)
 
 
-def sums(found: list[tuple[slice, Form]], X: Any, out: np.ndarray, n_jobs: int | None) -> float:
+def sums(found: Forms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
     """Add the outputs of all rows to `out`; how far values were from the domain, in all.
 
     Zero if none was outside; not finite if one is not finite.
@@ -137,7 +177,11 @@ def sums(found: list[tuple[slice, Form]], X: Any, out: np.ndarray, n_jobs: int |
         beyond = 0.0
         for own, form in found:
             part = out if len(found) == 1 else np.zeros((len(out), own.stop - own.start))
-            if sparse.issparse(X):
+            if isinstance(form, Columns):
+                height = _HEIGHT[len(form.registers) > 0] * len(form.lanes)
+                step = -(-X.shape[1] // -(-X.shape[1] // _WIDTH))  # parts of about one size
+                beyond += columns(form, X, begin, end, height, step, part)
+            elif sparse.issparse(X):
                 longest = int(np.diff(X.indptr[begin : end + 1]).max(initial=1))
                 beyond += csr(form, X.data, X.indices, X.indptr, begin, end, longest, part)
             else:

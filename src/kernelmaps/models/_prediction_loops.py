@@ -7,6 +7,11 @@ contiguous numbers, which the compiler vectorises; the second loads, for each va
 coefficients ``[power][output]``, multiplies it by the powers of the position and adds it up, all
 in registers.
 
+A model of one output on dense rows and even bins (:class:`Columns`) does better with rows side by
+side: squares of the rows are transposed, and a vector then holds one feature of several rows. Their
+coefficients come out of a register or a few, in which a feature's table fits, by one permutation or
+a few for each power; of larger tables the blocks of coefficients are loaded and transposed, too.
+
 The first pass also says by how much values were outside the domain, and whether all were finite:
 nobody has to look at them before.
 """
@@ -21,12 +26,24 @@ from numba import njit
 from numba.core import types
 from numba.extending import intrinsic
 
+from ..engine._lanes import (
+    between,
+    bin_and_rest,
+    from_origin,
+    gather_blocks,
+    look_up,
+    plus_distance,
+    store_places,
+    transpose,
+)
 from ..engine._loops import _locate_edges
 from ..engine._vectors import (
     Vector,
     _llvm,
     _mask,
+    _side_by_side,
     add,
+    fill,
     fold,
     load,
     multiply_add,
@@ -60,6 +77,20 @@ class Form(NamedTuple):
     edges: np.ndarray  # EDGES: the bins' ends, and a guide to them (engine.guide)
     edge_start: np.ndarray
     guide: tuple
+
+
+class Columns(NamedTuple):
+    """A trained model of one output as local polynomials in even bins."""
+
+    ends: np.ndarray  # [2, feature]: lo, scale of t = (x - lo) * scale
+    floor: float  # t is clipped to floor ... ceiling
+    ceiling: float
+    last: float  # bin
+    coef: np.ndarray  # flat: [feature][power][bin] for registers, [feature][bin][power] else
+    table: int  # numbers of a feature
+    power: tuple  # length: coefficients of a polynomial
+    registers: tuple  # length: vectors that hold a coefficient in all bins; 0: too many
+    lanes: tuple  # length: rows of a vector
 
 
 @intrinsic
@@ -100,11 +131,7 @@ def _blocks(typing_context, coef, origin, place, offset, group, block):
             at = builder.mul(builder.add(builder.sext(at, long), args[1]), long(size))
             where = builder.bitcast(builder.gep(table, [at]), ir.PointerType(vector))
             parts.append(builder.load(where, align=coef.dtype.bitwidth // 8))
-        while len(parts) > 1:
-            mask = _mask(range(2 * parts[0].type.count))
-            pairs = zip(parts[::2], parts[1::2], strict=True)
-            parts = [builder.shuffle_vector(a, b, mask) for a, b in pairs]
-        return parts[0]
+        return _side_by_side(builder, parts)
 
     return kind(coef, types.int64, place, types.int64, group, block), build
 
@@ -242,3 +269,85 @@ def csr(form, data, indices, indptr, begin, end, step, out):
         for lane in range(out.shape[1]):
             out[i, lane] += sums[lane]
     return beyond
+
+
+@njit(**_inner)
+def _permuted(form, d, b, u):
+    """The polynomials of feature d in bins b, at u: Horner's rule, a coefficient at a time."""
+    apart = len(form.registers) * len(form.lanes)
+    at = (d + 1) * form.table - apart
+    value = look_up(form.coef, at, b, form.registers)
+    for _ in range(len(form.power) - 1):
+        at -= apart
+        value = multiply_add(value, u, look_up(form.coef, at, b, form.registers))
+    return value
+
+
+@njit(**_inner)
+def _column(form, x, at, rows, d, place, sums, beyond):
+    """Add the polynomials of feature d at x[at : at + rows] to the sums, whole vectors of rows."""
+    lo, scale = fill(x, form.ends[0, d], form.lanes), fill(x, form.ends[1, d], form.lanes)
+    floor, ceiling = fill(x, form.floor, form.lanes), fill(x, form.ceiling, form.lanes)
+    last = fill(x, form.last, form.lanes)
+    for r in range(0, rows, len(form.lanes)):
+        t = from_origin(load(x, at + r, form.lanes), lo, scale)
+        inside = between(t, floor, ceiling)  # a NaN, too
+        beyond = plus_distance(beyond, inside, t)
+        b, u = bin_and_rest(inside, last)
+        if len(form.registers) > 0:
+            store(sums, r, add(load(sums, r, form.lanes), _permuted(form, d, b, u)))
+        else:
+            store(x, at + r, u)
+            store_places(place, r, b)
+    if len(form.registers) == 0:
+        for k in range((d + 1) * form.table, (d + 2) * form.table, 64 // form.coef.itemsize):
+            prefetch(form.coef, k)  # of the next feature
+        for r in range(0, rows, len(form.lanes)):
+            u = load(x, at + r, form.lanes)
+            c = gather_blocks(form.coef, d * form.table, place, r, form.power, form.lanes)
+            value = c[len(form.power) - 1]
+            for k in range(len(form.power) - 2, -1, -1):
+                value = multiply_add(value, u, c[k])
+            store(sums, r, add(load(sums, r, form.lanes), value))
+    return beyond
+
+
+@njit(**_inner)
+def _turn(X, i, rows, a, b, apart, lanes, turned):
+    """turned[j · apart + r] = X[i + r, a + j], j < b − a; vectors end with the last row again."""
+    n, width = len(lanes), X.shape[1]
+    square = rows >= n and b - a >= n
+    for s in range(0, rows if square else 0, n):
+        r = min(s, rows - n)  # the last square overlaps the one before
+        for k in range(0, b - a, n):
+            j = min(k, b - a - n)
+            transpose(X, (i + r) * width + a + j, width, turned, j * apart + r, apart, lanes)
+    for j in range(b - a):
+        for r in range(rows if square else 0, rows + -rows % n):
+            turned[j * apart + r] = X[i + min(r, rows - 1), a + j]
+
+
+@njit(**_options)
+def columns(form, X, begin, end, height, step, out):
+    """out[i, 0] += the sums of rows begin..end; returns how far values were from the domain.
+
+    `height` rows (whole vectors) and `step` features at a time.
+    """
+    n, width = len(form.lanes), X.shape[1]
+    apart = height + n  # columns that begin at multiples of 4096 bytes would share a cache's places
+    turned, sums = np.zeros(step * apart, form.coef.dtype), np.zeros(height, form.coef.dtype)
+    place = np.zeros(height, np.int64)
+    beyond = zeros(form.coef, form.lanes)
+    for i in range(begin, end, height):
+        rows = min(height, end - i)
+        for a in range(0, width, step):
+            b = min(a + step, width)
+            _turn(X, i, rows, a, b, apart, form.lanes, turned)
+            sums[:] = 0
+            for d in range(a, b):
+                at, whole = (d - a) * apart, rows + -rows % n
+                beyond = _column(form, turned, at, whole, d, place, sums, beyond)
+            for r in range(rows):
+                out[i + r, 0] += sums[r]
+    store(sums, 0, beyond)
+    return sums[:n].sum()
