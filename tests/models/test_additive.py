@@ -353,7 +353,7 @@ def test_pairs_of_classes_share_a_frozen_map(seed):
 
     X, y = load_wine(return_X_y=True)
     fitted = km.AnchorMap("intersection", 16).fit(X)
-    model = km.AdditiveClassifier(FrozenEstimator(fitted), loss="hinge", C=1e-4, random_state=0)
+    model = km.AdditiveClassifier(FrozenEstimator(fitted), loss="hinge", C=0.1, random_state=0)
     pairs = OneVsOneClassifier(model).fit(X, y)
     assert [each.feature_map_.spec_.hash for each in pairs.estimators_] == 3 * [fitted.spec_.hash]
     assert pairs.score(X, y) > 0.95

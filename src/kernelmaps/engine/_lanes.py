@@ -223,17 +223,18 @@ def bin_and_rest(typing_context, x, last):
 
 
 @intrinsic
-def store_places(typing_context, array, offset, index):
-    """``array[offset : offset + n] = index``, as int64."""
+def store_places(typing_context, array, offset, index, block):
+    """``array[offset : offset + n] = len(block)·index``, as int64."""
 
     def build(context, builder, signature, args):
         kind = _llvm(Vector(types.int64, index.size))
         where = _pointer(context, builder, array, args[0], args[1], kind)
         wide = args[2] if index.dtype == types.int64 else builder.zext(args[2], kind)
-        builder.store(wide, where, align=8)
+        steps = ir.Constant(kind, [len(block)] * index.size)
+        builder.store(builder.mul(wide, steps), where, align=8)
         return context.get_dummy_value()
 
-    return types.void(array, types.int64, index), build
+    return types.void(array, types.int64, index, block), build
 
 
 @intrinsic
@@ -341,7 +342,7 @@ def transpose(typing_context, source, at, stride, target, to, away, size):
 
 @intrinsic
 def gather_blocks(typing_context, array, origin, places, offset, block, size):
-    """Vectors k = 0 … ``len(block)`` − 1 of ``array[origin + places[offset + i]·len(block) + k]``.
+    """Vectors k = 0 … ``len(block)`` − 1 of ``array[origin + places[offset + i] + k]``.
 
     A block of contiguous numbers for each of ``len(size)`` places is loaded as a whole, and blocks
     are transposed, which takes half the time of one gather for each k. The places come from
@@ -351,13 +352,13 @@ def gather_blocks(typing_context, array, origin, places, offset, block, size):
     kind = types.UniTuple(Vector(array.dtype, n), length)
 
     def build(context, builder, signature, args):
-        vector = _llvm(Vector(array.dtype, length))
+        vector, own = _llvm(Vector(array.dtype, length)), _llvm(Vector(array.dtype, 1)).element
+        table = _pointer(context, builder, array, args[0], args[1], own)
         parts = []
         for i in range(n):
             where = _pointer(context, builder, places, args[2], args[3], long)
             place = builder.load(builder.gep(where, [_WORD(i)]))
-            at = builder.add(args[1], builder.mul(place, long(length)))
-            where = _pointer(context, builder, array, args[0], at, vector)
+            where = builder.bitcast(builder.gep(table, [place]), ir.PointerType(vector))
             parts.append(builder.load(where, align=array.dtype.bitwidth // 8))
         rows = [_side_by_side(builder, parts[k::length]) for k in range(length)]
         return context.make_tuple(builder, kind, _transposed(builder, rows))

@@ -298,7 +298,7 @@ def _column(form, x, at, rows, d, place, sums, beyond):
             store(sums, r, add(load(sums, r, form.lanes), _permuted(form, d, b, u)))
         else:
             store(x, at + r, u)
-            store_places(place, r, b)
+            store_places(place, r, b, form.power)
     if len(form.registers) == 0:
         for k in range((d + 1) * form.table, (d + 2) * form.table, 64 // form.coef.itemsize):
             prefetch(form.coef, k)  # of the next feature
