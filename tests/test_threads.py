@@ -116,3 +116,28 @@ def test_in_threads_works_again_after_a_fork():
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 0
+
+
+def test_threads_that_limit_blas_at_once_leave_it_as_it_was():
+    from threadpoolctl import threadpool_info
+
+    def counts():
+        return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
+
+    before, entered = counts(), threading.Barrier(2)
+
+    def first():
+        with threads.limit_blas(1):
+            entered.wait()  # the other one comes in, and stays longer
+            entered.wait()
+        entered.wait()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    entered.wait()
+    with threads.limit_blas(1):
+        entered.wait()
+        entered.wait()
+        assert set(counts()) <= {1}
+    thread.join()
+    assert counts() == before

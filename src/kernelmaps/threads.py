@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from itertools import pairwise
 from numbers import Integral
+from threading import Lock
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -124,6 +125,39 @@ def _pools(n_modules: int) -> Any:
     return ThreadpoolController()
 
 
+_limits: list[int] = []
+_before: list[tuple[Any, int]] = []
+_limits_lock = Lock()
+
+
+@contextmanager
+def limit_blas(n_threads: int) -> Iterator[None]:
+    """Let BLAS use no more than `n_threads` threads within a block.
+
+    The setting belongs to the process. While several threads are in such blocks, the least of
+    their limits holds, and the last to leave restores what there was before the first.
+    """
+    with _limits_lock:
+        if not _limits:
+            found = pools().select(user_api="blas").lib_controllers
+            _before[:] = [(pool, pool.num_threads) for pool in found]
+        _limits.append(n_threads)
+        _hold_limits()
+    try:
+        yield
+    finally:
+        with _limits_lock:
+            _limits.remove(n_threads)
+            _hold_limits()
+
+
+def _hold_limits() -> None:
+    for pool, before in _before:
+        wanted = min([before, *_limits])
+        if pool.num_threads != wanted:
+            pool.set_num_threads(wanted)
+
+
 @contextmanager
 def limit_threads(n_jobs: int | None = None, *, blas: bool = True) -> Iterator[int]:
     """Limit numba's loops, and BLAS, to `n_jobs` threads within a block.
@@ -147,7 +181,9 @@ def limit_threads(n_jobs: int | None = None, *, blas: bool = True) -> Iterator[i
     before = numba.get_num_threads()
     with ExitStack() as stack:
         if blas:
-            stack.enter_context(pools().limit(limits=n_threads))
+            stack.enter_context(limit_blas(n_threads))
+            # OpenMP's setting belongs to the thread.
+            stack.enter_context(pools().limit(limits=n_threads, user_api="openmp"))
         numba.set_num_threads(n_threads)
         try:
             yield n_threads

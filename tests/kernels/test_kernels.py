@@ -270,3 +270,24 @@ def test_kernel_without_a_spectrum_says_so():
     bare = HomogeneousKernel("bare", lambda lam: np.exp(-np.abs(lam)))
     with pytest.raises(ValueError, match=r"'bare' has no spectrum.*DesignedMap or AnchorMap"):
         bare.spectrum(1.0)
+
+
+@pytest.mark.parametrize("size", [1e-25, 1e-30, 1e20, 1e30])
+def test_chi2_of_numbers_whose_products_leave_the_range(size):
+    X = np.float32(size) * np.float32([[1, 2], [2, 1]])
+    expected = size * np.array([[3, 8 / 3], [8 / 3, 3]])
+    np.testing.assert_allclose(kernels.chi2(X), expected, rtol=1e-6)
+    np.testing.assert_allclose(kernels.chi2(sparse.csr_matrix(X)), expected, rtol=1e-6)
+
+
+def test_matern_of_large_orders_is_finite_smooth_and_ends_at_the_gaussian():
+    r = np.concatenate([[0], np.geomspace(1e-12, 8, 60)])
+    gaussian = np.exp(-(r**2) / 2)
+    last = np.inf
+    for nu in (20.0, 39.9, 40.1, 100.0, 170.0, 1000.0, 1e6):
+        value = kernels.Matern(nu, 1.0).signature(r)
+        gap = np.abs(value - gaussian).max()
+        assert gap < min(last, 0.6 / nu)  # O(1/ν)
+        last = gap
+    below, above = (kernels.Matern(40 + e, 1.0).signature(r) for e in (-1e-9, 1e-9))
+    np.testing.assert_allclose(below, above, rtol=1e-8)

@@ -1,12 +1,16 @@
 """Anchors, ranges and codes as users pass them, and what is said of those that make no sense."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 
 import kernelmaps as km
+from kernelmaps.exceptions import OutOfDomainWarning
 
 
 def rows(seed):
@@ -94,3 +98,107 @@ def test_searches_take_codes_with_a_frozen_map(seed):
     plain = km.AdditiveClassifier(feature_map, **search.best_params_, random_state=0).fit(codes, y)
     np.testing.assert_array_equal(search.predict(codes), plain.predict(codes))
     assert search.best_estimator_.feature_map_ is feature_map
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 2])
+@pytest.mark.parametrize("out_of_domain", ["clip", "extrapolate"])
+def test_features_with_unlike_numbers_of_anchors_predict_as_trained(
+    n_neighbors, out_of_domain, seed
+):
+    """Beyond the last bin of the feature that has fewer there is not nothing."""
+    X = np.random.default_rng(seed).random((300, 2))
+    X[:20] = 1
+    y = (X.sum(axis=1) > 1).astype(int)
+    tests = np.vstack([X, 1.3 * X, np.ones((1, 2)), np.full((1, 2), 1 - 1e-9)])
+    for counts in ((5, 9), (9, 5)):
+        anchors = [np.linspace(0, 1, n) for n in counts]
+        feature_map = km.AnchorMap(
+            "intersection", anchors=anchors, n_neighbors=n_neighbors, out_of_domain=out_of_domain
+        ).fit(X)
+        model = km.AdditiveClassifier(feature_map, n_jobs=1).fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OutOfDomainWarning)
+            terms = model.eval_terms(tests).sum(axis=1) + model.intercept_
+            np.testing.assert_allclose(model.decision_function(tests), terms, atol=1e-12)
+
+
+def test_codes_of_features_with_unlike_numbers_of_anchors_predict_as_trained(seed):
+    X = np.random.default_rng(seed).random((60, 20))
+    X[:, ::2] = np.floor(4 * X[:, ::2])  # four anchors instead of forty
+    y = (X[:, 0] + 3 * X[:, 1] > 2.5).astype(int)
+    feature_map = km.AnchorMap("chi2", 40, "kmeans", n_neighbors=2).fit(X)
+    model = km.AdditiveClassifier(feature_map, n_jobs=1).fit(feature_map.encode(X), y)
+    terms = model.eval_terms(X).sum(axis=1) + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X), terms, atol=1e-5)
+
+
+def test_decode_takes_any_integers_and_any_sparse_format(seed):
+    X = rows(seed)
+    X[X < 0.5] = 0
+    fitted = km.AnchorMap(feature_range=(0, 1)).fit(X)
+    expected = fitted.transform(X)
+    for dtype in (np.uint8, np.uint16, np.uint32, np.uint64):
+        found = fitted.decode(fitted.encode(X).values.astype(dtype))
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    codes = fitted.encode(sparse.csr_matrix(X)).values
+    for other in (codes.tocsc(), codes.tocoo(), sparse.csc_array(codes)):
+        np.testing.assert_allclose(fitted.decode(other).toarray(), expected, atol=1e-6)
+    with pytest.raises(NotFittedError):
+        km.AnchorMap().decode(codes)
+
+
+@pytest.mark.parametrize("anchors", ["uniform", "sqrt", "log"])
+def test_a_nearly_constant_column_is_finite(anchors, seed):
+    H = np.random.default_rng(seed).dirichlet(np.ones(20), size=50)
+    X = np.column_stack([H, H.sum(axis=1)])  # 1, but for rounding
+    Z = km.AnchorMap("chi2", 40, anchors, n_neighbors=2).fit_transform(X)
+    assert np.isfinite(Z).all()
+
+
+@pytest.mark.parametrize("anchors", ["uniform", "sqrt", "log", "kmeans", "quantile"])
+def test_zero_does_not_take_the_place_of_a_constant(anchors, seed):
+    X = rows(seed) + 1
+    X[:, 0] = 5
+    fitted = km.AnchorMap("chi2", 40, anchors, anchor_zero=True, energy=1).fit(X)
+    np.testing.assert_array_equal(fitted.anchors_[0], [0, 5])
+    assert (fitted.domain_[0] == 0).all()  # zeros are inside
+
+
+def test_codes_are_no_array_and_no_list(seed):
+    codes = km.AnchorMap().fit(rows(seed)).encode(rows(seed))
+    with pytest.raises(TypeError, match="not iterable"):
+        list(codes)
+    with pytest.raises(TypeError, match=r"codes\.values"):
+        np.asarray(codes)
+
+
+def test_a_narrow_function_that_is_no_kernel_is_found_among_many_anchors():
+    n = 4096
+    values = np.linspace(0, 1, n)[:, None]
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        km.AnchorMap(lambda x, y: (abs(x - y) < 1.5 / (n - 1)).astype(float), n).fit(values)
+
+
+def test_a_map_whose_certificate_was_read_is_saved(seed, tmp_path):
+    fitted = km.AnchorMap().fit(rows(seed))
+    stated = fitted.certificate_
+    km.save(fitted, tmp_path / "a.kmap")
+    assert km.load(tmp_path / "a.kmap").certificate_ == stated
+
+
+def test_spaced_anchors_of_positive_ranges():
+    data = np.array([[1.0], [4.0]])
+    np.testing.assert_allclose(km.AnchorMap("chi2", 3, "sqrt").fit(data).anchors_[0], [1, 2.25, 4])
+    assert len(km.AnchorMap("chi2", 1, "log").fit(data - 1).anchors_[0]) == 1
+
+
+def test_anchors_far_from_zero_are_not_taken_for_even_ones():
+    anchors = 1.7e9 + np.array([0, 1e-6, 5e-6, 1.5e-5])
+    fitted = km.AnchorMap(lambda x, y: np.exp(-(((x - y) * 1e5) ** 2)), anchors=anchors, energy=1)
+    codes = fitted.fit(anchors[:, None]).encode(anchors[:, None])
+    np.testing.assert_array_equal(codes.values[:, 0], [0, 1, 2, 3])
+
+
+def test_kmeans_of_numbers_whose_squares_overflow():
+    values = np.array([[1, 2, 3, 10, 11, 1e160]]).T
+    assert km.AnchorMap("chi2", 4, "kmeans").fit(values).anchors_[0][-1] == 1e160

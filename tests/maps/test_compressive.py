@@ -429,3 +429,39 @@ def test_automatic_form_is_paired_where_columns_are_even(seed):
         for n in (20, 21)
     ]
     assert forms == [True, False]
+
+
+def test_lipschitz_constant_for_data_much_wider_or_narrower_than_the_kernel():
+    slope = np.exp(-0.5)  # of exp(−r²/2), at r = 1
+    for diameter in (10.0, 1e3, 1e6, 1e8):
+        assert lipschitz(Gaussian(1.0), diameter) == pytest.approx(slope, rel=1e-4)
+    assert lipschitz(Gaussian(1e10), 1.0) == pytest.approx(1e-20)
+    sizes = [km.required_features(0.1, 0.1, 10, 784, D, Gaussian(1.0)).m for D in (1e5, 1e6)]
+    assert sizes[1] > 100 * sizes[0]
+    assert km.required_features(0.1, 0.1, 1, 2, 1.0, Gaussian(1e10)).m > 0
+    assert km.tune_size(np.eye(6), Gaussian(1e10), 0.1, random_state=0).n_components == 2
+
+
+@pytest.mark.parametrize("wrong", [{"epsilon": "a"}, {"dim": None}, {"diameter": [1]}])
+def test_required_features_of_what_is_no_number(wrong):
+    settings = {"epsilon": 0.1, "probability": 0.1, "sparsity": 2, "dim": 9, "diameter": 1.0}
+    with pytest.raises(TypeError, match="must be a number"):
+        km.required_features(**settings | wrong)
+
+
+def test_sparsity_neither_overflows_nor_needs_dense_rows(seed):
+    X = np.random.default_rng(seed).dirichlet(np.ones(30), size=20)
+    X[X < 0.02] = 0
+    expected = km.effective_sparsity(X).rows
+    for same in (1e200 * X, 1e-200 * X, sparse.csr_matrix(X)):
+        np.testing.assert_array_equal(km.effective_sparsity(same).rows, expected)
+    wide = sparse.random(5, 10**7, density=1e-6, format="csr", random_state=seed)
+    assert km.effective_sparsity(wide).maximum <= wide.nnz  # 400 MB as dense rows
+
+
+def test_an_orthoprojector_keeps_its_kernel_in_a_file(seed, tmp_path):
+    X = np.random.default_rng(seed).normal(size=(40, 6))
+    fitted = km.RandomOrthoprojector(3, random_state=seed).fit(X)
+    km.save(fitted, tmp_path / "o.kmap")
+    loaded = km.load(tmp_path / "o.kmap")
+    assert km.kernel_error(loaded, X).rms == km.kernel_error(fitted, X).rms

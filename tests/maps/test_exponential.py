@@ -330,12 +330,12 @@ def test_landmarks_in_both_readings_and_for_csr_rows(seed):
 
 def test_equal_landmarks_leave_their_columns_to_random_features(seed):
     X = rows(seed, n=6)
-    X = np.concatenate([X, X[:3]])
+    X = np.concatenate([X, X[:4]])
     for form in ("paired", "cosine"):
-        fitted = exponential(n_landmarks=9, n_components=100, form=form).fit(X)
+        fitted = exponential(n_landmarks=10, n_components=100, form=form).fit(X)
         assert fitted.spec_.parts[1].arrays["whitening"].shape[1] == 6
         Z = fitted.transform(X)
-        assert Z.shape == (9, 100)
+        assert Z.shape == (10, 100)
         np.testing.assert_allclose(inner(Z), fitted.stage_kernel_(X), atol=1e-7)
 
 
@@ -351,3 +351,60 @@ def test_equal_landmarks_leave_their_columns_to_random_features(seed):
 def test_bad_numbers_of_landmarks(count, message):
     with pytest.raises(ValueError, match=f"ExponentialMap: {message}"):
         exponential(n_landmarks=count).fit([[0.5, 0.5], [1, 0]])
+
+
+@pytest.mark.parametrize("offset", [0, 100, 1e4])
+def test_landmarks_far_from_the_origin_keep_their_distances(offset, seed):
+    X = (offset + np.random.default_rng(seed).random((60, 50))).astype(np.float32)
+    fitted = km.ExponentialMap(n_components=400, n_landmarks=20, random_state=0).fit(X)
+    Z = fitted.transform(X).astype(np.float64)
+    # The first stage's columns in double precision: their own rounding is not what is tested.
+    stage = fitted.additive_map_.transform(X).astype(np.float64)
+    away = stage[:, None] - stage[fitted.landmark_rows_]
+    exact = np.exp(-fitted.gamma_ * (away**2).sum(axis=2))
+    np.testing.assert_allclose(Z @ Z[fitted.landmark_rows_].T, exact, atol=1e-3)
+    assert np.abs(Z @ Z.T).max() < 1.5
+
+
+def test_gamma_of_single_precision_rows_is_that_of_double_precision(seed):
+    X = (1e4 + np.random.default_rng(seed).random((60, 50))).astype(np.float32)
+    single, double = (
+        km.ExponentialMap(n_components=10, random_state=0).fit(rows).gamma_
+        for rows in (X, X.astype(np.float64))
+    )
+    assert single == pytest.approx(double, rel=1e-6)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, np.float32, sparse.csr_matrix])
+@pytest.mark.parametrize("kernel", ["jensen_shannon", "intersection", "hellinger", "chi2"])
+def test_rounding_is_no_distance(convert, kernel, seed):
+    P = np.random.default_rng(seed).dirichlet(np.ones(300), size=40)
+    X = convert(np.vstack([np.repeat(P[:1], 160, axis=0), P]))  # most pairs are equal rows
+    with pytest.raises(ValueError, match="that distance is 0"):
+        km.ExponentialMap(km.HomogeneousMap(kernel), n_components=20, gamma="median").fit(X)
+
+
+def test_paired_landmarks_need_even_numbers(seed):
+    X = np.random.default_rng(seed).dirichlet(np.ones(30), size=40)
+    for wrong in ({"n_landmarks": 9}, {"n_landmarks": 10, "n_components": 51}):
+        with pytest.raises(ValueError, match="a sine for every cosine"):
+            km.ExponentialMap(**{"n_components": 50, "form": "paired"} | wrong).fit(X)
+    fitted = km.ExponentialMap(n_components=50, n_landmarks="auto", form="paired").fit(X)
+    Z, some = fitted.transform(X), fitted.landmark_rows_
+    assert len(some) == 12
+    np.testing.assert_allclose(Z @ Z[some].T, fitted.stage_kernel_(X, X[some]), atol=1e-10)
+
+
+def test_out_has_as_many_rows_as_the_data(seed):
+    X = np.random.default_rng(seed).dirichlet(np.ones(30), size=20)
+    fitted = km.ExponentialMap(n_components=10).fit(X)
+    with pytest.raises(ValueError, match=r"out must be an array of shape \(20, 10\)"):
+        fitted.transform(X, out=np.empty((25, 10)))
+
+
+def test_sparse_arrays_go_through_curves_of_unlike_features(seed):
+    X = np.random.default_rng(seed).random((9, 4)) * [1, 2, 3, 4]
+    X[X < 1] = 0
+    fitted = km.TrigonometricMap(zero_at_zero=True).fit(X)
+    found = fitted.transform(sparse.csr_array(X))
+    np.testing.assert_allclose(found.toarray(), fitted.transform(X), atol=1e-12)

@@ -177,9 +177,8 @@ def test_cosines_hold_their_precision_for_large_arguments(seed):
         eps = np.finfo(dtype).eps
         x = np.random.default_rng(seed).uniform(-1000, 1000, size=(1, 20_000)).astype(dtype)
         z = x.copy()
-        _waves.cosines(
-            z, 0, 1, 0, z.shape[1], np.zeros(z.shape[1], dtype), dtype(1 / (2 * np.pi)), dtype(1)
-        )
+        numbers = (np.zeros(z.shape[1], dtype), dtype(1 / (2 * np.pi)), dtype(1), dtype(2**17))
+        assert _waves.cosines(z, 0, 1, 0, z.shape[1], *numbers) == 0
         assert np.all(np.abs(z - np.cos(x.astype(np.longdouble))) < (np.abs(x) + 4) * eps)
 
 
@@ -414,3 +413,74 @@ def test_random_state_of_any_kind_is_repeatable(X):
     for make in (lambda: 3, lambda: np.random.RandomState(3), lambda: np.random.default_rng(3)):
         a, b = (km.RandomFourierMap(n_components=9, random_state=make()).fit(X) for _ in range(2))
         assert a.spec_ == b.spec_
+
+
+@pytest.mark.parametrize("form", ["cosine", "paired"])
+@pytest.mark.parametrize(("dtype", "size"), [(np.float32, 1e8), (np.float64, 1.7e18)])
+def test_angles_without_digits_are_noise_of_the_right_size(form, dtype, size, seed):
+    X = (size * (1 + np.random.default_rng(seed).random((6, 3)))).astype(dtype)
+    Z = km.RandomFourierMap(n_components=4000, form=form, random_state=seed).fit_transform(X)
+    # Means of 4000 (2000) squares and products of cosines: six standard deviations.
+    np.testing.assert_allclose(Z @ Z.T, np.eye(6), atol=6 / 2000**0.5)
+
+
+def test_angles_that_overflow_are_refused(seed):
+    X = np.float32(1e38) * np.random.default_rng(seed).random((5, 40), dtype=np.float32)
+    for sampling in ("iid", "structured"):
+        fitted = km.RandomFourierMap(sampling=sampling, random_state=seed).fit(X)
+        with np.errstate(all="ignore"), pytest.raises(ValueError, match="overflow float32"):
+            fitted.transform(X)
+
+
+def test_a_constant_has_no_scale():
+    for sigma in ("scale", "median"):
+        for X in (np.full((10, 3), 0.1), sparse.csr_matrix(np.full((10, 3), 0.1))):
+            with pytest.raises(ValueError, match="to be 0, which gives no scale"):
+                km.RandomFourierMap(sigma=sigma).fit(X)
+
+
+@pytest.mark.parametrize("sampling", ["iid", "orthogonal", "structured", "sobol"])
+def test_frequencies_of_a_kernel_are_looked_at(sampling, seed):
+    class Broken(Gaussian):
+        def frequencies(self, uniforms, d):
+            return np.full((len(uniforms), d), np.nan)
+
+        def sample_frequencies(self, n, d, rng):
+            return np.full((n, d), np.nan)
+
+        def radius_quantile(self, probability, d):
+            return np.full(len(probability), np.nan)
+
+    X = np.random.default_rng(seed).random((9, 4))
+    with pytest.raises(ValueError, match="with NaN or infinity"):
+        km.RandomFourierMap(Broken(), sampling=sampling).fit(X)
+
+
+def test_frequencies_that_float32_cannot_hold_are_refused(seed):
+    X = np.random.default_rng(seed).random((9, 4))
+    fitted = km.RandomFourierMap(Matern(0.01), random_state=seed)
+    assert np.isfinite(fitted.fit_transform(X)).all()
+    with pytest.raises(ValueError, match="larger than float32 holds"):
+        fitted.fit(X.astype(np.float32))
+    with pytest.raises(TypeError, match=r"is a class; give a kernel, Gaussian\(\)"):
+        km.RandomFourierMap(Gaussian).fit(X)
+
+
+def test_integers_of_another_library_are_numbers(seed):
+    xp = pytest.importorskip("array_api_strict")
+    X = np.random.default_rng(seed).integers(0, 4, size=(5, 6))
+    for feature_map in (
+        km.RandomFourierMap(n_components=50, random_state=seed),
+        km.RandomOrthoprojector(3, random_state=seed),
+        km.HomogeneousMap(),
+        km.AnchorMap(),
+        km.SplineMap(5),
+        km.ExponentialMap(n_components=20, n_landmarks=2, random_state=seed),
+    ):
+        fitted = feature_map.fit(X)
+        for dtype in ("int64", "uint8"):
+            rows = X.astype(dtype)
+            found = np.asarray(fitted.transform(xp.asarray(rows)))
+            np.testing.assert_allclose(found, fitted.transform(rows), atol=1e-5)
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        fitted.transform(xp.asarray(X + 1j))

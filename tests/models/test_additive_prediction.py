@@ -70,7 +70,7 @@ def trained(case, seed):
     return model, 1.5 * X - 0.2 if case == "extrapolated" else X
 
 
-def is_that_of_the_training(model, X):
+def check_that_of_the_training(model, X):
     found, single = model._scores(X), model._precision(X) is np.float32
     expected = model._trained_scores(X)
     np.testing.assert_allclose(found, expected, atol=2e-5 if single else 1e-11)
@@ -81,13 +81,13 @@ def is_that_of_the_training(model, X):
 
 @pytest.mark.parametrize("case", CASES)
 def test_compiled_prediction_is_that_of_the_training(case, seed):
-    is_that_of_the_training(*trained(case, seed))
+    check_that_of_the_training(*trained(case, seed))
 
 
 @pytest.mark.parametrize("case", [name for name, case in CASES.items() if case[3] is COLUMNS])
 def test_machines_that_cannot_permute_predict_the_same(case, seed, monkeypatch):
     monkeypatch.setattr(_prediction, "permutes", lambda: False)
-    is_that_of_the_training(*trained(case, seed))
+    check_that_of_the_training(*trained(case, seed))
 
 
 @pytest.mark.parametrize("bases", [10, 40])
@@ -114,7 +114,7 @@ def test_polynomials_of_a_high_degree(seed):
     X, y = data(seed, d=20)  # sixteen coefficients: more than a vector of rows has
     model = km.AdditiveClassifier(km.SplineMap(14, degree=9), **ONE).fit(X, y)
     assert isinstance(model._forms(X)[0][1], loops.Form)
-    is_that_of_the_training(model, X)
+    check_that_of_the_training(model, X)
 
 
 def test_cost_does_not_depend_on_the_number_of_bases(seed):

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import storage
 from ..exceptions import DesignError
-from ..threads import pools
+from ..threads import limit_blas
 from . import cache as store
 from .bounds import rank_bound
 from .certify import DesignCertificate, certify_cosines
@@ -112,7 +112,7 @@ def design_map(
     _check_arguments(n_components, max_error, method, norm, effort)
     if np.ndim(domain) == 2:
         return _joint(kernel, n_components, domain, method, period, progress)
-    with pools().limit(limits=1):  # matrices are small: threads of BLAS would only wait
+    with limit_blas(1):  # matrices are small: threads of BLAS would only wait
         solver, options = make_solver(
             kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
             homogeneous=homogeneous, random_state=random_state, effort=effort, progress=progress,

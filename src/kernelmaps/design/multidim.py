@@ -26,7 +26,7 @@ from scipy.optimize import minimize, nnls
 from .. import storage
 from ..kernels import StationaryKernel, get
 from ..progress import track
-from ..threads import pools
+from ..threads import limit_blas
 from . import cache as store
 from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
 from .certify import DesignCertificate
@@ -116,7 +116,7 @@ def design_joint_map(
     target = _signatures(kernel, len(domain))
     search = _Search(pool, select, refine, effort, progress)
     problems = _problems(target, domain, periods, form, resolution)
-    with pools().limit(limits=1):  # matrices are small: threads of BLAS would only wait
+    with limit_blas(1):  # matrices are small: threads of BLAS would only wait
         found = [_one(problem, target, n_components, search, cache) for problem in problems]
     problem, pair, lower, optimal = min(found, key=lambda item: item[0].max_error(*item[1]))
     sure = everywhere(problem, *pair, target.is_product)

@@ -29,6 +29,7 @@ dimensions, where the features live.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -159,8 +160,16 @@ def second_moment(kernel: Any, d: int) -> float:
 
 
 def lipschitz(kernel: Any, diameter: float, points: int = 20001) -> float:
-    """Largest slope of f on [0, diameter], from differences on a fine grid."""
-    distance = np.linspace(0, diameter, points)
+    """Largest slope of f on [0, diameter].
+
+    f'(r) = −E ω sin(ωr) is at most r E ω², and next to that for small r; beyond a hundred lengths
+    1/√(E ω²) it has long been falling. From differences on a fine grid in between.
+    """
+    moment = second_moment(kernel, 1)
+    length = moment**-0.5
+    if diameter < 1e-3 * length:
+        return diameter * moment
+    distance = np.linspace(0, min(diameter, 100 * length), points)
     return float(np.abs(np.diff(kernel.signature(distance))).max() / (distance[1] - distance[0]))
 
 
@@ -171,10 +180,21 @@ def _ceil(value: float) -> int:
 def _check(
     epsilon: float, probability: float, sparsity: float, dim: int, diameter: float, covering: float
 ) -> None:
+    numbers = {
+        "epsilon": epsilon,
+        "probability": probability,
+        "sparsity": sparsity,
+        "dim": dim,
+        "diameter": diameter,
+        "covering": covering,
+    }
+    for name, value in numbers.items():
+        if not isinstance(value, Real) or isinstance(value, bool):
+            raise TypeError(f"required_features: {name} must be a number, got {value!r}.")
     for name, value, holds, wanted in [
-        ("epsilon", epsilon, epsilon > 0, "positive"),
+        ("epsilon", epsilon, 1e-100 < epsilon < np.inf, "positive, and no less than 1e-100"),
         ("probability", probability, 0 < probability <= 1, "in (0, 1]"),
-        ("dim", dim, dim >= 1, "at least 1"),
+        ("dim", dim, dim >= 1 and dim == int(dim), "an integer, at least 1"),
         ("sparsity", sparsity, 0 < sparsity <= dim, f"between 0 and dim = {dim}"),
         ("diameter", diameter, 0 < diameter < np.inf, "positive"),
         ("covering", covering, covering >= 1, "at least 1"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -66,15 +68,19 @@ def effective_sparsity(
     (53.0, 1.0)
     """
     check_basis("effective_sparsity: basis", basis)
-    if not 0 < energy <= 1:
+    if not (isinstance(energy, Real) and 0 < energy <= 1):
         raise ValueError(f"effective_sparsity: energy must be in (0, 1], got {energy!r}.")
     X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-    X = X.toarray() if sparse.issparse(X) else X
-    shape = (X.shape[1],) if shape is None else tuple(shape)
-    if np.prod(shape) != X.shape[1]:
+    shape = (X.shape[1],) if shape is None else tuple(np.atleast_1d(shape).tolist())
+    if np.prod(shape) != X.shape[1] or min(shape) < 1:
         raise ValueError(
             f"effective_sparsity: shape {shape} has {np.prod(shape)} entries, rows {X.shape[1]}."
         )
+    if basis is None and sparse.issparse(X):
+        stored = (X.data[a:b][None, :] for a, b in pairwise(X.indptr))
+        rows = np.array([_coefficients(values, energy)[0] for values in stored])
+        return Sparsity(float(rows.mean()), int(rows.max()), rows, basis, float(energy))
+    X = X.toarray() if sparse.issparse(X) else X
     images = X.reshape(len(X), *shape)
     axes = tuple(range(1, images.ndim))
     if basis == "dct":
@@ -82,16 +88,22 @@ def effective_sparsity(
     elif basis == "haar":
         for axis in axes:
             images = np.moveaxis(haar(np.moveaxis(images, axis, -1)), -1, axis)
-    powers = -np.sort(-(images.reshape(len(X), -1) ** 2), axis=1)
-    held = np.cumsum(powers, axis=1)
-    needed = held[:, -1:] * min(energy, 1 - 1e-14)
-    rows = np.where(held[:, -1] > 0, (held < needed).sum(axis=1) + 1, 0)
+    rows = _coefficients(images.reshape(len(X), -1), energy)
     return Sparsity(float(rows.mean()), int(rows.max()), rows, basis, float(energy))
+
+
+def _coefficients(values: np.ndarray, energy: float) -> np.ndarray:
+    """For each row the least number of entries whose squares hold a share of the energy."""
+    largest = np.abs(values).max(axis=1, initial=0, keepdims=True)
+    shares = values / np.where(largest > 0, largest, 1)  # squares neither over- nor underflow
+    held = np.cumsum(-np.sort(-(shares**2), axis=1), axis=1)
+    needed = held[:, -1:] * min(energy, 1 - 1e-14)
+    return np.where(largest[:, 0] > 0, (held < needed).sum(axis=1) + 1, 0)
 
 
 def check_basis(argument: str, basis: Any) -> None:
     """A basis that is known, or an error that begins with the argument's name."""
-    if basis not in BASES:
+    if not (basis is None or isinstance(basis, str)) or basis not in BASES:
         raise ValueError(f"{argument} must be one of {BASES}, got {basis!r}.")
 
 

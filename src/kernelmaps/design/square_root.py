@@ -172,8 +172,15 @@ def _matrix(component: Component, anchors: np.ndarray, owner: str) -> np.ndarray
 
 
 def _sample(n: int) -> np.ndarray:
-    """All anchors, or evenly many of a large set: enough to find a kernel that is none."""
-    return np.arange(n) if n <= DENSE_LIMIT else np.linspace(0, n - 1, DENSE_LIMIT // 4).astype(int)
+    """All anchors, or of a large set some all over it and some next to each other.
+
+    Enough to find a kernel that is none, be it a wide one or a narrow one.
+    """
+    if n <= DENSE_LIMIT:
+        return np.arange(n)
+    some = DENSE_LIMIT // 8
+    spread, run = np.linspace(0, n - 1, some).astype(int), np.arange(some) + n // 2
+    return np.unique(np.concatenate([spread, run]))
 
 
 def _check_semidefinite(eigenvalues: np.ndarray, n: int, owner: str) -> None:

@@ -3,7 +3,8 @@ r"""Compiled cosines of whole blocks, in place, and products of CSR rows with a 
 The argument is reduced in turns: with t = x/2π + b and r = t − ⌊t + ½⌋ in [−½, ½],
 cos 2πt = cos 2πr = −sin 2π(|r| − ¼), and on a half turn the sine is an odd polynomial (minimax:
 5 terms reach 3.4e-9, 8 terms 9e-17). No branches and no tables, so that the loop vectorises; the
-rounding of t costs about |x| ε, no more than the rounding of the matrix product before it.
+rounding of t costs about |x| ε, no more than the rounding of the matrix product before it. Angles
+of `FAR` turns or more, where t has no digits left for r, and NaN are noticed on the way.
 """
 
 import math
@@ -12,6 +13,7 @@ import numba as nb
 import numpy as np
 from numba.extending import overload
 
+FAR = {np.dtype(np.float32): np.float32(2.0**17), np.dtype(np.float64): 2.0**46}
 _FAST = {"contract", "nsz"}
 
 
@@ -43,38 +45,50 @@ def _compiled_cosine(t):
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _row_cosines(z, turns, turn, scale):
+def _row_cosines(z, turns, turn, scale, far):
+    beyond = 0
     for k in range(z.size):
-        z[k] = scale * cosine(z[k] * turn + turns[k])
+        t = z[k] * turn + turns[k]
+        beyond += not abs(t) < far
+        z[k] = scale * cosine(t)
+    return beyond
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def cosines(out, top, bottom, left, right, turns, turn, scale):
+def cosines(out, top, bottom, left, right, turns, turn, scale, far):
     """z ← scale · cos 2π(z·turn + turns) for a piece of `out`; all arguments of one precision.
 
-    Rows top … bottom and columns left … right: a view would hide from the compiler that columns
-    are neighbours in memory.
+    Returns how many angles were of `far` turns or more. Rows top … bottom and columns left … right:
+    a view would hide from the compiler that columns are neighbours in memory.
     """
+    beyond = 0
     for i in range(top, bottom):
-        _row_cosines(out[i, left:right], turns[left:right], turn, scale)
+        beyond += _row_cosines(out[i, left:right], turns[left:right], turn, scale, far)
+    return beyond
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _row_pairs(z, w, turn, scale, quarter):
+def _row_pairs(z, w, turn, scale, quarter, far):
+    beyond = 0
     for k in range(z.size):
         t = z[k] * turn
+        beyond += not abs(t) < far
         z[k] = scale * cosine(t)
         w[k] = scale * cosine(t - quarter)
+    return beyond
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def pairs(out, top, bottom, left, right, half, turn, scale, quarter):
+def pairs(out, top, bottom, left, right, half, turn, scale, quarter, far):
     """z → scale · cos z in place, and scale · sin z = scale · cos(z − ¼ turn) `half` columns on.
 
     All numbers in the precision of `out`; a quarter comes as an argument, lest it widen the rest.
     """
+    beyond = 0
     for i in range(top, bottom):
-        _row_pairs(out[i, left:right], out[i, left + half : right + half], turn, scale, quarter)
+        z, w = out[i, left:right], out[i, left + half : right + half]
+        beyond += _row_pairs(z, w, turn, scale, quarter, far)
+    return beyond
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")

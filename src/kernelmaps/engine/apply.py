@@ -241,7 +241,10 @@ def _formula_csr(spec: Spec, X: sparse.csr_matrix, data: np.ndarray) -> sparse.c
         values = curve_values(spec, data, np)
     else:
         values = np.concatenate(
-            [curve_values(spec, X[r].toarray(), np)[0, X[r].indices] for r in range(X.shape[0])]
+            [
+                curve_values(spec, row.toarray(), np)[0, row.indices]
+                for row in (X[r : r + 1] for r in range(X.shape[0]))
+            ]
         )
     indices = X.indices[:, None].astype(np.int64) * width + np.arange(width)
     shape = (X.shape[0], X.shape[1] * width)
@@ -272,6 +275,8 @@ def _apply_chain(
     """
     head, *tail = spec.parts
     width = stage_columns(head, X.shape[1])
+    shape = (X.shape[0], stage_columns(spec, X.shape[1]))
+    out = check_out(out, shape, output_dtype(X.dtype))
     least = 1024 if tail[0].numbers.get("operator") == "matrix" else 512
     step = max(least, block_bytes // (2 * output_dtype(X.dtype).itemsize * width))
     step = max(1, -(-X.shape[0] // max(1, -(-X.shape[0] // step))))
@@ -282,13 +287,8 @@ def _apply_chain(
             block = block.toarray()
         Z = apply(head, block, n_jobs=n_jobs, block_bytes=block_bytes)
         for index, stage in enumerate(tail):
-            last = index == len(tail) - 1
-            if last and out is None:
-                dtype = output_dtype(X.dtype)
-                out = np.empty((X.shape[0], stage_columns(stage, Z.shape[1])), dtype=dtype)
-            target = out[rows] if last and out is not None else None
+            target = out[rows] if index == len(tail) - 1 else None
             Z = apply(stage, Z, out=target, n_jobs=n_jobs, block_bytes=block_bytes)
-    assert out is not None
     return out
 
 

@@ -78,13 +78,18 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     if amplitudes is not None:
         amplitudes = amplitudes.astype(out.dtype)
 
+    far = _waves.FAR[out.dtype]
+
     def work(rows: slice, columns: slice, write: Write) -> None:
         write(rows, out, columns)
         place = (out, rows.start, rows.stop, columns.start, columns.stop)
         if paired:
-            _waves.pairs(*place, half, turn, scale, real(0.25))
+            beyond = _waves.pairs(*place, half, turn, scale, real(0.25), far)
         else:
-            _waves.cosines(*place, turns, turn, scale)
+            beyond = _waves.cosines(*place, turns, turn, scale, far)
+        if beyond:  # once more, by functions that know their argument to the last digit
+            write(rows, out, columns)
+            _far_cosines(out[rows], columns, half if paired else 0, spec)
         if amplitudes is not None:
             for shift in (0, half) if paired else (0,):
                 k = slice(columns.start + shift, columns.stop + shift)
@@ -92,6 +97,22 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
 
     for_pieces(spec, X, block_bytes, out.dtype, work)
     return out
+
+
+def _far_cosines(out: np.ndarray, columns: slice, half: int, spec: Spec) -> None:
+    """Cosines (and sines `half` columns on) of angles that are too large for the fast loops."""
+    angles = out[:, columns].astype(np.float64)
+    if not np.isfinite(angles).all():
+        raise ValueError(
+            f"the angles of random Fourier features overflow {out.dtype}: the data are too large "
+            "for the kernel's length scale. Scale them down, or make the kernel wider."
+        )
+    scale = spec.numbers["scale"]
+    if half:
+        out[:, columns] = scale * np.cos(angles)
+        out[:, columns.start + half : columns.stop + half] = scale * np.sin(angles)
+    else:
+        out[:, columns] = scale * np.cos(angles + spec.arrays["phases"][columns])
 
 
 def _turns(spec: Spec) -> np.ndarray:

@@ -11,8 +11,10 @@ E f(x) f(l)ᵀ = k(x, l), the mean of ⟨φ(x), φ(y)⟩ is ν(x)ν(y)ᵀ + k(x,
 unbiased for every pair, like f alone. If K is invertible, f(l_i) = ν(l_i) R, so that the rest
 vanishes at landmarks: every pair with a landmark in it has *exactly* its kernel value.
 
-A Spec of family "landmarks" has the parts (projection on the landmarks, random features), the
-arrays `sizes` ‖l‖², `whitening` T and `along` R, and the number `gamma`.
+Distances are those of x − c and l − c, c the `center` of the landmarks: far from the origin they
+would be lost in rounding. CSR rows stay sparse, and have double precision instead. A Spec of family
+"landmarks" has the parts (projection on the centred landmarks, random features), the arrays
+`center`, `sizes` ‖l − c‖², `whitening` T and `along` R, and the number `gamma`.
 """
 
 from __future__ import annotations
@@ -36,12 +38,15 @@ def landmark_spec(points: np.ndarray, whitening: np.ndarray, gamma: float, rando
     """Spec of the map with landmarks `points` (rows) and the features `random` beside them."""
     dtype = points.dtype
     features = joint.apply(random, points, out=None, block_bytes=2**24)
+    center = points.mean(axis=0, dtype=np.float64).astype(dtype)
+    away = points - center
     arrays = {
-        "sizes": np.einsum("ij,ij->i", points, points, dtype=np.float64),
+        "center": center,
+        "sizes": np.einsum("ij,ij->i", away, away, dtype=np.float64),
         "whitening": whitening.astype(dtype),
         "along": (whitening.T @ features).astype(dtype),
     }
-    projection = Spec("projection", {"matrix": points.T}, {"operator": "matrix"})
+    projection = Spec("projection", {"matrix": away.T}, {"operator": "matrix"})
     # `operator` tells a chain that blocks are multiplied by a matrix.
     numbers = {"gamma": gamma, "operator": "matrix"}
     return Spec("landmarks", arrays, numbers, (projection, random))
@@ -55,8 +60,10 @@ def _n_columns(spec: Spec, n_features: int) -> int:
 
 def _formula(xp: Any, spec: Spec, X: Any) -> Any:
     points, random = spec.parts
-    squares = xp.sum(X * X, axis=1)[:, None] + array(xp, spec, "sizes", X)
-    kernel = xp.exp(spec.numbers["gamma"] * (2 * project(xp, points, X) - squares))
+    away = X - array(xp, spec, "center", X)
+    squares = xp.sum(away * away, axis=1)[:, None] + array(xp, spec, "sizes", X)
+    near = 2 * project(xp, points, away) - squares
+    kernel = xp.exp(spec.numbers["gamma"] * xp.minimum(near, xp.zeros_like(near)))
     known = kernel @ array(xp, spec, "whitening", X)
     beside = FAMILIES[random.family].formula(xp, random, X)
     return xp.concat([known, beside - known @ array(xp, spec, "along", X)], axis=1)
@@ -64,35 +71,42 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
 
 def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     """The same by the fast paths of both parts, on row blocks that keep temporaries small."""
-    points, random = spec.parts
+    random = spec.parts[1]
     whitening = spec.arrays["whitening"].astype(out.dtype, copy=False)
     along = spec.arrays["along"].astype(out.dtype, copy=False)
     m, known = whitening.shape
-    gamma, sizes = out.dtype.type(spec.numbers["gamma"]), spec.arrays["sizes"].astype(out.dtype)
     width = m + known + 2 * along.shape[1]
     for rows in row_blocks(X.shape[0], out.dtype.itemsize * width, max(block_bytes, 2**26)):
         block = X[rows]
-        n = block.shape[0]
-        kernel = np.empty((n, m), out.dtype)
-        FAMILIES["projection"].fast(points, block, kernel, block_bytes)
-        kernel *= 2
-        kernel -= sizes
-        kernel -= _squares(block, out.dtype)[:, None]
-        kernel *= gamma
-        np.exp(kernel, out=kernel)
-        left = kernel @ whitening
-        beside = np.empty((n, along.shape[1]), out.dtype)
+        left = _gaussian(spec, block, out.dtype, block_bytes) @ whitening
+        beside = np.empty((block.shape[0], along.shape[1]), out.dtype)
         FAMILIES[random.family].fast(random, block, beside, block_bytes)
         out[rows, :known] = left
         np.subtract(beside, left @ along, out=out[rows, known:])
     return out
 
 
-def _squares(X: Any, dtype: np.dtype) -> np.ndarray:
-    """‖x‖² of dense or CSR rows."""
-    if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=dtype).ravel()
-    return np.einsum("ij,ij->i", X, X, dtype=dtype)
+def _gaussian(spec: Spec, block: Any, dtype: np.dtype, block_bytes: int) -> np.ndarray:
+    """k(x, l_i) for rows x."""
+    points = spec.parts[0]
+    if sparse.issparse(block):
+        wide = block.astype(np.float64)
+        matrix = points.arrays["matrix"].astype(np.float64)
+        center = spec.arrays["center"].astype(np.float64)
+        near = 2 * (np.asarray(wide @ matrix) - center @ matrix)
+        squares = np.asarray(wide.multiply(wide).sum(axis=1)).ravel()
+        squares += center @ center - 2 * (wide @ center)
+    else:
+        away = np.subtract(block, spec.arrays["center"], dtype=dtype)
+        near = np.empty((len(away), len(spec.arrays["sizes"])), dtype)
+        FAMILIES["projection"].fast(points, away, near, block_bytes)
+        near *= 2
+        squares = np.einsum("ij,ij->i", away, away)
+    near -= spec.arrays["sizes"].astype(near.dtype)
+    near -= squares[:, None]
+    np.minimum(near, 0, out=near)  # rounding
+    near *= near.dtype.type(spec.numbers["gamma"])
+    return np.exp(near, out=near).astype(dtype, copy=False)
 
 
 FAMILIES["landmarks"] = JointFamily(_n_columns, _formula, _fast)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..threads import in_threads, pools
+from ..threads import in_threads, limit_blas
 from .families import array
 from .joint import FAMILIES, JointFamily
 from .spec import Spec
@@ -132,7 +132,7 @@ def for_pieces(
         for task in tasks[first:last]:
             run_task(*task)
 
-    with pools().limit(limits=1, user_api="blas"):
+    with limit_blas(1):
         in_threads(run, len(tasks), n_threads)
 
 

@@ -22,6 +22,12 @@ def _xlog2x(s, tiny):
     return s * log2(max(s, tiny))
 
 
+@nb.njit(cache=True, fastmath={"contract", "nsz"}, error_model="numpy", inline="never")
+def _harmonic(x, y, tiny):
+    """2xy/(x + y), where xy may leave the range of the numbers: not to be reassociated."""
+    return (x + x) * (y / max(x + y, tiny))
+
+
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
 def _pair_sum(code, x, y, p, tiny):
     """Sum of the scalar rule over the features, in the precision of the rows."""
@@ -29,7 +35,7 @@ def _pair_sum(code, x, y, p, tiny):
     two = x.dtype.type(2)
     if code == CHI2:
         for d in range(x.size):
-            total += two * x[d] * (y[d] / max(x[d] + y[d], tiny))
+            total += _harmonic(x[d], y[d], tiny)
     elif code == MINIMUM:
         for d in range(x.size):
             total += min(x[d], y[d])
@@ -51,7 +57,7 @@ def _pair_sum(code, x, y, p, tiny):
 def _rule(code, x, y, p, tiny):
     """The scalar rule for one pair; on sparse rows, less its values where one side is zero."""
     if code == CHI2:
-        return 2 * x * (y / max(x + y, tiny))
+        return _harmonic(x, y, tiny)
     if code == MINIMUM:
         return min(x, y)
     if code == JENSEN_SHANNON:

@@ -13,7 +13,7 @@ from ..blocks import BLOCK_BYTES, row_blocks
 from ..threads import in_threads
 from .base import Kernel, Rows
 
-__all__ = ["Additive", "AdditiveKernel"]
+__all__ = ["Additive", "AdditiveKernel", "Linear"]
 
 _TILE = 32  # rows of Y kept in cache while the rows of X pass by
 
@@ -45,6 +45,15 @@ class AdditiveKernel(Kernel):
                 block = X[rows]
                 total[rows] = np.asarray(self.component(block, block)).sum(axis=1)
         return total.astype(X.dtype, copy=False)
+
+
+class Linear(AdditiveKernel):
+    """⟨x, y⟩: what projections approximate."""
+
+    name = "linear"
+
+    def component(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.multiply(x, y)
 
 
 class Additive(AdditiveKernel):

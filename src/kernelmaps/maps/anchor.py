@@ -30,7 +30,7 @@ from .. import kernels
 from ..design.anchors import FITTED, SPACED, column_values, cover
 from ..design.square_root import FACTORIZATIONS, Root, square_root
 from ..engine import Spec, apply, code_spec, encode
-from ..engine.encode import encode_within, fraction_bits, zero_codes
+from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
 from ..engine.reference import spec_of, table_of
 from ._anchor_certificate import AnchorCertificate, certify
 from ._anchor_table import anchor_table
@@ -159,7 +159,7 @@ class AnchorMap(AdditiveMap):
         -------
         Codes
             ``decode(encode(X))`` equals ``transform(X)``, but for the rounding of weights to a
-            byte where the map interpolates.
+            byte where the map interpolates, and in float32 (float64 for codes of four bytes).
         """
         check_is_fitted(self)
         X = self._native_rows(X, reset=False)
@@ -193,7 +193,8 @@ class AnchorMap(AdditiveMap):
         out : ndarray, optional
             Where to write a dense result.
         """
-        return apply(code_spec(self.spec_), self.check_codes(codes), out=out, n_jobs=self.n_jobs)
+        values = self.check_codes(codes)
+        return apply(code_spec(self.spec_), values, out=out, n_jobs=self.n_jobs)
 
     def check_codes(self, codes: Any) -> Any:
         """The plain array or CSR matrix of codes, once it is sure that they are this map's."""
@@ -204,9 +205,8 @@ class AnchorMap(AdditiveMap):
                     f"AnchorMap: these are codes of another map ({codes.map_hash[:12]}, this one "
                     f"is {self.spec_.hash[:12]}). Encode the data with this map."
                 )
-            return codes.values
-        codes = codes if sparse.issparse(codes) else np.asarray(codes)
-        table = table_of(self.spec_)
+            return _plain(codes.values)
+        codes, table = _plain(codes), table_of(self.spec_)
         if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or codes.dtype.kind != "u":
             raise ValueError(
                 f"AnchorMap: codes must be unsigned integers of shape (n, {self.n_features_in_}), "
@@ -223,7 +223,7 @@ class AnchorMap(AdditiveMap):
                 f"AnchorMap: column {column} has the code {int(found[column])}, but this map's "
                 f"codes there end at {int(last[column])}. Are these codes of another map?"
             )
-        return codes
+        return codes.astype(code_dtype(table), copy=False)
 
     @property  # type: ignore[override]
     def certificate_(self) -> AnchorCertificate | None:
@@ -248,7 +248,10 @@ class AnchorMap(AdditiveMap):
     def _learn(self, X: Any) -> Spec:
         self._check_parameters()
         self.kernel_ = self._resolved_kernel()
-        features, self.domain_ = self._place(X)
+        features, (low, high) = self._place(X)
+        self.domain_ = (
+            (np.minimum(low, 0), np.maximum(high, 0)) if self.anchor_zero else (low, high)
+        )
         index: dict[bytes, int] = {}
         set_of = np.array([index.setdefault(a.tobytes(), len(index)) for a in features])
         sets = [np.frombuffer(key) for key in index]
@@ -284,7 +287,8 @@ class AnchorMap(AdditiveMap):
 
     def _spaced(self, X: Any, d: int, low: float, high: float) -> np.ndarray:
         if low == high:
-            return self._with_zero(np.array([low]), np.zeros(1))
+            one = np.array([low])
+            return self._with_zero(one, one if self.n_anchors > 1 else np.zeros(0))
         least = 0.0
         if self.anchors == "log":
             if low < 0:
@@ -318,7 +322,7 @@ class AnchorMap(AdditiveMap):
     def _with_zero(self, anchors: np.ndarray, fewer: np.ndarray) -> np.ndarray:
         """The anchors, or 0 and one anchor fewer where 0 is wanted and missing."""
         if not self.anchor_zero or 0 in anchors:
-            return np.ascontiguousarray(anchors, dtype=np.float64)
+            return np.unique(np.asarray(anchors, dtype=np.float64))  # close ones may be equal
         return np.unique(np.append(fewer, 0.0))
 
     def _given_anchors(self, n_features: int) -> list[np.ndarray]:
@@ -406,10 +410,11 @@ class AnchorMap(AdditiveMap):
         choices = [("weights", WEIGHTS), ("factorization", FACTORIZATIONS)]
         choices += [("anchors", PLACEMENTS)] if isinstance(self.anchors, str) else []
         for name, known in choices:
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"AnchorMap: {name} must be one of {known}, got {getattr(self, name)!r}."
-                )
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in known:
+                raise ValueError(f"AnchorMap: {name} must be one of {known}, got {value!r}.")
+        if not isinstance(self.anchor_zero, bool | np.bool_):
+            raise ValueError(f"AnchorMap: anchor_zero must be a bool, got {self.anchor_zero!r}.")
         if isinstance(self.anchors, str) and n > MAX_ANCHORS:
             raise ValueError(
                 f"AnchorMap: codes have two bytes, so that n_anchors is at most {MAX_ANCHORS}, "
@@ -430,6 +435,11 @@ class AnchorMap(AdditiveMap):
             raise ValueError(
                 f"AnchorMap: anchors='epsilon' needs a positive epsilon, got {self.epsilon!r}."
             )
+
+
+def _plain(codes: Any) -> Any:
+    """An array or a CSR matrix."""
+    return codes.tocsr() if sparse.issparse(codes) else np.asarray(codes)
 
 
 def _is_number(value: Any) -> bool:

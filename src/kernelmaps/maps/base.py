@@ -117,8 +117,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         if _is_foreign(X):
-            self._check_foreign(X)
-            return apply(self.spec_, X, out=out)
+            return apply(self.spec_, self._check_foreign(X), out=out)
         X, extent = self._check_rows(X, reset=False)
         return self._apply(X, extent, out)
 
@@ -191,10 +190,16 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             f"{minimum:g}, but the map is defined for x >= 0. Shift or clip the data{remedy}."
         )
 
-    def _check_foreign(self, X: Any) -> None:
+    def _check_foreign(self, X: Any) -> Any:
+        """Rows of another library's arrays, as floats, with nothing that φ is not defined for."""
         from array_api_compat import array_namespace
 
         xp = array_namespace(X)
+        if xp.isdtype(X.dtype, "complex floating"):
+            raise ValueError(f"Complex data not supported by {type(self).__name__}: {X.dtype}.")
+        if not xp.isdtype(X.dtype, "real floating"):
+            small = X.dtype in (xp.uint8, getattr(xp, "uint16", xp.uint8))  # as for NumPy
+            X = xp.astype(X, xp.float32 if small else xp.float64)
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has shape {tuple(X.shape)}, but {type(self).__name__} is expecting "
@@ -206,6 +211,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             )
         if self._non_negative and bool(xp.any(X < 0)):
             raise ValueError(self._negative(float(xp.min(X))))
+        return X
 
     def _check_domain(self, X: Any) -> None:
         """Nothing by default; additive maps with a learned domain look at the columns."""

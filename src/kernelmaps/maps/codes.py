@@ -63,6 +63,14 @@ class Codes:
             )
         return Codes(self.values[rows], self.map_hash)
 
+    __iter__ = None  # nor row by row
+
+    def __array__(self, *arguments: Any, **keywords: Any) -> np.ndarray:
+        raise TypeError(
+            "Codes are no numbers to compute with: the map's decode(codes) gives features, and "
+            "codes.values the integers themselves; codes.save(path) writes them to a file."
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the codes to a file (no pickle), atomically."""
         header = {"map_hash": self.map_hash, "shape": list(self.shape)}

@@ -18,6 +18,7 @@ that are spent on landmarks make it fall faster: see :mod:`kernelmaps.engine.lan
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ __all__ = ["ExponentialMap", "MapKernel"]
 _RULES = {"scale": np.mean, "median": np.median}
 _MIN_STRUCTURED = 32  # columns of c from which Hadamard blocks are as good as orthogonal ones
 _MAX_ROWS = 1000  # rows whose distances say what gamma="scale" and "median" are
+_ROUNDING = 1e-13  # of k(x, x): distances below it say nothing
 
 
 @dataclass(frozen=True)
@@ -180,8 +182,14 @@ class ExponentialMap(JointMap):
     def _landmark_count(self, columns: int, n_rows: int) -> int:
         if self.n_landmarks is None:
             return 0
+        if self.form == "paired" and columns % 2:
+            raise ValueError(
+                "ExponentialMap: the paired form has a sine for every cosine, so n_components must "
+                f"be even; got {columns}. Use {columns + 1}, or form='auto'."
+            )
         if self.n_landmarks == "auto":
-            return min(columns // 4, n_rows)
+            count = min(columns // 4, n_rows)
+            return count - count % 2 if self.form == "paired" else count
         if isinstance(self.n_landmarks, str):
             raise ValueError(
                 "ExponentialMap: n_landmarks must be an integer, 'auto' or None; "
@@ -193,6 +201,11 @@ class ExponentialMap(JointMap):
                 f"ExponentialMap: n_landmarks={count} must be fewer than the n_components="
                 f"{columns} columns, of which they are a part, and no more than the {n_rows} "
                 "fitted rows. Use n_landmarks='auto'."
+            )
+        if self.form == "paired" and count % 2:
+            raise ValueError(
+                "ExponentialMap: the paired form has a sine for every cosine, so n_landmarks must "
+                f"be even, too; got {count}. Use {count + 1}, or form='auto'."
             )
         return count
 
@@ -218,7 +231,7 @@ class ExponentialMap(JointMap):
                 "but that distance is 0: the rows are all alike, or there is only one. Give gamma "
                 "as a number."
             )
-        number = not isinstance(self.gamma, str | bool) and np.isscalar(self.gamma)
+        number = isinstance(self.gamma, Real) and not isinstance(self.gamma, bool)
         if not (number and 0 < float(self.gamma) < np.inf):
             raise ValueError(
                 "ExponentialMap: gamma must be a positive number, 'scale' or 'median'; "
@@ -237,16 +250,19 @@ class ExponentialMap(JointMap):
 def _typical_distance(base: Kernel, X: Any, rule: Any, rng: np.random.Generator) -> float:
     """Mean or median of the exact squared distances among (some of) the rows."""
     rows = np.sort(rng.permutation(X.shape[0])[:_MAX_ROWS])
-    distances = base.squared_distance(X[rows])
-    pairs = distances[np.triu_indices(len(rows), 1)]
-    return float(rule(pairs.astype(np.float64))) if pairs.size else 0.0
+    sample = X[rows].astype(np.float64)
+    pairs = base.squared_distance(sample)[np.triu_indices(len(rows), 1)]
+    typical = float(rule(pairs)) if pairs.size else 0.0
+    # k(x, x) + k(y, y) − 2 k(x, y) of equal rows is not 0, but rounding.
+    return typical if typical > _ROUNDING * float(np.mean(base.diag(sample))) else 0.0
 
 
 def _whitening(points: np.ndarray, gamma: float, even: bool, columns: int) -> np.ndarray:
     """T with Tᵀ K T = I for the Gaussian Gram matrix K of the landmarks.
 
     Directions of K that are lost in rounding (eigenvalues below √ε; equal rows have 0) are left to
-    the random features, and so is one more where an even number of columns must remain for them.
+    the random features, and so is one more where an even number of columns must remain for them
+    (which only such lost directions can make necessary).
     """
     gram = points.astype(np.float64) @ points.T.astype(np.float64)
     sizes = np.diagonal(gram)

@@ -27,10 +27,12 @@ takes half as many products.
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import pdist
 from sklearn.metrics import pairwise_distances
 
 from .. import kernels
@@ -167,7 +169,8 @@ def scaled_kernel(owner: str, kernel: Any, factor: float) -> Any:
 
 
 def _length(owner: str, name: str, sigma: Any, X: Any, rng: np.random.Generator) -> float:
-    if sigma == "scale":
+    rule = sigma if isinstance(sigma, str) else None
+    if rule == "scale":
         spread = X.shape[1] * _variance(X)
         return _positive(
             owner,
@@ -176,10 +179,10 @@ def _length(owner: str, name: str, sigma: Any, X: Any, rng: np.random.Generator)
                 name, np.sqrt(spread / 2)
             ),
         )
-    if sigma == "median":
+    if rule == "median":
         distance = _median_distance(X, "l1" if name == "laplacian" else "l2", rng)
         return _positive(owner, sigma, np.sqrt(2) * distance if name == "cauchy" else distance)
-    if isinstance(sigma, str | bool) or not np.isscalar(sigma) or not 0 < sigma < np.inf:
+    if isinstance(sigma, bool) or not isinstance(sigma, Real) or not 0 < float(sigma) < np.inf:
         raise ValueError(
             f"{owner}: sigma must be a positive number, 'scale' or 'median'; got {sigma!r}."
         )
@@ -187,27 +190,33 @@ def _length(owner: str, name: str, sigma: Any, X: Any, rng: np.random.Generator)
 
 
 def _positive(owner: str, rule: str, length: float) -> float:
-    if not length > 0:
+    if not 0 < length < np.inf:
         what = "the variance of X" if rule == "scale" else "the median distance of rows"
+        found = "0" if length == 0 else "not finite"
         raise ValueError(
-            f"{owner}: sigma={rule!r} finds {what} to be 0, which gives no scale. "
+            f"{owner}: sigma={rule!r} finds {what} to be {found}, which gives no scale. "
             "Give sigma as a number."
         )
     return float(length)
 
 
 def _variance(X: Any) -> float:
-    """Variance over all entries, those that CSR does not store included."""
-    if not sparse.issparse(X):
-        return float(np.var(X, dtype=np.float64))
-    values, size = X.data.astype(np.float64), X.shape[0] * X.shape[1]
-    mean = values.sum() / size
-    return float(((values - mean) ** 2).sum() + (size - values.size) * mean**2) / size
+    """Variance over all entries, those that CSR does not store included; 0 if it is rounding."""
+    values, size = X.data if sparse.issparse(X) else X, X.shape[0] * X.shape[1]
+    mean = values.sum(dtype=np.float64) / size
+    stored = np.square(values - mean, dtype=np.float64).sum()
+    variance = float(stored + (size - values.size) * mean**2) / size
+    return variance if variance > (4 * np.finfo(np.float64).eps * mean) ** 2 else 0.0
 
 
 def _median_distance(X: Any, metric: str, rng: np.random.Generator) -> float:
     n = X.shape[0]
     rows = np.sort(rng.permutation(n)[:_MEDIAN_ROWS])
+    if n < 2:
+        return 0.0
     sample = X[rows].astype(np.float64)
-    distances = pairwise_distances(sample, metric=metric)
-    return float(np.median(distances[np.triu_indices(len(rows), 1)])) if n > 1 else 0.0
+    if not sparse.issparse(sample):  # by differences: those of equal rows are 0
+        return float(np.median(pdist(sample, "cityblock" if metric == "l1" else "euclidean")))
+    distances = pairwise_distances(sample, metric=metric)[np.triu_indices(len(rows), 1)]
+    median, size = float(np.median(distances)), float(np.abs(sample.data).max(initial=0))
+    return median if median > 1e-7 * size * np.sqrt(X.shape[1]) else 0.0  # else it is rounding

@@ -20,7 +20,7 @@ import numpy as np
 from ..engine import Spec
 from ..engine.apply import output_dtype
 from ..engine.linear import padded_length
-from ..kernels import Additive
+from ..kernels.additive import Linear
 from .base import JointMap, check_count
 from .sampling import generator, gram_schmidt
 
@@ -88,7 +88,7 @@ class RandomOrthoprojector(JointMap):
                 f"RandomOrthoprojector: n_components={m} orthonormal rows do not exist in "
                 f"{X.shape[1]} dimensions (the features of X). Use at most {X.shape[1]}."
             )
-        self.kernel_ = Additive(np.multiply, name="linear")
+        self.kernel_ = Linear()
         return draw_orthoprojector(
             "RandomOrthoprojector",
             m,

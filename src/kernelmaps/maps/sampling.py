@@ -34,7 +34,7 @@ from ..engine import Spec
 from ..engine.fourier import fourier_spec
 from ..engine.linear import padded_length
 from ..kernels import StationaryKernel
-from ..threads import pools
+from ..threads import limit_blas
 
 __all__ = ["FORMS", "SAMPLINGS", "draw_fourier", "draw_frequencies", "generator"]
 
@@ -88,9 +88,17 @@ def draw_fourier(
         uniforms = _sobol(n, _n_uniforms(kernel, n_features) + 1, rng)
         phases = None if form == "paired" else 2 * np.pi * uniforms[:, 0]
         frequencies = kernel.frequencies(uniforms[:, 1:], n_features)
+        frequencies = _checked(owner, kernel, "frequencies", frequencies, (n, n_features))
     else:
         frequencies = draw_frequencies(kernel, n, n_features, sampling, rng, owner=owner)
-    matrix = frequencies.T.astype(dtype)
+    with np.errstate(over="ignore"):
+        matrix = frequencies.T.astype(dtype)
+    if not np.isfinite(matrix).all():
+        raise ValueError(
+            f"{owner}: some frequencies of {kernel!r} are larger than {matrix.dtype} holds "
+            f"({np.abs(frequencies).max():.3g}): its spectrum has heavy tails. Use float64 data, "
+            "or a smoother kernel."
+        )
     operator = Spec("projection", {"matrix": matrix}, {"operator": "matrix"})
     return fourier_spec(operator, phases)
 
@@ -108,14 +116,27 @@ def draw_frequencies(
     if sampling == "orthogonal":
         return _orthogonal(kernel, n, d, rng, owner)
     if sampling == "sobol":
-        return kernel.frequencies(_sobol(n, _n_uniforms(kernel, d), rng), d)
-    frequencies = np.asarray(kernel.sample_frequencies(n, d, rng), dtype=np.float64)
-    if frequencies.shape != (n, d) or not np.isfinite(frequencies).all():
+        frequencies = kernel.frequencies(_sobol(n, _n_uniforms(kernel, d), rng), d)
+        return _checked(owner, kernel, "frequencies", frequencies, (n, d))
+    return _sampled(owner, kernel, n, d, rng)
+
+
+def _sampled(owner: str, kernel: Any, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    frequencies = kernel.sample_frequencies(n, d, rng)
+    return _checked(owner, kernel, "sample_frequencies", frequencies, (n, d))
+
+
+def _checked(
+    owner: str, kernel: Any, method: str, numbers: Any, shape: tuple[int, ...]
+) -> np.ndarray:
+    """What a kernel's method returned, if it is finite numbers of this shape."""
+    numbers = np.asarray(numbers, dtype=np.float64)
+    if numbers.shape != shape or not np.isfinite(numbers).all():
         raise ValueError(
-            f"{owner}: {kernel!r}.sample_frequencies({n}, {d}, rng) must return finite numbers of "
-            f"shape {(n, d)}; got shape {frequencies.shape}."
+            f"{owner}: {method} of {kernel!r} must return finite numbers of shape {shape}; got "
+            f"shape {numbers.shape}{'' if numbers.shape != shape else ' with NaN or infinity'}."
         )
-    return frequencies
+    return numbers
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -138,7 +159,7 @@ def _orthogonal(
 ) -> np.ndarray:
     _require_isotropic(kernel, "orthogonal", owner)
     blocks = [haar_rows(min(d, n - start), d, rng) for start in range(0, n, d)]
-    return np.concatenate(blocks) * _radii(kernel, n, d, rng)[:, None]
+    return np.concatenate(blocks) * _radii(kernel, n, d, rng, owner)[:, None]
 
 
 def haar_rows(m: int, d: int, rng: np.random.Generator) -> np.ndarray:
@@ -155,7 +176,7 @@ def gram_schmidt(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     One thread: LAPACK's threads meet so often that they are slower as soon as others use a core.
     """
-    with pools().limit(limits=1, user_api="blas"):
+    with limit_blas(1):
         q, r = np.linalg.qr(columns)
     lengths = np.diagonal(r)
     return q * np.where(lengths < 0, -1.0, 1.0), np.abs(lengths)
@@ -169,18 +190,21 @@ def _structured(
     blocks = -(-n // p)
     arrays = {
         "signs": rng.choice(np.array([-1, 1], dtype=np.int8), size=(blocks, 3, p)),
-        "gains": _radii(kernel, n, p, rng) * float(p) ** -1.5,
+        "gains": _radii(kernel, n, p, rng, owner) * float(p) ** -1.5,
         "rows": np.arange(n),
     }
     return Spec("projection", arrays, {"operator": "hadamard"})
 
 
-def _radii(kernel: StationaryKernel, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+def _radii(
+    kernel: StationaryKernel, n: int, d: int, rng: np.random.Generator, owner: str
+) -> np.ndarray:
     """n independent values of ‖ω‖ in d dimensions."""
     own = getattr(type(kernel), "radius_quantile", StationaryKernel.radius_quantile)
     if own is StationaryKernel.radius_quantile:
-        return np.linalg.norm(kernel.sample_frequencies(n, d, rng), axis=1)
-    return kernel.radius_quantile(np.maximum(rng.random(n), 2.0**-54), d)
+        return np.linalg.norm(_sampled(owner, kernel, n, d, rng), axis=1)
+    radii = kernel.radius_quantile(np.maximum(rng.random(n), 2.0**-54), d)
+    return _checked(owner, kernel, "radius_quantile", radii, (n,))
 
 
 def _n_uniforms(kernel: Any, d: int) -> int:
@@ -217,6 +241,8 @@ def _require_isotropic(kernel: StationaryKernel, sampling: str, owner: str) -> N
 
 
 def _check_choices(owner: str, kernel: Any, n_components: int, sampling: str, form: str) -> None:
+    if isinstance(kernel, type):
+        raise TypeError(f"{owner}: {kernel!r} is a class; give a kernel, {kernel.__name__}().")
     if not hasattr(kernel, "sample_frequencies"):
         raise ValueError(
             f"{owner}: {kernel!r} cannot sample its spectrum: it has no "

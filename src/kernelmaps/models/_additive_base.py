@@ -73,7 +73,8 @@ class AdditiveModel(BaseEstimator):
                 f"{type(self).__name__}: X is sparse, but {type(self.feature_map_).__name__} as "
                 "given does not map 0 to 0, so that its rows are not sparse. Use a map with "
                 "zero_at_zero=True (SplineMap, TrigonometricMap, HermiteMap), a homogeneous map, "
-                "AnchorMap(anchor_zero=True), or pass X.toarray()."
+                "AnchorMap(anchor_zero=True), or pass dense rows, X.toarray() (for codes: "
+                "encode(X.toarray()))."
             )
         return X
 

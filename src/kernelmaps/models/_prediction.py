@@ -7,6 +7,7 @@ float32 for all others, and for integers, where these fit the caches, the values
 
 from __future__ import annotations
 
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -67,17 +68,27 @@ def _known(table: Table) -> bool:
     if table.binning != AFFINE:
         return table.binning in (EDGES, CODE)
     ends = np.stack([table.low - table.lo, table.high - table.lo]) * table.scale
-    free = np.isinf(ends).all()
-    return bool(free or np.allclose(ends, np.stack([0 * table.bins, table.bins]), rtol=1e-9))
+    if np.isinf(ends).all():
+        return True
+    alike = len(set(table.bins.tolist())) == 1  # one end of t for all features
+    return bool(alike and np.allclose(ends, np.stack([0 * table.bins, table.bins]), rtol=1e-9))
 
 
 def _padded(table: Table, bins: int, powers: int) -> np.ndarray:
-    """Coefficients [feature][bin][power][output], as many bins and powers for all features."""
+    """Coefficients [feature][bin][power][output], as many bins and powers for all features.
+
+    Where a feature has fewer bins, the polynomial of its last one goes on: p(u + s) in the s-th
+    bin after it, Σ_j c_j (u + s)^j = Σ_k u^k Σ_j C(j, k) s^{j−k} c_j.
+    """
     coef = np.zeros((table.n_features, bins, powers, int(table.width[0])))
     for d, s in enumerate(table.set_of):
         own = (int(table.bins[s]), table.degree + 1, int(table.band[s]))
         start = int(table.coef_start[s])
         coef[d, : own[0], : own[1]] = table.coef[start : start + np.prod(own)].reshape(own)
+        for more in range(1, bins - own[0] + 1):
+            shift = [[comb(j, k) * float(more) ** max(j - k, 0) for j in range(powers)]
+                     for k in range(powers)]  # fmt: skip
+            coef[d, own[0] - 1 + more] = np.tensordot(shift, coef[d, own[0] - 1], axes=1)
     return coef
 
 
