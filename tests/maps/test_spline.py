@@ -173,3 +173,18 @@ def test_bad_settings(settings, message):
 def test_nan_is_refused():
     with pytest.raises(ValueError, match=r"contains NaN \(row 1, column 0\)"):
         km.SplineMap().fit([[1.0], [np.nan]])
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-20, 1e30, 1e150])
+def test_units_do_not_matter(size, seed):
+    X = data(seed)
+    for degree in (3, 12):
+        small = km.SplineMap(20, degree).fit_transform(X)
+        np.testing.assert_allclose(
+            km.SplineMap(20, degree).fit_transform(size * X), small, atol=1e-6
+        )
+
+
+def test_order_is_an_integer(seed):
+    with pytest.raises(ValueError, match="order must be one of"):
+        km.SplineMap(order=1.0).fit(data(seed))

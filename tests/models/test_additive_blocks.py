@@ -104,7 +104,8 @@ def test_chunks_one_by_one(seed):
     model.fit(X, y)  # starts anew
     assert not hasattr(model, "n_samples_seen_")
     before = model.decision_function(X)
-    model.partial_fit(X[:1], y[:1])  # goes on from there: one row of 601 moves little
+    with pytest.warns(UserWarning, match="all of one class"):
+        model.partial_fit(X[:1], y[:1])  # goes on from there: one row of 601 moves little
     assert model.n_samples_seen_ == 601
     assert np.corrcoef(before, model.decision_function(X))[0, 1] > 0.999
 
@@ -131,8 +132,9 @@ def test_bad_chunks(seed):
         model.partial_fit(X, y, classes=[0, 1])
     with pytest.raises(TypeError, match="the first chunk was of float64"):
         model.partial_fit(X.astype(np.float32), y)
+    other = km.AdditiveClassifier(km.HomogeneousMap(), **ONE).partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(TypeError, match="the first chunk was dense"):
-        model.partial_fit(sparse.csr_matrix(X), y)
+        other.partial_fit(sparse.csr_matrix(X), y)
     with pytest.raises(TypeError, match="takes one chunk of rows"):
         model.partial_fit(chunks(X, y), None)
     with pytest.raises(ValueError, match="needs all labels at once"):

@@ -71,16 +71,17 @@ def _coverage(spec: Spec, extent: Extent) -> tuple[float, float]:
     """Whole octaves (log) or units (linear) that the batch reaches, after clipping."""
     log = CURVES[spec.family].argument == "log"
     low, high = (extent.least, _largest(extent)) if log else (extent.minimum, extent.maximum)
-    if "lower" in spec.arrays:
-        low = float(np.clip(low, spec.arrays["lower"].min(), spec.arrays["upper"].max()))
-        high = float(np.clip(high, spec.arrays["lower"].min(), spec.arrays["upper"].max()))
+    ends = np.array([[low], [high]])
+    if "lower" in spec.arrays:  # each feature's own: they may be of very different size
+        ends = np.clip(ends, spec.arrays["lower"], spec.arrays["upper"])
+        low, high = float(ends.min()), float(ends.max())
     if log:
         if not np.isfinite(low):  # all zero
             low = high = 1.0
         low = max(low, float(np.finfo(np.float32).tiny))
         return 2.0 ** np.floor(np.log2(low)), 2.0 ** np.ceil(np.log2(max(high, low)) + 1e-12)
     if "shift" in spec.arrays:
-        ends = (np.array([[low], [high]]) - spec.arrays["shift"]) * spec.arrays["scale"]
+        ends = (ends - spec.arrays["shift"]) * spec.arrays["scale"]
         low, high = float(ends.min()), float(ends.max())
     return float(np.floor(low)), float(np.ceil(high))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,11 @@ __all__ = ["ShapeFunctionDisplay"]
 _PANEL = (2.6, 2.0)  # inches
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
            "#6b7a8f", "#c06c84")  # fmt: skip
+
+
+def _require(holds: bool, name: str, value: Any) -> None:
+    if not holds:
+        raise ValueError(f"ShapeFunctionDisplay: {name} cannot be {value!r}.")
 
 
 class ShapeFunctionDisplay:
@@ -64,11 +70,17 @@ class ShapeFunctionDisplay:
             Of all features of the model; by default those seen in `fit`.
         """
         check_is_fitted(estimator)
+        estimator = getattr(estimator, "estimator_", estimator)  # of a search over C
         shapes = estimator.shape_functions_
         if features is None:
+            count = isinstance(n_features, Integral) and int(n_features) >= 1
+            _require(count, "n_features", n_features)
             features = np.argsort(-estimator.feature_importances_, kind="stable")[:n_features]
+        numbers = all(isinstance(j, Integral) and -1 < int(j) < len(shapes) for j in features)
+        _require(len(features) > 0 and numbers, f"features (of {len(shapes)})", features)
         chosen = [shapes[j] for j in features]
         if names is not None:
+            _require(len(names) == len(shapes), f"names (of all {len(shapes)} features)", names)
             chosen = [
                 ShapeFunction(str(names[j]), s.grid, s.values, s.edges, s.density)
                 for j, s in zip(features, chosen, strict=True)
@@ -89,6 +101,9 @@ class ShapeFunctionDisplay:
         """
         import matplotlib.pyplot as plt
 
+        _require(isinstance(columns, Integral) and int(columns) >= 1, "columns", columns)
+        enough = axes is None or np.size(axes) >= len(self.shapes)
+        _require(enough, f"axes (one for each of {len(self.shapes)} functions)", axes)
         if axes is None:
             columns = min(columns, len(self.shapes))
             rows = -(-len(self.shapes) // columns)

@@ -29,7 +29,8 @@ def resolve_zero(owner: Any, X: Any) -> bool:
 def feature_ranges(
     owner: AdditiveMap, X: Any, domain: Any, with_zero: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends, one per feature; a constant feature gets a range of length 1.
+    """Lower and upper ends, one per feature; a constant one gets a range of length 1 (a large one
+    a longer range).
 
     ``domain="auto"`` takes the data's own range, but for unsigned integers the smallest
     [0, 2^k − 1] that holds it: features then share a handful of ranges, and their tables.
@@ -45,7 +46,10 @@ def feature_ranges(
         low, high = _given(owner, domain, len(low))
     if with_zero:
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-    return low, np.where(high > low, high, low + 1.0)
+    size = np.maximum(np.abs(low), np.abs(high))
+    # Values that differ in their last digits only are as good as equal.
+    apart = high - low > np.maximum(2.0**-44 * size, 1e-290)
+    return low, np.where(apart, high, low + np.maximum(1.0, 2.0**-20 * size))
 
 
 def _given(owner: Any, domain: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:

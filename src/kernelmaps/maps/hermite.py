@@ -109,7 +109,9 @@ class HermiteMap(AdditiveMap):
         # Halves first: the difference of the ends may be more than the largest number.
         self.center_ = np.zeros_like(low) if zero else low / 2 + high / 2
         reach = np.maximum(-low, high) if zero else high / 2 - low / 2
-        self.scale_ = np.where(reach > 0, reach / half_width(n), 1.0)
+        size = np.maximum(np.abs(low), np.abs(high))
+        apart = reach > np.maximum(2.0**-45 * size, 1e-290)  # else a constant, but for rounding
+        self.scale_ = np.where(apart, reach / half_width(n), np.maximum(1.0, 2.0**-20 * size))
         keys, set_of = np.unique(
             np.stack([self.center_, self.scale_, low, high], 1), axis=0, return_inverse=True
         )

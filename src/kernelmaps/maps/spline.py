@@ -17,6 +17,7 @@ again linear in the band: Ψ(x) − Ψ(0) = D_d^{-T} (I − Φ(0) 1^T) Φ(x).
 from __future__ import annotations
 
 from math import factorial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -202,8 +203,9 @@ class SplineMap(AdditiveMap):
                 f"SplineMap: n_bases must be larger than degree, got n_bases={n} and degree={p}: "
                 "splines of degree p on one interval are already p + 1 functions."
             )
-        for name, known in (("order", ORDERS), ("knots", KNOTS)):
-            if isinstance(getattr(self, name), bool) or getattr(self, name) not in known:
+        for name, known, kind in (("order", ORDERS, Integral), ("knots", KNOTS, str)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kind) or value not in known:
                 raise ValueError(
                     f"SplineMap: {name} must be one of {known}, got {getattr(self, name)!r}."
                 )
@@ -217,6 +219,8 @@ class SplineMap(AdditiveMap):
 
 def _taps(edges: np.ndarray, degree: int) -> np.ndarray:
     """coef[b, k, c]: on interval b, Φ_{b+c} = Σ_k coef[b, k, c] u^k with u in [0, 1]."""
+    # In units of the intervals: powers of their lengths would leave the range of the numbers.
+    edges = (edges - edges[0]) / (edges[-1] - edges[0]) * (len(edges) - 1)
     first, last = edges[1] - edges[0], edges[-1] - edges[-2]
     steps = np.arange(1, degree + 1)
     knots = np.concatenate([edges[0] - first * steps[::-1], edges, edges[-1] + last * steps])
@@ -269,7 +273,11 @@ def _quantile_edges(
     """Interval ends with equally many data between; where ties leave too few, halve the widest."""
     share = np.cumsum(counts) / counts.sum()
     inner = values[np.searchsorted(share, np.arange(1, count) / count)]
-    edges = np.unique(np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]]))
+    inner = np.unique(inner[(inner > low) & (inner < high)])
+    gaps = np.diff(np.concatenate([[low], inner, [high]]))
+    apart = gaps > 2.0**-40 * (high - low)  # others are one value but for rounding
+    apart[-2:] = apart[-2:].all()
+    edges = np.concatenate([[low], inner[apart[:-1]], [high]])
     while len(edges) <= count:
         widest = int(np.argmax(np.diff(edges)))
         edges = np.insert(edges, widest + 1, 0.5 * (edges[widest] + edges[widest + 1]))

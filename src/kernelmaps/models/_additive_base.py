@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,15 @@ class ShapeFunction:
     density: np.ndarray
 
 
+def _density_edges(low: float, high: float) -> np.ndarray:
+    """Ends of the bins of a density; a constant, or nearly, gets some room."""
+    size = max(abs(low), abs(high))
+    if high - low <= 2.0**-44 * size:
+        room = max(0.5, 2.0**-20 * size)
+        low, high = low - room, high + room
+    return np.linspace(low, high, 25)
+
+
 class AdditiveModel(BaseEstimator):
     """A linear model on an additive map, trained on the fly."""
 
@@ -96,7 +105,9 @@ class AdditiveModel(BaseEstimator):
             count, intercept = group.stop - group.start, None
             beta = np.zeros((len(y), count))
             if start is not None:
-                beta[:], intercept = start[0][:, group], start[1][group]
+                # Of rows that do not take part now, nothing may be left.
+                beta[:] = np.where(cost[:, None] > 0, start[0][:, group], 0)
+                intercept = start[1][group] if self.fit_intercept else None
             problem = self._asked(y, positive[group], cost)
             quiet = settings if group.start == 0 else replace(settings, progress=False)
             return self._solve(X, problem, quiet, beta, intercept)
@@ -169,7 +180,7 @@ class AdditiveModel(BaseEstimator):
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} epochs with a "
                 f"relative duality gap of {worst:.2g} > tol={self.tol:g}: raise max_iter or tol, "
-                "or lower C.",
+                "or lower a large C.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -190,7 +201,7 @@ class AdditiveModel(BaseEstimator):
                 raise ValueError(f"{name}: {parameter} must be a positive number, got {value!r}.")
         if not np.isfinite(self.C):
             raise ValueError(f"{name}: C must be finite, got {self.C!r}.")
-        if isinstance(self.max_iter, bool) or int(self.max_iter) != self.max_iter:
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral):
             raise ValueError(f"{name}: max_iter must be an integer, got {self.max_iter!r}.")
         if self.max_iter < 1:
             raise ValueError(f"{name}: max_iter must be at least 1, got {self.max_iter!r}.")
@@ -255,7 +266,13 @@ class AdditiveModel(BaseEstimator):
                 "X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
             )
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self.feature_map_._native_rows(X, reset=False)
+        return self._whole(self.feature_map_._native_rows(X, reset=False))
+
+    def _whole(self, rows: Any) -> Any:
+        """Sparse rows as dense ones, where the map does not take 0 to 0."""
+        from ._basis import vanishes
+
+        return rows.toarray() if sparse.issparse(rows) and not vanishes(self._spec) else rows
 
     def _look_at(self, rows: Any) -> None:
         """Refuse values that the map is not defined for, warn of those outside its domain."""
@@ -289,10 +306,10 @@ class AdditiveModel(BaseEstimator):
 
     def _placed(self, compiled: Any, part: slice) -> np.ndarray:
         """The weights of some classes where the loops expect them."""
-        key = ("weights", id(compiled), part.start)
-        if key not in self._fast:
-            self._fast[key] = self._laid_out(compiled, part)
-        return self._fast[key]
+        key = ("weights", compiled.basis.values.coef.dtype, len(compiled.lanes), part.start)
+        if key not in self._fast or self._fast[key][0] is not compiled:
+            self._fast[key] = (compiled, self._laid_out(compiled, part))
+        return self._fast[key][1]
 
     def _laid_out(self, compiled: Any, part: slice) -> np.ndarray:
         from ._basis import zeros
@@ -403,17 +420,20 @@ class AdditiveModel(BaseEstimator):
 
     # -- shapes ---------------------------------------------------------------------------------
 
-    def _describe(self, X: Any) -> None:
-        """A sample of the rows, for densities and means of the terms."""
-        count = max(256, min(2000, X.shape[0] // 32))
-        self._step = max(1, -(-X.shape[0] // count))
-        self._sample = X[:: self._step].copy()
+    def _describe(self, X: Any, weight: np.ndarray) -> np.ndarray:
+        """A sample of the rows, for densities and means of the terms; which rows they are."""
+        taken = np.flatnonzero(weight > 0)
+        count = max(256, min(2000, len(taken) // 32))
+        if len(taken) > count:  # at random: every k-th row may be of one kind
+            taken = np.sort(np.random.default_rng(0).choice(taken, count, replace=False))
+        self._sample = X[taken]
         blocks = [self._sample[k : k + 16] for k in range(0, self._sample.shape[0], 16)]
         means = sum(self._terms(block).sum(axis=0, dtype=np.float64) for block in blocks)
         means = means / self._sample.shape[0]
         self.term_means_ = means.astype(np.float32).astype(np.float64)
         intercept = self._offset + self.term_means_.sum(axis=0)
         self.intercept_ = float(intercept[0]) if isinstance(self, RegressorMixin) else intercept
+        return taken
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -440,7 +460,8 @@ class AdditiveModel(BaseEstimator):
         names = getattr(self.feature_map_, "feature_names_in_", None)
         shapes = []
         for j in range(grid.shape[1]):
-            counts, edges = np.histogram(sample[:, j], bins=24)
+            edges = _density_edges(float(low[j]), float(high[j]))
+            counts = np.histogram(sample[:, j], edges)[0]
             values = terms[:, j, 0] if terms.shape[2] == 1 else terms[:, j]
             name = f"x{j}" if names is None else str(names[j])
             points = np.unique(grid[:, j], return_index=True)[1]

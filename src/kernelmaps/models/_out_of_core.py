@@ -31,6 +31,11 @@ def out_of_core(X: Any) -> bool:
 class OutOfCore(AdditiveModel):
     """An additive model that is also fitted from blocks and chunks."""
 
+    @property
+    def _streaming(self) -> bool:
+        """Whether rows come in chunks, of which only the last is at hand."""
+        return hasattr(self, "_stream")
+
     def _forget(self) -> None:
         """A new fit: what `partial_fit` has left is over."""
         if hasattr(self, "_stream"):
@@ -76,7 +81,7 @@ class OutOfCore(AdditiveModel):
     def _block(self, X: Any) -> Any:
         rows, _ = self.feature_map_._check_rows(X, reset=False)
         self.feature_map_._check_domain(rows)
-        return rows
+        return self._whole(rows)
 
     def _states(
         self, sample: Any, y: np.ndarray, positive: np.ndarray, cost: np.ndarray
@@ -105,6 +110,11 @@ class OutOfCore(AdditiveModel):
                 f"{type(X).__name__}; use fit for files, streams and codes."
             )
         fresh = not hasattr(self, "_weights")
+        if not fresh and self._on_codes:
+            raise ValueError(
+                f"{name}.partial_fit goes on with values, but the model was fitted on codes. Fit "
+                "it on values, or use fit with all codes."
+            )
         if not hasattr(self, "_stream"):
             self._check_parameters()
         return validate_data(

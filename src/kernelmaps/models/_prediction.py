@@ -172,6 +172,8 @@ def _even(table: Table, dtype: np.dtype) -> tuple[np.ndarray, float, float]:
         far = float(np.finfo(dtype).max)
         return np.stack([lo, scale]), -far, far
     high, bins = table.high[sets].astype(dtype), dtype.type(table.bins[0])
+    with np.errstate(divide="ignore"):  # a range that this precision does not see
+        scale = np.where((high - lo) * scale > bins, bins / (high - lo), scale)
     while ((high - lo) * scale > bins).any():
         scale = np.where((high - lo) * scale > bins, np.nextafter(scale, dtype.type(0)), scale)
     return np.stack([lo, scale]), 0.0, float(bins)

@@ -37,6 +37,7 @@ __all__ = ["Settings", "Solution", "State", "in_blocks", "solve"]
 _NEVER = 1e30  # a slack that no example has: nothing is put aside
 _EAGER = 0.3  # examples rest if their slack exceeds this share of the last epoch's largest step
 _MULTIPLIER = 0.1  # weight of the constraint's square, in units of the dual's diagonal
+_INTERCEPT = 4.0  # the step of the intercept where nothing else moves, in units of 1/Σc
 _SAMPLE = 2000  # rows for the centre: any vector is right, a rough mean is good
 
 
@@ -180,7 +181,10 @@ class State:
             self.square = float(self.shift[sample].mean())
         self._centred(norm)
         if self.settings.fit_intercept:
-            self.scale = max(_MULTIPLIER * float(norm[self.examples].mean()), 1e-9)
+            # Where losses count for little beside ½|w|², the intercept alone is left to move, and
+            # 1/Σc is the curvature of its step.
+            least = _INTERCEPT / float(self.problem.cost[self.examples].sum())
+            self.scale = max(_MULTIPLIER * float(norm[self.examples].mean()), least)
         self._set_centre(norm)
 
     def _mean_of(self, sample: np.ndarray) -> None:
@@ -284,11 +288,11 @@ class State:
         total = self._total()
         for lane in np.flatnonzero(total):
             side = self.beta[:, lane] * np.sign(total[lane])
-            largest = np.argsort(-side)
+            largest = np.argsort(-side)[: np.count_nonzero(side > 0)]
             reached = np.cumsum(side[largest])
-            if reached[0] <= 0:  # none here that could shrink (blocks of one class)
+            if len(largest) == 0:  # none here that could shrink (blocks of one class)
                 continue
-            wanted = min(4 * abs(total[lane]), reached.max())
+            wanted = min(4 * abs(total[lane]), reached[-1])
             chosen = largest[: int(np.searchsorted(reached, wanted)) + 1]
             step = np.zeros((len(chosen), self.used))
             share = min(abs(total[lane]) / reached[len(chosen) - 1], 1.0)

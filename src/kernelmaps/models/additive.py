@@ -11,12 +11,14 @@ form in which the weights are kept.
 
 from __future__ import annotations
 
+import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import compute_class_weight
+from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..maps.base import AdditiveMap
@@ -143,8 +145,8 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             return self._fit_blocks(X, y, sample_weight)
         rows, codes, positive, weight = self._problem(X, y, sample_weight)
         self._train(rows, codes, positive, self.C * weight)
-        self._describe(rows)
-        self._calibrate(codes[:: self._step], positive, weight[:: self._step])
+        taken = self._describe(rows, weight)
+        self._calibrate(codes[taken], positive, weight[taken])
         return self
 
     def _problem(
@@ -160,6 +162,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         self, y: np.ndarray, weight: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Codes of the labels, the code that each output calls +1, and weights."""
+        y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -168,9 +171,13 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
                 f"{self.classes_[0]!s}."
             )
         if self.class_weight is not None:
-            weight = (
-                weight * compute_class_weight(self.class_weight, classes=self.classes_, y=y)[codes]
-            )
+            by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            if not (np.isfinite(by_class).all() and (by_class >= 0).all()):
+                raise ValueError(
+                    "AdditiveClassifier: class_weight must hold finite numbers >= 0, got "
+                    f"{self.class_weight!r}."
+                )
+            weight = weight * by_class[codes]
         if len(np.unique(codes[weight > 0])) < 2:
             raise ValueError(
                 "AdditiveClassifier: examples of positive weight belong to only one class; "
@@ -232,9 +239,17 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         if self.class_weight is not None:
             by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
             weight = weight * by_class[codes]
+        if len(np.unique(codes[weight > 0])) < 2:
+            warnings.warn(
+                "AdditiveClassifier.partial_fit: the rows of this chunk are all of one class, so "
+                "that there is nothing in it to tell classes apart by: little or nothing is "
+                "learned. Shuffle the data, or make the chunks larger.",
+                UserWarning,
+                stacklevel=2,
+            )
         rows = self._learn_chunk(X, codes, self._outputs(), self.C * weight)
-        self._describe(rows)
-        self._calibrate(codes[:: self._step], self._outputs(), weight[:: self._step])
+        taken = self._describe(rows, weight)
+        self._calibrate(codes[taken], self._outputs(), weight[taken])
         return self
 
     def _fit_blocks(self, X: Any, y: Any, sample_weight: Any) -> AdditiveClassifier:
@@ -243,19 +258,22 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         weight = weights_of(self, found.weight, len(found.y))
         codes, positive, weight = self._coded(found.y, weight)
         rows = self._train_blocks(source, found, codes, positive, self.C * weight)
-        self._describe(rows)
-        step = self._step
-        self._calibrate(codes[found.at][::step], positive, weight[found.at][::step])
+        taken = found.at[self._describe(rows, weight[found.at])]
+        self._calibrate(codes[taken], positive, weight[taken])
         return self
 
     def _calibrate(self, codes: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> None:
         """Platt's sigmoid of each output, on the scores of the sample."""
-        self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
+        if self.loss == "log" or not (self._streaming and hasattr(self, "_sigmoid")):
+            self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
         if self.loss == "log":
             return
         scores = self._trained_scores(self._sample).astype(np.float64)
         for k, code in enumerate(positive):
-            self._sigmoid[k] = platt(scores[:, k], codes == code, weight)
+            own = codes == code
+            if self._streaming and own.all() | ~own.any():
+                continue  # a chunk of one class does not tell
+            self._sigmoid[k] = platt(scores[:, k], own, weight)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
@@ -341,7 +359,8 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if isinstance(self.epsilon, bool) or not self.epsilon >= 0:
+        number = isinstance(self.epsilon, Real) and not isinstance(self.epsilon, bool)
+        if not (number and 0 <= self.epsilon < np.inf):
             raise ValueError(
                 f"AdditiveRegressor: epsilon must be a number >= 0, got {self.epsilon!r}."
             )
@@ -354,19 +373,26 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
             source, found = self._survey(X, y, sample_weight)
             weight = weights_of(self, found.weight, len(found.y))
             y = self._centred(found.y, weight)
-            self._describe(self._train_blocks(source, found, y, np.zeros(1), self.C * weight))
+            rows = self._train_blocks(source, found, y, np.zeros(1), self.C * weight)
+            self._describe(rows, weight[found.at])
             return self
         X, y = checked(self, X, y)
         weight = weights_of(self, sample_weight, len(y))
         y = self._centred(y, weight)
         rows = self._prepare(X)
         self._train(rows, y, np.zeros(1), self.C * weight)
-        self._describe(rows)
+        self._describe(rows, weight)
         return self
 
     def _centred(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Targets around their weighted mean: the intercept has little left to do."""
-        y = np.asarray(y, dtype=np.float64)
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind not in "fiub":
+            raise ValueError(f"AdditiveRegressor: y must be numbers, got {y.dtype}.")
+        y = y.astype(np.float64)
+        if not np.isfinite(y).all():
+            at = int(np.argmin(np.isfinite(y)))
+            raise ValueError(f"AdditiveRegressor: y contains NaN or infinity (row {at}).")
         self._centre = float(np.average(y, weights=weight)) if self.fit_intercept else 0.0
         return y - self._centre
 
@@ -376,7 +402,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         X, y = self._next_chunk(X, y)
         weight = weights_of(self, sample_weight, len(y))
         y = self._centred(y, weight) if first else np.asarray(y, np.float64) - self._centre
-        self._describe(self._learn_chunk(X, y, np.zeros(1), self.C * weight))
+        self._describe(self._learn_chunk(X, y, np.zeros(1), self.C * weight), weight)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

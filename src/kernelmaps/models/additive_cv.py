@@ -105,6 +105,10 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
         self.classes_ = self.estimator_.classes_
         self.n_iter_ = self.estimator_.n_iter_
         self.n_features_in_ = self.estimator_.n_features_in_
+        if hasattr(self.estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.estimator_.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         return self
 
     def _model(self, C: float) -> AdditiveClassifier:
@@ -135,8 +139,12 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
     def _values(self) -> np.ndarray:
         if isinstance(self.Cs, int | np.integer) and not isinstance(self.Cs, bool) and self.Cs > 0:
             return np.logspace(-4, 3, self.Cs) if self.Cs > 1 else np.ones(1)
-        values = np.sort(np.ravel(np.asarray(self.Cs, dtype=np.float64)))
-        if values.size == 0 or isinstance(self.Cs, int) or not (values > 0).all():
+        try:
+            values = np.sort(np.ravel(np.asarray(self.Cs, dtype=np.float64)))
+        except (TypeError, ValueError):
+            values = np.zeros(1)
+        positive = (values > 0).all() and np.isfinite(values).all()
+        if values.size == 0 or isinstance(self.Cs, int) or not positive:
             raise ValueError(
                 "AdditiveClassifierCV: Cs must be a positive number of values, or positive "
                 f"values of C, got {self.Cs!r}."
