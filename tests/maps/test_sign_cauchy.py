@@ -1,5 +1,7 @@
 """Signs of Cauchy projections: which kernel they estimate, how well, and from no stored matrix."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -41,7 +43,7 @@ def test_exact_kernel_on_binary_rows(seed):
         rho = common / 8
         mean, _ = quad(lambda t, q: np.arctan(q * np.tan(t)) ** 2, 0, np.pi / 2, (rho / (1 - rho),))
         expected = 4 * (2 / np.pi) * mean / np.pi**2
-        assert SignCauchy()(X)[0, 1] == pytest.approx(expected, abs=1e-3)
+        assert SignCauchy()(X)[0, 1] == pytest.approx(expected, abs=1e-9)
         assert km.kernels.chi2(X)[0, 1] == pytest.approx(rho)
 
 
@@ -51,11 +53,24 @@ def test_exact_kernel_is_a_kernel(seed):
     k = SignCauchy()
     gram = k(X)
     assert (gram == gram.T).all()
-    np.testing.assert_allclose(np.diag(gram), k.diag(X), atol=1e-3)
-    assert np.linalg.eigvalsh(gram)[0] > -1e-3
+    np.testing.assert_allclose(np.diag(gram), k.diag(X), atol=1e-12)
+    assert np.linalg.eigvalsh(gram)[0] > -1e-12
     np.testing.assert_allclose(k(X, X[:4]), gram[:, :4], atol=1e-12)
     np.testing.assert_allclose(k(7 * X), gram, atol=1e-9)  # lengths do not matter
     np.testing.assert_allclose(k(sparse.csr_matrix(X)), gram, atol=1e-12)
+
+
+def test_exact_kernel_of_rows_that_are_nearly_equal():
+    """Half of the log of the ratio is within a thousandth of log τ = 0: no grid sees that."""
+    x, y = np.array([0.005, 0.995]), np.array([0.009, 0.991])
+
+    def integrand(u):
+        return np.log(np.abs(x + np.exp(u) * y).sum() / np.abs(x - np.exp(u) * y).sum())
+
+    ends = [-40, *np.sort(np.log(x / y)), 40]
+    parts = [quad(integrand, a, b, limit=200)[0] for a, b in pairwise(ends)]
+    expected = 2 / np.pi**2 * sum(parts)
+    assert SignCauchy()(x[None], y[None])[0, 0] == pytest.approx(expected, abs=1e-9)
 
 
 def test_close_to_the_chi2_similarity(seed):
