@@ -465,3 +465,9 @@ def test_an_orthoprojector_keeps_its_kernel_in_a_file(seed, tmp_path):
     km.save(fitted, tmp_path / "o.kmap")
     loaded = km.load(tmp_path / "o.kmap")
     assert km.kernel_error(loaded, X).rms == km.kernel_error(fitted, X).rms
+
+
+def test_a_complex_measurement_matrix_is_refused(seed):
+    X = np.random.default_rng(seed).normal(size=(20, 6))
+    with pytest.raises(ValueError, match="must be a matrix of numbers"):
+        km.CompressiveFourierMap(measurement_matrix=np.eye(3, 6) * 1j).fit(X)

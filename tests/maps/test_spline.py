@@ -188,3 +188,9 @@ def test_units_do_not_matter(size, seed):
 def test_order_is_an_integer(seed):
     with pytest.raises(ValueError, match="order must be one of"):
         km.SplineMap(order=1.0).fit(data(seed))
+
+
+def test_a_sparse_result_has_no_place_in_an_array(seed):
+    fitted = km.SplineMap(order=0, sparse_output=True).fit(data(seed))
+    with pytest.raises(ValueError, match="out= cannot be used"):
+        fitted.transform(data(seed), out=np.empty((1, 1)))

@@ -510,3 +510,10 @@ def test_a_display_of_nothing(wrong, seed):
         display.plot(columns=0)
     with pytest.raises(ValueError, match="one for each of"):
         display.plot(axes=[])
+
+
+def test_terms_of_targets_that_single_precision_does_not_hold(seed):
+    X, score = data(seed)
+    model = km.AdditiveRegressor(C=1).fit(X, 1e100 * score)
+    total = model.eval_terms(X).sum(axis=1) + model.intercept_
+    np.testing.assert_allclose(total, model.predict(X), rtol=1e-9)

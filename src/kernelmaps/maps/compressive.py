@@ -195,7 +195,10 @@ class CompressiveFourierMap(JointMap):
         """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""
         given = self.measurement_matrix
         try:
-            matrix = np.asarray(given.toarray() if sparse.issparse(given) else given, np.float64)
+            matrix = np.asarray(given.toarray() if sparse.issparse(given) else given)
+            if matrix.dtype.kind == "c":
+                raise TypeError
+            matrix = matrix.astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(
                 f"CompressiveFourierMap: measurement_matrix must be a matrix of numbers; "

@@ -244,7 +244,10 @@ class ExponentialMap(JointMap):
 
     @property
     def _non_negative(self) -> bool:  # type: ignore[override]
-        return True if self.additive_map is None else bool(self._first_stage()._non_negative)
+        if self.additive_map is None:
+            return True
+        # What is no map is said by fit; here it only must not get in the way of a repr.
+        return isinstance(self.additive_map, AdditiveMap) and self.additive_map._non_negative
 
 
 def _typical_distance(base: Kernel, X: Any, rule: Any, rng: np.random.Generator) -> float:

@@ -112,6 +112,8 @@ class SplineMap(AdditiveMap):
     def _apply(self, X: Any, extent: Extent, out: np.ndarray | None = None) -> Any:
         if not self.sparse_output:
             return super()._apply(X, extent, out)
+        if out is not None:
+            raise ValueError("SplineMap: out= cannot be used with sparse_output=True.")
         self._check_domain(X)
         return _stored_band(self.spec_, X, self.n_jobs)
 

@@ -44,7 +44,7 @@ class ShapeFunction:
     name : str
         Of the feature.
     grid : ndarray of shape (m,)
-        Points from the smallest to the largest value seen.
+        Points from the smallest to the largest value of a sample of the training data.
     values : ndarray of shape (m,) or (m, n_classes)
         g_j there, with mean zero over the (sample of the) training data.
     edges, density : ndarray
@@ -415,7 +415,8 @@ class AdditiveModel(BaseEstimator):
         """
         rows = self._rows(X)
         self._look_at(rows)
-        terms = self._terms(rows) - self.term_means_.astype(np.float32)
+        terms = self._terms(rows)
+        terms -= self.term_means_.astype(terms.dtype)
         return terms[:, :, 0] if terms.shape[2] == 1 else terms
 
     # -- shapes ---------------------------------------------------------------------------------
@@ -430,7 +431,8 @@ class AdditiveModel(BaseEstimator):
         blocks = [self._sample[k : k + 16] for k in range(0, self._sample.shape[0], 16)]
         means = sum(self._terms(block).sum(axis=0, dtype=np.float64) for block in blocks)
         means = means / self._sample.shape[0]
-        self.term_means_ = means.astype(np.float32).astype(np.float64)
+        # In the precision of the terms, so that these and the intercept have the same sum.
+        self.term_means_ = means.astype(self._precision(X)).astype(np.float64)
         intercept = self._offset + self.term_means_.sum(axis=0)
         self.intercept_ = float(intercept[0]) if isinstance(self, RegressorMixin) else intercept
         return taken
