@@ -178,7 +178,7 @@ def test_cosines_hold_their_precision_for_large_arguments(seed):
         x = np.random.default_rng(seed).uniform(-1000, 1000, size=(1, 20_000)).astype(dtype)
         z = x.copy()
         numbers = (np.zeros(z.shape[1], dtype), dtype(1 / (2 * np.pi)), dtype(1), dtype(2**17))
-        assert _waves.cosines(z, 0, 1, 0, z.shape[1], *numbers) == 0
+        assert not _waves.cosines(z, 0, 1, 0, z.shape[1], *numbers)
         assert np.all(np.abs(z - np.cos(x.astype(np.longdouble))) < (np.abs(x) + 4) * eps)
 
 

@@ -46,10 +46,10 @@ def _compiled_cosine(t):
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
 def _row_cosines(z, turns, turn, scale, far):
-    beyond = 0
+    beyond = False  # or'd, not counted: counts of 64 bits would take half of the loop
     for k in range(z.size):
         t = z[k] * turn + turns[k]
-        beyond += not abs(t) < far
+        beyond |= not abs(t) < far
         z[k] = scale * cosine(t)
     return beyond
 
@@ -58,21 +58,21 @@ def _row_cosines(z, turns, turn, scale, far):
 def cosines(out, top, bottom, left, right, turns, turn, scale, far):
     """z ← scale · cos 2π(z·turn + turns) for a piece of `out`; all arguments of one precision.
 
-    Returns how many angles were of `far` turns or more. Rows top … bottom and columns left … right:
+    Returns whether an angle was of `far` turns or more. Rows top … bottom and columns left … right:
     a view would hide from the compiler that columns are neighbours in memory.
     """
-    beyond = 0
+    beyond = False
     for i in range(top, bottom):
-        beyond += _row_cosines(out[i, left:right], turns[left:right], turn, scale, far)
+        beyond |= _row_cosines(out[i, left:right], turns[left:right], turn, scale, far)
     return beyond
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
 def _row_pairs(z, w, turn, scale, quarter, far):
-    beyond = 0
+    beyond = False
     for k in range(z.size):
         t = z[k] * turn
-        beyond += not abs(t) < far
+        beyond |= not abs(t) < far
         z[k] = scale * cosine(t)
         w[k] = scale * cosine(t - quarter)
     return beyond
@@ -84,10 +84,10 @@ def pairs(out, top, bottom, left, right, half, turn, scale, quarter, far):
 
     All numbers in the precision of `out`; a quarter comes as an argument, lest it widen the rest.
     """
-    beyond = 0
+    beyond = False
     for i in range(top, bottom):
         z, w = out[i, left:right], out[i, left + half : right + half]
-        beyond += _row_pairs(z, w, turn, scale, quarter, far)
+        beyond |= _row_pairs(z, w, turn, scale, quarter, far)
     return beyond
 
 
