@@ -141,3 +141,39 @@ def test_threads_that_limit_blas_at_once_leave_it_as_it_was():
         assert set(counts()) <= {1}
     thread.join()
     assert counts() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_does_not_inherit_limits():
+    """Of a thread that is not there, nothing would ever lift them."""
+    code = """
+import os, threading
+import numpy
+from threadpoolctl import threadpool_info
+from kernelmaps.threads import limit_blas
+
+def counts():
+    return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
+
+before, inside, over = counts(), threading.Event(), threading.Event()
+
+def hold():
+    with limit_blas(1):
+        inside.set()
+        over.wait()
+
+thread = threading.Thread(target=hold)
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    with limit_blas(1):
+        pass
+    os._exit(0 if counts() == before else 1)
+status = os.waitpid(child, 0)[1]
+over.set()
+thread.join()
+raise SystemExit(status != 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    assert done.returncode == 0

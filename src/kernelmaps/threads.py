@@ -147,8 +147,21 @@ def limit_blas(n_threads: int) -> Iterator[None]:
         yield
     finally:
         with _limits_lock:
-            _limits.remove(n_threads)
+            if n_threads in _limits:  # not so in a process that was forked meanwhile
+                _limits.remove(n_threads)
             _hold_limits()
+
+
+def _forget_limits() -> None:
+    """In a forked process: threads that held limits, or the lock, are not there."""
+    global _limits_lock
+    _limits_lock = Lock()
+    _limits.clear()
+    _hold_limits()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_limits)
 
 
 def _hold_limits() -> None:

@@ -291,3 +291,20 @@ def test_matern_of_large_orders_is_finite_smooth_and_ends_at_the_gaussian():
         last = gap
     below, above = (kernels.Matern(40 + e, 1.0).signature(r) for e in (-1e-9, 1e-9))
     np.testing.assert_allclose(below, above, rtol=1e-8)
+
+
+@pytest.mark.parametrize("nu", [0.3, 0.7, 2.0, 30.0, 60.0, 1e4, 1e8, 1e16])
+def test_matern_of_rows_far_apart_is_nothing(nu):
+    far = kernels.Matern(nu, 1.0).signature(np.array([1e5, 1e9, 1e12, 1e200]))
+    assert (far < 1e-3).all()
+    assert (far >= 0).all()
+    near = kernels.Matern(max(nu, 0.7), 1.0).signature(np.array([0.0, 1e-12, 1e-9]))
+    np.testing.assert_allclose(near, 1, atol=1e-8)
+
+
+def test_matern_tends_to_the_gaussian_with_its_correction():
+    r = np.linspace(0, 5, 40)
+    for nu in (9e4, 1.1e5):  # on both sides of where the formula changes
+        a = r**2 / 2
+        expected = np.exp(-a) * (1 + a * (a - 2) / (2 * nu))
+        np.testing.assert_allclose(kernels.Matern(nu, 1.0).signature(r), expected, atol=2e-9)

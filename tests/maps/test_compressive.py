@@ -471,3 +471,16 @@ def test_a_complex_measurement_matrix_is_refused(seed):
     X = np.random.default_rng(seed).normal(size=(20, 6))
     with pytest.raises(ValueError, match="must be a matrix of numbers"):
         km.CompressiveFourierMap(measurement_matrix=np.eye(3, 6) * 1j).fit(X)
+
+
+def test_lipschitz_constant_of_a_spectrum_with_heavy_tails():
+    """Its second moment comes from the tail, and says nothing of where the slope is largest."""
+    r = np.linspace(1e-4, 3, 100_000)
+    slopes = np.abs(np.diff(Matern(1.0000001).signature(r)) / np.diff(r))
+    assert lipschitz(Matern(1.0000001), 20.0) == pytest.approx(slopes.max(), rel=0.02)
+
+
+def test_sparsity_adds_up_entries_that_are_stored_twice():
+    twice = sparse.csr_matrix((np.array([1.0, 2, -1]), [0, 0, 1], [0, 3, 3]), shape=(2, 4))
+    assert km.effective_sparsity(twice).maximum == 2
+    assert twice.nnz == 3  # the caller's own is not touched

@@ -362,6 +362,12 @@ def test_landmarks_far_from_the_origin_keep_their_distances(offset, seed):
     stage = fitted.additive_map_.transform(X).astype(np.float64)
     away = stage[:, None] - stage[fitted.landmark_rows_]
     exact = np.exp(-fitted.gamma_ * (away**2).sum(axis=2))
+    double = km.ExponentialMap(n_components=400, n_landmarks=20, random_state=0)
+    D = double.fit(X.astype(np.float64)).transform(X.astype(np.float64))
+    kept = double.landmark_rows_
+    stages = double.additive_map_.transform(X.astype(np.float64))
+    apart = ((stages[:, None] - stages[kept]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(D @ D[kept].T, np.exp(-double.gamma_ * apart), atol=1e-10)
     np.testing.assert_allclose(Z @ Z[fitted.landmark_rows_].T, exact, atol=1e-3)
     assert np.abs(Z @ Z.T).max() < 1.5
 

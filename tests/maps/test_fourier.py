@@ -485,3 +485,14 @@ def test_integers_of_another_library_are_numbers(seed):
             np.testing.assert_allclose(found, fitted.transform(rows), atol=1e-5)
     with pytest.raises(ValueError, match="Complex data not supported"):
         fitted.transform(xp.asarray(X + 1j))
+
+
+def test_median_distance_of_sparse_rows_with_one_large_value(seed):
+    X = sparse.random(300, 1000, density=2e-3, random_state=seed, format="lil", data_rvs=np.ones)
+    X[0, 0] = 1e5
+    dense = km.RandomFourierMap(sigma="median", random_state=0).fit(X.toarray()).kernel_
+    assert km.RandomFourierMap(sigma="median", random_state=0).fit(X.tocsr()).kernel_ == dense
+    wide = np.column_stack([np.random.default_rng(seed).random((50, 3)), np.full(50, 1e8)])
+    for rows in (wide, sparse.csr_matrix(wide)):
+        fitted = km.RandomFourierMap("laplacian", sigma="median", random_state=0).fit(rows)
+        assert fitted.kernel_.scale == pytest.approx(1, abs=0.3)

@@ -36,7 +36,8 @@ def log_spaced(low: float, high: float, n: int, least: float) -> np.ndarray:
     """Equal ratios from the smallest positive value to `high`, and 0 itself where `low` is 0."""
     if low > 0:
         return np.geomspace(low, high, n)
-    return np.append(0.0, np.geomspace(least, high, n - 1) if n > 2 else high)[-n:]
+    anchors = np.append(0.0, np.geomspace(least, high, n - 1) if n > 2 else high)
+    return anchors[len(anchors) - n :]
 
 
 def kmeans(values: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:

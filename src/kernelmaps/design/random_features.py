@@ -104,8 +104,11 @@ def required_features(
     (230000, False)
     """
     _check(epsilon, probability, sparsity, dim, diameter, covering)
+    epsilon, probability, sparsity = float(epsilon), float(probability), float(sparsity)
+    dim, diameter, covering = int(dim), float(diameter), float(covering)
     # A kernel of a user's own is taken as it is, though it may be a function as well.
-    kernel = kernel if hasattr(kernel, "second_moment") else kernels.get(kernel)
+    own = hasattr(kernel, "second_moment") and not isinstance(kernel, type)
+    kernel = kernel if own else kernels.get(kernel)
     z = min(2.0 * sparsity, float(dim))
     moment = second_moment(kernel, dim)
     M = _features(epsilon, probability, z, dim, diameter, moment, covering)
@@ -145,7 +148,13 @@ def second_moment(kernel: Any, d: int) -> float:
     """σ_p² = E‖ω‖² in d dimensions: d times minus the curvature of the signature at 0."""
     own = getattr(kernel, "second_moment", None)
     if own is not None:
-        return float(own(d))
+        moment = float(own(d))
+        if not 0 < moment < np.inf:
+            raise ValueError(
+                f"required_features: second_moment({d}) of {kernel!r} must be positive and finite, "
+                f"got {moment!r}."
+            )
+        return moment
     if isinstance(kernel, kernels.Gaussian):
         return d / kernel.sigma**2
     if isinstance(kernel, kernels.Cauchy):
@@ -162,15 +171,17 @@ def second_moment(kernel: Any, d: int) -> float:
 def lipschitz(kernel: Any, diameter: float, points: int = 20001) -> float:
     """Largest slope of f on [0, diameter].
 
-    f'(r) = −E ω sin(ωr) is at most r E ω², and next to that for small r; beyond a hundred lengths
-    1/√(E ω²) it has long been falling. From differences on a fine grid in between.
+    f'(r) = −E ω sin(ωr) is at most r E ω², and next to that for small r. Else from differences on
+    two fine grids: equal steps for the first hundred lengths 1/√(E ω²), equal ratios beyond.
     """
     moment = second_moment(kernel, 1)
     length = moment**-0.5
     if diameter < 1e-3 * length:
         return diameter * moment
-    distance = np.linspace(0, min(diameter, 100 * length), points)
-    return float(np.abs(np.diff(kernel.signature(distance))).max() / (distance[1] - distance[0]))
+    near = min(diameter, 100 * length)
+    distance = np.concatenate([np.linspace(0, near, points), np.geomspace(near, diameter, points)])
+    distance = np.unique(distance)
+    return float(np.max(np.abs(np.diff(kernel.signature(distance))) / np.diff(distance)))
 
 
 def _ceil(value: float) -> int:
@@ -192,12 +203,12 @@ def _check(
         if not isinstance(value, Real) or isinstance(value, bool):
             raise TypeError(f"required_features: {name} must be a number, got {value!r}.")
     for name, value, holds, wanted in [
-        ("epsilon", epsilon, 1e-100 < epsilon < np.inf, "positive, and no less than 1e-100"),
+        ("epsilon", epsilon, 1e-50 < epsilon < np.inf, "positive, and no less than 1e-50"),
         ("probability", probability, 0 < probability <= 1, "in (0, 1]"),
-        ("dim", dim, dim >= 1 and dim == int(dim), "an integer, at least 1"),
+        ("dim", dim, 1 <= dim < 1e18 and dim == int(dim), "an integer, at least 1"),
         ("sparsity", sparsity, 0 < sparsity <= dim, f"between 0 and dim = {dim}"),
-        ("diameter", diameter, 0 < diameter < np.inf, "positive"),
-        ("covering", covering, covering >= 1, "at least 1"),
+        ("diameter", diameter, 0 < diameter < 1e100, "positive, and below 1e100"),
+        ("covering", covering, 1 <= covering < 1e100, "at least 1"),
     ]:
         if not holds:
             raise ValueError(f"required_features: {name} must be {wanted}, got {value!r}.")

@@ -77,6 +77,8 @@ def effective_sparsity(
             f"effective_sparsity: shape {shape} has {np.prod(shape)} entries, rows {X.shape[1]}."
         )
     if basis is None and sparse.issparse(X):
+        X = X if X.has_canonical_format else X.copy()
+        X.sum_duplicates()
         stored = (X.data[a:b][None, :] for a, b in pairwise(X.indptr))
         rows = np.array([_coefficients(values, energy)[0] for values in stored])
         return Sparsity(float(rows.mean()), int(rows.max()), rows, basis, float(energy))

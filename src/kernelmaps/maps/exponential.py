@@ -37,7 +37,7 @@ __all__ = ["ExponentialMap", "MapKernel"]
 _RULES = {"scale": np.mean, "median": np.median}
 _MIN_STRUCTURED = 32  # columns of c from which Hadamard blocks are as good as orthogonal ones
 _MAX_ROWS = 1000  # rows whose distances say what gamma="scale" and "median" are
-_ROUNDING = 1e-13  # of k(x, x): distances below it say nothing
+_ROUNDING = 2e-14  # of k(x, x): distances below it say nothing
 
 
 @dataclass(frozen=True)
@@ -228,8 +228,8 @@ class ExponentialMap(JointMap):
                 return 1 / distance
             raise ValueError(
                 f"ExponentialMap: gamma={self.gamma!r} is 1/(typical squared distance of rows), "
-                "but that distance is 0: the rows are all alike, or there is only one. Give gamma "
-                "as a number."
+                "but that distance is 0: the rows are all alike (to rounding), or there is only "
+                "one. Give gamma as a number."
             )
         number = isinstance(self.gamma, Real) and not isinstance(self.gamma, bool)
         if not (number and 0 < float(self.gamma) < np.inf):
@@ -267,7 +267,8 @@ def _whitening(points: np.ndarray, gamma: float, even: bool, columns: int) -> np
     the random features, and so is one more where an even number of columns must remain for them
     (which only such lost directions can make necessary).
     """
-    gram = points.astype(np.float64) @ points.T.astype(np.float64)
+    away = points - points.mean(axis=0, dtype=np.float64)  # distances would be lost far from 0
+    gram = away @ away.T
     sizes = np.diagonal(gram)
     values, vectors = np.linalg.eigh(np.exp(gamma * (2 * gram - sizes - sizes[:, None])))
     kept = int(np.sum(values > np.sqrt(np.finfo(points.dtype).eps)))

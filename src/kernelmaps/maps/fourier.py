@@ -217,6 +217,8 @@ def _median_distance(X: Any, metric: str, rng: np.random.Generator) -> float:
     sample = X[rows].astype(np.float64)
     if not sparse.issparse(sample):  # by differences: those of equal rows are 0
         return float(np.median(pdist(sample, "cityblock" if metric == "l1" else "euclidean")))
-    distances = pairwise_distances(sample, metric=metric)[np.triu_indices(len(rows), 1)]
-    median, size = float(np.median(distances)), float(np.abs(sample.data).max(initial=0))
-    return median if median > 1e-7 * size * np.sqrt(X.shape[1]) else 0.0  # else it is rounding
+    distances = pairwise_distances(sample, metric=metric)
+    if metric == "l2":  # from products: what is left of equal rows is rounding
+        lengths = np.sqrt(np.asarray(sample.multiply(sample).sum(axis=1)).ravel())
+        distances[distances < 1e-7 * np.maximum(lengths, lengths[:, None])] = 0
+    return float(np.median(distances[np.triu_indices(len(rows), 1)]))

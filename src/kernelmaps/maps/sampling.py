@@ -83,7 +83,9 @@ def draw_fourier(
     else:
         n, phases = n_components, 2 * np.pi * rng.random(n_components)
     if sampling == "structured":
-        return fourier_spec(_structured(kernel, n, n_features, rng, owner), phases)
+        operator = _structured(kernel, n, n_features, rng, owner)
+        _check_fits(owner, kernel, operator.arrays["gains"], dtype)
+        return fourier_spec(operator, phases)
     if sampling == "sobol":
         uniforms = _sobol(n, _n_uniforms(kernel, n_features) + 1, rng)
         phases = None if form == "paired" else 2 * np.pi * uniforms[:, 0]
@@ -91,14 +93,8 @@ def draw_fourier(
         frequencies = _checked(owner, kernel, "frequencies", frequencies, (n, n_features))
     else:
         frequencies = draw_frequencies(kernel, n, n_features, sampling, rng, owner=owner)
-    with np.errstate(over="ignore"):
-        matrix = frequencies.T.astype(dtype)
-    if not np.isfinite(matrix).all():
-        raise ValueError(
-            f"{owner}: some frequencies of {kernel!r} are larger than {matrix.dtype} holds "
-            f"({np.abs(frequencies).max():.3g}): its spectrum has heavy tails. Use float64 data, "
-            "or a smoother kernel."
-        )
+    _check_fits(owner, kernel, frequencies, dtype)
+    matrix = frequencies.T.astype(dtype)
     operator = Spec("projection", {"matrix": matrix}, {"operator": "matrix"})
     return fourier_spec(operator, phases)
 
@@ -137,6 +133,15 @@ def _checked(
             f"shape {numbers.shape}{'' if numbers.shape != shape else ' with NaN or infinity'}."
         )
     return numbers
+
+
+def _check_fits(owner: str, kernel: Any, numbers: np.ndarray, dtype: Any) -> None:
+    largest = np.abs(numbers).max(initial=0)
+    if largest > np.finfo(dtype).max:
+        raise ValueError(
+            f"{owner}: some frequencies of {kernel!r} are larger than {np.dtype(dtype)} holds "
+            f"({largest:.3g}): its spectrum has heavy tails. Use float64 data, or another kernel."
+        )
 
 
 def generator(random_state: Any) -> np.random.Generator:
