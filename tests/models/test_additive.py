@@ -517,3 +517,41 @@ def test_terms_of_targets_that_single_precision_does_not_hold(seed):
     model = km.AdditiveRegressor(C=1).fit(X, 1e100 * score)
     total = model.eval_terms(X).sum(axis=1) + model.intercept_
     np.testing.assert_allclose(total, model.predict(X), rtol=1e-9)
+
+
+def test_probabilities_of_a_rare_class_agree_with_the_labels(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((20_000, 2)).astype(np.float32)
+    y = (X[:, 0] > 0.5).astype(int)
+    X[:8, 1], y[:8] = 2 + rng.random(8), 2
+    order = rng.permutation(len(y))
+    X, y = X[order], y[order]
+    model = km.AdditiveClassifier(C=100, random_state=0).fit(X, y)
+    assert (model.predict(X[y == 2]) == 2).all()
+    assert (model.predict_proba(X[y == 2]).argmax(axis=1) == 2).all()
+    np.testing.assert_allclose(model.predict_proba(X).mean(axis=0)[2], 8 / 20_000, atol=2e-3)
+
+
+def test_the_unit_of_weights_does_not_matter(seed):
+    X, score = data(seed, n=1000)
+    y = labels(score)
+    one = km.AdditiveClassifier(C=1, random_state=0).fit(X, y)
+    other = km.AdditiveClassifier(C=1000, random_state=0)
+    other.fit(X, y, sample_weight=np.full(1000, 1e-3))
+    np.testing.assert_allclose(other.predict_proba(X), one.predict_proba(X), atol=1e-9)
+
+
+def test_very_few_examples_of_a_class_and_a_small_cost(seed):
+    X, score = data(seed, n=2000)
+    y = (score > np.sort(score)[-3]).astype(int)
+    model = km.AdditiveClassifier(loss="log", C=1e-4, random_state=0).fit(X, y)
+    assert model.n_iter_ < 30
+    assert model.intercept_[0] == pytest.approx(np.log(2 / 1998), abs=0.1)
+
+
+def test_extrapolated_curves_of_features_of_very_different_size(seed):
+    X = np.random.default_rng(seed).random((50, 2)) * [1e-4, 1e7]
+    curves = km.TrigonometricMap(out_of_domain="extrapolate")
+    assert np.isfinite(curves.fit_transform(X)).all()
+    with pytest.raises(ValueError, match="out_of_domain='clip'"):
+        km.AdditiveClassifier(curves).fit(X, X[:, 0] > 5e-5)

@@ -157,3 +157,51 @@ def test_bad_sources(seed):
         km.AdditiveClassifier().fit(lambda: iter([(X, y), (X[:, :2], y)]))
     with pytest.raises(ValueError, match="no rows"):
         km.AdditiveRegressor().fit(list)
+
+
+def test_blocks_of_rows_with_a_period_and_with_few_that_count(seed):
+    rng = np.random.default_rng(seed)
+    n = 40_000
+    y = np.arange(n) % 2
+    X = rng.random((n, 2))
+    X[:, 0] = 0.6 * y + 0.4 * X[:, 0]
+    model = km.AdditiveClassifier(random_state=0).fit(chunks(X, y, rows=10_000))
+    assert np.mean(model.predict_proba(X).argmax(axis=1) == y) > 0.99
+    weight = (np.arange(n) % 4096 == 1) * 1.0
+    y = (X[:, 1] > 0.5).astype(int)
+
+    def weighted():
+        for own in range(0, n, 10_000):
+            part = slice(own, own + 10_000)
+            yield X[part], y[part], weight[part]
+
+    model = km.AdditiveClassifier(random_state=0).fit(weighted)
+    assert len(model._sample) == weight.sum()
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log"])
+def test_blocks_at_a_small_cost_end_as_soon(loss, seed):
+    X, score, _ = data(seed, n=1000)
+    y = (score > np.quantile(score, 0.7)).astype(int)
+    settings = {"C": 1e-5, "loss": loss, "random_state": 0}
+    whole = km.AdditiveClassifier(**settings).fit(X, y)
+    blocks = km.AdditiveClassifier(**settings).fit(chunks(X, y, rows=500))
+    assert blocks.n_iter_ < 100
+    np.testing.assert_allclose(blocks.objective_, whole.objective_, rtol=2e-3)
+
+
+def test_chunks_without_a_class_or_without_weight(seed):
+    X, score, _ = data(seed, n=600)
+    y = (score > np.median(score)).astype(int)
+    model = km.AdditiveClassifier(km.SplineMap(domain=(0, 1)))
+    for own in range(0, 600, 200):
+        model.partial_fit(X[own : own + 200], y[own : own + 200], classes=[0, 1, 2])
+    assert model.predict_proba(X)[:, 2].max() < 0.02
+    none = km.AdditiveClassifier(km.SplineMap(domain=(0, 1)), class_weight={0: 0.0, 1: 1.0})
+    with pytest.warns(UserWarning, match="all of one class"):
+        none.partial_fit(X, y, classes=[0, 1])
+    with pytest.warns(UserWarning, match="all of one class"):
+        none.partial_fit(X[y == 0], y[y == 0])
+    assert np.isfinite(none.decision_function(X)).all()
+    with pytest.raises(ValueError, match="finite numbers >= 0"):
+        km.AdditiveClassifier(class_weight={0: -1.0, 1: 1.0}).partial_fit(X, y, classes=[0, 1])

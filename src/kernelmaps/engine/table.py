@@ -227,6 +227,8 @@ def tabulate(
     candidates = [2**k for k in range(13)] if binning == AFFINE else list(range(3, _MAX_BITS + 1))
     columns = curve(np.array([max(low, 0.5 * (low + high))])).shape[-1]
     for candidate in candidates if resolution is None else [resolution]:
+        if binning == AFFINE and (high - low) * candidate > _MAX_BYTES:
+            return None
         edges, lo = _bin_edges(binning, low, high, candidate)
         if (len(edges) - 1) * (degree + 1) * columns * np.dtype(dtype).itemsize > _MAX_BYTES:
             return None

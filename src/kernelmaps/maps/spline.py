@@ -275,11 +275,10 @@ def _quantile_edges(
     """Interval ends with equally many data between; where ties leave too few, halve the widest."""
     share = np.cumsum(counts) / counts.sum()
     inner = values[np.searchsorted(share, np.arange(1, count) / count)]
-    inner = np.unique(inner[(inner > low) & (inner < high)])
-    gaps = np.diff(np.concatenate([[low], inner, [high]]))
-    apart = gaps > 2.0**-40 * (high - low)  # others are one value but for rounding
-    apart[-2:] = apart[-2:].all()
-    edges = np.concatenate([[low], inner[apart[:-1]], [high]])
+    least = 2.0**-40 * (high - low)  # values that are closer are one but for rounding
+    inner = np.unique(inner[(inner > low + least) & (inner < high - least)])
+    inner = inner[np.diff(inner, prepend=low) > least]
+    edges = np.concatenate([[low], inner, [high]])
     while len(edges) <= count:
         widest = int(np.argmax(np.diff(edges)))
         edges = np.insert(edges, widest + 1, 0.5 * (edges[widest] + edges[widest + 1]))

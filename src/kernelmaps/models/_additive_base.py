@@ -424,6 +424,7 @@ class AdditiveModel(BaseEstimator):
     def _describe(self, X: Any, weight: np.ndarray) -> np.ndarray:
         """A sample of the rows, for densities and means of the terms; which rows they are."""
         taken = np.flatnonzero(weight > 0)
+        taken = taken if len(taken) else np.arange(len(weight))  # a chunk that does not count
         count = max(256, min(2000, len(taken) // 32))
         if len(taken) > count:  # at random: every k-th row may be of one kind
             taken = np.sort(np.random.default_rng(0).choice(taken, count, replace=False))

@@ -78,6 +78,12 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
     table = compiled_table(spec, dtype, X.shape[1], extent_of(values)[0])
     if table is None:  # finer than a table is worth in this precision
         table = compiled_table(spec, np.dtype(np.float32), X.shape[1], extent_of(values)[0])
+    if table is None:
+        raise ValueError(
+            "the values reach so far beyond the ranges that the map was fitted to (or its features "
+            "are of so different size) that no table holds its curves: use "
+            "out_of_domain='clip' instead of 'extrapolate', or scale the features."
+        )
     plain = np.zeros(len(table.lo), np.int32)
     return Bands(replace(table, coef=table.coef.astype(np.float64)), None, plain)
 

@@ -43,7 +43,7 @@ class Survey:
     ----------
     y, weight : ndarray of shape (n,)
     sample : array or CSR
-        Rows spread evenly over the data.
+        Rows of positive weight, at random.
     at : ndarray of int
         Their numbers.
     outline : array or CSR
@@ -93,19 +93,32 @@ def survey(owner: str, source: Source, block_rows: int) -> Survey:
         own = _ranges(block.X)
         low = own[0] if low is None else np.minimum(low, own[0])
         high = own[1] if high is None else np.maximum(high, own[1])
-        taken = np.arange(-block.start % stride, n, stride)
+        taken = np.flatnonzero((weights[-1] > 0) & _chosen(block.start + np.arange(n), stride))
         kept.append(block.X[taken])
         at = np.concatenate([at, block.start + taken])
-        if len(at) > 2 * _KEPT:  # every other one of the rows kept so far
+        while len(at) > 2 * _KEPT:  # half of the rows kept so far
             stride *= 2
-            keep = at % stride == 0
+            keep = _chosen(at, stride)
             kept, at = [_stack(kept)[np.flatnonzero(keep)]], at[keep]
     if low is None:
         raise ValueError(f"{owner}: the data have no rows.")
+    if len(at) == 0:
+        raise ValueError(f"{owner}: no row has a positive weight.")
     sample = _stack(kept)
     ends = np.stack([low, high]).astype(sample.dtype)
     outline = _stack([sample, type(sample)(ends) if sparse.issparse(sample) else ends])
     return Survey(np.concatenate(ys), np.concatenate(weights), sample, at, outline)
+
+
+def _chosen(rows: np.ndarray, stride: int) -> np.ndarray:
+    """One of `stride` (a power of two) rows, by bits that have nothing to do with their order.
+
+    Every k-th row may be of one kind. (SplitMix64; a larger stride chooses some of the same rows.)
+    """
+    z = rows.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z ^ (z >> np.uint64(31))) % np.uint64(stride) == 0
 
 
 def _check(owner: str, block: Block) -> None:
@@ -142,6 +155,8 @@ class Blocks(State):
         examples = np.arange(sample.shape[0], dtype=np.int32)
         start = np.zeros((sample.shape[0], problem.positive.size))
         super().__init__(compiled, rows_of(sample), own, examples, settings, start, None)
+        if settings.fit_intercept:
+            self._set_scale(float(problem.cost.sum()))
         self.rng = np.random.default_rng(settings.seed)
 
     def load(self, X: Any, start: int, *, first: bool) -> None:
@@ -180,6 +195,8 @@ class Blocks(State):
         self.duals, n = np.zeros((len(y), self.used)), len(y)
         self.norm, self.shifts = np.zeros(n), np.zeros(n)
         self.every = self.every._replace(y=np.asarray(y, np.float64), cost=cost)
+        if self.settings.fit_intercept:
+            self._set_scale(float(cost.sum()))
         self.load(X, 0, first=True)
         for _ in range(most):
             primal, gap = self.after(self.visit(1))

@@ -105,6 +105,8 @@ def solve(
     intercept : ndarray, optional
         Where to start.
     """
+    if intercept is None and settings.fit_intercept and not beta.any():
+        intercept = _alone(problem)
     state = State(compiled, rows, problem, examples, settings, beta, intercept)
     state.mean = None  # done with: all rows have their norms
     strictness, converged = 1.0, False
@@ -127,6 +129,15 @@ def solve(
         primal, gap = state.certify()
         converged = bool(np.all(gap <= settings.tol * primal))
     return Solution(state.w, state.offset, state.beta, primal, gap, n_iter, state.visits, converged)
+
+
+def _alone(problem: Problem) -> np.ndarray | None:
+    """The intercepts that are best without weights, where these are not next to 0: log odds."""
+    if problem.loss != _loops.LOG:
+        return None
+    shares = np.array([problem.cost[problem.y == code].sum() for code in problem.positive])
+    shares = np.clip(shares / problem.cost.sum(), 1e-12, 1 - 1e-12)
+    return np.log(shares / (1 - shares))
 
 
 class State:
@@ -181,11 +192,17 @@ class State:
             self.square = float(self.shift[sample].mean())
         self._centred(norm)
         if self.settings.fit_intercept:
-            # Where losses count for little beside ½|w|², the intercept alone is left to move, and
-            # 1/Σc is the curvature of its step.
-            least = _INTERCEPT / float(self.problem.cost[self.examples].sum())
-            self.scale = max(_MULTIPLIER * float(norm[self.examples].mean()), least)
+            self.multiplier = _MULTIPLIER * float(norm[self.examples].mean())
+            self._set_scale(float(self.problem.cost[self.examples].sum()))
         self._set_centre(norm)
+
+    def _set_scale(self, cost: float) -> None:
+        """Weight of the constraint's square, for examples that cost so much together.
+
+        Where losses count for little beside ½|w|², the intercept alone is left to move, and 1/Σc is
+        the curvature of its step.
+        """
+        self.scale = max(self.multiplier, _INTERCEPT / max(cost, 1e-300))
 
     def _mean_of(self, sample: np.ndarray) -> None:
         self.mean = self._no_weights()

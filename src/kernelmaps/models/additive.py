@@ -28,6 +28,8 @@ from ._out_of_core import OutOfCore, out_of_core
 
 __all__ = ["AdditiveClassifier", "AdditiveRegressor", "ShapeFunction"]
 
+_FEW = 50  # rows of a class that its probabilities should rest on
+
 
 class AdditiveClassifier(ClassifierMixin, OutOfCore):
     """Classifier that is a sum of one-dimensional functions: an additive kernel machine.
@@ -145,8 +147,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             return self._fit_blocks(X, y, sample_weight)
         rows, codes, positive, weight = self._problem(X, y, sample_weight)
         self._train(rows, codes, positive, self.C * weight)
-        taken = self._describe(rows, weight)
-        self._calibrate(codes[taken], positive, weight[taken])
+        self._calibrate(rows, codes, positive, weight)
         return self
 
     def _problem(
@@ -171,19 +172,22 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
                 f"{self.classes_[0]!s}."
             )
         if self.class_weight is not None:
-            by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-            if not (np.isfinite(by_class).all() and (by_class >= 0).all()):
-                raise ValueError(
-                    "AdditiveClassifier: class_weight must hold finite numbers >= 0, got "
-                    f"{self.class_weight!r}."
-                )
-            weight = weight * by_class[codes]
+            weight = weight * self._weights_by_class(y)[codes]
         if len(np.unique(codes[weight > 0])) < 2:
             raise ValueError(
                 "AdditiveClassifier: examples of positive weight belong to only one class; "
                 "check sample_weight and class_weight."
             )
         return codes, self._outputs(), weight
+
+    def _weights_by_class(self, y: np.ndarray) -> np.ndarray:
+        found = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        if not (np.isfinite(found).all() and (found >= 0).all()):
+            raise ValueError(
+                "AdditiveClassifier: class_weight must hold finite numbers >= 0, got "
+                f"{self.class_weight!r}."
+            )
+        return found
 
     def _outputs(self) -> np.ndarray:
         return np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.ones(1)
@@ -237,8 +241,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
                 "pass a dict of weights."
             )
         if self.class_weight is not None:
-            by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-            weight = weight * by_class[codes]
+            weight = weight * self._weights_by_class(y)[codes]
         if len(np.unique(codes[weight > 0])) < 2:
             warnings.warn(
                 "AdditiveClassifier.partial_fit: the rows of this chunk are all of one class, so "
@@ -248,8 +251,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
                 stacklevel=2,
             )
         rows = self._learn_chunk(X, codes, self._outputs(), self.C * weight)
-        taken = self._describe(rows, weight)
-        self._calibrate(codes[taken], self._outputs(), weight[taken])
+        self._calibrate(rows, codes, self._outputs(), weight)
         return self
 
     def _fit_blocks(self, X: Any, y: Any, sample_weight: Any) -> AdditiveClassifier:
@@ -258,22 +260,36 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         weight = weights_of(self, found.weight, len(found.y))
         codes, positive, weight = self._coded(found.y, weight)
         rows = self._train_blocks(source, found, codes, positive, self.C * weight)
-        taken = found.at[self._describe(rows, weight[found.at])]
-        self._calibrate(codes[taken], positive, weight[taken])
+        self._calibrate(rows, codes[found.at], positive, weight[found.at])
         return self
 
-    def _calibrate(self, codes: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> None:
-        """Platt's sigmoid of each output, on the scores of the sample."""
+    def _calibrate(
+        self, rows: Any, codes: np.ndarray, positive: np.ndarray, weight: np.ndarray
+    ) -> None:
+        """Describe the model, and fit Platt's sigmoid of each output to some of the rows.
+
+        A class with none of the rows, or with all of them, keeps the sigmoid that it has.
+        """
+        taken = self._describe(rows, weight)
         if self.loss == "log" or not (self._streaming and hasattr(self, "_sigmoid")):
             self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
+            self._calibrated = np.zeros(len(positive), bool)
         if self.loss == "log":
             return
-        scores = self._trained_scores(self._sample).astype(np.float64)
+        more = _rare(taken, codes, weight)
+        scores = self._trained_scores(self._sample)
+        if len(more):
+            scores = np.concatenate([scores, self._trained_scores(rows[more])])
+            taken = np.concatenate([taken, more])
+        scores, standing = scores.astype(np.float64), _standing(taken, codes, weight)
         for k, code in enumerate(positive):
-            own = codes == code
-            if self._streaming and own.all() | ~own.any():
-                continue  # a chunk of one class does not tell
-            self._sigmoid[k] = platt(scores[:, k], own, weight)
+            own = codes[taken] == code
+            if own.any() and not own.all():
+                self._sigmoid[k] = platt(scores[:, k], own, standing)
+                self._calibrated[k] = True
+            elif not self._calibrated[k] and not own.any():
+                # Platt's target of a class without rows
+                self._sigmoid[k] = 0.0, -np.log(len(codes) + 1.0)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
@@ -416,3 +432,26 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
     def _start(self, n: int, n_outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
         start = super()._start(n, n_outputs)
         return None if start is None else (start[0], start[1] - self._centre)
+
+
+def _rare(taken: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Some more rows of classes that a sample hardly has."""
+    rng, more = np.random.default_rng(0), [np.zeros(0, np.int64)]
+    others = np.setdiff1d(np.flatnonzero(weight > 0), taken)
+    have = np.bincount(codes[taken], minlength=int(codes.max(initial=0)) + 1)
+    for code in np.flatnonzero(have < _FEW):
+        more.append(rng.permutation(others[codes[others] == code])[: _FEW - have[code]])
+    return np.concatenate(more)
+
+
+def _standing(taken: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Weights of some rows that stand for all.
+
+    Classes have the shares that they have among all rows, and the sum is the number of rows that
+    count: Platt's targets depend on it, while the unit of the weights means nothing.
+    """
+    own, kinds = weight[taken].astype(np.float64), codes[taken]
+    count = int(codes.max(initial=0)) + 1
+    whole, part = (np.bincount(c, w, count) for c, w in ((codes, weight), (kinds, own)))
+    own *= np.divide(whole, part, out=np.zeros(count), where=part > 0)[kinds]
+    return own * (np.count_nonzero(weight > 0) / max(own.sum(), 1e-300))
