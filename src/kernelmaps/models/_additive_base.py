@@ -423,11 +423,14 @@ class AdditiveModel(BaseEstimator):
 
     def _describe(self, X: Any, weight: np.ndarray) -> np.ndarray:
         """A sample of the rows, for densities and means of the terms; which rows they are."""
-        taken = np.flatnonzero(weight > 0)
-        taken = taken if len(taken) else np.arange(len(weight))  # a chunk that does not count
-        count = max(256, min(2000, len(taken) // 32))
-        if len(taken) > count:  # at random: every k-th row may be of one kind
-            taken = np.sort(np.random.default_rng(0).choice(taken, count, replace=False))
+        size = np.count_nonzero(weight > 0)
+        whole = size in (0, len(weight))  # in a chunk of weight 0, all rows
+        size = len(weight) if whole else size
+        step = max(1, -(-size // max(256, min(2000, size // 32))))
+        # One of each `step` rows, at random: every step-th may be of one kind.
+        taken = np.arange(0, size, step)
+        taken += np.random.default_rng(0).integers(np.minimum(step, size - taken))
+        taken = taken if whole else np.flatnonzero(weight > 0)[taken]
         self._sample = X[taken]
         blocks = [self._sample[k : k + 16] for k in range(0, self._sample.shape[0], 16)]
         means = sum(self._terms(block).sum(axis=0, dtype=np.float64) for block in blocks)

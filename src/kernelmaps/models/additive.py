@@ -437,10 +437,10 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
 def _rare(taken: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Some more rows of classes that a sample hardly has."""
     rng, more = np.random.default_rng(0), [np.zeros(0, np.int64)]
-    others = np.setdiff1d(np.flatnonzero(weight > 0), taken)
     have = np.bincount(codes[taken], minlength=int(codes.max(initial=0)) + 1)
     for code in np.flatnonzero(have < _FEW):
-        more.append(rng.permutation(others[codes[others] == code])[: _FEW - have[code]])
+        others = np.setdiff1d(np.flatnonzero((codes == code) & (weight > 0)), taken)
+        more.append(rng.permutation(others)[: _FEW - have[code]])
     return np.concatenate(more)
 
 
