@@ -1,4 +1,4 @@
-"""Vector operations of the encoders: arithmetic, comparison and gathers on whole registers.
+"""Vector operations of encoders and prediction: arithmetic, comparison, gathers, permutations.
 
 A compiler does not make gathers of a loop that looks up tables and stores results: it cannot know
 that the result does not overlap the tables. Here it is said which values are independent, with the

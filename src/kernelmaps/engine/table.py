@@ -228,7 +228,7 @@ def tabulate(
     columns = curve(np.array([max(low, 0.5 * (low + high))])).shape[-1]
     for candidate in candidates if resolution is None else [resolution]:
         if binning == AFFINE and (high - low) * candidate > _MAX_BYTES:
-            return None
+            return None  # before the edges alone take more
         edges, lo = _bin_edges(binning, low, high, candidate)
         if (len(edges) - 1) * (degree + 1) * columns * np.dtype(dtype).itemsize > _MAX_BYTES:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 from .additive import Additive
 from .base import Kernel
@@ -32,7 +32,7 @@ _ALIASES = {
 }
 
 
-def get(kernel: Any) -> Any:
+def get(kernel: str | Kernel | Callable) -> Kernel:
     """A kernel from its name; kernels pass through, a function of two arrays becomes `Additive`.
 
     An object that samples its spectrum is a kernel, too, and no function of two numbers.
@@ -40,7 +40,7 @@ def get(kernel: Any) -> Any:
     if isinstance(kernel, Kernel) or (
         hasattr(kernel, "sample_frequencies") and not isinstance(kernel, type)
     ):
-        return kernel
+        return cast(Kernel, kernel)
     if isinstance(kernel, str):
         name = kernel.lower().replace("-", "_").replace(" ", "_")
         name = _ALIASES.get(name, name)

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from .base import AdditiveMap
 
-__all__ = ["feature_ranges", "resolve_zero"]
+__all__ = ["differ", "feature_ranges", "resolve_zero", "room"]
 
 _DOMAINS = "'auto', 'data' or a pair (low, high) of numbers or arrays"
 
@@ -46,10 +46,19 @@ def feature_ranges(
         low, high = _given(owner, domain, len(low))
     if with_zero:
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    return low, np.where(differ(low, high), high, low + room(low, high))
+
+
+def differ(low: Any, high: Any) -> Any:
+    """Whether the ends of a range differ by more than their last digits: else it is a constant."""
+    # Halves first: the difference of the ends may be more than the largest number.
     size = np.maximum(np.abs(low), np.abs(high))
-    # Values that differ in their last digits only are as good as equal.
-    apart = high - low > np.maximum(2.0**-44 * size, 1e-290)
-    return low, np.where(apart, high, low + np.maximum(1.0, 2.0**-20 * size))
+    return high / 2 - low / 2 > np.maximum(2.0**-45 * size, 1e-290)
+
+
+def room(low: Any, high: Any) -> Any:
+    """A range for a constant: of length 1, or so long that its values have digits to differ in."""
+    return np.maximum(1.0, 2.0**-20 * np.maximum(np.abs(low), np.abs(high)))
 
 
 def _given(owner: Any, domain: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:

@@ -182,14 +182,9 @@ class ExponentialMap(JointMap):
     def _landmark_count(self, columns: int, n_rows: int) -> int:
         if self.n_landmarks is None:
             return 0
-        if self.form == "paired" and columns % 2:
-            raise ValueError(
-                "ExponentialMap: the paired form has a sine for every cosine, so n_components must "
-                f"be even; got {columns}. Use {columns + 1}, or form='auto'."
-            )
         if self.n_landmarks == "auto":
             count = min(columns // 4, n_rows)
-            return count - count % 2 if self.form == "paired" else count
+            return count - (columns - count) % 2 if self.form == "paired" else count
         if isinstance(self.n_landmarks, str):
             raise ValueError(
                 "ExponentialMap: n_landmarks must be an integer, 'auto' or None; "
@@ -202,10 +197,11 @@ class ExponentialMap(JointMap):
                 f"{columns} columns, of which they are a part, and no more than the {n_rows} "
                 "fitted rows. Use n_landmarks='auto'."
             )
-        if self.form == "paired" and count % 2:
+        if self.form == "paired" and (columns - count) % 2:
             raise ValueError(
-                "ExponentialMap: the paired form has a sine for every cosine, so n_landmarks must "
-                f"be even, too; got {count}. Use {count + 1}, or form='auto'."
+                "ExponentialMap: the paired form has a sine for every cosine, so an even number of "
+                f"columns must be left beside the landmarks; got n_components={columns} and "
+                f"n_landmarks={count}. Change one of them by 1, or use form='auto'."
             )
         return count
 

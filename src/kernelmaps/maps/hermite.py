@@ -36,7 +36,7 @@ from scipy.special import factorial
 from ..engine import Spec
 from ..engine.reference import spec_of
 from ..engine.table import AFFINE, Table
-from ._range import resolve_zero
+from ._range import differ, resolve_zero, room
 from .base import AdditiveMap, check_count
 from .trigonometric import check_order
 
@@ -109,9 +109,8 @@ class HermiteMap(AdditiveMap):
         # Halves first: the difference of the ends may be more than the largest number.
         self.center_ = np.zeros_like(low) if zero else low / 2 + high / 2
         reach = np.maximum(-low, high) if zero else high / 2 - low / 2
-        size = np.maximum(np.abs(low), np.abs(high))
-        apart = reach > np.maximum(2.0**-45 * size, 1e-290)  # else a constant, but for rounding
-        self.scale_ = np.where(apart, reach / half_width(n), np.maximum(1.0, 2.0**-20 * size))
+        apart = reach > 0 if zero else differ(low, high)
+        self.scale_ = np.where(apart, reach / half_width(n), room(low, high))
         keys, set_of = np.unique(
             np.stack([self.center_, self.scale_, low, high], 1), axis=0, return_inverse=True
         )

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from ..engine import code_spec
+from ..maps._range import differ, room
 from ..maps.base import AdditiveMap, JointMap
 from ..maps.codes import Codes
 from ..maps.spline import SplineMap
@@ -60,10 +61,8 @@ class ShapeFunction:
 
 def _density_edges(low: float, high: float) -> np.ndarray:
     """Ends of the bins of a density; a constant, or nearly, gets some room."""
-    size = max(abs(low), abs(high))
-    if high - low <= 2.0**-44 * size:
-        room = max(0.5, 2.0**-20 * size)
-        low, high = low - room, high + room
+    if not differ(low, high):
+        low, high = low - room(low, high) / 2, high + room(low, high) / 2
     return np.linspace(low, high, 25)
 
 

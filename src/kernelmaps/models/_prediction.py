@@ -7,11 +7,11 @@ float32 for all others, and for integers, where these fit the caches, the values
 
 from __future__ import annotations
 
-from math import comb
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import binom
 
 from ..engine import Table
 from ..engine._lanes import permutes
@@ -81,14 +81,13 @@ def _padded(table: Table, bins: int, powers: int) -> np.ndarray:
     bin after it, Σ_j c_j (u + s)^j = Σ_k u^k Σ_j C(j, k) s^{j−k} c_j.
     """
     coef = np.zeros((table.n_features, bins, powers, int(table.width[0])))
+    k, j = np.arange(powers)[:, None], np.arange(powers)
+    shift = binom(j, k) * np.arange(bins)[:, None, None] ** np.maximum(j - k, 0.0)
     for d, s in enumerate(table.set_of):
         own = (int(table.bins[s]), table.degree + 1, int(table.band[s]))
         start = int(table.coef_start[s])
         coef[d, : own[0], : own[1]] = table.coef[start : start + np.prod(own)].reshape(own)
-        for more in range(1, bins - own[0] + 1):
-            shift = [[comb(j, k) * float(more) ** max(j - k, 0) for j in range(powers)]
-                     for k in range(powers)]  # fmt: skip
-            coef[d, own[0] - 1 + more] = np.tensordot(shift, coef[d, own[0] - 1], axes=1)
+        coef[d, own[0] :] = shift[1 : bins - own[0] + 1] @ coef[d, own[0] - 1]
     return coef
 
 
