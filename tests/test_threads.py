@@ -118,13 +118,25 @@ def test_in_threads_works_again_after_a_fork():
     assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 0
 
 
-def test_threads_that_limit_blas_at_once_leave_it_as_it_was():
-    from threadpoolctl import threadpool_info
+class FourThreads:
+    """Stands for a BLAS: that of the tests has one thread, whatever is done to it."""
 
-    def counts():
-        return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
+    num_threads = 4
 
-    before, entered = counts(), threading.Barrier(2)
+    def set_num_threads(self, count):
+        self.num_threads = count
+
+    def select(self, **wanted):
+        return self
+
+    @property
+    def lib_controllers(self):
+        return [self]
+
+
+def test_threads_that_limit_blas_at_once_leave_it_as_it_was(monkeypatch):
+    blas, entered = FourThreads(), threading.Barrier(2)
+    monkeypatch.setattr(threads, "pools", lambda: blas)
 
     def first():
         with threads.limit_blas(1):
@@ -135,12 +147,16 @@ def test_threads_that_limit_blas_at_once_leave_it_as_it_was():
     thread = threading.Thread(target=first)
     thread.start()
     entered.wait()
-    with threads.limit_blas(1):
+    with threads.limit_blas(2):
         entered.wait()
         entered.wait()
-        assert set(counts()) <= {1}
+        assert blas.num_threads == 2
+        with threads.limit_blas(1):
+            assert blas.num_threads == 1
+        with threads.limit_blas(3):
+            assert blas.num_threads == 2  # the least holds
     thread.join()
-    assert counts() == before
+    assert blas.num_threads == 4
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -175,5 +191,6 @@ over.set()
 thread.join()
 raise SystemExit(status != 0)
 """
-    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    two = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False, env=two)
     assert done.returncode == 0

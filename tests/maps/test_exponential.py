@@ -356,13 +356,14 @@ def test_bad_numbers_of_landmarks(count, message):
 @pytest.mark.parametrize("offset", [0, 100, 1e4])
 def test_landmarks_far_from_the_origin_keep_their_distances(offset, seed):
     X = (offset + np.random.default_rng(seed).random((60, 50))).astype(np.float32)
-    fitted = km.ExponentialMap(n_components=400, n_landmarks=20, random_state=0).fit(X)
+    options = {"n_components": 400, "gamma": "scale", "n_landmarks": 20, "random_state": 0}
+    fitted = km.ExponentialMap(**options).fit(X)
     Z = fitted.transform(X).astype(np.float64)
     # The first stage's columns in double precision: their own rounding is not what is tested.
     stage = fitted.additive_map_.transform(X).astype(np.float64)
     away = stage[:, None] - stage[fitted.landmark_rows_]
     exact = np.exp(-fitted.gamma_ * (away**2).sum(axis=2))
-    double = km.ExponentialMap(n_components=400, n_landmarks=20, random_state=0)
+    double = km.ExponentialMap(**options)
     D = double.fit(X.astype(np.float64)).transform(X.astype(np.float64))
     kept = double.landmark_rows_
     stages = double.additive_map_.transform(X.astype(np.float64))
@@ -375,7 +376,7 @@ def test_landmarks_far_from_the_origin_keep_their_distances(offset, seed):
 def test_gamma_of_single_precision_rows_is_that_of_double_precision(seed):
     X = (1e4 + np.random.default_rng(seed).random((60, 50))).astype(np.float32)
     single, double = (
-        km.ExponentialMap(n_components=10, random_state=0).fit(rows).gamma_
+        km.ExponentialMap(n_components=10, gamma="scale", random_state=0).fit(rows).gamma_
         for rows in (X, X.astype(np.float64))
     )
     assert single == pytest.approx(double, rel=1e-6)
@@ -414,3 +415,12 @@ def test_sparse_arrays_go_through_curves_of_unlike_features(seed):
     fitted = km.TrigonometricMap(zero_at_zero=True).fit(X)
     found = fitted.transform(sparse.csr_array(X))
     np.testing.assert_allclose(found.toarray(), fitted.transform(X), atol=1e-12)
+
+
+def test_landmarks_are_whitened_about_their_centre(seed):
+    X = 1e5 + np.random.default_rng(seed).random((80, 5))
+    fitted = km.ExponentialMap(n_components=400, gamma="scale", n_landmarks=40, random_state=0)
+    Z, some = fitted.fit_transform(X), fitted.landmark_rows_
+    columns = fitted.additive_map_.transform(X)
+    apart = ((columns[:, None] - columns[some]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(Z @ Z[some].T, np.exp(-fitted.gamma_ * apart), atol=1e-9)

@@ -163,3 +163,39 @@ def test_row_as_one_dimension(seed):
     X, y = data(seed)
     with pytest.raises(ValueError, match="Reshape your data"):
         km.AdditiveClassifier(**ONE).fit(X, y).predict(X[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "feature_map",
+    [
+        km.AnchorMap("chi2"),
+        km.AnchorMap("chi2", anchors="kmeans"),
+        km.AnchorMap("chi2", n_neighbors=2),
+        km.AnchorMap("chi2", out_of_domain="extrapolate"),
+        km.HomogeneousMap(),
+        km.ChebyshevMap(),
+        km.DesignedMap("chi2"),
+    ],
+)
+def test_negative_values_of_a_kernel_for_histograms_are_refused(feature_map, dtype, seed):
+    """Look-up maps have bins without outer ends, which would take them for the first anchor."""
+    X, y = data(seed)
+    model = km.AdditiveClassifier(feature_map, **ONE).fit(X, y)
+    wrong = X.astype(dtype)
+    wrong[5, 2] = -0.1
+    with pytest.raises(ValueError, match="Negative values"):
+        model.decision_function(wrong)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("options", [{}, {"anchors": "kmeans"}, {"n_neighbors": 2}])
+def test_values_outside_the_anchors_are_spoken_of(options, dtype, seed):
+    X, y = data(seed)
+    beyond = (3 * X).astype(dtype)
+    strict = km.AnchorMap("chi2", out_of_domain="raise", **options)
+    with pytest.raises(ValueError, match="outside the fitted domain"):
+        km.AdditiveClassifier(strict, **ONE).fit(X, y).decision_function(beyond)
+    model = km.AdditiveClassifier(km.AnchorMap("chi2", **options), **ONE).fit(X, y)
+    with pytest.warns(OutOfDomainWarning):
+        model.decision_function(beyond)

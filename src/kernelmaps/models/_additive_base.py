@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from ..engine import code_spec
+from ..engine.reference import table_of
 from ..maps._range import differ, room
 from ..maps.base import AdditiveMap, JointMap
 from ..maps.codes import Codes
@@ -389,11 +390,23 @@ class AdditiveModel(BaseEstimator):
         return (out + self._offset).astype(self._precision(X), copy=False)
 
     def _notices(self, X: Any) -> bool:
-        """Whether the compiled form sees values outside the domain: codes are looked up blindly."""
-        domain = self.feature_map_.domain_
-        if X.dtype.kind != "u" or self._on_codes or domain is None:
+        """Whether the compiled form sees all values that have to be spoken of.
+
+        It looks up codes blindly, and bins of look-up maps have no outer ends.
+        """
+        fitted = self.feature_map_
+        if self._on_codes or (fitted.domain_ is None and not fitted._non_negative):
             return True
-        return bool(np.max(domain[0]) <= 0 and np.min(domain[1]) >= np.iinfo(X.dtype).max)
+        low, high = (0.0, np.inf) if fitted.domain_ is None else fitted.domain_
+        if X.dtype.kind == "u":
+            return bool(np.max(low) <= 0 and np.min(high) >= np.iinfo(X.dtype).max)
+        if fitted.out_of_domain == "extrapolate" and not fitted._non_negative:
+            return True
+        if "ends" not in self._fast:
+            table = table_of(self._spec)
+            ends = table.low[table.set_of], table.high[table.set_of]
+            self._fast["ends"] = bool(np.all(ends[0] >= low) and np.all(ends[1] <= high))
+        return self._fast["ends"]
 
     def _terms(self, X: Any) -> np.ndarray:
         from . import _loops
