@@ -69,8 +69,9 @@ def sgemm_rates() -> tuple[float, float]:
 def child(folder: Path, n: int) -> dict[str, float]:
     """Fold the first `n` rows under the limit; rates of SGEMM are taken in between."""
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
-    from kernelmaps.stats import open_source
-    from kernelmaps.stats.sources import replace
+    from dataclasses import replace
+
+    from kernelmaps.data import open_source
 
     whole = open_source(folder / "X.npy", folder / "y.npy")
     feature_map = fourier_map()
@@ -174,11 +175,13 @@ def many_classes(bench: Bench, folder: Path, n: int) -> None:
 
 def on_dask(bench: Bench, folder: Path, n: int) -> None:
     """Two worker processes beside two threads of one process, same file, same sums."""
+    from dataclasses import replace
+
     import dask
     from distributed import Client, LocalCluster
 
-    from kernelmaps.stats import Moments, fold, open_source
-    from kernelmaps.stats.sources import replace
+    from kernelmaps.data import open_source
+    from kernelmaps.stats import Moments, fold
 
     source = replace(open_source(folder / "X.npy", folder / "y.npy"), end=n)
     transform = fourier_map().transform

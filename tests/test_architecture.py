@@ -10,8 +10,17 @@ import kernelmaps
 
 SOURCE = Path(kernelmaps.__file__).parent
 
-LEAVES = {"bits", "blocks", "certificate", "exceptions", "progress", "storage", "threads"}
-NUMERICS = {"kernels", "engine", "stats"}
+LEAVES = {
+    "bits",
+    "blocks",
+    "certificate",
+    "exceptions",
+    "hashing",
+    "progress",
+    "storage",
+    "threads",
+}
+NUMERICS = {"kernels", "engine", "data", "stats"}
 BELOW_MODELS = NUMERICS | {"design", "maps"}
 # The package itself, which finds any public name by its table: for rooms above all maps only.
 TOP = "kernelmaps"
@@ -22,18 +31,20 @@ EDGES = {
     "blocks": set(),
     "certificate": {"storage", "exceptions"},
     "exceptions": set(),
+    "hashing": set(),
     "progress": set(),
     "threads": set(),
     "storage": {"exceptions"},
     "kernels": LEAVES,
     "engine": LEAVES,
-    "stats": LEAVES,
-    "datasets": LEAVES | {"stats"},
+    "data": LEAVES,
+    "datasets": {"data"},  # public names of `data` that find a dataset
+    "stats": LEAVES | {"data"},
     "design": LEAVES | {"kernels", "engine"},
     "maps": LEAVES | {"kernels", "engine", "design"},
     "models": LEAVES | BELOW_MODELS,
     "inspection": LEAVES | BELOW_MODELS | {"models"},
-    "evaluation": LEAVES | BELOW_MODELS | {"models", "inspection", "datasets", "model_files", TOP},
+    "evaluation": LEAVES | BELOW_MODELS | {"models", "inspection", "model_files", TOP},
     "testing": LEAVES | BELOW_MODELS | {"models", "evaluation", TOP},
     # What a fitted model can be written as.
     "model_files": LEAVES | BELOW_MODELS | {"models", TOP},
@@ -41,7 +52,7 @@ EDGES = {
     "export_c": LEAVES | BELOW_MODELS | {"models", TOP},
     "cli": LEAVES
     | BELOW_MODELS
-    | {"models", "inspection", "evaluation", "datasets", "model_files", "onnx", "export_c", TOP},
+    | {"models", "inspection", "evaluation", "model_files", "onnx", "export_c", TOP},
 }
 
 
@@ -92,11 +103,42 @@ def module_files() -> list[Path]:
 @pytest.mark.parametrize("path", module_files(), ids=lambda p: p.relative_to(SOURCE).as_posix())
 def test_module_imports_only_what_its_room_may(path):
     is_package = path.stem == "__init__"
-    relative = path.relative_to(SOURCE).with_suffix("")
-    parts = relative.parts[:-1] if is_package else relative.parts
-    module = ".".join(["kernelmaps", *parts])
-    assert parts[0] in EDGES, f"room {parts[0]!r} is not in the list of rooms"
+    module = module_of(path)
+    room = module.split(".")[1]
+    assert room in EDGES, f"room {room!r} is not in the list of rooms"
     assert forbidden_edges(path.read_text(encoding="utf-8"), module, is_package) == []
+
+
+def module_of(path: Path) -> str:
+    relative = path.relative_to(SOURCE).with_suffix("")
+    parts = relative.parts[:-1] if path.stem == "__init__" else relative.parts
+    return ".".join(["kernelmaps", *parts])
+
+
+def file_imports() -> dict[str, set[str]]:
+    """Every file as a module, with the files that it imports, late and type-only ones included."""
+    files = {module_of(path): path for path in module_files()}
+    graph: dict[str, set[str]] = {}
+    for module, path in files.items():
+        names = imported_modules(path.read_text("utf-8"), module, path.stem == "__init__")
+        # "a.b.name" is the file a.b.name where there is one, else a name of the file a.b.
+        found = {name if name in files else name.rpartition(".")[0] for name in names}
+        graph[module] = {name for name in found if name in files and name != module}
+    return graph
+
+
+# Rooms whose files still import one another: a debt, to be paid room by room.
+CIRCULAR = {"engine", "evaluation"}
+
+
+@pytest.mark.parametrize("room", sorted(set(EDGES) - CIRCULAR))
+def test_no_two_files_of_a_room_import_each_other(room):
+    graph = {
+        module: {name for name in names if room_of(name) == room}
+        for module, names in file_imports().items()
+        if room_of(module) == room
+    }
+    assert list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the files
 
 
 def test_listed_edges_have_no_cycle():

@@ -52,6 +52,7 @@ _EXPORTS = {
     "kernelmaps.model_files": ["load", "save"],
 }
 _SUBMODULES = [
+    "data",
     "datasets",
     "design",
     "engine",

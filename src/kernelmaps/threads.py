@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
@@ -104,6 +105,36 @@ def in_threads(
         _pool(os.getpid(), n_threads).submit(work, start, stop) for start, stop in pairwise(bounds)
     ]
     return [future.result() for future in futures]
+
+
+def ordered_map(
+    function: Callable[[Any], Result], items: Iterable[Any], n_threads: int
+) -> Iterator[Result]:
+    """Apply `function` in threads of one BLAS thread each; yield results in order.
+
+    At most ``n_threads + 1`` items are alive: one is read while the others are worked on.
+    """
+    pending: deque[Any] = deque()
+    with limit_blas(1), ThreadPoolExecutor(n_threads, "kernelmaps-fold") as pool:
+        try:
+            for item in items:
+                pending.append(pool.submit(_as_worker, function, item))
+                if len(pending) > n_threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def _as_worker(function: Callable[[Any], Result], item: Any) -> Result:
+    """Run as joblib's workers do: a map's own n_jobs=None then means one thread."""
+    import joblib
+    from joblib.parallel import ThreadingBackend
+
+    with joblib.parallel_config(backend=ThreadingBackend(nesting_level=1), n_jobs=1):
+        return function(item)
 
 
 @lru_cache(maxsize=4)

@@ -15,7 +15,7 @@ from kernelmaps import storage
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.stats import FoldMoments, Moments, choose_block_rows, fold, load_stats, open_source
 from kernelmaps.stats.checkpoint import _digest
-from kernelmaps.stats.folding import one_blas_thread, ordered_map
+from kernelmaps.threads import limit_blas, ordered_map
 
 
 def rows(seed, n=500, d=5, dtype=np.float64):
@@ -68,7 +68,7 @@ def test_blas_limit_is_lifted_by_the_last_fold():
         return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
 
     before = threads()
-    first, second = one_blas_thread(), one_blas_thread()
+    first, second = limit_blas(1), limit_blas(1)
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
@@ -175,7 +175,7 @@ def test_progress_bar_knows_its_length(seed, tmp_path, monkeypatch):
         bars.append((description, total, enabled, len(items)))
         return iter(items)
 
-    monkeypatch.setattr("kernelmaps.stats.folding.track", watched)
+    monkeypatch.setattr("kernelmaps.stats.blockwise.track", watched)
     X = rows(seed)[0]
     fold(open_source(X), Moments(), name="array", block_rows=64)
     fold(open_source(iter([X, X])), Moments(), progress=True, name="stream")

@@ -95,7 +95,7 @@ def read(
     normalize: str = "none",
 ) -> Any:
     """Rows of a file, as the options ask for them."""
-    from ..datasets import read_rows
+    from ..data import read_rows
 
     check_norm(normalize)
     rows = read_rows(data, target=target, columns=names(columns), drop=names(drop) or ())

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import app
+from ._app import app
 from ._shared import (
     INTERRUPTED,
     AsJson,

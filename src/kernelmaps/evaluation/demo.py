@@ -13,7 +13,7 @@ import numpy as np
 
 import kernelmaps
 
-from ..datasets import Dataset, load
+from ..data import Dataset, load
 from ..exceptions import OutOfDomainWarning
 from ..kernels.base import Kernel
 from ..progress import track

@@ -16,13 +16,12 @@ from scipy import sparse
 
 import kernelmaps
 
-from ..datasets import Rows, read_rows
-from ..datasets.columns import no_target
-from ..datasets.opening import PreparedSource, open_rows
-from ..datasets.reading import CSV
+from ..data import Block, Rows, read_rows
+from ..data.columns import no_target
+from ..data.prepared import PreparedSource, open_rows
+from ..data.reading import CSV
 from ..maps.base import AdditiveMap, FeatureMap
 from ..model_files import FileInfo, load, open_info, save
-from ..stats.sources import Block
 from .comparison import _checked as checked_targets
 from .shapes import Shape, shapes_of
 

@@ -21,10 +21,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 
+from ..data import Block, Source, open_source
+from ..data.sources import IterableSource
 from ..engine.apply import column_range, extent_of
+from ..hashing import mixed_bits
 from ..progress import track
-from ..stats import Source, open_source
-from ..stats.sources import Block, IterableSource
 from ._basis import Compiled, rows_of
 from ._loops import Problem
 from ._solver import Settings, Solution, State
@@ -113,12 +114,9 @@ def survey(owner: str, source: Source, block_rows: int) -> Survey:
 def _chosen(rows: np.ndarray, stride: int) -> np.ndarray:
     """One of `stride` (a power of two) rows, by bits that have nothing to do with their order.
 
-    Every k-th row may be of one kind. (SplitMix64; a larger stride chooses some of the same rows.)
+    Every k-th row may be of one kind. A larger stride chooses some of the same rows.
     """
-    z = rows.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (z ^ (z >> np.uint64(31))) % np.uint64(stride) == 0
+    return mixed_bits(rows) % np.uint64(stride) == 0
 
 
 def _check(owner: str, block: Block) -> None:

@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from ..data import Source
 from ..maps.codes import Codes
-from ..stats import Source
 from ._additive_base import AdditiveModel
 from ._streaming_base import _in_memory
 

@@ -16,11 +16,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ..data import Block, Source, open_source
+from ..data.opening import is_chunks
+from ..data.sources import SlicedSource
 from ..maps.codes import Codes
-from ..stats import Source, choose_block_rows, fold, open_source
-from ..stats.folding import features_of, on_sample, ordered_map
-from ..stats.sources import Block, SlicedSource, _is_chunks
-from ..threads import resolve_threads
+from ..stats import choose_block_rows, features_of, fold, on_sample
+from ..threads import ordered_map, resolve_threads
 from ._features import Features, check_codes
 
 __all__ = ["StreamingEstimator"]
@@ -254,4 +255,4 @@ def _in_memory(X: Any) -> bool:
         return False
     if type(X).__module__.split(".")[0] in ("dask", "h5py", "zarr", "pyarrow"):
         return False
-    return not _is_chunks(X)
+    return not is_chunks(X)

@@ -13,7 +13,8 @@ from scipy.linalg import block_diag
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from ..stats import FoldMoments, KernelMoments, Moments, Source
+from ..data import Source
+from ..stats import FoldMoments, KernelMoments, Moments
 from ..stats.moments import Target
 from ._coordinates import Coordinates, Path, _Solution, check_rows, component_count
 from ._features import Features

@@ -36,7 +36,7 @@ class StreamingRegression(MultiOutputMixin, RegressorMixin, StreamingLinear):
         Parameters
         ----------
         X : array, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
-            Whatever `kernelmaps.stats.open_source` opens; or codes of an `AnchorMap`, which is
+            Whatever `kernelmaps.data.open_source` opens; or codes of an `AnchorMap`, which is
             then the fitted `feature_map`, and which decodes them block by block.
         y : array-like of shape (n,) or (n, t), str or None
             Targets; the name of a column or dataset in files that have names; None if the chunks

@@ -134,7 +134,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         ----------
         X : array-like, CSR matrix or Codes of shape (n_samples, n_features)
             uint8, uint16, float32 and float64 are used as they lie in memory. Anything else that
-            `kernelmaps.stats.open_source` opens (files, chunks, Dask), and a `Source` itself, is
+            `kernelmaps.data.open_source` opens (files, chunks, Dask), and a `Source` itself, is
             read block by block and never as a whole.
         y : array-like of shape (n_samples,), str or None
             Labels of any kind; for files with names the column that holds them, None if the

@@ -110,7 +110,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         Parameters
         ----------
         X : array, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
-            Whatever `kernelmaps.stats.open_source` opens; or codes of an `AnchorMap`, which is
+            Whatever `kernelmaps.data.open_source` opens; or codes of an `AnchorMap`, which is
             then the fitted `feature_map`, and which decodes them block by block.
         y : ignored
         sample_weight : array-like, optional

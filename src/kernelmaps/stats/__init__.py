@@ -1,9 +1,11 @@
-"""Mergeable statistics and folding them over arrays, files, streams and Dask."""
+"""Mergeable statistics, and folding the rows of arrays, files, streams and Dask into them."""
 
+from ..data.opening import open_source
+from ..data.sources import Source
+from .blockwise import choose_block_rows, features_of
 from .composite import FoldMoments, KernelMoments, load_stats
-from .folding import choose_block_rows, fold
+from .folding import fold, on_sample
 from .moments import Moments
-from .sources import Source, open_source
 
 __all__ = [
     "FoldMoments",
@@ -11,7 +13,9 @@ __all__ = [
     "Moments",
     "Source",
     "choose_block_rows",
+    "features_of",
     "fold",
     "load_stats",
+    "on_sample",
     "open_source",
 ]

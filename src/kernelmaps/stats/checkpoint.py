@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import storage
+from ..data.sources import Block, Source
 from ..exceptions import FileFormatError
 from .composite import stats_from_state
-from .sources import Block, Source
 
 __all__ = ["Checkpoint"]
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .. import storage
+from ..hashing import mixed_bits
 from .moments import BLOCK_ROWS, Moments, _rows
 
 __all__ = ["FoldMoments", "KernelMoments", "load_stats", "stats_from_state"]
@@ -175,11 +176,8 @@ class KernelMoments(_Composite):
 
 
 def fold_of_row(rows: np.ndarray, n_folds: int) -> np.ndarray:
-    """Fold of each row number: the finaliser of SplitMix64, modulo the number of folds."""
-    x = rows.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((x ^ (x >> np.uint64(31))) % np.uint64(n_folds)).astype(np.int64)
+    """Fold of each row number: its mixed bits modulo the number of folds."""
+    return (mixed_bits(rows) % np.uint64(n_folds)).astype(np.int64)
 
 
 def stats_from_state(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:

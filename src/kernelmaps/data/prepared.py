@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..stats.sources import Block, Source, needed, open_source
 from .columns import ADVICE, Wish
+from .opening import open_source
+from .sources import Block, Source, needed
 
 __all__ = ["PreparedSource", "check_cells", "open_rows"]
 

@@ -1,7 +1,7 @@
 """Tables of a user's own: rows, named columns and a target from a file or a known dataset.
 
 CSV is read here; npy, npz, HDF5, Zarr, Parquet and LIBSVM text through
-:func:`kernelmaps.stats.open_source`, the one reader of such files.
+:func:`kernelmaps.data.open_source`, the one reader of such files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy import sparse
 
 from .columns import ADVICE, Wish, no_target, places
 from .loader import load, names, read_npz
-from .opening import PreparedSource, check_cells, open_rows
+from .prepared import PreparedSource, check_cells, open_rows
 
 __all__ = ["Rows", "read_rows"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.datasets import fetching
+from kernelmaps.data import fetching
 from kernelmaps.exceptions import FileFormatError
 
 

@@ -19,11 +19,11 @@ from .sources import (
     ContainerRows,
     SlicedSource,
     Source,
-    _labels,
-    _sliced_source,
+    labels_of,
     needed,
     raw_rows,
     read_npy_header,
+    sliced_source,
 )
 
 __all__ = ["NpzSource", "ParquetSource", "SvmlightSource", "open_path"]
@@ -37,7 +37,7 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        return _sliced_source(raw_rows(path), y, w)
+        return sliced_source(raw_rows(path), y, w)
     if suffix == ".npz":
         return _open_npz(path, y, w, name)
     if suffix in (".h5", ".hdf5"):
@@ -47,7 +47,7 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
         zarr = needed("zarr", "data")
         root = zarr.open(path, mode="r")
         if isinstance(root, zarr.Array):
-            return _sliced_source(ContainerRows(str(path), "", "zarr"), y, w)
+            return sliced_source(ContainerRows(str(path), "", "zarr"), y, w)
         return _open_container(path, y, w, name, root, "zarr")
     if suffix in (".parquet", ".pq") or (path.is_dir() and any(path.rglob("*.parquet"))):
         return ParquetSource.of(
@@ -73,7 +73,7 @@ def _open_container(
             raise KeyError(f"{str(path)!r} has no dataset {value!r}; it has {sorted(container)}")
         return ContainerRows(str(path), value, form)
 
-    return _sliced_source(part(name, name), part(y, "y"), part(w, "sample_weight"))
+    return sliced_source(part(name, name), part(y, "y"), part(w, "sample_weight"))
 
 
 # ---- npz ----------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
 
         y, w = part(y, "y"), part(w, "sample_weight")
     if {"format", "indptr", "data"} <= names:
-        return _sliced_source(sp.load_npz(path).tocsr(), y, w)
+        return sliced_source(sp.load_npz(path).tocsr(), y, w)
     if name not in names:
         raise KeyError(f"{str(path)!r} has no array {name!r}; it has {sorted(names)}")
     return NpzSource(path, name, y, w)
@@ -136,7 +136,7 @@ class NpzSource(Source):
                 if chunk < skip:
                     continue
                 X = np.frombuffer(data, self.dtype).reshape(-1, self.n_features)
-                yield Block(X, _labels(self.y, rows), _labels(self.w, rows), chunk, 0, a)
+                yield Block(X, labels_of(self.y, rows), labels_of(self.w, rows), chunk, 0, a)
 
     def partitions(self, n: int, block_rows: int) -> list[Source]:
         return [self]  # a compressed stream has no way in but its beginning
@@ -220,7 +220,7 @@ class ParquetSource(Source):
     def _beside(self, batch: Any, what: Any, start: int, n: int) -> Any:
         names = _names(what)
         if not names:
-            return _labels(what, slice(start, start + n))
+            return labels_of(what, slice(start, start + n))
         columns = [_values(batch.column(name)) for name in names]
         return columns[0] if isinstance(what, str) else np.column_stack(columns)
 
@@ -336,8 +336,8 @@ class SvmlightSource(Source):
                 if chunk >= skip:
                     X, labels = self._parse(load_svmlight_file, text, start)
                     rows = slice(start, start + len(text))
-                    y = labels if self.y is None else _labels(self.y, rows)
-                    yield Block(sp.csr_array(X), y, _labels(self.w, rows), chunk, 0, start)
+                    y = labels if self.y is None else labels_of(self.y, rows)
+                    yield Block(sp.csr_array(X), y, labels_of(self.w, rows), chunk, 0, start)
                 start += len(text)
 
     def _parse(self, load: Any, text: list[bytes], start: int) -> tuple[Any, np.ndarray]:

@@ -159,11 +159,10 @@ def test_a_text_column_in_parquet_is_named(tmp_path):
 
 
 def test_sparse_and_dense_blocks_do_not_mix(tmp_path, monkeypatch):
-    from kernelmaps.datasets import opening
-    from kernelmaps.stats.sources import open_source
+    from kernelmaps.data import open_source, prepared
 
     mixed = open_source([(X, Y), (sparse.csr_matrix(X), Y)])
-    monkeypatch.setattr(opening, "open_source", lambda path, target: mixed)
+    monkeypatch.setattr(prepared, "open_source", lambda path, target: mixed)
     np.save(tmp_path / "mine.npy", X)
     assert_refused(tmp_path / "mine.npy", "mixes sparse and dense rows")
 

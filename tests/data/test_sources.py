@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from kernelmaps.stats import Moments, fold, open_source
-from kernelmaps.stats.sources import RawRows
+from kernelmaps.data import open_source
+from kernelmaps.data.sources import RawRows
+from kernelmaps.stats import Moments, fold
 
 N, D = 103, 6
 
@@ -222,7 +223,7 @@ def test_a_memory_map_is_read_not_mapped(table, tmp_path):
 
 
 def test_svmlight_text_with_given_width_is_not_scanned(table, tmp_path, monkeypatch):
-    from kernelmaps.stats.files import SvmlightSource
+    from kernelmaps.data.files import SvmlightSource
 
     dump_svmlight_file(*table[:2], str(tmp_path / "d.svm"), zero_based=False)
     monkeypatch.setattr(SvmlightSource, "_scan", lambda self: pytest.fail("scanned"))

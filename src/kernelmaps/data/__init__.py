@@ -1,13 +1,21 @@
-"""Data behind one loader: bundled, synthetic, and a folder of ``.npz`` files."""
+"""Everything that opens something: arrays, files, streams and Dask; bundled and fetched datasets.
+
+`open_source` gives rows block by block, `read_rows` reads a table of a user's own whole, and `load`
+and `fetch` find datasets by name.
+"""
 
 from .fetching import fetch, fetch_letter, fetch_mnist, fetch_spambase
 from .loader import Dataset, data_folder, load, names, read_npz
+from .opening import open_source
 from .reading import Rows, read_rows
+from .sources import Block, Source
 from .synthetic import make_bag_of_words, make_histograms
 
 __all__ = [
+    "Block",
     "Dataset",
     "Rows",
+    "Source",
     "data_folder",
     "fetch",
     "fetch_letter",
@@ -17,6 +25,7 @@ __all__ = [
     "make_bag_of_words",
     "make_histograms",
     "names",
+    "open_source",
     "read_npz",
     "read_rows",
 ]

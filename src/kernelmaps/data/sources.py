@@ -1,4 +1,4 @@
-"""One way to open data as blocks of rows, whatever holds them.
+"""Sources of rows: arrays, memory maps and streams of chunks, read block by block.
 
 `open_source` turns an array, a file or a stream into a `Source`, whose `blocks` are the only thing
 that the fold sees. A source that can be cut into `partitions` without touching the rows (a file, a
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import chain, pairwise
@@ -19,7 +19,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Block", "Source", "open_source"]
+__all__ = [
+    "Block",
+    "ContainerRows",
+    "IterableSource",
+    "RawRows",
+    "SlicedSource",
+    "Source",
+    "as_rows",
+    "is_group",
+    "is_table",
+    "labels_of",
+    "needed",
+    "raw_rows",
+    "read_npy_header",
+    "sliced_source",
+]
 
 
 @dataclass(frozen=True)
@@ -190,8 +205,8 @@ class SlicedSource(Source):
             rows = slice(a, min(a + block_rows, end))
             yield Block(
                 as_rows(_sliced(self.X, rows)),
-                _labels(self.y, rows),
-                _labels(self.w, rows),
+                labels_of(self.y, rows),
+                labels_of(self.w, rows),
                 chunk=a // block_rows if self.chunk is None else self.chunk,
                 row=0 if self.chunk is None else a,
                 start=self.first + a,
@@ -284,15 +299,17 @@ class IterableSource(Source):
                     f"chunk {index} has {X.shape[1]} columns, the chunks before it had {width}: "
                     "all chunks must have the same columns"
                 )
-            y = _labels(self.y, slice(start, start + n)) if y is None else y
-            w = _labels(self.w, slice(start, start + n)) if w is None else w
+            y = labels_of(self.y, slice(start, start + n)) if y is None else y
+            w = labels_of(self.w, slice(start, start + n)) if w is None else w
             for name, values in (("targets", y), ("weights", w)):
                 if values is not None and len(values) != n:
                     raise ValueError(f"chunk {index} has {n} rows but {len(values)} {name}")
             for a in range(0, n, block_rows):
                 rows = slice(a, a + block_rows)
                 if number >= skip:
-                    yield Block(X[rows], _labels(y, rows), _labels(w, rows), index, a, start + a)
+                    yield Block(
+                        X[rows], labels_of(y, rows), labels_of(w, rows), index, a, start + a
+                    )
                 number += 1
             start += n
         for name, values in (("y", self.y), ("sample_weight", self.w)):
@@ -303,63 +320,10 @@ class IterableSource(Source):
                 )
 
 
-# ---- opening ------------------------------------------------------------------------------------
+# ---- arrays and .npy files ----------------------------------------------------------------------
 
 
-def open_source(
-    X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
-    *,
-    name: str = "X",
-    n_features: int | None = None,
-) -> Source:
-    """Open anything that holds rows.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, DataFrame, path, iterable, callable, Dask collection or Source
-        NumPy arrays and memory maps, SciPy sparse, pandas, h5py datasets, Zarr arrays, pyarrow
-        tables and datasets, Dask arrays and dataframes; paths of ``.npy``, ``.npz``, ``.h5`` or
-        ``.hdf5``, ``.zarr``, ``.parquet`` (a file or a directory) and ``.svm``, ``.svmlight``,
-        ``.libsvm`` or ``.txt`` (SVMlight text); an iterable or a generator of chunks ``X``,
-        ``(X, y)`` or ``(X, y, weights)``; a callable without arguments that returns one, which,
-        unlike a generator, can be read twice.
-    y : array-like, str or None
-        Targets. For files with named parts (npz, HDF5, Zarr, Parquet) the name of the dataset or
-        column(s), by default "y" where there is one; for others also the path of a ``.npy``.
-    sample_weight : array-like, str or None
-        Weights, likewise.
-    name : str
-        Name of the dataset of features in npz, HDF5 and Zarr files.
-    n_features : int, optional
-        For SVMlight text: the number of columns, which saves a pass to find it.
-
-    Returns
-    -------
-    Source
-    """
-    from . import files
-
-    if isinstance(X, Source):
-        if y is not None or sample_weight is not None:
-            raise ValueError("a Source has its own targets and weights; leave y and weights out")
-        return X
-    if isinstance(X, str | os.PathLike):
-        return files.open_path(Path(X), y, sample_weight, name=name, n_features=n_features)
-    package = type(X).__module__.split(".")[0]
-    if package.startswith("dask"):
-        from .distributed import DaskSource
-
-        return DaskSource.of(X, y, sample_weight)
-    if package == "pyarrow":
-        return files.ParquetSource.of(X, y, sample_weight)
-    if callable(X) or _is_chunks(X):
-        return IterableSource(X, y, sample_weight)
-    return _sliced_source(X, y, sample_weight)
-
-
-def _sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
+def sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
     if isinstance(y, str | os.PathLike):
         y = raw_rows(Path(y))
     if isinstance(w, str | os.PathLike):
@@ -468,31 +432,22 @@ def _sliced(X: Any, rows: slice) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def _labels(values: Any, rows: slice) -> Any:
+def labels_of(values: Any, rows: slice) -> Any:
     return None if values is None else np.asarray(_sliced(values, rows))
 
 
-def _is_chunks(X: Any) -> bool:
-    if hasattr(X, "shape") or hasattr(X, "__array__"):
-        return False
-    if isinstance(X, list | tuple):
-        first = X[0] if X else None
-        return _is_table(first) or _is_group(first)
-    return isinstance(X, Iterable)
-
-
-def _is_table(X: Any) -> bool:
+def is_table(X: Any) -> bool:
     return sp.issparse(X) or getattr(X, "ndim", 0) == 2
 
 
-def _is_group(item: Any) -> bool:
+def is_group(item: Any) -> bool:
     """Whether an item is (X, y) or the like; loaders of other libraries give lists, too."""
-    return isinstance(item, list | tuple) and len(item) > 0 and _is_table(item[0])
+    return isinstance(item, list | tuple) and len(item) > 0 and is_table(item[0])
 
 
 def _chunk(item: Any, index: int) -> tuple[Any, Any, Any]:
     """Take one item of a stream apart."""
-    parts = tuple(item) if isinstance(item, tuple) or _is_group(item) else (item,)
+    parts = tuple(item) if isinstance(item, tuple) or is_group(item) else (item,)
     if not 1 <= len(parts) <= 3:
         raise ValueError(
             f"chunk {index} is a tuple of {len(parts)}; chunks are X, (X, y) or (X, y, weights)"
@@ -502,6 +457,3 @@ def _chunk(item: Any, index: int) -> tuple[Any, Any, Any]:
     if X.ndim != 2:
         raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
     return X, None if y is None else np.asarray(y), None if w is None else np.asarray(w)
-
-
-Chunks = Iterable[Any] | Callable[[], Iterable[Any]]

@@ -1,0 +1,102 @@
+"""Rows of Dask collections: partitions that stay where they are until they are asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .sources import Block, SlicedSource, Source, as_rows
+
+__all__ = ["DaskSource", "source_of_partition"]
+
+UNKNOWN = 1 << 40  # rows reserved for a partition of unknown length: row numbers stay distinct
+
+
+class DaskSource(Source):
+    """Partitions of a Dask array or dataframe, as delayed (X, y, weights)."""
+
+    remote = True
+
+    def __init__(self, parts: list[tuple[Any, Any, Any]], rows: tuple[Any, ...], width: int):
+        self.parts, self.n_features = parts, width
+        known = not any(math.isnan(n) for n in rows)
+        self.n_rows = int(sum(rows)) if known else None
+        steps = rows if known else [UNKNOWN] * len(parts)
+        self.starts = [int(start) for start in np.cumsum([0, *steps])[:-1]]
+
+    @classmethod
+    def of(cls, X: Any, y: Any = None, w: Any = None) -> DaskSource:
+        """From a Dask array or dataframe; `y` and `w` may be columns of a dataframe, by name."""
+        if hasattr(X, "columns"):
+            taken = [name for name in (y, w) if isinstance(name, str)]
+            missing = [name for name in taken if name not in X.columns]
+            if missing:
+                raise KeyError(f"the dataframe has no column {missing}; it has {list(X.columns)}")
+            y = X[y] if isinstance(y, str) else y
+            w = X[w] if isinstance(w, str) else w
+            X = X.drop(columns=taken)
+            rows, width = (float("nan"),) * X.npartitions, len(X.columns)
+        else:
+            if X.ndim != 2:
+                raise ValueError(f"X must have two dimensions, found shape {X.shape}")
+            X = X.rechunk({1: -1})
+            rows, width = X.chunks[0], X.shape[1]
+        parts = list(np.ravel(np.array(X.to_delayed(), dtype=object)))
+        beside = [cls._beside(values, what, rows) for what, values in (("y", y), ("weights", w))]
+        return cls(list(zip(parts, *beside)), rows, width)
+
+    @staticmethod
+    def _beside(values: Any, what: str, rows: tuple[Any, ...]) -> list[Any]:
+        """Targets or weights, cut where X is cut."""
+        n = len(rows)
+        if values is None:
+            return [None] * n
+        known = not any(math.isnan(count) for count in rows)
+        if hasattr(values, "to_delayed"):
+            if known and hasattr(values, "rechunk") and not np.isnan(values.shape[0]):
+                if values.shape[0] != sum(rows):
+                    raise ValueError(
+                        f"X and {what} have inconsistent numbers of rows: {sum(rows)} and "
+                        f"{values.shape[0]}"
+                    )
+                values = values.rechunk({0: rows, **dict.fromkeys(range(1, values.ndim), -1)})
+            found = list(np.ravel(np.array(values.to_delayed(), dtype=object)))
+            if len(found) != n:
+                raise ValueError(f"X has {n} partitions, {what} has {len(found)}: align them first")
+            return found
+        if not known:
+            raise ValueError(
+                f"{what} is an array in memory, but the partitions of X have unknown lengths. Pass "
+                f"{what} as a Dask collection, or call X.compute_chunk_sizes() first"
+            )
+        if len(values) != sum(rows):
+            raise ValueError(
+                f"X and {what} have inconsistent numbers of rows: {sum(rows)} and {len(values)}"
+            )
+        return np.split(np.asarray(values), np.cumsum(rows)[:-1])
+
+    def describe(self) -> str:
+        return f"the Dask collection of {len(self.parts)} partitions"
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        """Partition by partition in this process (to look at the first rows, say)."""
+        import dask
+
+        number = 0
+        for part, start in zip(self.parts, self.starts):
+            X, y, w = dask.compute(*part)
+            for block in source_of_partition(X, y, w, start).blocks(block_rows):
+                if number >= skip:
+                    yield block
+                number += 1
+
+
+def source_of_partition(X: Any, y: Any, w: Any, start: int) -> Source:
+    """A partition as a source: rows that are already here, or a file to be opened here."""
+    if isinstance(X, Source):
+        return X
+    y, w = (None if values is None else np.asarray(values) for values in (y, w))
+    return SlicedSource(as_rows(X), y, w, first=start)
