@@ -50,9 +50,12 @@ EDGES = {
     "model_files": LEAVES | BELOW_MODELS | {"models", TOP},
     "onnx": LEAVES | BELOW_MODELS | {"models", TOP},
     "export_c": LEAVES | BELOW_MODELS | {"models", TOP},
-    "cli": LEAVES
+    "commands": LEAVES
     | BELOW_MODELS
     | {"models", "inspection", "evaluation", "model_files", "onnx", "export_c", TOP},
+    "cli": LEAVES
+    | BELOW_MODELS
+    | {"models", "inspection", "evaluation", "commands", "model_files", "onnx", "export_c", TOP},
 }
 
 

@@ -371,7 +371,7 @@ def frame():
 
 @pytest.mark.parametrize(("target", "other"), [("label", "price"), ("price", "label")])
 def test_ridge_streams_parquet_and_agrees_with_csv(frame, target, other, tmp_path, monkeypatch):
-    from kernelmaps.evaluation import workflow
+    from kernelmaps.commands import fitting
 
     frame.to_csv(tmp_path / "mine.csv", index=False)
     frame.to_parquet(tmp_path / "mine.parquet", row_group_size=70)
@@ -379,7 +379,7 @@ def test_ridge_streams_parquet_and_agrees_with_csv(frame, target, other, tmp_pat
     told = {}
     for suffix in ("csv", "parquet"):
         if suffix == "parquet":
-            monkeypatch.setattr(workflow, "read_rows", None)  # all rows at once are never asked for
+            monkeypatch.setattr(fitting, "read_rows", None)  # all rows at once are never asked for
         out = tmp_path / f"{suffix}.kmap"
         told[suffix] = json.loads(
             run("fit", tmp_path / f"mine.{suffix}", *options, "-o", out, "--json")

@@ -197,7 +197,7 @@ def design(
     `kernelmaps design intersection --max-error 0.5 --domain 1,255`
     """
     from kernelmaps import design_map
-    from kernelmaps.evaluation.designs import DesignReport
+    from kernelmaps.commands.designing import DesignReport
 
     check_folder(out)
     if n_components is None and max_error is None:

@@ -63,7 +63,7 @@ def fit(
     `kernelmaps fit mine.parquet -t price --model ridge --map "RandomFourierMap(n_components=500)"
     -o model.kmap`
     """
-    from kernelmaps.evaluation.workflow import fit_file
+    from kernelmaps.commands.fitting import fit_file
 
     check_norm(normalize)
     check_folder(out)
@@ -103,7 +103,7 @@ def predict(
 
     `kernelmaps predict model.kmap new.csv --proba --out predictions.csv`
     """
-    from kernelmaps.evaluation.workflow import predict_rows
+    from kernelmaps.commands.predicting import predict_rows
 
     check_folder(out)
     result = predict_rows(model, data, proba=proba)
@@ -131,7 +131,7 @@ def explain(
 
     Example: `kernelmaps explain model.kmap --out shapes.png`
     """
-    from kernelmaps.evaluation.workflow import explain_model
+    from kernelmaps.commands.describing import explain_model
 
     check_folder(out)
     result = explain_model(model, n_features=features)
@@ -152,6 +152,6 @@ def info(
 
     Example: `kernelmaps info model.kmap --json`
     """
-    from kernelmaps.evaluation.workflow import describe_file
+    from kernelmaps.commands.describing import describe_file
 
     show(describe_file(file), json)

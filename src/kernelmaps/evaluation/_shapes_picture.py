@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from .workflow import Explanation
+from .shapes import Shape
 
 
-def draw(explanation: Explanation, path: Path) -> Path:
+def draw(title: str, shapes: Sequence[Shape], path: Path) -> Path:
     """Panels in rows of four, all with the same scale of scores."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    shapes = explanation.shapes
     across = min(4, len(shapes))
     down = -(-len(shapes) // across)
     figure = Figure(figsize=(3 * across, 2.2 * down + 0.8), layout="constrained", dpi=130)
@@ -37,7 +35,7 @@ def draw(explanation: Explanation, path: Path) -> Path:
         figure.legend(handles, outputs, loc="outside lower center", ncols=6, frameon=False)
     towards = f" ({outputs[0]})" if len(outputs) == 1 and outputs[0] != "score" else ""
     figure.supylabel(f"adds to the score{towards}", fontsize=9)
-    figure.suptitle(explanation.title, fontsize=10)
+    figure.suptitle(title, fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     return path

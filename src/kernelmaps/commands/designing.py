@@ -1,9 +1,11 @@
-"""A design, told: its size, its error, its certificate, its frequencies and weights."""
+"""Printable report of a design: size, error, certificate, frequencies and weights."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+from .tables import two_columns
 
 __all__ = ["DesignReport"]
 
@@ -38,13 +40,11 @@ class DesignReport:
 
     def table(self) -> Any:
         """As a rich table."""
-        from .workflow import _two_columns
-
         shown = self.to_dict() | {"certificate": _certified(self.design.certificate)}
         for name in ("frequencies", "weights"):
             if name in shown:
                 shown[name] = ", ".join(f"{value:.6g}" for value in shown[name])
-        return _two_columns(shown, f"{shown['columns']}-column map of {shown['kernel']}")
+        return two_columns(shown, f"{shown['columns']}-column map of {shown['kernel']}")
 
 
 def _certified(certificate: Any) -> Any:

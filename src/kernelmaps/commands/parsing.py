@@ -1,0 +1,72 @@
+"""Maps and kernels from the text that a user types; nothing in it is executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+import kernelmaps
+
+from ..maps.base import FeatureMap
+
+__all__ = ["parse_map"]
+
+
+def parse_map(text: str) -> FeatureMap:
+    """A map from text such as ``HomogeneousMap(kernel=chi2, n_components=5)``.
+
+    Only names of maps, names of kernels and literal values are understood; nothing is executed.
+    """
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        raise ValueError(f"{text!r} is not a map: write Name or Name(setting=value, …).") from None
+    call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+    if not isinstance(call.func, ast.Name) or call.args:
+        raise ValueError(f"{text!r} is not a map: write Name or Name(setting=value, …).")
+    settings = {}
+    for item in call.keywords:
+        settings[item.arg] = _literal(item.value, text)
+    return _map_class(call.func.id)(**_known(call.func.id, settings))
+
+
+def _literal(node: ast.expr, text: str) -> Any:
+    if isinstance(node, ast.Name):  # kernel=chi2
+        return node.id
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id.endswith("Map"):
+            return parse_map(ast.unparse(node))
+        return _kernel_call(node)
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise ValueError(f"{ast.unparse(node)!r} in {text!r} is not a plain value.") from None
+
+
+def _kernel_call(node: ast.Call) -> Any:
+    """A kernel with its width: ``Gaussian(sigma=2)``."""
+    name = node.func.id  # type: ignore[attr-defined]
+    cls = getattr(kernelmaps.kernels, name, None)
+    if not isinstance(cls, type) or name not in ("Gaussian", "Laplacian", "Cauchy", "Matern"):
+        raise ValueError(f"{name!r} is neither a map nor a kernel with a width.")
+    arguments = [ast.literal_eval(item) for item in node.args]
+    return cls(*arguments, **{item.arg: ast.literal_eval(item.value) for item in node.keywords})
+
+
+def _map_class(name: str) -> Any:
+    known = [
+        n for n, module in kernelmaps._MODULE_OF.items() if module.startswith("kernelmaps.maps.")
+    ]
+    if name not in known or not hasattr(kernelmaps, name):
+        here = ", ".join(n for n in known if hasattr(kernelmaps, n))
+        raise ValueError(f"there is no map {name!r}; there are {here}.")
+    return getattr(kernelmaps, name)
+
+
+def _known(name: str, settings: dict[str, Any]) -> dict[str, Any]:
+    names: Sequence[str] = _map_class(name)._get_param_names()
+    unknown = sorted(set(settings) - set(names))
+    if unknown:
+        raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(names)}.")
+    return settings
