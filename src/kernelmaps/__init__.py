@@ -29,14 +29,12 @@ _EXPORTS = {
     "kernelmaps.maps.compressive": ["CompressiveFourierMap"],
     "kernelmaps.maps.exponential": ["ExponentialMap"],
     "kernelmaps.maps.sign_cauchy": ["SignCauchyMap"],
-    "kernelmaps.models.additive": ["AdditiveClassifier", "AdditiveRegressor"],
-    "kernelmaps.models.additive_cv": ["AdditiveClassifierCV"],
-    "kernelmaps.models.streaming": [
-        "StreamingPCA",
-        "StreamingRidge",
-        "StreamingRidgeClassifier",
-    ],
-    "kernelmaps.models.streaming_sparse": [
+    "kernelmaps.models.additive.classifier": ["AdditiveClassifier"],
+    "kernelmaps.models.additive.regressor": ["AdditiveRegressor"],
+    "kernelmaps.models.additive.cv": ["AdditiveClassifierCV"],
+    "kernelmaps.models.streaming.pca": ["StreamingPCA"],
+    "kernelmaps.models.streaming.ridge": ["StreamingRidge", "StreamingRidgeClassifier"],
+    "kernelmaps.models.streaming.sparse": [
         "StreamingElasticNet",
         "StreamingGroupLasso",
         "StreamingLasso",

@@ -53,7 +53,7 @@ def to_c(what: Any, name: str = "kernel_map") -> str:
         raise ValueError(f"to_c: name must be a C identifier, got {name!r}.")
     what = getattr(what, "estimator_", what)  # a search over C is its best model
     if hasattr(what, "shape_functions_"):
-        from .models.terms import terms_table
+        from .models.additive.terms import terms_table
 
         table, offset = terms_table(what)
         return _header(name, what, _summing(name, table, offset))

@@ -66,9 +66,9 @@ _RECORDS = {
     "Moments": "kernelmaps.stats.moments",
     "FoldMoments": "kernelmaps.stats.composite",
     "KernelMoments": "kernelmaps.stats.composite",
-    "Features": "kernelmaps.models._features",
-    "Part": "kernelmaps.models._features",
-    "_Solution": "kernelmaps.models._streaming_linear",
+    "Features": "kernelmaps.models.streaming.feature_maps",
+    "Part": "kernelmaps.models.streaming.feature_maps",
+    "_Solution": "kernelmaps.models.streaming.projection",
 }
 # Parts of scikit-learn that stand before our maps in a pipeline.
 _SKLEARN = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..models.additive import ShapeFunction
+from ..models.additive.base import ShapeFunction
 
 __all__ = ["ShapeFunctionDisplay"]
 

@@ -175,7 +175,7 @@ def _formula(xp: Trace, model: Any, X: Traced) -> list[Traced]:
 
 
 def _additive_scores(xp: Trace, model: Any, X: Traced) -> Traced:
-    from ..models.terms import terms_table
+    from ..models.additive.terms import terms_table
 
     table, offset = terms_table(model)
     terms = evaluate(spec_of(table), X, xp)

@@ -26,7 +26,7 @@ from numba import njit
 from numba.core import types
 from numba.extending import intrinsic
 
-from ..engine._lanes import (
+from ...engine._lanes import (
     between,
     bin_and_rest,
     from_origin,
@@ -36,8 +36,8 @@ from ..engine._lanes import (
     store_places,
     transpose,
 )
-from ..engine._loops import _locate_edges
-from ..engine._vectors import (
+from ...engine._loops import _locate_edges
+from ...engine._vectors import (
     Vector,
     _llvm,
     _mask,

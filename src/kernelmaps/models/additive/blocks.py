@@ -1,7 +1,7 @@
 r"""Additive models on data that do not fit into memory: block dual descent.
 
 The dual variables of all examples stay in memory (one number per example and class), the rows come
-in blocks and go again.  A visit to a block runs a few epochs of :mod:`._solver` on it, while the
+in blocks and go again.  A visit to a block runs a few epochs of :mod:`.dual` on it, while the
 contributions of all other blocks are in the weights: coordinate descent on the same dual, whose
 coordinates are merely taken in another order.  The end is the same certified duality gap, summed
 over one more pass without steps, so that the objective is that of a fit in memory to `tol`.
@@ -21,14 +21,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 
-from ..data import Block, Source, open_source
-from ..data.sources import IterableSource
-from ..engine.apply import column_range, extent_of
-from ..hashing import mixed_bits
-from ..progress import track
-from ._basis import Compiled, rows_of
+from ...data import Block, Source, open_source
+from ...data.sources import IterableSource
+from ...engine.apply import column_range, extent_of
+from ...hashing import mixed_bits
+from ...progress import track
 from ._loops import Problem
-from ._solver import Settings, Solution, State
+from .basis import Compiled, rows_of
+from .dual import Settings, Solution, State
 
 __all__ = ["Blocks", "Survey", "reread", "solve_blocks", "survey"]
 

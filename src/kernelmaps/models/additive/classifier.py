@@ -1,32 +1,31 @@
-r"""Additive models: a linear model on any additive map, trained on the fly.
+r"""Additive classifiers: a linear model on any additive map, trained on the fly.
 
 f(x) = b + Σ_j g_j(x_j), g_j = ⟨w_j, ψ_j(x_j)⟩, with the objective
 
 .. math:: \tfrac12 \|w\|^2 + C \sum_i s_i\, ℓ(y_i, f(x_i))
 
 of LIBLINEAR, the intercept b not penalised.  ψ(X) is never stored: see
-:mod:`kernelmaps.models._solver` for the algorithm and :mod:`kernelmaps.models._loops` for the
+:mod:`.dual` for the algorithm and :mod:`._loops` for the
 form in which the weights are kept.
 """
 
 from __future__ import annotations
 
 import warnings
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..maps.base import AdditiveMap
-from ._additive_base import ShapeFunction, checked, weights_of
-from ._calibration import platt
-from ._out_of_core import OutOfCore, out_of_core
+from ...maps.base import AdditiveMap
+from .base import checked, weights_of
+from .calibration import platt
+from .out_of_core import OutOfCore, out_of_core
 
-__all__ = ["AdditiveClassifier", "AdditiveRegressor", "ShapeFunction"]
+__all__ = ["AdditiveClassifier"]
 
 _FEW = 50  # rows of a class that its probabilities should rest on
 
@@ -310,128 +309,6 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             return np.hstack([1 - p, p])
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
-
-
-class AdditiveRegressor(RegressorMixin, OutOfCore):
-    """Regressor that is a sum of one-dimensional functions.
-
-    Parameters
-    ----------
-    feature_map : AdditiveMap, optional
-        Any additive map of this library; ``SplineMap()`` by default.
-    C : float, default=1.0
-        Weight of the losses against ½‖w‖²; for the squared loss, ridge with alpha = 1/(2C).
-    loss : {"squared", "epsilon_insensitive"}, default="squared"
-        r² or max(0, \\|r\\| − epsilon) of the residual r.
-    epsilon : float, default=0.1
-        For ``loss="epsilon_insensitive"``, in units of y.
-    fit_intercept, tol, max_iter, warm_start, random_state, n_jobs, verbose
-        As for :class:`AdditiveClassifier`.
-
-    Attributes
-    ----------
-    intercept_ : float
-        b, the means of the terms included.
-    feature_map_, dual_coef_, objective_, duality_gap_, n_iter_, shape_functions_
-        As for :class:`AdditiveClassifier`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import kernelmaps as km
-    >>> X = np.random.default_rng(0).random((300, 2))
-    >>> y = np.sin(6 * X[:, 0]) + X[:, 1] ** 2
-    >>> bool(km.AdditiveRegressor(C=100).fit(X, y).score(X, y) > 0.99)
-    True
-    """
-
-    _losses = ("squared", "epsilon_insensitive")
-
-    def __init__(
-        self,
-        feature_map: AdditiveMap | None = None,
-        C: float = 1.0,
-        loss: str = "squared",
-        epsilon: float = 0.1,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.feature_map = feature_map
-        self.C = C
-        self.loss = loss
-        self.epsilon = epsilon
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        number = isinstance(self.epsilon, Real) and not isinstance(self.epsilon, bool)
-        if not (number and 0 <= self.epsilon < np.inf):
-            raise ValueError(
-                f"AdditiveRegressor: epsilon must be a number >= 0, got {self.epsilon!r}."
-            )
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveRegressor:
-        """Train; `y` holds numbers, for the rest see :meth:`AdditiveClassifier.fit`."""
-        self._check_parameters()
-        self._forget()
-        if out_of_core(X):
-            source, found = self._survey(X, y, sample_weight)
-            weight = weights_of(self, found.weight, len(found.y))
-            y = self._centred(found.y, weight)
-            rows = self._train_blocks(source, found, y, np.zeros(1), self.C * weight)
-            self._describe(rows, weight[found.at])
-            return self
-        X, y = checked(self, X, y)
-        weight = weights_of(self, sample_weight, len(y))
-        y = self._centred(y, weight)
-        rows = self._prepare(X)
-        self._train(rows, y, np.zeros(1), self.C * weight)
-        self._describe(rows, weight)
-        return self
-
-    def _centred(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Targets around their weighted mean: the intercept has little left to do."""
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind not in "fiub":
-            raise ValueError(f"AdditiveRegressor: y must be numbers, got {y.dtype}.")
-        y = y.astype(np.float64)
-        if not np.isfinite(y).all():
-            at = int(np.argmin(np.isfinite(y)))
-            raise ValueError(f"AdditiveRegressor: y contains NaN or infinity (row {at}).")
-        self._centre = float(np.average(y, weights=weight)) if self.fit_intercept else 0.0
-        return y - self._centre
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveRegressor:
-        """Learn from one more chunk of rows; see :meth:`AdditiveClassifier.partial_fit`."""
-        first = not hasattr(self, "_weights")
-        X, y = self._next_chunk(X, y)
-        weight = weights_of(self, sample_weight, len(y))
-        y = self._centred(y, weight) if first else np.asarray(y, np.float64) - self._centre
-        self._describe(self._learn_chunk(X, y, np.zeros(1), self.C * weight), weight)
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The values of f."""
-        return self._scores(self._rows(X), look=True)[:, 0]
-
-    def _keep(self, found: list) -> None:
-        super()._keep(found)
-        self._offset = self._offset + self._centre
-
-    def _start(self, n: int, n_outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
-        start = super()._start(n, n_outputs)
-        return None if start is None else (start[0], start[1] - self._centre)
 
 
 def _rare(taken: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from ..engine import Table
+from ...engine import Table
 
 __all__ = ["summed", "terms_table"]
 
@@ -26,7 +26,7 @@ def terms_table(model: Any) -> tuple[Table, np.ndarray]:
 
     The scores of a row are ``offset + sum over features of the table's columns``.
     """
-    from ._basis import bands_of
+    from .basis import bands_of
 
     check_is_fitted(model)
     if model._on_codes:

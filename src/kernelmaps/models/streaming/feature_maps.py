@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import Block
-from ..maps.codes import Codes
+from ...data import Block
+from ...maps.codes import Codes
 
 __all__ = ["Features", "Part", "check_codes"]
 

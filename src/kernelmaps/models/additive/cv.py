@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from ..maps.base import AdditiveMap
-from ..progress import track
-from .additive import AdditiveClassifier
+from ...maps.base import AdditiveMap
+from ...progress import track
+from .classifier import AdditiveClassifier
 
 __all__ = ["AdditiveClassifierCV"]
 

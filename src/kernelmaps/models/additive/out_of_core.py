@@ -1,4 +1,4 @@
-"""Additive models from data that come in blocks: the estimators' side of :mod:`._chunked`."""
+"""Additive models from data that come in blocks: the estimators' side of :mod:`.blocks`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from ..data import Source
-from ..maps.codes import Codes
-from ._additive_base import AdditiveModel
-from ._streaming_base import _in_memory
+from ...data import Source
+from ...maps.codes import Codes
+from ..streaming.base import _in_memory
+from .base import AdditiveModel
 
 __all__ = ["OutOfCore", "out_of_core"]
 
@@ -45,7 +45,7 @@ class OutOfCore(AdditiveModel):
 
     def _survey(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """The source, and what a first pass over it tells."""
-        from ._chunked import reread, survey
+        from .blocks import reread, survey
 
         name = type(self).__name__
         source = reread(name, X, y, sample_weight)
@@ -62,7 +62,7 @@ class OutOfCore(AdditiveModel):
         self, source: Any, found: Any, y: np.ndarray, positive: np.ndarray, cost: np.ndarray
     ) -> Any:
         """Solve with all rows of the source; the rows of the sample."""
-        from ._chunked import solve_blocks
+        from .blocks import solve_blocks
 
         outline = self._prepare(found.outline)
         states = self._states(outline, y, positive, cost)
@@ -87,8 +87,8 @@ class OutOfCore(AdditiveModel):
         self, sample: Any, y: np.ndarray, positive: np.ndarray, cost: np.ndarray
     ) -> list[Any]:
         """Solvers of all groups of lanes; `sample` holds the whole range of the values."""
-        from ._basis import compile_basis, lanes_for
-        from ._chunked import Blocks
+        from .basis import compile_basis, lanes_for
+        from .blocks import Blocks
 
         groups = self._lane_groups(len(positive))
         settings, states = self._settings(len(groups)), []

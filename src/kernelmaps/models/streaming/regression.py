@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._streaming_linear import StreamingLinear
+from .linear import StreamingLinear
 
 __all__ = ["StreamingRegression"]
 

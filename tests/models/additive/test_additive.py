@@ -13,9 +13,9 @@ from sklearn.svm import LinearSVC
 
 import kernelmaps as km
 from kernelmaps.inspection import ShapeFunctionDisplay
-from kernelmaps.models import _loops
-from kernelmaps.models._basis import compile_basis
-from kernelmaps.models._calibration import platt
+from kernelmaps.models.additive import _loops
+from kernelmaps.models.additive.basis import compile_basis
+from kernelmaps.models.additive.calibration import platt
 
 ONE = {"n_jobs": 1}
 
@@ -173,7 +173,7 @@ def test_bytes_take_the_table_path_and_are_not_copied(seed):
     model = km.AdditiveClassifier(km.SplineMap(order=0, degree=1), **ONE).fit(codes, labels(score))
     compiled = compile_basis(model._spec, codes, np.float32, (0,))
     assert len(compiled.basis.binning) == _loops.CODES
-    from kernelmaps.models._basis import rows_of
+    from kernelmaps.models.additive.basis import rows_of
 
     assert np.shares_memory(rows_of(codes).values, codes)
 

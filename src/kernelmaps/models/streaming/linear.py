@@ -13,19 +13,19 @@ from scipy.linalg import block_diag
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import Source
-from ..stats import FoldMoments, KernelMoments, Moments
-from ..stats.moments import Target
-from ._coordinates import Coordinates, Path, _Solution, check_rows, component_count
-from ._features import Features
-from ._quadratic import held_out_errors, principal_axes
-from ._streaming_base import (
+from ...data import Source
+from ...stats import FoldMoments, KernelMoments, Moments
+from ...stats.moments import Target
+from .base import (
     Look,
     StreamingEstimator,
     check_same_kind,
     remove_stages,
     stage_path,
 )
+from .feature_maps import Features
+from .projection import Coordinates, Path, _Solution, check_rows, component_count
+from .quadratic import held_out_errors, principal_axes
 
 __all__ = ["StreamingLinear"]
 

@@ -11,7 +11,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import ElasticNet, Lasso
 
 import kernelmaps as km
-from kernelmaps.models._quadratic import _one_group, group_lasso_path
+from kernelmaps.models.streaming.quadratic import _one_group, group_lasso_path
 from kernelmaps.stats import Moments
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..stats import Moments
-from ._coordinates import Coordinates
-from ._quadratic import elastic_net_path, group_lasso_path
-from ._streaming_regression import StreamingRegression
+from ...stats import Moments
+from .projection import Coordinates
+from .quadratic import elastic_net_path, group_lasso_path
+from .regression import StreamingRegression
 
 __all__ = ["StreamingElasticNet", "StreamingGroupLasso", "StreamingLasso"]
 

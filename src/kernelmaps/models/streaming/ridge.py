@@ -1,6 +1,6 @@
-"""PCA and ridge regression on data larger than memory, from mergeable statistics.
+"""Ridge regression and classification on data larger than memory, from mergeable statistics.
 
-Algorithms 2, 3 and 4 of Li, Lebanon and Sminchisescu, *Chebyshev approximations to the histogram
+Algorithms 3 and 4 of Li, Lebanon and Sminchisescu, *Chebyshev approximations to the histogram
 χ² kernel*, section 6, with the corrections of the errata (2.17 to 2.24). The cost is
 O(nD² + nDc + D³ + D²c) time for c targets (errata 2.24: the Hessian is not free) and O(D² + Dc)
 memory, whatever n.
@@ -8,252 +8,21 @@ memory, whatever n.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import LinAlgWarning
-from sklearn.base import (
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
-from sklearn.utils import Tags
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..stats import Moments
-from ._coordinates import Coordinates, check_rows, component_count
-from ._loo import LeaveOneOut
-from ._quadratic import numerical_rank, principal_axes, ridge_path, spectrum_of
-from ._streaming_base import StreamingEstimator, check_same_kind, remove_stages, stage_path
-from ._streaming_linear import StreamingLinear
-from ._streaming_regression import PathLike, StreamingRegression
+from ...stats import Moments
+from .leave_one_out import LeaveOneOut
+from .linear import StreamingLinear
+from .projection import Coordinates
+from .quadratic import ridge_path, spectrum_of
+from .regression import PathLike, StreamingRegression
 
-__all__ = ["StreamingPCA", "StreamingRidge", "StreamingRidgeClassifier"]
-
-
-class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEstimator):
-    """Principal components of features that are never stored (Algorithm 2).
-
-    H = Σ z zᵀ and m = Σ z are summed block by block; the components are the leading eigenvectors
-    of H − m mᵀ/n (computed about a shift, see `kernelmaps.stats.Moments`), and a row is projected
-    to Ūᵀ(z − z̄), equation (17).
-
-    Parameters
-    ----------
-    n_components : int, float or None
-        Components to keep; a fraction in (0, 1) keeps as many as explain that share of the
-        variance; None keeps all that carry variance (the numerical rank).
-    feature_map : transformer, list of (columns, transformer), or None
-        φ. A fitted transformer is used as it is; an unfitted one is cloned and fitted on a sample
-        of rows (4096, spread over the data where they can be sliced, else the first ones). Several
-        are applied side by side.
-    n_jobs : int, optional
-        Threads; None means all.
-    block_rows : int, optional
-        Rows per block; by default such that a block takes about 64 MiB.
-    progress : bool, optional
-        Whether to show a bar; by default if there is a terminal.
-
-    Attributes
-    ----------
-    components_ : ndarray of shape (n_components, D)
-        Ūᵀ, with scikit-learn's choice of signs.
-    explained_variance_, explained_variance_ratio_, singular_values_ : ndarray
-        As in scikit-learn's PCA (n − 1 in the denominator; the sum of weights for n).
-    mean_ : ndarray of shape (D,)
-        z̄.
-    stats_ : Moments
-        The sums; they can be saved and merged.
-    feature_map_ : transformer, list or None
-        Fitted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelmaps import StreamingPCA
-    >>> X = np.random.default_rng(0).normal(size=(500, 5))
-    >>> chunks = (X[a : a + 100] for a in range(0, 500, 100))
-    >>> StreamingPCA(n_components=2).fit(chunks).components_.shape
-    (2, 5)
-    """
-
-    def __init__(
-        self,
-        n_components: int | float | None = None,
-        feature_map: Any = None,
-        *,
-        n_jobs: int | None = None,
-        block_rows: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.feature_map = feature_map
-        self.n_jobs = n_jobs
-        self.block_rows = block_rows
-        self.progress = progress
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        client: Any = None,
-        checkpoint: PathLike | None = None,
-        checkpoint_every: int = 1,
-        map_sample: Any = None,
-    ) -> Self:
-        """Fold all rows and find their components.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
-            Whatever `kernelmaps.data.open_source` opens; or codes of an `AnchorMap`, which is
-            then the fitted `feature_map`, and which decodes them block by block.
-        y : ignored
-        sample_weight : array-like, optional
-            A weight of 2 is a row that occurs twice.
-        client : distributed.Client or str, optional
-            Fold on its workers; a string is the address of a scheduler.
-        checkpoint, checkpoint_every : path, int
-            Where and how often the state is kept; an interrupted fit goes on from there.
-        map_sample : array-like, optional
-            Rows to fit the map on, instead of a sample of X.
-        """
-        source = self._open(X, None, sample_weight, reset=True, supervised=False)
-        look = self._look(source, client, map_sample)
-        self._features, self._block_rows = look.features, self._rows_per_block(look)
-        self.stats_ = self._fold(
-            source,
-            Moments(tag=look.features.tag),
-            look.features,
-            block_rows=self._block_rows,
-            client=client,
-            checkpoint=stage_path(checkpoint, "moments"),
-            checkpoint_every=checkpoint_every,
-        )
-        self._solve()
-        remove_stages(checkpoint, ("moments",))
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add one chunk of rows."""
-        first = not hasattr(self, "stats_")
-        source = self._chunk(X, None, sample_weight, first=first, supervised=False)
-        if first:
-            look = self._look(source, None)
-            self._features, self._block_rows = look.features, self._rows_per_block(look)
-        stats = Moments(tag=self._features.tag) if first else self.stats_
-        part = self._fold(source, stats.zero(), self._features, block_rows=self._block_rows)
-        self.stats_ = stats.merge(part)  # all rows of the chunk, or none
-        self._n_chunks = source.chunk + 1
-        self._forget()
-        return self
-
-    def merge(self, other: StreamingPCA) -> Self:
-        """Add the rows of another fitted PCA of the same map."""
-        check_same_kind(self, other)
-        check_is_fitted(self, "stats_")
-        check_is_fitted(other, "stats_")
-        self.stats_.merge(other.stats_)
-        self._forget()
-        return self
-
-    def _forget(self) -> None:
-        for name in ("_values", "_vectors"):
-            self.__dict__.pop(name, None)
-
-    def _solve(self) -> None:
-        if hasattr(self, "_values"):
-            return
-        check_is_fitted(self, "stats_")
-        check_rows(self, self.stats_)
-        values, vectors = principal_axes(self.stats_.scatter())
-        keep = component_count(type(self).__name__, self.n_components, values, self.stats_.n)
-        rank = numerical_rank(values)
-        if self.n_components is not None and keep > rank:
-            warnings.warn(
-                f"{type(self).__name__}: the statistics have rank {rank}, so that {keep - rank} of "
-                f"the {keep} components carry no variance and are arbitrary",
-                LinAlgWarning,
-                stacklevel=3,
-            )
-        self._values, self._vectors, self._keep = values, vectors, keep
-
-    def _eigen(self) -> tuple[np.ndarray, np.ndarray, int]:
-        self._solve()  # after partial_fit or merge: when first asked for
-        return self._values, self._vectors, self._keep
-
-    @property
-    def components_(self) -> np.ndarray:
-        """Ūᵀ, one component per row."""
-        _, vectors, keep = self._eigen()
-        return vectors[:, :keep].T
-
-    @property
-    def explained_variance_(self) -> np.ndarray:
-        """Eigenvalues of the covariance."""
-        values, _, keep = self._eigen()
-        return values[:keep] / max(self.stats_.weight - 1.0, np.finfo(float).tiny)
-
-    @property
-    def explained_variance_ratio_(self) -> np.ndarray:
-        """Shares of the whole variance."""
-        values, _, keep = self._eigen()
-        return values[:keep] / max(values.sum(), np.finfo(float).tiny)  # of equal rows: 0
-
-    @property
-    def singular_values_(self) -> np.ndarray:
-        """Singular values of the centred features."""
-        values, _, keep = self._eigen()
-        return np.sqrt(values[:keep])
-
-    @property
-    def n_components_(self) -> int:
-        """Number of components."""
-        return self._eigen()[2]
-
-    @property
-    def mean_(self) -> np.ndarray:
-        """Mean of the features."""
-        check_is_fitted(self, "stats_")
-        return self.stats_.mean
-
-    @property
-    def feature_map_(self) -> Any:
-        """The fitted map, or the list of fitted maps."""
-        check_is_fitted(self, "stats_")
-        maps = [part.map for part in self._features.parts]
-        return maps if self._features.several else maps[0]
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows in the statistics."""
-        check_is_fitted(self, "stats_")
-        return self.stats_.n
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._eigen()[2]
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Project: (φ(X) − z̄) Ū, equation (17); float32 features give float32."""
-        check_is_fitted(self, "stats_")
-        U = self.components_.T
-        offset = self.mean_ @ U
-
-        def project(Z: Any) -> np.ndarray:
-            kind = np.float32 if Z.dtype == np.float32 else np.float64
-            return Z @ U.astype(kind) - offset.astype(kind)
-
-        return self._by_blocks(X, project)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+__all__ = ["StreamingRidge", "StreamingRidgeClassifier"]
 
 
 class _Ridge(StreamingLinear):

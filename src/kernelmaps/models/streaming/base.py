@@ -16,13 +16,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ..data import Block, Source, open_source
-from ..data.opening import is_chunks
-from ..data.sources import SlicedSource
-from ..maps.codes import Codes
-from ..stats import choose_block_rows, features_of, fold, on_sample
-from ..threads import ordered_map, resolve_threads
-from ._features import Features, check_codes
+from ...data import Block, Source, open_source
+from ...data.opening import is_chunks
+from ...data.sources import SlicedSource
+from ...maps.codes import Codes
+from ...stats import choose_block_rows, features_of, fold, on_sample
+from ...threads import ordered_map, resolve_threads
+from .feature_maps import Features, check_codes
 
 __all__ = ["StreamingEstimator"]
 

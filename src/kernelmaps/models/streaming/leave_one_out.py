@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..stats import Moments
-from ..stats.moments import _as_columns
-from ._quadratic import Spectrum
+from ...stats import Moments
+from ...stats.moments import _as_columns
+from .quadratic import Spectrum
 
 __all__ = ["LeaveOneOut"]
 

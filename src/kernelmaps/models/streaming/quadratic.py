@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import LinAlgWarning, cho_factor, cho_solve, eigh
 from scipy.optimize import brentq
 
-from ..stats import Moments
+from ...stats import Moments
 
 __all__ = [
     "Spectrum",

@@ -21,13 +21,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ..engine import code_spec
-from ..engine.reference import table_of
-from ..maps._range import differ, room
-from ..maps.base import AdditiveMap, JointMap
-from ..maps.codes import Codes
-from ..maps.spline import SplineMap
-from ..threads import resolve_threads
+from ...engine import code_spec
+from ...engine.reference import table_of
+from ...maps._range import differ, room
+from ...maps.base import AdditiveMap, JointMap
+from ...maps.codes import Codes
+from ...maps.spline import SplineMap
+from ...threads import resolve_threads
 
 __all__ = ["AdditiveModel", "ShapeFunction", "checked", "weights_of"]
 
@@ -74,7 +74,7 @@ class AdditiveModel(BaseEstimator):
 
     def _prepare(self, X: Any) -> Any:
         """Fit the map; the rows as the loops take them."""
-        from ._basis import vanishes
+        from .basis import vanishes
 
         X, self.feature_map_ = self._fitted_map(X)
         if sparse.issparse(X) and not vanishes(self._spec):
@@ -123,8 +123,8 @@ class AdditiveModel(BaseEstimator):
     def _solve(
         self, X: Any, problem: Any, settings: Any, beta: np.ndarray, intercept: np.ndarray | None
     ) -> Any:
-        from ._basis import compile_basis, lanes_for, rows_of
-        from ._solver import solve
+        from .basis import compile_basis, lanes_for, rows_of
+        from .dual import solve
 
         used = problem.positive.size
         compiled = compile_basis(self._spec, X, self._precision(X), lanes_for(used))
@@ -148,7 +148,7 @@ class AdditiveModel(BaseEstimator):
         return [slice(k, min(k + size, count)) for k in range(0, count, size)]
 
     def _settings(self, n_groups: int) -> Any:
-        from ._solver import Settings
+        from .dual import Settings
 
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         threads = max(1, resolve_threads(self.n_jobs) // n_groups)
@@ -270,7 +270,7 @@ class AdditiveModel(BaseEstimator):
 
     def _whole(self, rows: Any) -> Any:
         """Sparse rows as dense ones, where the map does not take 0 to 0."""
-        from ._basis import vanishes
+        from .basis import vanishes
 
         return rows.toarray() if sparse.issparse(rows) and not vanishes(self._spec) else rows
 
@@ -287,7 +287,7 @@ class AdditiveModel(BaseEstimator):
     # -- scoring --------------------------------------------------------------------------------
 
     def _compiled(self, X: Any, lanes: tuple) -> Any:
-        from ._basis import compile_basis
+        from .basis import compile_basis
 
         precision = self._precision(X)
         known = "mix" in self._spec.arrays or self._spec.family == "piecewise"
@@ -297,7 +297,7 @@ class AdditiveModel(BaseEstimator):
         return self._fast[key]
 
     def _groups(self) -> list[tuple[slice, tuple]]:
-        from ._basis import lanes_for
+        from .basis import lanes_for
 
         count = self._weights.shape[2]
         steps = range(0, count, _MOST_LANES)
@@ -312,7 +312,7 @@ class AdditiveModel(BaseEstimator):
         return self._fast[key][1]
 
     def _laid_out(self, compiled: Any, part: slice) -> np.ndarray:
-        from ._basis import zeros
+        from .basis import zeros
 
         stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
         flat = zeros((compiled.n_weights + 64) * lanes, compiled.basis.values.coef.dtype)
@@ -323,8 +323,8 @@ class AdditiveModel(BaseEstimator):
 
     def _each(self, X: Any, out: np.ndarray, loop: Any) -> np.ndarray:
         """Run a loop over rows and groups of classes; the last axis of `out` is the classes'."""
-        from ._basis import rows_of
-        from ._solver import in_blocks
+        from .basis import rows_of
+        from .dual import in_blocks
 
         rows = rows_of(X)
         groups = [(part, self._compiled(X, lanes)) for part, lanes in self._groups()]
@@ -345,8 +345,8 @@ class AdditiveModel(BaseEstimator):
 
     def _forms(self, X: Any) -> Any:
         """The model as polynomials for rows like these; None if the basis has to be evaluated."""
-        from ._basis import bands_of
-        from ._prediction import forms
+        from .basis import bands_of
+        from .prediction import forms
         from .terms import summed
 
         stored = sparse.issparse(X)
@@ -364,7 +364,7 @@ class AdditiveModel(BaseEstimator):
         With `look` the values have not been checked: the loops of the compiled form notice what is
         not finite or outside the domain on their way, and only then they are searched.
         """
-        from ._prediction import sums
+        from .prediction import sums
 
         compiled, fitted = self._forms(X), self.feature_map_
         # Values outside the domain are clipped, with one warning; more has to be said of others.

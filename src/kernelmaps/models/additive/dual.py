@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from ..progress import track
+from ...progress import track
 from . import _loops
-from ._basis import Compiled, zeros
 from ._loops import Centre, Problem, Rows
+from .basis import Compiled, zeros
 
 __all__ = ["Settings", "Solution", "State", "in_blocks", "solve"]
 

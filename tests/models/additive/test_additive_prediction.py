@@ -6,8 +6,8 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.exceptions import OutOfDomainWarning
-from kernelmaps.models import _prediction
-from kernelmaps.models import _prediction_loops as loops
+from kernelmaps.models.additive import _prediction_loops as loops
+from kernelmaps.models.additive import prediction
 
 ONE = {"n_jobs": 1, "tol": 1e-3, "random_state": 0}
 
@@ -59,7 +59,7 @@ def trained(case, seed):
     X = convert(np.where(X < 0.2, 0, X))
     model = km.AdditiveClassifier(feature_map, **ONE).fit(X, y)
     forms = [form for _, form in model._forms(X)]
-    if kind is COLUMNS and _prediction.permutes():
+    if kind is COLUMNS and prediction.permutes():
         assert {len(form.registers) for form in forms} == {detail}
     else:
         assert {len(form.binning) for form in forms} == {
@@ -86,7 +86,7 @@ def test_compiled_prediction_is_that_of_the_training(case, seed):
 
 @pytest.mark.parametrize("case", [name for name, case in CASES.items() if case[3] is COLUMNS])
 def test_machines_that_cannot_permute_predict_the_same(case, seed, monkeypatch):
-    monkeypatch.setattr(_prediction, "permutes", lambda: False)
+    monkeypatch.setattr(prediction, "permutes", lambda: False)
     check_that_of_the_training(*trained(case, seed))
 
 
@@ -104,7 +104,7 @@ def test_squares_of_rows_cover_every_shape(bases, dtype, seed):
         for rows in (1, 7, 8, 9, 16, 33, 65, n):
             found = model._scores(own[n - rows :])
             nothing = np.zeros((rows, 1))  # values that fill up a vector are not outside the domain
-            assert _prediction.sums(model._forms(own), own[n - rows :], nothing, 1) == 0
+            assert prediction.sums(model._forms(own), own[n - rows :], nothing, 1) == 0
             np.testing.assert_allclose(
                 found, expected[n - rows :], atol=2e-5 if dtype is np.float32 else 1e-11
             )

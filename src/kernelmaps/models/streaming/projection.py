@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..stats import Moments
-from ._quadratic import numerical_rank
+from ...stats import Moments
+from .quadratic import numerical_rank
 
 __all__ = ["Coordinates", "Path", "check_rows", "component_count"]
 

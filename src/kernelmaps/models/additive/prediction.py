@@ -13,13 +13,13 @@ import numpy as np
 from scipy import sparse
 from scipy.special import binom
 
-from ..engine import Table
-from ..engine._lanes import permutes
-from ..engine.reference import evaluate_table
-from ..engine.table import AFFINE, CODE, EDGES
-from ..threads import in_threads
-from ._basis import lanes_for, zeros
+from ...engine import Table
+from ...engine._lanes import permutes
+from ...engine.reference import evaluate_table
+from ...engine.table import AFFINE, CODE, EDGES
+from ...threads import in_threads
 from ._prediction_loops import CODES, Columns, Form, columns, csr, dense
+from .basis import lanes_for, zeros
 
 __all__ = ["forms", "sums"]
 

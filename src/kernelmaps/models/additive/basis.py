@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..engine import Spec, Table
-from ..engine.apply import extent_of
-from ..engine.compile import compiled_table, zero_at_zero
-from ..engine.reference import evaluate_table, table_of
-from ..engine.table import CODE, LOG2
+from ...engine import Spec, Table
+from ...engine.apply import extent_of
+from ...engine.compile import compiled_table, zero_at_zero
+from ...engine.reference import evaluate_table, table_of
+from ...engine.table import CODE, LOG2
 from ._loops import CODES, Basis, Rows, Taps
 
 __all__ = ["Compiled", "compile_basis", "lanes_for", "rows_of", "zeros"]

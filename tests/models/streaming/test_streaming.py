@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelmaps as km
-from kernelmaps.models import _quadratic
+from kernelmaps.models.streaming import quadratic
 from kernelmaps.stats import Moments
 from kernelmaps.stats.composite import fold_of_row
 
@@ -331,20 +331,20 @@ def test_few_strengths_are_factorised_and_many_share_a_spectrum(seed, monkeypatc
     stats = Moments("real").update(X, Y)
     columns, taken = np.arange(6), []
     for name in ("_cholesky_solution", "spectrum_of"):
-        function = getattr(_quadratic, name)
+        function = getattr(quadratic, name)
         monkeypatch.setattr(
-            _quadratic, name, lambda *a, f=function, n=name: taken.append(n) or f(*a)
+            quadratic, name, lambda *a, f=function, n=name: taken.append(n) or f(*a)
         )
     alphas = np.logspace(-2, 2, 20)
-    many = _quadratic.ridge_path(stats, columns, alphas)
+    many = quadratic.ridge_path(stats, columns, alphas)
     assert taken == ["spectrum_of"]
-    few = _quadratic.ridge_path(stats, columns, alphas[:3])
+    few = quadratic.ridge_path(stats, columns, alphas[:3])
     assert taken[1:] == ["_cholesky_solution"] * 3
     np.testing.assert_allclose(few, many[:3], rtol=1e-10)
     taken.clear()
     for alpha in (0.0, 1e-15 * np.trace(stats.scatter())):  # no factor need exist, a spectrum does
-        found = _quadratic.ridge_path(stats, columns, [alpha])
-        np.testing.assert_allclose(found[0], _quadratic.spectrum_of(stats, columns).ridge(alpha))
+        found = quadratic.ridge_path(stats, columns, [alpha])
+        np.testing.assert_allclose(found[0], quadratic.spectrum_of(stats, columns).ridge(alpha))
     assert set(taken) == {"spectrum_of"}
 
 

@@ -1,0 +1,1 @@
+"""Linear models on data larger than memory, from mergeable statistics."""
