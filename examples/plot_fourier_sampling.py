@@ -34,7 +34,7 @@ for sampling in ("iid", "sobol", "structured", "orthogonal"):
     errors = []
     for size in sizes:
         maps = [
-            km.RandomFourierMap("gaussian", size, sampling, "paired", random_state=s)
+            km.RandomFourierMap(km.kernels.Gaussian(), size, sampling, "paired", random_state=s)
             for s in range(5)
         ]
         errors.append(np.mean([km.kernel_error(m.fit(X), X).rms for m in maps]))

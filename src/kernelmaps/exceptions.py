@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["DesignError", "FileFormatError", "OutOfDomainWarning", "ToleranceError"]
+__all__ = [
+    "DesignError",
+    "FileFormatError",
+    "KernelScaleWarning",
+    "OutOfDomainWarning",
+    "ToleranceError",
+]
 
 
 class FileFormatError(ValueError):
@@ -13,6 +19,10 @@ class FileFormatError(ValueError):
 
 class OutOfDomainWarning(UserWarning):
     """Values outside a fitted domain were clipped to it."""
+
+
+class KernelScaleWarning(UserWarning):
+    """A kernel is numerically constant, or diagonal, on the rows that a map was fitted to."""
 
 
 class DesignError(RuntimeError):

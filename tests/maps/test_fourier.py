@@ -241,6 +241,47 @@ def test_median_is_the_median_distance(seed):
         assert length == pytest.approx(factor * np.median(pdist(X, metric)))
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "cauchy", "matern"])
+def test_the_default_is_half_the_median_and_follows_the_data(kernel, seed):
+    X = np.random.default_rng(seed).normal(size=(40, 7))
+    median = km.RandomFourierMap(kernel, 8, sigma="median", random_state=0).fit(X).kernel_
+    for factor in (1.0, 1000.0):
+        found = km.RandomFourierMap(kernel, 8, random_state=0).fit(factor * X).kernel_
+        assert found.length == pytest.approx(factor * median.length / 2)
+    # Equal rows, or a single one, have no distance: the kernel stays as it is.
+    assert km.RandomFourierMap(kernel, 8).fit(np.ones((4, 7))).kernel_.length == 1.0
+
+
+def test_a_kernel_object_keeps_its_scale(seed):
+    X = 1e3 * np.random.default_rng(seed).normal(size=(5, 7))
+    assert km.RandomFourierMap(Gaussian(3.0), 8).fit(X).kernel_ == Gaussian(3.0)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "words"), [(1e-3, "0 for nearly all pairs.*too narrow"), (1e3, "1 for.*too wide")]
+)
+def test_a_kernel_that_is_constant_or_diagonal_on_the_rows_warns(sigma, words, seed):
+    X = np.random.default_rng(seed).normal(size=(60, 7))
+    for feature_map in (
+        km.RandomFourierMap(sigma=sigma),
+        km.RandomFourierMap(Gaussian(sigma)),
+        km.CompressiveFourierMap(3, sigma=sigma),
+        km.ExponentialMap(km.SplineMap(), gamma=sigma**-2),
+    ):
+        with pytest.warns(km.exceptions.KernelScaleWarning, match=words):
+            feature_map.fit(X)
+
+
+def test_equal_rows_do_not_hide_a_narrow_kernel_and_clusters_do_not_warn(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(100, 7))
+    X[1] = X[0]
+    with pytest.warns(km.exceptions.KernelScaleWarning, match="too narrow"):
+        km.RandomFourierMap(sigma=1e-3).fit(X)
+    clusters = 1e4 * rng.integers(10, size=(100, 1)) + rng.normal(size=(100, 7))
+    km.RandomFourierMap(sigma=3.0).fit(clusters)  # a warning is an error here
+
+
 @pytest.mark.parametrize("sigma", [0, -1.0, "width", np.nan, True])
 def test_bad_sigma_is_refused(sigma):
     with pytest.raises(ValueError, match=r"RandomFourierMap: sigma must be a positive number"):
@@ -419,7 +460,8 @@ def test_random_state_of_any_kind_is_repeatable(X):
 @pytest.mark.parametrize(("dtype", "size"), [(np.float32, 1e8), (np.float64, 1.7e18)])
 def test_angles_without_digits_are_noise_of_the_right_size(form, dtype, size, seed):
     X = (size * (1 + np.random.default_rng(seed).random((6, 3)))).astype(dtype)
-    Z = km.RandomFourierMap(n_components=4000, form=form, random_state=seed).fit_transform(X)
+    feature_map = km.RandomFourierMap(Gaussian(), 4000, form=form, random_state=seed)
+    Z = feature_map.fit_transform(X)
     # Means of 4000 (2000) squares and products of cosines: six standard deviations.
     np.testing.assert_allclose(Z @ Z.T, np.eye(6), atol=6 / 2000**0.5)
 
@@ -428,7 +470,7 @@ def test_angles_without_digits_are_noise_of_the_right_size(form, dtype, size, se
 def test_angles_that_overflow_are_refused(seed):
     X = np.float32(1e38) * np.random.default_rng(seed).random((5, 40), dtype=np.float32)
     for sampling in ("iid", "structured"):
-        fitted = km.RandomFourierMap(sampling=sampling, random_state=seed).fit(X)
+        fitted = km.RandomFourierMap(Gaussian(), sampling=sampling, random_state=seed).fit(X)
         with pytest.raises(ValueError, match="overflow float32"):
             fitted.transform(X)
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 import kernelmaps
 
 from .. import kernels
 from ..kernels import Kernel
 from ..kernels.additive import AdditiveKernel
+from ..kernels.bandwidth import fit_length
 from ..kernels.exponential import Exponential
 from ..kernels.homogeneous import HomogeneousKernel
 from ..kernels.stationary import StationaryKernel
@@ -193,25 +193,21 @@ def _named(kernel: Kernel | None) -> Any:
 def fitted_to_data(name: Any, X: Any, random_state: Any = 0) -> Kernel:
     """A kernel by name, its width taken from the data.
 
-    Stationary kernels get the median distance of pairs of rows (‖·‖₁ for the Laplacian), the
-    exponential ones γ = 1 / mean squared distance. A kernel object is taken as it is.
+    Stationary kernels get the length scale of `fit_length`'s rule "auto" (half the median
+    distance), the exponential ones γ = 1 / mean squared distance. A kernel object is taken as it
+    is.
     """
     kernel = kernels.get(name)
     if isinstance(name, Kernel) or sort_of(kernel) == "additive":
         return kernel
-    rng = check_random_state(random_state)
+    rng = np.random.default_rng(random_state)
     rows = X[np.sort(rng.permutation(X.shape[0])[:300])]
     if isinstance(kernel, Exponential):
         squared = kernel.base.squared_distance(rows)
         mean = float(squared.sum() / max(1, len(squared) * (len(squared) - 1)))
         return kernels.Exponential(kernel.base, gamma=_rounded(1 / mean if mean > 0 else 1.0))
-    from sklearn.metrics import pairwise_distances
-
-    metric = "manhattan" if kernel.name == "laplacian" else "euclidean"
-    distance = pairwise_distances(rows.astype(np.float64), metric=metric)
-    width = float(np.median(distance[~np.eye(len(distance), dtype=bool)])) or 1.0
-    parameter = "sigma" if kernel.name == "gaussian" else "scale"
-    return type(kernel)(**{parameter: _rounded(width)})
+    fitted = fit_length("compare", kernel, "auto", rows, rng)
+    return fitted.with_length(_rounded(fitted.length))
 
 
 def _rounded(value: float) -> float:

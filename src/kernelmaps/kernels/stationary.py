@@ -8,8 +8,8 @@ exp(−‖x − y‖₁/s) and the Cauchy kernel Π_d 1/(1 + (x_d − y_d)²/s²
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special, stats
@@ -32,6 +32,8 @@ class StationaryKernel(Kernel):
     """
 
     isotropic: ClassVar[bool] = False
+    length_name: ClassVar[str] = "scale"  # the field that holds the length scale
+    metric: ClassVar[str] = "euclidean"  # distance of rows that the length scale is compared with
 
     @abstractmethod
     def signature(self, delta: np.ndarray) -> np.ndarray:
@@ -55,6 +57,23 @@ class StationaryKernel(Kernel):
             f"{self!r} is not isotropic: its frequencies have no radial distribution. "
             "Use Gaussian or Matern here."
         )
+
+    def with_length(self, length: float) -> Any:
+        """The same kernel with another length scale."""
+        return replace(self, **{self.length_name: length})  # type: ignore[type-var]
+
+    @property
+    def length(self) -> float:
+        """The length scale."""
+        return float(getattr(self, self.length_name))
+
+    def length_at(self, distance: float) -> float:
+        """Length scale that belongs to rows at this `metric` distance from each other."""
+        return distance
+
+    def length_of_variance(self, variance: float, d: int) -> float:
+        """Length scale for d features of this variance: scikit-learn's γ = 1/(d Var X)."""
+        return float(np.sqrt(variance * d / 2))
 
     def _diag(self, X: Rows) -> np.ndarray:
         return np.ones(X.shape[0], dtype=X.dtype)
@@ -81,6 +100,7 @@ class Gaussian(_IsotropicKernel):
 
     sigma: float = 1.0
     name = "gaussian"
+    length_name = "sigma"
 
     def __post_init__(self) -> None:
         _require_positive("Gaussian", "sigma", self.sigma)
@@ -177,9 +197,13 @@ class Laplacian(StationaryKernel):
 
     scale: float = 1.0
     name = "laplacian"
+    metric = "cityblock"
 
     def __post_init__(self) -> None:
         _require_positive("Laplacian", "scale", self.scale)
+
+    def length_of_variance(self, variance: float, d: int) -> float:
+        return float(d * np.sqrt(variance))
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
         return np.exp(-np.abs(np.asarray(delta, dtype=np.float64)) / self.scale)
@@ -202,6 +226,13 @@ class Cauchy(StationaryKernel):
 
     def __post_init__(self) -> None:
         _require_positive("Cauchy", "scale", self.scale)
+
+    def length_at(self, distance: float) -> float:
+        # With many features the product is close to exp(−‖x − y‖²/s²): the Gaussian of s = √2 σ.
+        return float(np.sqrt(2) * distance)
+
+    def length_of_variance(self, variance: float, d: int) -> float:
+        return float(np.sqrt(2) * super().length_of_variance(variance, d))
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
         return 1 / (1 + (np.asarray(delta, dtype=np.float64) / self.scale) ** 2)

@@ -19,8 +19,9 @@ from ..engine import Spec, apply
 from ..engine.apply import output_dtype
 from ..engine.linear import n_outputs
 from ..kernels import StationaryKernel
+from ..kernels.bandwidth import warn_if_degenerate
 from .base import JointMap, check_count
-from .fourier import resolve_kernel, scaled_kernel
+from .fourier import SCALE_ADVICE, resolve_kernel, scaled_kernel
 from .orthoprojector import draw_orthoprojector
 from .sampling import draw_fourier, generator
 
@@ -97,7 +98,7 @@ class CompressiveFourierMap(JointMap):
         kernel: Any = "gaussian",
         sampling: str = "iid",
         form: str = "auto",
-        sigma: float | str | None = None,
+        sigma: float | str | None = "auto",
         projection: str = "dense",
         entries: str = "gaussian",
         measured: bool = False,
@@ -131,6 +132,7 @@ class CompressiveFourierMap(JointMap):
             None if self.measured else effective_sparsity(sample, self.sparsity_basis, energy=0.99)
         )
         self.kernel_ = self._resolved_kernel(X, projection, scale, rng)
+        warn_if_degenerate("CompressiveFourierMap", self.kernel_, X, SCALE_ADVICE)
         features = draw_fourier(
             self.kernel_,
             columns,
@@ -147,8 +149,8 @@ class CompressiveFourierMap(JointMap):
         self, X: Any, projection: Spec | None, scale: float, rng: np.random.Generator
     ) -> Any:
         """The kernel of the rows of X: of measurements s·y it is k(s·y), of length σ/s."""
-        rows = X
-        if projection is not None and isinstance(self.sigma, str):
+        rows, by_rule = X, isinstance(self.sigma, str) and isinstance(self.kernel, str)
+        if projection is not None and by_rule:
             rows = apply(projection, X, n_jobs=self.n_jobs)
         kernel = resolve_kernel("CompressiveFourierMap", self.kernel, self.sigma, rows, rng)
         if not getattr(kernel, "isotropic", False):
@@ -157,7 +159,7 @@ class CompressiveFourierMap(JointMap):
                 "‖x − y‖₂ and nothing else, so that the kernel must be a function of them "
                 "(Theorem 2): use Gaussian or Matern, or RandomFourierMap without projection."
             )
-        if projection is not None or scale == 1 or isinstance(self.sigma, str):
+        if projection is not None or scale == 1 or by_rule:
             return kernel
         return scaled_kernel("CompressiveFourierMap", kernel, 1 / scale)
 

@@ -28,6 +28,7 @@ from ..engine import Spec, apply
 from ..engine.apply import output_dtype
 from ..engine.landmarks import landmark_spec
 from ..kernels import Exponential, Gaussian, Kernel
+from ..kernels.bandwidth import warn_if_degenerate
 from .base import AdditiveMap, JointMap, check_count
 from .chebyshev import ChebyshevMap
 from .sampling import draw_fourier, generator
@@ -149,6 +150,8 @@ class ExponentialMap(JointMap):
         base = getattr(self.additive_map_, "kernel_", None) or MapKernel(first)
         self.gamma_ = self._resolved_gamma(base, X, rng)
         self.kernel_ = Exponential(base, self.gamma_)
+        advice = "Let gamma follow the data: gamma='scale'."
+        warn_if_degenerate("ExponentialMap", self.kernel_, X, advice)
         self.stage_kernel_ = Exponential(MapKernel(first), self.gamma_)
         dtype = output_dtype(X.dtype)
         count = self._landmark_count(columns, X.shape[0])

@@ -26,25 +26,22 @@ takes half as many products.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.spatial.distance import pdist
-from sklearn.metrics import pairwise_distances
 
 from .. import kernels
 from ..engine import Spec
 from ..engine.apply import output_dtype
+from ..kernels.bandwidth import fit_length, warn_if_degenerate
 from .base import JointMap, check_count
 from .sampling import draw_fourier, generator
 
 __all__ = ["RandomFourierMap", "resolve_kernel", "scaled_kernel"]
-
-_SCALE_OF = {"gaussian": "sigma", "matern": "scale", "laplacian": "scale", "cauchy": "scale"}
-_MEDIAN_ROWS = 1000
+SCALE_ADVICE = (
+    "Standardise the columns (StandardScaler), or give the kernel by name and let its width follow "
+    "the data (sigma='auto')."
+)
 
 
 class RandomFourierMap(JointMap):
@@ -64,10 +61,11 @@ class RandomFourierMap(JointMap):
     form : {"cosine", "paired"}, default="cosine"
         √(2/D) cos(ωᵀx + b), or cosines followed by sines of D/2 frequencies, which is more
         accurate for most kernels and takes half as many products, but needs an even D.
-    sigma : float, "scale", "median" or None, default=None
-        Length scale of a kernel given by name. "scale" is scikit-learn's γ = 1/(d Var X), that is
-        σ² = d Var(X)/2; "median" the median distance of (at most 1000) rows. For other kernels
-        than the Gaussian see `resolve_kernel`. None means 1, or the scale of the kernel object.
+    sigma : float, "auto", "scale", "median" or None, default="auto"
+        Length scale of a kernel given by name. "median" is the median distance of (at most 1000)
+        rows, "auto" half of it, "scale" scikit-learn's γ = 1/(d Var X), that is σ² = d Var(X)/2.
+        :func:`kernelmaps.kernels.bandwidth.fit_length` has the rules for other kernels than the
+        Gaussian. None means 1. A kernel object keeps its own scale.
     random_state : int, RandomState, Generator or None
         An int gives the same map in every run.
     n_jobs : int, optional
@@ -97,7 +95,7 @@ class RandomFourierMap(JointMap):
         n_components: int = 1000,
         sampling: str = "iid",
         form: str = "cosine",
-        sigma: float | str | None = None,
+        sigma: float | str | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -113,6 +111,7 @@ class RandomFourierMap(JointMap):
         columns = check_count(self, "n_components", self.n_components)
         rng = generator(self.random_state)
         self.kernel_ = resolve_kernel("RandomFourierMap", self.kernel, self.sigma, X, rng)
+        warn_if_degenerate("RandomFourierMap", self.kernel_, X, SCALE_ADVICE)
         return draw_fourier(
             self.kernel_,
             columns,
@@ -127,98 +126,30 @@ class RandomFourierMap(JointMap):
 def resolve_kernel(
     owner: str, kernel: Any, sigma: float | str | None, X: Any, rng: np.random.Generator
 ) -> Any:
-    """A kernel with its length scale, from a name and a number or a rule.
-
-    With v = Var(X) over all entries and "median" the median distance of rows:
-
-    =================  ======================  ==========================
-    kernel             sigma="scale"           sigma="median"
-    =================  ======================  ==========================
-    gaussian, matern   σ = √(d v / 2)          σ = median ‖x − y‖₂
-    cauchy             s = √(d v)              s = √2 median ‖x − y‖₂
-    laplacian          s = d √v                s = median ‖x − y‖₁
-    =================  ======================  ==========================
-
-    The Cauchy kernel of many features is close to exp(−‖x − y‖²/s²): hence its √2.
-    """
-    if sigma is None:
+    """A kernel with its length scale, from a name and a number or a rule (`fit_length`)."""
+    named = isinstance(kernel, str)
+    if sigma is None or (sigma == "auto" and not named):
         return kernel if hasattr(kernel, "sample_frequencies") else kernels.get(kernel)
-    if not isinstance(kernel, str):
+    if not named:
         raise ValueError(
             f"{owner}: sigma={sigma!r} goes with a kernel given by name; {kernel!r} carries its "
-            "own scale. Leave sigma=None, or name the kernel."
+            "own scale. Leave sigma='auto', or name the kernel."
         )
-    named: Any = kernels.get(kernel)
-    if named.name not in _SCALE_OF:
+    found: Any = kernels.get(kernel)
+    if not isinstance(found, kernels.StationaryKernel):
         raise ValueError(
-            f"{owner}: the kernel {kernel!r} has no length scale sigma and cannot sample a "
-            f"spectrum; use one of {', '.join(_SCALE_OF)}."
+            f"{owner}: the kernel {kernel!r} has no length scale sigma and cannot sample its "
+            "spectrum; use a stationary kernel such as 'gaussian', 'laplacian', 'cauchy' or "
+            "'matern'."
         )
-    return replace(named, **{_SCALE_OF[named.name]: _length(owner, named.name, sigma, X, rng)})
+    return fit_length(owner, found, sigma, X, rng)
 
 
 def scaled_kernel(owner: str, kernel: Any, factor: float) -> Any:
     """The same kernel with its length scale multiplied: k(x/factor, y/factor)."""
-    field = _SCALE_OF.get(getattr(kernel, "name", ""))
-    if field is None:
+    if not isinstance(kernel, kernels.StationaryKernel):
         raise ValueError(
             f"{owner}: the length scale of {kernel!r} is not known, so that it cannot be changed "
             f"by {factor:g}. Scale the data instead."
         )
-    return replace(kernel, **{field: factor * getattr(kernel, field)})
-
-
-def _length(owner: str, name: str, sigma: Any, X: Any, rng: np.random.Generator) -> float:
-    rule = sigma if isinstance(sigma, str) else None
-    if rule == "scale":
-        spread = X.shape[1] * _variance(X)
-        return _positive(
-            owner,
-            sigma,
-            {"laplacian": np.sqrt(spread * X.shape[1]), "cauchy": np.sqrt(spread)}.get(
-                name, np.sqrt(spread / 2)
-            ),
-        )
-    if rule == "median":
-        distance = _median_distance(X, "l1" if name == "laplacian" else "l2", rng)
-        return _positive(owner, sigma, np.sqrt(2) * distance if name == "cauchy" else distance)
-    if isinstance(sigma, bool) or not isinstance(sigma, Real) or not 0 < float(sigma) < np.inf:
-        raise ValueError(
-            f"{owner}: sigma must be a positive number, 'scale' or 'median'; got {sigma!r}."
-        )
-    return float(sigma)
-
-
-def _positive(owner: str, rule: str, length: float) -> float:
-    if not 0 < length < np.inf:
-        what = "the variance of X" if rule == "scale" else "the median distance of rows"
-        found = "0" if length == 0 else "not finite"
-        raise ValueError(
-            f"{owner}: sigma={rule!r} finds {what} to be {found}, which gives no scale. "
-            "Give sigma as a number."
-        )
-    return float(length)
-
-
-def _variance(X: Any) -> float:
-    """Variance over all entries, those that CSR does not store included; 0 if it is rounding."""
-    values, size = X.data if sparse.issparse(X) else X, X.shape[0] * X.shape[1]
-    mean = values.sum(dtype=np.float64) / size
-    stored = np.square(values - mean, dtype=np.float64).sum()
-    variance = float(stored + (size - values.size) * mean**2) / size
-    return variance if variance > (4 * np.finfo(np.float64).eps * mean) ** 2 else 0.0
-
-
-def _median_distance(X: Any, metric: str, rng: np.random.Generator) -> float:
-    n = X.shape[0]
-    rows = np.sort(rng.permutation(n)[:_MEDIAN_ROWS])
-    if n < 2:
-        return 0.0
-    sample = X[rows].astype(np.float64)
-    if not sparse.issparse(sample):  # by differences: those of equal rows are 0
-        return float(np.median(pdist(sample, "cityblock" if metric == "l1" else "euclidean")))
-    distances = pairwise_distances(sample, metric=metric)
-    if metric == "l2":  # from products: what is left of equal rows is rounding
-        lengths = np.sqrt(np.asarray(sample.multiply(sample).sum(axis=1)).ravel())
-        distances[distances < 1e-7 * np.maximum(lengths, lengths[:, None])] = 0
-    return float(np.median(distances[np.triu_indices(len(rows), 1)]))
+    return kernel.with_length(factor * kernel.length)
