@@ -206,6 +206,7 @@ def fitted_to_data(name: Any, X: Any, random_state: Any = 0) -> Kernel:
         squared = kernel.base.squared_distance(rows)
         mean = float(squared.sum() / max(1, len(squared) * (len(squared) - 1)))
         return kernels.Exponential(kernel.base, gamma=_rounded(1 / mean if mean > 0 else 1.0))
+    assert isinstance(kernel, StationaryKernel)  # by sort_of
     fitted = fit_length("compare", kernel, "auto", rows, rng)
     return fitted.with_length(_rounded(fitted.length))
 
