@@ -12,6 +12,12 @@ import typer
 
 IMPOSSIBLE, BAD_INPUT, BAD_FILE, INTERRUPTED = 1, 2, 3, 130
 
+# The control characters of ASCII and Latin-1; json.dumps leaves those from 0x7f on.
+_CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
+_JSON_CONTROLS = {code: f"\\u{code:04x}" for code in range(127, 160)}
+
 Data = Annotated[
     str,
     typer.Argument(
@@ -61,30 +67,45 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 def fail(message: str, code: int) -> None:
     """Say what is wrong and leave."""
-    from rich.console import Console
+    from rich.text import Text
 
-    Console(stderr=True).print(f"[bold red]error:[/] {_escaped(message)}", soft_wrap=True)
+    words = Text.assemble(("error:", "bold red"), " ", printable(message))
+    console(stderr=True).print(words, soft_wrap=True)
     raise typer.Exit(code)
 
 
 def show(result: Any, as_json: bool) -> None:
     """Print a result: its table, or its plain values as JSON and nothing else."""
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=1, ensure_ascii=False, default=_plain))
+        text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, default=_plain)
+        typer.echo(text.translate(_JSON_CONTROLS))
         return
     console().print(result.table())
 
 
-def console() -> Any:
-    """Standard output with colours where a person reads it."""
+def console(stderr: bool = False) -> Any:
+    """Standard output or error, with colours where a person reads it.
+
+    Names of columns and labels come from files. They are shown as they are: rich would otherwise
+    read ``[/b]`` as markup, and the terminal would obey the escape sequences in them.
+    """
     from rich.console import Console
 
-    return Console()
+    class PlainConsole(Console):
+        def render_str(self, text: str, **options: Any) -> Any:
+            return super().render_str(printable(text), **{**options, "markup": False})
+
+    return PlainConsole(stderr=stderr, emoji=False)
+
+
+def printable(text: str) -> str:
+    r"""Text whose control characters, except line ends and tabs, are written as ``\x1b``."""
+    return text.translate(_CONTROLS)
 
 
 def say(text: str) -> None:
     """A line on standard output."""
-    console().print(_escaped(text), soft_wrap=True, highlight=False)
+    console().print(text, soft_wrap=True, highlight=False)
 
 
 def read(
@@ -148,12 +169,6 @@ def write_text(path: Path, text: str) -> None:
     from ..storage import write_file
 
     write_file(path, text.encode())
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
 
 
 def _plain(value: Any) -> Any:

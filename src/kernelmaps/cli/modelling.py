@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from ._shared import (
     check_norm,
     command,
     names,
+    printable,
     say,
     show,
     write_text,
@@ -114,7 +116,9 @@ def predict(
     if json:
         show(result, True)
     elif out is None:
-        typer.echo(result.to_csv(), nl=False)
+        text = result.to_csv()
+        # A file or a pipe gets the labels as they are, a terminal none that it would obey.
+        typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
 
 
 @app.command()

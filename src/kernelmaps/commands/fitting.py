@@ -220,6 +220,8 @@ def _checked_wishes(model: str, feature_map: Any, task: str) -> FeatureMap | Non
 
 def _estimator(model: str, task: str, feature_map: FeatureMap | None, C: float) -> Any:
     """The same file gives the same model: whatever is drawn at random is drawn from seed 0."""
+    if not 0 < C < np.inf:
+        raise ValueError(f"{model} model: C must be a positive number, got {C!r}.")
     if feature_map is not None and feature_map.get_params().get("random_state", 0) is None:
         feature_map.set_params(random_state=0)
     if model == "additive":

@@ -12,6 +12,8 @@ from ..maps.base import FeatureMap
 
 __all__ = ["parse_map"]
 
+_MOST_NESTED = 50  # levels of an expression for a map; none that makes sense has ten
+
 
 def parse_map(text: str) -> FeatureMap:
     """A map from text such as ``HomogeneousMap(kernel=chi2, n_components=5)``.
@@ -20,15 +22,36 @@ def parse_map(text: str) -> FeatureMap:
     """
     try:
         node = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        raise ValueError(f"{text!r} is not a map: write Name or Name(setting=value, …).") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: too deep
+        raise _not_a_map(text) from None
+    if _depth(node) > _MOST_NESTED:
+        raise ValueError(f"{_short(text)} is nested more than {_MOST_NESTED} levels deep.")
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
-    if not isinstance(call.func, ast.Name) or call.args:
-        raise ValueError(f"{text!r} is not a map: write Name or Name(setting=value, …).")
+    unnamed = [item for item in call.keywords if item.arg is None]  # **settings
+    if not isinstance(call.func, ast.Name) or call.args or unnamed:
+        raise _not_a_map(text)
     settings = {}
     for item in call.keywords:
         settings[item.arg] = _literal(item.value, text)
     return _map_class(call.func.id)(**_known(call.func.id, settings))
+
+
+def _not_a_map(text: str) -> ValueError:
+    return ValueError(f"{_short(text)} is not a map: write Name or Name(setting=value, …).")
+
+
+def _short(text: str) -> str:
+    """Text in quotes, its end left out where it is long."""
+    return repr(text if len(text) <= 200 else f"{text[:200]}…")
+
+
+def _depth(node: ast.AST) -> int:
+    """Levels of an expression; counted without recursion, which deep ones would exhaust."""
+    level, depth = [node], 0
+    while level:
+        level = [child for parent in level for child in ast.iter_child_nodes(parent)]
+        depth += 1
+    return depth
 
 
 def _literal(node: ast.expr, text: str) -> Any:
@@ -41,7 +64,8 @@ def _literal(node: ast.expr, text: str) -> Any:
     try:
         return ast.literal_eval(node)
     except ValueError:
-        raise ValueError(f"{ast.unparse(node)!r} in {text!r} is not a plain value.") from None
+        words = f"{_short(ast.unparse(node))} in {_short(text)} is not a plain value."
+        raise ValueError(words) from None
 
 
 def _kernel_call(node: ast.Call) -> Any:

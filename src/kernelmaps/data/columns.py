@@ -43,7 +43,8 @@ class Wish:
             places(header, [target], name, what="target")
         places(header, drop, name)
         if columns is None:
-            columns = [column for column in header if column != target and column not in drop]
+            excluded = {target, *drop}
+            columns = [column for column in header if column not in excluded]
         places(header, columns, name)
         return cls(list(columns), target if with_target else None)
 
@@ -61,14 +62,15 @@ def places(
     header: Sequence[str], wanted: Sequence[str], name: str, what: str = "column"
 ) -> list[int]:
     """Where the wanted names are; others are refused, with the nearest one that there is."""
-    unknown = [column for column in wanted if column not in header]
+    place = {column: j for j, column in enumerate(header)}
+    unknown = [column for column in wanted if column not in place]
     if unknown:
         near = get_close_matches(unknown[0], header, n=1)
         guess = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(
             f"{name} has no {what} {', '.join(map(repr, unknown))}; it has {_some(header)}.{guess}"
         )
-    return [list(header).index(column) for column in wanted]
+    return [place[column] for column in wanted]
 
 
 def _some(columns: Sequence[str] | None) -> str:

@@ -21,6 +21,7 @@ from .sources import (
     Source,
     labels_of,
     needed,
+    open_hdf5,
     raw_rows,
     read_npy_header,
     sliced_source,
@@ -28,6 +29,7 @@ from .sources import (
 
 __all__ = ["NpzSource", "ParquetSource", "SvmlightSource", "open_path"]
 
+LARGEST_INDEX = 2**31 - 2  # of a column in SVMlight text; indices are kept in 32 bits
 TEXT = (".svm", ".svmlight", ".libsvm", ".txt")
 
 
@@ -41,7 +43,7 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
     if suffix == ".npz":
         return _open_npz(path, y, w, name)
     if suffix in (".h5", ".hdf5"):
-        with needed("h5py", "data").File(path, "r") as container:
+        with open_hdf5(str(path)) as container:
             return _open_container(path, y, w, name, container, "hdf5")
     if suffix == ".zarr":
         zarr = needed("zarr", "data")
@@ -309,6 +311,11 @@ class SvmlightSource(Source):
                     rows += bool(text.strip())
                     if found:
                         low, high = min(low, int(found[0])), max(high, int(found[-1]))
+        if high > LARGEST_INDEX:
+            raise ValueError(
+                f"the SVMlight text {str(self.path)!r} has the index {high}; indices up to "
+                f"{LARGEST_INDEX} can be read. Renumber the columns, or hash them to fewer."
+            )
         self.zero_based, self.n_rows = low == 0, rows
         self.n_features = high + self.zero_based
 
@@ -342,15 +349,17 @@ class SvmlightSource(Source):
 
     def _parse(self, load: Any, text: list[bytes], start: int) -> tuple[Any, np.ndarray]:
         try:
-            return load(
+            X, labels = load(
                 io.BytesIO(b"".join(text)),
                 n_features=self.n_features,
                 zero_based=self.zero_based,
             )
-        except ValueError as error:
+            _check_labels(labels, text)
+        except (ValueError, OverflowError) as error:  # the latter: an index of more than 31 bits
             raise ValueError(
                 f"{self.describe()}: rows {start} to {start + len(text)} cannot be read: {error}"
             ) from error
+        return X, labels
 
     def partitions(self, n: int, block_rows: int) -> list[Source]:
         """Byte ranges that begin at every k-th block of lines (one pass finds them)."""
@@ -373,6 +382,14 @@ class SvmlightSource(Source):
             )
             for a in picked
         ]  # fmt: skip
+
+
+def _check_labels(labels: np.ndarray, text: list[bytes]) -> None:
+    """Refuse whole numbers that float64, the type of labels here, merges with their neighbours."""
+    for row in np.flatnonzero(np.abs(labels) >= 2.0**53).tolist():
+        word = text[row].split(None, 1)[0].lstrip(b"+-")
+        if word.isdigit() and int(word) != abs(labels[row]):
+            raise ValueError(f"float64 does not represent the label {word.decode()} exactly")
 
 
 def _lines(stream: Any, end: int) -> Iterator[bytes]:

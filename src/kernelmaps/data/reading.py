@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import os
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +26,7 @@ __all__ = ["Rows", "read_rows"]
 
 CSV = (".csv", ".tsv")
 _BLOCK = 65536
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 _EMPTY = ("", "na", "nan", "null", "none", "?")
 
 
@@ -140,29 +143,26 @@ def _read_csv(
     path: Path, lines: list[list[str]], first: int, header: list[str], wish: Wish
 ) -> Rows:
     name = str(path)
-    cells = list(zip(*lines)) if lines else [()] * len(header)
+    cells = dict(zip(header, zip(*lines))) if lines else dict.fromkeys(header, ())
     X = np.empty((len(lines), len(wish.features)))
     for j, column in enumerate(wish.features):
-        X[:, j] = _numbers(cells[header.index(column)], column, name, first)
+        X[:, j] = _numbers(cells[column], column, name, first)
     y = None
     if wish.target is not None:
-        y = _labels(cells[header.index(wish.target)], wish.target, name, first)
+        y = _labels(cells[wish.target], wish.target, name, first)
     return Rows(name, X, y, wish.features, wish.target)
 
 
 def _csv_lines(path: Path) -> tuple[list[str], list[list[str]], int]:
     """Names of the columns, the cells, and the number of the line that the cells begin on."""
-    with open(path, newline="", encoding="utf-8-sig") as stream:
-        sample = stream.read(65536)
-        stream.seek(0)
-        lines = [line for line in csv.reader(stream, delimiter=_delimiter(path, sample)) if line]
+    lines = _split(path)
     if not lines:
         raise ValueError(f"{path} is empty.")
     named = not all(_is_number(cell) for cell in lines[0])
     header = [cell.strip() for cell in lines[0]]
     if not named:
         header = [f"x{j}" for j in range(len(lines[0]))]
-    twice = sorted({column for column in header if header.count(column) > 1})
+    twice = sorted(column for column, count in Counter(header).items() if count > 1)
     if twice:
         raise ValueError(f"{path} has the columns {twice} more than once.")
     body, first = (lines[1:], 2) if named else (lines, 1)
@@ -173,6 +173,26 @@ def _csv_lines(path: Path) -> tuple[list[str], list[list[str]], int]:
                 f"{len(header)} columns."
             )
     return header, body, first
+
+
+def _split(path: Path) -> list[list[str]]:
+    """The cells of all lines that are not empty."""
+    with open(path, newline="", encoding="utf-8-sig") as stream:
+        try:
+            sample = stream.read(65536)
+            stream.seek(0)
+            reader = csv.reader(stream, delimiter=_delimiter(path, sample))
+            return [line for line in reader if line]
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path} is not UTF-8 text ({error.reason}, byte {error.start} of a block). Save "
+                "it as UTF-8."
+            ) from error
+        except csv.Error as error:
+            raise ValueError(
+                f"{path}, line {reader.line_num}: the line cannot be split into cells: {error}."
+                " Is a quotation mark missing?"
+            ) from error
 
 
 def _delimiter(path: Path, sample: str) -> str:
@@ -187,15 +207,17 @@ def _is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return True
+    return "_" not in cell  # Python reads 1_2 as 12
 
 
 def _numbers(cells: Sequence[str], column: str, name: str, first: int) -> np.ndarray:
     try:
         values = np.array(cells, dtype=np.float64)
-        if np.isfinite(values).all():
+        plain = np.array(["_" not in cell for cell in cells], dtype=bool)
+        fine = np.isfinite(values) & plain
+        if fine.all():
             return values
-        place = int(np.argmin(np.isfinite(values)))
+        place = int(np.argmin(fine))
     except ValueError:
         place = next(i for i, cell in enumerate(cells) if not _is_number(cell))
     found, where = cells[place], f"{name}, line {place + first}, column {column!r}: the cell"
@@ -214,8 +236,26 @@ def _labels(cells: Sequence[str], target: str, name: str, first: int) -> np.ndar
         )
     if not all(_is_number(cell) for cell in cells):
         return np.array([cell.strip() for cell in cells])
-    values = np.array(cells, dtype=np.float64)
-    return values.astype(np.int64) if np.all(values == np.round(values)) else values
+    values = [_exact(cell) for cell in cells]
+    if all(isinstance(value, int) and -(2**63) <= value < 2**63 for value in values):
+        return np.array(values, dtype=np.int64)
+    numbers = np.array(values, dtype=np.float64)
+    for place, value in enumerate(values):
+        if not np.isfinite(numbers[place]) or int(numbers[place]) != int(value):
+            fault = "neither a 64-bit integer nor a float64 represents exactly"
+            fault = fault if np.isfinite(numbers[place]) else "is not a finite number"
+            raise ValueError(
+                f"{name}, line {place + first}: the target {target!r} holds {cells[place][:50]!r}, "
+                f"which {fault}. Rescale it, or put a letter in front if it names a class."
+            )
+    whole = np.all(numbers == np.round(numbers)) and np.all(np.abs(numbers) <= 2.0**53)
+    return numbers.astype(np.int64) if whole else numbers
+
+
+def _exact(cell: str) -> int | float:
+    """An integer where the text is one, because float64 has no others beyond 2⁵³."""
+    value = float(cell)
+    return int(cell) if np.isfinite(value) and _WHOLE.fullmatch(cell.strip()) else value
 
 
 # ---- everything else ----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import chain, pairwise
@@ -18,6 +19,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from ..exceptions import FileFormatError
 
 __all__ = [
     "Block",
@@ -31,6 +34,7 @@ __all__ = [
     "is_table",
     "labels_of",
     "needed",
+    "open_hdf5",
     "raw_rows",
     "read_npy_header",
     "sliced_source",
@@ -152,26 +156,47 @@ class ContainerRows:
     name: str
     format: str
 
-    def open(self) -> Any:
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The dataset, while its file is open."""
         if self.format == "hdf5":
-            return needed("h5py", "data").File(self.path, "r")[self.name]
-        zarr = needed("zarr", "data")
-        return (
-            zarr.open(self.path, mode="r")[self.name]
-            if self.name
-            else zarr.open(self.path, mode="r")
-        )
+            with open_hdf5(self.path) as container:
+                yield container[self.name]
+            return
+        root = needed("zarr", "data").open(self.path, mode="r")
+        yield root[self.name] if self.name else root
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.open().shape
+        with self.opened() as data:
+            return data.shape
 
     @property
     def dtype(self) -> np.dtype:
-        return np.dtype(self.open().dtype)
+        with self.opened() as data:
+            return np.dtype(data.dtype)
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        return np.asarray(self.open()[rows])
+        with self.opened() as data:
+            return np.asarray(data[rows])
+
+
+@contextmanager
+def open_hdf5(path: str) -> Iterator[Any]:
+    """An HDF5 file to read from; one that is damaged is refused by its name.
+
+    Raises
+    ------
+    FileFormatError
+    """
+    h5py = needed("h5py", "data")
+    try:
+        with h5py.File(path, "r") as container:
+            yield container
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except (OSError, RuntimeError) as error:  # what h5py raises differs with the place
+        raise FileFormatError(f"{path!r} is not a readable HDF5 file: {error}") from error
 
 
 @dataclass(frozen=True)

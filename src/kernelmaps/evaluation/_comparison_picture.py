@@ -55,4 +55,11 @@ def _scatter(axes: Any, rows: list[Any], x: Any, y: Any) -> None:
 def _front(axes: Any, rows: list[Any], x: Any, y: Any) -> None:
     axes.plot([x(r) for r in rows], [y(r) for r in rows], color="0.7", dashes=(4, 3), zorder=0)
     for row in rows:
-        axes.annotate(row.label, (x(row), y(row)), (6, 3), textcoords="offset points", size=7)
+        axes.annotate(
+            row.label,
+            (x(row), y(row)),
+            (6, 3),
+            textcoords="offset points",
+            size=7,
+            parse_math=False,
+        )

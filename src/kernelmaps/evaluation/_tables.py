@@ -20,6 +20,7 @@ def comparison_table(result: Comparison) -> Any:
     """One line per method, kernel by kernel; what a terminal has no room for is in the report."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     front = {row.label for row in result.pareto()}
     caption = [f"* on the front of {result.score_name} against training time"] if front else []
@@ -44,7 +45,7 @@ def comparison_table(result: Comparison) -> Any:
         if before is not None and before.kernel != row.kernel:
             table.add_section()
             heading = "own kernels" if row.kernel == "own" else row.kernel
-            table.add_row(f"[italic]{heading}[/]")
+            table.add_row(Text(heading, style="italic"))
         cells = _cells(row, row.label in front, "rows" in widths)
         table.add_row(*cells, style=STYLES.get(row.kind, ""))
     return table

@@ -215,7 +215,7 @@ def compare(
     """
     start = perf_counter()
     X, y, task = _checked(X, y)
-    _check_arguments(X, cv, budget)
+    _check_arguments(X, cv, C, budget)
     notes: list[str] = []
     truths = [fitted_to_data(k, X, random_state) for k in kernels or _default_kernels(X)]
     truths = _without_inapplicable(truths, X, notes)
@@ -418,7 +418,9 @@ def _looks_real(y: np.ndarray) -> bool:
     return y.dtype.kind == "f" and len(np.unique(y)) > max(50, len(y) // 10)
 
 
-def _check_arguments(X: Any, cv: int, budget: float | None) -> None:
+def _check_arguments(X: Any, cv: int, C: float, budget: float | None) -> None:
+    if not 0 < C < np.inf:
+        raise ValueError(f"compare: C must be a positive number, got {C!r}.")
     if not isinstance(cv, int) or cv < 2 or cv > X.shape[0]:
         raise ValueError(f"compare: cv must be between 2 and the {X.shape[0]} rows, got {cv!r}.")
     if budget is not None and not budget > 0:

@@ -149,6 +149,6 @@ class ShapeFunctionDisplay:
         )  # fmt: skip
         ax.set_ylim(floor, high)
         ax.margins(x=0.01)
-        ax.set_title(shape.name, fontsize=9, pad=3)
+        ax.set_title(shape.name, fontsize=9, pad=3, parse_math=False)
         ax.tick_params(labelsize=7, length=2)
         ax.spines[["top", "right"]].set_visible(False)
