@@ -443,3 +443,70 @@ def test_a_design_is_told_in_words():
     assert "error at most (proved)" in printed
     assert "no map of this size has less than" in printed
     assert "DesignCertificate(" not in printed
+
+
+# ---- hostile and damaged input ------------------------------------------------------------------
+
+
+def test_names_from_files_are_neither_markup_nor_commands_to_the_terminal(tmp_path):
+    """Rich reads [/b] as markup, a terminal obeys ESC, matplotlib sets $ as mathematics."""
+    names = ["[/b]", "a\x1b[31m", "$x_{$", "[bold]b", "\x9b31m"]
+    X, y = kernelmaps.datasets.make_histograms(60, 5, 2, n_counts=40, random_state=0)
+    labels = [f"[/i]\x1b]0;{int(label)}\x07" for label in y]
+    lines = [",".join([*names, "label"])]
+    lines += [",".join([*map(str, row), label]) for row, label in zip(X, labels)]
+    path, model = tmp_path / "[b]\x1b.csv", tmp_path / "m.kmap"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    fit = run("fit", path, "-t", "label", "-o", model)
+    told = [fit, run("info", model), run("explain", model, "-o", tmp_path / "s.png")]
+    told.append(run("compare", path, "-t", "label", *QUICK))
+    for text in told:
+        assert not set(text) & {"\x1b", "\x9b", "\x07"}
+    assert all(text in told[0] for text in ("[/b]", r"a\x1b[31m", "[bold]b"))
+    shown = run("info", model, "--json")
+    assert "\x9b" not in shown
+    assert json.loads(shown)["metadata"]["columns"] == names
+    refused = assert_refused(2, r"a\x1b[31m", "fit", path, "-t", "nothing", "-o", model)
+    assert "\x1b" not in refused.stderr
+    # A pipe gets the labels as they are.
+    assert set(run("predict", model, path).splitlines()[1:]) <= set(labels)
+
+
+@pytest.mark.parametrize("C", ["0", "-1", "nan", "inf"])
+def test_a_penalty_that_is_no_positive_number_is_refused(csv, tmp_path, C):
+    wanted, out = ("-t", "label"), ("-o", tmp_path / "m.kmap")
+    assert_refused(2, "C must be a positive number", "compare", csv, *wanted, *QUICK, "--C", C)
+    for model in ("additive", "ridge"):
+        arguments = (csv, *wanted, "--model", model, "--C", C, *out)
+        assert_refused(2, "C must be a positive number", "fit", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("ExponentialMap(additive_map=" * 99 + "ChebyshevMap" + ")" * 99, "more than 50 levels"),
+        ("ExponentialMap(additive_map=" * 3000 + "ChebyshevMap" + ")" * 3000, "is not a map"),
+        (f"SplineMap(n_bases={'-' * 3000}1)", "is not a map"),
+        (f"SplineMap(n_bases={'-' * 30}1)", "is not a plain value"),
+        (f"SplineMap(n_bases={'[' * 3000})", "is not a map"),
+        ("SplineMap(**3)", "is not a map"),
+        ("SplineMap\0", "is not a map"),
+    ],
+)
+def test_a_deeply_nested_map_is_refused_in_few_words(csv, tmp_path, text, match):
+    arguments = (csv, "-t", "label", "--map", text, "-o", tmp_path / "m.kmap")
+    refused = assert_refused(2, match, "fit", *arguments)
+    assert len(refused.stderr) < 1000
+
+
+def test_damaged_tables_are_refused(tmp_path):
+    out = ("-o", tmp_path / "m.kmap")
+    (tmp_path / "long.csv").write_text(f"a,y\n1,{'z' * 200_000}\n", encoding="utf-8")
+    assert_refused(2, "cannot be split into cells", "fit", tmp_path / "long.csv", "-t", "y", *out)
+    (tmp_path / "wide.svm").write_text("1 5000000000:1\n0 2:1\n", encoding="utf-8")
+    for model in ("additive", "ridge"):
+        path = tmp_path / "wide.svm"
+        assert_refused(2, "has the index 5000000000", "fit", path, "--model", model, *out)
+        path = tmp_path / "d.h5"
+        path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
+        assert_refused(3, "not a readable HDF5 file", "fit", path, "--model", model, *out)

@@ -10,12 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+from ..printing import printable
+
 IMPOSSIBLE, BAD_INPUT, BAD_FILE, INTERRUPTED = 1, 2, 3, 130
 
-# The control characters of ASCII and Latin-1; json.dumps leaves those from 0x7f on.
-_CONTROLS = {
-    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
-}
+# Control characters that json.dumps leaves as they are.
 _JSON_CONTROLS = {code: f"\\u{code:04x}" for code in range(127, 160)}
 
 Data = Annotated[
@@ -96,11 +95,6 @@ def console(stderr: bool = False) -> Any:
             return super().render_str(printable(text), **{**options, "markup": False})
 
     return PlainConsole(stderr=stderr, emoji=False)
-
-
-def printable(text: str) -> str:
-    r"""Text whose control characters, except line ends and tabs, are written as ``\x1b``."""
-    return text.translate(_CONTROLS)
 
 
 def say(text: str) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..printing import printable
 from ._app import app
 from ._shared import (
     AsJson,
@@ -20,7 +21,6 @@ from ._shared import (
     check_norm,
     command,
     names,
-    printable,
     say,
     show,
     write_text,

@@ -388,7 +388,7 @@ def _check_labels(labels: np.ndarray, text: list[bytes]) -> None:
     """Refuse whole numbers that float64, the type of labels here, merges with their neighbours."""
     for row in np.flatnonzero(np.abs(labels) >= 2.0**53).tolist():
         word = text[row].split(None, 1)[0].lstrip(b"+-")
-        if word.isdigit() and int(word) != abs(labels[row]):
+        if word.isdigit() and int(word) != int(abs(labels[row])):
             raise ValueError(f"float64 does not represent the label {word.decode()} exactly")
 
 

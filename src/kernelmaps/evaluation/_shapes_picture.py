@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..printing import printable
 from .shapes import Shape
 
 
@@ -27,22 +28,20 @@ def draw(title: str, shapes: Sequence[Shape], path: Path) -> Path:
         axes.axhline(0, color="0.85", linewidth=1)
         for values, output in zip(shape.values.T, shape.outputs):
             axes.plot(shape.grid, values, linewidth=1.6, label=output)
-        axes.set_title(shape.name, fontsize=9, parse_math=False)
+        axes.set_title(printable(shape.name), fontsize=9, parse_math=False)
         axes.tick_params(labelsize=7)
         axes.spines[["top", "right"]].set_visible(False)
     for axes in panels[len(shapes) :]:
         axes.set_visible(False)
-    outputs = shapes[0].outputs
+    outputs = [printable(output) for output in shapes[0].outputs]
     if 1 < len(outputs) <= 12:
         handles = panels[0].get_lines()[1:]
-        legend = figure.legend(
-            handles, outputs, loc="outside lower center", ncols=6, frameon=False
-        )
+        legend = figure.legend(handles, outputs, loc="outside lower center", ncols=6, frameon=False)
         for text in legend.get_texts():
             text.set_parse_math(False)
     towards = f" ({outputs[0]})" if len(outputs) == 1 and outputs[0] != "score" else ""
     figure.supylabel(f"adds to the score{towards}", fontsize=9, parse_math=False)
-    figure.suptitle(title, fontsize=10, parse_math=False)
+    figure.suptitle(printable(title), fontsize=10, parse_math=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     return path

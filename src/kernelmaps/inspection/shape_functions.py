@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..models.additive.base import ShapeFunction
+from ..printing import printable
 
 __all__ = ["ShapeFunctionDisplay"]
 
@@ -149,6 +150,6 @@ class ShapeFunctionDisplay:
         )  # fmt: skip
         ax.set_ylim(floor, high)
         ax.margins(x=0.01)
-        ax.set_title(shape.name, fontsize=9, pad=3, parse_math=False)
+        ax.set_title(printable(shape.name), fontsize=9, pad=3, parse_math=False)
         ax.tick_params(labelsize=7, length=2)
         ax.spines[["top", "right"]].set_visible(False)
