@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import type_of_target
 
 import kernelmaps
 
@@ -19,6 +18,7 @@ from ..kernels import Kernel
 from ..progress import track
 from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
 from .contenders import Contender, Problem, Row, map_contender, measure, yardsticks
+from .task import decide_task
 
 __all__ = ["Comparison", "compare"]
 
@@ -405,17 +405,8 @@ def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray | None, str]:
         raise ValueError(
             f"compare: y must have one value per row, got shape {y.shape} for {X.shape[0]} rows."
         )
-    kind = type_of_target(y)
-    if kind == "continuous" or (kind == "multiclass" and _looks_real(y)):
-        return X, y.astype(np.float64), "regression"
-    if kind in ("binary", "multiclass"):
-        return X, y, "classification"
-    raise ValueError(f"compare: targets of the sort {kind!r} are not supported.")
-
-
-def _looks_real(y: np.ndarray) -> bool:
-    """Whole numbers with very many values are counts to predict, not classes."""
-    return y.dtype.kind == "f" and len(np.unique(y)) > max(50, len(y) // 10)
+    task = decide_task(y).name
+    return X, y.astype(np.float64) if task == "regression" else y, task
 
 
 def _check_arguments(X: Any, cv: int, C: float, budget: float | None) -> None:

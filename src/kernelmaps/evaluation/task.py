@@ -1,0 +1,105 @@
+"""Classification or regression: one decision from the targets, used everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["TASKS", "Task", "decide_task"]
+
+TASKS = ("auto", "classification", "regression")
+_FEW = 10  # values that are taken for classes though there are gaps between them: 1, 2, 3, 4, 5, 7
+_SOME = 30  # values without gaps that are taken for classes, wherever they begin
+_MANY = 1000  # values without gaps that are taken for classes if they are counted from 0 or 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is predicted, and why that was concluded.
+
+    Attributes
+    ----------
+    name : str
+        "classification", "regression" or "none" (no targets).
+    reason : str
+        What was seen, in words; empty if the task was given.
+    """
+
+    name: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.reason})" if self.reason else self.name
+
+
+def decide_task(y: Any, task: str = "auto", *, owner: str = "compare") -> Task:
+    """Decide whether targets are classes or numbers.
+
+    Text, truth values, and two values of any sort are classes; numbers with fractions are not.
+    Whole numbers are classes if they are few (10 at most, each of them twice on average), or if
+    they follow one another without gaps and are 30 at most, or if they are counted from 0 or 1
+    and about equally frequent, as codes of many classes are. Everything else, prices, years, ages
+    or counts, is a number to predict.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or None
+        Targets.
+    task : {"auto", "classification", "regression"}
+        Anything but "auto" is taken as it is.
+    owner : str
+        Who asks, for errors.
+
+    Returns
+    -------
+    Task
+        With the reason in words.
+
+    Examples
+    --------
+    >>> from kernelmaps.evaluation.task import decide_task
+    >>> decide_task(["left", "right", "left"]).name
+    'classification'
+    >>> print(decide_task([326, 327, 334, 335, 336, 337, 339, 340, 345, 351, 353]))
+    regression (11 different whole numbers in 11 rows: most have a value of their own)
+    """
+    if task not in TASKS:
+        raise ValueError(f"{owner}: task must be one of {', '.join(TASKS)}; got {task!r}.")
+    if y is None:
+        return Task("none")
+    if task != "auto":
+        return Task(task)
+    y = np.asarray(y)
+    if y.dtype.kind not in "iuf":
+        return Task("classification", "the target is not a number")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        bad = int(np.argmin(np.isfinite(y)))
+        raise ValueError(
+            f"{owner}: the target is {y[bad]} in row {bad}; drop the rows without a target first."
+        )
+    values, counts = np.unique(y, return_counts=True)
+    if len(values) <= 2:
+        return Task("classification", f"the target has {len(values)} different values")
+    if y.dtype.kind == "f" and (values != np.round(values)).any():
+        return Task("regression", "the target has values with fractions")
+    return _of_whole_numbers(values, counts)
+
+
+def _of_whole_numbers(values: np.ndarray, counts: np.ndarray) -> Task:
+    n, rows = len(values), int(counts.sum())
+    seen = f"{n} different whole numbers in {rows} rows"
+    if 2 * n > rows:
+        return Task("regression", f"{seen}: most have a value of their own")
+    if n <= _FEW:
+        return Task("classification", seen)
+    low, high = float(values[0]), float(values[-1])
+    if high - low + 1 > 1.2 * n:
+        return Task("regression", f"{seen}, from {low:g} to {high:g} with gaps")
+    if n <= _SOME:
+        return Task("classification", f"{seen}, without gaps")
+    equal = counts.min() >= max(2.0, 0.2 * counts.mean())
+    if low in (0, 1) and equal and n <= _MANY:
+        return Task("classification", f"{seen}, counted from {low:g}, about equally frequent")
+    return Task("regression", f"{seen}, from {low:g} to {high:g}")
