@@ -18,6 +18,7 @@ LEAVES = {
     "hashing",
     "printing",
     "progress",
+    "seeding",
     "storage",
     "threads",
 }
@@ -35,6 +36,7 @@ EDGES = {
     "hashing": set(),
     "printing": set(),
     "progress": set(),
+    "seeding": set(),
     "threads": set(),
     "storage": {"exceptions"},
     "kernels": LEAVES,

@@ -141,7 +141,7 @@ def check_folder(*paths: Path | None) -> None:
 def kernel_named(text: str, X: Any = None) -> Any:
     """A kernel from its name; a width may follow: ``gaussian:2.5``; else it comes from the data."""
     from ..evaluation.candidates import fitted_to_data
-    from ..kernels import Exponential, HomogeneousKernel, get
+    from ..kernels import get
 
     name, _, width = text.partition(":")
     if not width:
@@ -151,11 +151,7 @@ def kernel_named(text: str, X: Any = None) -> Any:
         value = float(width)
     except ValueError:
         raise ValueError(f"the width {width!r} of the kernel {name!r} is not a number.") from None
-    if isinstance(kernel, Exponential):
-        return Exponential(kernel.base, gamma=value)
-    if isinstance(kernel, HomogeneousKernel):
-        return kernel.replace(gamma=value)
-    return type(kernel)(**{"sigma" if kernel.name == "gaussian" else "scale": value})
+    return kernel.with_parameter(value)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import kernelmaps
 
+from ..kernels.registry import kernel_class
 from ..maps.base import FeatureMap
 
 __all__ = ["parse_map"]
@@ -71,8 +72,8 @@ def _literal(node: ast.expr, text: str) -> Any:
 def _kernel_call(node: ast.Call) -> Any:
     """A kernel with its width: ``Gaussian(sigma=2)``."""
     name = node.func.id  # type: ignore[attr-defined]
-    cls = getattr(kernelmaps.kernels, name, None)
-    if not isinstance(cls, type) or name not in ("Gaussian", "Laplacian", "Cauchy", "Matern"):
+    cls = kernel_class(name)
+    if cls is None:
         raise ValueError(f"{name!r} is neither a map nor a kernel with a width.")
     arguments = [ast.literal_eval(item) for item in node.args]
     return cls(*arguments, **{item.arg: ast.literal_eval(item.value) for item in node.keywords})

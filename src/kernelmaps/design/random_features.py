@@ -147,25 +147,19 @@ def _measurements(epsilon: float, q: float, z: float, d: int, diameter: float, k
 def second_moment(kernel: Any, d: int) -> float:
     """σ_p² = E‖ω‖² in d dimensions: d times minus the curvature of the signature at 0."""
     own = getattr(kernel, "second_moment", None)
-    if own is not None:
-        moment = float(own(d))
-        if not 0 < moment < np.inf:
-            raise ValueError(
-                f"required_features: second_moment({d}) of {kernel!r} must be positive and finite, "
-                f"got {moment!r}."
-            )
-        return moment
-    if isinstance(kernel, kernels.Gaussian):
-        return d / kernel.sigma**2
-    if isinstance(kernel, kernels.Cauchy):
-        return 2 * d / kernel.scale**2
-    if isinstance(kernel, kernels.Matern) and kernel.nu > 1:
-        return d * kernel.nu / ((kernel.nu - 1) * kernel.scale**2)
-    raise ValueError(
-        f"required_features: the spectrum of {kernel!r} has no (known) second moment, which the "
-        "theorems need. Use gaussian, cauchy or matern with nu > 1, or give your kernel a method "
-        "second_moment(d)."
-    )
+    if own is None or own(d) == np.inf:
+        raise ValueError(
+            f"required_features: the spectrum of {kernel!r} has no (known) second moment, which "
+            "the theorems need. Use gaussian, cauchy or matern with nu > 1, or give your kernel a "
+            "method second_moment(d)."
+        )
+    moment = float(own(d))
+    if not 0 < moment < np.inf:
+        raise ValueError(
+            f"required_features: second_moment({d}) of {kernel!r} must be positive and finite, "
+            f"got {moment!r}."
+        )
+    return moment
 
 
 def lipschitz(kernel: Any, diameter: float, points: int = 20001) -> float:

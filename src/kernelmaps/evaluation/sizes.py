@@ -13,7 +13,7 @@ from .. import kernels
 from ..design.random_features import required_features
 from ..design.sparsity import effective_sparsity
 from ..maps.fourier import RandomFourierMap
-from ..maps.sampling import generator
+from ..seeding import generator
 
 __all__ = ["TunedSize", "tune_size"]
 

@@ -9,7 +9,7 @@ from .additive import Additive, AdditiveKernel
 from .base import Kernel
 from .exponential import Exponential
 from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
-from .registry import get
+from .registry import get, register
 from .stationary import Cauchy, Gaussian, Laplacian, Matern, StationaryKernel
 
 __all__ = [
@@ -28,4 +28,5 @@ __all__ = [
     "hellinger",
     "intersection",
     "jensen_shannon",
+    "register",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -17,9 +17,19 @@ Rows = Any  # a 2-D array-like or a CSR matrix
 
 
 class Kernel(ABC):
-    """A positive-definite function of two rows."""
+    """A positive-definite function of two rows.
+
+    Attributes
+    ----------
+    name : str
+        The name that `kernelmaps.kernels.get` and the command line know it by.
+    """
 
     name: str
+
+    def with_parameter(self, value: float) -> Self:
+        """The same kernel with another value of its one free number, as in ``gaussian:0.5``."""
+        raise TypeError(f"the kernel {self.name!r} has no parameter to set.")
 
     def __call__(self, X: Rows, Y: Rows | None = None, *, n_jobs: int | None = None) -> np.ndarray:
         """Gram matrix K[i, j] = k(X[i], Y[j]); exactly symmetric when Y is None.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -29,6 +30,9 @@ class Exponential(Kernel):
             raise TypeError(f"Exponential: base must be a kernel, got {self.base!r}.")
         if not (np.isscalar(self.gamma) and np.isfinite(self.gamma) and self.gamma > 0):
             raise ValueError(f"Exponential: gamma must be a positive number, got {self.gamma!r}.")
+
+    def with_parameter(self, value: float) -> Self:
+        return replace(self, gamma=value)
 
     def _check_values(self, X: Rows, name: str) -> None:
         self.base._check_values(X, name)

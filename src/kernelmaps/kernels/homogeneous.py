@@ -76,6 +76,9 @@ class HomogeneousKernel(AdditiveKernel):
         """The same kernel with another `gamma` or `signed`."""
         return replace(self, **changes)
 
+    def with_parameter(self, value: float) -> HomogeneousKernel:
+        return self.replace(gamma=value)
+
     def signature(self, lam: np.ndarray) -> np.ndarray:
         """κ(λ) = c(e^{−λ/2}, e^{λ/2}); it does not depend on γ."""
         return self.signature_function(np.asarray(lam, dtype=np.float64))

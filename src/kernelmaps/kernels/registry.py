@@ -11,7 +11,7 @@ from .exponential import Exponential
 from .homogeneous import chi2, hellinger, intersection, jensen_shannon
 from .stationary import Cauchy, Gaussian, Laplacian, Matern
 
-__all__ = ["KNOWN", "get"]
+__all__ = ["KNOWN", "get", "kernel_class", "register"]
 
 KNOWN: dict[str, Callable[[], Kernel]] = {
     "chi2": lambda: chi2,
@@ -30,6 +30,49 @@ _ALIASES = {
     "rbf": "gaussian",
     "bhattacharyya": "hellinger",
 }
+
+
+def register(kernel: type[Kernel], name: str | None = None) -> type[Kernel]:
+    """Make a kernel of your own known by name: to `get`, the command line and model files.
+
+    Parameters
+    ----------
+    kernel : class of kernels
+        All its parameters have defaults. It may be used as a decorator.
+    name : str, optional
+        The name; by default the class's own `name`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import dataclass
+    >>> from kernelmaps import kernels
+    >>> @kernels.register
+    ... @dataclass(frozen=True)
+    ... class Cosine(kernels.StationaryKernel):
+    ...     scale: float = 1.0
+    ...     name = "cosine"
+    ...     def signature(self, delta):
+    ...         return np.cos(delta / self.scale)
+    ...     def frequencies(self, uniforms, d):
+    ...         return np.where(uniforms < 0.5, -1, 1) / self.scale
+    >>> kernels.get("cosine").with_parameter(2.0)
+    Cosine(scale=2.0)
+    """
+    if not (isinstance(kernel, type) and issubclass(kernel, Kernel)):
+        raise TypeError(f"register takes a class of kernels, got {kernel!r}.")
+    name = kernel.name if name is None else name
+    known = KNOWN.get(name)
+    if known is not None and getattr(known, "__qualname__", None) != kernel.__qualname__:
+        raise ValueError(f"there is a kernel {name!r} already: give yours another name.")
+    KNOWN[name] = kernel
+    return kernel
+
+
+def kernel_class(class_name: str) -> type[Kernel] | None:
+    """The registered class of kernels of that name, or None."""
+    classes = [maker for maker in KNOWN.values() if isinstance(maker, type)]
+    return next((cls for cls in classes if cls.__name__ == class_name), None)
 
 
 def get(kernel: str | Kernel | Callable) -> Kernel:

@@ -20,10 +20,11 @@ from ..engine.apply import output_dtype
 from ..engine.linear import n_outputs
 from ..kernels import StationaryKernel
 from ..kernels.bandwidth import warn_if_degenerate
+from ..seeding import generator
 from .base import JointMap, check_count
 from .fourier import SCALE_ADVICE, resolve_kernel, scaled_kernel
 from .orthoprojector import draw_orthoprojector
-from .sampling import draw_fourier, generator
+from .sampling import draw_fourier
 
 __all__ = ["CompressiveFourierMap"]
 

@@ -29,9 +29,10 @@ from ..engine.apply import output_dtype
 from ..engine.landmarks import landmark_spec
 from ..kernels import Exponential, Gaussian, Kernel
 from ..kernels.bandwidth import warn_if_degenerate
+from ..seeding import generator
 from .base import AdditiveMap, JointMap, check_count
 from .chebyshev import ChebyshevMap
-from .sampling import draw_fourier, generator
+from .sampling import draw_fourier
 
 __all__ = ["ExponentialMap", "MapKernel"]
 

@@ -34,8 +34,9 @@ from .. import kernels
 from ..engine import Spec
 from ..engine.apply import output_dtype
 from ..kernels.bandwidth import fit_length, warn_if_degenerate
+from ..seeding import generator
 from .base import JointMap, check_count
-from .sampling import draw_fourier, generator
+from .sampling import draw_fourier
 
 __all__ = ["RandomFourierMap", "resolve_kernel", "scaled_kernel"]
 SCALE_ADVICE = (

@@ -21,8 +21,9 @@ from ..engine import Spec
 from ..engine.apply import output_dtype
 from ..engine.linear import padded_length
 from ..kernels.additive import Linear
+from ..seeding import generator
 from .base import JointMap, check_count
-from .sampling import generator, gram_schmidt
+from .sampling import gram_schmidt
 
 __all__ = ["RandomOrthoprojector", "draw_orthoprojector"]
 

@@ -34,6 +34,7 @@ from ..engine import Spec
 from ..engine.fourier import fourier_spec
 from ..engine.linear import padded_length
 from ..kernels import StationaryKernel
+from ..seeding import generator
 from ..threads import limit_blas
 
 __all__ = ["FORMS", "SAMPLINGS", "draw_fourier", "draw_frequencies", "generator"]
@@ -142,21 +143,6 @@ def _check_fits(owner: str, kernel: Any, numbers: np.ndarray, dtype: Any) -> Non
             f"{owner}: some frequencies of {kernel!r} are larger than {np.dtype(dtype)} holds "
             f"({largest:.3g}): its spectrum has heavy tails. Use float64 data, or another kernel."
         )
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """A numpy Generator from what scikit-learn calls `random_state`."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31, size=4))
-    if random_state is None or (
-        isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
-    ):
-        return np.random.default_rng(random_state)
-    raise ValueError(
-        f"random_state must be None, an integer, a RandomState or a Generator; got {random_state!r}"
-    )
 
 
 def _orthogonal(

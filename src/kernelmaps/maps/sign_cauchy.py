@@ -20,8 +20,8 @@ from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.signs import sign_spec
 from ..kernels.signs import SignCauchy
+from ..seeding import generator
 from .base import JointMap, check_count
-from .sampling import generator
 
 __all__ = ["SignCauchyMap"]
 

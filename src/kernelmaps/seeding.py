@@ -1,0 +1,38 @@
+"""Random numbers from what scikit-learn calls `random_state`: one rule for the whole library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["generator", "seed_of"]
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return the NumPy Generator that a `random_state` stands for.
+
+    Parameters
+    ----------
+    random_state : None, int, RandomState or Generator
+        None draws fresh entropy; an int gives the same numbers every time; a RandomState or a
+        Generator is drawn from, so that two calls give different numbers.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    if random_state is None or (
+        isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    ):
+        return np.random.default_rng(random_state)
+    raise ValueError(
+        f"random_state must be None, an integer, a RandomState or a Generator; got {random_state!r}"
+    )
+
+
+def seed_of(random_state: Any) -> int:
+    """Return an integer seed for parts that take one; an integer stands for itself."""
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        return int(random_state)
+    return int(generator(random_state).integers(2**31 - 1))
