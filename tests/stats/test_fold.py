@@ -13,8 +13,16 @@ import scipy.sparse as sp
 
 from kernelmaps import storage
 from kernelmaps.exceptions import FileFormatError
-from kernelmaps.stats import FoldMoments, Moments, choose_block_rows, fold, load_stats, open_source
-from kernelmaps.stats.checkpoint import _digest
+from kernelmaps.stats import (
+    FoldMoments,
+    Moments,
+    checkpoint,  # the module
+    choose_block_rows,
+    fold,
+    load_stats,
+    open_source,
+)
+from kernelmaps.stats.checkpoint import DIGESTS, _digest
 from kernelmaps.threads import limit_blas, ordered_map
 
 
@@ -184,8 +192,9 @@ def test_progress_bar_knows_its_length(seed, tmp_path, monkeypatch):
     header, arrays = storage.read(tmp_path / "c")
     first = Moments().update(X[:64, :2])
     block = next(open_source(X[:, :2]).blocks(64))
-    content = header | {"position": 1, "done": False, "digest": _digest(block)}
+    content = dict(header)
     content["stats"], arrays = first.state()
+    arrays[DIGESTS] = np.frombuffer(_digest(block), np.uint8)[None]
     storage.write(tmp_path / "c", content.pop("kind"), content, arrays)
     fold(open_source(X[:, :2]), Moments(), block_rows=64, checkpoint=tmp_path / "c")
     assert bars[-1] == ("fold", 7, None, 7)  # a resumed fold counts what remains
@@ -292,7 +301,7 @@ def test_checkpoint_of_other_data_is_refused(tmp_path):
     path = stopped(tmp_path)
     other = counted()
     other[0:60, 1] += 1
-    with pytest.raises(ValueError, match=r"belongs to another fold.*the last block.*Delete it"):
+    with pytest.raises(ValueError, match=r"belongs to another fold.*rows 0 to 10.*Delete it"):
         fold(open_source(other), Moments(tag="map"), checkpoint=path, block_rows=10)
 
 
@@ -308,6 +317,132 @@ def test_checkpoint_of_another_fold_is_refused(tmp_path, X, tag, block_rows, mes
     path = stopped(tmp_path)
     with pytest.raises(ValueError, match=message):
         fold(open_source(X), Moments(tag=tag), checkpoint=path, block_rows=block_rows)
+
+
+def stored_rows(kind, X, folder):
+    """A source of the rows of X, which may be written again with others."""
+    y = np.arange(len(X)) % 2
+    if kind == "array":
+        return open_source(X.copy(), y)
+    if kind in ("list", "callable"):
+        chunks = [(X[a : a + 20], y[a : a + 20]) for a in range(0, len(X), 20)]
+        return open_source(chunks if kind == "list" else lambda: iter(chunks))
+    if kind == "npy":
+        np.save(folder / "X.npy", X)
+        np.save(folder / "y.npy", y)
+        return open_source(folder / "X.npy", folder / "y.npy")
+    if kind == "npz":
+        np.savez_compressed(folder / "rows.npz", X=X, y=y)
+        return open_source(folder / "rows.npz")
+    if kind == "h5":
+        with pytest.importorskip("h5py").File(folder / "rows.h5", "w") as file:
+            file["X"], file["y"] = X, y
+        return open_source(folder / "rows.h5")
+    if kind == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        table = pa.table({"a": X[:, 0], "b": X[:, 1], "y": y})
+        pytest.importorskip("pyarrow.parquet").write_table(table, folder / "rows.parquet")
+        return open_source(folder / "rows.parquet")
+    if kind == "svm":
+        from sklearn.datasets import dump_svmlight_file
+
+        dump_svmlight_file(X + 1, y, str(folder / "rows.svm"), zero_based=False)
+        return open_source(folder / "rows.svm", n_features=2)
+    raise ValueError(kind)
+
+
+KINDS = ["array", "list", "callable", "npy", "npz", "h5", "parquet", "svm"]
+OPTIONS = {"block_rows": 10, "n_threads": 1}
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_row_anywhere_before_the_stopping_point_is_noticed(tmp_path, kind, every):
+    """Not only in the last block; what comes after the stopping point may be other data."""
+    path, X = tmp_path / "fold.km", counted()
+    with pytest.raises(Stop):
+        fold(stored_rows(kind, X, tmp_path), Moments("class"), stop_at(50), checkpoint=path,
+             checkpoint_every=every, **OPTIONS)  # fmt: skip
+    other = X.copy()
+    other[13, 1] += 0.5
+    with pytest.raises(ValueError, match=r"fold: the checkpoint .*rows 10 to 20 are not those"):
+        fold(stored_rows(kind, other, tmp_path), Moments("class"), checkpoint=path, **OPTIONS)
+    later = X.copy()
+    later[93, 1] += 0.5
+    resumed = fold(stored_rows(kind, later, tmp_path), Moments("class"), checkpoint=path, **OPTIONS)
+    whole = fold(stored_rows(kind, later, tmp_path), Moments("class"), **OPTIONS)
+    np.testing.assert_array_equal(resumed.H, whole.H)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [120, 125])
+def test_rows_behind_a_finished_fold_are_added_or_refused(tmp_path, kind, n):
+    """Never left out: a finished fold of 100 rows is not the answer for 120."""
+    path = tmp_path / "fold.km"
+    fold(stored_rows(kind, counted(), tmp_path), Moments("class"), checkpoint=path, **OPTIONS)
+    grown = stored_rows(kind, counted(n), tmp_path)
+    if kind not in ("list", "callable", "svm"):  # their length is part of what they are
+        with pytest.raises(ValueError, match=f"belongs to another fold.*100 rows.*now.*{n} rows"):
+            fold(grown, Moments("class"), checkpoint=path, **OPTIONS)
+        return
+    found = fold(grown, Moments("class"), checkpoint=path, **OPTIONS)
+    whole = fold(grown, Moments("class"), **OPTIONS)
+    assert found.n == whole.n == n
+    np.testing.assert_array_equal(found.H, whole.H)
+
+
+@pytest.mark.parametrize("kind", ["list", "svm"])
+def test_a_grown_last_block_and_missing_rows_are_refused(tmp_path, kind):
+    path = tmp_path / "fold.km"
+    options = {**OPTIONS, "checkpoint": path}
+    fold(stored_rows(kind, counted(95), tmp_path), Moments("class"), **options)
+    with pytest.raises(ValueError, match=r"rows 90 to 100 are not those"):
+        fold(stored_rows(kind, counted(100), tmp_path), Moments("class"), **options)
+    with pytest.raises(ValueError, match="the data end before block 6, and 10 blocks were added"):
+        fold(stored_rows(kind, counted(60), tmp_path), Moments("class"), **options)
+
+
+@pytest.mark.parametrize(("kind", "all_read"), [("npy", False), ("h5", False), ("array", True)])
+def test_untouched_files_are_not_read_again_as_a_whole(tmp_path, kind, all_read, monkeypatch):
+    path, X = tmp_path / "fold.km", counted(1000)
+    with pytest.raises(Stop):
+        fold(stored_rows(kind, X, tmp_path), Moments("class"), stop_at(800), checkpoint=path,
+             **OPTIONS)  # fmt: skip
+    source, compared = stored_rows(kind, X, tmp_path), []
+    if not all_read:  # as it was: with the times that it had
+        header, arrays = storage.read(path)
+        kept = dict(header, files=checkpoint._states(source.files()))
+        storage.write(path, kept.pop("kind"), kept, arrays)
+    digest = checkpoint._digest
+    monkeypatch.setattr(checkpoint, "_digest", lambda b: compared.append(b.start) or digest(b))
+    assert fold(source, Moments("class"), checkpoint=path, **OPTIONS).n == 1000
+    before = [start for start in compared if start < 790]
+    assert len(set(before)) == (79 if all_read else checkpoint.SAMPLES)
+
+
+def test_a_map_in_memory_that_can_be_written_is_read_again(tmp_path):
+    """Writing through it may leave the times of its file alone."""
+    np.save(tmp_path / "X.npy", counted())
+    for mode, known in (("r", True), ("r+", False)):
+        X = np.load(tmp_path / "X.npy", mmap_mode=mode)
+        assert (open_source(X).files() is not None) == known
+    path = stopped(tmp_path, X)
+    X[3, 1] += 1
+    with pytest.raises(ValueError, match="rows 0 to 10 are not those"):
+        fold(open_source(X), Moments(tag="map"), checkpoint=path, block_rows=10)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_refused(tmp_path):
+    path = stopped(tmp_path)
+    header, arrays = storage.read(path)
+    storage.write(
+        path, header.pop("kind"), header, {k: v for k, v in arrays.items() if k != DIGESTS}
+    )
+    with pytest.raises(FileFormatError, match=r"earlier version.*Delete it to begin anew"):
+        fold(open_source(counted()), Moments(tag="map"), checkpoint=path, block_rows=10)
+    storage.write(path, "fold-checkpoint", header, arrays | {DIGESTS: np.zeros((3, 5), np.uint8)})
+    with pytest.raises(FileFormatError, match=r"digests have the shape \(3, 5\)"):
+        fold(open_source(counted()), Moments(tag="map"), checkpoint=path, block_rows=10)
 
 
 def test_damaged_checkpoint_is_refused(tmp_path):

@@ -326,6 +326,9 @@ class SvmlightSource(Source):
         first = self.zero_based or zero_based
         return SvmlightSource(self.path, self.y, self.w, n_features=n_features, zero_based=first)
 
+    def files(self) -> list[Path] | None:
+        return [self.path] if self.y is None and self.w is None else None
+
     def describe(self) -> str:
         return f"the SVMlight text {str(self.path)!r} of {self.n_features} features"
 

@@ -80,6 +80,9 @@ class PreparedSource(Source):
         self.normalize = normalize
         self.n_rows, self.n_features = source.n_rows, source.n_features
 
+    def files(self) -> list[Path] | None:
+        return self.source.files()
+
     def describe(self) -> str:
         return self.source.describe()
 

@@ -110,6 +110,13 @@ class Source:
             "workers can read it, or pass a Dask collection."
         )
 
+    def files(self) -> list[Path] | None:
+        """Files that hold all rows, targets and weights and can be entered anywhere, else None.
+
+        While they are not touched, the rows are the same.
+        """
+        return None
+
     def describe(self) -> str:
         """Words for messages and for the identity of a checkpoint."""
         return f"{type(self).__name__}({self.n_rows} rows, {self.n_features} features)"
@@ -130,6 +137,7 @@ class RawRows:
     dtype: np.dtype
     shape: tuple[int, ...]
     offset: int
+    mapped: bool = False  # somebody may write through a memory map, which leaves the times alone
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         start, stop, _ = rows.indices(self.shape[0])
@@ -218,6 +226,14 @@ class SlicedSource(Source):
     @property
     def n_features(self) -> int:  # type: ignore[override]
         return self.X.shape[1]
+
+    def files(self) -> list[Path] | None:
+        parts = [part for part in (self.X, self.y, self.w) if part is not None]
+        stored = all(isinstance(part, RawRows | ContainerRows) for part in parts)
+        if not stored or any(getattr(part, "mapped", False) for part in parts):
+            return None
+        paths = {Path(part.path) for part in parts}
+        return sorted(paths) if all(path.is_file() for path in paths) else None
 
     def describe(self) -> str:
         where = getattr(self.X, "path", None)
@@ -439,7 +455,7 @@ def _portable(X: Any) -> Any:
         while isinstance(root.base, np.memmap):
             root = root.base
         offset = root.offset + X.ctypes.data - root.ctypes.data
-        return RawRows(str(X.filename), X.dtype, X.shape, offset)
+        return RawRows(str(X.filename), X.dtype, X.shape, offset, mapped=X.mode != "r")
     return X
 
 

@@ -43,8 +43,6 @@ def fold_blocks(
     saved = Checkpoint(checkpoint, checkpoint_every, source, stats, block_rows, name)
     remaining = saved.remaining()
     stats = saved.stats
-    if saved.done:
-        return stats
     total = source.n_blocks(block_rows)
     total = None if total is None else total - saved.position
     blocks = track(remaining, description=name, total=total, enabled=progress)

@@ -19,14 +19,17 @@ from .composite import stats_from_state
 __all__ = ["Checkpoint"]
 
 KIND = "fold-checkpoint"
+DIGESTS, DIGEST_BYTES = "digests of blocks", 16
+SAMPLES = 8  # blocks that stand for all where the files are as they were
 
 
 class Checkpoint:
     """Where a fold stands.
 
-    The file holds the number of added blocks, their sums, the digest of the last added block and
-    the identity of the fold (source, map, block size). To go on, the last added block is read once
-    more and compared: a stream cannot be recognised otherwise, and a file may have been rewritten.
+    The file holds the sums, the digest of every added block, the identity of the fold (source,
+    map, block size), and size and times of the files that the rows came from. To go on, the added
+    blocks are read once more and compared, all of them, because any row may have been changed
+    since. Where the rows come from files that were not touched, a few blocks stand for all.
     Files are replaced atomically, so a kill leaves the state after some whole block.
     """
 
@@ -44,8 +47,15 @@ class Checkpoint:
         self.path = None if path is None else Path(path)
         self.every, self.source, self.stats = every, source, stats
         self.block_rows, self.name = block_rows, name
-        self.position, self.done = 0, False
-        self.last: Block | None = None
+        self.digests: list[bytes] = []
+        self.written: int | None = None  # blocks whose sums are in the file
+        # Taken before the first row is read: a file that changes meanwhile is then noticed.
+        self.files = None if path is None else _states(source.files())
+
+    @property
+    def position(self) -> int:
+        """Number of added blocks."""
+        return len(self.digests)
 
     def remaining(self) -> Iterator[Block]:
         """Take over what is in the file, if there is one; return the blocks still to be added."""
@@ -53,38 +63,62 @@ class Checkpoint:
             return self.source.blocks(self.block_rows)
         try:
             header, arrays = storage.read(self.path, KIND)
+            digests = _stored_digests(arrays.pop(DIGESTS, None))
         except FileFormatError as error:
             raise FileFormatError(
                 f"{self.name}: the checkpoint cannot be used: {error} Delete it to begin anew."
             ) from error
-        self._compare("the fold", header["identity"], self._identity())
-        self.position, self.done = header["position"], header["done"]
-        blocks = self.source.blocks(self.block_rows, max(self.position - 1, 0))
-        if self.position:
-            self.last = next(blocks, None)
-            found = None if self.last is None else _digest(self.last)
-            self._compare("the last block", header["digest"], found)
+        self._check_identity(header["identity"])
+        untouched = self.files is not None and header["files"] == self.files
+        blocks = self._after(digests, sampled=untouched)
         self.stats = stats_from_state(header["stats"], arrays)
+        self.digests, self.written = digests, len(digests)
         return blocks
 
     def added(self, block: Block) -> None:
         """Note that a block was added."""
-        self.position += 1
-        self.last = block
-        if self.path is not None and self.position % self.every == 0:
-            self._write(done=False)
+        if self.path is None:
+            return
+        self.digests.append(_digest(block))
+        if self.position % self.every == 0:
+            self._write()
 
     def finish(self) -> None:
         """Note that all blocks were added."""
-        if self.path is not None:
-            self._write(done=True)
+        if self.path is not None and self.written != self.position:
+            self._write()
 
-    def _write(self, done: bool) -> None:
+    def _write(self) -> None:
         header, arrays = self.stats.state()
-        identity = self._identity()
-        digest = None if self.last is None else _digest(self.last)
-        content = {"identity": identity, "position": self.position, "digest": digest, "done": done}
-        storage.write(self.path, KIND, content | {"stats": header}, arrays)
+        content = {"identity": self._identity(), "files": self.files, "stats": header}
+        digests = np.frombuffer(b"".join(self.digests), np.uint8).reshape(-1, DIGEST_BYTES)
+        storage.write(self.path, KIND, content, arrays | {DIGESTS: digests})
+        self.written = self.position
+
+    def _after(self, digests: list[bytes], sampled: bool) -> Iterator[Block]:
+        """Blocks behind those of the checkpoint, which are compared with what is read now."""
+        if not digests:
+            return self.source.blocks(self.block_rows)
+        last = len(digests) - 1
+        for number in {last * k // SAMPLES for k in range(SAMPLES)} - {last} if sampled else ():
+            self._check_block(
+                next(self.source.blocks(self.block_rows, number), None), digests, number
+            )
+        first = last if sampled else 0
+        blocks = self.source.blocks(self.block_rows, first)
+        for number in range(first, last + 1):
+            self._check_block(next(blocks, None), digests, number)
+        return blocks
+
+    def _check_block(self, block: Block | None, digests: list[bytes], number: int) -> None:
+        if block is None:
+            fault = f"the data end before block {number}, and {len(digests)} blocks were added"
+        elif _digest(block) != digests[number]:
+            stop = block.start + block.X.shape[0]
+            fault = f"rows {block.start} to {stop} are not those that were added"
+        else:
+            return
+        raise self._refusal(fault)
 
     def _identity(self) -> dict[str, Any]:
         return {
@@ -94,19 +128,34 @@ class Checkpoint:
             "block_rows": self.block_rows,
         }
 
-    def _compare(self, what: str, stored: Any, found: Any) -> None:
-        if stored == found:
-            return
-        if isinstance(stored, dict):
-            differing = [f"{k}: {stored.get(k)!r}, now {v!r}" for k, v in found.items()
-                         if stored.get(k) != v]  # fmt: skip
-            detail = "; ".join(differing)
-        else:
-            detail = "the data before the stopping point are not the same"
-        raise ValueError(
-            f"{self.name}: the checkpoint {str(self.path)!r} belongs to another fold ({what} "
-            f"differs: {detail}). Delete it to begin anew, or name another file."
+    def _check_identity(self, stored: dict[str, Any]) -> None:
+        found = self._identity()
+        differing = [key for key in found if stored.get(key) != found[key]]
+        if differing:
+            words = [f"{key}: {stored.get(key)!r}, now {found[key]!r}" for key in differing]
+            raise self._refusal("; ".join(words))
+
+    def _refusal(self, fault: str) -> ValueError:
+        return ValueError(
+            f"{self.name}: the checkpoint {str(self.path)!r} belongs to another fold ({fault}). "
+            "Delete it to begin anew, or name another file."
         )
+
+
+def _states(files: list[Path] | None) -> list[list[Any]] | None:
+    """What changes when a file does; the time of its inode cannot be set back."""
+    if files is None:
+        return None
+    found = [(str(path), path.stat()) for path in files]
+    return [[path, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino] for path, s in found]
+
+
+def _stored_digests(array: np.ndarray | None) -> list[bytes]:
+    if array is None:
+        raise FileFormatError("it was written by an earlier version, without digests of its rows.")
+    if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != DIGEST_BYTES:
+        raise FileFormatError(f"its digests have the shape {array.shape} and type {array.dtype}.")
+    return [row.tobytes() for row in array]
 
 
 def _question(stats: Any) -> list[Any]:
@@ -116,8 +165,8 @@ def _question(stats: Any) -> list[Any]:
     return [type(stats).__name__, len(parts), parts[0].target, *given]
 
 
-def _digest(block: Block) -> str:
-    h = hashlib.blake2b(digest_size=16)
+def _digest(block: Block) -> bytes:
+    h = hashlib.blake2b(digest_size=DIGEST_BYTES)
     X = block.X
     arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
     for array in [*arrays, block.y, block.w]:
@@ -126,4 +175,4 @@ def _digest(block: Block) -> str:
             h.update(str((array.shape, array.dtype.str)).encode())
             text = array.dtype.hasobject
             h.update(repr(array.tolist()).encode() if text else array.reshape(-1).view(np.uint8))
-    return h.hexdigest()
+    return h.digest()
