@@ -6,16 +6,20 @@ from .blockwise import choose_block_rows, features_of
 from .composite import FoldMoments, KernelMoments, load_stats
 from .folding import fold, on_sample
 from .moments import Moments
+from .pair_tables import CodeSums, cross_products, pair_table
 
 __all__ = [
+    "CodeSums",
     "FoldMoments",
     "KernelMoments",
     "Moments",
     "Source",
     "choose_block_rows",
+    "cross_products",
     "features_of",
     "fold",
     "load_stats",
     "on_sample",
     "open_source",
+    "pair_table",
 ]

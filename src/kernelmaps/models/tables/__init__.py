@@ -1,0 +1,1 @@
+"""Additive models of tables: coded columns, penalised terms, strengths chosen from sums."""

@@ -1,0 +1,207 @@
+r"""Bases of terms at the codes of a column, in coordinates where their penalties are diagonal.
+
+A term is :math:`g = Bθ` at its codes. It is centred, :math:`\sum_i g(c_i) = 0` over the training
+rows: by a basis change :math:`θ = Zβ` with :math:`m^\top Z = 0`, m the means of B's columns, where
+B can be constant (splines, levels), else by subtracting m, with Z the identity. With
+:math:`A = Z^\top B^\top \mathrm{diag}(n_c) B Z / n = LL^\top` and
+:math:`L^{-1} Z^\top S Z L^{-\top} = UΛU^\top`, the basis :math:`BZL^{-\top}U` is orthonormal over
+the rows, and the penalty of its weights is diagonal: Λ. Where Λ is zero (straight lines, for
+second differences) a second penalty, the identity, lets the data shrink that part, too
+(Marra and Wood 2011), so that every weight has exactly one strength.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import BSpline
+from scipy.linalg import solve_triangular
+
+__all__ = ["Basis", "category_basis", "natural", "number_basis", "tensor_basis"]
+
+_TINY = 1e-7  # of the mean of A's diagonal, added to it: codes without rows
+_NULL = 1e-9  # of the largest entry of Λ: not penalised
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Functions at codes, and the penalties of their weights.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_codes, n_functions)
+    penalty : ndarray of shape (n_functions,)
+        Diagonal of the penalty.
+    group : ndarray of int of shape (n_functions,)
+        Which strength each weight has: 0 or 1, not decreasing.
+    """
+
+    values: np.ndarray
+    penalty: np.ndarray
+    group: np.ndarray
+
+    @property
+    def n_functions(self) -> int:
+        return self.values.shape[1]
+
+
+def natural(
+    raw: np.ndarray, penalty: np.ndarray, counts: np.ndarray, *, constants: bool = True
+) -> Basis:
+    """Centre a basis and make its penalty diagonal; see the module's docstring.
+
+    `constants` tells whether some weights make the functions constant: these are taken out.
+    """
+    total = float(counts.sum())
+    means = counts @ raw / total
+    centring = _complement(means) if constants else np.eye(len(means))
+    centred = raw @ centring if constants else raw - means
+    scale = centred.T @ (counts[:, None] * centred) / total
+    size = scale.shape[0]
+    if size == 0 or not np.trace(scale) > 0:
+        return Basis(np.zeros((len(raw), 0)), np.zeros(0), np.zeros(0, np.int64))
+    factor = np.linalg.cholesky(scale + _TINY * np.trace(scale) / size * np.eye(size))
+    inner = solve_triangular(factor, centring.T @ penalty @ centring, lower=True)
+    inner = solve_triangular(factor, inner.T, lower=True)
+    strengths, turn = np.linalg.eigh(0.5 * (inner + inner.T))
+    values = centred @ solve_triangular(factor, turn, lower=True, trans="T")
+    smooth = strengths > _NULL * max(strengths[-1], 1e-300)
+    scaled = np.where(smooth, strengths / (np.median(strengths[smooth]) if smooth.any() else 1), 1)
+    if smooth.all():
+        return Basis(values, scaled, np.zeros(size, np.int64))
+    order = np.argsort(~smooth, kind="stable")  # penalised part first, then its null space
+    group = (~smooth[order]).astype(np.int64)
+    return Basis(values[:, order], scaled[order], group - group.min())
+
+
+def _complement(vector: np.ndarray) -> np.ndarray:
+    """Orthonormal columns that are orthogonal to a vector (of a Householder reflection)."""
+    size, length = len(vector), float(np.linalg.norm(vector))
+    if length == 0:
+        return np.eye(size)
+    mirror = vector / length
+    mirror[0] += 1.0 if mirror[0] >= 0 else -1.0
+    reflection = np.eye(size) - 2 * np.outer(mirror, mirror) / (mirror @ mirror)
+    return reflection[:, 1:]
+
+
+def differences(size: int, order: int, periodic: bool = False) -> np.ndarray:
+    """DᵀD for differences of neighbouring weights; around the end for a period."""
+    step = np.eye(size)
+    for _ in range(min(order, size - 1)):
+        step = np.roll(step, -1, axis=0) - step if periodic else np.diff(step, axis=0)
+    return step.T @ step
+
+
+def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
+    """B-splines on [0, 1] with even knots at some positions."""
+    inner = np.linspace(0, 1, size - degree + 1)
+    knots = np.concatenate([np.zeros(degree), inner, np.ones(degree)])
+    return BSpline.design_matrix(np.clip(position, 0, 1), knots, degree).toarray()
+
+
+def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
+    """B-splines on a circle of length 1."""
+    knots = np.arange(-degree, size + degree + 1) / size
+    open_basis = BSpline.design_matrix(position % 1.0, knots, degree).toarray()
+    out = open_basis[:, :size].copy()
+    out[:, :degree] += open_basis[:, size : size + degree]
+    return out
+
+
+def number_basis(
+    position: np.ndarray, counts: np.ndarray, *, n_bases: int, degree: int, order: int,
+    periodic: bool = False,
+) -> Basis:  # fmt: skip
+    """Splines over the bins of a number, and one weight for missing values.
+
+    Parameters
+    ----------
+    position : ndarray of shape (n_bins,)
+        Places of the bins on [0, 1], increasing.
+    counts : ndarray of shape (n_bins + 1,)
+        Weights of the codes, the missing value first.
+    n_bases, degree, order, periodic
+        Splines, their degree, and the order of the differences that are penalised; as many
+        splines as bins, or fewer, become one weight for each bin.
+    """
+    bins = len(position)
+    if periodic:
+        size = max(n_bases, degree + 1)
+        curve = periodic_splines(position, size, degree)
+    elif bins <= n_bases:
+        size, curve = bins, np.eye(bins)
+    else:
+        size, curve = n_bases, splines(position, n_bases, degree)
+    raw, penalty = _with_missing(curve, differences(size, order, periodic), counts[0] > 0)
+    return natural(raw, penalty, counts)
+
+
+def linear_basis(position: np.ndarray, counts: np.ndarray) -> Basis:
+    """A straight line over the bins of a number, and one weight for missing values."""
+    centred = position - position.mean() if len(position) else position
+    raw, penalty = _with_missing(centred[:, None], np.zeros((1, 1)), counts[0] > 0)
+    return natural(raw, penalty, counts, constants=False)
+
+
+def _with_missing(
+    curve: np.ndarray, penalty: np.ndarray, missing: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """A row for code 0; with its own weight where rows have it, else the mean (zero)."""
+    bins, size = curve.shape
+    if not missing:
+        return np.vstack([np.zeros((1, size)), curve]), penalty
+    raw = np.zeros((bins + 1, size + 1))
+    raw[1:, :size], raw[0, size] = curve, 1.0
+    return raw, np.pad(penalty, (0, 1))
+
+
+def category_basis(counts: np.ndarray) -> Basis:
+    """One weight for each level that rows have, with a ridge penalty."""
+    seen = np.flatnonzero(counts > 0)
+    raw = np.zeros((len(counts), len(seen)))
+    raw[seen, np.arange(len(seen))] = 1.0
+    found = natural(raw, np.eye(len(seen)), counts)
+    return _zero_elsewhere(found, counts)
+
+
+def _zero_elsewhere(basis: Basis, counts: np.ndarray) -> Basis:
+    """Codes that no row has get the mean, which is zero."""
+    values = np.where((counts > 0)[:, None], basis.values, 0.0)
+    return Basis(values, basis.penalty, basis.group)
+
+
+def margin(position: np.ndarray, counts: np.ndarray, *, n_bases: int, category: bool) -> tuple:
+    """Centred functions of one side of a pair, with the penalty of their weights.
+
+    First differences: their null space, the constants, is centred away, so that one strength can
+    shrink all of a pair.
+    """
+    if category:
+        seen = np.flatnonzero(counts > 0)
+        raw = np.zeros((len(counts), len(seen)))
+        raw[seen, np.arange(len(seen))] = 1.0
+        penalty = np.eye(len(seen))
+    else:
+        bins = len(position)
+        curve = np.eye(bins) if bins <= n_bases else splines(position, n_bases, min(3, n_bases - 1))
+        raw, penalty = _with_missing(curve, differences(curve.shape[1], 1), counts[0] > 0)
+        if counts[0] > 0:
+            penalty[-1, -1] = 1.0
+    centring = _complement(counts @ raw / max(float(counts.sum()), 1e-300))
+    functions = np.where((counts > 0)[:, None], raw @ centring, 0.0)
+    scaled = centring.T @ penalty @ centring
+    return functions, scaled / max(np.trace(scaled) / max(len(scaled), 1), 1e-300)
+
+
+def tensor_basis(first: tuple, second: tuple, counts: np.ndarray) -> Basis:
+    """Products of the functions of two margins; code a·n_b + b stands for the pair (a, b)."""
+    (left, left_penalty), (right, right_penalty) = first, second
+    raw = np.einsum("ac,bd->abcd", left, right)
+    raw = raw.reshape(left.shape[0] * right.shape[0], -1)
+    sizes = np.eye(left.shape[1]), np.eye(right.shape[1])
+    penalty = np.kron(left_penalty, sizes[1]) + np.kron(sizes[0], right_penalty)
+    if raw.shape[1] == 0:
+        return Basis(np.zeros((len(raw), 0)), np.zeros(0), np.zeros(0, np.int64))
+    return natural(raw, penalty, counts, constants=False)

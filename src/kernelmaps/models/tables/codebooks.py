@@ -1,0 +1,126 @@
+"""Codes of columns: at most 256 for each, a missing value among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .columns import Column
+
+__all__ = ["MISSING", "OTHER", "Codebook", "fit_codebook"]
+
+MISSING = 0  # code of a missing value, in every column
+OTHER = 1  # code of a category's levels that have none of their own
+_CODES = 256
+_SAMPLE = 200_000  # rows that quantiles are taken from
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """How the values of one column become codes.
+
+    Numbers: code 0 is a missing value, code k + 1 the k-th bin, whose values are represented by
+    ``nodes[k]``. Categories: code 0 is a missing value, code 1 a level without a code of its own
+    (unseen in training, or beyond the 254 most frequent), code k + 2 level k.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "category"}
+    nodes : ndarray
+        Means of the bins, increasing; empty for a category.
+    edges : ndarray
+        Bins begin here, the first one excepted; one fewer than nodes.
+    levels : tuple of str
+        Levels of a category; empty for numbers.
+    exact : bool
+        Whether every value of the training rows has a code of its own.
+    """
+
+    name: str
+    kind: str
+    nodes: np.ndarray
+    edges: np.ndarray
+    levels: tuple[str, ...]
+    exact: bool
+
+    @property
+    def n_codes(self) -> int:
+        return len(self.nodes) + 1 if self.kind == "number" else len(self.levels) + 2
+
+    def encode(self, column: Column, owner: str) -> np.ndarray:
+        """Codes of a column's rows."""
+        self.check(column, owner)
+        if self.kind == "number":
+            codes = np.searchsorted(self.edges, column.values, side="right") + 1
+            codes[np.isnan(column.values)] = MISSING
+            if not len(self.nodes):
+                codes[:] = MISSING
+            return codes.astype(np.uint8)
+        return self.level_codes(column.levels)[column.codes]
+
+    def level_codes(self, levels: list[str]) -> np.ndarray:
+        """Codes of levels by name; one entry more, the last, for a missing value."""
+        place = {level: k + 2 for k, level in enumerate(self.levels)}
+        found = [place.get(level, OTHER) for level in levels]
+        return np.array([*found, MISSING], dtype=np.uint8)
+
+    def check(self, column: Column, owner: str) -> None:
+        """Refuse categories where numbers were trained on, and the reverse."""
+        if column.is_category == (self.kind == "category") or not len(column):
+            return
+        if column.is_category and not (column.codes >= 0).any():
+            return  # nothing but gaps
+        seen, found = ("categories", "numbers") if self.kind == "category" else (
+            "numbers", f"categories such as {column.levels[0]!r}",
+        )  # fmt: skip
+        raise ValueError(
+            f"{owner}: column {self.name!r} holds {found}, but held {seen} in fit. Convert it, or "
+            "list it in categorical_features before fitting."
+        )
+
+    def label(self, code: int) -> str:
+        """A code in words."""
+        if code == MISSING:
+            return "missing"
+        if self.kind == "number":
+            return f"{self.nodes[code - 1]:.6g}"
+        return "other" if code == OTHER else self.levels[code - 2]
+
+
+def fit_codebook(column: Column, weight: np.ndarray, most: int = _CODES) -> Codebook:
+    """Codes for the values of rows of positive weight."""
+    taken = weight > 0
+    if column.is_category:
+        return _of_levels(column, column.codes[taken] if not taken.all() else column.codes, most)
+    values = column.values if taken.all() else column.values[taken]
+    if len(values) > _SAMPLE:
+        values = values[np.linspace(0, len(values) - 1, _SAMPLE).astype(np.int64)]
+    return _of_numbers(column.name, np.sort(values), most - 1)
+
+
+def _of_numbers(name: str, ordered: np.ndarray, most: int) -> Codebook:
+    ordered = ordered[: len(ordered) - int(np.count_nonzero(np.isnan(ordered)))]
+    fresh = np.flatnonzero(np.diff(ordered) > 0) + 1
+    if len(fresh) < most:
+        distinct = ordered[np.concatenate([[0], fresh])] if len(ordered) else ordered
+        edges = 0.5 * (distinct[:-1] + distinct[1:])
+        edges = np.where(edges > distinct[:-1], edges, distinct[1:])  # neighbours in rounding
+        return Codebook(name, "number", distinct, edges, (), True)
+    cuts = ordered[np.arange(1, most) * len(ordered) // most]
+    edges = np.unique(cuts[cuts > ordered[0]])
+    begins = np.concatenate([[0], np.searchsorted(ordered, edges)])
+    counts = np.diff([*begins, len(ordered)])
+    nodes = np.add.reduceat(ordered, begins) / counts
+    return Codebook(name, "number", nodes, edges, (), False)
+
+
+def _of_levels(column: Column, codes: np.ndarray, most: int) -> Codebook:
+    counts = np.bincount(codes[codes >= 0], minlength=len(column.levels))
+    order = np.argsort(-counts, kind="stable")[: most - 2]
+    kept = np.sort(order[counts[order] > 0])
+    levels = tuple(column.levels[k] for k in kept)
+    none = np.zeros(0)
+    exact = len(kept) == np.count_nonzero(counts)
+    return Codebook(column.name, "category", none, none, levels, exact)

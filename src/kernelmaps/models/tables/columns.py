@@ -1,0 +1,280 @@
+"""Columns of a table as they come: numbers or categories, with gaps, from any kind of frame."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Column", "is_frame", "is_mixed", "read_columns"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+    values : ndarray of float64 or None
+        Numbers, NaN where missing; None for a category.
+    codes : ndarray of int64 or None
+        Index into `levels`, −1 where missing; None for numbers.
+    levels : list of str
+        Levels in the order of the codes.
+    """
+
+    name: str
+    values: np.ndarray | None
+    codes: np.ndarray | None
+    levels: list[str]
+
+    @property
+    def is_category(self) -> bool:
+        return self.codes is not None
+
+    def __len__(self) -> int:
+        return len(self.codes if self.values is None else self.values)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table with named columns (pandas, Polars, pyarrow)."""
+    return _package(X) in ("pandas", "polars", "pyarrow") and len(getattr(X, "shape", ())) == 2
+
+
+def is_mixed(X: Any) -> bool:
+    """Whether a frame has columns of other things than numbers, or missing values."""
+    if not is_frame(X):
+        return False
+    for values in _raw_columns(X)[1]:
+        kind = _dtype_kind(values)
+        if kind not in "fiu" or _has_gaps(values, kind):
+            return True
+    return False
+
+
+def read_columns(
+    X: Any, owner: str, categorical: Sequence[Any] | None = None, names: Any = None
+) -> list[Column]:
+    """Read a frame or a two-dimensional array column by column.
+
+    Parameters
+    ----------
+    X : DataFrame, pyarrow table or array of shape (n_samples, n_features)
+    owner : str
+        Estimator, for messages.
+    categorical : sequence of int, str or bool, optional
+        Columns that hold categories though they look like numbers: names, positions or a mask.
+    names : sequence of str, optional
+        Of the columns of an array; x0, x1, … by default.
+    """
+    found, raw = _raw_columns(X)
+    if names is not None and not is_frame(X):
+        found = [str(name) for name in names]
+    chosen = categorical_columns(categorical, found, owner)
+    columns = []
+    for j, (name, values) in enumerate(zip(found, raw, strict=True)):
+        columns.append(_column(name, values, j in chosen, owner))
+    return columns
+
+
+def categorical_columns(given: Sequence[Any] | None, names: list[str], owner: str) -> set[int]:
+    """Positions of the columns that `categorical_features` names."""
+    if given is None:
+        return set()
+    if isinstance(given, str) or not np.iterable(given):
+        raise ValueError(
+            f"{owner}: categorical_features must be a list of columns or a mask, got {given!r}."
+        )
+    items = list(given)
+    if len(items) == len(names) and all(isinstance(item, bool | np.bool_) for item in items):
+        return {j for j, item in enumerate(items) if item}
+    return {column_position(item, names, owner, "categorical_features") for item in items}
+
+
+def column_position(item: Any, names: list[str], owner: str, argument: str) -> int:
+    """Position of a column that is named, or given by its number."""
+    if isinstance(item, str) and item in names:
+        return names.index(item)
+    whole = isinstance(item, int | np.integer) and not isinstance(item, bool)
+    if whole and -len(names) <= item < len(names):
+        return int(item) % len(names)
+    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    raise ValueError(f"{owner}: {argument} names the column {item!r}; X has {shown}.")
+
+
+def _package(X: Any) -> str:
+    return type(X).__module__.split(".")[0]
+
+
+def _raw_columns(X: Any) -> tuple[list[str], list[Any]]:
+    """Names and columns, each still of its own kind."""
+    package = _package(X)
+    if package == "pandas":
+        return [str(name) for name in X.columns], [X.iloc[:, j] for j in range(X.shape[1])]
+    if package == "polars":
+        return list(X.columns), [X.to_series(j) for j in range(X.shape[1])]
+    if package == "pyarrow":
+        return list(X.column_names), [X.column(j) for j in range(X.num_columns)]
+    X = np.asarray(X)
+    return [f"x{j}" for j in range(X.shape[1])], [X[:, j] for j in range(X.shape[1])]
+
+
+def _dtype_kind(values: Any) -> str:
+    """NumPy's letter for what a column holds: f, i, u, b, M, or O for anything else."""
+    package = _package(values)
+    if package == "polars":
+        kind = values.dtype
+        if kind.is_numeric():
+            return "f"
+        if kind.is_temporal():
+            return "M"
+        return "b" if str(kind) == "Boolean" else "O"
+    if package == "pyarrow":
+        import pyarrow.types as types
+
+        kind = values.type
+        if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+            return "f"
+        if types.is_temporal(kind):
+            return "M"
+        return "b" if types.is_boolean(kind) else "O"
+    kind = getattr(values.dtype, "kind", "O")  # pandas' own types have one, too
+    return kind if kind in "fiubM" and str(values.dtype) != "category" else "O"
+
+
+def _has_gaps(values: Any, kind: str) -> bool:
+    package = _package(values)
+    if package == "pandas":
+        return bool(values.isna().any())
+    if package == "polars":
+        return values.null_count() > 0 or bool(np.isnan(_numbers(values, kind)).any())
+    return bool(np.isnan(_numbers(values, kind)).any())
+
+
+def _column(name: str, values: Any, categorical: bool, owner: str) -> Column:
+    kind = _dtype_kind(values)
+    if kind in "fiuM" and not categorical:
+        return Column(name, _finite(_numbers(values, kind), name, owner), None, [])
+    if kind == "O" and not categorical:
+        numbers = _numbers_of_objects(values)
+        if numbers is not None:
+            return Column(name, _finite(numbers, name, owner), None, [])
+    return Column(name, None, *_factorized(values, kind))
+
+
+def _finite(numbers: np.ndarray, name: str, owner: str) -> np.ndarray:
+    bad = np.isinf(numbers)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"{owner}: column {name!r} of input X contains infinity (row {row}). Replace it, or "
+            "use NaN for a missing value."
+        )
+    return numbers
+
+
+def _numbers(values: Any, kind: str) -> np.ndarray:
+    """A numeric column as float64; dates as seconds since 1970."""
+    package = _package(values)
+    if kind == "M":
+        return _seconds(values, package)
+    if package == "pandas":
+        return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    if package == "polars":
+        import polars
+
+        return values.cast(polars.Float64).to_numpy()
+    if package == "pyarrow":
+        import pyarrow
+
+        return values.cast(pyarrow.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
+    return np.asarray(values, dtype=np.float64)
+
+
+def _seconds(values: Any, package: str) -> np.ndarray:
+    if package == "polars":
+        values = values.to_numpy()
+    elif package == "pyarrow":
+        values = values.to_numpy(zero_copy_only=False)
+    elif package == "pandas" and getattr(values.dt, "tz", None) is not None:
+        values = values.dt.tz_convert(None)
+    times = np.asarray(values).astype("datetime64[us]")
+    return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
+
+
+def _numbers_of_objects(values: Any) -> np.ndarray | None:
+    """Numbers that are stored as objects (Python's, None among them); None if any is not one."""
+    if _package(values) not in ("pandas", "numpy") or str(values.dtype) != "object":
+        return None
+    items = np.asarray(values, dtype=object)
+    head = [item for item in items[:100] if not _missing(item)]
+    if not head or not all(_is_number(item) for item in head):
+        return None
+    if not all(_is_number(item) or _missing(item) for item in items):
+        return None
+    return np.array([np.nan if _missing(item) else float(item) for item in items])
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, int | float | np.number) and not isinstance(item, bool | np.bool_)
+
+
+def _missing(item: Any) -> bool:
+    if item is None:
+        return True
+    if isinstance(item, float | np.floating):
+        return bool(np.isnan(item))
+    return type(item).__name__ in ("NAType", "NaTType")
+
+
+def level_name(item: Any) -> str:
+    """A level in words: 3 for 3.0, so that integers and floats name the same level."""
+    if isinstance(item, float | np.floating) and float(item).is_integer():
+        return str(int(item))
+    return str(item)
+
+
+def _factorized(values: Any, kind: str) -> tuple[np.ndarray, list[str]]:
+    """Codes (−1: missing) and levels, in order of appearance or of the frame's own categories."""
+    package = _package(values)
+    if package == "pandas" and str(values.dtype) == "category":
+        return values.cat.codes.to_numpy().astype(np.int64), [
+            level_name(item) for item in values.cat.categories
+        ]
+    if package == "polars":
+        import polars
+
+        items = values.cast(polars.String).to_numpy() if kind == "O" else values.to_numpy()
+    elif package == "pyarrow":
+        items = np.array(values.to_pylist(), dtype=object)
+    elif package == "pandas":
+        items = values.to_numpy(dtype=object, na_value=None) if kind == "O" else values.to_numpy()
+    else:
+        items = np.asarray(values)
+    return _distinct(items)
+
+
+def _distinct(items: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    if "pandas" in sys.modules:  # hashing beats sorting strings by a factor of five
+        codes, found = sys.modules["pandas"].factorize(items)
+        return _merged(codes.astype(np.int64), [level_name(item) for item in found])
+    places: dict[Any, int] = {}
+    codes = np.array(
+        [-1 if _missing(item) else places.setdefault(item, len(places)) for item in items.tolist()],
+        dtype=np.int64,
+    )
+    return _merged(codes, [level_name(item) for item in places])
+
+
+def _merged(codes: np.ndarray, levels: list[str]) -> tuple[np.ndarray, list[str]]:
+    """Levels of the same name (1 and 1.0) become one."""
+    names = list(dict.fromkeys(levels))
+    if len(names) == len(levels):
+        return codes, levels
+    place = {name: k for k, name in enumerate(names)}
+    to = np.array([*(place[name] for name in levels), -1], np.int64)  # the last: missing
+    return to[codes], names

@@ -1,0 +1,220 @@
+"""Losses of a score η as a Newton method needs them: value, derivative and curvature.
+
+A curvature may be an upper bound of the second derivative (the smoothed absolute losses): the
+step then minimises a majorant, and cannot raise the objective.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+__all__ = ["LOSSES", "Likelihood", "likelihood"]
+
+_WIDTH = 0.01  # of the scale of the targets: where absolute losses are rounded off
+_MOST = 30.0  # |η| beyond which exp is not followed
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """A loss ℓ(y, η); `dispersion` is φ of exp(−ℓ/φ) where that is known.
+
+    Classifiers have y = ±1, the others numbers.
+    """
+
+    dispersion: float | None = None
+    majorised = False  # whether curvatures are upper bounds: many, cheap steps
+
+    def value(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """ℓ(y, η)."""
+        raise NotImplementedError
+
+    def derivatives(self, y: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """First derivative by η, and the curvature."""
+        raise NotImplementedError
+
+    def start(self, y: np.ndarray, weight: np.ndarray, offset: np.ndarray) -> float:
+        """An intercept to start from."""
+        return float(np.average(y - offset, weights=weight))
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """What is predicted for a score."""
+        return eta
+
+    def fault(self, y: np.ndarray) -> str | None:
+        """What is wrong with targets, in words."""
+        return None
+
+
+@dataclass(frozen=True)
+class Squared(Likelihood):
+    """½(y − η)²."""
+
+    def value(self, y, eta):
+        return 0.5 * (y - eta) ** 2
+
+    def derivatives(self, y, eta):
+        return eta - y, np.ones_like(eta)
+
+
+@dataclass(frozen=True)
+class Logistic(Likelihood):
+    """log(1 + exp(−yη))."""
+
+    dispersion: float | None = 1.0
+
+    def value(self, y, eta):
+        return np.logaddexp(0.0, -y * eta)
+
+    def derivatives(self, y, eta):
+        wrong = expit(-y * eta)
+        return -y * wrong, np.maximum(wrong * (1 - wrong), 1e-12)
+
+    def start(self, y, weight, offset):
+        share = np.clip(np.average(y > 0, weights=weight), 1e-6, 1 - 1e-6)
+        return float(np.log(share / (1 - share)) - np.average(offset, weights=weight))
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Likelihood):
+    """max(0, 1 − yη)²."""
+
+    def value(self, y, eta):
+        return np.maximum(0.0, 1 - y * eta) ** 2
+
+    def derivatives(self, y, eta):
+        slack = 1 - y * eta
+        return -2 * y * np.maximum(slack, 0.0), np.where(slack > 0, 2.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Poisson(Likelihood):
+    """exp(η) − yη: counts with a logarithmic link."""
+
+    dispersion: float | None = 1.0
+
+    def value(self, y, eta):
+        return np.exp(np.clip(eta, -_MOST, _MOST)) - y * eta
+
+    def derivatives(self, y, eta):
+        mean = np.exp(np.clip(eta, -_MOST, _MOST))
+        return mean - y, np.maximum(mean, 1e-12)
+
+    def start(self, y, weight, offset):
+        rate = np.average(y, weights=weight) / np.average(np.exp(offset), weights=weight)
+        return float(np.log(max(rate, 1e-12)))
+
+    def mean(self, eta):
+        return np.exp(eta)
+
+    def fault(self, y):
+        if y.min(initial=0.0) < 0:
+            return "loss='poisson' needs y >= 0"
+        return None if y.any() else "loss='poisson' needs some y > 0"
+
+
+@dataclass(frozen=True)
+class Gamma(Likelihood):
+    """y·exp(−η) + η: positive targets whose spread grows with their mean, logarithmic link."""
+
+    def value(self, y, eta):
+        return y * np.exp(-np.clip(eta, -_MOST, _MOST)) + eta
+
+    def derivatives(self, y, eta):
+        ratio = y * np.exp(-np.clip(eta, -_MOST, _MOST))
+        # Fisher's expected curvature, 1: the observed one vanishes where y is small.
+        return 1 - ratio, np.ones_like(eta)
+
+    def start(self, y, weight, offset):
+        return float(np.log(np.average(y * np.exp(-offset), weights=weight)))
+
+    def mean(self, eta):
+        return np.exp(eta)
+
+    def fault(self, y):
+        return None if (y > 0).all() else "loss='gamma' needs y > 0"
+
+
+@dataclass(frozen=True)
+class Quantile(Likelihood):
+    """½√(r² + ε²) + (q − ½)r of r = y − η: the pinball loss, rounded off within ε of zero."""
+
+    quantile: float = 0.5
+    width: float = 1.0
+    majorised = True
+
+    def value(self, y, eta):
+        r = y - eta
+        return 0.5 * np.hypot(r, self.width) + (self.quantile - 0.5) * r
+
+    def derivatives(self, y, eta):
+        r = y - eta
+        size = np.hypot(r, self.width)
+        return -(0.5 * r / size + self.quantile - 0.5), 0.5 / size
+
+    def start(self, y, weight, offset):
+        order = np.argsort(y - offset)
+        reached = np.cumsum(weight[order])
+        place = np.searchsorted(reached, self.quantile * reached[-1])
+        return float((y - offset)[order[min(int(place), len(y) - 1)]])
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive(Likelihood):
+    """max(0, |r| − e) = ½|r − e| + ½|r + e| − e, both rounded off."""
+
+    epsilon: float = 0.1
+    width: float = 1.0
+    majorised = True
+
+    def value(self, y, eta):
+        r = y - eta
+        above, below = np.hypot(r - self.epsilon, self.width), np.hypot(r + self.epsilon, self.width)
+        return 0.5 * (above + below) - self.epsilon
+
+    def derivatives(self, y, eta):
+        r = y - eta
+        above, below = np.hypot(r - self.epsilon, self.width), np.hypot(r + self.epsilon, self.width)
+        slope = 0.5 * ((r - self.epsilon) / above + (r + self.epsilon) / below)
+        return -slope, 0.5 / above + 0.5 / below
+
+
+@dataclass(frozen=True)
+class Hinge(Likelihood):
+    """max(0, 1 − yη), rounded off: ½√(s² + ε²) + ½s of s = 1 − yη."""
+
+    width: float = _WIDTH
+    majorised = True
+
+    def value(self, y, eta):
+        slack = 1 - y * eta
+        return 0.5 * np.hypot(slack, self.width) + 0.5 * slack
+
+    def derivatives(self, y, eta):
+        slack = 1 - y * eta
+        size = np.hypot(slack, self.width)
+        return -y * (0.5 * slack / size + 0.5), 0.5 / size
+
+
+LOSSES = {
+    "squared_error": Squared, "log_loss": Logistic, "squared_hinge": SquaredHinge, "hinge": Hinge,
+    "poisson": Poisson, "gamma": Gamma, "quantile": Quantile, "absolute_error": Quantile,
+    "epsilon_insensitive": EpsilonInsensitive,
+}  # fmt: skip
+
+
+def likelihood(
+    loss: str, y: np.ndarray, *, quantile: float = 0.5, epsilon: float = 0.1
+) -> Likelihood:
+    """The loss of a name, with its widths set by the spread of the targets."""
+    kind = LOSSES[loss]
+    if kind not in (Quantile, EpsilonInsensitive):
+        return kind()
+    low, middle, high = np.quantile(y, [0.25, 0.5, 0.75])
+    spread = (high - low) or np.mean(np.abs(y - middle)) or 1.0
+    if kind is EpsilonInsensitive:
+        return EpsilonInsensitive(epsilon=epsilon, width=_WIDTH * spread)
+    level = 0.5 if loss == "absolute_error" else quantile
+    return Quantile(quantile=level, width=_WIDTH * spread)

@@ -1,0 +1,105 @@
+"""A fitted additive model of a table: codes, terms, and what they say about rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .codebooks import Codebook
+from .columns import Column
+
+__all__ = ["FittedTerm", "TableModel"]
+
+
+@dataclass(frozen=True)
+class FittedTerm:
+    """One function, as values at codes.
+
+    Attributes
+    ----------
+    name : str
+        Of the column, or ``"a × b"``.
+    kind : {"spline", "linear", "category", "periodic", "pair"}
+    columns : tuple of int
+        One column, or two.
+    values, errors : ndarray of shape (n_codes, n_outputs) or (n_first, n_second, n_outputs)
+        The function at its codes, centred over the training rows, and its standard errors.
+    counts : ndarray of shape (n_codes,) or (n_first, n_second)
+        Weight of the training rows with these codes.
+    edf, statistic, p_value : ndarray of shape (n_outputs,)
+        Effective degrees of freedom; Wald's statistic against "no effect", and its approximate
+        significance.
+    strengths : ndarray of shape (n_strengths, n_outputs)
+        Of the term's penalties: of its curvature, and of its straight part.
+    coarse : tuple of ndarray
+        For pairs: the coarse code of each code, for both columns.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[int, ...]
+    values: np.ndarray
+    errors: np.ndarray
+    counts: np.ndarray
+    edf: np.ndarray
+    statistic: np.ndarray
+    p_value: np.ndarray
+    strengths: np.ndarray
+    coarse: tuple[np.ndarray, ...] = ()
+
+    @property
+    def importance(self) -> float:
+        """Standard deviation over the training rows, outputs averaged."""
+        weight = self.counts / max(float(self.counts.sum()), 1e-300)
+        square = np.tensordot(weight, self.values**2, axes=weight.ndim)
+        return float(np.sqrt(np.maximum(square, 0)).mean())
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """Codebooks of all columns, the terms, and an intercept for each output."""
+
+    books: tuple[Codebook, ...]
+    terms: tuple[FittedTerm, ...]
+    intercept: np.ndarray
+
+    def contributions(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+        """Values of the terms for rows: shape (n_samples, n_terms, n_outputs)."""
+        return np.stack(list(self._each(columns, owner)), axis=1) if self.terms else np.zeros(
+            (len(columns[0]), 0, len(self.intercept))
+        )  # fmt: skip
+
+    def scores(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+        """Scores of rows: shape (n_samples, n_outputs)."""
+        out = np.tile(self.intercept, (len(columns[0]), 1))
+        for part in self._each(columns, owner):
+            out += part
+        return out
+
+    def _each(self, columns: Sequence[Column], owner: str):
+        codes: dict[int, np.ndarray] = {}
+        for term in self.terms:
+            if len(term.columns) == 1:
+                j = term.columns[0]
+                yield self._single(term, columns[j], self.books[j], owner)
+                continue
+            for j in term.columns:
+                if j not in codes:
+                    codes[j] = self.books[j].encode(columns[j], owner)
+            first, second = (c[codes[j]] for c, j in zip(term.coarse, term.columns, strict=True))
+            yield term.values[first, second]
+
+    def _single(self, term: FittedTerm, column: Column, book: Codebook, owner: str) -> np.ndarray:
+        """A column's function: looked up for categories, interpolated between bins of numbers."""
+        if book.kind == "category" or not len(book.nodes):
+            return term.values[book.encode(column, owner)]
+        book.check(column, owner)
+        if column.is_category:  # nothing but gaps
+            return np.tile(term.values[0], (len(column), 1))
+        out = np.empty((len(column), term.values.shape[1]))
+        for k in range(out.shape[1]):
+            out[:, k] = np.interp(column.values, book.nodes, term.values[1:, k])
+        out[np.isnan(column.values)] = term.values[0]
+        return out

@@ -1,0 +1,216 @@
+r"""Penalised fits of coded columns: one pass for squared loss, one a Newton step for the others.
+
+.. math:: \min_β \sum_i c_i\,ℓ(y_i, o_i + z_i^\top β) + ½ β^\top \mathrm{diag}(d) β,
+
+:math:`z_i` the row of ``[1, B_1[c_i1], B_2[c_i2], …]`` and o an offset. While the strengths in d
+are still to be chosen, each step chooses them anew for its working least-squares problem
+(performance iteration, Gu 1992); once they rest, the steps go on to the minimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...stats import cross_products
+from ...threads import in_threads
+from .bases import Basis
+from .likelihoods import Likelihood, Squared
+from .reml import Penalties, Sums, WorkingFit, choose_strengths, solve_with
+
+__all__ = ["CodedRows", "PenalisedFit", "fit_rows", "fit_sums", "penalties_of"]
+
+_SETTLE = 15  # steps after which strengths stay: performance iteration may cycle
+_INNER = 3  # steps on the strengths for each step on the weights
+_FINE, _ROUGH = 5e-3, 0.5  # derivatives of the restricted log-likelihood that are small enough
+_BLOCK = 16384  # rows whose scores stay in cache while all terms add to them
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """Rows as codes of terms, with targets, weights and offsets."""
+
+    codes: Sequence[np.ndarray]
+    bases: Sequence[Basis]
+    y: np.ndarray
+    weight: np.ndarray
+    offset: np.ndarray
+    n_jobs: int | None = None
+
+    def scores(self, beta: np.ndarray) -> np.ndarray:
+        """The scores of all rows."""
+        from ...stats import _pair_loops
+
+        start = np.cumsum([1, *(basis.n_functions for basis in self.bases)])
+        used = [
+            (codes, basis.values @ beta[start[j] : start[j + 1]])
+            for j, (codes, basis) in enumerate(zip(self.codes, self.bases, strict=True))
+        ]
+        out = self.offset + beta[0]
+
+        def work(begin: int, end: int) -> None:
+            for at in range(begin, end, _BLOCK):
+                rows = slice(at, min(at + _BLOCK, end))
+                for codes, values in used:
+                    _pair_loops.gather(codes[rows], values, out[rows])
+
+        in_threads(work, len(out), self.n_jobs, grain=_BLOCK)
+        return out
+
+    def sums(self, weight: np.ndarray, product: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        bases = [basis.values for basis in self.bases]
+        return cross_products(self.codes, bases, weight, product, self.n_jobs)
+
+
+@dataclass(frozen=True)
+class PenalisedFit:
+    """Weights, strengths and the posterior of a fit.
+
+    Attributes
+    ----------
+    weights : ndarray
+        β, the intercept first.
+    covariance : ndarray
+        Posterior covariance of β.
+    rho : ndarray
+        Logarithms of the strengths.
+    edf : ndarray
+        Effective degrees of freedom of each weight.
+    dispersion, objective, criterion : float
+        φ, the penalised loss, and the restricted likelihood's negative logarithm.
+    n_iter : int
+        Steps, each one pass over the rows.
+    converged : bool
+    """
+
+    weights: np.ndarray
+    covariance: np.ndarray
+    rho: np.ndarray
+    edf: np.ndarray
+    dispersion: float
+    objective: float
+    criterion: float
+    n_iter: int
+    converged: bool
+
+
+def penalties_of(bases: Sequence[Basis]) -> Penalties:
+    """Penalties of all terms' weights, after an intercept without one."""
+    scale, group, count = [np.zeros(1)], [np.full(1, -1)], 0
+    for basis in bases:
+        scale.append(basis.penalty)
+        group.append(basis.group + count)
+        count += int(basis.group.max(initial=-1)) + 1
+    return Penalties(np.concatenate(scale), np.concatenate(group).astype(np.int64), count)
+
+
+def fit_sums(
+    sums: Sums, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray | None, rough: bool = False
+) -> PenalisedFit:
+    """Squared loss, from sums alone."""
+    found = choose_strengths(sums, penalties, rho, fixed=fixed, tol=_ROUGH if rough else _FINE)
+    value = 0.5 * (sums.square - sums.right @ found.weights)
+    return _finished(found, penalties, value, 1)
+
+
+def fit_rows(
+    rows: CodedRows,
+    loss: Likelihood,
+    rho: np.ndarray,
+    fixed: np.ndarray | None = None,
+    tol: float = 1e-7,
+    max_iter: int = 100,
+    rough: bool = False,
+) -> PenalisedFit:
+    """Fit rows with strengths that are chosen, or `fixed`.
+
+    Parameters
+    ----------
+    rows : CodedRows
+    loss : Likelihood
+    rho : ndarray
+        Logarithms of the strengths to start from.
+    fixed : ndarray of bool, optional
+        Which of them stay.
+    tol : float
+        The objective's relative change at the end.
+    max_iter : int
+        Most steps.
+    rough : bool
+        Whether strengths and weights are needed only to rank what is missing.
+    """
+    penalties, count = penalties_of(rows.bases), float(np.count_nonzero(rows.weight))
+    if isinstance(loss, Squared):
+        y = rows.y - rows.offset
+        product = rows.weight * y
+        sums = Sums(*rows.sums(rows.weight, product), float(product @ y), count)
+        return fit_sums(sums, penalties, rho, fixed, rough)
+    beta = np.zeros(len(penalties.scale))
+    beta[0] = loss.start(rows.y, rows.weight, rows.offset)
+    eta, value, quiet, n_iter = rows.scores(beta), np.inf, 0, 0
+    settled = fixed is not None and bool(fixed.all())
+    tol = max(tol, 1e-4) if rough else tol
+    for n_iter in range(1, max_iter + 1):  # noqa: B007
+        sums = _working(rows, loss, eta, count)
+        if settled:
+            found = solve_with(sums, penalties, rho, loss.dispersion)
+        else:
+            found = choose_strengths(sums, penalties, rho, loss.dispersion, fixed, _INNER)
+            moved = float(np.max(np.abs(_seen(found.rho, rho)), initial=0.0))
+            settled = n_iter >= _SETTLE or (n_iter > 3 and moved < 0.05)
+            rho = found.rho
+        before = _objective(rows, loss, eta, beta, penalties.diagonal(rho))
+        beta, eta, value = _damped(rows, loss, beta, eta, found.weights, penalties.diagonal(rho), before)
+        quiet = quiet + 1 if before - value <= tol * (1 + abs(value)) else 0
+        if (settled or rough) and quiet:
+            break
+    return _finished(found, penalties, value, n_iter, beta, settled and quiet > 0)
+
+
+def _seen(rho: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Changes of strengths; those of terms that are shrunk away, or not at all, do not count."""
+    return np.clip(rho, -10, 30) - np.clip(before, -10, 30)
+
+
+def _working(rows: CodedRows, loss: Likelihood, eta: np.ndarray, count: float) -> Sums:
+    slope, bend = loss.derivatives(rows.y, eta)
+    weight = rows.weight * bend
+    product = weight * (eta - rows.offset) - rows.weight * slope
+    seen = weight > 0
+    square = float(np.sum(product[seen] ** 2 / weight[seen]))
+    return Sums(*rows.sums(weight, product), square, count)
+
+
+def _objective(
+    rows: CodedRows, loss: Likelihood, eta: np.ndarray, beta: np.ndarray, diagonal: np.ndarray
+) -> float:
+    return float(rows.weight @ loss.value(rows.y, eta) + 0.5 * diagonal @ beta**2)
+
+
+def _damped(
+    rows: CodedRows, loss: Likelihood, beta: np.ndarray, eta: np.ndarray, wanted: np.ndarray,
+    diagonal: np.ndarray, before: float,
+) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+    """The longest of ever shorter steps towards `wanted` that does not raise the objective."""
+    target, share = rows.scores(wanted), 1.0
+    for _ in range(30):
+        trial, scores = beta + share * (wanted - beta), eta + share * (target - eta)
+        value = _objective(rows, loss, scores, trial, diagonal)
+        if np.isfinite(value) and value <= before + 1e-12 * abs(before):
+            return trial, scores, value
+        share *= 0.5
+    return beta, eta, before
+
+
+def _finished(
+    found: WorkingFit, penalties: Penalties, value: float, n_iter: int,
+    beta: np.ndarray | None = None, converged: bool = True,
+) -> PenalisedFit:  # fmt: skip
+    diagonal = penalties.diagonal(found.rho)
+    edf = 1 - diagonal * np.diag(found.inverse)
+    return PenalisedFit(
+        found.weights if beta is None else beta, found.inverse * found.dispersion, found.rho, edf,
+        found.dispersion, float(value), found.criterion, n_iter, converged,
+    )  # fmt: skip

@@ -1,0 +1,170 @@
+"""Terms of an additive model of a table: what the user asks for, and what a column gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from .bases import Basis, category_basis, linear_basis, number_basis
+from .codebooks import Codebook
+from .columns import column_position
+
+__all__ = ["Term", "resolve_terms", "term_basis"]
+
+_KINDS = ("auto", "spline", "linear", "category", "periodic")
+_EVEN = 0.5  # share of the bins that the emptier half of the range must hold to count as even
+
+
+@dataclass(frozen=True)
+class Term:
+    """One function of one column.
+
+    Parameters
+    ----------
+    column : str or int
+        Name or position of the column.
+    kind : {"auto", "spline", "linear", "category", "periodic"}, default="auto"
+        A smooth curve, a straight line, one value for each level, or a smooth curve around a
+        circle; "auto" is a spline for numbers and a category for everything else.
+    n_bases : int, default=20
+        Splines of the curve; the penalty, not this number, decides how smooth it is.
+    degree : int, default=3
+        Of the splines.
+    order : {1, 2}, default=2
+        Differences that are penalised: 1 prefers constants, 2 straight lines.
+    knots : {"auto", "quantile", "even"}, default="auto"
+        Even steps on the axis of the ranks or of the values; "auto" takes ranks where the values
+        are uneven.
+    period : float, optional
+        For "periodic": the length of the circle (24 for hours, 7 for days of the week). By default
+        the range of the column.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> km.Term("hour", kind="periodic", period=24).kind
+    'periodic'
+    """
+
+    column: Any
+    kind: str = "auto"
+    n_bases: int = 20
+    degree: int = 3
+    order: int = 2
+    knots: str = "auto"
+    period: float | None = None
+
+    def check(self, owner: str) -> Term:
+        """Refuse settings that make no sense."""
+        where = f"{owner}: the term of column {self.column!r}"
+        if self.kind not in _KINDS:
+            raise ValueError(f"{where} has kind={self.kind!r}; choose one of {_KINDS}.")
+        if self.knots not in ("auto", "quantile", "even"):
+            raise ValueError(f"{where}: knots must be 'auto', 'quantile' or 'even'.")
+        for name, low, high in (("n_bases", 3, 250), ("degree", 1, 5), ("order", 1, 2)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
+                raise ValueError(f"{where}: {name} must be {low} … {high}, got {value!r}.")
+        if self.n_bases <= self.degree:
+            raise ValueError(f"{where}: n_bases must exceed degree={self.degree}.")
+        if self.period is not None and not (self.kind == "periodic" and 0 < self.period < np.inf):
+            raise ValueError(f"{where}: period is for kind='periodic' and must be positive.")
+        return self
+
+
+def resolve_terms(
+    given: Any, names: list[str], owner: str
+) -> tuple[dict[int, Term], list[tuple[int, int]]]:
+    """Terms by the position of their column, and pairs that were asked for.
+
+    A mapping changes the terms of some columns (None leaves a column out), a list names all terms.
+    """
+    if given is None:
+        return {j: Term(name) for j, name in enumerate(names)}, []
+    if isinstance(given, Mapping):
+        terms = {j: Term(name) for j, name in enumerate(names)}
+        for key, value in given.items():
+            j = column_position(key, names, owner, "terms")
+            if value is None:
+                del terms[j]
+            else:
+                terms[j] = _term(value, names[j], owner)
+        return terms, []
+    if isinstance(given, str) or not isinstance(given, Sequence) or not len(given):
+        raise ValueError(
+            f"{owner}: terms must be a list of columns, pairs of columns and Terms, or a mapping "
+            f"from columns to kinds, got {given!r}."
+        )
+    terms, pairs = {}, []
+    for item in given:
+        if isinstance(item, tuple) and len(item) == 2:
+            pairs.append(pair_positions(item, names, owner, "terms"))
+            continue
+        column = item.column if isinstance(item, Term) else item
+        j = column_position(column, names, owner, "terms")
+        terms[j] = _term(item if isinstance(item, Term) else "auto", names[j], owner)
+    return dict(sorted(terms.items())), pairs
+
+
+def pair_positions(item: Any, names: list[str], owner: str, argument: str) -> tuple[int, int]:
+    """Positions of two columns, in order."""
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        raise ValueError(f"{owner}: {argument} must hold pairs of columns, got {item!r}.")
+    first, second = sorted(column_position(column, names, owner, argument) for column in item)
+    if first == second:
+        raise ValueError(f"{owner}: {argument} pairs the column {names[first]!r} with itself.")
+    return first, second
+
+
+def _term(value: Any, name: str, owner: str) -> Term:
+    term = value if isinstance(value, Term) else Term(name, kind=value)
+    return replace(term, column=name).check(owner)
+
+
+def term_basis(term: Term, book: Codebook, counts: np.ndarray, owner: str) -> tuple[str, Basis]:
+    """The kind that a term turns out to be, and its basis at the codes of its column."""
+    kind = term.kind
+    if kind == "auto":
+        kind = "spline" if book.kind == "number" else "category"
+    if book.kind == "category" and kind != "category":
+        raise ValueError(
+            f"{owner}: the term of column {book.name!r} is {kind!r}, but the column holds "
+            "categories."
+        )
+    if kind == "category":
+        return kind, category_basis(counts)
+    if len(book.nodes) == 0:
+        return kind, Basis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
+    if kind == "linear":
+        return kind, linear_basis(book.nodes, counts)
+    periodic = kind == "periodic"
+    return kind, number_basis(
+        _positions(term, book, periodic), counts, n_bases=term.n_bases, degree=term.degree,
+        order=term.order, periodic=periodic,
+    )  # fmt: skip
+
+
+def _positions(term: Term, book: Codebook, periodic: bool) -> np.ndarray:
+    """Places of the bins on [0, 1]."""
+    nodes = book.nodes
+    extent = nodes[-1] - nodes[0]
+    if periodic:
+        # Without a stated period the step beyond the last value closes the circle.
+        step = extent / max(len(nodes) - 1, 1)
+        return (nodes - nodes[0]) / (term.period or extent + step or 1.0)
+    even = term.knots == "even" or (term.knots == "auto" and _is_even(nodes))
+    if even and extent > 0:
+        return (nodes - nodes[0]) / extent
+    return (np.arange(len(nodes)) + 0.5) / len(nodes)
+
+
+def _is_even(nodes: np.ndarray) -> bool:
+    """Whether bins of equal weight are spread about evenly over the range."""
+    if len(nodes) < 3:
+        return True
+    counts = np.histogram(nodes, bins=8)[0]
+    return bool(counts.min() >= _EVEN * len(nodes) / 8)

@@ -1,0 +1,41 @@
+"""Compiled sums over codes and over pairs of codes."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+__all__ = ["add_pair", "add_rows", "add_single", "gather"]
+
+
+@numba.njit(cache=True, nogil=True)
+def add_single(codes: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
+    """out[codes[i]] += weight[i]."""
+    for i in range(codes.size):
+        out[codes[i]] += weight[i]
+
+
+@numba.njit(cache=True, nogil=True)
+def add_pair(first: np.ndarray, second: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
+    """out[first[i], second[i]] += weight[i]."""
+    for i in range(first.size):
+        out[first[i], second[i]] += weight[i]
+
+
+@numba.njit(cache=True, nogil=True)
+def add_rows(
+    first: np.ndarray, second: np.ndarray, weight: np.ndarray, basis: np.ndarray, out: np.ndarray
+) -> None:
+    """out[first[i]] += weight[i] · basis[second[i]]: a pair table times a basis, at once."""
+    width = basis.shape[1]
+    for i in range(first.size):
+        own, other, w = first[i], second[i], weight[i]
+        for c in range(width):
+            out[own, c] += w * basis[other, c]
+
+
+@numba.njit(cache=True, nogil=True)
+def gather(codes: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+    """out[i] += values[codes[i]]."""
+    for i in range(codes.size):
+        out[i] += values[codes[i]]

@@ -1,0 +1,225 @@
+r"""Sums over codes and over pairs of codes: what a model of discretised columns needs of its rows.
+
+With every column coded by at most some hundred integers, and :math:`B_j` the matrix of a basis at
+the codes of column j, the cross products of a weighted least-squares problem are
+
+.. math:: Z_j^\top W Z_k = B_j^\top T_{jk} B_k, \qquad
+          T_{jk}[a, b] = \sum_{i:\, c_{ij} = a,\, c_{ik} = b} w_i,
+
+so that a row costs one addition for each pair of columns, whatever the bases (Li and Wood 2020,
+*Faster model matrix crossproducts for large generalized linear models with discretized
+covariates*). The tables are sums over rows: they can be merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ..threads import in_threads, limit_blas
+
+__all__ = ["CodeSums", "cross_products", "pair_table"]
+
+_GRAIN = 65536  # additions below which a thread does not pay
+
+
+class CodeSums:
+    """Mergeable sums of weights and of weighted targets over codes and pairs of codes.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of codes of each column.
+
+    Attributes
+    ----------
+    weight, target, square : float
+        Σ w, Σ w·y and Σ w·y².
+    count : int
+        Rows of positive weight.
+    singles, targets : list of ndarray
+        Σ w and Σ w·y by the codes of each column.
+    pairs : dict of (j, k) to ndarray
+        Σ w by pairs of codes, j < k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmaps.stats import CodeSums
+    >>> codes = [np.array([0, 1, 1], np.uint8), np.array([0, 0, 1], np.uint8)]
+    >>> CodeSums([2, 2]).update(codes, np.array([1.0, 2.0, 3.0])).pairs[0, 1]
+    array([[1., 0.],
+           [1., 1.]])
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = [int(size) for size in sizes]
+        self.weight = self.target = self.square = 0.0
+        self.count = 0
+        self.singles = [np.zeros(size) for size in self.sizes]
+        self.targets = [np.zeros(size) for size in self.sizes]
+        places = combinations(range(len(self.sizes)), 2)
+        self.pairs = {(j, k): np.zeros((self.sizes[j], self.sizes[k])) for j, k in places}
+
+    def update(
+        self,
+        codes: Sequence[np.ndarray],
+        y: np.ndarray,
+        weight: np.ndarray | None = None,
+        n_jobs: int | None = None,
+    ) -> CodeSums:
+        """Add rows: one array of codes per column, targets, and weights (1 by default)."""
+        from . import _pair_loops
+
+        self._check(codes, y)
+        y = np.asarray(y, np.float64)
+        weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
+        product = weight * y
+        self.weight += float(weight.sum())
+        self.target += float(product.sum())
+        self.square += float(product @ y)
+        self.count += int(np.count_nonzero(weight))
+        for j, own in enumerate(codes):
+            _pair_loops.add_single(own, weight, self.singles[j])
+            _pair_loops.add_single(own, product, self.targets[j])
+        places = list(self.pairs)
+
+        def work(begin: int, end: int) -> None:
+            for j, k in places[begin:end]:
+                _pair_loops.add_pair(codes[j], codes[k], weight, self.pairs[j, k])
+
+        if places:
+            in_threads(work, len(places), n_jobs, grain=max(1, _GRAIN // max(len(y), 1)))
+        return self
+
+    def _check(self, codes: Sequence[np.ndarray], y: np.ndarray) -> None:
+        if len(codes) != len(self.sizes):
+            raise ValueError(f"CodeSums: {len(codes)} columns of codes, expected {len(self.sizes)}")
+        for j, own in enumerate(codes):
+            if len(own) != len(y):
+                raise ValueError(f"CodeSums: column {j} has {len(own)} codes for {len(y)} rows")
+            # The loops index without looking: a code out of range would write elsewhere.
+            if own.dtype.kind != "u" or (own.size and int(own.max()) >= self.sizes[j]):
+                raise ValueError(
+                    f"CodeSums: codes of column {j} must be unsigned integers below "
+                    f"{self.sizes[j]}, got {own.dtype} up to {own.max() if own.size else None}"
+                )
+
+    def merge(self, other: CodeSums) -> CodeSums:
+        """Add the sums of other rows."""
+        if other.sizes != self.sizes:
+            raise ValueError(
+                f"CodeSums: columns have {other.sizes} codes, expected {self.sizes}: merge sums "
+                "of the same coding"
+            )
+        self.weight += other.weight
+        self.target += other.target
+        self.square += other.square
+        self.count += other.count
+        for own, more in zip(self.singles + self.targets, other.singles + other.targets):
+            own += more
+        for place, table in self.pairs.items():
+            table += other.pairs[place]
+        return self
+
+    def products(self, bases: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return ZᵀWZ and ZᵀWy for Z = [1, B_1, B_2, …] at the codes of the rows."""
+        start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
+        gram, right = np.zeros((start[-1], start[-1])), np.zeros(start[-1])
+        gram[0, 0], right[0] = self.weight, self.target
+        for j, basis in enumerate(bases):
+            own = slice(start[j], start[j + 1])
+            gram[0, own] = self.singles[j] @ basis
+            gram[own, own] = basis.T @ (self.singles[j][:, None] * basis)
+            right[own] = self.targets[j] @ basis
+        for (j, k), table in self.pairs.items():
+            block = bases[j].T @ (table @ bases[k])
+            gram[start[j] : start[j + 1], start[k] : start[k + 1]] = block
+        return _mirrored(gram), right
+
+
+def pair_table(
+    first: np.ndarray, second: np.ndarray, weight: np.ndarray, shape: tuple[int, int]
+) -> np.ndarray:
+    """Sums of weights over pairs of codes, as an array of the given shape."""
+    from . import _pair_loops
+
+    out = np.zeros(shape)
+    _pair_loops.add_pair(first, second, weight, out)
+    return out
+
+
+def cross_products(
+    codes: Sequence[np.ndarray],
+    bases: Sequence[np.ndarray],
+    weight: np.ndarray,
+    product: np.ndarray,
+    n_jobs: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ZᵀWZ and Zᵀv for Z = [1, B_1, B_2, …] at the codes of rows in memory.
+
+    With v = Wy the same as ``CodeSums(...).update(...).products(bases)``, without keeping the
+    tables; a table with more cells than there are rows is not even filled.
+
+    Parameters
+    ----------
+    codes : sequence of unsigned integer arrays
+        One per term; all below the number of rows of its basis.
+    bases : sequence of ndarray of shape (n_codes, n_functions)
+    weight, product : ndarray of shape (n_samples,)
+        The diagonal of W, and v.
+    n_jobs : int, optional
+        As in :func:`kernelmaps.threads.resolve_threads`.
+    """
+    from . import _pair_loops
+
+    start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
+    gram, right = np.zeros((start[-1], start[-1])), np.zeros(start[-1])
+    gram[0, 0], right[0] = weight.sum(), product.sum()
+    places = [(j, k) for j in range(len(bases)) for k in range(j, len(bases))]
+
+    def work(begin: int, end: int) -> None:
+        for j, k in places[begin:end]:
+            own, other = slice(start[j], start[j + 1]), slice(start[k], start[k + 1])
+            if j < k:
+                gram[own, other] = _block(codes[j], codes[k], weight, bases[j], bases[k])
+                continue
+            single = np.zeros((2, len(bases[j])))
+            _pair_loops.add_single(codes[j], weight, single[0])
+            _pair_loops.add_single(codes[j], product, single[1])
+            gram[0, own], right[own] = single @ bases[j]
+            gram[own, own] = bases[j].T @ (single[0][:, None] * bases[j])
+
+    with limit_blas(1):
+        in_threads(work, len(places), n_jobs, grain=max(1, _GRAIN // max(len(weight), 1)))
+    return _mirrored(gram), right
+
+
+def _block(
+    first: np.ndarray, second: np.ndarray, weight: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> np.ndarray:
+    """B_jᵀ T_jk B_k."""
+    from . import _pair_loops
+
+    if left.shape[0] * right.shape[0] <= len(weight):
+        table = pair_table(first, second, weight, (len(left), len(right)))
+        if left.shape[1] < right.shape[1]:
+            return (left.T @ table) @ right
+        return left.T @ (table @ right)
+    if left.shape[1] < right.shape[1]:
+        out = np.zeros((right.shape[0], left.shape[1]))
+        _pair_loops.add_rows(second, first, weight, left, out)
+        return out.T @ right
+    out = np.zeros((left.shape[0], right.shape[1]))
+    _pair_loops.add_rows(first, second, weight, right, out)
+    return left.T @ out
+
+
+def _mirrored(gram: np.ndarray) -> np.ndarray:
+    """The symmetric matrix whose upper triangle this is."""
+    lower: Any = np.tril_indices(len(gram), -1)
+    gram[lower] = gram.T[lower]
+    return gram
