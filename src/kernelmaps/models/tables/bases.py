@@ -95,10 +95,14 @@ def differences(size: int, order: int, periodic: bool = False) -> np.ndarray:
 
 
 def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
-    """B-splines on [0, 1] with even knots at some positions."""
-    inner = np.linspace(0, 1, size - degree + 1)
-    knots = np.concatenate([np.zeros(degree), inner, np.ones(degree)])
-    return BSpline.design_matrix(np.clip(position, 0, 1), knots, degree).toarray()
+    """B-splines at some positions of [0, 1], with even knots that go on beyond its ends.
+
+    So the weights of a straight line are evenly spaced, and second differences do not see it
+    (Eilers and Marx 1996); with knots repeated at the ends they would.
+    """
+    knots = np.arange(-degree, size + 1) / (size - degree)
+    inside = np.clip(position, 0, 1 - 1e-12)
+    return BSpline.design_matrix(inside, knots, degree).toarray()
 
 
 def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:

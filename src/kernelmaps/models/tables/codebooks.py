@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .columns import Column
+from ...data.frames import Column
 
 __all__ = ["MISSING", "OTHER", "Codebook", "fit_codebook"]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
+from ...data.frames import Column
 from .bases import Basis
 from .codebooks import Codebook, fit_codebook
-from .columns import Column
 from .likelihoods import Likelihood
 from .model import FittedTerm, TableModel
-from .newton import CodedRows, PenalisedFit, fit_rows, penalties_of
+from .newton import CodedRows, PenalisedFit, fit_rows
 from .pairs import PairTerm, build_pair, rank_pairs, significant
 from .terms import Term, term_basis
 
@@ -236,7 +236,9 @@ def assemble(design: Design, fits: Sequence[PenalisedFit]) -> TableModel:
         if part.pair is not None:
             shape = part.pair.first.size, part.pair.second.size
             values, errors = values.reshape(*shape, -1), errors.reshape(*shape, -1)
-        strengths = np.stack([np.exp(fit.rho[groups[at] : groups[at + 1]]) for fit in fits], axis=-1)
+        strengths = np.stack(
+            [np.exp(fit.rho[groups[at] : groups[at + 1]]) for fit in fits], axis=-1
+        )
         coarse = () if part.pair is None else (part.pair.first.of, part.pair.second.of)
         term = FittedTerm(
             part.name, part.kind, part.columns, values, errors, part.counts, edf, statistic,

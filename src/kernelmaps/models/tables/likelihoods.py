@@ -169,14 +169,17 @@ class EpsilonInsensitive(Likelihood):
     width: float = 1.0
     majorised = True
 
+    def _sizes(self, r):
+        return np.hypot(r - self.epsilon, self.width), np.hypot(r + self.epsilon, self.width)
+
     def value(self, y, eta):
         r = y - eta
-        above, below = np.hypot(r - self.epsilon, self.width), np.hypot(r + self.epsilon, self.width)
+        above, below = self._sizes(r)
         return 0.5 * (above + below) - self.epsilon
 
     def derivatives(self, y, eta):
         r = y - eta
-        above, below = np.hypot(r - self.epsilon, self.width), np.hypot(r + self.epsilon, self.width)
+        above, below = self._sizes(r)
         slope = 0.5 * ((r - self.epsilon) / above + (r + self.epsilon) / below)
         return -slope, 0.5 / above + 0.5 / below
 

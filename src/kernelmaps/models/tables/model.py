@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...data.frames import Column
 from .codebooks import Codebook
-from .columns import Column
 
 __all__ = ["FittedTerm", "TableModel"]
 

@@ -152,7 +152,7 @@ def fit_rows(
     eta, value, quiet, n_iter = rows.scores(beta), np.inf, 0, 0
     settled = fixed is not None and bool(fixed.all())
     tol = max(tol, 1e-4) if rough else tol
-    for n_iter in range(1, max_iter + 1):  # noqa: B007
+    for n_iter in range(1, max_iter + 1):
         sums = _working(rows, loss, eta, count)
         if settled:
             found = solve_with(sums, penalties, rho, loss.dispersion)
@@ -162,7 +162,9 @@ def fit_rows(
             settled = n_iter >= _SETTLE or (n_iter > 3 and moved < 0.05)
             rho = found.rho
         before = _objective(rows, loss, eta, beta, penalties.diagonal(rho))
-        beta, eta, value = _damped(rows, loss, beta, eta, found.weights, penalties.diagonal(rho), before)
+        beta, eta, value = _damped(
+            rows, loss, beta, eta, found.weights, penalties.diagonal(rho), before
+        )
         quiet = quiet + 1 if before - value <= tol * (1 + abs(value)) else 0
         if (settled or rough) and quiet:
             break

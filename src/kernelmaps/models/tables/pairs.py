@@ -59,9 +59,7 @@ class PairTerm:
         return pair_codes(self.first, self.second, *(codes[j] for j in self.columns))
 
 
-def pair_codes(
-    first: Coarse, second: Coarse, own: np.ndarray, other: np.ndarray
-) -> np.ndarray:
+def pair_codes(first: Coarse, second: Coarse, own: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Code of each row's pair of coarse codes."""
     kind = np.uint8 if first.size * second.size <= 256 else np.uint16
     left = (first.of.astype(kind) * kind(second.size))[own]
@@ -166,7 +164,7 @@ def build_pair(
         _side(books[j], cells.sum(axis=1), second.size),
         _side(books[k], cells.sum(axis=0), first.size),
     ]
-    basis = tensor_basis(*sides, cells.ravel())
+    basis = tensor_basis(sides[0], sides[1], cells.ravel())
     return PairTerm(columns, first, second, basis, cells)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from ...data.frames import column_position
 from .bases import Basis, category_basis, linear_basis, number_basis
 from .codebooks import Codebook
-from .columns import column_position
 
 __all__ = ["Term", "resolve_terms", "term_basis"]
 
@@ -67,7 +66,8 @@ class Term:
             raise ValueError(f"{where}: knots must be 'auto', 'quantile' or 'even'.")
         for name, low, high in (("n_bases", 3, 250), ("degree", 1, 5), ("order", 1, 2)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not (whole and low <= value <= high):
                 raise ValueError(f"{where}: {name} must be {low} … {high}, got {value!r}.")
         if self.n_bases <= self.degree:
             raise ValueError(f"{where}: n_bases must exceed degree={self.degree}.")

@@ -1,0 +1,85 @@
+"""Codes keep what a column says, in at most 256 of them."""
+
+import numpy as np
+import pytest
+
+from kernelmaps.data.frames import Column, read_columns
+from kernelmaps.models.tables.codebooks import MISSING, OTHER, fit_codebook
+
+
+def number(values):
+    return Column("a", np.asarray(values, float), None, [])
+
+
+def fitted(column, weight=None):
+    weight = np.ones(len(column)) if weight is None else weight
+    book = fit_codebook(column, weight)
+    return book, book.encode(column, "Model")
+
+
+def test_few_values_have_codes_of_their_own(seed):
+    values = np.random.default_rng(seed).integers(0, 100, 500) / 7
+    book, codes = fitted(number(values))
+    assert book.exact
+    np.testing.assert_array_equal(book.nodes[codes - 1], values)
+
+
+def test_bins_of_many_values_hold_about_as_many_each(seed):
+    values = np.random.default_rng(seed).lognormal(size=20000)
+    book, codes = fitted(number(values))
+    counts = np.bincount(codes, minlength=book.n_codes)
+    assert book.n_codes == 256
+    assert counts[MISSING] == 0
+    assert counts[1:].min() > 0.9 * 20000 / 255
+    np.testing.assert_allclose(book.nodes, np.bincount(codes - 1, values) / counts[1:], rtol=1e-12)
+    assert (np.diff(book.nodes) > 0).all()
+
+
+def test_heavy_ties_and_gaps(seed):
+    rng = np.random.default_rng(seed)
+    values = np.where(rng.random(5000) < 0.6, 0.0, rng.normal(size=5000))
+    values[:50] = np.nan
+    _book, codes = fitted(number(values))
+    assert (codes[:50] == MISSING).all()
+    assert (codes[50:] != MISSING).all()
+    order = np.argsort(values[50:])
+    assert (np.diff(codes[50:][order].astype(int)) >= 0).all()
+
+
+def test_values_that_differ_in_the_last_bit_differ_in_their_codes():
+    values = [1.0, np.nextafter(1.0, 2), 2.0]
+    _book, codes = fitted(number(values))
+    assert list(codes) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("values", [[3.0, 3.0], [np.nan, np.nan], []])
+def test_nothing_to_tell_apart(values):
+    book, codes = fitted(number(values))
+    assert len(set(codes)) <= 1
+    assert book.n_codes <= 2
+
+
+def test_rows_without_weight_have_no_say():
+    book, _ = fitted(number([1.0, 2.0, 99.0]), np.array([1.0, 1.0, 0.0]))
+    assert book.nodes.max() == 2
+
+
+def test_levels_beyond_the_most_frequent_are_other():
+    names = [f"l{k}" for k in range(300) for _ in range(1 + (k < 254))]
+    X = np.array(names, dtype=object)[:, None]
+    column = read_columns(X, "Model")[0]
+    book, codes = fitted(column)
+    assert book.n_codes == 256
+    assert not book.exact
+    rare = np.array([int(name[1:]) >= 254 for name in names])
+    assert (codes[rare] == OTHER).all()
+    assert (codes[~rare] > OTHER).all()
+    unseen = read_columns(np.array([["new"], [None]], dtype=object), "Model")[0]
+    assert list(book.encode(unseen, "Model")) == [OTHER, MISSING]
+
+
+def test_words_where_numbers_were_are_refused():
+    book, _ = fitted(number([1.0, 2.0]))
+    words = read_columns(np.array([["red"]], dtype=object), "Model")[0]
+    with pytest.raises(ValueError, match="column 'a' holds categories such as 'red'"):
+        book.encode(words, "Model")

@@ -1,0 +1,89 @@
+"""Fits of coded rows end at the minimum of their penalised loss."""
+
+import numpy as np
+import pytest
+
+from kernelmaps.models.tables.bases import category_basis, number_basis
+from kernelmaps.models.tables.likelihoods import LOSSES, likelihood
+from kernelmaps.models.tables.newton import CodedRows, fit_rows, penalties_of
+
+
+def rows_for(loss, seed, n=800):
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(1, 31, n).astype(np.uint8), rng.integers(2, 6, n).astype(np.uint8)]
+    counts = [np.bincount(c, minlength=m).astype(float) for c, m in zip(codes, (31, 6))]
+    place = (np.arange(30) + 0.5) / 30
+    bases = [
+        number_basis(place, counts[0], n_bases=8, degree=3, order=2),
+        category_basis(counts[1]),
+    ]
+    eta = np.sin(codes[0] / 5) + 0.3 * (codes[1] == 3)
+    if loss in ("log_loss", "squared_hinge", "hinge"):
+        y = np.where(rng.random(n) < 1 / (1 + np.exp(-2 * eta)), 1.0, -1.0)
+    elif loss == "poisson":
+        y = rng.poisson(np.exp(eta)).astype(float)
+    elif loss == "gamma":
+        y = rng.gamma(2.0, np.exp(eta) / 2)
+    else:
+        y = eta + 0.3 * rng.normal(size=n)
+    weight = rng.integers(0, 3, n).astype(float)
+    offset = 0.1 * rng.normal(size=n)
+    return CodedRows(codes, bases, y, weight, offset)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_derivatives_are_those_of_the_loss(loss, seed):
+    rows = rows_for(loss, seed)
+    kind = likelihood(loss, rows.y)
+    eta = np.random.default_rng(seed).normal(size=len(rows.y))
+    slope, bend = kind.derivatives(rows.y, eta)
+    numeric = (kind.value(rows.y, eta + 1e-5) - kind.value(rows.y, eta - 1e-5)) / 2e-5
+    smooth = np.abs(1 - rows.y * eta) > 1e-4  # the squared hinge's corner of the derivative
+    np.testing.assert_allclose(slope[smooth], numeric[smooth], rtol=1e-4, atol=1e-4)
+    assert (bend >= 0).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradient_vanishes_at_the_end(loss, seed):
+    rows = rows_for(loss, seed)
+    kind = likelihood(loss, rows.y)
+    penalties = penalties_of(rows.bases)
+    rho = np.log(np.array([5.0, 2.0, 3.0]))[: penalties.count]
+    fixed = np.ones(penalties.count, bool)
+    fit = fit_rows(rows, kind, rho, fixed, tol=1e-13, max_iter=3000)
+    assert fit.converged
+    Z = np.hstack(
+        [np.ones((len(rows.y), 1))] + [b.values[c] for b, c in zip(rows.bases, rows.codes)]
+    )
+    eta = rows.offset + Z @ fit.weights
+    np.testing.assert_allclose(eta, rows.scores(fit.weights), atol=1e-10)
+    slope, _ = kind.derivatives(rows.y, eta)
+    gradient = Z.T @ (rows.weight * slope) + penalties.diagonal(rho) * fit.weights
+    size = np.abs(Z).T @ (rows.weight * np.abs(slope))
+    assert np.max(np.abs(gradient) / size) < 1e-4
+    wanted = rows.weight @ kind.value(rows.y, eta) + 0.5 * penalties.diagonal(rho) @ fit.weights**2
+    assert fit.objective == pytest.approx(wanted, rel=1e-9)
+
+
+def test_repeated_rows_are_weights(seed):
+    rows = rows_for("log_loss", seed)
+    twice = [np.repeat(c, rows.weight.astype(int)) for c in rows.codes]
+    y, offset = (np.repeat(v, rows.weight.astype(int)) for v in (rows.y, rows.offset))
+    copies = CodedRows(twice, rows.bases, y, np.ones(len(y)), offset)
+    start = np.zeros(penalties_of(rows.bases).count)
+    first = fit_rows(rows, likelihood("log_loss", rows.y), start)
+    second = fit_rows(copies, likelihood("log_loss", y), start)
+    np.testing.assert_allclose(first.weights, second.weights, rtol=1e-5, atol=1e-6)
+
+
+def test_a_straight_truth_gets_a_straight_function(seed):
+    """The strength of the curvature goes up until little but the line is left."""
+    rows = rows_for("squared_error", seed)
+    rng = np.random.default_rng([seed, 1])
+    y = rows.codes[0] / 10.0 + 0.2 * rng.normal(size=len(rows.y))
+    straight = CodedRows(rows.codes, rows.bases, y, np.ones(len(y)), np.zeros(len(y)))
+    fit = fit_rows(straight, likelihood("squared_error", y), np.zeros(3))
+    first = fit.edf[1 : 1 + rows.bases[0].n_functions].sum()
+    assert first < 4.0
+    values = rows.bases[0].values[1:] @ fit.weights[1 : 1 + rows.bases[0].n_functions]
+    assert np.max(np.abs(np.diff(values) - 0.1)) < 0.05

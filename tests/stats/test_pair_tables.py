@@ -1,0 +1,68 @@
+"""Sums over pairs of codes give the cross products of the rows that they stand for."""
+
+import numpy as np
+import pytest
+
+from kernelmaps.stats import CodeSums, cross_products, pair_table
+
+
+def coded_rows(seed, n, sizes, widths):
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(0, size, n).astype(np.uint8) for size in sizes]
+    bases = [rng.normal(size=(size, width)) for size, width in zip(sizes, widths)]
+    return codes, bases, rng.random(n), rng.normal(size=n)
+
+
+def dense(codes, bases):
+    return np.hstack([np.ones((len(codes[0]), 1)), *(b[c] for b, c in zip(bases, codes))])
+
+
+# More rows than cells: tables; fewer: rows of the basis are added up without one.
+@pytest.mark.parametrize("n", [40, 5000])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_cross_products_are_those_of_the_rows(seed, n, n_jobs):
+    codes, bases, weight, y = coded_rows(seed, n, [7, 30, 12], [3, 5, 0])
+    gram, right = cross_products(codes, bases, weight, weight * y, n_jobs)
+    Z = dense(codes, bases)
+    np.testing.assert_allclose(gram, Z.T @ (weight[:, None] * Z), atol=1e-11 * n)
+    np.testing.assert_allclose(right, Z.T @ (weight * y), atol=1e-11 * n)
+
+
+def test_merged_sums_are_the_sums_of_all_rows(seed):
+    codes, bases, weight, y = coded_rows(seed, 1000, [7, 30], [3, 5])
+    parts = [slice(0, 300), slice(300, 1000)]
+    sums = [
+        CodeSums([7, 30]).update([c[part] for c in codes], y[part], weight[part]) for part in parts
+    ]
+    merged = sums[0].merge(sums[1])
+    gram, right = merged.products(bases)
+    wanted = cross_products(codes, bases, weight, weight * y)
+    np.testing.assert_allclose(gram, wanted[0], rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(right, wanted[1], rtol=1e-12, atol=1e-9)
+    assert merged.square == pytest.approx(weight @ y**2, rel=1e-12)
+    assert merged.count == 1000
+
+
+def test_pair_table_counts_pairs():
+    first, second = np.array([0, 1, 1], np.uint8), np.array([2, 0, 0], np.uint16)
+    table = pair_table(first, second, np.array([1.0, 2.0, 3.0]), (2, 3))
+    np.testing.assert_array_equal(table, [[0, 0, 1], [5, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("codes", "message"),
+    [
+        ([np.array([0, 5], np.uint8)], "below 3"),
+        ([np.array([0, 1])], "unsigned"),
+        ([np.array([0], np.uint8)], "1 codes for 2 rows"),
+        ([np.array([0, 1], np.uint8)] * 2, "expected 1"),
+    ],
+)
+def test_codes_that_would_write_elsewhere_are_refused(codes, message):
+    with pytest.raises(ValueError, match=message):
+        CodeSums([3]).update(codes, np.zeros(2))
+
+
+def test_sums_of_other_codings_do_not_merge():
+    with pytest.raises(ValueError, match="same coding"):
+        CodeSums([3]).merge(CodeSums([4]))
