@@ -19,6 +19,7 @@ LEAVES = {
     "printing",
     "progress",
     "seeding",
+    "schema",
     "storage",
     "threads",
 }
@@ -37,6 +38,7 @@ EDGES = {
     "printing": set(),
     "progress": set(),
     "seeding": set(),
+    "schema": set(),
     "threads": set(),
     "storage": {"exceptions"},
     "kernels": LEAVES,

@@ -4,6 +4,7 @@
 module           what it holds
 ===============  ===================================================================
 spec             `Spec`: the arrays and numbers that alone determine a map
+schema           what the specs of each family must hold, before any loop reads them
 families         curves of the additive maps, in array-API form
 joint            formulas of the maps that act on whole rows
 linear, fourier  projections (matrices and fast transforms), and cosines behind them
@@ -18,14 +19,17 @@ encode           `encode(spec, X)`: one or two bytes per value instead of φ(X)
 
 from ..blocks import BLOCK_BYTES
 from . import fourier, landmarks, linear, signs  # noqa: F401 - they enter the list of joint maps
+from . import table_schema  # noqa: F401 - it registers the schema of tables
 from .apply import apply, record_paths
 from .encode import code_spec, encode
 from .reference import evaluate
+from .schema import FamilySchema, register_schema
 from .spec import Spec
 from .table import Table
 
 __all__ = [
     "BLOCK_BYTES",
+    "FamilySchema",
     "Spec",
     "Table",
     "apply",
@@ -33,4 +37,5 @@ __all__ = [
     "encode",
     "evaluate",
     "record_paths",
+    "register_schema",
 ]

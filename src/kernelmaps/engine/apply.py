@@ -17,6 +17,7 @@ from . import joint
 from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
 from .families import CURVES
 from .reference import evaluate
+from .schema import check_width
 from .spec import Spec
 from .table import Table
 
@@ -85,6 +86,7 @@ def apply(
         _refuse_out(out, "arrays that are not NumPy's")
         note_path(f"reference:{spec.family}")
         return evaluate(spec, X)
+    check_width(spec, X.shape[1])
     if spec.family == "chain":
         return _apply_chain(spec, X, out, n_jobs, block_bytes)
     if _is_joint(spec):
@@ -299,7 +301,8 @@ def _full_enough(block: sparse.csr_matrix, stage: Spec) -> bool:
 
 
 def stage_columns(spec: Spec, n_features: int) -> int:
-    """Output columns of any spec."""
+    """Output columns of any spec; ValueError if rows of so many features do not fit it."""
+    check_width(spec, n_features)
     if spec.family == "chain":
         for part in spec.parts:
             n_features = stage_columns(part, n_features)

@@ -2,7 +2,8 @@ r"""Formulas of the maps, written once in array-API form and read as mathematics
 
 An additive family is a *curve* t ↦ (φ_1(t), …, φ_r(t)) that all features share after an affine
 change of variable; everything else — dense and CSR rows, precision, threads, tables, other array
-libraries — follows from it. To add one, write its curve and enter it in `CURVES`.
+libraries — follows from it. To add one, write its curve, enter it in `CURVES`, and register the
+schema of its specs.
 
 ``argument="log"``
     The curve lives on t > 0, has φ(0) = 0, and is smooth in log t (homogeneous kernels).
@@ -25,6 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from ..schema import Check, SchemaError, Sizes, integer, number
+from ..schema import array as floats
+from .schema import CLIPPED, SIGNED, FamilySchema, check_ends, check_together, register_schema
 from .spec import Spec
 
 __all__ = ["CURVES", "CurveFamily"]
@@ -112,3 +116,55 @@ CURVES: dict[str, CurveFamily] = {
     "chebyshev": CurveFamily(chebyshev, "log"),
     "series": CurveFamily(series, "log"),
 }
+
+
+# ---- schemas ------------------------------------------------------------------------------------
+
+_COLUMNS: dict[str, Check] = {
+    name: floats("f8", "columns") for name in ("amplitude", "frequency", "phase")
+}
+_AFFINE: dict[str, Check] = {name: floats("f8", "features") for name in ("shift", "scale")}
+_MOST_TERMS = 2**16  # of a series whose terms are computed one after the other
+
+
+def _curve_relations(spec: Spec, sizes: Sizes) -> None:
+    """Ranges and changes of variable are complete, and of one length: shared, or per feature."""
+    check_ends(spec)
+    if check_together(spec, ("shift", "scale")) and not np.all(spec.arrays["scale"] > 0):
+        raise SchemaError(f"the spec of family {spec.family!r}: 'scale' must be positive")
+
+
+def _curve_takes(spec: Spec, n_features: int) -> bool:
+    lengths = {len(spec.arrays[name]) for name in (*_AFFINE, *CLIPPED) if name in spec.arrays}
+    return n_features >= 1 and lengths <= {1, n_features}
+
+
+register_schema(
+    "log_waves",
+    FamilySchema(
+        arrays=_COLUMNS,
+        optional_arrays=CLIPPED,
+        numbers={"gamma": number(low=0, high=1e3)},
+        optional_numbers=SIGNED,
+        relations=_curve_relations,
+        takes=_curve_takes,
+    ),
+)
+register_schema(
+    "waves",
+    FamilySchema(
+        arrays=_COLUMNS,
+        optional_arrays={**CLIPPED, **_AFFINE, "offset": floats("f8", "columns")},
+        optional_numbers=SIGNED,
+        relations=_curve_relations,
+        takes=_curve_takes,
+    ),
+)
+for _name in ("chebyshev", "series"):
+    register_schema(
+        _name,
+        FamilySchema(
+            numbers={"n_components": integer(1, _MOST_TERMS), "scale": number(above=0)},
+            optional_numbers=SIGNED,
+        ),
+    )

@@ -19,9 +19,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..schema import SchemaError, Sizes, boolean, number
+from ..schema import array as floats
 from .families import array
 from .joint import FAMILIES, JointFamily
-from .linear import Write, for_pieces, n_outputs, project
+from .linear import (
+    OPERATOR_ARRAYS,
+    OPERATOR_NUMBERS,
+    Write,
+    check_operator,
+    for_pieces,
+    n_outputs,
+    project,
+    takes_rows,
+)
+from .schema import CLIPPED, FamilySchema, check_ends, register_schema
 from .spec import Spec
 
 __all__ = ["fourier_spec"]
@@ -121,3 +133,42 @@ def _turns(spec: Spec) -> np.ndarray:
 
 
 FAMILIES["fourier"] = JointFamily(_n_columns, _formula, _fast)
+
+
+def _relations(spec: Spec, sizes: Sizes) -> None:
+    """Phases unless cosines and sines come in pairs; amplitudes of all columns; ends of all rows.
+
+    The loops write the columns of the operator, and for pairs as many behind them.
+    """
+    check_operator(spec, sizes)
+    check_ends(spec)
+    where, arrays = "the spec of family 'fourier'", spec.arrays
+    if ("phases" in arrays) == bool(spec.numbers["paired"]):
+        raise SchemaError(f"{where} has either 'phases' or pairs")
+    expected = {"phases": n_outputs(spec), "amplitudes": _n_columns(spec, 0)}
+    for name, length in expected.items():
+        if name in arrays and len(arrays[name]) != length:
+            raise SchemaError(f"{where}: {name!r} must have {length} entries")
+    if "lower" in arrays and not takes_rows(spec, len(arrays["lower"])):
+        raise SchemaError(f"{where}: 'lower' has the wrong number of features")
+
+
+def _takes(spec: Spec, n_features: int) -> bool:
+    ends = spec.arrays.get("lower")
+    return takes_rows(spec, n_features) and (ends is None or len(ends) == n_features)
+
+
+register_schema(
+    "fourier",
+    FamilySchema(
+        optional_arrays={
+            **OPERATOR_ARRAYS,
+            **CLIPPED,
+            "phases": floats("f8 f4", "_"),
+            "amplitudes": floats("f8 f4", "_"),
+        },
+        numbers={**OPERATOR_NUMBERS, "paired": boolean, "scale": number()},
+        relations=_relations,
+        takes=_takes,
+    ),
+)

@@ -26,9 +26,12 @@ from scipy import sparse
 
 from ..blocks import row_blocks
 from . import joint
+from ..schema import SchemaError, Sizes, number, text
+from ..schema import array as floats
 from .families import array
 from .joint import FAMILIES, JointFamily
 from .linear import project
+from .schema import FamilySchema, check_width, register_schema
 from .spec import Spec
 
 __all__ = ["landmark_spec"]
@@ -110,3 +113,38 @@ def _gaussian(spec: Spec, block: Any, dtype: np.dtype, block_bytes: int) -> np.n
 
 
 FAMILIES["landmarks"] = JointFamily(_n_columns, _formula, _fast)
+
+
+def _relations(spec: Spec, sizes: Sizes) -> None:
+    """The parts are the projection on the landmarks, and features of the same rows."""
+    points, random = spec.parts
+    where = "the spec of family 'landmarks'"
+    if points.family != "projection" or points.numbers["operator"] != "matrix":
+        raise SchemaError(f"{where}: its first part must be a matrix")
+    if points.arrays["matrix"].shape != (sizes["features"], sizes["landmarks"]):
+        raise SchemaError(f"{where}: its first part has another shape than the landmarks")
+    if random.family not in FAMILIES:
+        raise SchemaError(f"{where}: its second part must be a joint map")
+    try:
+        check_width(random, sizes["features"])
+    except ValueError as error:
+        raise SchemaError(f"{where}: {error}") from error
+    if FAMILIES[random.family].n_columns(random, sizes["features"]) != sizes["columns"]:
+        raise SchemaError(f"{where}: 'along' has other columns than its second part")
+
+
+register_schema(
+    "landmarks",
+    FamilySchema(
+        arrays={
+            "center": floats("f8 f4", "features"),
+            "sizes": floats("f8", "landmarks", low=0),
+            "whitening": floats("f8 f4", "landmarks kept"),
+            "along": floats("f8 f4", "kept columns"),
+        },
+        numbers={"gamma": number(above=0), "operator": text(("matrix",))},
+        parts=(2, 2),
+        relations=_relations,
+        takes=lambda spec, n_features: n_features == len(spec.arrays["center"]),
+    ),
+)

@@ -24,11 +24,14 @@ import numpy as np
 from scipy import sparse
 
 from ..threads import in_threads, limit_blas
+from ..schema import Check, SchemaError, Sizes, text
+from ..schema import array as numbers_in
 from .families import array
 from .joint import FAMILIES, JointFamily
+from .schema import FamilySchema, register_schema
 from .spec import Spec
 
-__all__ = ["for_pieces", "n_outputs", "padded_length", "project"]
+__all__ = ["OPERATOR_ARRAYS", "OPERATOR_NUMBERS", "check_operator", "for_pieces", "n_outputs", "padded_length", "project", "takes_rows"]
 
 Write = Callable[[slice, np.ndarray, slice], None]
 PIECE_ROWS = 1024
@@ -228,3 +231,63 @@ def _project_fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.n
 
 
 FAMILIES["projection"] = JointFamily(lambda spec, d: n_outputs(spec), project, _project_fast)
+
+
+# ---- schema -------------------------------------------------------------------------------------
+
+OPERATOR_NUMBERS: dict[str, Check] = {"operator": text(("matrix", "hadamard", "dct"))}
+
+
+def _signs(value: Any, where: str, sizes: Sizes) -> None:
+    """Signs of blocks (B, R, p) for Hadamard transforms, or (d,) for the DCT."""
+    shape = "_ _ _" if getattr(value, "ndim", 1) == 3 else "_"
+    numbers_in("i1", shape, low=-1, high=1)(value, where, sizes)
+
+
+OPERATOR_ARRAYS: dict[str, Check] = {
+    "matrix": numbers_in("f8 f4", "_ _"),
+    "rows": numbers_in("i8 i4", "outputs", low=0),
+    "gains": numbers_in("f8 f4", "outputs"),
+    "signs": _signs,
+}
+
+
+def check_operator(spec: Spec, sizes: Sizes) -> None:
+    """The arrays of one operator, with rows that it has: the loops gather them in order."""
+    where, operator = f"the spec of family {spec.family!r}", spec.numbers["operator"]
+    needed = {"matrix"} if operator == "matrix" else {"signs", "rows", "gains"}
+    found = {name for name in OPERATOR_ARRAYS if name in spec.arrays}
+    if found != needed:
+        raise SchemaError(f"{where} needs {sorted(needed)} for {operator!r}, found {sorted(found)}")
+    if operator == "matrix":
+        if 0 in spec.arrays["matrix"].shape:
+            raise SchemaError(f"{where}: 'matrix' is empty")
+        return
+    signs, rows = spec.arrays["signs"], spec.arrays["rows"]
+    if signs.ndim != (3 if operator == "hadamard" else 1) or not signs.size:
+        raise SchemaError(f"{where}: 'signs' has the wrong shape for {operator!r}")
+    if operator == "hadamard" and signs.shape[2] != padded_length(signs.shape[2]):
+        raise SchemaError(f"{where}: 'signs' must have a power of two for its length")
+    most = signs.shape[0] * signs.shape[2] if operator == "hadamard" else signs.size
+    if np.any(np.diff(rows) < 0) or rows[-1] >= most:
+        raise SchemaError(f"{where}: 'rows' must ascend and be less than {most}")
+
+
+def takes_rows(spec: Spec, n_features: int) -> bool:
+    """Whether an operator takes rows of so many features; fast transforms pad shorter ones."""
+    operator = spec.numbers["operator"]
+    if operator == "hadamard":
+        return 1 <= n_features <= spec.arrays["signs"].shape[2]
+    name = "matrix" if operator == "matrix" else "signs"
+    return n_features == spec.arrays[name].shape[0]
+
+
+register_schema(
+    "projection",
+    FamilySchema(
+        optional_arrays=OPERATOR_ARRAYS,
+        numbers=OPERATOR_NUMBERS,
+        relations=check_operator,
+        takes=takes_rows,
+    ),
+)

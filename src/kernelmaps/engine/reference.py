@@ -147,11 +147,11 @@ def table_of(spec: Spec) -> Table:
     return Table(**{name: stored[name] for name in Table.__dataclass_fields__})
 
 
-def spec_of(table: Table, **numbers: Any) -> Spec:
-    """A ``piecewise`` spec that stores a table; further numbers travel with it."""
+def spec_of(table: Table) -> Spec:
+    """A ``piecewise`` spec that stores a table."""
     fields = dict(zip(Table.__dataclass_fields__, table.values(), strict=True))
     own = {name: fields.pop(name) for name in _TABLE_NUMBERS}
-    return Spec("piecewise", fields, {**own, **numbers})
+    return Spec("piecewise", fields, own)
 
 
 def _namespace(X: Array) -> Any:

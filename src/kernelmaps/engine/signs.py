@@ -14,7 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from ..blocks import row_blocks
+from ..schema import integer
 from .joint import FAMILIES, JointFamily
+from .schema import FamilySchema, register_schema
 from .spec import Spec
 
 __all__ = ["BLOCK_COLUMNS", "cauchy_columns", "sign_spec"]
@@ -80,3 +82,14 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
 
 
 FAMILIES["signs"] = JointFamily(lambda spec, d: int(spec.numbers["n_components"]), _formula, _fast)
+register_schema(
+    "signs",
+    FamilySchema(
+        numbers={
+            "n_features": integer(1, 2**31 - 1),
+            "n_components": integer(1, 2**24),
+            "seed": integer(0, 2**64 - 1),
+        },
+        takes=lambda spec, n_features: n_features == spec.numbers["n_features"],
+    ),
+)

@@ -13,6 +13,8 @@ import numpy as np
 
 from .. import storage
 from ..exceptions import FileFormatError
+from ..schema import SchemaError
+from .schema import DEEPEST, SCHEMAS, check_spec
 
 __all__ = ["SPEC_VERSION", "Number", "Spec"]
 
@@ -32,11 +34,17 @@ class Spec:
     family : str
         Name of the formula.
     arrays : mapping of str to array
-        Copied and made read-only.
+        Made read-only; copied, unless they are read-only already.
     numbers : mapping of str to bool, int, float, str or None
         Everything that is not an array.
     parts : tuple of Spec
         Stages of a composed map, applied in order.
+
+    Raises
+    ------
+    ValueError
+        If the entries are not those that the family's schema asks for (see
+        :mod:`kernelmaps.engine.schema`): compiled loops rely on their relations.
     """
 
     family: str
@@ -45,15 +53,14 @@ class Spec:
     parts: tuple[Spec, ...] = ()
 
     def __post_init__(self) -> None:
-        frozen = {}
-        for name, value in self.arrays.items():
-            array = np.array(value, order="C")
-            array.setflags(write=False)
-            frozen[name] = array
+        frozen = {name: _frozen(name, value) for name, value in self.arrays.items()}
         numbers = {name: _plain(name, value) for name, value in self.numbers.items()}
         object.__setattr__(self, "arrays", MappingProxyType(frozen))
         object.__setattr__(self, "numbers", MappingProxyType(numbers))
         object.__setattr__(self, "parts", tuple(self.parts))
+        if not isinstance(self.family, str) or not all(isinstance(p, Spec) for p in self.parts):
+            raise TypeError("Spec: family must be a string and parts must be Specs.")
+        check_spec(self)
 
     @cached_property
     def hash(self) -> str:
@@ -113,20 +120,69 @@ class Spec:
         return header, arrays
 
     @classmethod
-    def _from_content(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Spec:
+    def _from_content(
+        cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], depth: int = 1
+    ) -> Spec:
+        """Inverse of :meth:`_content`; raises FileFormatError and nothing else."""
+        if depth > DEEPEST:
+            raise FileFormatError(f"the file's spec has more than {DEEPEST} levels of parts.")
         version = header.get("version")
-        if not isinstance(version, int) or version > SPEC_VERSION:
+        if isinstance(version, bool) or not isinstance(version, int):
+            raise FileFormatError("the file's spec states no version.")
+        if version > SPEC_VERSION:
             raise FileFormatError(
                 f"this spec has version {version}; this kernelmaps reads up to {SPEC_VERSION}. "
                 "Upgrade kernelmaps to read it."
             )
-        parts = []
-        for index, part_header in enumerate(header["parts"]):
-            prefix = f"{index}/"
-            own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-            parts.append(cls._from_content(part_header, own))
+        family, numbers, parts = (header.get(name) for name in ("family", "numbers", "parts"))
+        if not isinstance(numbers, dict) or not isinstance(parts, list) or len(parts) > 8:
+            raise FileFormatError("the file's spec has malformed numbers or parts.")
+        found = []
+        for index, part in enumerate(parts):
+            if not isinstance(part, dict):
+                raise FileFormatError("the file's spec has a malformed part.")
+            found.append(cls._from_content(part, _of_part(arrays, index), depth + 1))
         own = {name: array for name, array in arrays.items() if "/" not in name}
-        return cls(header["family"], own, header["numbers"], tuple(parts))
+        return spec_from_file(family, own, numbers, tuple(found))
+
+
+def spec_from_file(
+    family: Any, arrays: Mapping[str, Any], numbers: Mapping[str, Any], parts: tuple[Spec, ...]
+) -> Spec:
+    """A spec from the entries of a file; raises FileFormatError and nothing else."""
+    if not isinstance(family, str) or family not in SCHEMAS:
+        raise FileFormatError(
+            f"the file holds a spec of the family {family!r:.60}, which this kernelmaps does not "
+            "know. Upgrade kernelmaps, or import the plug-in that registers it, to read the file."
+        )
+    try:
+        return Spec(family, arrays, numbers, parts)
+    except (SchemaError, TypeError) as error:
+        raise FileFormatError(
+            f"the file is not usable: {error}. Restore it from a copy or write it again."
+        ) from error
+
+
+def _of_part(arrays: Mapping[str, np.ndarray], index: int) -> dict[str, np.ndarray]:
+    prefix = f"{index}/"
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def _frozen(name: str, value: Any) -> np.ndarray:
+    """A read-only array of native numbers; copied only if somebody could still change it."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"Spec array {name!r} must hold numbers, found {array.dtype}.")
+    native = array.dtype.newbyteorder("=")
+    if array.dtype == native and array.flags.c_contiguous and array.flags.aligned:
+        owner: Any = array
+        while isinstance(owner, np.ndarray) and not owner.flags.writeable:
+            owner = owner.base
+        if owner is None:
+            return array
+    array = np.array(array, dtype=native, order="C")
+    array.setflags(write=False)
+    return array
 
 
 def _plain(name: str, value: Any) -> Number:

@@ -1,0 +1,165 @@
+"""Schema of ``piecewise`` specs: every index that a table's loops follow lies inside its target.
+
+The loops read, for a value of feature j of set s in bin b, the coefficients from
+``coef[coef_start[s] + (b·(degree + 1) + k)·band[s] + c]``, the first column from
+``first[first_start[s] + b]``, for uneven bins the edges ``edges[edge_start[s] + b]`` and the next
+one, and write the columns ``column[j] + first + c`` for c below ``band[s]``. They rest on
+
+* ``set_of[j]`` below the number of sets, and at least one bin in every set;
+* blocks of `coef`, `first` and `edges` that lie one after the other and fill their arrays; sets
+  may share a block, but not a part of one;
+* ``first + band`` at most the width of the feature, which is at most bins × band;
+* ``column`` the running sum of the widths: its last entry is the width of the result;
+* edges that do not descend and are finite, and a positive, finite scale of even bins, so that the
+  arithmetic of finite values gives no NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..schema import SchemaError, Sizes, array, boolean, integer
+from .schema import FamilySchema, check_together, register_schema
+from .table import AFFINE, CODE, EDGES, LOG2
+
+__all__: list[str] = []
+
+_WHERE = "the spec of family 'piecewise'"
+_MOST_EDGES = 2**16  # bins between edges: a search table counts them in two bytes
+_MOST_BITS = 20  # of the sub-bins of an octave
+_BAND = ("band_coef", "band_first", "band_of", "mix", "mix_of")
+
+
+def _relations(spec: Any, sizes: Sizes) -> None:
+    arrays, numbers = spec.arrays, spec.numbers
+    _check(arrays["set_of"].max() < sizes["sets"], "'set_of' names a set that does not exist")
+    _check(not np.any(arrays["low"] > arrays["high"]), "'low' is above 'high'")
+    bins, band = arrays["bins"].astype(np.int64), arrays["band"].astype(np.int64)
+    block = bins * (int(numbers["degree"]) + 1) * band
+    _check_blocks("coef", arrays["coef_start"], block, arrays["coef"])
+    _check_blocks("first", arrays["first_start"], bins, arrays["first"])
+    _check_columns(arrays, bins, band)
+    _CHECK_BINNING[numbers["binning"]](arrays, bins, sizes)
+    if check_together(spec, _BAND):
+        _check_band(arrays, numbers, bins, sizes)
+
+
+def _check(holds: Any, problem: str) -> None:
+    if not holds:
+        raise SchemaError(f"{_WHERE}: {problem}")
+
+
+def _check_blocks(name: str, start: np.ndarray, size: np.ndarray, target: np.ndarray) -> None:
+    """Blocks of the sets lie one after the other in `target` and fill it."""
+    starts, one, block_of = np.unique(start, return_index=True, return_inverse=True)
+    sizes = size[one]
+    _check(np.array_equal(sizes[block_of], size), f"sets share a block of {name!r} in part only")
+    ends = np.cumsum(sizes)
+    fits = starts[0] == 0 and np.array_equal(starts[1:], ends[:-1]) and ends[-1] == target.size
+    _check(fits, f"the blocks of {name!r} do not fill it ({target.size} entries)")
+
+
+def _check_columns(arrays: Any, bins: np.ndarray, band: np.ndarray) -> None:
+    """Stored columns lie within those of their feature."""
+    starts, block_of = np.unique(arrays["first_start"], return_inverse=True)
+    last = np.maximum.reduceat(arrays["first"], starts)[block_of].astype(np.int64)
+    width = arrays["width"].astype(np.int64)
+    _check((last + band <= width).all(), "'first' and 'band' reach beyond 'width'")
+    _check((width <= bins * band).all(), "'width' is more than the columns that are stored")
+    column = np.concatenate([[0], np.cumsum(width[arrays["set_of"]])])
+    _check(np.array_equal(arrays["column"], column), "'column' is not the sum of the widths")
+
+
+def _check_even(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
+    _check((arrays["scale"] > 0).all(), "'scale' of even bins must be positive")
+    _check(arrays["edges"].size == 0, "even bins have no 'edges'")
+
+
+def _check_octaves(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
+    lo, scale = float(arrays["lo"][0]), float(arrays["scale"][0])
+    _check(sizes["sets"] == 1, "bins of octaves are shared by all features: one set")
+    _check(lo == int(lo) and abs(lo) <= 1100, "'lo' of octaves must be the exponent of the first")
+    _check(scale == int(scale) and 0 <= scale <= _MOST_BITS, "'scale' of octaves is a number of bits")
+    _check(arrays["edges"].size == 0, "bins of octaves have no 'edges'")
+
+
+def _check_edges(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
+    _check(bins.max() <= _MOST_EDGES, f"more than {_MOST_EDGES} bins between edges")
+    edges, start = arrays["edges"], arrays["edge_start"]
+    _check_blocks("edges", start, bins + 1, edges)
+    down = np.flatnonzero(np.diff(edges) < 0) + 1
+    _check(np.isin(down, start).all(), "'edges' must ascend within a set")
+    with np.errstate(over="ignore", divide="ignore"):
+        span = edges[start + bins] - edges[start]
+        # The cells of the search tables: eight for each edge, of finite width.
+        fine = np.isfinite(span) & np.isfinite(8.0 * bins / np.where(span > 0, span, 1.0))
+    _check(fine.all(), "the 'edges' of a set are too far apart or too close")
+
+
+def _check_codes(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
+    _check(arrays["edges"].size == 0, "codes have no 'edges'")
+
+
+_CHECK_BINNING = {
+    AFFINE: _check_even,
+    LOG2: _check_octaves,
+    EDGES: _check_edges,
+    CODE: _check_codes,
+}
+
+
+def _check_band(arrays: Any, numbers: Any, bins: np.ndarray, sizes: Sizes) -> None:
+    """The band Φ of splines, and R with Ψ = R Φ: as many bins and powers as the table has."""
+    n, powers = sizes["bases"], int(numbers["degree"]) + 1
+    _check((bins == sizes["band_bins"]).all(), "'band_coef' has other bins than the table")
+    _check(arrays["band_coef"].shape[2] == powers, "'band_coef' has another degree than the table")
+    _check((arrays["width"] == n).all(), "'mix' has another size than the features' columns")
+    inside = arrays["band_first"].max() + arrays["band_coef"].shape[3] <= n
+    _check(inside, "'band_first' reaches beyond the last column")
+    _check(arrays["band_of"].max() < len(arrays["band_coef"]), "'band_of' is out of range")
+    _check(arrays["mix_of"].max() < len(arrays["mix"]), "'mix_of' is out of range")
+
+
+def _takes(spec: Any, n_features: int) -> bool:
+    return n_features == len(spec.arrays["set_of"])
+
+
+register_schema(
+    "piecewise",
+    FamilySchema(
+        arrays={
+            "set_of": array("i4", "features", low=0),
+            "lo": array("f8", "sets"),
+            "scale": array("f8", "sets"),
+            "low": array("f8", "sets", finite=False),
+            "high": array("f8", "sets", finite=False),
+            "bins": array("i4", "sets", low=1),
+            "width": array("i4", "sets", low=1),
+            "band": array("i4", "sets", low=1),
+            "edges": array("f8", "_"),
+            "edge_start": array("i8", "sets", low=0),
+            "first": array("i4", "firsts", low=0),
+            "first_start": array("i8", "sets", low=0),
+            "coef": array("f8 f4", "coefficients"),
+            "coef_start": array("i8", "sets", low=0),
+            "column": array("i8", "_", low=0),
+        },
+        optional_arrays={
+            "band_coef": array("f8", "bands band_bins powers taps"),
+            "band_first": array("i4", "band_bins", low=0),
+            "band_of": array("i4", "sets", low=0),
+            "mix": array("f8", "mixes bases bases"),
+            "mix_of": array("i4", "sets", low=0),
+        },
+        numbers={
+            "binning": integer(0, 3),
+            "degree": integer(0, 2**15),
+            "signed": boolean,
+            "zero": boolean,
+        },
+        relations=_relations,
+        takes=_takes,
+    ),
+)

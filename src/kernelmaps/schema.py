@@ -1,0 +1,296 @@
+"""Checks of stored values: types, shapes, ranges, and which names belong together.
+
+What compiled loops and models read from a file, a pickle or another process is held to a stated
+schema before anything uses it. A *check* is a function ``check(value, where, sizes)`` that raises
+`SchemaError`; `where` names the value in messages, and `sizes` holds the lengths that names like
+``"sets"`` have stood for so far, so that arrays which share a name in their shapes must agree.
+Every check takes time linear in the size of its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "Check",
+    "SchemaError",
+    "anything",
+    "array",
+    "boolean",
+    "check_entries",
+    "either",
+    "instance",
+    "integer",
+    "labels",
+    "many",
+    "nothing",
+    "number",
+    "optional",
+    "pair",
+    "text",
+]
+
+Sizes = dict[str, int]
+Check = Callable[[Any, str, Sizes], None]
+
+
+class SchemaError(ValueError):
+    """A stored value is not what its schema asks for."""
+
+
+def check_entries(
+    values: Mapping[str, Any],
+    required: Mapping[str, Check],
+    allowed: Mapping[str, Check],
+    where: str,
+    sizes: Sizes | None = None,
+) -> Sizes:
+    """Check named values: all of `required`, any of `allowed`, and no other.
+
+    Returns
+    -------
+    dict of str to int
+        What the names in the shapes stand for.
+    """
+    sizes = {} if sizes is None else sizes
+    missing = sorted(set(required) - set(values))
+    if missing:
+        raise SchemaError(f"{where} lacks {', '.join(map(repr, missing))}")
+    known = {**required, **allowed}
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise SchemaError(f"{where} has the unknown entries {', '.join(map(repr, unknown[:5]))}")
+    for name, check in known.items():
+        if name in values:
+            check(values[name], f"{where}: {name!r}", sizes)
+    return sizes
+
+
+@dataclass(frozen=True)
+class array:  # noqa: N801 - reads as a function in schemas
+    """An array of stated types and shape.
+
+    Parameters
+    ----------
+    dtypes : str
+        Allowed types, separated by blanks: ``"f8"`` or ``"f4 f8"``.
+    shape : str
+        Lengths separated by blanks: a number, a name (the same length wherever it occurs in a
+        schema), or ``_`` for any.
+    low, high : float, optional
+        Bounds of the values, both included.
+    finite : bool
+        Whether NaN and infinities are refused. NaN is refused in any case.
+    least : int
+        Smallest length of the named dimensions.
+    """
+
+    dtypes: str
+    shape: str
+    low: float | None = None
+    high: float | None = None
+    finite: bool = True
+    least: int = 1
+
+    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+        if not isinstance(value, np.ndarray):
+            raise SchemaError(f"{where} must be an array, found {_short(value)}")
+        if value.dtype.str[1:] not in self.dtypes.split():
+            raise SchemaError(f"{where} must be of type {self.dtypes}, found {value.dtype}")
+        self._check_shape(value, where, sizes)
+        if value.size == 0 or value.dtype.kind == "b":
+            return
+        smallest, largest = value.min(), value.max()  # NaN, if there is one
+        if value.dtype.kind == "f":
+            if np.isnan(smallest):
+                raise SchemaError(f"{where} contains NaN")
+            if self.finite and not (np.isfinite(smallest) and np.isfinite(largest)):
+                raise SchemaError(f"{where} must be finite, found infinity")
+        if self.low is not None and smallest < self.low:
+            raise SchemaError(f"{where} must be at least {self.low}, found {smallest}")
+        if self.high is not None and largest > self.high:
+            raise SchemaError(f"{where} must be at most {self.high}, found {largest}")
+
+    def _check_shape(self, value: np.ndarray, where: str, sizes: Sizes) -> None:
+        names = self.shape.split()
+        if value.ndim != len(names):
+            raise SchemaError(f"{where} must have {len(names)} dimensions, found {value.ndim}")
+        for name, length in zip(names, value.shape, strict=True):
+            if name == "_":
+                continue
+            expected = int(name) if name.isdigit() else sizes.setdefault(name, length)
+            if length != expected or (not name.isdigit() and length < self.least):
+                shape = ", ".join(names)
+                raise SchemaError(
+                    f"{where} must have the shape ({shape}) with {name} = {expected}, "
+                    f"found {list(value.shape)}"
+                )
+
+
+@dataclass(frozen=True)
+class number:  # noqa: N801
+    """A finite real number (no bool) within bounds; `above` is a bound that is not included."""
+
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+    finite: bool = True
+
+    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+        real = isinstance(value, int | float | np.floating | np.integer)
+        if isinstance(value, bool) or not real:
+            raise SchemaError(f"{where} must be a number, found {_short(value)}")
+        if not -_LARGEST <= value <= _LARGEST and (self.finite or value != value):
+            raise SchemaError(f"{where} must be a finite number, found {_short(value)}")
+        if self.above is not None and not value > self.above:
+            raise SchemaError(f"{where} must be above {self.above}, found {_short(value)}")
+        _check_bounds(value, self.low, self.high, where)
+
+
+@dataclass(frozen=True)
+class integer:  # noqa: N801
+    """A whole number (no bool) within bounds, by default from 0 to 2⁶³ − 1."""
+
+    low: int = 0
+    high: int = 2**63 - 1
+
+    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise SchemaError(f"{where} must be a whole number, found {_short(value)}")
+        _check_bounds(value, self.low, self.high, where)
+
+
+@dataclass(frozen=True)
+class text:  # noqa: N801
+    """A string; one of `choices`, if there are any."""
+
+    choices: tuple[str, ...] = ()
+
+    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+        if not isinstance(value, str):
+            raise SchemaError(f"{where} must be a string, found {_short(value)}")
+        if self.choices and value not in self.choices:
+            raise SchemaError(f"{where} must be one of {self.choices}, found {_short(value)}")
+
+
+@dataclass(frozen=True)
+class instance:  # noqa: N801
+    """An instance of a class; the class checked itself when it was made."""
+
+    classes: tuple[type, ...] = field(default=())
+
+    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+        if not isinstance(value, self.classes):
+            names = " or ".join(cls.__name__ for cls in self.classes)
+            raise SchemaError(f"{where} must be a {names}, found {_short(value)}")
+
+
+@dataclass(frozen=True)
+class either:  # noqa: N801
+    """What at least one of several checks accepts; the message is that of the last."""
+
+    checks: tuple[Check, ...]
+
+    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+        for check in self.checks[:-1]:
+            trial = dict(sizes)
+            try:
+                check(value, where, trial)
+            except SchemaError:
+                continue
+            sizes.update(trial)
+            return
+        self.checks[-1](value, where, sizes)
+
+
+@dataclass(frozen=True)
+class many:  # noqa: N801
+    """A list, each item of which passes a check; `count` names its length."""
+
+    check: Check
+    count: str = ""
+    least: int = 0
+
+    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+        if not isinstance(value, list) or len(value) < self.least:
+            raise SchemaError(f"{where} must be a list, found {_short(value)}")
+        if self.count and sizes.setdefault(self.count, len(value)) != len(value):
+            raise SchemaError(
+                f"{where} must have {sizes[self.count]} items, found {len(value)}"
+            )
+        for index, item in enumerate(value):
+            self.check(item, f"{where}[{index}]", sizes)
+
+
+@dataclass(frozen=True)
+class pair:  # noqa: N801
+    """A tuple of two values, in ascending order wherever they are numbers or arrays."""
+
+    check: Check
+
+    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise SchemaError(f"{where} must be a pair (low, high), found {_short(value)}")
+        for end in value:
+            self.check(end, where, sizes)
+        if np.shape(value[0]) != np.shape(value[1]) or np.any(value[0] > value[1]):
+            raise SchemaError(f"{where} must be a pair with low <= high")
+
+
+def optional(check: Check) -> Check:
+    """None, or what a check accepts."""
+    return either((nothing, check))
+
+
+def nothing(value: Any, where: str, sizes: Sizes) -> None:
+    """None."""
+    if value is not None:
+        raise SchemaError(f"{where} must be None, found {_short(value)}")
+
+
+def boolean(value: Any, where: str, sizes: Sizes) -> None:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise SchemaError(f"{where} must be true or false, found {_short(value)}")
+
+
+def labels(value: Any, where: str, sizes: Sizes) -> None:
+    """A sorted vector of distinct labels, numbers or strings; its length is named "classes"."""
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUO":
+        raise SchemaError(f"{where} must be a vector of labels, found {_short(value)}")
+    if value.dtype.kind == "O" and not all(isinstance(item, str) for item in value):
+        raise SchemaError(f"{where} must hold numbers or strings")
+    if sizes.setdefault("classes", len(value)) != len(value):
+        raise SchemaError(f"{where} must have {sizes['classes']} labels, found {len(value)}")
+    if len(value) > 1 and not (value[1:] > value[:-1]).all():
+        raise SchemaError(f"{where} must be distinct labels in ascending order")
+
+
+def anything(value: Any, where: str, sizes: Sizes) -> None:
+    """Whatever a file can hold; nothing is computed from it."""
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def _check_bounds(value: Any, low: Any, high: Any, where: str) -> None:
+    if low is not None and value < low:
+        raise SchemaError(f"{where} must be at least {low}, found {_short(value)}")
+    if high is not None and value > high:
+        raise SchemaError(f"{where} must be at most {high}, found {_short(value)}")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} {list(value.shape)}"
+    if isinstance(value, bool | int | float | str) or value is None:
+        return f"{value!r:.60}" if not _is_long(value) else "a very large number"
+    return f"a {type(value).__name__}"
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, int) and value.bit_length() > 256
