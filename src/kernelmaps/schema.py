@@ -71,7 +71,7 @@ def check_entries(
 
 
 @dataclass(frozen=True)
-class array:  # noqa: N801 - reads as a function in schemas
+class array:
     """An array of stated types and shape.
 
     Parameters
@@ -132,7 +132,7 @@ class array:  # noqa: N801 - reads as a function in schemas
 
 
 @dataclass(frozen=True)
-class number:  # noqa: N801
+class number:
     """A finite real number (no bool) within bounds; `above` is a bound that is not included."""
 
     low: float | None = None
@@ -152,7 +152,7 @@ class number:  # noqa: N801
 
 
 @dataclass(frozen=True)
-class integer:  # noqa: N801
+class integer:
     """A whole number (no bool) within bounds, by default from 0 to 2⁶³ − 1."""
 
     low: int = 0
@@ -165,7 +165,7 @@ class integer:  # noqa: N801
 
 
 @dataclass(frozen=True)
-class text:  # noqa: N801
+class text:
     """A string; one of `choices`, if there are any."""
 
     choices: tuple[str, ...] = ()
@@ -178,7 +178,7 @@ class text:  # noqa: N801
 
 
 @dataclass(frozen=True)
-class instance:  # noqa: N801
+class instance:
     """An instance of a class; the class checked itself when it was made."""
 
     classes: tuple[type, ...] = field(default=())
@@ -190,7 +190,7 @@ class instance:  # noqa: N801
 
 
 @dataclass(frozen=True)
-class either:  # noqa: N801
+class either:
     """What at least one of several checks accepts; the message is that of the last."""
 
     checks: tuple[Check, ...]
@@ -208,7 +208,7 @@ class either:  # noqa: N801
 
 
 @dataclass(frozen=True)
-class many:  # noqa: N801
+class many:
     """A list, each item of which passes a check; `count` names its length."""
 
     check: Check
@@ -219,15 +219,13 @@ class many:  # noqa: N801
         if not isinstance(value, list) or len(value) < self.least:
             raise SchemaError(f"{where} must be a list, found {_short(value)}")
         if self.count and sizes.setdefault(self.count, len(value)) != len(value):
-            raise SchemaError(
-                f"{where} must have {sizes[self.count]} items, found {len(value)}"
-            )
+            raise SchemaError(f"{where} must have {sizes[self.count]} items, found {len(value)}")
         for index, item in enumerate(value):
             self.check(item, f"{where}[{index}]", sizes)
 
 
 @dataclass(frozen=True)
-class pair:  # noqa: N801
+class pair:
     """A tuple of two values, in ascending order wherever they are numbers or arrays."""
 
     check: Check

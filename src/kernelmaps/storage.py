@@ -9,21 +9,33 @@ Layout of a file (all integers little-endian)::
     H bytes   UTF-8 JSON {"kind", "header", "arrays": [{name, dtype, shape, offset}]}
     ...       the arrays' bytes, C order, each aligned to 64 bytes
 
-Reading never executes what is in a file: only numeric arrays and JSON are understood. Writing goes
-to a temporary name beside the target and is moved into place, so that an interrupted or failed
-write (a full disk, say) leaves an older file as it was.
+Reading never executes what is in a file: only numeric arrays and JSON are understood. Every size
+that a file declares is compared with its length before anything is allocated, every array has bytes
+of its own, and the header is nested `DEEPEST` levels deep at most; anything else raises
+`FileFormatError`.
+
+Writing goes to a temporary name beside the target and is moved into place, so that an interrupted
+or failed write (a full disk, say) leaves an older file as it was. The target keeps its permissions,
+and a symbolic link keeps pointing to the file that is replaced. Temporary files of writers that
+were killed are removed by the next writer.
 """
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import hashlib
 import json
+import math
 import os
+import platform
+import re
+import stat
 import struct
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +48,10 @@ VERSION = 1
 _PREFIX = struct.Struct("<8sIQ32s")
 _ALIGN = 64
 _KINDS_OF_DTYPE = "biuf"  # bool, signed, unsigned, float: nothing that could hold an object
+_STORED_DTYPES = {"|b1", *(f"|{kind}1" for kind in "iu"), *(f"<{kind}{n}" for kind in "iuf"
+                  for n in (2, 4, 8) )}  # fmt: skip
+DEEPEST = 64
+"""Levels of lists and dictionaries in a header, at most."""
 
 
 def to_bytes(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -79,15 +95,13 @@ def from_bytes(
             f"({len(data)} bytes found). Restore it from a copy or write it again."
         )
     try:
-        head = json.loads(bytes(body[:head_length]))
-        found, header, table = head["kind"], head["header"], head["arrays"]
-        base = _aligned(head_length)
-        arrays = {item["name"]: _array(body, base, item) for item in table}
-    except (ValueError, KeyError, TypeError) as error:
+        found, header, table = _read_head(body, head_length)
+        arrays = _read_arrays(body, _aligned(head_length), table)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise FileFormatError(f"{source} has an unreadable header: {error}") from error
     if kind is not None and found != kind:
         raise FileFormatError(f"{source} holds a {found!r}, not a {kind!r}.")
-    return {"kind": found, **header}, arrays
+    return {**header, "kind": found}, arrays
 
 
 def write(
@@ -101,19 +115,58 @@ def write(
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write bytes to a temporary name and move it into place; on failure nothing has changed."""
-    target = Path(path)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or ".")
+    """Write bytes to a temporary name and move it into place; on failure nothing has changed.
+
+    An existing file keeps its permissions; a symbolic link is followed.
+    """
+    target = Path(os.path.realpath(path))
+    _remove_abandoned(target)
+    prefix = f"{_temporary_prefix(target)}{os.getpid()}."
+    descriptor, temporary = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary, _mode_of(target))
         os.replace(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _mode_of(target: Path) -> int:
+    """Permissions of the file that is replaced, or those of a new one."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        return 0o666 & ~_umask()
+
+
+def _temporary_prefix(target: Path) -> str:
+    """How the names of this machine's temporary files for a target begin."""
+    machine = re.sub(r"\W", "", platform.node())[:32] or "host"
+    return f".{target.name[:120]}.{machine}."
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove temporary files of writers of this target, on this machine, that are gone."""
+    prefix = _temporary_prefix(target)
+    for found in target.parent.glob(f"{glob.escape(prefix)}*.tmp"):
+        process = found.name.removeprefix(prefix).split(".")[0]
+        if process.isdigit() and not _is_running(int(process)):
+            with contextlib.suppress(OSError):  # another writer was quicker, or owns it
+                found.unlink()
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it exists, and is not ours
+        return True
+    return True
 
 
 def read(
@@ -153,14 +206,78 @@ def _payload(
     return len(head), b"".join([head, b" " * (_aligned(len(head)) - len(head)), *chunks])
 
 
-def _array(body: memoryview, base: int, item: Mapping[str, Any]) -> np.ndarray:
-    dtype = np.dtype(item["dtype"])
-    if dtype.kind not in _KINDS_OF_DTYPE:
-        raise ValueError(f"array {item['name']!r} has the unsupported dtype {dtype}")
-    shape = tuple(int(size) for size in item["shape"])
-    count = int(np.prod(shape, dtype=np.int64))
-    flat = np.frombuffer(body, dtype=dtype, count=count, offset=base + int(item["offset"]))
-    return flat.reshape(shape)
+def _read_head(body: memoryview, length: int) -> tuple[str, dict[str, Any], list[Any]]:
+    """Kind, header and list of arrays; ValueError or KeyError if they are not what they should."""
+    if length > len(body):
+        raise ValueError(f"it declares {length} bytes, but {len(body)} were found")
+    head = json.loads(bytes(body[:length]))
+    if not isinstance(head, dict):
+        raise ValueError("it is not a dictionary")
+    kind, header, table = head["kind"], head["header"], head["arrays"]
+    if not (isinstance(kind, str) and isinstance(header, dict) and isinstance(table, list)):
+        raise ValueError("'kind', 'header' or 'arrays' has the wrong type")
+    _check_depth(head)
+    return kind, header, table
+
+
+def _check_depth(node: Any) -> None:
+    level = [node]
+    for _ in range(DEEPEST + 1):
+        level = [
+            item
+            for found in level
+            if isinstance(found, dict | list)
+            for item in (found.values() if isinstance(found, dict) else found)
+        ]
+        if not level:
+            return
+    raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+
+
+def _read_arrays(body: memoryview, base: int, table: list[Any]) -> dict[str, np.ndarray]:
+    """Read-only views of one aligned copy of the arrays' bytes."""
+    places = [_place(item, len(body) - base) for item in table]
+    end = 0
+    for begin, size, name in sorted((p.begin, p.size, p.name) for p in places):
+        if size and begin < end:
+            raise ValueError(f"array {name!r} overlaps another one")
+        end = max(end, begin + size)
+    if len({place.name for place in places}) < len(places):
+        raise ValueError("two arrays have the same name")
+    # Compiled loops want aligned arrays; a file's own bytes begin anywhere.
+    raw = np.empty(max(len(body) - base, 0) + _ALIGN, np.uint8)
+    start = -raw.ctypes.data % _ALIGN
+    raw[start : start + len(body) - base] = np.frombuffer(body, np.uint8)[base:]
+    raw.setflags(write=False)
+    return {
+        p.name: raw[start + p.begin : start + p.begin + p.size].view(p.dtype).reshape(p.shape)
+        for p in places
+    }
+
+
+class _Place(NamedTuple):
+    """Where an array lies among the arrays' bytes."""
+
+    name: str
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    begin: int
+    size: int
+
+
+def _place(item: Any, available: int) -> _Place:
+    """The declared place of an array, once it is sure that the file has it."""
+    name, dtype, shape, begin = (item[key] for key in ("name", "dtype", "shape", "offset"))
+    if not isinstance(name, str) or not isinstance(shape, list) or len(shape) > 32:
+        raise ValueError("an array has a malformed name or shape")
+    if dtype not in _STORED_DTYPES:
+        raise ValueError(f"array {name!r} has the unsupported dtype {dtype!r}")
+    whole = [type(size) is int and size >= 0 for size in (*shape, begin)]
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize if all(whole) else available + 1
+    if not all(whole) or max(shape, default=0) > 2**62 or begin + size > max(available, 0):
+        raise ValueError(f"array {name!r} is declared larger than the file")
+    return _Place(name, kind, tuple(shape), begin, size)
 
 
 def _aligned(length: int) -> int:

@@ -133,7 +133,8 @@ def test_structured_form_is_signed_hadamard_matrices(seed):
     spec = draw_fourier(Gaussian(1.0), D, d, sampling="structured", random_state=seed)
     assert "matrix" not in spec.arrays
     assert spec.nbytes < 8 * D * d / 2
-    linear = type(spec)("projection", spec.arrays, {"operator": "hadamard"})
+    arrays = {name: spec.arrays[name] for name in ("signs", "rows", "gains")}
+    linear = type(spec)("projection", arrays, {"operator": "hadamard"})
     rows = apply(linear, np.eye(d)).T
     radii = spec.arrays["gains"] * d**1.5
     for start in (0, 16):

@@ -18,8 +18,13 @@ encode           `encode(spec, X)`: one or two bytes per value instead of φ(X)
 """
 
 from ..blocks import BLOCK_BYTES
-from . import fourier, landmarks, linear, signs  # noqa: F401 - they enter the list of joint maps
-from . import table_schema  # noqa: F401 - it registers the schema of tables
+from . import (  # noqa: F401 - they enter the list of joint maps
+    fourier,
+    landmarks,
+    linear,
+    signs,
+    table_schema,
+)
 from .apply import apply, record_paths
 from .encode import code_spec, encode
 from .reference import evaluate

@@ -25,9 +25,9 @@ import numpy as np
 from scipy import sparse
 
 from ..blocks import row_blocks
-from . import joint
 from ..schema import SchemaError, Sizes, number, text
 from ..schema import array as floats
+from . import joint
 from .families import array
 from .joint import FAMILIES, JointFamily
 from .linear import project

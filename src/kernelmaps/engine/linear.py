@@ -23,15 +23,24 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..threads import in_threads, limit_blas
 from ..schema import Check, SchemaError, Sizes, text
 from ..schema import array as numbers_in
+from ..threads import in_threads, limit_blas
 from .families import array
 from .joint import FAMILIES, JointFamily
 from .schema import FamilySchema, register_schema
 from .spec import Spec
 
-__all__ = ["OPERATOR_ARRAYS", "OPERATOR_NUMBERS", "check_operator", "for_pieces", "n_outputs", "padded_length", "project", "takes_rows"]
+__all__ = [
+    "OPERATOR_ARRAYS",
+    "OPERATOR_NUMBERS",
+    "check_operator",
+    "for_pieces",
+    "n_outputs",
+    "padded_length",
+    "project",
+    "takes_rows",
+]
 
 Write = Callable[[slice, np.ndarray, slice], None]
 PIECE_ROWS = 1024
