@@ -20,6 +20,7 @@ LEAVES = {
     "progress",
     "seeding",
     "schema",
+    "sparse_rows",
     "storage",
     "threads",
 }
@@ -39,6 +40,7 @@ EDGES = {
     "progress": set(),
     "seeding": set(),
     "schema": set(),
+    "sparse_rows": set(),
     "threads": set(),
     "storage": {"exceptions"},
     "kernels": LEAVES,

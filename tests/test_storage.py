@@ -1,5 +1,14 @@
 """The file container: equal content, equal bytes; anything else is refused with its reason."""
 
+import hashlib
+import json
+import os
+import signal
+import stat
+import struct
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -81,3 +90,130 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         storage.write(path, "t", {"n": 2}, ARRAYS)
     assert storage.read(path)[0]["n"] == 1
     assert [item.name for item in tmp_path.iterdir()] == ["x.kmap"]
+
+
+# ---- what a file declares -----------------------------------------------------------------------
+
+
+def container(head, body=b""):
+    """A container with a right checksum around any header."""
+    text = head if isinstance(head, bytes) else json.dumps(head).encode()
+    body = text + b" " * (-len(text) % 64) + body
+    prefix = struct.pack("<8sIQ32s", storage.MAGIC, 1, len(text), hashlib.sha256(body).digest())
+    return prefix + body
+
+
+def one_array(**changes):
+    item = {"name": "a", "dtype": "<f8", "shape": [2], "offset": 0, **changes}
+    return {"kind": "t", "header": {}, "arrays": [item]}
+
+
+def test_the_example_is_read():
+    header, arrays = storage.from_bytes(container(one_array(), np.arange(2.0).tobytes()))
+    assert header == {"kind": "t"}
+    np.testing.assert_array_equal(arrays["a"], [0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        one_array(shape=[10**15]),
+        one_array(shape=[-1]),
+        one_array(shape=[2.0]),
+        one_array(shape=[True, 2]),
+        one_array(shape=[2**40, 2**40]),
+        one_array(shape=[0, 2**70]),
+        one_array(shape="2"),
+        one_array(shape=[1] * 40),
+        one_array(offset=8),
+        one_array(offset=-8),
+        one_array(offset=10**30),
+        one_array(dtype=">f8"),
+        one_array(dtype="<f16"),
+        one_array(dtype="<U2"),
+        one_array(dtype="|O"),
+        one_array(dtype="<f8,<f8"),
+        one_array(dtype=["<f8"]),
+        one_array(name=None),
+        {"kind": "t", "header": {}, "arrays": [1]},
+        {"kind": "t", "header": {}, "arrays": {}},
+        {"kind": "t", "header": [], "arrays": []},
+        {"kind": None, "header": {}, "arrays": []},
+        {"kind": "t", "header": {}},
+        [],
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"1" * 10_000,
+        b"\xff\xfe",
+        b'{"kind": "t", "arrays": [], "header": {"x": ' + b"[" * 80 + b"]" * 80 + b"}}",
+    ],
+)
+def test_what_does_not_fit_the_file_is_refused_before_it_is_made(head):
+    with pytest.raises(FileFormatError, match="unreadable header"):
+        storage.from_bytes(container(head, np.arange(2.0).tobytes()))
+
+
+def test_a_header_longer_than_the_file_is_refused():
+    data = bytearray(container(one_array(), np.arange(2.0).tobytes()))
+    data[12:20] = struct.pack("<Q", 2**60)
+    with pytest.raises(FileFormatError, match="unreadable header"):
+        storage.from_bytes(bytes(data))
+
+
+def test_arrays_have_bytes_of_their_own():
+    item = one_array()["arrays"][0]
+    for second in ({"name": "b"}, {"name": "b", "offset": 8, "shape": [1]}, {"offset": 64}):
+        head = {"kind": "t", "header": {}, "arrays": [item, {**item, **second}]}
+        with pytest.raises(FileFormatError, match="overlaps|same name"):
+            storage.from_bytes(container(head, np.arange(16.0).tobytes()))
+
+
+def test_arrays_of_a_file_are_aligned_and_read_only(tmp_path):
+    storage.write(tmp_path / "x.kmap", "t", {}, ARRAYS)
+    for array in storage.read(tmp_path / "x.kmap")[1].values():
+        assert array.flags.aligned
+        assert array.ctypes.data % 64 == 0
+        assert not array.flags.writeable
+
+
+# ---- the file that is replaced ------------------------------------------------------------------
+
+
+def test_a_file_keeps_its_permissions(tmp_path):
+    path = tmp_path / "x.kmap"
+    storage.write(path, "t", {"n": 1}, {})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~storage._umask()
+    path.chmod(0o600)
+    storage.write(path, "t", {"n": 2}, {})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert storage.read(path)[0]["n"] == 2
+
+
+def test_a_symbolic_link_keeps_its_target(tmp_path):
+    (tmp_path / "models").mkdir()
+    target, link = tmp_path / "models" / "x-7.kmap", tmp_path / "x.kmap"
+    link.symlink_to(target)
+    for n in (1, 2):  # a link that leads nowhere yet, then one to a file
+        storage.write(link, "t", {"n": n}, {})
+        assert link.is_symlink()
+        assert storage.read(target)[0]["n"] == n
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["models", "x.kmap"]
+
+
+def test_files_of_killed_writers_are_removed_and_those_of_living_ones_are_not(tmp_path):
+    path = tmp_path / "x.kmap"
+    script = f"""
+import os, signal
+from kernelmaps import storage
+os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
+storage.write({str(path)!r}, "t", {{}}, {{}})
+"""
+    assert subprocess.run([sys.executable, "-c", script]).returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.suffix == ".tmp"
+    mine = tmp_path / f"{storage._temporary_prefix(path)}{os.getpid()}.abc.tmp"
+    other = tmp_path / f".x.kmap.another-machine.{left.name.split('.')[-3]}.abc.tmp"
+    for kept in (mine, other):
+        kept.touch()
+    storage.write(path, "t", {"n": 1}, {})
+    assert sorted(tmp_path.iterdir()) == sorted([mine, other, path])

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..sparse_rows import check_sparse
 from .sources import (
     Block,
     ContainerRows,
     SlicedSource,
     Source,
+    check_members,
     labels_of,
     needed,
     open_hdf5,
@@ -84,6 +86,7 @@ def _open_container(
 def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{str(path)!r} is not a readable .npz file: it is not a whole archive")
+    check_members(path)
     with np.load(path, allow_pickle=False) as archive:
         names = set(archive.files)
 
@@ -98,7 +101,9 @@ def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
 
         y, w = part(y, "y"), part(w, "sample_weight")
     if {"format", "indptr", "data"} <= names:
-        return sliced_source(sp.load_npz(path).tocsr(), y, w)
+        matrix = sp.load_npz(path)
+        check_sparse(matrix, str(path))
+        return sliced_source(matrix, y, w)
     if name not in names:
         raise KeyError(f"{str(path)!r} has no array {name!r}; it has {sorted(names)}")
     return NpzSource(path, name, y, w)
@@ -135,6 +140,11 @@ class NpzSource(Source):
             for chunk, a in enumerate(range(0, self.n_rows, block_rows)):
                 rows = slice(a, min(a + block_rows, self.n_rows))
                 data = stream.read((rows.stop - a) * width)
+                if len(data) < (rows.stop - a) * width:
+                    raise ValueError(
+                        f"{str(self.path)!r} ends early: the rows from {a} on are declared, but "
+                        "not all of them are there. Write the file again."
+                    )
                 if chunk < skip:
                     continue
                 X = np.frombuffer(data, self.dtype).reshape(-1, self.n_features)

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import FileFormatError
+from ..sparse_rows import check_sparse
+from .sources import check_members
 
 VARIABLE = "KERNELMAPS_DATA"
 BUNDLED = ("digits",)
@@ -111,25 +113,32 @@ def read_npz(path: str | os.PathLike) -> dict[str, Any]:
         If the file is not an ``.npz`` file, is damaged, or holds pickled objects.
     """
     try:
+        check_members(Path(path))
         # Opened here, so that it is closed even where NumPy gives up half-way.
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
+        _assemble_csr(arrays)
     except (ValueError, EOFError, zipfile.BadZipFile, TypeError, AttributeError) as error:
         raise FileFormatError(f"{path} is not a readable .npz file: {error}") from error
+    return arrays
+
+
+def _assemble_csr(arrays: dict[str, Any]) -> None:
+    """Put the three arrays and the shape of every CSR matrix together."""
     for key in [k for k in arrays if k.endswith("_indptr")]:
         base = key.removesuffix("_indptr")
         if all(f"{base}_{part}" in arrays for part in _CSR_PARTS):
             arrays[base] = _csr(*(arrays.pop(f"{base}_{part}") for part in _CSR_PARTS))
-    return arrays
 
 
 def _csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray) -> Any:
     from scipy.sparse import csr_matrix
 
-    # Files keep small unsigned indices; SciPy's routines want signed ones.
+    # Files keep small unsigned indices; SciPy's routines want signed ones, as short as possible.
     matrix = csr_matrix(
-        (data, indices.astype(np.int32), indptr.astype(np.int32)), shape=tuple(map(int, shape))
+        (data, indices.astype(np.int64), indptr.astype(np.int64)), shape=tuple(map(int, shape))
     )
+    check_sparse(matrix, "the .npz file")
     matrix.sort_indices()
     return matrix
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..exceptions import FileFormatError
+from ..sparse_rows import check_sparse
 
 __all__ = [
     "Block",
@@ -370,6 +372,7 @@ def sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
     if isinstance(w, str | os.PathLike):
         w = raw_rows(Path(w))
     X = _portable(X)
+    check_sparse(X, "the data")
     if sp.issparse(X):
         X = X.tocsr()
     elif not (hasattr(X, "shape") and hasattr(X, "__getitem__")):
@@ -401,7 +404,33 @@ def raw_rows(path: Path) -> RawRows | np.ndarray:
         raise ValueError(f"{str(path)!r} holds Python objects, which are not read: store numbers")
     if fortran and len(shape) > 1:
         return np.load(path, mmap_mode="r", allow_pickle=False)
+    check_declared(str(path), shape, dtype, path.stat().st_size - offset)
     return RawRows(str(path), dtype, shape, offset)
+
+
+def check_declared(what: str, shape: tuple[int, ...], dtype: np.dtype, available: int) -> None:
+    """Refuse an array that is declared larger than what is stored of it, before it is made."""
+    if 0 in shape[1:]:  # any number of such rows takes no bytes
+        raise ValueError(f"{what} holds an array of shape {shape}, which has no columns.")
+    if math.prod(shape) * dtype.itemsize > available:
+        raise ValueError(
+            f"{what} ends early: it declares an array of shape {shape} and type {dtype}, but has "
+            f"{max(available, 0)} bytes of it. Was it truncated, or is it still written?"
+        )
+
+
+def check_members(path: Path) -> None:
+    """Compare the size of every array of an .npz with what its header declares."""
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if not member.filename.endswith(".npy"):
+                continue
+            with archive.open(member) as stream:
+                shape, _, dtype = read_npy_header(stream)
+                left = member.file_size - stream.tell()
+            what = f"{str(path)!r}, array {member.filename.removesuffix('.npy')!r},"
+            if not dtype.hasobject:
+                check_declared(what, shape, dtype, left)
 
 
 def needed(package: str, extra: str) -> Any:
@@ -429,6 +458,7 @@ def read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 def as_rows(X: Any) -> Any:
     """One block as an ndarray or a CSR array of numbers."""
+    check_sparse(X, "the data")
     if sp.issparse(X):
         return X.tocsr()
     X = np.asarray(X)

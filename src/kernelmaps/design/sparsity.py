@@ -11,6 +11,8 @@ import numpy as np
 from scipy import fft, sparse
 from sklearn.utils import check_array
 
+from ..sparse_rows import check_sparse
+
 __all__ = ["BASES", "Sparsity", "check_basis", "effective_sparsity", "haar"]
 
 BASES = (None, "dct", "haar")
@@ -70,6 +72,7 @@ def effective_sparsity(
     check_basis("effective_sparsity: basis", basis)
     if not (isinstance(energy, Real) and 0 < energy <= 1):
         raise ValueError(f"effective_sparsity: energy must be in (0, 1], got {energy!r}.")
+    check_sparse(X, "effective_sparsity")
     X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
     shape = (X.shape[1],) if shape is None else tuple(np.atleast_1d(shape).tolist())
     if np.prod(shape) != X.shape[1] or min(shape) < 1:

@@ -19,7 +19,7 @@ from .families import CURVES
 from .reference import evaluate
 from .schema import check_width
 from .spec import Spec
-from .table import Table
+from .table import CODE, Table
 
 __all__ = ["apply", "extent_of", "output_dtype", "record_paths"]
 
@@ -87,6 +87,8 @@ def apply(
         note_path(f"reference:{spec.family}")
         return evaluate(spec, X)
     check_width(spec, X.shape[1])
+    if spec.family == "piecewise" and spec.numbers["binning"] == CODE:
+        _check_codes(spec, X)
     if spec.family == "chain":
         return _apply_chain(spec, X, out, n_jobs, block_bytes)
     if _is_joint(spec):
@@ -96,6 +98,20 @@ def apply(
     if sparse.issparse(X):
         return _apply_additive_csr(spec, X, out, extent, n_jobs)
     return _apply_additive_dense(spec, X, out, extent, n_jobs, block_bytes)
+
+
+def _check_codes(spec: Spec, X: Any) -> None:
+    """Codes are places in a table: refuse those that it does not have."""
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind != "u":
+        raise ValueError(f"codes must be unsigned integers, found {values.dtype}.")
+    bins = spec.arrays["bins"]
+    if not values.size or values.max() < bins.min():
+        return
+    largest = X.max(axis=0)
+    largest = largest.toarray()[0] if sparse.issparse(largest) else largest
+    if (largest >= bins[spec.arrays["set_of"]]).any():
+        raise ValueError(f"the code {largest.max()} is beyond the last bin of its feature.")
 
 
 def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, int]:

@@ -35,7 +35,9 @@ _BAND = ("band_coef", "band_first", "band_of", "mix", "mix_of")
 def _relations(spec: Any, sizes: Sizes) -> None:
     arrays, numbers = spec.arrays, spec.numbers
     _check(arrays["set_of"].max() < sizes["sets"], "'set_of' names a set that does not exist")
-    _check(not np.any(arrays["low"] > arrays["high"]), "'low' is above 'high'")
+    low, high = arrays["low"], arrays["high"]
+    _check(not np.any(low > high), "'low' is above 'high'")
+    _check(low.max() < np.inf and high.min() > -np.inf, "'low' or 'high' leaves no value")
     bins, band = arrays["bins"].astype(np.int64), arrays["band"].astype(np.int64)
     block = bins * (int(numbers["degree"]) + 1) * band
     _check_blocks("coef", arrays["coef_start"], block, arrays["coef"])

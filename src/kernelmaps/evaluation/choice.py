@@ -23,6 +23,7 @@ from ..certificate import Certificate
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
 from ..kernels import Kernel, get
 from ..progress import track
+from ..sparse_rows import check_sparse
 from .candidates import Candidate, candidates, kernel_code, kernel_label, sort_of
 
 __all__ = ["Choice", "Evidence", "choose", "upper_bound"]
@@ -198,6 +199,7 @@ def choose(
     True
     """
     kernel = get(kernel)
+    check_sparse(X, "choose")
     X = check_array(
         X, accept_sparse="csr", dtype="numeric", estimator="choose", ensure_min_samples=8
     )

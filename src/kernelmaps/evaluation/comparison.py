@@ -16,6 +16,7 @@ import kernelmaps
 
 from ..kernels import Kernel
 from ..progress import track
+from ..sparse_rows import check_sparse
 from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
 from .contenders import Contender, Problem, Row, map_contender, measure, yardsticks
 from .task import decide_task
@@ -397,6 +398,7 @@ class _Run:
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray | None, str]:
+    check_sparse(X, "compare")
     X = check_array(X, accept_sparse="csr", dtype="numeric", input_name="X", estimator="compare")
     if y is None:
         return X, None, "none"

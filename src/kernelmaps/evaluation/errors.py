@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
 from ..blocks import row_blocks
+from ..sparse_rows import check_sparse
 
 __all__ = ["KernelError", "kernel_error"]
 
@@ -146,6 +147,7 @@ def _kernel_of(map: Any, kernel: Any) -> kernels.Kernel:
 
 def _rows(X: Any) -> Any:
     """CSR or NumPy: rows, or features that `set_output` made a frame."""
+    check_sparse(X, "kernel_error")
     return X.tocsr() if sparse.issparse(X) else np.asarray(X)
 
 

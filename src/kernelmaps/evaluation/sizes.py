@@ -14,6 +14,8 @@ from ..design.random_features import required_features
 from ..design.sparsity import effective_sparsity
 from ..maps.fourier import RandomFourierMap
 from ..seeding import generator
+from ..maps.sampling import generator
+from ..sparse_rows import check_sparse
 
 __all__ = ["TunedSize", "tune_size"]
 
@@ -104,6 +106,7 @@ def tune_size(
             raise ValueError(f"tune_size: {name} must be an integer >= 1, got {count!r}.")
     # A kernel of a user's own is taken as it is, though it may be a function as well.
     kernel = kernel if hasattr(kernel, "sample_frequencies") else kernels.get(kernel)
+    check_sparse(X, "tune_size")
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     rng = generator(random_state)
     rows = X[np.sort(rng.permutation(X.shape[0])[:n_rows])]

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from ..blocks import row_blocks
+from ..sparse_rows import check_sparse
 
 __all__ = ["Kernel", "Rows", "check_pair", "check_rows"]
 
@@ -85,6 +86,7 @@ class Kernel(ABC):
 
 def check_rows(owner: str, X: Rows, name: str = "X") -> Rows:
     """A float32 or float64 C-ordered array, or a CSR matrix with sorted, summed entries."""
+    check_sparse(X, owner, name)
     X = check_array(
         X,
         accept_sparse="csr",

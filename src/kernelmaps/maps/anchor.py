@@ -32,6 +32,7 @@ from ..design.square_root import FACTORIZATIONS, Root, square_root
 from ..engine import Spec, apply, code_spec, encode
 from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
 from ..engine.reference import spec_of, table_of
+from ..sparse_rows import check_sparse
 from ._anchor_certificate import AnchorCertificate, certify
 from ._anchor_table import anchor_table
 from .base import AdditiveMap, check_count
@@ -166,14 +167,19 @@ class AnchorMap(AdditiveMap):
         if sparse.issparse(X):
             self._check_rows(X, reset=False)
             self._check_domain(X)
-            return Codes(self._encode_csr(X), self.spec_.hash)
+            return self._own_codes(self._encode_csr(X))
         # One pass over the rows; a second one, to say what is wrong, only if something is.
         ends = self._domain_for(X.dtype)
         codes, inside = encode_within(self.spec_, X, *ends, n_jobs=self.n_jobs)
         if not inside:
             self._check_rows(X, reset=False)
             self._check_domain(X)
-        return Codes(codes, self.spec_.hash)
+        return self._own_codes(codes)
+
+    def _own_codes(self, values: Any) -> Codes:
+        codes = Codes(values, self.spec_.hash)
+        codes._in_range = True
+        return codes
 
     def _encode_csr(self, X: sparse.csr_matrix) -> Any:
         codes, at_zero = encode(self.spec_, X, n_jobs=self.n_jobs), zero_codes(self.spec_)
@@ -205,7 +211,16 @@ class AnchorMap(AdditiveMap):
                     f"AnchorMap: these are codes of another map ({codes.map_hash[:12]}, this one "
                     f"is {self.spec_.hash[:12]}). Encode the data with this map."
                 )
-            return _plain(codes.values)
+            values = codes.values
+            if not codes._in_range:
+                values = self._check_code_range(values)
+                codes._in_range = True
+            return _plain(values)
+        check_sparse(codes, "AnchorMap", "codes")
+        return self._check_code_range(codes)
+
+    def _check_code_range(self, codes: Any) -> Any:
+        """Plain codes in the type of this map; ValueError if it has no such codes."""
         codes, table = _plain(codes), table_of(self.spec_)
         if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or codes.dtype.kind != "u":
             raise ValueError(
@@ -215,14 +230,16 @@ class AnchorMap(AdditiveMap):
         last = (table.bins[table.set_of].astype(np.int64) << fraction_bits(table)) - (
             table.degree == 0
         )
-        found = codes.max(axis=0) if codes.shape[0] else np.zeros(codes.shape[1])
-        found = found.toarray()[0] if sparse.issparse(found) else found
-        if (found > last).any():
-            column = int(np.argmax(found > last))
-            raise ValueError(
-                f"AnchorMap: column {column} has the code {int(found[column])}, but this map's "
-                f"codes there end at {int(last[column])}. Are these codes of another map?"
-            )
+        stored = codes.data if sparse.issparse(codes) else codes
+        if stored.size and stored.max() > last.min():  # else all are in range: no need to sort them
+            found = codes.max(axis=0)
+            found = found.toarray()[0] if sparse.issparse(found) else found
+            if (found > last).any():
+                column = int(np.argmax(found > last))
+                raise ValueError(
+                    f"AnchorMap: column {column} has the code {int(found[column])}, but this "
+                    f"map's codes there end at {int(last[column])}. Are these codes of another map?"
+                )
         return codes.astype(code_dtype(table), copy=False)
 
     @property  # type: ignore[override]

@@ -23,6 +23,7 @@ from ..engine.apply import column_range, extent_of, stage_columns
 from ..engine.compile import Extent
 from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
+from ..sparse_rows import check_sparse
 from .codes import Codes
 
 __all__ = ["AdditiveMap", "FeatureMap", "JointMap"]
@@ -158,6 +159,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
                 f"{type(self).__name__}: X holds codes of an AnchorMap, not values. That map's "
                 "decode(X) gives their features."
             )
+        check_sparse(X, type(self).__name__)
         X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )

@@ -9,6 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from .. import storage
+from ..exceptions import FileFormatError
+from ..sparse_rows import check_sparse
 
 __all__ = ["Codes"]
 
@@ -29,9 +31,27 @@ class Codes:
         stored has code 0, the code of x = 0.
     map_hash : str
         Hash of the spec of the map.
+
+    Notes
+    -----
+    The map compares the codes with the number of its anchors when they are first used; do not
+    change them afterwards.
     """
 
+    _in_range = False  # whether the map has seen that they are
+
     def __init__(self, values: Any, map_hash: str) -> None:
+        check_sparse(values, "Codes", "values")
+        kind = getattr(getattr(values, "dtype", None), "kind", "")
+        if kind != "u" or len(values.shape) != 2:
+            found = f"{getattr(values, 'dtype', type(values).__name__)}"
+            raise ValueError(
+                "Codes: values must be a matrix of unsigned integers, an array or CSR, found "
+                f"{found} of shape {getattr(values, 'shape', None)}. Use the encode method of a "
+                "fitted AnchorMap."
+            )
+        if not isinstance(map_hash, str):
+            raise TypeError(f"Codes: map_hash must be the hash of a spec, found {map_hash!r}.")
         self.values = values
         self.map_hash = map_hash
 
@@ -61,7 +81,9 @@ class Codes:
             raise IndexError(
                 f"Codes are indexed by rows (a slice, a mask or indices), not {rows!r}."
             )
-        return Codes(self.values[rows], self.map_hash)
+        taken = Codes(self.values[rows], self.map_hash)
+        taken._in_range = self._in_range
+        return taken
 
     __iter__ = None  # nor row by row
 
@@ -85,10 +107,15 @@ class Codes:
     def load(cls, path: str | os.PathLike[str]) -> Codes:
         """Read codes; a damaged, foreign or newer file is refused with its reason."""
         header, arrays = storage.read(path, "codes")
-        if "values" in arrays:
-            return cls(arrays["values"], header["map_hash"])
-        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-        return cls(sparse.csr_matrix(parts, shape=tuple(header["shape"])), header["map_hash"])
+        try:
+            if "values" in arrays:
+                return cls(arrays["values"], header["map_hash"])
+            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+            return cls(sparse.csr_matrix(parts, shape=tuple(header["shape"])), header["map_hash"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise FileFormatError(
+                f"{os.fspath(path)!r} does not hold usable codes: {error!r}. Encode the data again."
+            ) from error
 
     def __repr__(self) -> str:
         kind = "CSR " if sparse.issparse(self.values) else ""

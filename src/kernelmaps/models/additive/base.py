@@ -27,6 +27,7 @@ from ...maps._range import differ, room
 from ...maps.base import AdditiveMap, JointMap
 from ...maps.codes import Codes
 from ...maps.spline import SplineMap
+from ...sparse_rows import check_sparse
 from ...threads import resolve_threads
 
 __all__ = ["AdditiveModel", "ShapeFunction", "checked", "weights_of"]
@@ -529,6 +530,7 @@ def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         y = column_or_1d(y, warn=True)
     else:
         numeric = isinstance(owner, RegressorMixin)
+        check_sparse(X, type(owner).__name__)
         X, y = validate_data(
             owner, X, y, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
             y_numeric=numeric, multi_output=False,

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from ...data import Source
 from ...maps.codes import Codes
+from ...sparse_rows import check_sparse
 from ..streaming.base import _in_memory
 from .base import AdditiveModel
 
@@ -117,6 +118,7 @@ class OutOfCore(AdditiveModel):
             )
         if not hasattr(self, "_stream"):
             self._check_parameters()
+        check_sparse(X, name)
         return validate_data(
             self, X, y, reset=fresh, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
             y_numeric=isinstance(self, RegressorMixin), multi_output=False,

@@ -20,6 +20,7 @@ from ...data import Block, Source, open_source
 from ...data.opening import is_chunks
 from ...data.sources import SlicedSource
 from ...maps.codes import Codes
+from ...sparse_rows import check_sparse
 from ...stats import choose_block_rows, features_of, fold, on_sample
 from ...threads import ordered_map, resolve_threads
 from .feature_maps import Features, check_codes
@@ -84,6 +85,7 @@ class StreamingEstimator(BaseEstimator):
                 del self.feature_names_in_
             source = open_source(X, y, w)
             return source if reset else source.like(self.n_features_in_, self._zero_based)
+        check_sparse(X, type(self).__name__)
         options = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
         if supervised:
             X, y = validate_data(self, X, y, reset=reset, **options, **self._y_options())
@@ -105,6 +107,7 @@ class StreamingEstimator(BaseEstimator):
         name = type(self).__name__
         feature_map = self.feature_map
         if map_sample is not None:
+            check_sparse(map_sample, name, "map_sample")
             sample = validate_data(
                 self, map_sample, accept_sparse="csr", dtype="numeric", skip_check_array=True
             )

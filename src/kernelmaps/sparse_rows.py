@@ -1,0 +1,82 @@
+"""Check of sparse matrices on entry: their index arrays must lie within their shape.
+
+SciPy does not look at the values of `indices` and `indptr` when a matrix is made, and compiled
+loops, its own included, follow them without looking. One pass over the indices makes sure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["check_sparse"]
+
+
+def check_sparse(X: Any, owner: str, name: str = "X") -> None:
+    """Raise ValueError if a sparse matrix has indices outside of its shape.
+
+    Parameters
+    ----------
+    X : object
+        What is not a sparse matrix is not looked at.
+    owner, name : str
+        For messages: who was given the matrix, and as what.
+    """
+    if not sparse.issparse(X):
+        return
+    problem = None
+    if X.format in ("csr", "csc", "bsr"):
+        problem = _compressed_problem(X)
+    elif X.format == "coo":
+        problem = _coordinate_problem(X)
+    if problem is not None:
+        raise ValueError(
+            f"{owner}: the sparse matrix {name} of shape {tuple(X.shape)} is damaged: {problem}. "
+            "Build it again from rows, columns and values."
+        )
+
+
+def _compressed_problem(X: Any) -> str | None:
+    """What is wrong with CSR, CSC or BSR arrays; None if nothing is."""
+    rows, columns = X.blocksize if X.format == "bsr" else (1, 1)
+    major, minor = X.shape[0] // rows, X.shape[1] // columns
+    if X.format == "csc":
+        major, minor = minor, major
+    indices, indptr = X.indices, X.indptr
+    for part, found in (("indices", indices), ("indptr", indptr)):
+        if found.ndim != 1 or found.dtype.kind not in "iu":
+            return f"{part} must be a vector of integers, found {found.dtype} {found.shape}"
+    if len(indptr) != major + 1:
+        return f"indptr must have {major + 1} entries, found {len(indptr)}"
+    if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
+        return "indptr must start at 0 and must not descend"
+    if indptr[-1] > len(indices) or len(X.data) != len(indices):
+        return f"indptr ends at {indptr[-1]}, with {len(indices)} indices and {len(X.data)} values"
+    return _range_problem("indices", indices, minor)
+
+
+def _coordinate_problem(X: Any) -> str | None:
+    """What is wrong with COO arrays; None if nothing is."""
+    for axis, found in enumerate(X.coords):
+        if len(found) != len(X.data):
+            return f"{len(found)} coordinates for {len(X.data)} values"
+        problem = _range_problem("coordinates", found, X.shape[axis])
+        if problem:
+            return problem
+    return None
+
+
+def _range_problem(part: str, indices: np.ndarray, size: int) -> str | None:
+    """What is wrong with integers outside [0, size).
+
+    One pass does: without their sign, negative ones are large.
+    """
+    if len(indices) == 0:
+        return None
+    largest = indices.view(f"u{indices.dtype.itemsize}").max()
+    if largest < size:
+        return None
+    worst = indices.min() if indices.min() < 0 else indices.max()
+    return f"{part} must be from 0 to {size - 1}, found {worst}"

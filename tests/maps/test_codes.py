@@ -1,0 +1,108 @@
+"""Codes are compared with their map before anything looks them up."""
+
+import numpy as np
+import pytest
+from every_model import labels, rows
+from scipy import sparse
+
+import kernelmaps as km
+from kernelmaps import storage
+from kernelmaps.exceptions import FileFormatError
+from kernelmaps.maps.codes import Codes
+
+
+@pytest.fixture
+def anchors():
+    return km.AnchorMap(n_anchors=10, anchor_zero=True).fit(rows())
+
+
+def wrong(anchors, n=40):
+    return Codes(np.full((n, 6), 255, np.uint8), anchors.spec_.hash)
+
+
+def test_codes_out_of_range_are_refused_by_every_user(anchors):
+    """These once ended the process in `fit`, and read stray memory in `decision_function`."""
+    model = km.AdditiveClassifier(anchors).fit(anchors.encode(rows()), labels())
+    for use in (
+        anchors.decode,
+        anchors.check_codes,
+        lambda codes: km.AdditiveClassifier(anchors).fit(codes, labels()),
+        lambda codes: km.AdditiveRegressor(anchors).fit(codes, np.arange(40.0)),
+        lambda codes: km.StreamingPCA(feature_map=anchors).fit(codes),
+        lambda codes: km.StreamingRidge(feature_map=anchors).fit(codes, np.arange(40.0)),
+        model.decision_function,
+        model.predict_proba,
+        model.eval_terms,
+    ):
+        with pytest.raises(ValueError, match="has the code 255, but this map's codes there end at"):
+            use(wrong(anchors))
+
+
+def test_sparse_codes_are_checked_as_well(anchors):
+    codes = anchors.encode(sparse.csr_matrix(rows()))
+    assert sparse.issparse(codes.values)
+    values = codes.values.copy()
+    values.data[3] = 200
+    with pytest.raises(ValueError, match="has the code 200"):
+        anchors.decode(Codes(values, codes.map_hash))
+    values = codes.values.copy()
+    values.indices[3] = 10**6
+    with pytest.raises(ValueError, match="is damaged"):
+        Codes(values, codes.map_hash)
+
+
+def test_codes_are_compared_with_the_map_once(anchors, monkeypatch):
+    def count(self, codes):
+        calls.append(len(calls))
+        return check(self, codes)
+
+    check, calls = km.AnchorMap._check_code_range, []
+    monkeypatch.setattr(km.AnchorMap, "_check_code_range", count)
+    made = anchors.encode(rows())
+    given = Codes(made.values, anchors.spec_.hash)
+    for _ in range(2):
+        np.testing.assert_array_equal(anchors.decode(made), anchors.decode(given))
+        np.testing.assert_array_equal(anchors.decode(given[:3]), anchors.decode(made)[:3])
+    assert calls == [0]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.zeros((2, 3)), np.zeros((2, 3), np.int8), np.zeros(3, np.uint8), [[1, 2]], None],
+)
+def test_codes_are_matrices_of_unsigned_integers(values):
+    with pytest.raises(ValueError, match="Codes: values must be a matrix of unsigned integers"):
+        Codes(values, "hash")
+
+
+def test_a_map_is_named_by_its_hash():
+    with pytest.raises(TypeError, match="map_hash must be the hash of a spec"):
+        Codes(np.zeros((2, 3), np.uint8), None)
+
+
+def test_codes_of_other_columns_are_refused(anchors):
+    with pytest.raises(ValueError, match=r"codes must be unsigned integers of shape \(n, 6\)"):
+        anchors.decode(Codes(np.zeros((2, 3), np.uint8), anchors.spec_.hash))
+
+
+@pytest.mark.parametrize(
+    ("header", "arrays"),
+    [
+        ({}, {"values": np.zeros((2, 3), np.uint8)}),
+        ({"map_hash": 5}, {"values": np.zeros((2, 3), np.uint8)}),
+        ({"map_hash": "h"}, {"values": np.zeros((2, 3))}),
+        ({"map_hash": "h"}, {}),
+        (
+            {"map_hash": "h", "shape": [1, 3]},
+            {"data": np.ones(1, np.uint8), "indices": np.array([9]), "indptr": np.array([0, 1])},
+        ),
+        (
+            {"map_hash": "h", "shape": [10**30, 3]},
+            {"data": np.ones(1, np.uint8), "indices": np.array([1]), "indptr": np.array([0, 1])},
+        ),
+    ],
+)
+def test_malformed_files_of_codes_are_refused(header, arrays, tmp_path):
+    storage.write(tmp_path / "codes.kmap", "codes", header, arrays)
+    with pytest.raises(FileFormatError, match="does not hold usable codes"):
+        Codes.load(tmp_path / "codes.kmap")
