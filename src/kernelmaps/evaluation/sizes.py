@@ -13,8 +13,8 @@ from .. import kernels
 from ..design.random_features import required_features
 from ..design.sparsity import effective_sparsity
 from ..maps.fourier import RandomFourierMap
-from ..seeding import generator
 from ..maps.sampling import generator
+from ..seeding import generator
 from ..sparse_rows import check_sparse
 
 __all__ = ["TunedSize", "tune_size"]
