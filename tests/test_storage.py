@@ -164,7 +164,7 @@ def test_arrays_have_bytes_of_their_own():
     item = one_array()["arrays"][0]
     for second in ({"name": "b"}, {"name": "b", "offset": 8, "shape": [1]}, {"offset": 64}):
         head = {"kind": "t", "header": {}, "arrays": [item, {**item, **second}]}
-        with pytest.raises(FileFormatError, match="overlaps|same name"):
+        with pytest.raises(FileFormatError, match=r"overlaps|same name"):
             storage.from_bytes(container(head, np.arange(16.0).tobytes()))
 
 

@@ -13,7 +13,6 @@ from .. import kernels
 from ..design.random_features import required_features
 from ..design.sparsity import effective_sparsity
 from ..maps.fourier import RandomFourierMap
-from ..maps.sampling import generator
 from ..seeding import generator
 from ..sparse_rows import check_sparse
 

@@ -225,7 +225,7 @@ def test_codes_that_the_map_cannot_have_made_are_refused(seed):
         km.StreamingRidge(feature_map=feature_map).fit(narrow, y)
     high = codes.values.copy()
     high[-1, 2] = 200
-    with pytest.raises(ValueError, match="chunk 4: AnchorMap: column 2 has the code 200"):
+    with pytest.raises(ValueError, match="StreamingRidge: AnchorMap: column 2 has the code 200"):
         km.StreamingRidge(feature_map=feature_map, block_rows=BLOCK).fit(
             Codes(high, codes.map_hash), y
         )
