@@ -172,7 +172,7 @@ def test_arrays_of_a_file_are_aligned_and_read_only(tmp_path):
     storage.write(tmp_path / "x.kmap", "t", {}, ARRAYS)
     for array in storage.read(tmp_path / "x.kmap")[1].values():
         assert array.flags.aligned
-        assert array.ctypes.data % 64 == 0
+        assert array.ctypes.data % 64 == 0 or array.size == 0
         assert not array.flags.writeable
 
 
