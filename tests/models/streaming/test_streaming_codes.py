@@ -230,7 +230,7 @@ def test_codes_that_the_map_cannot_have_made_are_refused(seed):
             Codes(high, codes.map_hash), y
         )
     model = km.StreamingRidge(feature_map=feature_map).fit(codes, y)
-    with pytest.raises(ValueError, match=r"StreamingRidge: .* of shape \(n, 5\), got uint8 \(300, 3\)"):
+    with pytest.raises(ValueError, match=r"Ridge: .* of shape \(n, 5\), got uint8 \(300, 3\)"):
         model.predict(narrow)
 
 
