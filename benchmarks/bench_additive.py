@@ -189,7 +189,7 @@ def against_additive(bench: Bench) -> None:
         return call
 
     ours = run("ours", lambda: km.AdditiveClassifier(
-        km.SplineMap(order=0, domain=(-1, 1)), C=1.0, loss="log", random_state=0))  # fmt: skip
+        km.SplineMap(order=0, domain=(-1, 1)), C=1.0, loss="log_loss", random_state=0))  # fmt: skip
     peers = {"SplineTransformer + LogisticRegression": lambda: make_pipeline(
         SplineTransformer(10), LogisticRegression(max_iter=1000))}  # fmt: skip
     peers["pyGAM"] = installed("pygam", "LogisticGAM")

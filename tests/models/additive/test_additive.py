@@ -1,5 +1,7 @@
 """Additive models against references: primal solutions by L-BFGS, stored features, laws."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -38,9 +40,9 @@ def objective(loss, epsilon):
         if loss == "squared_hinge":
             slack = np.maximum(1 - y * f, 0)
             return slack**2, -2 * slack * y
-        if loss == "log":
+        if loss == "log_loss":
             return np.logaddexp(0, -y * f), -y / (1 + np.exp(y * f))
-        if loss == "squared":
+        if loss == "squared_error":
             return (y - f) ** 2, 2 * (f - y)
 
         # Kinks rounded off over a width of 1e-4: off by less than that per example.
@@ -71,7 +73,7 @@ def primal_minimum(Z, y, C, loss, epsilon=0.1):
         return minimize(cost, start, jac=True, method="L-BFGS-B", options=options).fun
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
 def test_classifier_reaches_the_primal_minimum(loss, seed):
     X, score = data(seed)
     y = labels(score)
@@ -85,7 +87,7 @@ def test_classifier_reaches_the_primal_minimum(loss, seed):
     assert abs(model.dual_coef_.sum()) < 1e-9  # the intercept is free
 
 
-@pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("loss", ["squared_error", "epsilon_insensitive"])
 def test_regressor_reaches_the_primal_minimum(loss, seed):
     X, y = data(seed)
     model = km.AdditiveRegressor(C=0.7, loss=loss, tol=1e-5, max_iter=20000, **ONE).fit(X, y)
@@ -306,7 +308,7 @@ BAD = [
     ({"C": np.inf}, "C must be finite"),
     ({"tol": 0}, "tol must be a positive number"),
     ({"max_iter": 0}, "max_iter must be at least 1"),
-    ({"loss": "squared"}, "loss must be one of"),
+    ({"loss": "squared_error"}, "loss must be one of"),
 ]
 
 
@@ -366,13 +368,13 @@ def test_pairs_of_classes_share_a_frozen_map(seed):
 
 def test_two_rows_are_enough():
     X = np.array([[0.1, 0.9], [0.8, 0.2]])
-    for loss in ("squared_hinge", "hinge", "log"):
+    for loss in ("squared_hinge", "hinge", "log_loss"):
         model = km.AdditiveClassifier(loss=loss, C=1).fit(X, [0, 1])
         assert model.predict(X).tolist() == [0, 1]
         assert model.duality_gap_[0] <= 1e-3 * model.objective_[0]
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
 @pytest.mark.parametrize("C", [1e-8, 1e-5, 1e-3])
 def test_small_costs_leave_the_intercept(loss, C, seed):
     """With w = 0 the intercept alone minimises the loss: log-odds, or a weighted mean of ±1."""
@@ -383,7 +385,11 @@ def test_small_costs_leave_the_intercept(loss, C, seed):
     assert model.duality_gap_[0] <= 1e-3 * model.objective_[0]
     if C == 1e-8:
         share = y.mean()
-        alone = {"log": np.log(share / (1 - share)), "squared_hinge": 2 * share - 1, "hinge": 1.0}
+        alone = {
+            "log_loss": np.log(share / (1 - share)),
+            "squared_hinge": 2 * share - 1,
+            "hinge": 1.0,
+        }
         assert model.intercept_[0] == pytest.approx(alone[loss], abs=0.05)
 
 
@@ -546,7 +552,7 @@ def test_the_unit_of_weights_does_not_matter(seed):
 def test_very_few_examples_of_a_class_and_a_small_cost(seed):
     X, score = data(seed, n=2000)
     y = (score > np.sort(score)[-3]).astype(int)
-    model = km.AdditiveClassifier(loss="log", C=1e-4, random_state=0).fit(X, y)
+    model = km.AdditiveClassifier(loss="log_loss", C=1e-4, random_state=0).fit(X, y)
     assert model.n_iter_ < 30
     assert model.intercept_[0] == pytest.approx(np.log(2 / 1998), abs=0.1)
 
@@ -557,3 +563,44 @@ def test_extrapolated_curves_of_features_of_very_different_size(seed):
     assert np.isfinite(curves.fit_transform(X)).all()
     with pytest.raises(ValueError, match="out_of_domain='clip'"):
         km.AdditiveClassifier(curves).fit(X, X[:, 0] > 5e-5)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
+@pytest.mark.parametrize("C", [1e-30, 1e30])
+def test_gap_at_the_ends_of_the_range_of_C_is_a_gap(loss, C):
+    X, score = data(0, 120, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = km.AdditiveClassifier(C=C, loss=loss, max_iter=20, **ONE).fit(X, labels(score))
+    relative = float(model.duality_gap_[0] / model.objective_[0])
+    assert -1e-12 <= relative <= 2
+    if C < 1:
+        assert relative <= model.tol
+
+
+@pytest.mark.parametrize(
+    ("C", "weight"), [(1e-300, 1.0), (1e300, 1.0), (1.0, 1e-300), (1e-20, 1e-20)]
+)
+def test_costs_that_the_solver_cannot_hold_are_refused(C, weight):
+    X, score = data(0, 20, 2)
+    own = np.ones(20)
+    own[3] = weight
+    with pytest.raises(ValueError, match=r"C times the weight of row [03] is .* between 1e-30 and"):
+        km.AdditiveClassifier(C=C, **ONE).fit(X, labels(score), own)
+    with pytest.raises(ValueError, match="AdditiveRegressor: C times the weight"):
+        km.AdditiveRegressor(C=C, **ONE).fit(X, score, own)
+
+
+def test_rows_of_weight_zero_cost_nothing_whatever_C():
+    X, score = data(0, 20, 2)
+    own = np.ones(20)
+    own[3] = 0.0
+    assert km.AdditiveClassifier(**ONE).fit(X, labels(score), own).dual_coef_[3] == 0
+
+
+@pytest.mark.parametrize(("kind", "size"), [(np.float64, 1e160), (np.float32, 1e40)])
+def test_targets_beyond_the_range_are_refused(kind, size):
+    X, score = data(0, 20, 2)
+    score[7] = size
+    with pytest.raises(ValueError, match=r"AdditiveRegressor: y is 1e\+.* in row 7; for rows of"):
+        km.AdditiveRegressor(**ONE).fit(X.astype(kind), score)

@@ -179,7 +179,7 @@ def test_blocks_of_rows_with_a_period_and_with_few_that_count(seed):
     assert len(model._sample) == weight.sum()
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
 def test_blocks_at_a_small_cost_end_as_soon(loss, seed):
     X, score, _ = data(seed, n=1000)
     y = (score > np.quantile(score, 0.7)).astype(int)

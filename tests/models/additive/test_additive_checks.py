@@ -5,11 +5,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelmaps as km
 
-# loss="log": its sigmoid has the threshold of the scores; that of Platt has its own.
+# loss="log_loss": its sigmoid has the threshold of the scores; that of Platt has its own.
 MODELS = [
-    km.AdditiveClassifier(loss="log", n_jobs=1),
+    km.AdditiveClassifier(loss="log_loss", n_jobs=1),
     km.AdditiveRegressor(n_jobs=1),
-    km.AdditiveClassifierCV(loss="log", Cs=[0.1, 10.0], cv=2, n_jobs=1),
+    km.AdditiveClassifierCV(loss="log_loss", Cs=[0.1, 10.0], cv=2, n_jobs=1),
 ]
 
 WEIGHTS = (

@@ -31,8 +31,8 @@ from ...engine._vectors import (
     tile,
     zeros,
 )
+from .losses import LOSSES
 
-SQUARED_HINGE, HINGE, LOG, SQUARED, EPSILON_INSENSITIVE = range(5)
 AFFINE, LOG2, EDGES, CODES = range(4)
 
 _options = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
@@ -87,7 +87,8 @@ class Rows(NamedTuple):
 class Problem(NamedTuple):
     """What the examples ask for: one binary or scalar problem per lane."""
 
-    loss: int
+    loss: int  # its place in `LOSSES`
+    of_labels: bool
     epsilon: float
     y: np.ndarray  # float64[n]: class code, or the regression target
     positive: np.ndarray  # float64[lanes in use]: the class code that the lane calls +1
@@ -235,86 +236,65 @@ def _add(basis, rows, i, w, lanes, step):
             store(w, here, multiply_add(phi, steps, load(w, here, taps.block)))
 
 
-@njit(**_inner)
-def _logit_step(margin, a, q, c):
-    """Solve t + q (c sigmoid(t) - a) + margin = 0 for the new a = c sigmoid(t).
+def _step_of(own, rule, otherwise):
+    @njit(**_inner)
+    def step(code, y, f, beta, q, c, epsilon):
+        if code == own:
+            return rule(y, f, beta, q, c, epsilon)
+        return otherwise(code, y, f, beta, q, c, epsilon)
 
-    The left side grows with slope between 1 and 1 + q c / 4: Newton, kept in its bracket.
-    """
-    low, high = -margin - q * (c - a), -margin + q * a
-    t = low if a <= 0.0 else (high if a >= c else np.log(a / (c - a)))
-    t = min(max(t, low), high)
-    for _ in range(30):
-        s = 1.0 / (1.0 + np.exp(-t))
-        value = t + q * (c * s - a) + margin
-        if value > 0.0:
-            high = t
-        else:
-            low = t
-        move = value / (1.0 + q * c * s * (1.0 - s))
-        t -= move
-        if t < low or t > high:
-            t = 0.5 * (low + high)
-        if abs(move) < 1e-9 * (1.0 + abs(t)):
-            break
-    return c / (1.0 + np.exp(-t))
+    return step
+
+
+def _gap_of(own, value, conjugate, otherwise):
+    @njit(**_inner)
+    def price(code, y, f, beta, c, epsilon):
+        if code == own:
+            loss = c * value(y, f, epsilon)
+            return loss, loss + conjugate(y, beta, c, epsilon) + beta * f
+        return otherwise(code, y, f, beta, c, epsilon)
+
+    return price
 
 
 @njit(**_inner)
-def _step(loss, epsilon, target, f, beta, q, c):
-    """Best new value of one dual variable, and how far from moving a resting one is.
-
-    beta is the coefficient of psi(x_i) in w; q = |psi(x_i)|^2 (+ the intercept's part).
-    """
-    if loss == SQUARED_HINGE:
-        gradient = target * f - 1.0 + 0.5 * target * beta / c
-        return target * max(target * beta - gradient / (q + 0.5 / c), 0.0), gradient
-    if loss == HINGE:
-        gradient = target * f - 1.0
-        new = min(max(target * beta - gradient / q, 0.0), c)
-        return target * new, gradient if new == 0.0 else -gradient
-    if loss == LOG:
-        return target * _logit_step(target * f, target * beta, q, c), 0.0
-    if loss == SQUARED:
-        return beta - (f - target + 0.5 * beta / c) / (q + 0.5 / c), 0.0
-    free = beta - (f - target) / q
-    new = max(abs(free) - epsilon / q, 0.0)
-    new = np.copysign(min(new, c), free)
-    return new, (epsilon - abs(f - target)) if new == 0.0 else abs(f - target) - epsilon
+def _no_step(code, y, f, beta, q, c, epsilon):
+    return beta, 0.0
 
 
 @njit(**_inner)
-def _price(loss, epsilon, target, f, beta, c):
-    """Primal loss of one example, and its part of the duality gap (both >= 0).
+def _no_price(code, y, f, beta, c, epsilon):
+    return 0.0, 0.0
 
-    With w = sum_i beta_i psi_i and sum_i beta_i = 0 the gap is the sum over the examples of
-    loss(f) + conjugate(-beta) + beta f: Fenchel's inequality, term by term.
+
+def _dispatchers():
+    """`_step` and `_price` of the loss with a given code, from the entries of `LOSSES`.
+
+    `_step` gives the best new dual variable and its slack, `_price` the primal loss of an example
+    and its part of the duality gap.
     """
-    if loss == SQUARED_HINGE:
-        a, slack = target * beta, max(1.0 - target * f, 0.0)
-        return c * slack * slack, c * slack * slack + 0.25 * a * a / c - a * (1.0 - target * f)
-    if loss == HINGE:
-        slack = max(1.0 - target * f, 0.0)
-        return c * slack, c * slack - target * beta * (1.0 - target * f)
-    if loss == LOG:
-        a, margin = target * beta, target * f
-        price = c * (np.log1p(np.exp(-abs(margin))) + max(-margin, 0.0))
-        entropy = 0.0
-        if a > 0.0:
-            entropy += a * np.log(a / c)
-        if a < c:
-            entropy += (c - a) * np.log1p(-a / c)
-        return price, price + entropy + a * margin
-    rest = target - f
-    if loss == SQUARED:
-        return c * rest * rest, c * rest * rest + 0.25 * beta * beta / c - beta * rest
-    price = c * max(abs(rest) - epsilon, 0.0)
-    return price, price + epsilon * abs(beta) - beta * rest
+    step, price = _no_step, _no_price
+    for code in reversed(range(len(LOSSES))):
+        value, conjugate, rule = (njit(**_inner)(f) for f in LOSSES[code][2:5])
+        step = _step_of(code, rule, step)
+        price = _gap_of(code, value, conjugate, price)
+    return step, price
+
+
+_step, _price = _dispatchers()
+
+
+@njit(**_options)
+def rules(code, y, f, beta, q, c, epsilon):
+    """New variable, slack, price and gap of one example: the rules as the loops see them."""
+    new, slack = _step(code, y, f, beta, q, c, epsilon)
+    loss, gap = _price(code, y, f, beta, c, epsilon)
+    return new, slack, loss, gap
 
 
 @njit(**_inner)
 def _target(problem, i, lane):
-    if problem.loss >= SQUARED:
+    if not problem.of_labels:
         return problem.y[i]
     return 1.0 if problem.y[i] == problem.positive[lane] else -1.0
 
@@ -389,8 +369,8 @@ def epoch(
             score = f[lane] + offset[lane] - slope[lane] * shift
             new, slack = old, -1.0
             if learn:
-                new, slack = _step(problem.loss, problem.epsilon, target, score, old, q, c)
-            loss, gap = _price(problem.loss, problem.epsilon, target, score, old, c)
+                new, slack = _step(problem.loss, target, score, old, q, c, problem.epsilon)
+            loss, gap = _price(problem.loss, target, score, old, c, problem.epsilon)
             step = new - old
             report[0, lane] = max(report[0, lane], abs(step) * q)
             report[1, lane] += loss

@@ -29,11 +29,12 @@ from ...maps.codes import Codes
 from ...maps.spline import SplineMap
 from ...sparse_rows import check_sparse
 from ...threads import resolve_threads
+from .losses import LOSSES, Loss, find_loss
 
 __all__ = ["AdditiveModel", "ShapeFunction", "checked", "weights_of"]
 
-_LOSSES = {"squared_hinge": 0, "hinge": 1, "log": 2, "squared": 3, "epsilon_insensitive": 4}
 _MOST_LANES = 16
+_COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
 _SMALL = 2_000_000  # values to look up below which threads do not pay
 _GRID = 101
 
@@ -72,6 +73,12 @@ class AdditiveModel(BaseEstimator):
     """A linear model on an additive map, trained on the fly."""
 
     _fast: dict  # compiled tables of the last predictions; not part of the model
+    _of_labels = True  # whether targets are labels or numbers
+
+    @property
+    def _loss(self) -> Loss:
+        """The entry of `LOSSES` that `loss` names."""
+        return find_loss(type(self).__name__, self.loss, self._of_labels)
 
     def _prepare(self, X: Any) -> Any:
         """Fit the map; the rows as the loops take them."""
@@ -158,13 +165,32 @@ class AdditiveModel(BaseEstimator):
             bool(self.verbose),
         )  # fmt: skip
 
+    def _costs(self, weight: np.ndarray) -> np.ndarray:
+        """C times the weights, which has to lie where the solver's numbers are exact."""
+        cost = self.C * weight
+        wrong = (weight > 0) & ~((cost >= _COSTS[0]) & (cost <= _COSTS[1]))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise ValueError(
+                f"{type(self).__name__}: C times the weight of row {at} is {cost[at]:g} (C = "
+                f"{self.C:g}, weight {weight[at]:g}), and must lie between {_COSTS[0]:g} and "
+                f"{_COSTS[1]:g}. Change C, scale the weights, or give rows that do not count the "
+                "weight 0."
+            )
+        return cost
+
     def _asked(self, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> Any:
         from ._loops import Problem
 
+        loss = self._loss
         return Problem(
-            _LOSSES[self.loss], float(getattr(self, "epsilon", 0.0)), np.asarray(y, np.float64),
-            np.asarray(positive, np.float64), cost,
-        )  # fmt: skip
+            loss=LOSSES.index(loss),
+            of_labels=loss.of_labels,
+            epsilon=float(getattr(self, "epsilon", 0.0)),
+            y=np.asarray(y, np.float64),
+            positive=np.asarray(positive, np.float64),
+            cost=cost,
+        )
 
     def _keep(self, found: list) -> None:
         self._C = self.C
@@ -206,8 +232,13 @@ class AdditiveModel(BaseEstimator):
             raise ValueError(f"{name}: max_iter must be an integer, got {self.max_iter!r}.")
         if self.max_iter < 1:
             raise ValueError(f"{name}: max_iter must be at least 1, got {self.max_iter!r}.")
-        if self.loss not in self._losses:
-            raise ValueError(f"{name}: loss must be one of {self._losses}, got {self.loss!r}.")
+        if self._loss.name != self.loss:
+            warnings.warn(
+                f"{name}: loss={self.loss!r} is now spelled {self._loss.name!r}, as in "
+                "scikit-learn; the old name will be removed in a later version.",
+                FutureWarning,
+                stacklevel=3,
+            )
 
     def _fitted_map(self, X: Any) -> tuple[Any, AdditiveMap]:
         """Rows for the loops and the fitted map; sets what the rows mean (`_spec`)."""

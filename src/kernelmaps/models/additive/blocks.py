@@ -28,7 +28,7 @@ from ...hashing import mixed_bits
 from ...progress import track
 from ._loops import Problem
 from .basis import Compiled, rows_of
-from .dual import Settings, Solution, State
+from .dual import Settings, Solution, State, small
 
 __all__ = ["Blocks", "Survey", "reread", "solve_blocks", "survey"]
 
@@ -198,7 +198,7 @@ class Blocks(State):
         self.load(X, 0, first=True)
         for _ in range(most):
             primal, gap = self.after(self.visit(1))
-            if np.all(gap <= self.settings.tol * primal):
+            if small(gap, primal, self.settings.tol):
                 break
             if self.active == 0:
                 self.wake()
@@ -267,16 +267,16 @@ def solve_blocks(
         first = n_iter == 1
         seen = _over(states, read, each, lambda state: state.visit(), first=first)
         found = [state.after(own) for state, own in zip(states, seen, strict=True)]
-        if not all(np.all(gap <= strictness * settings.tol * p) for p, gap in found):
+        if not all(small(gap, p, strictness * settings.tol) for p, gap in found):
             continue
         found = _certify(states, read, each)
-        converged = all(np.all(gap <= settings.tol * p) for p, gap in found)
+        converged = all(small(gap, p, settings.tol) for p, gap in found)
         if converged:
             break
         strictness = max(0.2, 0.7 * strictness)
     if not converged:
         found = _certify(states, read, each)
-        converged = all(np.all(gap <= settings.tol * p) for p, gap in found)
+        converged = all(small(gap, p, settings.tol) for p, gap in found)
     return [
         Solution(s.w, s.offset, s.duals, primal, gap, n_iter, s.visits, converged)
         for s, (primal, gap) in zip(states, found, strict=True)

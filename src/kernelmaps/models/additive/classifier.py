@@ -41,7 +41,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         whose map then loses its fit: there, ``sklearn.frozen.FrozenEstimator(map)`` keeps it.
     C : float, default=1.0
         Weight of the losses against ½‖w‖².
-    loss : {"squared_hinge", "hinge", "log"}, default="squared_hinge"
+    loss : {"squared_hinge", "hinge", "log_loss"}, default="squared_hinge"
         max(0, 1 − m)², max(0, 1 − m) or log(1 + exp(−m)) of the margin m.
     fit_intercept : bool, default=True
         The intercept is not penalised.
@@ -84,9 +84,10 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
     Many classes are trained one against the rest, together: they are the lanes of the vectors in
     one pass over the data.
 
-    ``predict_proba`` is the sigmoid itself for ``loss="log"``, else Platt's sigmoid fitted to the
-    scores of (a sample of) the training data, as in the paper. For probabilities that are honest
-    about overfitting use ``sklearn.calibration.CalibratedClassifierCV`` (sigmoid or isotonic).
+    ``predict_proba`` is the sigmoid itself for ``loss="log_loss"``, else Platt's sigmoid fitted to
+    the scores of (a sample of) the training data, as in the paper. For probabilities that are
+    honest about overfitting use ``sklearn.calibration.CalibratedClassifierCV`` (sigmoid or
+    isotonic).
 
     Examples
     --------
@@ -97,8 +98,6 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
     >>> bool(km.AdditiveClassifier(C=10).fit(X, y).score(X, y) > 0.95)
     True
     """
-
-    _losses = ("squared_hinge", "hinge", "log")
 
     def __init__(
         self,
@@ -145,7 +144,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         if out_of_core(X):
             return self._fit_blocks(X, y, sample_weight)
         rows, codes, positive, weight = self._problem(X, y, sample_weight)
-        self._train(rows, codes, positive, self.C * weight)
+        self._train(rows, codes, positive, self._costs(weight))
         self._calibrate(rows, codes, positive, weight)
         return self
 
@@ -249,7 +248,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
                 UserWarning,
                 stacklevel=2,
             )
-        rows = self._learn_chunk(X, codes, self._outputs(), self.C * weight)
+        rows = self._learn_chunk(X, codes, self._outputs(), self._costs(weight))
         self._calibrate(rows, codes, self._outputs(), weight)
         return self
 
@@ -258,7 +257,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         source, found = self._survey(X, y, sample_weight)
         weight = weights_of(self, found.weight, len(found.y))
         codes, positive, weight = self._coded(found.y, weight)
-        rows = self._train_blocks(source, found, codes, positive, self.C * weight)
+        rows = self._train_blocks(source, found, codes, positive, self._costs(weight))
         self._calibrate(rows, codes[found.at], positive, weight[found.at])
         return self
 
@@ -270,10 +269,10 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         A class with none of the rows, or with all of them, keeps the sigmoid that it has.
         """
         taken = self._describe(rows, weight)
-        if self.loss == "log" or not (self._streaming and hasattr(self, "_sigmoid")):
+        if self._loss.name == "log_loss" or not (self._streaming and hasattr(self, "_sigmoid")):
             self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
             self._calibrated = np.zeros(len(positive), bool)
-        if self.loss == "log":
+        if self._loss.name == "log_loss":
             return
         more = _rare(taken, codes, weight)
         scores = self._trained_scores(self._sample)

@@ -129,7 +129,7 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
         held_out = X[test]
         for C in self.Cs_:
             model.C = float(C)
-            model._train(X, codes, positive, C * weight, start)
+            model._train(X, codes, positive, model._costs(weight), start)
             start = (model.dual_coef_, model._offset)
             found = model._trained_scores(held_out)
             best = found.argmax(1) if found.shape[1] > 1 else (found[:, 0] > 0).astype(int)

@@ -31,6 +31,7 @@ from ...progress import track
 from . import _loops
 from ._loops import Centre, Problem, Rows
 from .basis import Compiled, zeros
+from .losses import LOSSES
 
 __all__ = ["Settings", "Solution", "State", "in_blocks", "solve"]
 
@@ -117,27 +118,36 @@ def solve(
     for n_iter in track(epochs, "training", enabled=settings.progress):  # noqa: B007
         rng.shuffle(order[: state.active])
         primal, gap = state.epoch(order)
-        if not np.all(gap <= strictness * settings.tol * primal):
+        if not small(gap, primal, strictness * settings.tol):
             continue
         primal, gap = state.certify()
-        converged = bool(np.all(gap <= settings.tol * primal))
+        converged = small(gap, primal, settings.tol)
         if converged:
             break
         strictness = max(0.2, 0.7 * strictness)  # what was seen on the way had been too good
         state.wake()
     if not converged:
         primal, gap = state.certify()
-        converged = bool(np.all(gap <= settings.tol * primal))
+        converged = small(gap, primal, settings.tol)
     return Solution(state.w, state.offset, state.beta, primal, gap, n_iter, state.visits, converged)
 
 
+def small(gap: np.ndarray, primal: np.ndarray, tol: float) -> bool:
+    """Whether all gaps are numbers of at most `tol` times the objective.
+
+    A gap is a sum of non-negative terms: one below zero by more than that is rounding, and
+    certifies nothing.
+    """
+    return bool(np.all(np.abs(gap) <= tol * primal))
+
+
 def _alone(problem: Problem) -> np.ndarray | None:
-    """The intercepts that are best without weights, where these are not next to 0: log odds."""
-    if problem.loss != _loops.LOG:
+    """The intercepts that are best without weights, where these are not next to 0."""
+    start = LOSSES[problem.loss].start
+    if start is None:
         return None
     shares = np.array([problem.cost[problem.y == code].sum() for code in problem.positive])
-    shares = np.clip(shares / problem.cost.sum(), 1e-12, 1 - 1e-12)
-    return np.log(shares / (1 - shares))
+    return start(shares / problem.cost.sum())
 
 
 class State:

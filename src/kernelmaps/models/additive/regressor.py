@@ -15,6 +15,9 @@ from .out_of_core import OutOfCore, out_of_core
 
 __all__ = ["AdditiveRegressor"]
 
+# Of targets: beyond, their squares, or weights in single precision, may overflow.
+_LARGEST = {np.float64: 1e150, np.float32: 1e30}
+
 
 class AdditiveRegressor(RegressorMixin, OutOfCore):
     """Regressor that is a sum of one-dimensional functions.
@@ -25,7 +28,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         Any additive map of this library; ``SplineMap()`` by default.
     C : float, default=1.0
         Weight of the losses against ½‖w‖²; for the squared loss, ridge with alpha = 1/(2C).
-    loss : {"squared", "epsilon_insensitive"}, default="squared"
+    loss : {"squared_error", "epsilon_insensitive"}, default="squared_error"
         r² or max(0, \\|r\\| − epsilon) of the residual r.
     epsilon : float, default=0.1
         For ``loss="epsilon_insensitive"``, in units of y.
@@ -49,13 +52,13 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
     True
     """
 
-    _losses = ("squared", "epsilon_insensitive")
+    _of_labels = False
 
     def __init__(
         self,
         feature_map: AdditiveMap | None = None,
         C: float = 1.0,
-        loss: str = "squared",
+        loss: str = "squared_error",
         epsilon: float = 0.1,
         fit_intercept: bool = True,
         tol: float = 1e-3,
@@ -93,14 +96,16 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
             source, found = self._survey(X, y, sample_weight)
             weight = weights_of(self, found.weight, len(found.y))
             y = self._centred(found.y, weight)
-            rows = self._train_blocks(source, found, y, np.zeros(1), self.C * weight)
+            self._check_size(found.outline, y)
+            rows = self._train_blocks(source, found, y, np.zeros(1), self._costs(weight))
             self._describe(rows, weight[found.at])
             return self
         X, y = checked(self, X, y)
         weight = weights_of(self, sample_weight, len(y))
         y = self._centred(y, weight)
         rows = self._prepare(X)
-        self._train(rows, y, np.zeros(1), self.C * weight)
+        self._check_size(rows, y)
+        self._train(rows, y, np.zeros(1), self._costs(weight))
         self._describe(rows, weight)
         return self
 
@@ -116,13 +121,23 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self._centre = float(np.average(y, weights=weight)) if self.fit_intercept else 0.0
         return y - self._centre
 
+    def _check_size(self, rows: Any, y: np.ndarray) -> None:
+        """Refuse targets so large that weights may overflow."""
+        most = _LARGEST[self._precision(rows)]
+        if np.abs(y).max(initial=0.0) > most:
+            at = int(np.argmax(np.abs(y)))
+            raise ValueError(
+                f"AdditiveRegressor: y is {y[at] + self._centre:g} in row {at}; for rows of "
+                f"{rows.dtype} targets beyond ±{most:g} may overflow: scale y."
+            )
+
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveRegressor:
         """Learn from one more chunk of rows; see :meth:`AdditiveClassifier.partial_fit`."""
         first = not hasattr(self, "_weights")
         X, y = self._next_chunk(X, y)
         weight = weights_of(self, sample_weight, len(y))
         y = self._centred(y, weight) if first else np.asarray(y, np.float64) - self._centre
-        self._describe(self._learn_chunk(X, y, np.zeros(1), self.C * weight), weight)
+        self._describe(self._learn_chunk(X, y, np.zeros(1), self._costs(weight)), weight)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -1,0 +1,100 @@
+"""Losses: each entry holds the laws that the solver rests on, in Python and compiled."""
+
+import numpy as np
+import pytest
+
+import kernelmaps as km
+from kernelmaps.models.additive import _loops
+from kernelmaps.models.additive.losses import LOSSES, find_loss, names_of
+
+EVERY = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+EPSILON = 0.1
+# exp(−t) that overflows is the right limit of a sigmoid.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in exp:RuntimeWarning")
+
+
+def cases(loss, seed, n=300):
+    """Targets, scores, feasible dual variables, diagonals and costs of all sizes."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0) if loss.of_labels else rng.normal(size=n)
+    f, q = 2 * rng.normal(size=n), 10.0 ** rng.uniform(-2, 2, n)
+    c = 10.0 ** rng.uniform(-4, 4, n)
+    # A step from 0 ends at a feasible variable.
+    beta = [loss.step(*z, 0.0, 1.0, k, EPSILON)[0] for *z, k in zip(y, 3 * f, c, strict=True)]
+    return np.column_stack([y, f, beta, q, c]).tolist()
+
+
+def gap(loss, y, f, beta, c):
+    """c ℓ + (cℓ)*(−β) + β f, and the size of its terms."""
+    parts = c * loss.value(y, f, EPSILON), loss.conjugate(y, beta, c, EPSILON), beta * f
+    return sum(parts), sum(map(abs, parts)) + c + abs(beta)
+
+
+@EVERY
+def test_fenchel_holds_for_every_score_and_variable(loss, seed):
+    for y, f, beta, _, c in cases(loss, seed):
+        value, size = gap(loss, y, f, beta, c)
+        assert value >= -1e-14 * size
+
+
+@EVERY
+def test_gap_is_zero_after_a_step(loss, seed):
+    # The step solves β = −c ℓ'(f + q (β − β_old)), where Fenchel's inequality is an equality. The
+    # logistic step ends at 1e-9 of t; a gap grows with the square of the distance.
+    for y, f, old, q, c in cases(loss, seed):
+        new, _ = loss.step(y, f, old, q, c, EPSILON)
+        value, size = gap(loss, y, f + q * (new - old), new, c)
+        assert abs(value) <= 1e-12 * (size + q * abs(new) * abs(new - old))
+
+
+@EVERY
+def test_step_that_moves_nothing_says_how_firmly_it_rests(loss, seed):
+    for y, f, old, q, c in cases(loss, seed):
+        new, _ = loss.step(y, f, old, q, c, EPSILON)
+        again, rest = loss.step(y, f + q * (new - old), new, q, c, EPSILON)
+        assert again == pytest.approx(new, rel=1e-7, abs=1e-9 * c)
+        if rest > 1e-6:  # at a bound: a score that changes by less does not move it
+            moved, _ = loss.step(y, f + q * (new - old) + 0.4 * rest, new, q, c, EPSILON)
+            assert moved == new
+
+
+@EVERY
+def test_compiled_rules_are_the_entries(loss, seed):
+    code = LOSSES.index(loss)
+    for y, f, beta, q, c in cases(loss, seed, 50):
+        found = _loops.rules(code, y, f, beta, q, c, EPSILON)
+        value, size = gap(loss, y, f, beta, c)
+        step, slack = loss.step(y, f, beta, q, c, EPSILON)
+        np.testing.assert_allclose(found[:2], (step, slack), rtol=1e-8, atol=1e-8 * (1 + c))
+        assert found[2] == pytest.approx(c * loss.value(y, f, EPSILON), rel=1e-12, abs=1e-300)
+        assert found[3] == pytest.approx(value, abs=1e-13 * size)
+
+
+def test_names_are_those_of_scikit_learn():
+    assert names_of(True) == ("squared_hinge", "hinge", "log_loss")
+    assert names_of(False) == ("squared_error", "epsilon_insensitive")
+    assert len({loss.name for loss in LOSSES}) == len(LOSSES)
+    with pytest.raises(ValueError, match=r"Owner: loss must be one of .*log_loss.*, got 'cubic'"):
+        find_loss("Owner", "cubic", True)
+    with pytest.raises(ValueError, match="got 'squared_error'"):
+        find_loss("Owner", "squared_error", True)
+
+
+@pytest.mark.parametrize(
+    ("model", "old", "new"),
+    [
+        (km.AdditiveClassifier, "log", "log_loss"),
+        (km.AdditiveRegressor, "squared", "squared_error"),
+    ],
+)
+def test_old_spelling_warns_and_means_the_same(model, old, new):
+    X = np.random.default_rng(0).random((60, 2))
+    y = (X.sum(axis=1) > 1).astype(float)
+    with pytest.warns(
+        FutureWarning, match=f"{model.__name__}: loss='{old}' is now spelled '{new}'"
+    ):
+        before = model(loss=old, random_state=0, n_jobs=1).fit(X, y)
+    after = model(loss=new, random_state=0, n_jobs=1).fit(X, y)
+    assert before.loss == old
+    np.testing.assert_array_equal(before.predict(X), after.predict(X))
+    np.testing.assert_array_equal(before.dual_coef_, after.dual_coef_)
