@@ -8,9 +8,8 @@ from scipy import sparse
 
 from kernelmaps.engine import Table, encode
 from kernelmaps.engine.compile import stored_table
-from kernelmaps.engine.encode import encode_within, fraction_bits
+from kernelmaps.engine.encode import _code_bins, encode_within, fraction_bits
 from kernelmaps.engine.guide import build_guide
-from kernelmaps.engine.places import places_of
 from kernelmaps.engine.reference import spec_of, table_of
 from kernelmaps.engine.table import EDGES
 
@@ -74,13 +73,13 @@ def test_one_comparison_is_left(kind):
     for dtype in (np.float32, np.float64):
         table = _table([edges], np.zeros(20, int))
         table = replace(table, coef=table.coef.astype(dtype))
-        places = places_of(spec_of(table), table)
+        search = _code_bins(table).search
         most = 3 if kind == "random" else 1
-        assert places.crowd.tolist() == [pytest.approx(most, abs=most - 1)] * 2
+        assert search.crowd.tolist() == [pytest.approx(most, abs=most - 1)] * 32
         if kind != "random":  # both kinds leave as much there: the fewer cells are taken
-            assert (places.shift > 0) == (kind in ("quadratic", "geometric"))
-        assert len(places.guide) <= 17 * len(edges)
-        assert (places.pairs.size > 0) == (dtype == np.float32 and most == 1)  # one gather
+            assert (search.shift > 0) == (kind in ("quadratic", "geometric"))
+        assert len(search.guide) <= 17 * len(edges)
+        assert (search.pairs.size > 0) == (dtype == np.float32 and most == 1)  # one gather
 
 
 def test_pairs_find_what_a_full_search_finds(seed):
@@ -104,9 +103,9 @@ def test_positions_are_those_of_their_rule(dtype, seed):
         edges = np.unique(edges)
         spec = spec_of(_table([edges], np.zeros(19, int), degree=1))
         table = stored_table(spec, np.dtype(dtype))
-        places = places_of(spec, table)
-        one_each = dtype == np.float32 and places.crowd.max() <= 1
-        assert (places.pairs.size > 0) == one_each  # the path of one look-up fewer
+        search = _code_bins(table).search
+        one_each = dtype == np.float32 and search.crowd.max() <= 1
+        assert (search.pairs.size > 0) == one_each  # the path of one look-up fewer
         near = rng.choice(edges, 19 * 50).astype(dtype)
         x = [near, np.nextafter(near, dtype(-np.inf)), np.nextafter(near, dtype(np.inf))]
         x.append(rng.uniform(edges[0] - 1, edges[-1] + 1, 19 * 50).astype(dtype))

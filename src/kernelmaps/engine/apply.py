@@ -20,8 +20,11 @@ from .reference import evaluate
 from .schema import check_width
 from .spec import Spec
 from .table import CODE, Table
+from .table.layout import layout_of
 
 __all__ = ["apply", "extent_of", "output_dtype", "record_paths"]
+
+_SMALL = 2**16  # values that NumPy looks at as fast as a compiled loop is loaded
 
 _paths: ContextVar[list[str] | None] = ContextVar("paths", default=None)
 
@@ -116,8 +119,6 @@ def _check_codes(spec: Spec, X: Any) -> None:
 
 def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, int]:
     """Range of a dense matrix, and the place of a value that is not finite (−1, −1: none)."""
-    from . import _loops
-
     if X.size == 0:
         return Extent(0.0, 0.0, np.inf), -1, -1
     if X.dtype.kind == "u":
@@ -125,8 +126,15 @@ def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, in
     bits = X.view(np.int32 if X.itemsize == 4 else np.int64)
     greatest = bits.dtype.type(np.iinfo(bits.dtype).max)
     infinity = X.dtype.type(np.inf).view(bits.dtype)
-    scan = partial(_loops.scan, bits, greatest, infinity)
-    low, high, least, rows = zip(*in_threads(scan, len(X), n_jobs, _grain(X.shape[1])), strict=True)
+    if X.size < _SMALL:
+        low, high, least, rows = zip(*[_scan_small(bits, greatest, infinity)], strict=True)
+    else:
+        from ._scan import scan
+
+        parts = in_threads(
+            partial(scan, bits, greatest, infinity), len(X), n_jobs, _grain(X.shape[1])
+        )
+        low, high, least, rows = zip(*parts, strict=True)
     keys = np.array([min(low), max(high), min(*least, infinity)], bits.dtype)
     keys ^= np.where(keys < 0, greatest, 0)  # back to bits
     extent = Extent(*keys.view(X.dtype).tolist())
@@ -135,13 +143,29 @@ def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, in
     return extent, row, column
 
 
+def _scan_small(bits: np.ndarray, greatest: Any, infinity: Any) -> tuple[Any, Any, Any, int]:
+    """What the compiled `scan` finds, for matrices that are not worth loading it."""
+    sizes = bits & greatest
+    wrong = (sizes >= infinity).any(axis=1)
+    row = int(np.argmax(wrong)) if wrong.any() else -1
+    bits, sizes = bits[~wrong], sizes[~wrong]
+    keys = np.where(bits < 0, bits ^ greatest, bits)
+    low, high = keys.min(initial=greatest), keys.max(initial=~greatest)
+    return low, high, sizes.min(where=sizes > 0, initial=greatest), row
+
+
 def column_range(X: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Smallest and largest value of each column of a dense matrix."""
-    from . import _loops
 
-    parts = in_threads(partial(_loops.column_range, X), len(X), n_jobs, _grain(X.shape[1]))
+    def of(begin: int, end: int) -> np.ndarray:
+        rows = X[begin:end]
+        if not len(rows):
+            return np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
+        return np.stack([rows.min(axis=0), rows.max(axis=0)])
+
+    parts = in_threads(of, len(X), n_jobs, _grain(X.shape[1]))
     lows, highs = zip(*parts, strict=True)
-    return np.min(lows, axis=0), np.max(highs, axis=0)
+    return np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
 
 
 def _grain(columns: int) -> int:
@@ -169,7 +193,8 @@ def _apply_additive_dense(
     n_jobs: int | None,
     block_bytes: int,
 ) -> np.ndarray:
-    from . import _loops
+    from .simd import width
+    from .table.emit import emit_dense, room_for
 
     n, d = X.shape
     dtype = output_dtype(X.dtype)
@@ -186,9 +211,10 @@ def _apply_additive_dense(
         table = compiled_table(spec, dtype, d, extent or extent_of(X, n_jobs)[0])
     if table is not None:
         note_path(f"table:{_BINNINGS[table.binning]}:dense")
-        arguments = table.arguments()
+        layout, lanes = layout_of(table), (0,) * width(dtype.itemsize)
+        x, flat = X.reshape(-1), out.reshape(-1)
         in_threads(
-            lambda begin, end: _loops.apply_dense(X, *arguments, begin, end, out),
+            lambda begin, end: emit_dense(layout, x, lanes, room_for(layout), begin, end, flat),
             n,
             n_jobs,
             _grain(out.shape[1]),
@@ -223,7 +249,7 @@ def stored_columns(
     table: Table, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_jobs: int | None
 ) -> sparse.csr_matrix:
     """Every stored value of CSR rows becomes the stored columns (the band) of its bin."""
-    from . import _loops
+    from .table.emit import Stored, emit_stored, room_for
 
     n = len(indptr) - 1
     band = table.band[table.set_of].astype(np.int64)
@@ -234,11 +260,10 @@ def stored_columns(
     wide = max(int(starts[-1]), table.n_columns) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     values, columns = np.empty(starts[-1], dtype=data.dtype), np.empty(starts[-1], dtype=index)
-    arguments = table.arguments()
+    layout, rows = layout_of(table), Stored(data, indices, indptr)
+    out = Stored(values, columns, starts)
     in_threads(
-        lambda begin, end: _loops.apply_csr(
-            data, indices, indptr, *arguments, begin, end, values, columns, starts
-        ),
+        lambda begin, end: emit_stored(layout, rows, room_for(layout), begin, end, out),
         n,
         n_jobs,
         _grain(int(starts[-1]) // max(1, n)),

@@ -10,7 +10,8 @@ import numpy as np
 from .families import CURVES
 from .reference import curve_values, evaluate_table, table_of
 from .spec import Spec
-from .table import CODE, LOG2, Table, code_table, tabulate
+from .table import CODE, LOG2, Table, code_table
+from .table.tabulate import tabulate
 
 __all__ = [
     "Extent",

@@ -12,15 +12,14 @@ from scipy import sparse
 from ..threads import in_threads
 from .apply import note_path, output_dtype
 from .compile import stored_table
-from .places import LANES, by_vector, places_of
 from .reference import spec_of, table_of
 from .spec import Spec
-from .table import AFFINE, CODE, Table
+from .table import AFFINE, CODE, EDGES, Table
+from .table.layout import Bins, bins_of
+from .table.search import by_vector
 
 __all__ = ["code_dtype", "code_spec", "encode", "encode_within", "fraction_bits", "zero_codes"]
 
-_PIECE = 2048  # values of CSR rows that are located at a time
-_BLOCK = 32  # rows that a tile of tables is used for at a time
 _GRAIN = 2**15  # values that are worth a thread
 
 
@@ -57,19 +56,18 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
     """
     if not sparse.issparse(X):
         return encode_within(spec, X, -np.inf, np.inf, n_jobs=n_jobs)[0]
-    from . import _encode_loops
+    from .table.emit import Stored
+    from .table.encode import encode_stored
 
     note_path("encode:csr")
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)
-    values = X.data if X.dtype.kind == "u" else X.data.astype(dtype, copy=False)
-    indices, out = X.indices, np.empty(len(values), code_dtype(table))
-    arguments = (*table.arguments(), fraction_bits(table), _PIECE)
+    bins, frame = _code_bins(table), _frame(table, -np.inf, np.inf, X.shape[1])
+    rows = Stored(X.data.astype(dtype, copy=False), X.indices, X.indptr)
+    out = np.empty(len(rows.data), code_dtype(table))
     in_threads(
-        lambda begin, end: _encode_loops.encode_stored(
-            values, indices, *arguments, begin, end, out
-        ),
-        len(values),
+        lambda begin, end: encode_stored(bins, frame, rows, begin, end, out),
+        len(out),
         n_jobs,
         _GRAIN,
     )
@@ -89,7 +87,8 @@ def encode_within(
 
     NaN is in no range, so that rows need no other look than this; their codes mean nothing then.
     """
-    from . import _encode_loops
+    from .simd import width
+    from .table.encode import encode_dense
 
     note_path("encode:dense")
     # The precision of transform, so that both put a value into the same bin.
@@ -98,18 +97,42 @@ def encode_within(
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
     out = np.empty(X.shape, code_dtype(table)) if out is None else out
     d = X.shape[1]
-    ends = [by_vector(np.broadcast_to(end, d).astype(dtype)) for end in (lower, upper)]
-    bits, lanes = fraction_bits(table), (0,) * LANES
-    x, places, codes = X.reshape(-1), places_of(spec, table), out.reshape(-1)
+    bins, frame, lanes = _code_bins(table), _frame(table, lower, upper, d), (0,) * width(4)
+    x, codes = X.reshape(-1), out.reshape(-1)
     wrong = in_threads(
-        lambda begin, end: _encode_loops.encode_dense(
-            x, d, places, *ends, bits, lanes, _BLOCK, begin, end, codes
+        lambda begin, end: encode_dense(
+            bins, frame._replace(room=np.zeros(len(lanes), out.dtype)), x, lanes, begin, end, codes
         ),
         X.shape[0],
         n_jobs,
         max(1, _GRAIN // max(1, d)),
     )
     return out, not any(wrong)
+
+
+@lru_cache(maxsize=16)
+def _code_bins(table: Table) -> Bins:
+    """Where values fall, with bins for rows: those of each set are counted from zero."""
+    if table.signed or table.binning not in (AFFINE, EDGES):
+        raise ValueError("Only tables of even or uneven bins have codes, and no odd extensions.")
+    bins = bins_of(replace(table, zero=False), np.zeros(len(table.lo), np.int64))
+    if table.degree == 0:
+        return bins
+    # A position ends with the last bin.
+    first, final = np.zeros_like(bins.last), bins.last + 1
+    if table.binning == EDGES:
+        edges, edge = bins.search.edges, bins.search.edge
+        first, final = edges[edge], edges[edge + bins.top + 1]
+    low, high = (np.clip(end, first, final) for end in (bins.low, bins.high))
+    return bins._replace(low=low, high=high, placed=(0,))
+
+
+def _frame(table: Table, lower: Any, upper: Any, d: int) -> Any:
+    from .table.encode import Frame
+
+    dtype = table.coef.dtype
+    least, most = (by_vector(np.broadcast_to(end, d).astype(dtype)) for end in (lower, upper))
+    return Frame(d, fraction_bits(table), least, most, np.zeros(0, code_dtype(table)))
 
 
 @lru_cache(maxsize=16)

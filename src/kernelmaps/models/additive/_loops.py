@@ -7,7 +7,7 @@ a table and a position ``u`` inside it) and two tables of local polynomials in `
 * ``column``: the change L_d Φ(x) of the weights (eq. 7); for order 0 it is the band again.
 
 The weights lie as ``[feature][basis][lane]``; a lane is a class.  Lengths that the compiler must
-know are passed as tuples of that length (see :mod:`kernelmaps.engine._vectors`).
+know are passed as tuples of that length (see :mod:`kernelmaps.engine.simd`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from ...bits import float_bits
-from ...engine._vectors import (
+from ...engine.simd import (
     add,
     fill,
     fold,

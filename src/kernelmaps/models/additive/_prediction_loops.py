@@ -26,30 +26,28 @@ from numba import njit
 from numba.core import types
 from numba.extending import intrinsic
 
-from ...engine._lanes import (
+from ...engine._loops import _locate_edges
+from ...engine.simd import (
+    Vector,
+    add,
     between,
     bin_and_rest,
-    from_origin,
-    gather_blocks,
-    look_up,
-    plus_distance,
-    store_places,
-    transpose,
-)
-from ...engine._loops import _locate_edges
-from ...engine._vectors import (
-    Vector,
-    _llvm,
-    _mask,
-    _side_by_side,
-    add,
     fill,
     fold,
+    from_origin,
+    gather_blocks,
+    llvm,
     load,
+    look_up,
+    mask,
     multiply_add,
+    plus_distance,
     prefetch,
     repeat,
+    side_by_side,
     store,
+    store_places,
+    transpose,
     zeros,
 )
 
@@ -99,13 +97,13 @@ def _powers(typing_context, values, size):
     kind = Vector(values.dtype, values.size * len(size))
 
     def build(context, builder, signature, args):
-        spread = _mask([k // len(size) for k in range(kind.size)])
+        spread = mask([k // len(size) for k in range(kind.size)])
         factor = builder.shuffle_vector(args[0], args[0], spread)
         product = one = ir.Constant(factor.type, [1.0] * kind.size)
         for bit in range(len(size).bit_length() - 1):
             has = [k >> bit & 1 for k in range(kind.size)]
-            mask = ir.Constant(ir.VectorType(ir.IntType(1), kind.size), has)
-            chosen = builder.select(mask, factor, one)
+            lanes = ir.Constant(ir.VectorType(ir.IntType(1), kind.size), has)
+            chosen = builder.select(lanes, factor, one)
             product = chosen if bit == 0 else builder.fmul(product, chosen, flags=("fast",))
             factor = builder.fmul(factor, factor, flags=("fast",))
         return product
@@ -124,14 +122,14 @@ def _blocks(typing_context, coef, origin, place, offset, group, block):
             context.make_array(array)(context, builder, value).data
             for array, value in ((coef, args[0]), (place, args[2]))
         )
-        vector, long = _llvm(Vector(coef.dtype, size)), ir.IntType(64)
+        vector, long = llvm(Vector(coef.dtype, size)), ir.IntType(64)
         parts = []
         for k in range(len(group)):
             at = builder.load(builder.gep(places, [builder.add(args[3], long(k))]))
             at = builder.mul(builder.add(builder.sext(at, long), args[1]), long(size))
             where = builder.bitcast(builder.gep(table, [at]), ir.PointerType(vector))
             parts.append(builder.load(where, align=coef.dtype.bitwidth // 8))
-        return _side_by_side(builder, parts)
+        return side_by_side(builder, parts)
 
     return kind(coef, types.int64, place, types.int64, group, block), build
 

@@ -14,8 +14,8 @@ from scipy import sparse
 from scipy.special import binom
 
 from ...engine import Table
-from ...engine._lanes import permutes
 from ...engine.reference import evaluate_table
+from ...engine.simd import permutes
 from ...engine.table import AFFINE, CODE, EDGES
 from ...threads import in_threads
 from ._prediction_loops import CODES, Columns, Form, columns, csr, dense

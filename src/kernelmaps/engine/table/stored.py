@@ -12,26 +12,17 @@ costs a memory access where a cosine costs tens of cycles, and one loop serves a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .guide import Guide, build_guide
+from ..guide import Guide, build_guide
 
-__all__ = ["AFFINE", "CODE", "EDGES", "LOG2", "Table", "code_table", "tabulate"]
+__all__ = ["AFFINE", "CODE", "EDGES", "LOG2", "Table", "code_table"]
 
 AFFINE, LOG2, EDGES, CODE = range(4)
-
-Curve = Callable[[np.ndarray], np.ndarray]  # t (m,) -> values (m, r)
-
-_DEGREE = {np.dtype(np.float32): 3, np.dtype(np.float64): 5}
-_TOLERANCE = {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 2e-14}
-_MAX_BITS = 10
-_MAX_BYTES = 8 * 2**20
-_LANES = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,40 +92,6 @@ class Table:
         """The fields in order."""
         return tuple(getattr(self, item.name) for item in fields(self))
 
-    def arguments(self) -> tuple[Any, ...]:
-        """What the compiled loops take: the fields, and what follows from them."""
-        return self._arguments
-
-    @cached_property
-    def _arguments(self) -> tuple[Any, ...]:
-        mantissa, bias = (23, 127) if self.coef.dtype == np.float32 else (52, 1023)
-        bits = int(self.scale[0]) if self.binning == LOG2 else 0
-        widths = {*self.width.tolist(), *self.band.tolist()}
-        even = widths.pop() if len(widths) == 1 else 0
-        lanes = next((size for size in _LANES if size >= even), even)
-        coef, coef_start, band = self.coef, self.coef_start, self.band
-        if lanes > even > 0:
-            # Padded with zeros to a vector's length, so that a value's columns are one vector.
-            coef = np.pad(coef.reshape(-1, even), [(0, 0), (0, lanes - even)]).ravel()
-            coef_start, band = coef_start // even * lanes, np.full_like(band, lanes)
-        stride = (self.degree + 1) * band.astype(np.int64)
-        # A block of zeros behind the coefficients is where values with φ(x) = 0 find theirs.
-        nothing = len(coef)
-        coef = np.concatenate([coef, np.zeros(int(stride.max()), coef.dtype)])
-        fields_ = dict(zip((item.name for item in fields(self)), self.values(), strict=True))
-        return (
-            *(fields_ | {"coef": coef, "coef_start": coef_start}).values(),
-            stride,
-            even,  # columns, where all features have as many
-            lanes,  # and how far apart the coefficients of two powers lie then
-            bool(np.isfinite(self.low).any() or np.isfinite(self.high).any()),  # clipped
-            (int(self.lo[0]) + bias) << bits if self.binning == LOG2 else 0,  # bits of bin 0
-            mantissa - bits,
-            2.0 ** -(mantissa - bits),
-            nothing,
-            *self.guide,
-        )
-
     @cached_property
     def guide(self) -> Guide:
         """Where to look for the bin of a value among uneven edges."""
@@ -201,74 +158,6 @@ class Table:
             coef_start=starts.astype(np.int64)[shared],
             column=np.concatenate([[0], np.cumsum(width[set_of], dtype=np.int64)]),
         )
-
-
-def tabulate(
-    curve: Curve,
-    argument: str,
-    low: float,
-    high: float,
-    dtype: np.dtype,
-    resolution: float | None = None,
-) -> tuple[int, int, float, int, np.ndarray] | None:
-    """Tabulate a curve to the rounding error of `dtype`.
-
-    Bins halve until the local polynomials, interpolating at Chebyshev points, miss the curve by
-    less than the tolerance at points between. The bins' places do not depend on `low` and `high`,
-    only their number does, so that a value's result never depends on the other values of a batch.
-
-    Returns
-    -------
-    binning, degree, lo, resolution, coef : or None if the table would be larger than it is worth
-        `resolution` is the number of bits in an octave (LOG2) or of bins in a unit (AFFINE).
-    """
-    degree = _DEGREE[np.dtype(dtype)]
-    binning = LOG2 if argument == "log" else AFFINE
-    candidates = [2**k for k in range(13)] if binning == AFFINE else list(range(3, _MAX_BITS + 1))
-    columns = curve(np.array([max(low, 0.5 * (low + high))])).shape[-1]
-    for candidate in candidates if resolution is None else [resolution]:
-        if binning == AFFINE and (high - low) * candidate > _MAX_BYTES:
-            return None  # before the edges alone take more
-        edges, lo = _bin_edges(binning, low, high, candidate)
-        if (len(edges) - 1) * (degree + 1) * columns * np.dtype(dtype).itemsize > _MAX_BYTES:
-            return None
-        coef, miss = _local_polynomials(curve, edges, degree)
-        if miss <= _TOLERANCE[np.dtype(dtype)] or resolution is not None:
-            return binning, degree, lo, candidate, coef
-    return None
-
-
-def _bin_edges(binning: int, low: float, high: float, resolution: int) -> tuple[np.ndarray, float]:
-    """Edges of the bins that cover [low, high], and the binning's `lo`."""
-    if binning == AFFINE:
-        start = np.floor(low)
-        stop = max(np.ceil(high), start + 1)
-        return start + np.arange(int((stop - start) * resolution) + 1) / resolution, start
-    start, stop = np.frexp(low)[1] - 1, np.frexp(high)[1]
-    octaves = np.ldexp(1.0, np.arange(start, stop))
-    within = 1 + np.arange(2**resolution) / 2**resolution
-    edges = np.append((octaves[:, None] * within).ravel(), np.ldexp(1.0, int(stop)))
-    return edges, float(start)
-
-
-def _local_polynomials(curve: Curve, edges: np.ndarray, degree: int) -> tuple[np.ndarray, float]:
-    """Interpolating polynomials on each bin, and their largest miss relative to ‖φ‖."""
-    nodes = 0.5 - 0.5 * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
-    between = np.append(0.0, 0.5 * (nodes[1:] + nodes[:-1]))
-    width = np.diff(edges)[:, None]
-    values = curve((edges[:-1, None] + width * nodes).ravel())
-    values = values.reshape(len(width), degree + 1, -1)
-    # Coefficients of the deviation from the first node are small: the monomials' poor
-    # conditioning then acts on small numbers only.
-    base = values[:, :1]
-    coef = np.einsum("kj,bjc->bkc", np.linalg.inv(np.vander(nodes, increasing=True)), values - base)
-    coef[:, :1] += base
-    tested = curve((edges[:-1, None] + width * between).ravel())
-    tested = tested.reshape(len(width), degree + 1, -1)
-    powers = np.vander(between, degree + 1, increasing=True)
-    error = np.abs(np.einsum("jk,bkc->bjc", powers, coef) - tested).max(axis=(1, 2))
-    size = np.sqrt((tested**2).sum(axis=2)).max(axis=1)
-    return coef, float(np.max(error / np.maximum(size, np.finfo(float).tiny)))
 
 
 def code_table(values: np.ndarray, set_of: np.ndarray, dtype: np.dtype, zero: bool) -> Table:

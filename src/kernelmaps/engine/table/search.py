@@ -1,10 +1,16 @@
-r"""Where an encoder looks: edges, cells and thresholds of every feature, laid out for vectors.
+r"""Finding the bin among uneven edges without a search: a cell, and what is left to compare.
 
-Uneven bins are found as in :mod:`.guide`, with two differences that let sixteen values be handled
-at a time. The arithmetic has the precision of the rows: the cell of x is a monotone function of x
-in any precision, and x ≥ e ⇔ x ≥ t for the smallest number t ≥ e of that precision, so that the
-bins are those of exact comparison. And the cells are as fine as it takes to leave *one* threshold
-in each, so that one comparison ends the search:
+Cells much finer than the bins cover the edges of a set, and a table says for each how many edges
+lie before it. Two kinds of cells:
+
+* even ones, ⌊(x − origin)·factor⌋, where edges are spread over the whole range;
+* octaves of x − origin, each divided evenly, where edges crowd near the first one. The bits of a
+  positive float are a piecewise-linear logarithm, so that its leading bits are the cell.
+
+The arithmetic has the precision of the rows: the cell of x is a monotone function of x in any
+precision, and x ≥ e ⇔ x ≥ t for the smallest number t ≥ e of that precision, so that the bins are
+those of exact comparison. The cells are as fine as it takes to leave *one* threshold in each, so
+that one comparison ends the search:
 
 .. math:: b(x) = g[c(x)] + [x ≥ t_{g[c(x)] + 1}], \qquad g[c] = \#\{k : c(t_k) < c\}.
 
@@ -13,48 +19,46 @@ Where m > 1 thresholds share a cell, ⌈log₂(m + 1)⌉ comparisons do, as in a
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from .spec import Spec
-from .table import AFFINE, EDGES, Table
+from .stored import Table
 
-__all__ = ["LANES", "Places", "by_vector", "places_of"]
+__all__ = ["LANES", "Search", "Uneven", "by_vector", "no_search", "search_of"]
 
-LANES = 16  # values that are handled at a time
+LANES = 16  # features in the longest vector: arrays by feature are padded to whole ones
 _CELLS = 16  # at most, per threshold
 _TILE_BYTES = 2**15  # of tables, that a first-level cache holds beside the rows
 
 
-class Places(NamedTuple):
-    """Arrays by feature, padded to whole vectors, then the tables that they point into.
+class Search(NamedTuple):
+    """What the compiled search reads: arrays by feature, then the tables that they point into.
 
-    Even bins: position t = (x − lo)·scale within [first, final]. Uneven ones: x within [low, high],
-    cell ⌊(x − origin)·factor⌋ within [0, last], or bits(x − origin) >> shift less key if shift > 0.
+    Cell ⌊(x − origin)·factor⌋ within [0, limit]; if shift > 0, bits(x − origin) >> shift less key.
     """
 
-    even: bool
-    lo: np.ndarray  # float64
-    scale: np.ndarray
-    first: np.ndarray
-    final: np.ndarray
-    origin: np.ndarray  # of the rows' precision
+    key: np.ndarray  # int32
+    limit: np.ndarray  # int32: last cell
+    cell: np.ndarray  # int32: first cell
+    edge: np.ndarray  # int32: first edge
+    crowd: np.ndarray  # int64: most thresholds in a cell, of a vector's features
+    guide: np.ndarray  # uint16: thresholds before each cell
+    edges: np.ndarray  # T: e_0, thresholds, the end (see `_end`), numbers that no value passes
+    exact: np.ndarray  # float64: the same without rounding
+    pairs: np.ndarray  # int64: threshold (float32) and count of each cell, if it has one at most
+    shift: int
+    tile: int  # features whose tables are used together
+
+
+class Uneven(NamedTuple):
+    """Numbers by set that go with a search: of the cells, and the range of values."""
+
+    origin: np.ndarray
     factor: np.ndarray
     last: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    key: np.ndarray  # int32
-    limit: np.ndarray
-    cell_start: np.ndarray
-    edge_start: np.ndarray
-    crowd: np.ndarray  # int64 by vector: most thresholds in a cell of its features
-    guide: np.ndarray  # uint16
-    edges: np.ndarray  # e_0, thresholds, then numbers that no value passes
-    pairs: np.ndarray  # int64: threshold (float32) and count of each cell, if it has one at most
-    shift: int
-    tile: int  # features whose tables are used together
 
 
 class Cells(NamedTuple):
@@ -72,48 +76,32 @@ class Cells(NamedTuple):
         return np.array([np.unique(c, return_counts=True)[1].max(initial=0) for c in self.of])
 
 
-@lru_cache(maxsize=16)
-def places_of(spec: Spec, table: Table) -> Places:
-    """Places for rows of the precision of the table's coefficients (`spec` is its identity)."""
-    if table.signed or table.binning not in (AFFINE, EDGES):
-        raise ValueError(f"Only tables of even or uneven bins have codes, not {spec.family!r}.")
-    of, dtype = table.set_of, table.coef.dtype
-    if table.binning == AFFINE:
-        last = table.bins - float(table.degree == 0)
-        # Clipping t is clipping x: both steps are monotone, in floating point as on paper.
-        ends = [(end - table.lo) * table.scale for end in (table.low, table.high)]
-        ends = [np.clip(end, 0, last) for end in ends]
-        by_feature = [by_vector(a[of]) for a in (table.lo, table.scale, *ends)]
-        none, whole = np.zeros(0, dtype), np.zeros(0, np.int32)
-        crowd, guide = np.zeros(0, np.int64), np.zeros(0, np.uint16)
-        tile = 1024
-        tables = [crowd, guide, none, np.zeros(0, np.int64), 0, tile]
-        return Places._make([True, *by_feature, *[none] * 5, *[whole] * 4, *tables])
-    return _uneven(table, of, dtype)
+def no_search(dtype: np.dtype) -> Search:
+    """Tables for bins that need no search."""
+    none, count = np.zeros(1, np.int32), np.zeros(1, np.int64)
+    tables = np.zeros(1, np.uint16), np.zeros(1, dtype), np.zeros(1), np.zeros(0, np.int64)
+    return Search(none, none, none, none, count, *tables, 0, 1024)
 
 
-def _uneven(table: Table, of: np.ndarray, dtype: np.dtype) -> Places:
+def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
+    """The search among a table's edges, for rows of precision `dtype`."""
     sets = [
         table.edges[begin : begin + bins + 1]
         for begin, bins in zip(table.edge_start, table.bins, strict=True)
     ]
-    # A look-up ends with its last bin; a position may reach the right end of it.
-    inner = [_not_below(e[1:-1] if table.degree == 0 else e[1:], dtype) for e in sets]
+    inner = [_not_below(e[1:-1], dtype) for e in sets]
     cells, crowd = _finest(inner, [e[:1].astype(dtype) for e in sets])
-    padding = np.full(int(crowd.max()) + 1, np.inf, dtype)
+    padding = np.full(int(crowd.max()) + 2, np.inf, dtype)
     edges = [
-        np.concatenate([e[:1].astype(dtype), t, padding]) for e, t in zip(sets, inner, strict=True)
+        np.concatenate([e[:1].astype(dtype), t, _end(e, table.degree, dtype), padding])
+        for e, t in zip(sets, inner, strict=True)
     ]
+    exact = [np.concatenate([e[:-1], _end(e, table.degree, e.dtype), padding]) for e in sets]
     guides = [
         np.searchsorted(own, np.arange(count))
         for own, count in zip(cells.of, cells.count, strict=True)
     ]
-    padded_crowd = by_vector(crowd[of]).reshape(-1, LANES).max(axis=1).astype(np.int64)
-    # Within the edges, so that the share of a bin is in [0, 1].
-    low = np.maximum(table.low, [e[0] for e in edges])
-    high = np.minimum(table.high, [e[-1 - len(padding)] for e in edges])
-    floats = [cells.origin, cells.factor, cells.count - 1.0, low, high]
-    whole = [cells.key, cells.count - 1, _starts(guides), _starts(edges)]
+    floats = [cells.origin, cells.factor, cells.count - 1.0, table.low, table.high]
     pairs = np.zeros(0, np.int64)
     if dtype == np.float32 and crowd.max() <= 1:
         # edges[1 + g] is the threshold after g others
@@ -123,21 +111,36 @@ def _uneven(table: Table, of: np.ndarray, dtype: np.dtype) -> Places:
     n_bytes = pairs.nbytes or sum(2 * len(g) for g in guides)
     if table.degree > 0 or not pairs.size:
         n_bytes += sum(e.nbytes for e in edges)
-    tile = LANES * max(1, _TILE_BYTES * len(sets) // (n_bytes * LANES))
-    fields = [
-        False,
-        *[np.zeros(0)] * 4,
-        *(by_vector(a[of]).astype(dtype) for a in floats),
-        *(by_vector(a[of]).astype(np.int32) for a in whole),
-        padded_crowd,
+    of = table.set_of
+    whole = [cells.key, cells.count - 1, _starts(guides), _starts(edges)]
+    most = by_vector(crowd[of]).reshape(-1, LANES).max(axis=1)
+    key, limit, cell, edge = (by_vector(a[of].astype(np.int32)) for a in whole)
+    search = Search(
+        key,
+        limit,
+        cell,
+        edge,
+        np.repeat(most, LANES).astype(np.int64),
         # Two more entries: sixteen bits are read as the first half of thirty-two.
         np.concatenate([*guides, [0, 0]]).astype(np.uint16),
         np.concatenate(edges),
+        np.concatenate(exact),
         pairs,
         cells.shift,
-        tile,
-    ]
-    return Places._make(fields)
+        LANES * max(1, _TILE_BYTES * len(sets) // (n_bytes * LANES)),
+    )
+    return Uneven(*(np.asarray(a).astype(dtype) for a in floats)), search
+
+
+def _end(edges: np.ndarray, degree: int, dtype: np.dtype) -> np.ndarray:
+    """Right end of the last bin, and of the one after it if it were as wide: positions beyond it.
+
+    A look-up has neither, since no value shall pass them.
+    """
+    if degree == 0:
+        return np.zeros(0, dtype)
+    left, right = _not_below(edges[-2:], dtype)
+    return np.array([right, right + (right - left) if right > left else np.inf], dtype)
 
 
 def _finest(inner: list[np.ndarray], start: list[np.ndarray]) -> tuple[Cells, np.ndarray]:

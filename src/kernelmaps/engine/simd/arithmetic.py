@@ -1,0 +1,410 @@
+"""Arithmetic, comparison and choice for numbers and for vectors alike.
+
+LLVM's operations are the same for both, so that what is written with these functions serves one
+value as well as sixteen. No operation reorders or contracts floating-point arithmetic: NumPy finds
+the same bins, bit by bit.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from .vectors import WORD, Vector, constant, converted, filled, like, llvm, mask, pointer
+
+_NAMES = {types.float32: "f32", types.float64: "f64"}
+
+
+def _at_least(builder, a, b):
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)  # b where a is NaN
+
+
+def _at_most(builder, a, b):
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+
+def _dtype(kind: types.Type) -> types.Type:
+    return kind.dtype if isinstance(kind, Vector) else kind
+
+
+def _whole(kind: types.Type) -> types.Type:
+    """The integers that have as many bits as some floats."""
+    return like(types.int32 if _dtype(kind) == types.float32 else types.int64, kind)
+
+
+def _word(builder, value, kind: types.Type):
+    """A 64-bit number as 32 bits in every lane."""
+    return filled(builder, builder.trunc(value, WORD), kind)
+
+
+def _absolute(builder, value, kind: types.Type):
+    suffix = f"v{kind.size}" if isinstance(kind, Vector) else ""
+    signature = ir.FunctionType(llvm(kind), [llvm(kind)])
+    name = f"llvm.fabs.{suffix}{_NAMES[_dtype(kind)]}"
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), [value])
+
+
+@intrinsic
+def parameter(typing_context, array, j, x, across):
+    """What belongs to the value x of feature j: ``array[j]``.
+
+    For a vector of values of features j, j + 1, … (`across` has length 1) as many numbers; for
+    several values of feature j (length 0) the same number in every lane.
+    """
+    kind = like(array.dtype, x)
+
+    def build(context, builder, signature, args):
+        whole = isinstance(x, Vector) and len(across) > 0
+        source = llvm(kind if whole else array.dtype)
+        where = pointer(context, builder, array, args[0], args[1], source)
+        found = builder.load(where, align=array.dtype.bitwidth // 8)
+        return found if whole else filled(builder, found, kind)
+
+    return kind(array, types.int64, x, across), build
+
+
+@intrinsic
+def filled_like(typing_context, x, value):
+    """A number, as often as x has lanes."""
+    kind = like(value, x)
+
+    def build(context, builder, signature, args):
+        return filled(builder, args[1], kind)
+
+    return kind(x, value), build
+
+
+@intrinsic
+def lanes_of(typing_context, x):
+    """How many numbers x is."""
+
+    def build(context, builder, signature, args):
+        return ir.Constant(ir.IntType(64), x.size if isinstance(x, Vector) else 1)
+
+    return types.int64(x), build
+
+
+@intrinsic
+def as_floats(typing_context, x, array):
+    """The numbers in the array's floating type."""
+    kind = like(array.dtype, x)
+
+    def build(context, builder, signature, args):
+        return converted(builder, args[0], x, kind)
+
+    return kind(x, array), build
+
+
+@intrinsic
+def magnitude(typing_context, x, wanted):
+    """``|x|`` if `wanted` has length 1, x if it has length 0."""
+
+    def build(context, builder, signature, args):
+        return _absolute(builder, args[0], x) if len(wanted) else args[0]
+
+    return x(x, wanted), build
+
+
+@intrinsic
+def from_origin(typing_context, x, origin, factor):
+    """``(x − origin)·factor``."""
+
+    def build(context, builder, signature, args):
+        return builder.fmul(builder.fsub(args[0], args[1]), args[2])
+
+    return x(x, x, x), build
+
+
+@intrinsic
+def between(typing_context, x, low, high):
+    """``min(max(x, low), high)``; `low` for NaN."""
+
+    def build(context, builder, signature, args):
+        return _at_most(builder, _at_least(builder, args[0], args[1]), args[2])
+
+    return x(x, x, x), build
+
+
+@intrinsic
+def outside(typing_context, x, low, high):
+    """Whether a number is below `low`, above `high` or NaN."""
+
+    def build(context, builder, signature, args):
+        below = builder.fcmp_unordered("<", args[0], args[1])
+        above = builder.fcmp_unordered(">", args[0], args[2])
+        found = builder.or_(below, above)
+        if isinstance(x, Vector):
+            lanes = ir.IntType(x.size)
+            found = builder.icmp_unsigned("!=", builder.bitcast(found, lanes), lanes(0))
+        return builder.zext(found, ir.IntType(8)) if found.type != ir.IntType(1) else found
+
+    return types.boolean(x, x, x), build
+
+
+@intrinsic
+def rounded(typing_context, x, unit, half, array):
+    """``int(x·unit + half)`` of numbers that are not negative and fit the array's integers."""
+    kind = like(types.int32, x)
+
+    def build(context, builder, signature, args):
+        unit, half = (filled(builder, value, x) for value in args[1:3])
+        value = builder.fadd(builder.fmul(args[0], unit), half)
+        if array.dtype.bitwidth < 32:  # signed conversions are the cheaper ones
+            return builder.fptosi(value, llvm(kind))
+        return builder.fptoui(value, llvm(kind))
+
+    return kind(x, _dtype(x), _dtype(x), array), build
+
+
+@intrinsic
+def split(typing_context, x, last):
+    """Integers b = int(x) within 0 … last, and x − b."""
+    count = like(types.int32, x)
+    kind = types.Tuple((count, x))
+
+    def build(context, builder, signature, args):
+        none = constant(x, 0.0)
+        bounded = _at_most(builder, _at_least(builder, args[0], none), args[1])
+        whole = builder.fptosi(bounded, llvm(count))
+        rest = builder.fsub(args[0], builder.sitofp(whole, llvm(x)))
+        return context.make_tuple(builder, kind, [whole, rest])
+
+    return kind(x, x), build
+
+
+@intrinsic
+def bin_and_rest(typing_context, x, last):
+    """As `split`, with integers that have as many bits as the floats."""
+    count = _whole(x)
+    kind = types.Tuple((count, x))
+
+    def build(context, builder, signature, args):
+        none = constant(x, 0.0)
+        bounded = _at_most(builder, _at_least(builder, args[0], none), args[1])
+        whole = builder.fptosi(bounded, llvm(count))
+        rest = builder.fsub(args[0], builder.sitofp(whole, llvm(x)))
+        return context.make_tuple(builder, kind, [whole, rest])
+
+    return kind(x, x), build
+
+
+def _leading(builder, x, kind: types.Type, shift):
+    """Bits of floats without the last `shift`, as 32-bit integers."""
+    wide = _whole(kind)
+    short = _dtype(wide) == types.int32
+    drop = filled(builder, builder.trunc(shift, WORD) if short else shift, wide)
+    bits = builder.bitcast(x, llvm(wide))
+    leading = builder.ashr(bits, drop)
+    return bits, leading if short else builder.trunc(leading, llvm(like(types.int32, kind)))
+
+
+def _within(builder, value, last, kind: types.Type):
+    """Integers within 0 … last."""
+    none = constant(kind, 0)
+    value = builder.select(builder.icmp_signed(">", value, none), value, none)
+    return builder.select(builder.icmp_signed("<", value, last), value, last)
+
+
+@intrinsic
+def octave(typing_context, x, shift, key, last):
+    """Leading bits of positive floats, less `key`, within 0 … last."""
+    kind = like(types.int32, x)
+
+    def build(context, builder, signature, args):
+        _, leading = _leading(builder, args[0], x, args[1])
+        return _within(builder, builder.sub(leading, args[2]), args[3], kind)
+
+    return kind(x, types.int64, kind, kind), build
+
+
+@intrinsic
+def octave_and_rest(typing_context, x, shift, start, limit):
+    """Bins of positive floats that are even in every octave: leading bits less `start`, within
+    0 … limit, and what the other bits make of a bin, within [0, 1)."""
+    count = like(types.int32, x)
+    kind = types.Tuple((count, x))
+
+    def build(context, builder, signature, args):
+        bits, leading = _leading(builder, args[0], x, args[1])
+        limit = _word(builder, args[3], count)
+        b = _within(builder, builder.sub(leading, _word(builder, args[2], count)), limit, count)
+        # 1 + the rest has these bits behind those of 1: no conversion of integers.
+        wide = _whole(x)
+        mantissa, one = (23, 127 << 23) if _dtype(x) == types.float32 else (52, 1023 << 52)
+        narrow = _dtype(wide) == types.int32
+        shift = builder.trunc(args[1], WORD) if narrow else args[1]
+        left = builder.sub(ir.Constant(shift.type, mantissa), shift)
+        rest = builder.shl(bits, filled(builder, left, wide))
+        rest = builder.and_(rest, constant(wide, (1 << mantissa) - 1))
+        rest = builder.bitcast(builder.or_(rest, constant(wide, one)), llvm(x))
+        return context.make_tuple(builder, kind, [b, builder.fsub(rest, constant(x, 1.0))])
+
+    return kind(x, types.int64, types.int64, types.int64), build
+
+
+@intrinsic
+def code_of(typing_context, x, last):
+    """Codes as 32-bit integers within 0 … last, from unsigned integers or from floats."""
+    kind = like(types.int32, x)
+
+    def build(context, builder, signature, args):
+        if isinstance(_dtype(x), types.Integer):
+            short = _dtype(x).bitwidth < 32
+            value = builder.zext(args[0], llvm(kind)) if short else args[0]
+        else:
+            bounded = _at_least(builder, args[0], constant(x, 0.0))
+            value = builder.fptosi(_at_most(builder, bounded, constant(x, 2.0**30)), llvm(kind))
+        return _within(builder, value, args[1], kind)
+
+    return kind(x, kind), build
+
+
+@intrinsic
+def plus(typing_context, a, b):
+    """32-bit integers and others, or one for all."""
+    same = a == b
+
+    def build(context, builder, signature, args):
+        return builder.add(args[0], args[1] if same else _word(builder, args[1], a))
+
+    return a(a, b if same else types.int64), build
+
+
+@intrinsic
+def plus_where_negative(typing_context, row, x, step, wanted):
+    """``row + step`` where x < 0, if `wanted` has length 1."""
+
+    def build(context, builder, signature, args):
+        if not len(wanted):
+            return args[0]
+        below = builder.fcmp_ordered("<", args[1], constant(x, 0.0))
+        moved = builder.add(args[0], _word(builder, args[2], row))
+        return builder.select(below, moved, args[0])
+
+    return row(row, x, types.int64, wanted), build
+
+
+@intrinsic
+def where_zero(typing_context, x, a, b, wanted):
+    """a (one for all) where x == 0, b elsewhere; b everywhere if `wanted` has length 0."""
+
+    def build(context, builder, signature, args):
+        if not len(wanted):
+            return args[2]
+        zero = builder.fcmp_ordered("==", args[0], constant(x, 0.0))
+        return builder.select(zero, _word(builder, args[1], b), args[2])
+
+    return b(x, types.int64, b, wanted), build
+
+
+@intrinsic
+def no_more(typing_context, a, b):
+    """The smaller of two integers."""
+
+    def build(context, builder, signature, args):
+        return builder.select(builder.icmp_signed("<", *args), *args)
+
+    return a(a, a), build
+
+
+@intrinsic
+def capped(typing_context, count, last, u):
+    """Integers no larger than `last`, and u plus what they lost."""
+    kind = types.Tuple((count, u))
+
+    def build(context, builder, signature, args):
+        below = builder.icmp_signed("<", args[0], args[1])
+        b = builder.select(below, args[0], args[1])
+        lost = builder.sitofp(builder.sub(args[0], b), llvm(u))
+        return context.make_tuple(builder, kind, [b, builder.fadd(args[2], lost)])
+
+    return kind(count, count, u), build
+
+
+@intrinsic
+def plus_share(typing_context, count, share, bits, half):
+    """``(count << bits) + int(share·2^bits + half)``, share within [0, 1]."""
+
+    def build(context, builder, signature, args):
+        shift = builder.trunc(args[2], WORD)
+        unit = builder.uitofp(builder.shl(WORD(1), shift), llvm(_dtype(share)))
+        unit, half = filled(builder, unit, share), filled(builder, args[3], share)
+        part = builder.fptosi(builder.fadd(builder.fmul(args[1], unit), half), llvm(count))
+        return builder.add(builder.shl(args[0], filled(builder, shift, count)), part)
+
+    return count(count, share, types.int64, _dtype(share)), build
+
+
+@intrinsic
+def share(typing_context, x, left, right):
+    """``(x − left) / (right − left)``; 0 between equal ends."""
+
+    def build(context, builder, signature, args):
+        part = builder.fdiv(builder.fsub(args[0], args[1]), builder.fsub(args[2], args[1]))
+        return builder.select(builder.fcmp_ordered(">", args[2], args[1]), part, constant(x, 0.0))
+
+    return x(x, x, x), build
+
+
+@intrinsic
+def where_passed(typing_context, x, threshold, a, b):
+    """a where x >= threshold, b elsewhere."""
+
+    def build(context, builder, signature, args):
+        above = builder.fcmp_ordered(">=", args[0], args[1])
+        return builder.select(above, args[2], args[3])
+
+    return x(x, x, x, x), build
+
+
+@intrinsic
+def passed(typing_context, count, x, threshold, step):
+    """``count + step`` where x >= threshold."""
+
+    def build(context, builder, signature, args):
+        above = builder.fcmp_ordered(">=", args[1], args[2])
+        moved = builder.add(args[0], _word(builder, args[3], count))
+        return builder.select(above, moved, args[0])
+
+    return count(count, x, x, types.int64), build
+
+
+@intrinsic
+def plus_distance(typing_context, total, a, b):
+    """``total + |a − b|``."""
+
+    def build(context, builder, signature, args):
+        return builder.fadd(args[0], _absolute(builder, builder.fsub(args[1], args[2]), a))
+
+    return a(a, a, a), build
+
+
+@intrinsic
+def words(typing_context, pairs):
+    """The first and the second words of int64, in the order of memory."""
+    kind = types.UniTuple(like(types.int32, pairs), 2)
+    size = pairs.size if isinstance(pairs, Vector) else 1
+
+    def build(context, builder, signature, args):
+        both = builder.bitcast(args[0], ir.VectorType(WORD, 2 * size))
+        if not isinstance(pairs, Vector):
+            parts = [builder.extract_element(both, WORD(k)) for k in (0, 1)]
+            return context.make_tuple(builder, kind, parts)
+        every_other = [mask(range(k, 2 * size, 2)) for k in (0, 1)]
+        parts = [builder.shuffle_vector(both, both, lanes) for lanes in every_other]
+        return context.make_tuple(builder, kind, parts)
+
+    return kind(pairs), build
+
+
+@intrinsic
+def reals(typing_context, word, array):
+    """The float32 whose bits these are, in the array's type."""
+    kind = like(array.dtype, word)
+
+    def build(context, builder, signature, args):
+        value = builder.bitcast(args[0], llvm(like(types.float32, word)))
+        return value if array.dtype == types.float32 else builder.fpext(value, llvm(kind))
+
+    return kind(word, array), build

@@ -1,0 +1,456 @@
+"""Vector registers for the compiled loops: a SIMD value as a numba type, and how it gets about.
+
+The inner loops of transforms and solvers combine, per feature, a few contiguous numbers with a
+few table entries.  Written with arrays, the accumulators live in memory and every feature waits
+for the store of the previous one (about ten cycles); a value of the type below lives in registers.
+LLVM splits it into what the machine has, so nothing here depends on the instruction set.
+
+Lengths are part of the type.  They come in as the *lengths of tuples*, ``(0,) * n``: an argument
+type that numba's disk cache knows, unlike closures or literal arguments.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic, models, register_model
+
+WORD = ir.IntType(32)
+_NAMES = {types.int32: "i32", types.int64: "i64", types.float32: "f32", types.float64: "f64"}
+
+
+class Vector(types.Type):
+    """``size`` numbers of one type in registers."""
+
+    def __init__(self, dtype: types.Number, size: int) -> None:
+        self.dtype, self.size = dtype, size
+        super().__init__(name=f"Vector({dtype}, {size})")
+
+
+@register_model(Vector)
+class VectorModel(models.PrimitiveModel):
+    """A vector is one LLVM value."""
+
+    def __init__(self, manager, kind) -> None:
+        super().__init__(manager, kind, llvm(kind))
+
+
+def llvm(kind: types.Type) -> ir.Type:
+    """The LLVM type of a vector, or of a number."""
+    dtype = kind.dtype if isinstance(kind, Vector) else kind
+    if isinstance(dtype, types.Integer):
+        element = ir.IntType(dtype.bitwidth)
+    else:
+        element = ir.FloatType() if dtype == types.float32 else ir.DoubleType()
+    return ir.VectorType(element, kind.size) if isinstance(kind, Vector) else element
+
+
+def like(dtype: types.Type, x: types.Type) -> types.Type:
+    """Numbers of `dtype`, as many as x is: a vector for a vector, a number for a number."""
+    return Vector(dtype, x.size) if isinstance(x, Vector) else dtype
+
+
+def constant(kind: types.Type, value: float) -> ir.Constant:
+    """A known number, in every lane."""
+    return ir.Constant(llvm(kind), [value] * kind.size if isinstance(kind, Vector) else value)
+
+
+def filled(builder, value, kind: types.Type):
+    """A number in every lane."""
+    if not isinstance(kind, Vector):
+        return value
+    lane = builder.insert_element(ir.Constant(llvm(kind), ir.Undefined), value, WORD(0))
+    return builder.shuffle_vector(lane, lane, mask([0] * kind.size))
+
+
+def pointer(context, builder, array_type, array, offset, llvm_type):
+    """Address of ``array[offset]``, to be read or written as ``llvm_type``."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [offset]), ir.PointerType(llvm_type))
+
+
+def mask(indices) -> ir.Constant:
+    return ir.Constant(ir.VectorType(WORD, len(indices)), list(indices))
+
+
+def side_by_side(builder, parts):
+    """Vectors of one length (as many as a power of two) in one."""
+    while len(parts) > 1:
+        every = mask(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [builder.shuffle_vector(a, b, every) for a, b in pairs]
+    return parts[0]
+
+
+@intrinsic
+def zeros(typing_context, array, size):
+    """A vector of ``len(size)`` zeros of the array's type."""
+    kind = Vector(array.dtype, len(size))
+
+    def build(context, builder, signature, args):
+        return ir.Constant(llvm(kind), None)
+
+    return kind(array, size), build
+
+
+@intrinsic
+def load(typing_context, array, offset, size):
+    """``array[offset : offset + len(size)]`` of a contiguous array."""
+    kind = Vector(array.dtype, len(size))
+
+    def build(context, builder, signature, args):
+        where = pointer(context, builder, array, args[0], args[1], llvm(kind))
+        return builder.load(where, align=array.dtype.bitwidth // 8)
+
+    return kind(array, types.int64, size), build
+
+
+@intrinsic
+def load_first(typing_context, array, offset, count, size):
+    """As `load`, of `count` ≥ 1 numbers; the last of them for all others, which are not read."""
+    kind = Vector(array.dtype, len(size))
+
+    def build(context, builder, signature, args):
+        vector = llvm(kind)
+        lanes = ir.Constant(ir.VectorType(WORD, kind.size), list(range(kind.size)))
+        count = filled(builder, builder.trunc(args[2], WORD), Vector(types.int32, kind.size))
+        wanted = builder.icmp_signed("<", lanes, count)
+        where = pointer(context, builder, array, args[0], args[1], vector)
+        element = f"i{array.dtype.bitwidth}"
+        element = _NAMES.get(array.dtype, element)
+        name = f"llvm.masked.load.v{kind.size}{element}.p0"
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(vector, [where.type, WORD, wanted.type, vector]), name
+        )
+        last = builder.sub(builder.add(args[1], args[2]), ir.Constant(args[1].type, 1))
+        source = pointer(context, builder, array, args[0], last, llvm(array.dtype))
+        last = filled(builder, builder.load(source), kind)
+        align = WORD(array.dtype.bitwidth // 8)
+        return builder.call(function, [where, align, wanted, last])
+
+    return kind(array, types.int64, types.int64, size), build
+
+
+@intrinsic
+def store(typing_context, array, offset, vector):
+    """``array[offset : offset + n] = vector``."""
+
+    def build(context, builder, signature, args):
+        where = pointer(context, builder, array, args[0], args[1], llvm(vector))
+        builder.store(args[2], where, align=array.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, vector), build
+
+
+@intrinsic
+def multiply_add(typing_context, a, b, c):
+    """``a * b + c``, element by element."""
+
+    def build(context, builder, signature, args):
+        product = builder.fmul(args[0], args[1], flags=("fast",))
+        return builder.fadd(product, args[2], flags=("fast",))
+
+    return a(a, a, a), build
+
+
+@intrinsic
+def add(typing_context, a, b):
+    """``a + b``."""
+
+    def build(context, builder, signature, args):
+        return builder.fadd(args[0], args[1], flags=("fast",))
+
+    return a(a, a), build
+
+
+@intrinsic
+def fill(typing_context, array, value, size):
+    """``len(size)`` copies of a number, in the array's type."""
+    kind = Vector(array.dtype, len(size))
+
+    def build(context, builder, signature, args):
+        return filled(builder, args[1], kind)
+
+    return kind(array, array.dtype, size), build
+
+
+@intrinsic
+def repeat(typing_context, vector, lanes):
+    """Each element ``len(lanes)`` times in a row: ``np.repeat``."""
+    kind = Vector(vector.dtype, vector.size * len(lanes))
+
+    def build(context, builder, signature, args):
+        indices = [k // len(lanes) for k in range(kind.size)]
+        return builder.shuffle_vector(args[0], args[0], mask(indices))
+
+    return kind(vector, lanes), build
+
+
+@intrinsic
+def tile(typing_context, vector, copies):
+    """The whole vector ``len(copies)`` times: ``np.tile``."""
+    kind = Vector(vector.dtype, vector.size * len(copies))
+
+    def build(context, builder, signature, args):
+        indices = [k % vector.size for k in range(kind.size)]
+        return builder.shuffle_vector(args[0], args[0], mask(indices))
+
+    return kind(vector, copies), build
+
+
+@intrinsic
+def fold(typing_context, vector, lanes):
+    """Sum of the consecutive pieces of ``len(lanes)`` elements: ``v.reshape(-1, L).sum(0)``."""
+    kind = Vector(vector.dtype, len(lanes))
+
+    def build(context, builder, signature, args):
+        pieces = [
+            builder.shuffle_vector(args[0], args[0], mask(range(k, k + kind.size)))
+            for k in range(0, vector.size, kind.size)
+        ]
+        while len(pieces) > 1:
+            pairs = zip(pieces[::2], pieces[1::2], strict=False)
+            odd = pieces[-1:] if len(pieces) % 2 else []
+            pieces = [builder.fadd(a, b, flags=("fast",)) for a, b in pairs] + odd
+        return pieces[0]
+
+    return kind(vector, lanes), build
+
+
+@intrinsic
+def prefetch(typing_context, array, offset):
+    """Ask for the cache line of ``array[offset]``."""
+
+    def build(context, builder, signature, args):
+        byte, word = ir.PointerType(ir.IntType(8)), ir.IntType(32)
+        where = context.make_array(array)(context, builder, args[0]).data
+        where = builder.bitcast(builder.gep(where, [args[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(call, [where, word(0), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), build
+
+
+@intrinsic
+def item(typing_context, array, offset):
+    """``array[offset]`` of a contiguous array: no test for a negative index."""
+
+    def build(context, builder, signature, args):
+        data = context.make_array(array)(context, builder, args[0]).data
+        return builder.load(builder.gep(data, [args[1]]))
+
+    return array.dtype(array, types.int64), build
+
+
+def converted(builder, value, kind: types.Type, target: types.Type):
+    """Unsigned integers or floats as floats."""
+    dtype = kind.dtype if isinstance(kind, Vector) else kind
+    wanted = target.dtype if isinstance(target, Vector) else target
+    if isinstance(dtype, types.Integer):
+        return builder.uitofp(value, llvm(target))
+    if dtype == wanted:
+        return value
+    change = builder.fpext if wanted == types.float64 else builder.fptrunc
+    return change(value, llvm(target))
+
+
+@intrinsic
+def gather(typing_context, array, index):
+    """``array[index]``; uint16 comes as int32 (one more entry must follow the last)."""
+    short = array.dtype == types.uint16
+    kind = like(types.int32 if short else array.dtype, index)
+
+    def one(context, builder, signature, args):
+        data = context.make_array(array)(context, builder, args[0]).data
+        found = builder.load(builder.gep(data, [builder.sext(args[1], ir.IntType(64))]))
+        return builder.zext(found, WORD) if short else found
+
+    def build(context, builder, signature, args):
+        data = context.make_array(array)(context, builder, args[0]).data
+        # Halves for wide numbers: indices of a whole vector would be widened before they are split.
+        size = min(index.size, 512 // kind.dtype.bitwidth)
+        parts = [
+            builder.shuffle_vector(args[1], args[1], mask(range(k, k + size)))
+            for k in range(0, index.size, size)
+        ]
+        found = [_gathered(builder, data, array.dtype, part) for part in parts]
+        if len(parts) > 1:
+            return builder.shuffle_vector(*found, mask(range(index.size)))
+        if short:
+            return builder.and_(found[0], ir.Constant(llvm(kind), [0xFFFF] * index.size))
+        return found[0]
+
+    return kind(array, index), build if isinstance(index, Vector) else one
+
+
+def _gathered(builder, data, dtype, index):
+    """What lies at some indices from an address; thirty-two bits where sixteen are asked for."""
+    size = index.type.count
+    taken = types.int32 if dtype == types.uint16 else dtype
+    kind = llvm(Vector(taken, size))
+    step = ir.IntType(16) if dtype == types.uint16 else kind.element
+    places = builder.gep(data, [index], source_etype=step)
+    places.type = ir.VectorType(data.type, size)  # one address for each index
+    every = ir.Constant(ir.VectorType(ir.IntType(1), size), [1] * size)
+    signature = ir.FunctionType(kind, [places.type, WORD, every.type, kind])
+    name = f"llvm.masked.gather.v{size}{_NAMES[taken]}.v{size}p0"
+    function = cgutils.get_or_insert_function(builder.module, signature, name)
+    align = WORD(dtype.bitwidth // 8)
+    return builder.call(function, [places, align, every, ir.Constant(kind, ir.Undefined)])
+
+
+def _transposed(builder, rows):
+    """Rows of a square; longer ones are squares side by side, each of which is transposed.
+
+    Stage by stage, blocks off the diagonal change places: those of half the size, a quarter, ….
+    """
+    rows, size = list(rows), rows[0].type.count
+    step = len(rows) // 2
+    while step:
+        left = mask([k if not k & step else size + (k ^ step) for k in range(size)])
+        right = mask([k ^ step if not k & step else size + k for k in range(size)])
+        for i in (i for i in range(len(rows)) if not i & step):
+            pair = rows[i], rows[i + step]
+            rows[i] = builder.shuffle_vector(*pair, left)
+            rows[i + step] = builder.shuffle_vector(*pair, right)
+        step //= 2
+    return rows
+
+
+@intrinsic
+def transpose(typing_context, source, at, stride, target, to, away, size):
+    """``target[to + away·j + i] = source[at + stride·i + j]``, i and j less than ``len(size)``.
+
+    Both are flat; the numbers become those of the target.
+    """
+    n, long = len(size), ir.IntType(64)
+    taken, given = Vector(source.dtype, n), Vector(target.dtype, n)
+
+    def build(context, builder, signature, args):
+        rows = []
+        for i in range(n):
+            place = builder.add(args[1], builder.mul(args[2], long(i)))
+            where = pointer(context, builder, source, args[0], place, llvm(taken))
+            value = builder.load(where, align=source.dtype.bitwidth // 8)
+            rows.append(converted(builder, value, taken, given))
+        for j, row in enumerate(_transposed(builder, rows)):
+            place = builder.add(args[4], builder.mul(args[5], long(j)))
+            where = pointer(context, builder, target, args[3], place, llvm(given))
+            builder.store(row, where, align=target.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    offsets = (types.int64, types.int64)
+    return types.void(source, *offsets, target, *offsets, size), build
+
+
+@intrinsic
+def gather_blocks(typing_context, array, origin, places, offset, block, size):
+    """Vectors k = 0 … ``len(block)`` − 1 of ``array[origin + places[offset + i] + k]``.
+
+    A block of contiguous numbers for each of ``len(size)`` places is loaded as a whole, and blocks
+    are transposed, which takes half the time of one gather for each k. The places come from
+    memory: to take them out of a register one by one would cost as much as the loads.
+    """
+    n, length, long = len(size), len(block), ir.IntType(64)
+    kind = types.UniTuple(Vector(array.dtype, n), length)
+
+    def build(context, builder, signature, args):
+        vector, own = llvm(Vector(array.dtype, length)), llvm(Vector(array.dtype, 1)).element
+        table = pointer(context, builder, array, args[0], args[1], own)
+        parts = []
+        for i in range(n):
+            where = pointer(context, builder, places, args[2], args[3], long)
+            place = builder.load(builder.gep(where, [WORD(i)]))
+            where = builder.bitcast(builder.gep(table, [place]), ir.PointerType(vector))
+            parts.append(builder.load(where, align=array.dtype.bitwidth // 8))
+        rows = [side_by_side(builder, parts[k::length]) for k in range(length)]
+        return context.make_tuple(builder, kind, _transposed(builder, rows))
+
+    return kind(array, types.int64, places, types.int64, block, size), build
+
+
+@intrinsic
+def store_places(typing_context, array, offset, index, block):
+    """``array[offset : offset + n] = len(block)·index``, as int64."""
+
+    def build(context, builder, signature, args):
+        kind = llvm(Vector(types.int64, index.size))
+        where = pointer(context, builder, array, args[0], args[1], kind)
+        wide = args[2] if index.dtype == types.int64 else builder.zext(args[2], kind)
+        steps = ir.Constant(kind, [len(block)] * index.size)
+        builder.store(builder.mul(wide, steps), where, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, index, block), build
+
+
+@intrinsic
+def store_codes(typing_context, array, offset, codes):
+    """``array[offset : offset + n] = codes``, in the array's smaller integers."""
+
+    def build(context, builder, signature, args):
+        kind = llvm(Vector(array.dtype, codes.size))
+        data = context.make_array(array)(context, builder, args[0]).data
+        where = builder.bitcast(builder.gep(data, [args[1]]), ir.PointerType(kind))
+        small = args[2] if array.dtype.bitwidth == 32 else builder.trunc(args[2], kind)
+        builder.store(small, where, align=array.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, codes), build
+
+
+def permutes() -> bool:
+    """Whether the machine permutes 64 bytes by indices that are known at run time."""
+    return "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+
+
+@intrinsic
+def look_up(typing_context, array, offset, index, registers):
+    """``array[offset + index]``, index less than ``len(registers)`` (a power of two) vectors.
+
+    All of them are loaded and permuted: only where `permutes`.
+    """
+    kind = Vector(array.dtype, index.size)
+
+    def build(context, builder, signature, args):
+        where = pointer(context, builder, array, args[0], args[1], llvm(kind))
+        parts = [
+            builder.load(builder.gep(where, [WORD(k)]), align=array.dtype.bitwidth // 8)
+            for k in range(max(1, len(registers)))  # none: in a branch that is not taken
+        ]
+        return _permuted(builder, parts, args[2])
+
+    return kind(array, types.int64, index, registers), build
+
+
+def _permuted(builder, parts, index, start=0):
+    """The numbers at some indices (less `start`) of registers side by side: 64 bytes each."""
+    kind, size = parts[0].type, index.type.count
+    letter = "d" if kind.element == ir.DoubleType() else "s"
+    if len(parts) == 1:
+        signature = ir.FunctionType(kind, [kind, index.type])
+        name = f"llvm.x86.avx512.permvar.{letter}f.512"
+        function = cgutils.get_or_insert_function(builder.module, signature, name)
+        return builder.call(function, [parts[0], index])
+    if len(parts) == 2:
+        signature = ir.FunctionType(kind, [kind, index.type, kind])
+        name = f"llvm.x86.avx512.vpermi2var.p{letter}.512"
+        function = cgutils.get_or_insert_function(builder.module, signature, name)
+        return builder.call(function, [parts[0], index, parts[1]])
+    half = len(parts) // 2
+    middle = start + half * size
+    lower = _permuted(builder, parts[:half], index, start)
+    upper = _permuted(builder, parts[half:], index, middle)
+    first = ir.Constant(index.type, [middle] * size)
+    return builder.select(builder.icmp_signed("<", index, first), lower, upper)
+
+
+def width(itemsize: int) -> int:
+    """Numbers of that many bytes in the vectors that suit the machine: its own, or two of them."""
+    features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+    register = 64 if "+avx512f" in features else 32
+    return register // itemsize

@@ -1,0 +1,16 @@
+"""The table: the compiled form of every additive map and model, and its consumers.
+
+=========  =====================================================================
+module     what it holds
+=========  =====================================================================
+stored     `Table`: what a spec of the family ``piecewise`` stores, by sets
+tabulate   curves as tables
+layout     `Layout`: the same by features, as the compiled loops take it
+locate     the bin of a value and the position in it (compiled)
+emit       φ of rows (compiled)
+=========  =====================================================================
+"""
+
+from .stored import AFFINE, CODE, EDGES, LOG2, Table, code_table
+
+__all__ = ["AFFINE", "CODE", "EDGES", "LOG2", "Table", "code_table"]

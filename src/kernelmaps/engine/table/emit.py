@@ -1,0 +1,129 @@
+"""φ of rows: the polynomials of every value's row, written side by side.
+
+A row takes two passes over some of its features at a time. The first finds rows and positions
+(:mod:`.locate`); it knows about bins and nothing else. The second evaluates polynomials there; it
+knows about powers and columns and nothing else.
+
+All columns of a value are computed and stored as whole vectors, which are longer than a feature's
+columns: the zeros too many fall on columns that are written later. Only the last row of a part has
+nothing after it, and goes through a vector of its own at its end.
+"""
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from ..simd import fill, item, load, multiply_add, store
+from .layout import Layout
+from .locate import INNER, locate, locate_stored
+
+__all__ = ["Room", "Stored", "emit_dense", "emit_stored", "polynomial", "room_for"]
+
+TILE = 512  # values that are located at a time: rows and positions stay in the nearest cache
+
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+
+
+class Stored(NamedTuple):
+    """CSR rows."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+class Room(NamedTuple):
+    """Memory of one thread (made in Python: code that allocates takes long to compile)."""
+
+    row: np.ndarray  # int32
+    u: np.ndarray  # T
+    columns: np.ndarray  # T: those of one value
+
+
+def room_for(layout: Layout) -> Room:
+    """Room for one thread."""
+    values = layout.values
+    columns = np.zeros(len(values.chunk) * len(values.parts), values.coef.dtype)
+    return Room(np.zeros(TILE, np.int32), np.zeros(TILE, values.coef.dtype), columns)
+
+
+@nb.njit(**INNER)
+def polynomial(values, row, u, part):
+    """Σ_k coef[row, k] u^k for one vector of columns."""
+    size = len(values.chunk)
+    width = size * len(values.parts)
+    at = (row + 1) * width * len(values.powers) - width + part * size
+    value = load(values.coef, at, values.chunk)
+    position = fill(values.coef, u, values.chunk)
+    for _ in range(len(values.powers) - 1):
+        at -= width
+        value = multiply_add(value, position, load(values.coef, at, values.chunk))
+    return value
+
+
+@nb.njit(**INNER)
+def _write(values, row, u, to, out):
+    """The columns of one value from out[to] on."""
+    for part in range(len(values.parts)):
+        store(out, to + part * len(values.chunk), polynomial(values, row, u, part))
+
+
+@nb.njit(**INNER)
+def _copy(columns, to, count, out):
+    for c in range(count):
+        out[to + c] = columns[c]
+
+
+@nb.njit(**INNER)
+def _clear(out, begin, end):
+    for c in range(begin, end):
+        out[c] = 0
+
+
+@nb.njit(**_OPTIONS)
+def emit_dense(layout, x, lanes, room, begin, end, out):
+    """φ of dense rows begin..end; x and out are flat."""
+    values, column, even = layout.values, layout.column, layout.even
+    d, width = column.size - 1, column[column.size - 1]
+    stop = end * width - room.columns.size
+    for i in range(begin, end):
+        if even == 0:
+            _clear(out, i * width, (i + 1) * width)
+        for a in range(0, d, TILE):
+            n = TILE if d - a > TILE else d - a
+            locate(layout.bins, x, i * d + a, a, n, lanes, room.row, room.u)
+            at = i * width + column[a]
+            for k in range(n):
+                row = np.int64(item(room.row, k))
+                to = at + k * even
+                if even == 0:
+                    to = i * width + column[a + k] + item(values.first, row)
+                if to <= stop:
+                    _write(values, row, item(room.u, k), to, out)
+                else:
+                    _write(values, row, item(room.u, k), 0, room.columns)
+                    _copy(room.columns, to, np.int64(layout.band[a + k]), out)
+
+
+@nb.njit(**_OPTIONS)
+def emit_stored(layout, rows, room, begin, end, out):
+    """φ of CSR rows begin..end, for maps with φ(0) = 0; ``out.indptr`` is given."""
+    values = layout.values
+    to, last = out.indptr[begin], rows.indptr[end]
+    stop = out.indptr[end] - room.columns.size
+    for a in range(rows.indptr[begin], last, TILE):
+        n = TILE if last - a > TILE else last - a
+        locate_stored(layout.bins, rows, a, n, room.row, room.u)
+        for k in range(n):
+            row, j = np.int64(item(room.row, k)), np.int64(item(rows.indices, a + k))
+            count = np.int64(item(layout.band, j))
+            if to <= stop:
+                _write(values, row, item(room.u, k), to, out.data)
+            else:
+                _write(values, row, item(room.u, k), 0, room.columns)
+                _copy(room.columns, to, count, out.data)
+            first = item(layout.column, j) + item(values.first, row)
+            for c in range(count):
+                out.indices[to + c] = first + c
+            to += count

@@ -1,0 +1,103 @@
+"""Codes of rows: the bin of every value as an integer, or bin and position in fixed point.
+
+A code is the bin b, or the position b + u in units of 2^−bits for maps that interpolate. A value
+that is NaN or outside [least, most] of its feature is coded as the nearest end (NaN: anything),
+and reported: a pass of its own over the data would cost as much as the encoding.
+"""
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from ..simd import (
+    as_floats,
+    item,
+    load,
+    load_first,
+    outside,
+    parameter,
+    plus_share,
+    prefetch,
+    store_codes,
+)
+from .locate import INNER, find
+
+BLOCK = 32  # rows that a tile of tables is used for at a time
+
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+
+
+class Frame(NamedTuple):
+    """What is asked for: codes of how many bits behind the point, of values in which range."""
+
+    width: int  # features
+    bits: int
+    least: np.ndarray  # by feature, padded to whole vectors
+    most: np.ndarray
+    room: np.ndarray  # for a vector of codes: memory of one thread
+
+
+@nb.njit(**INNER)
+def _code(bins, frame, x, j, across):
+    """Codes as 32-bit integers, and whether a value was outside its range."""
+    edges = bins.search.edges
+    least, most = parameter(frame.least, j, x, across), parameter(frame.most, j, x, across)
+    wrong = outside(as_floats(x, edges), least, most)
+    row, u = find(bins, x, j, across)
+    if not len(bins.placed):
+        return row, wrong
+    return plus_share(row, u, frame.bits, edges.dtype.type(0.5)), wrong
+
+
+@nb.njit(**INNER)
+def _row(bins, frame, x, i, part, lanes, out):
+    """Codes of features begin..end of row i; whether a value was outside its range."""
+    begin, end = part
+    at, n, size, wrong = i * frame.width, end - begin, len(lanes), False
+    if n < size:
+        code, wrong = _code(bins, frame, load_first(x, at + begin, n, lanes), begin, (0,))
+        store_codes(frame.room, 0, code)
+        for k in range(n):
+            out[at + begin + k] = frame.room[k]
+        return wrong
+    for start in range(begin, end, size):
+        j = start if start <= end - size else end - size  # the last overlaps the one before
+        code, stray = _code(bins, frame, load(x, at + j, lanes), j, (0,))
+        store_codes(out, at + j, code)
+        wrong |= stray
+    return wrong
+
+
+@nb.njit(**_OPTIONS)
+def encode_dense(bins, frame, x, lanes, begin, end, out):
+    """Codes of dense rows begin..end (flat); returns whether a value was outside its range.
+
+    Features in tiles whose tables stay in the nearest cache for a block of rows. The next block is
+    asked for meanwhile, since no hardware guesses the order of tiles.
+    """
+    d, tile, wrong = frame.width, bins.search.tile, False
+    for top in range(begin, end, BLOCK):
+        bottom = top + BLOCK if top + BLOCK < end else end
+        left = 0
+        while left < d:
+            right = left + tile if left + tile + len(lanes) <= d else d
+            for i in range(top, bottom):
+                ahead = (i + BLOCK if i + BLOCK < end else end - 1) * d
+                for k in range(ahead + left, ahead + right, 64 // x.itemsize):
+                    prefetch(x, k)
+                wrong |= _row(bins, frame, x, i, (left, right), lanes, out)
+            left = right
+    return wrong
+
+
+@nb.njit(**_OPTIONS)
+def encode_stored(bins, frame, rows, begin, end, out):
+    """Codes of the stored values begin..end of CSR rows; whether one was outside its range."""
+    wrong = False
+    for k in range(begin, end):
+        feature = np.int64(item(rows.indices, k))
+        code, stray = _code(bins, frame, item(rows.data, k), feature, ())
+        out[k] = code
+        wrong |= stray
+    return wrong

@@ -1,0 +1,219 @@
+"""Where a value falls: its row of the table and its position in the bin, for all kinds of bins.
+
+The one finder of the library. It is written once for a number and for a vector of them
+(:mod:`..simd.arithmetic`), and compiled for the kind of bins at hand. The bin of a value depends on
+the number, not on the type that holds it: even bins are found in float64, uneven ones by
+comparisons that are exact in the rows' precision, octaves by the bits.
+
+Rests on the relations that :mod:`.layout` names. A NaN falls into some bin, never out of bounds;
+whoever has to notice it compares (:func:`..simd.outside`).
+"""
+
+import numba as nb
+import numpy as np
+from numba.extending import overload
+
+from ..simd import (
+    as_floats,
+    between,
+    capped,
+    code_of,
+    filled_like,
+    from_origin,
+    gather,
+    item,
+    lanes_of,
+    load,
+    load_first,
+    magnitude,
+    no_more,
+    octave,
+    octave_and_rest,
+    parameter,
+    passed,
+    plus,
+    plus_where_negative,
+    reals,
+    rounded,
+    share,
+    split,
+    store,
+    where_passed,
+    where_zero,
+    words,
+)
+from .stored import AFFINE, CODE, EDGES, LOG2
+
+# Helpers are called from the loops alone: without wrappers for Python they compile much faster.
+INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def find(bins, x, j, across):
+    """Row of the table and position in the bin.
+
+    Parameters
+    ----------
+    bins : Bins
+    x : number or Vector
+        Of the precision of the rows, or unsigned integers where they are codes.
+    j : int
+        Feature.
+    across : tuple
+        Of length 1: a vector's values belong to the features j, j + 1, …; of length 0: all to j.
+
+    Returns
+    -------
+    row, u : int32 and floats, one for each value
+    """
+    raise NotImplementedError("find is for compiled loops")
+
+
+@overload(find, jit_options=INNER)
+def _find(bins, x, j, across):
+    kinds = {AFFINE: _affine, LOG2: _octaves, EDGES: _uneven, CODE: _codes}
+    return kinds[len(bins.types[bins.fields.index("kind")])]
+
+
+def _codes(bins, x, j, across):
+    """The value is the bin."""
+    b = code_of(x, parameter(bins.top, j, x, across))
+    zero = bins.search.edges.dtype.type(0)
+    return plus(parameter(bins.row, j, x, across), b), filled_like(x, zero)
+
+
+def _affine(bins, x, j, across):
+    """Even bins: b = ⌊t⌋ and u = t − b."""
+    value = as_floats(x, bins.search.edges)
+    t = as_floats(magnitude(value, bins.signed), bins.origin)
+    origin, factor = parameter(bins.origin, j, x, across), parameter(bins.factor, j, x, across)
+    t = from_origin(t, origin, factor)
+    t = between(t, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
+    b, u = split(t, parameter(bins.last, j, x, across))
+    row = plus(parameter(bins.row, j, x, across), b)
+    return _settled(bins, value, row), as_floats(u, bins.search.edges)
+
+
+def _octaves(bins, x, j, across):
+    """Octaves by the bits of positive floats, each divided evenly."""
+    value = as_floats(x, bins.search.edges)
+    size = magnitude(value, bins.signed)
+    if len(bins.clipped):
+        size = between(size, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
+    b, u = octave_and_rest(size, bins.shift, bins.start, bins.limit)
+    return _settled(bins, value, plus(parameter(bins.row, j, x, across), b)), u
+
+
+def _uneven(bins, x, j, across):
+    """Bins between edges: from the value's cell (see :mod:`.search`), comparing what is left."""
+    value = as_floats(x, bins.search.edges)
+    size = magnitude(value, bins.signed)
+    size = between(size, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
+    cell = plus(_cell(bins, size, j, across), parameter(bins.search.cell, j, x, across))
+    edge = parameter(bins.search.edge, j, x, across)
+    top = parameter(bins.top, j, x, across)
+    if bins.search.pairs.size > 0:
+        count, u = _by_pair(bins, size, cell, edge)
+    else:
+        count = _bisected(bins, size, cell, edge, _crowd(bins, j, x))
+        count, u = _by_edges(bins, size, count, edge, top)
+    b, u = capped(count, top, u)
+    return _settled(bins, value, plus(parameter(bins.row, j, x, across), b)), u
+
+
+@nb.njit(**INNER)
+def _settled(bins, value, row):
+    """The row of a value whose magnitude has that row: odd extension, and φ(0) = 0."""
+    row = plus_where_negative(row, value, bins.mirror, bins.signed)
+    return where_zero(value, bins.nothing, row, bins.vanishes)
+
+
+@nb.njit(**INNER)
+def _cell(bins, x, j, across):
+    search, edges = bins.search, bins.search.edges
+    origin, factor = parameter(bins.origin, j, x, across), parameter(bins.factor, j, x, across)
+    t = from_origin(x, origin, factor)
+    if search.shift == 0:
+        one, none = edges.dtype.type(1), edges.dtype.type(0)
+        t = between(t, filled_like(x, none), parameter(bins.last, j, x, across))
+        return rounded(t, one, none, search.guide)
+    key, limit = parameter(search.key, j, x, across), parameter(search.limit, j, x, across)
+    return octave(t, search.shift, key, limit)
+
+
+@nb.njit(**INNER)
+def _crowd(bins, j, x):
+    """Thresholds that may share a cell: the most of a vector's features."""
+    return max(bins.search.crowd[j], bins.search.crowd[j + lanes_of(x) - 1])
+
+
+@nb.njit(**INNER)
+def _by_pair(bins, x, cell, edge):
+    """One look-up for a cell's count and its threshold, which is one end of the bin.
+
+    The other is the edge after it for values that pass it, and the edge before it for those that
+    do not.
+    """
+    edges = bins.search.edges
+    word = words(gather(bins.search.pairs, cell))
+    threshold = reals(word[0], edges)
+    count = passed(word[1], x, threshold, 1)
+    if len(bins.placed) != 1:
+        return _by_edges(bins, x, count, edge, count)
+    other = gather(edges, passed(plus(word[1], edge), x, threshold, 2))
+    begins = where_passed(x, threshold, threshold, other)
+    return count, share(x, begins, where_passed(x, threshold, other, threshold))
+
+
+@nb.njit(**INNER)
+def _bisected(bins, x, cell, edge, left):
+    """How many thresholds a value passes; edges[edge + b] is the left end of bin b."""
+    count = gather(bins.search.guide, cell)
+    while left > 0:  # nearly always once
+        step = (left + 1) >> 1
+        farther = plus(plus(count, edge), step)
+        count = passed(count, x, gather(bins.search.edges, farther), step)
+        left -= step
+    return count
+
+
+@nb.njit(**INNER)
+def _by_edges(bins, x, count, edge, top):
+    """Position between the edges of a bin, or of the one that would follow the last."""
+    search = bins.search
+    if len(bins.placed) == 0:
+        return count, filled_like(x, search.edges.dtype.type(0))
+    count = no_more(count, plus(top, 1))
+    here = plus(count, edge)
+    if len(bins.placed) == 1:
+        u = share(x, gather(search.edges, here), gather(search.edges, plus(here, 1)))
+        return count, u
+    value = as_floats(x, search.exact)
+    u = share(value, gather(search.exact, here), gather(search.exact, plus(here, 1)))
+    return count, as_floats(u, search.edges)
+
+
+@nb.njit(**INNER)
+def locate(bins, x, at, j, n, lanes, row, u):
+    """``row[k]``, ``u[k]`` of n values x[at + k] of features j + k, in whole vectors.
+
+    The last vector overlaps the one before it, if there is one. `row` and `u` have room for one.
+    """
+    size = len(lanes)
+    if n < size:
+        found, position = find(bins, load_first(x, at, n, lanes), j, (0,))
+        store(row, 0, found)
+        store(u, 0, position)
+        return
+    for start in range(0, n, size):
+        k = start if start <= n - size else n - size
+        found, position = find(bins, load(x, at + k, lanes), j + k, (0,))
+        store(row, k, found)
+        store(u, k, position)
+
+
+@nb.njit(**INNER)
+def locate_stored(bins, rows, at, n, row, u):
+    """The same for stored values of sparse rows, ``rows.data[at + k]`` of its own feature each."""
+    for k in range(n):
+        feature = np.int64(item(rows.indices, at + k))
+        row[k], u[k] = find(bins, item(rows.data, at + k), feature, ())
