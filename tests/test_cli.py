@@ -1,6 +1,7 @@
 """Commands print what the library returns, and nothing else; errors are a sentence and a number."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ COMMANDS = [
     "design",
     "fit",
     "predict",
+    "evaluate",
+    "export",
     "explain",
     "info",
     "reproduce",
@@ -186,7 +189,7 @@ def test_choose_that_nothing_holds_is_an_exit_code(csv):
 
 
 def test_choose_without_a_wish_says_which_there_are(csv):
-    assert_refused(2, "max_error=, n_columns= or seconds=", "choose", csv, "-t", "label")
+    assert_refused(2, "--max-error, --n-columns or --seconds", "choose", csv, "-t", "label")
 
 
 @pytest.mark.skipif(not hasattr(kernelmaps, "design_map"), reason="this version designs no maps")
@@ -386,7 +389,9 @@ def test_ridge_streams_parquet_and_agrees_with_csv(frame, target, other, tmp_pat
         )
     assert told["parquet"].pop("streamed") is True
     assert told["csv"].pop("streamed") is False
-    scores = [told[suffix].pop("training_score") for suffix in told]
+    assert told["csv"]["scored_on"] == "held-out rows"
+    assert told["csv"]["ids"] == ["id"]
+    scores = [told[suffix].pop("score") for suffix in told]
     assert scores[0] == pytest.approx(scores[1], abs=1e-12)
     assert told["parquet"] == told["csv"]
     monkeypatch.undo()
@@ -395,8 +400,8 @@ def test_ridge_streams_parquet_and_agrees_with_csv(frame, target, other, tmp_pat
     printed = [
         run("predict", tmp_path / f"{suffix}.kmap", tmp_path / "new.parquet") for suffix in told
     ]
-    assert printed[0].splitlines()[0] == target
-    assert len(printed[0].splitlines()) == 301
+    assert printed[0].splitlines()[0] == f"id,{target}"  # the ID is carried along
+    assert [line.split(",")[0] for line in printed[0].splitlines()[1:]] == frame["id"].tolist()
     if target == "label":
         assert printed[0] == printed[1]
 
@@ -411,7 +416,7 @@ def test_ridge_streams_sparse_text(tmp_path):
     told = json.loads(run("fit", tmp_path / "mine.svm", "--model", "ridge", "-o", out, "--json"))
     assert told["streamed"]
     assert (told["rows"], told["features"], told["task"]) == (200, 12, "classification")
-    assert told["training_score"] > 0.9
+    assert told["score"] > 0.9
 
 
 def test_the_same_file_gives_the_same_model(csv, tmp_path):
@@ -510,3 +515,255 @@ def test_damaged_tables_are_refused(tmp_path):
         path = tmp_path / "d.h5"
         path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
         assert_refused(3, "not a readable HDF5 file", "fit", path, "--model", model, *out)
+
+
+# ---- formats, by suffix -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def additive(csv, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "additive.kmap"
+    run("fit", csv, "-t", "label", "--out", path, "--map", "HomogeneousMap", "--normalize", "l1")
+    return path
+
+
+def rows_of(csv):
+    return np.array([line.split(",")[:4] for line in csv.read_text().splitlines()[1:]], np.float64)
+
+
+def test_fit_writes_what_the_suffix_says(csv, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("skl2onnx")
+    for suffix, opened in (
+        ("onnx", onnx.load),
+        ("h", lambda p: p.read_text()),
+        ("kmap", kernelmaps.load),
+    ):
+        out = tmp_path / f"model.{suffix}"
+        run("fit", csv, "-t", "label", "--map", "HomogeneousMap", "--no-holdout", "-o", out)
+        assert opened(out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        (["fit", "DATA", "-t", "label", "-o", "m.pkl"], ".kmap, .onnx, .h"),
+        (["fit", "DATA", "-t", "label", "-o", "model"], "it has no suffix"),
+        (["design", "chi2", "--out", "x.onnx"], "a design is written as .kmap, .h, .json"),
+        (["choose", "DATA", "--max-error", "0.1", "--out", "x.txt"], ".kmap, .onnx, .h, .json"),
+        (["compare", "DATA", "-t", "label", "--report", "out.pdf"], ".html"),
+        (["predict", "MODEL", "DATA", "-o", "out.xlsx"], ".csv, .tsv, .json"),
+        (["export", "MODEL", "model.pt"], ".kmap, .onnx, .h, .json"),
+        (["explain", "MODEL", "-o", "shapes.bmp"], ".png, .svg, .pdf"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_other_suffixes_are_refused_before_the_work(arguments, allowed, csv, ridge, tmp_path):
+    given = [{"DATA": csv, "MODEL": ridge}.get(item, item) for item in arguments[:-1]]
+    out = tmp_path / arguments[-1]
+    assert_refused(2, allowed, *given, out)
+    assert not out.exists()
+
+
+def test_export_to_onnx_predicts_the_same_and_names_classes_and_features(csv, additive, tmp_path):
+    onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")
+    out = tmp_path / "model.onnx"
+    assert "AdditiveClassifier" in run("export", additive, out)
+    found = {entry.key: entry.value for entry in onnx.load(out).metadata_props}
+    assert json.loads(found["feature_names"]) == ["a", "b", "c", "d"]
+    assert json.loads(found["classes"]) == ["class 0", "class 1", "class 2"]
+    assert (found["task"], found["target"]) == ("classification", "label")
+    session = runtime.InferenceSession(out, providers=["CPUExecutionProvider"])
+    X = 3 * rows_of(csv).astype(np.float32)  # the file scales rows to norm 1: the graph must, too
+    labels = session.run(["label"], {session.get_inputs()[0].name: X})[0]
+    assert run("predict", additive, csv).splitlines()[1:] == labels.tolist()
+
+
+def test_export_to_c_names_classes_and_features(additive, tmp_path):
+    out = tmp_path / "my model.h"
+    printed = json.loads(run("export", additive, out, "--json"))
+    text = out.read_text()
+    assert '#define MY_MODEL_FEATURE_NAMES {"a", "b", "c", "d"}' in text
+    assert '#define MY_MODEL_CLASS_NAMES {"class 0", "class 1", "class 2"}' in text
+    assert "static void my_model(const double *x, double *out)" in text
+    assert printed["note"] == "Rows must be scaled to l1 norm 1 before the call."
+    assert printed["note"] in text
+
+
+def test_export_of_a_map_as_json_holds_its_numbers(tmp_path):
+    fitted = kernelmaps.HomogeneousMap().fit(np.ones((2, 4)))
+    kernelmaps.save(fitted, tmp_path / "map.kmap")
+    run("export", tmp_path / "map.kmap", tmp_path / "map.json")
+    plain = json.loads((tmp_path / "map.json").read_text())
+    assert plain["family"] == fitted.spec_.family
+    for name, values in fitted.spec_.arrays.items():
+        np.testing.assert_array_equal(np.array(plain["arrays"][name]), values)
+
+
+def test_export_refuses_what_a_format_cannot_hold(ridge, tmp_path):
+    assert_refused(2, "is not written as .json", "export", ridge, tmp_path / "m.json")
+    assert_refused(2, "not StreamingRidgeClassifier", "export", ridge, tmp_path / "m.h")
+    run("design", "chi2", "--columns", "3", "--out", tmp_path / "d.kmap")
+    assert_refused(2, "ONNX has no use for", "export", tmp_path / "d.kmap", tmp_path / "d.onnx")
+
+
+def test_a_design_as_json_is_its_report(tmp_path):
+    printed = json.loads(
+        run("design", "chi2", "--columns", "5", "-o", tmp_path / "d.json", "--json")
+    )
+    assert json.loads((tmp_path / "d.json").read_text()) == printed
+
+
+@pytest.mark.parametrize("suffix", ["csv.gz", "csv.bz2", "csv.xz", "csv.zst", "tsv", "json"])
+def test_predictions_are_written_as_the_suffix_says(suffix, csv, ridge, tmp_path):
+    if suffix.endswith("zst"):
+        pytest.importorskip("pyarrow")
+    out = tmp_path / f"predictions.{suffix}"
+    run("predict", ridge, csv, "-o", out)
+    expected = run("predict", ridge, csv).splitlines()
+    if suffix == "json":
+        printed = json.loads(out.read_text())
+        assert [row[0] for row in printed["values"]] == expected[1:]
+        return
+    from kernelmaps.data.reading import read_columns
+
+    assert read_columns(out, ["label"])["label"] == expected[1:]
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
+def test_compressed_tables_are_read(suffix, csv, ridge, tmp_path):
+    if suffix == "zst":
+        pytest.importorskip("pyarrow")
+    from kernelmaps.data.suffixes import open_text
+
+    path = tmp_path / f"mine.csv.{suffix}"
+    with open_text(path, write=True) as stream:
+        stream.write(csv.read_text())
+    assert path.read_bytes()[:20] != csv.read_bytes()[:20]
+    assert run("predict", ridge, path) == run("predict", ridge, csv)
+
+
+# ---- scores -------------------------------------------------------------------------------------
+
+
+def noise(path, rows=200):
+    """Labels that have nothing to do with the features, of which there are many."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((rows, 30)), rng.integers(0, 2, rows)
+    lines = [",".join([*(f"x{j}" for j in range(30)), "label"])]
+    lines += [",".join([*map(str, row), f"c{label}"]) for row, label in zip(X, y)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.mark.parametrize("model", ["additive", "ridge"])
+def test_fit_reports_the_score_of_rows_that_it_has_not_seen(model, tmp_path):
+    """Of pure noise a model learns its training rows by heart, and nothing else."""
+    data, out = noise(tmp_path / "noise.csv"), tmp_path / "m.kmap"
+    options = ["-t", "label", "--model", model, "--C", "10", "-o", out, "--json"]
+    if model == "ridge":
+        options += ["--map", "SplineMap"]
+    held = json.loads(run("fit", data, *options))
+    trained = json.loads(run("fit", data, *options, "--no-holdout"))
+    assert held["scored_on"] == "held-out rows"
+    assert trained["scored_on"] == "training rows"
+    assert trained["score"] > 0.9
+    # 4 standard deviations of a coin thrown for each held-out row
+    assert abs(held["score"] - 0.5) < 2 / np.sqrt(held["scored_rows"])
+    assert held["rows"] == trained["rows"] == 200
+
+
+def test_the_saved_model_is_fitted_on_all_rows(csv, tmp_path):
+    files = [tmp_path / "one.kmap", tmp_path / "two.kmap"]
+    for out, more in zip(files, ([], ["--no-holdout"])):
+        run("fit", csv, "-t", "label", "--model", "ridge", "-o", out, *more)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_few_rows_are_not_held_out(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("a,y\n" + "\n".join(f"{i},c{i % 2}" for i in range(12)))
+    told = json.loads(run("fit", path, "--model", "ridge", "-o", tmp_path / "m.kmap", "--json"))
+    assert told["scored_on"] == "training rows"
+
+
+def test_evaluate_scores_a_model_on_other_rows(csv, ridge, tmp_path):
+    printed = json.loads(run("evaluate", ridge, csv, "--json"))
+    truth = [line.rsplit(",", 1)[1] for line in csv.read_text().splitlines()[1:]]
+    found = run("predict", ridge, csv).splitlines()[1:]
+    assert printed["rows"] == 120
+    assert printed["scores"]["accuracy"] == pytest.approx(np.mean(np.equal(truth, found)))
+    assert {name: c["rows"] for name, c in printed["classes"].items()} == {
+        name: truth.count(name) for name in sorted(set(truth))
+    }
+    assert "accuracy" in run("evaluate", ridge, csv)
+    other = tmp_path / "other.csv"
+    other.write_text(csv.read_text().replace("class 2", "class 9"))
+    assert_refused(2, "the classes ['class 9'], which the model was not", "evaluate", ridge, other)
+    bare = tmp_path / "bare.csv"
+    bare.write_text("a,b,c,d\n0.1,0.2,0.3,0.4\n")
+    assert_refused(2, "no target 'label'", "evaluate", ridge, bare)
+
+
+def test_evaluate_of_a_regression(frame, tmp_path):
+    frame = frame.drop(columns=["label", "id"])
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    model = tmp_path / "m.kmap"
+    run("fit", tmp_path / "mine.csv", "-t", "price", "--model", "ridge", "--C", "1e6", "-o", model)
+    printed = json.loads(run("evaluate", model, tmp_path / "mine.csv", "--json"))
+    assert printed["scores"]["r2"] > 0.999  # the price is linear in the features
+    assert printed["scores"]["rmse"] < 0.1
+    assert printed["task"] == "regression"
+
+
+# ---- words --------------------------------------------------------------------------------------
+
+
+def test_columns_can_be_kept_by_name(csv, ridge):
+    lines = run("predict", ridge, csv, "--keep", "d,a").splitlines()
+    assert lines[0] == "d,a,label"
+    first = csv.read_text().splitlines()[1].split(",")
+    assert lines[1].split(",")[:2] == [first[3], first[0]]
+    assert_refused(2, "no column 'e'", "predict", ridge, csv, "--keep", "e")
+
+
+def test_messages_speak_of_options(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("id,city,size,label\nr1,Bonn,2,x\nr2,Ulm,3,z\n")
+    out = ("-o", tmp_path / "m.kmap")
+    told = assert_refused(2, "the columns 'id', 'city' hold text", "fit", path, "-t", "label", *out)
+    assert "--drop" in told.stderr
+    assert "drop=" not in told.stderr
+    assert_refused(2, "Did you mean 'id'?", "fit", path, "-t", "label", "--drop", "ID", *out)
+    assert_refused(2, "to predict with --target.", "fit", path, *out)
+    text = tmp_path / "mine.xlsx"
+    text.write_text("")
+    wanted = ".csv, .tsv (also compressed: .gz, .bz2, .xz, .zst), .parquet, .pq, .npz, .npy"
+    assert_refused(2, wanted, "fit", text, "-t", "label", *out)
+    assert_refused(2, "--task classification", "fit", path, "-t", "label", "--drop", "id,city",
+                   "--task", "regression", *out)  # fmt: skip
+
+
+def test_one_hint_for_a_missing_package(csv, ridge, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    told = assert_refused(
+        2, "pip install 'kernelmaps[plot]'", "explain", ridge, "-o", tmp_path / "s.png"
+    )
+    assert told.stderr.count("pip install") == 1
+
+
+def test_long_work_says_what_it_does_without_a_terminal(csv, tmp_path):
+    result = invoke("fit", csv, "-t", "label", "--model", "ridge", "-o", tmp_path / "m.kmap")
+    assert "reading mine.csv" in result.stderr
+    assert "fitting StreamingRidgeClassifier on all 120 rows" in result.stderr
+
+
+def test_warnings_are_lines_without_places_in_the_code(csv, tmp_path):
+    model, new = tmp_path / "m.kmap", tmp_path / "new.csv"
+    run("fit", csv, "-t", "label", "-o", model)
+    new.write_text("a,b,c,d\n90,0.2,0.3,0.4\n")
+    result = invoke("predict", model, new)
+    assert result.exit_code == 0
+    assert "warning: " in result.stderr
+    assert ".py" not in result.stderr

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from kernelmaps import progress
 from kernelmaps.progress import track
 
 
@@ -40,3 +41,14 @@ def test_generators_are_consumed_lazily():
     items = track(endless(), "counting", enabled=False)
     assert next(items) == 0
     assert next(items) == 1
+
+
+def test_without_a_terminal_lines_are_written_where_they_are_asked_for(monkeypatch):
+    clock = iter(range(0, 1000, 5))  # a second item comes after 5 s, and so on
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    lines = []
+    with progress.lines_to(lines.append):
+        assert list(progress.track(range(5), "work")) == [0, 1, 2, 3, 4]
+    assert lines == ["work: 0 of 5 after 5 s", "work: 2 of 5 after 15 s", "work: 4 of 5 after 25 s"]
+    assert list(progress.track(range(3), "work")) == [0, 1, 2]
+    assert len(lines) == 3

@@ -8,6 +8,7 @@ few numbers long; everything else as its table of local polynomials.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,13 @@ __all__ = ["to_c"]
 _REACH = (2.0**-20, 2.0**20)  # values that tables of curves in log x cover
 
 
-def to_c(what: Any, name: str = "kernel_map") -> str:
+def to_c(
+    what: Any,
+    name: str = "kernel_map",
+    *,
+    feature_names: Sequence[str] | None = None,
+    note: str = "",
+) -> str:
     """The text of a C header for an additive map, a design, or an additive model.
 
     Parameters
@@ -34,12 +41,19 @@ def to_c(what: Any, name: str = "kernel_map") -> str:
         A design is a map of one feature.
     name : str
         Name of the function, and prefix of all other names.
+    feature_names : sequence of str, optional
+        Names of the values of `x`, for the macro ``NAME_FEATURE_NAMES``; by default those that the
+        estimator was fitted with.
+    note : str
+        A sentence for the comment at the top.
 
     Returns
     -------
     str
         A header with ``static void NAME(const double *x, double *out)``: `x` has ``NAME_FEATURES``
-        values, `out` room for ``NAME_COLUMNS`` (the scores of the classes, for a model).
+        values, `out` room for ``NAME_COLUMNS`` (the scores of the classes, for a model). The macros
+        ``NAME_FEATURE_NAMES`` and ``NAME_CLASS_NAMES``, initialisers of arrays of strings, say in
+        which order.
 
     Examples
     --------
@@ -52,15 +66,44 @@ def to_c(what: Any, name: str = "kernel_map") -> str:
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ValueError(f"to_c: name must be a C identifier, got {name!r}.")
     what = getattr(what, "estimator_", what)  # a search over C is its best model
+    labels = _labels(name, what, feature_names)
     if hasattr(what, "shape_functions_"):
         from .models.additive.terms import terms_table
 
         table, offset = terms_table(what)
-        return _header(name, what, _summing(name, table, offset))
+        return _header(name, what, labels + _summing(name, table, offset), note)
     spec, n_features = _spec_of(what)
     if spec.family in ("log_waves", "waves"):
-        return _header(name, what, _waves(name, spec, n_features))
-    return _header(name, what, _concatenating(name, _table(spec, n_features)))
+        return _header(name, what, labels + _waves(name, spec, n_features), note)
+    return _header(name, what, labels + _concatenating(name, _table(spec, n_features)), note)
+
+
+def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
+    """Macros with the names of features and classes, which cost nothing where they are not used."""
+    if feature_names is None:
+        feature_names = getattr(what, "feature_names_in_", None)
+    classes = getattr(what, "classes_", None)
+    NAME, text = name.upper(), ""
+    if feature_names is not None:
+        text += f"#define {NAME}_FEATURE_NAMES {_strings(feature_names)}\n"
+    if classes is not None:
+        if len(classes) == 2:
+            text += "/* One score: the second class where it is positive. */\n"
+        text += f"#define {NAME}_CLASS_NAMES {_strings(classes)}\n"
+    return text
+
+
+def _strings(values: Sequence[Any]) -> str:
+    """Initialiser of an array of C strings: UTF-8, bytes beyond plain ASCII in octal."""
+
+    def quoted(value: Any) -> str:
+        plain = "".join(
+            chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
+            for byte in str(value).encode()
+        )
+        return f'"{plain}"'
+
+    return "{" + ", ".join(map(quoted, values)) + "}"
 
 
 def _spec_of(what: Any) -> tuple[Spec, int]:
@@ -103,13 +146,14 @@ def _table(spec: Spec, n_features: int) -> Table:
 # ---- C text -------------------------------------------------------------------------------------
 
 
-def _header(name: str, what: Any, body: str) -> str:
+def _header(name: str, what: Any, body: str, note: str = "") -> str:
     guard = f"{name.upper()}_H"
     words = re.sub(r"\s+", " ", f"{type(what).__name__}" if isinstance(what, Spec) else repr(what))
     words = words.replace("*/", "* /")[:300]
+    said = f"\n * {note}" if note else ""
     return f"""/* {name}: {words}
  * Written by kernelmaps {kernelmaps.__version__}. C99, needs nothing but math.h.
- * x has {name.upper()}_FEATURES values, out takes {name.upper()}_COLUMNS: {name}(x, out). */
+ * x has {name.upper()}_FEATURES values, out takes {name.upper()}_COLUMNS: {name}(x, out).{said} */
 #ifndef {guard}
 #define {guard}
 #include <math.h>

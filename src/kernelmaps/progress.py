@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sized
+import time
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
+__all__ = ["lines_to", "track"]
+
 Item = TypeVar("Item")
+_FIRST_LINE, _NEXT_LINE = 2.0, 10.0  # seconds until the first line, and between later ones
+_write_line: ContextVar[Callable[[str], None] | None] = ContextVar("write_line", default=None)
+
+
+@contextmanager
+def lines_to(write: Callable[[str], None]) -> Iterator[None]:
+    """Within this block, progress that has no terminal for a bar is written as lines of text.
+
+    The command line does so, for logs; the library itself stays silent without a terminal.
+    """
+    token = _write_line.set(write)
+    try:
+        yield
+    finally:
+        _write_line.reset(token)
 
 
 def track(
@@ -27,15 +47,22 @@ def track(
         Number of items, where `iterable` has no length. Without either, the bar pulses.
     enabled : bool, optional
         True and False mean what they say. None shows a bar only to a person, that is if standard
-        error is a terminal, so that logs, pipes and tests stay clean.
+        error is a terminal, so that logs, pipes and tests stay clean; within `lines_to` they get a
+        line now and then.
 
     Yields
     ------
     item
         The items of `iterable`.
     """
+    if total is None and isinstance(iterable, Sized):
+        total = len(iterable)
+    write = _write_line.get()
     if enabled is None:
         enabled = sys.stderr.isatty()
+        if not enabled and write is not None:
+            yield from _told(iterable, description, total, write)
+            return
     if not enabled:
         yield from iterable
         return
@@ -51,8 +78,6 @@ def track(
         TimeRemainingColumn,
     )
 
-    if total is None:
-        total = len(iterable) if isinstance(iterable, Sized) else None
     columns = (
         TextColumn("[progress.description]{task.description}"),
         BarColumn(),
@@ -62,3 +87,18 @@ def track(
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         yield from progress.track(iterable, total=total, description=description)
+
+
+def _told(
+    iterable: Iterable[Item], description: str, total: int | None, write: Callable[[str], None]
+) -> Iterator[Item]:
+    """Pass items on, and write a line when some seconds have gone by."""
+    begin = time.monotonic()
+    due = begin + _FIRST_LINE
+    for done, item in enumerate(iterable):
+        now = time.monotonic()
+        if now >= due:
+            whole = "" if total is None else f" of {total}"
+            write(f"{description}: {done}{whole} after {now - begin:.0f} s")
+            due = now + _NEXT_LINE
+        yield item

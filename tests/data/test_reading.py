@@ -129,7 +129,7 @@ def test_a_cell_that_is_no_number_is_named_by_line_and_column(tmp_path):
 
 
 def test_a_missing_target_is_asked_for(csv):
-    assert_refused(csv, r"has no target.*--target.*'a', 'b', 'label'", need_target=True)
+    assert_refused(csv, r"has no target.*target=.*'a', 'b', 'label'", need_target=True)
 
 
 def test_a_missing_value_of_the_target_is_named(tmp_path):
@@ -181,13 +181,13 @@ def test_columns_that_are_no_features_are_dropped(tmp_path):
     rows = read_rows(path, target="label", drop=["id"])
     np.testing.assert_array_equal(rows.X, [[1], [2]])
     assert rows.columns == ["a"]
-    assert_refused(path, "line 2, column 'id': the cell holds 'r1'.*--drop", target="label")
+    assert_refused(path, "line 2, column 'id': the cell holds 'r1'.*drop=", target="label")
     assert_refused(path, "no column 'ids'.*Did you mean 'id'", drop=["ids"])
 
 
 def test_the_target_is_asked_for_before_cells_are_read(tmp_path):
     path = write_csv(tmp_path / "mine.csv", "a,label\n1,x\n2,z\n")
-    assert_refused(path, "no target: .*--target.*'a', 'label'", need_target=True)
+    assert_refused(path, "no target: .*target=.*'a', 'label'", need_target=True)
 
 
 def test_rows_to_predict_need_no_target(tmp_path):

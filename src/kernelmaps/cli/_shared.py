@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -21,7 +24,8 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="CSV, Parquet, npz, npy, HDF5, Zarr or LIBSVM file, or a dataset by name: digits.",
+        help="CSV (also .gz, .zst), Parquet, npz, npy, HDF5, Zarr or LIBSVM file, or a dataset by "
+        "name: digits.",
     ),
 ]
 Target = Annotated[
@@ -31,37 +35,107 @@ Target = Annotated[
 Columns = Annotated[str | None, typer.Option(help="Features to use, by name, separated by commas.")]
 Drop = Annotated[
     str | None,
-    typer.Option(help="Instead: columns that are no features (an id), separated by commas."),
+    typer.Option(help="Instead: columns to exclude, such as an ID, separated by commas."),
 ]
 Normalize = Annotated[
     str, typer.Option(help="Scale rows to norm 1 first: l1 (histograms), l2 or none.")
+]
+TaskOption = Annotated[
+    str, typer.Option("--task", help="classification, regression, or auto: judge by the target.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Turn expected errors into one line on standard error and an exit code."""
+    """Turn expected errors into one line on standard error and an exit code.
+
+    The library speaks of its arguments (``max_error=``); what is printed speaks of the options.
+    """
 
     @functools.wraps(function)
     def guarded(*arguments: Any, **options: Any) -> None:
         from ..exceptions import DesignError, FileFormatError, ToleranceError
+        from ..progress import lines_to
 
         try:
-            function(*arguments, **options)
+            with lines_to(note), _warnings_as_lines():
+                function(*arguments, **options)
         except FileFormatError as error:
             fail(str(error), BAD_FILE)
         except (ToleranceError, DesignError, MemoryError) as error:
-            fail(str(error), IMPOSSIBLE)
+            fail(in_options(str(error), function), IMPOSSIBLE)
         except (ValueError, TypeError, KeyError, FileNotFoundError, IsADirectoryError) as error:
-            fail(str(error.args[0]) if isinstance(error, KeyError) else str(error), BAD_INPUT)
+            words = str(error.args[0]) if isinstance(error, KeyError) else str(error)
+            fail(in_options(words, function), BAD_INPUT)
         except ImportError as error:
-            fail(f"{error}. Install it with: pip install 'kernelmaps[all]'", BAD_INPUT)
+            fail(_missing(error), BAD_INPUT)
         except OSError as error:
             fail(f"{error}. Files that existed before are as they were.", IMPOSSIBLE)
         except KeyboardInterrupt:
             fail("interrupted", INTERRUPTED)
 
     return guarded
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Our warnings as lines on standard error, each once, without the place in the code."""
+    from ..exceptions import KernelScaleWarning, OutOfDomainWarning
+
+    shown: set[str] = set()
+
+    def line(message: Any, category: Any, *place: Any, **more: Any) -> None:
+        if not issubclass(category, (OutOfDomainWarning, KernelScaleWarning)):
+            as_usual(message, category, *place, **more)
+        elif str(message) not in shown:
+            shown.add(str(message))
+            note(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        for category in (OutOfDomainWarning, KernelScaleWarning):
+            warnings.simplefilter("always", category)
+        as_usual, warnings.showwarning = warnings.showwarning, line
+        yield
+
+
+def in_options(message: str, function: Callable[..., None]) -> str:
+    """A message of the library in the words of a command: ``--max-error`` for ``max_error=``."""
+    flags = _flags(function)
+    if not flags:
+        return message
+    names = "|".join(sorted(map(re.escape, flags), key=len, reverse=True))
+
+    def flag(found: re.Match[str]) -> str:
+        return flags[found[1]] + (" " if found[2] else "")
+
+    return re.sub(rf"(?<![\w.-])({names})=(?!=)(?=([\w'\"]?))", flag, message)
+
+
+def _flags(function: Callable[..., None]) -> dict[str, str]:
+    """Options of a command, by the names of the library's arguments."""
+    found: dict[str, str] = {}
+    for name, hint in get_type_hints(function, include_extras=True).items():
+        option = next(iter(getattr(hint, "__metadata__", ())), None)
+        if isinstance(option, typer.models.OptionInfo):
+            declared = [text for text in option.param_decls or () if text.startswith("--")]
+            flag = declared[0] if declared else f"--{name.replace('_', '-')}"
+            found |= {name: flag, flag.lstrip("-").replace("-", "_"): flag}
+    return found
+
+
+def _missing(error: ImportError) -> str:
+    """One hint for a missing package: the smallest extra that brings it."""
+    from ..extras import install_hint
+
+    words = str(error)
+    if "pip install" in words or not error.name:
+        return words
+    return f"this needs {install_hint(error.name.split('.')[0])}"
+
+
+def note(line: str) -> None:
+    """A line about the progress of a long work, on standard error."""
+    console(stderr=True).print(line, style="dim", soft_wrap=True, highlight=False)
 
 
 def fail(message: str, code: int) -> None:

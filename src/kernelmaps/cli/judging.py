@@ -23,7 +23,6 @@ from ._shared import (
     read,
     say,
     show,
-    write_text,
 )
 
 
@@ -80,8 +79,8 @@ def compare(
         float,
         typer.Option(help="Seconds to take; rows are subsampled to keep it. 0: no limit."),
     ] = 120.0,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 3,
-    penalty: Annotated[float, typer.Option("--C", help="Penalty of the linear models.")] = 10.0,
+    cv: Annotated[int, typer.Option("--cv", "--folds", help="Folds of the cross-validation.")] = 3,
+    C: Annotated[float, typer.Option("--C", help="Penalty of the linear models.")] = 10.0,
     normalize: Normalize = "none",
     report: Annotated[
         Path | None, typer.Option(help="Write an HTML report, which opens offline.")
@@ -98,9 +97,12 @@ def compare(
 
     `kernelmaps compare mine.csv --target label --kernels chi2,intersection --budget 60`
     """
+    from kernelmaps.commands.exporting import check_suffix
     from kernelmaps.evaluation.comparison import compare as run
 
     check_folder(report)
+    if report is not None:
+        check_suffix(report, (".html", ".htm"), "a report")
     per_feature, in_all = _integers(sizes, "--sizes"), _integers(joint_sizes, "--joint-sizes")
     rows = read(data, target, columns, drop, normalize)
     result = run(
@@ -110,8 +112,8 @@ def compare(
         kernels=None if kernels is None else [kernel_named(k, rows.X) for k in names(kernels)],
         sizes=per_feature,
         joint_sizes=in_all,
-        cv=folds,
-        C=penalty,
+        cv=cv,
+        C=C,
         budget=budget if budget != 0 else None,
         name=Path(rows.name).name,
     )
@@ -138,15 +140,18 @@ def choose(
         bool, typer.Option("--relative", help="Errors over √(k(x,x) k(y,y)), not absolute ones.")
     ] = False,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Column to leave out: it is no feature.")
+        str | None, typer.Option("--target", "-t", help="Column to exclude: it is the target.")
     ] = None,
     columns: Columns = None,
     drop: Drop = None,
     normalize: Normalize = "none",
-    out: Annotated[Path | None, typer.Option(help="Save the chosen map (.kmap).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Save the chosen map: .kmap, .onnx, .h, .json."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Find the cheapest map that holds a tolerance on rows that it has not seen.
+    """Find the smallest map whose error stays below a tolerance on rows that it has not seen.
 
     Examples:
 
@@ -154,10 +159,12 @@ def choose(
 
     `kernelmaps choose mine.csv --target label -k gaussian --max-error 0.1 --out map.kmap`
     """
-    from kernelmaps import save
+    from kernelmaps.commands.exporting import EXPORT_SUFFIXES, check_suffix, write_model
     from kernelmaps.evaluation.choice import choose as run
 
     check_folder(out)
+    if out is not None:
+        check_suffix(out, EXPORT_SUFFIXES, "a map")
     rows = read(data, target, columns, drop, normalize)
     result = run(
         rows.X,
@@ -168,7 +175,7 @@ def choose(
         error="relative" if relative else "absolute",
     )
     if out is not None:
-        save(result.map, out, metadata={"columns": rows.columns, "normalize": normalize})
+        write_model(result.map, out, {"columns": rows.columns, "normalize": normalize})
     show(result, json)
     if out is not None and not json:
         say(f"saved: {out}")
@@ -184,7 +191,8 @@ def design(
     error: Annotated[str, typer.Option(help="absolute or relative.")] = "absolute",
     method: Annotated[str, typer.Option(help="refined, minimax, …")] = "refined",
     out: Annotated[
-        Path | None, typer.Option(help="Write the map: .kmap, or .h for a C header.")
+        Path | None,
+        typer.Option("--out", "-o", help="Write the map: .kmap, .h (C), or .json (all numbers)."),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -194,12 +202,15 @@ def design(
 
     `kernelmaps design chi2 --columns 5 --out chi2_map.h`
 
-    `kernelmaps design intersection --max-error 0.5 --domain 1,255`
+    `kernelmaps design intersection --max-error 5 --domain 1,255`
     """
     from kernelmaps import design_map
-    from kernelmaps.commands.designing import DesignReport
+    from kernelmaps.commands.designing import DesignReport, write_design
+    from kernelmaps.commands.exporting import check_suffix
 
     check_folder(out)
+    if out is not None:
+        check_suffix(out, (".kmap", ".h", ".json"), "a design")
     if n_components is None and max_error is None:
         n_components = 5
     found = design_map(
@@ -210,12 +221,8 @@ def design(
         error=error,
         method=method,
     )
-    if out is not None and out.suffix == ".h":
-        from kernelmaps.export_c import to_c
-
-        write_text(out, to_c(found, name=out.stem))
-    elif out is not None:
-        found.spec.save(out)
+    if out is not None:
+        write_design(found, out)
     show(DesignReport(found), json)
     if out is not None and not json:
         say(f"written: {out}")

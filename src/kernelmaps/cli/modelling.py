@@ -1,4 +1,4 @@
-"""Commands that make and use models: fit, predict, explain, info."""
+"""Commands that make and use models: fit, predict, evaluate, export, explain, info."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from ._shared import (
     Drop,
     Normalize,
     Target,
+    TaskOption,
     check_folder,
     check_norm,
     command,
     names,
+    note,
     say,
     show,
-    write_text,
 )
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
@@ -33,7 +34,10 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made 
 @command
 def fit(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The model to write: .kmap, .onnx, or .h for C."),
+    ],
     target: Target = None,
     model: Annotated[str, typer.Option(help="additive or ridge.")] = "additive",
     map: Annotated[
@@ -44,16 +48,22 @@ def fit(
             "Default: SplineMap (additive), none (ridge).",
         ),
     ] = None,
-    task: Annotated[str, typer.Option(help="classification, regression or auto.")] = "auto",
-    penalty: Annotated[
-        float, typer.Option("--C", help="Inverse strength of the regularisation.")
-    ] = 1.0,
+    task: TaskOption = "auto",
+    C: Annotated[float, typer.Option("--C", help="Inverse strength of the regularisation.")] = 1.0,
+    holdout: Annotated[
+        bool,
+        typer.Option(
+            "--holdout/--no-holdout",
+            help="Score on one in five rows that a first fit has not seen; the saved model is "
+            "fitted on all rows.",
+        ),
+    ] = True,
     columns: Columns = None,
     drop: Drop = None,
     normalize: Normalize = "none",
     json: AsJson = False,
 ) -> None:
-    """Fit a model on a map and save it.
+    """Fit a model on a map, score it on held-out rows, and save it.
 
     A ridge model reads Parquet, HDF5, Zarr, npy and LIBSVM block by block: they may be larger than
     memory.
@@ -65,21 +75,14 @@ def fit(
     `kernelmaps fit mine.parquet -t price --model ridge --map "RandomFourierMap(n_components=500)"
     -o model.kmap`
     """
-    from kernelmaps.commands.fitting import fit_file
+    from kernelmaps.commands.exporting import MODEL_SUFFIXES, check_suffix
+    from kernelmaps.commands.fitting import FitSettings, fit_file
 
     check_norm(normalize)
     check_folder(out)
-    result = fit_file(
-        data,
-        target=target,
-        columns=names(columns),
-        drop=names(drop) or (),
-        normalize=normalize,
-        model=model,
-        feature_map=map,
-        task=task,
-        C=penalty,
-    )
+    check_suffix(out, MODEL_SUFFIXES, "a model")
+    settings = FitSettings(model, map, task, C, normalize, holdout, note)
+    result = fit_file(data, settings, target=target, columns=names(columns), drop=names(drop) or ())
     result.save(out)
     show(result, json)
     if not json:
@@ -92,9 +95,21 @@ def predict(
     model: Model,
     data: Data,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="CSV to write; default: print it.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="File to write: .csv (also .csv.gz, …), .tsv or .json; default: print CSV.",
+        ),
     ] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Probabilities of the classes.")] = False,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns to carry along, separated by commas; default: IDs that were excluded "
+            "with --drop in fit."
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Predict with a saved model; columns are found by their names.
@@ -103,14 +118,16 @@ def predict(
 
     `kernelmaps predict model.kmap new.csv`
 
-    `kernelmaps predict model.kmap new.csv --proba --out predictions.csv`
+    `kernelmaps predict model.kmap new.csv.gz --proba --keep id --out predictions.csv`
     """
-    from kernelmaps.commands.predicting import predict_rows
+    from kernelmaps.commands.predicting import check_table_suffix, predict_rows
 
     check_folder(out)
-    result = predict_rows(model, data, proba=proba)
     if out is not None:
-        write_text(out, result.to_csv())
+        check_table_suffix(out)
+    result = predict_rows(model, data, proba=proba, keep=names(keep))
+    if out is not None:
+        result.save(out)
         if not json:
             say(f"{len(result)} predictions: {out}")
     if json:
@@ -123,10 +140,63 @@ def predict(
 
 @app.command()
 @command
+def evaluate(
+    model: Model,
+    data: Data,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", help="Column with the true values; default: as in fit."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Score a saved model on rows with known targets.
+
+    Example: `kernelmaps evaluate model.kmap test.csv`
+    """
+    from kernelmaps.commands.predicting import evaluate_file
+
+    show(evaluate_file(model, data, target=target), json)
+
+
+@app.command()
+@command
+def export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file: map or model.")],
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TARGET",
+            help="File to write: .onnx (ONNX), .h (C), .json (the numbers of a map) or .kmap.",
+        ),
+    ],
+    json: AsJson = False,
+) -> None:
+    """Write a saved map or model in another format; names and the order of classes go with it.
+
+    Examples:
+
+    `kernelmaps export model.kmap model.onnx`
+
+    `kernelmaps export model.kmap model.h`
+    """
+    from kernelmaps.commands.exporting import export_file
+
+    check_folder(target)
+    result = export_file(model, target)
+    if json:
+        show(result, True)
+        return
+    say(f"{result.title}: {target} ({result.size:,} bytes)")
+    if result.note:
+        say(result.note)
+
+
+@app.command()
+@command
 def explain(
     model: Model,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Picture to write (png, svg, pdf).")
+        Path, typer.Option("--out", "-o", help="Picture to write (.png, .svg, .pdf).")
     ] = Path("shapes.png"),
     features: Annotated[int, typer.Option(help="How many features to draw.")] = 12,
     json: AsJson = False,
@@ -136,8 +206,10 @@ def explain(
     Example: `kernelmaps explain model.kmap --out shapes.png`
     """
     from kernelmaps.commands.describing import explain_model
+    from kernelmaps.commands.exporting import check_suffix
 
     check_folder(out)
+    check_suffix(out, (".png", ".svg", ".pdf"), "a picture")
     result = explain_model(model, n_features=features)
     if json:
         show(result, True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from .. import storage
+from .exporting import write_model
 from .tables import two_columns
 
-__all__ = ["DesignReport"]
+__all__ = ["DesignReport", "write_design"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,15 @@ class DesignReport:
             if name in shown:
                 shown[name] = ", ".join(f"{value:.6g}" for value in shown[name])
         return two_columns(shown, f"{shown['columns']}-column map of {shown['kernel']}")
+
+
+def write_design(design: Any, path: str | os.PathLike[str]) -> None:
+    """Write a design as its suffix says: ``.kmap`` (spec), ``.h`` (C) or ``.json`` (report)."""
+    if Path(path).suffix.lower() == ".json":
+        text = json.dumps(DesignReport(design).to_dict(), indent=1, ensure_ascii=False)
+        storage.write_file(path, (text + "\n").encode())
+    else:
+        write_model(design, path)
 
 
 def _certified(certificate: Any) -> Any:

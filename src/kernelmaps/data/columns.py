@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-__all__ = ["ADVICE", "Wish", "no_target", "places"]
+__all__ = ["ADVICE", "Wish", "hold_text", "nearest", "no_target", "places"]
 
 ADVICE = (
-    "Name it with --target / target= if it is what to predict, leave it out with --drop / drop=, "
-    "or encode it."
+    "Name it with target= if it is what to predict, leave it out with drop=, or replace the text "
+    "by numbers first."
 )
 
 
@@ -53,8 +53,7 @@ def no_target(name: str, columns: Sequence[str] | None) -> ValueError:
     """The error that says how to name one."""
     hint = f" It has the columns {_some(columns)}." if columns else ""
     return ValueError(
-        f"{name} has no target: name the column (or array) to predict with --target / target=."
-        f"{hint}"
+        f"{name} has no target: name the column (or array) to predict with target=.{hint}"
     )
 
 
@@ -65,12 +64,28 @@ def places(
     place = {column: j for j, column in enumerate(header)}
     unknown = [column for column in wanted if column not in place]
     if unknown:
-        near = get_close_matches(unknown[0], header, n=1)
-        guess = f" Did you mean {near[0]!r}?" if near else ""
+        near = nearest(unknown[0], header)
+        guess = f" Did you mean {near!r}?" if near else ""
         raise ValueError(
             f"{name} has no {what} {', '.join(map(repr, unknown))}; it has {_some(header)}.{guess}"
         )
     return [place[column] for column in wanted]
+
+
+def nearest(name: str, names: Sequence[str]) -> str | None:
+    """The name that was probably meant, capital letters aside."""
+    small: dict[str, str] = {}
+    for known in names:
+        small.setdefault(known.lower(), known)
+    near = get_close_matches(name.lower(), list(small), n=1)
+    return small[near[0]] if near else None
+
+
+def hold_text(columns: Sequence[str]) -> str:
+    """Say which columns hold text."""
+    if len(columns) == 1:
+        return f"column {columns[0]!r} holds text, not numbers"
+    return f"the columns {_some(columns)} hold text, not numbers"
 
 
 def _some(columns: Sequence[str] | None) -> str:

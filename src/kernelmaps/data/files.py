@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..extras import needed
 from ..sparse_rows import check_sparse
 from .sources import (
     Block,
@@ -22,17 +23,16 @@ from .sources import (
     Source,
     check_members,
     labels_of,
-    needed,
     open_hdf5,
     raw_rows,
     read_npy_header,
     sliced_source,
 )
+from .suffixes import SVMLIGHT, is_csv, known_suffixes
 
 __all__ = ["NpzSource", "ParquetSource", "SvmlightSource", "open_path"]
 
 LARGEST_INDEX = 2**31 - 2  # of a column in SVMlight text; indices are kept in 32 bits
-TEXT = (".svm", ".svmlight", ".libsvm", ".txt")
 
 
 def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) -> Source:
@@ -48,20 +48,22 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
         with open_hdf5(str(path)) as container:
             return _open_container(path, y, w, name, container, "hdf5")
     if suffix == ".zarr":
-        zarr = needed("zarr", "data")
+        zarr = needed("zarr")
         root = zarr.open(path, mode="r")
         if isinstance(root, zarr.Array):
             return sliced_source(ContainerRows(str(path), "", "zarr"), y, w)
         return _open_container(path, y, w, name, root, "zarr")
     if suffix in (".parquet", ".pq") or (path.is_dir() and any(path.rglob("*.parquet"))):
-        return ParquetSource.of(
-            needed("pyarrow.dataset", "data").dataset(path, format="parquet"), y, w
-        )
-    if suffix in TEXT:
+        return ParquetSource.of(needed("pyarrow.dataset").dataset(path, format="parquet"), y, w)
+    if suffix in SVMLIGHT:
         return SvmlightSource(path, y, w, n_features=n_features)
+    if is_csv(path):
+        raise ValueError(
+            f"{str(path)!r}: CSV is not read block by block. Read it with "
+            "kernelmaps.data.read_rows, or store it as Parquet."
+        )
     raise ValueError(
-        f"{str(path)!r}: the suffix {suffix!r} is not known. Known are .npy, .npz, .h5, .hdf5, "
-        f".zarr, .parquet, .pq and, for SVMlight text, {', '.join(TEXT)}"
+        f"{str(path)!r}: the suffix {path.suffix!r} is not known. Known are {known_suffixes()}."
     )
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .columns import ADVICE, Wish
+from ..extras import needed
+from .columns import ADVICE, Wish, hold_text
 from .opening import open_source
-from .sources import Block, Source, needed
+from .sources import Block, Source
+from .suffixes import is_parquet
 
 __all__ = ["PreparedSource", "check_cells", "open_rows"]
 
@@ -28,8 +30,7 @@ def open_rows(
 ) -> PreparedSource:
     """Open a file of any format but CSV to be read block by block, as :func:`read_rows` would."""
     try:
-        suffix = path.suffix.lower()
-        if suffix in (".parquet", ".pq") or (path.is_dir() and suffix != ".zarr"):
+        if is_parquet(path):
             source, target = _parquet(path, target, columns, drop, with_target)
         else:
             source = open_source(path, target if with_target else None)
@@ -51,14 +52,14 @@ def _parquet(
     with_target: bool,
 ) -> tuple[Source, str | None]:
     """Only the columns that are asked for, so that others may hold anything."""
-    pa = needed("pyarrow", "data")
-    data = needed("pyarrow.dataset", "data").dataset(path, format="parquet")
+    pa = needed("pyarrow")
+    data = needed("pyarrow.dataset").dataset(path, format="parquet")
     header = list(data.schema.names)
     wish = Wish.of(header, str(path), target, columns, drop, False, with_target)
-    for column in wish.features:
-        kind = data.schema.field(column).type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            raise ValueError(f"{path}, column {column!r} holds text, not numbers. {ADVICE}")
+    kinds = {column: data.schema.field(column).type for column in wish.features}
+    texts = [c for c, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)]
+    if texts:
+        raise ValueError(f"{path}: {hold_text(texts)}. {ADVICE}")
     taken = [*wish.features, *([wish.target] if wish.target else [])]
     data = data.replace_schema(pa.schema([data.schema.field(column) for column in taken]))
     return open_source(data, wish.target), wish.target
@@ -119,7 +120,7 @@ def check_cells(X: Any, start: int, columns: list[str] | None, name: str) -> Non
     shown = repr(columns[column]) if columns is not None else str(column)
     raise ValueError(
         f"{name}: row {start + row} (counted from 0), column {shown}: the cell is empty or "
-        "infinite. Fill it, or leave the column out with --drop / drop=."
+        "infinite. Fill it, or leave the column out with drop=."
     )
 
 

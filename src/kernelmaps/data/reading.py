@@ -1,6 +1,6 @@
 """Tables of a user's own: rows, named columns and a target from a file or a known dataset.
 
-CSV is read here; npy, npz, HDF5, Zarr, Parquet and LIBSVM text through
+CSV, also compressed, is read here; npy, npz, HDF5, Zarr, Parquet and LIBSVM text through
 :func:`kernelmaps.data.open_source`, the one reader of such files.
 """
 
@@ -10,21 +10,23 @@ import csv
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from .columns import ADVICE, Wish, no_target, places
+from ..extras import needed
+from .columns import ADVICE, Wish, hold_text, no_target, places
 from .loader import load, names, read_npz
 from .prepared import PreparedSource, check_cells, open_rows
+from .suffixes import data_suffix, is_csv, is_parquet, open_text
 
-__all__ = ["Rows", "read_rows"]
+__all__ = ["Rows", "column_names", "read_columns", "read_rows"]
 
-CSV = (".csv", ".tsv")
 _BLOCK = 65536
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _EMPTY = ("", "na", "nan", "null", "none", "?")
@@ -43,6 +45,8 @@ class Rows:
         Names of the features, where the source has them.
     target : str or None
         Name of the target.
+    kept : dict of str to list
+        Cells of the columns that were asked for by `keep`, as they stand in the file.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Rows:
     y: np.ndarray | None
     columns: list[str] | None = None
     target: str | None = None
+    kept: dict[str, list[Any]] = field(default_factory=dict)
 
     def of_columns(self, wanted: Sequence[str]) -> Rows:
         """The named columns, in that order."""
@@ -74,6 +79,7 @@ def read_rows(
     target: str | None = None,
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
     need_target: bool = False,
     with_target: bool = True,
 ) -> Rows:
@@ -82,15 +88,18 @@ def read_rows(
     Parameters
     ----------
     source : str or path
-        A file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.npz``, ``.h5``, ``.zarr``, LIBSVM
-        text) or the name of a dataset (its training rows). Sparse data stay sparse.
+        A file (``.csv`` and ``.tsv``, also ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; ``.parquet``,
+        ``.npy``, ``.npz``, ``.h5``, ``.zarr``, LIBSVM text) or the name of a dataset (its training
+        rows). Sparse data stay sparse.
     target : str, optional
         Column (or array, in files of arrays) to predict; by default ``y`` where there is one.
         LIBSVM text has its own; of ``.npy`` it is the path of another.
     columns : sequence of str, optional
         Features to keep, by name; by default all columns but the target.
     drop : sequence of str
-        Instead: columns that are no features, such as numbers of rows.
+        Instead: columns to exclude, such as an ID.
+    keep : sequence of str
+        Columns to carry along as they are, such as an ID; they may be excluded ones.
     need_target : bool
         Whether to refuse data without a target.
     with_target : bool
@@ -109,15 +118,18 @@ def read_rows(
         raise FileNotFoundError(
             f"there is no file {os.fspath(source)!r}, nor a dataset of that name ({known_names})."
         )
-    elif path.suffix.lower() in CSV:
+    elif is_csv(path):
         header, lines, first = _csv_lines(path)
         wish = Wish.of(header, str(path), target, columns, drop, need_target, with_target)
-        rows = _read_csv(path, lines, first, header, wish)
+        places(header, keep, str(path))
+        rows = _read_csv(path, lines, first, header, wish, keep)
     elif path.suffix.lower() == ".npz":
         rows = _read_npz(path, known)
     else:
         opened = open_rows(path, target=target, columns=columns, drop=drop, with_target=with_target)
         rows = _read_source(path, opened, known)
+    if keep and not rows.kept:
+        rows = replace(rows, kept=read_columns(path, keep))
     if not with_target:
         rows = replace(rows, y=None, target=None)
     if columns is not None and rows.columns != list(columns):
@@ -131,6 +143,52 @@ def read_rows(
     return rows
 
 
+def column_names(path: str | os.PathLike[str]) -> list[str] | None:
+    """Names of the columns of a CSV or Parquet file; None for files without such names."""
+    path = Path(path)
+    if is_csv(path) and path.is_file():
+        return _csv_header(path)
+    if is_parquet(path):
+        return list(_parquet(path).schema.names)
+    return None
+
+
+def read_columns(
+    path: str | os.PathLike[str], wanted: Sequence[str], n_rows: int | None = None
+) -> dict[str, list[Any]]:
+    """Cells of the named columns of a CSV or Parquet file, as they are; the first `n_rows`."""
+    path = Path(path)
+    if is_csv(path):
+        header, lines, _ = _csv_lines(path)
+        found = dict(zip(wanted, places(header, wanted, str(path))))
+        return {column: [line[j] for line in lines[:n_rows]] for column, j in found.items()}
+    if not is_parquet(path):
+        raise ValueError(f"{path} has no names of columns, so that none can be kept.")
+    data = _parquet(path)
+    places(list(data.schema.names), wanted, str(path))
+    names_ = list(wanted)
+    table = data.to_table(columns=names_) if n_rows is None else data.head(n_rows, columns=names_)
+    return table.to_pydict()
+
+
+def _parquet(path: Path) -> Any:
+    return needed("pyarrow.dataset").dataset(path, format="parquet")
+
+
+def _csv_header(path: Path) -> list[str]:
+    with open_text(path) as stream:
+        line = stream.readline()
+    cells = next(csv.reader([line], delimiter=_delimiter(path, line)), [])
+    return _header_of(cells)[0]
+
+
+def _header_of(cells: Sequence[str]) -> tuple[list[str], bool]:
+    """Names of the columns, and whether they stand in the first line (which is not all numbers)."""
+    if all(_is_number(cell) for cell in cells):
+        return [f"x{j}" for j in range(len(cells))], False
+    return [cell.strip() for cell in cells], True
+
+
 def _dataset(name: str, target: str | None) -> Rows:
     data = load(name, target=target)
     return Rows(name, data.X_train, data.y_train)
@@ -140,17 +198,35 @@ def _dataset(name: str, target: str | None) -> Rows:
 
 
 def _read_csv(
-    path: Path, lines: list[list[str]], first: int, header: list[str], wish: Wish
+    path: Path,
+    lines: list[list[str]],
+    first: int,
+    header: list[str],
+    wish: Wish,
+    keep: Sequence[str],
 ) -> Rows:
     name = str(path)
     cells = dict(zip(header, zip(*lines))) if lines else dict.fromkeys(header, ())
+    _refuse_text(cells, wish.features, name)
     X = np.empty((len(lines), len(wish.features)))
     for j, column in enumerate(wish.features):
         X[:, j] = _numbers(cells[column], column, name, first)
     y = None
     if wish.target is not None:
         y = _labels(cells[wish.target], wish.target, name, first)
-    return Rows(name, X, y, wish.features, wish.target)
+    kept = {column: list(cells[column]) for column in keep}
+    return Rows(name, X, y, wish.features, wish.target, kept)
+
+
+def _refuse_text(cells: Mapping[str, Sequence[str]], features: Sequence[str], name: str) -> None:
+    """Name all columns of text at once, where there are several."""
+    texts = [column for column in features if cells[column] and _is_text(cells[column][0])]
+    if len(texts) > 1:
+        raise ValueError(f"{name}: {hold_text(texts)}. {ADVICE}")
+
+
+def _is_text(cell: str) -> bool:
+    return not _is_number(cell) and cell.strip().lower() not in _EMPTY
 
 
 def _csv_lines(path: Path) -> tuple[list[str], list[list[str]], int]:
@@ -158,10 +234,7 @@ def _csv_lines(path: Path) -> tuple[list[str], list[list[str]], int]:
     lines = _split(path)
     if not lines:
         raise ValueError(f"{path} is empty.")
-    named = not all(_is_number(cell) for cell in lines[0])
-    header = [cell.strip() for cell in lines[0]]
-    if not named:
-        header = [f"x{j}" for j in range(len(lines[0]))]
+    header, named = _header_of(lines[0])
     twice = sorted(column for column, count in Counter(header).items() if count > 1)
     if twice:
         raise ValueError(f"{path} has the columns {twice} more than once.")
@@ -177,11 +250,11 @@ def _csv_lines(path: Path) -> tuple[list[str], list[list[str]], int]:
 
 def _split(path: Path) -> list[list[str]]:
     """The cells of all lines that are not empty."""
-    with open(path, newline="", encoding="utf-8-sig") as stream:
+    with open_text(path) as stream:
         try:
-            sample = stream.read(65536)
-            stream.seek(0)
-            reader = csv.reader(stream, delimiter=_delimiter(path, sample))
+            # Not by seeking back, which decompression would pay for twice.
+            first = stream.readline()
+            reader = csv.reader(chain([first], stream), delimiter=_delimiter(path, first))
             return [line for line in reader if line]
         except UnicodeDecodeError as error:
             raise ValueError(
@@ -195,11 +268,8 @@ def _split(path: Path) -> list[list[str]]:
             ) from error
 
 
-def _delimiter(path: Path, sample: str) -> str:
-    if path.suffix.lower() == ".tsv":
-        return "\t"
-    line = sample.split("\n", 1)[0]
-    return max(",;\t", key=line.count)
+def _delimiter(path: Path, line: str) -> str:
+    return "\t" if data_suffix(path) == ".tsv" else max(",;\t", key=line.count)
 
 
 def _is_number(cell: str) -> bool:
@@ -222,7 +292,7 @@ def _numbers(cells: Sequence[str], column: str, name: str, first: int) -> np.nda
         place = next(i for i, cell in enumerate(cells) if not _is_number(cell))
     found, where = cells[place], f"{name}, line {place + first}, column {column!r}: the cell"
     if found.strip().lower() in _EMPTY:
-        raise ValueError(f"{where} is empty. Fill it, or leave the column out with --drop / drop=.")
+        raise ValueError(f"{where} is empty. Fill it, or leave the column out with drop=.")
     raise ValueError(f"{where} holds {found!r}, not a finite number. {ADVICE}")
 
 

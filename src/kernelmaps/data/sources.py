@@ -13,7 +13,6 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..exceptions import FileFormatError
+from ..extras import needed
 from ..sparse_rows import check_sparse
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "is_group",
     "is_table",
     "labels_of",
-    "needed",
     "open_hdf5",
     "raw_rows",
     "read_npy_header",
@@ -173,7 +172,7 @@ class ContainerRows:
             with open_hdf5(self.path) as container:
                 yield container[self.name]
             return
-        root = needed("zarr", "data").open(self.path, mode="r")
+        root = needed("zarr").open(self.path, mode="r")
         yield root[self.name] if self.name else root
 
     @property
@@ -199,7 +198,7 @@ def open_hdf5(path: str) -> Iterator[Any]:
     ------
     FileFormatError
     """
-    h5py = needed("h5py", "data")
+    h5py = needed("h5py")
     try:
         with h5py.File(path, "r") as container:
             yield container
@@ -431,21 +430,6 @@ def check_members(path: Path) -> None:
             what = f"{str(path)!r}, array {member.filename.removesuffix('.npy')!r},"
             if not dtype.hasobject:
                 check_declared(what, shape, dtype, left)
-
-
-def needed(package: str, extra: str) -> Any:
-    """Import a package that only some sources need, or say how to get it."""
-    try:
-        import_module(package.split(".")[0])
-        return import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != package.split(".")[0]:
-            raise
-        raise ModuleNotFoundError(
-            f"this source needs {error.name}, which is not installed: "
-            f"pip install 'kernelmaps[{extra}]'",
-            name=error.name,
-        ) from error
 
 
 def read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:

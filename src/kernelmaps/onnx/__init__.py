@@ -13,6 +13,8 @@ results agree with ours to about 1e-6.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +52,9 @@ RIDGES = (
 )
 
 
-def to_onnx(model: Any, X: Any, **options: Any) -> Any:
+def to_onnx(
+    model: Any, X: Any, *, feature_names: Sequence[str] | None = None, **options: Any
+) -> Any:
     """ONNX model of a fitted map, model, or pipeline.
 
     Parameters
@@ -58,6 +62,9 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     model : fitted estimator
     X : array-like
         A row or more, for the number of features and the type (float32 or float64).
+    feature_names : sequence of str, optional
+        Names of the columns, kept as JSON in the metadata under ``feature_names``; by default those
+        that the model was fitted with. The order of classes is kept under ``classes``.
     **options
         Passed to ``skl2onnx.to_onnx``.
 
@@ -68,7 +75,15 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
         with one column for two classes), those with `predict_proba` also ``probabilities``; all
         others have ``variable``.
     """
-    return _to_onnx(model, np.asarray(X[:1]), **options)
+    graph = _to_onnx(model, np.asarray(X[:1]), **options)
+    if feature_names is None:
+        feature_names = getattr(model, "feature_names_in_", None)
+    labels = {"feature_names": feature_names, "classes": getattr(model, "classes_", None)}
+    for key, values in labels.items():
+        if values is not None:
+            entry = graph.metadata_props.add()
+            entry.key, entry.value = key, json.dumps(np.asarray(values).tolist())
+    return graph
 
 
 def register() -> list[str]:

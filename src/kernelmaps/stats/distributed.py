@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..data.dask import DaskSource, source_of_partition
-from ..data.sources import Source, needed
+from ..data.sources import Source
+from ..extras import needed
 from .blockwise import features_of, fold_blocks
 
 __all__ = ["call_on_sample", "fold_on_dask"]
@@ -66,7 +67,7 @@ def connected(client: Any) -> Iterator[Any]:
     if not isinstance(client, str):
         yield client
         return
-    Client = needed("distributed", "dask").Client
+    Client = needed("distributed").Client
     with Client(client, set_as_default=False) as made:
         yield made
 
@@ -82,7 +83,7 @@ def _computed(task: Any, client: Any) -> Any:
 
 def call_on_sample(source: Source, function: Any, client: Any, *, rows: int) -> Any:
     """``function(block)`` for a sample of rows, where the rows are; only the result travels."""
-    dask = needed("dask", "dask")
+    dask = needed("dask")
     if isinstance(source, DaskSource):
         part, start = source.parts[0], source.starts[0]
     else:

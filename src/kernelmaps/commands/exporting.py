@@ -1,0 +1,144 @@
+"""Write a fitted map or model in the format that the suffix of the file names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Normalizer
+
+from .. import storage
+from ..engine import Spec
+from ..model_files import load, open_info, save
+from .tables import two_columns
+
+__all__ = ["MODEL_SUFFIXES", "Exported", "check_suffix", "export_file", "write_model"]
+
+MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
+EXPORT_SUFFIXES = (*MODEL_SUFFIXES, ".json")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and where."""
+
+    source: str
+    path: str
+    title: str
+    size: int
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "source": self.source,
+            "path": self.path,
+            "title": self.title,
+            "bytes": self.size,
+            "note": self.note,
+        }
+
+    def table(self) -> Any:
+        """As a rich table."""
+        return two_columns(self.to_dict(), f"{self.title}: {self.path}")
+
+
+def check_suffix(path: str | os.PathLike[str], allowed: Sequence[str], what: str) -> str:
+    """The suffix of a file to write, in small letters; any other than those allowed is refused."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in allowed:
+        found = f"the suffix {Path(path).suffix!r}" if suffix else "no suffix"
+        raise ValueError(
+            f"cannot write {os.fspath(path)!r}: it has {found}, and {what} is written as "
+            f"{', '.join(allowed)}."
+        )
+    return suffix
+
+
+def write_model(
+    model: Any, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None
+) -> str:
+    """Write a map, a model or a spec as the suffix says: ``.kmap``, ``.onnx``, ``.h`` or ``.json``.
+
+    Names of features and the order of classes go into the file. Returns what a user has to know
+    about it, or nothing.
+    """
+    metadata = dict(metadata or {})
+    suffix = check_suffix(path, EXPORT_SUFFIXES, "a map or a model")
+    if suffix == ".kmap":
+        save(model, path, metadata=metadata)
+        return ""
+    if suffix == ".onnx":
+        return _write_onnx(model, path, metadata)
+    if suffix == ".h":
+        return _write_header(model, path, metadata)
+    return _write_json(model, path)
+
+
+def export_file(model: str | os.PathLike[str], path: str | os.PathLike[str]) -> Exported:
+    """Write what a ``.kmap`` file holds in another format."""
+    check_suffix(path, EXPORT_SUFFIXES, "a map or a model")
+    metadata, content = open_info(model).metadata, load(model)
+    note = write_model(content, path, metadata)
+    title = content.family if isinstance(content, Spec) else type(content).__name__
+    return Exported(os.fspath(model), os.fspath(path), title, os.path.getsize(path), note)
+
+
+def _write_onnx(model: Any, path: str | os.PathLike[str], metadata: dict[str, Any]) -> str:
+    if isinstance(model, Spec) or hasattr(model, "make_spec"):
+        raise ValueError(
+            "a design is a map of one feature, which ONNX has no use for: write it as .h, .json "
+            "or .kmap, or fit a DesignedMap and export that."
+        )
+    from ..onnx import to_onnx
+
+    norm = metadata.get("normalize", "none")
+    whole = model if norm == "none" else Pipeline([("rows", Normalizer(norm)), ("model", model)])
+    row = np.ones((1, model.n_features_in_), dtype=np.float32)
+    graph = to_onnx(whole, row, feature_names=metadata.get("columns"))
+    for key in ("task", "target"):
+        if metadata.get(key):
+            entry = graph.metadata_props.add()
+            entry.key, entry.value = key, str(metadata[key])
+    storage.write_file(path, graph.SerializeToString())
+    return ""
+
+
+def _write_header(model: Any, path: str | os.PathLike[str], metadata: dict[str, Any]) -> str:
+    from ..export_c import to_c
+
+    norm = metadata.get("normalize", "none")
+    note = "" if norm == "none" else f"Rows must be scaled to {norm} norm 1 before the call."
+    name = re.sub(r"\W", "_", Path(path).stem)
+    name = name if re.match(r"[A-Za-z_]", name) else f"map_{name}"
+    text = to_c(model, name=name, feature_names=metadata.get("columns"), note=note)
+    storage.write_file(path, text.encode())
+    return note
+
+
+def _write_json(model: Any, path: str | os.PathLike[str]) -> str:
+    spec = model if isinstance(model, Spec) else getattr(model, "spec_", None)
+    if not isinstance(spec, Spec):
+        raise ValueError(
+            f"{type(model).__name__} is not written as .json, which holds the numbers of a map: "
+            f"use {', '.join(MODEL_SUFFIXES)}."
+        )
+    text = json.dumps(_plain_spec(spec), indent=1)
+    storage.write_file(path, (text + "\n").encode())
+    return ""
+
+
+def _plain_spec(spec: Spec) -> dict[str, Any]:
+    return {
+        "family": spec.family,
+        "numbers": dict(spec.numbers),
+        "arrays": {name: array.tolist() for name, array in spec.arrays.items()},
+        "parts": [_plain_spec(part) for part in spec.parts],
+    }

@@ -1,0 +1,81 @@
+"""File suffixes that data are read from, and text files that may be compressed."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+
+from ..extras import needed
+
+__all__ = ["CSV", "SVMLIGHT", "data_suffix", "is_csv", "is_parquet", "known_suffixes", "open_text"]
+
+CSV = (".csv", ".tsv")
+SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
+_ARRAYS = (".parquet", ".pq", ".npz", ".npy", ".h5", ".hdf5", ".zarr")
+
+
+def _open_zstandard(path: str | os.PathLike[str], mode: str) -> IO[bytes]:
+    try:  # Python 3.14 has its own
+        return import_module("compression.zstd").open(path, mode)
+    except ModuleNotFoundError:
+        stream = needed("pyarrow")
+        opened = stream.input_stream if mode == "rb" else stream.output_stream
+        return opened(os.fspath(path), compression="zstd")
+
+
+_COMPRESSED: dict[str, Callable[[Any, str], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": _open_zstandard,
+}
+
+
+def data_suffix(path: str | os.PathLike[str]) -> str:
+    """The suffix that tells the format, in small letters: ``.csv`` of ``a.csv.gz``."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix in _COMPRESSED else suffix
+
+
+def is_csv(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is read as CSV or TSV, compressed or not."""
+    return data_suffix(path) in CSV
+
+
+def is_parquet(path: str | os.PathLike[str]) -> bool:
+    """Whether a file, or a folder of files, is read as Parquet."""
+    suffix = data_suffix(path)
+    return suffix in (".parquet", ".pq") or (Path(path).is_dir() and suffix != ".zarr")
+
+
+def open_text(path: str | os.PathLike[str], *, write: bool = False) -> io.TextIOBase:
+    """Open a text file, which its suffix may say to be compressed, with line ends as they are.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        For ``.zst`` where neither Python nor pyarrow can read it.
+    """
+    encoding = "utf-8" if write else "utf-8-sig"  # spreadsheets write a byte-order mark
+    opener = _COMPRESSED.get(Path(path).suffix.lower())
+    if opener is None:
+        return open(path, "w" if write else "r", newline="", encoding=encoding)
+    stream: Any = opener(path, "wb" if write else "rb")
+    return io.TextIOWrapper(stream, encoding=encoding, newline="")
+
+
+def known_suffixes() -> str:
+    """All suffixes that data are read from, for messages."""
+    compressed = ", ".join(_COMPRESSED)
+    return (
+        f"{', '.join(CSV)} (also compressed: {compressed}), {', '.join(_ARRAYS)} and, for "
+        f"SVMlight text, {', '.join(SVMLIGHT)}"
+    )

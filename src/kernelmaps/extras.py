@@ -1,0 +1,42 @@
+"""Packages that only some parts need: how to import them, and which extra brings them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["EXTRA_OF", "install_hint", "needed"]
+
+EXTRA_OF = {
+    "matplotlib": "plot",
+    "dask": "dask",
+    "distributed": "dask",
+    "h5py": "data",
+    "pandas": "data",
+    "pyarrow": "data",
+    "zarr": "data",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "skl2onnx": "onnx",
+    "skops": "skops",
+}
+"""The smallest extra that installs each optional package."""
+
+
+def install_hint(package: str) -> str:
+    """Say how to install a missing package."""
+    extra = EXTRA_OF.get(package)
+    wanted = f"'kernelmaps[{extra}]'" if extra else package
+    return f"{package} is not installed: pip install {wanted}"
+
+
+def needed(package: str) -> Any:
+    """Import a package that only some parts need, or say how to get it."""
+    name = package.split(".")[0]
+    try:
+        import_module(name)
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ModuleNotFoundError(f"this needs {install_hint(name)}", name=name) from error
