@@ -111,7 +111,7 @@ def test_a_hermite_map_that_writes_elsewhere_is_refused():
         ("spline", {}, {"degree": 7}, "fill"),
         ("spline", {}, {"degree": True}, "whole number"),
         ("spline", {}, {"binning": 4}, "at most 3"),
-        ("spline", {}, {"binning": 1}, "one set"),
+        ("spline", {}, {"binning": 1}, "shared by all features"),
         ("spline", {}, {"binning": 2}, "fill"),
         ("spline", {}, {"signed": 1}, "true or false"),
         ("spline", {}, {"colour": 1}, "unknown entries 'colour'"),

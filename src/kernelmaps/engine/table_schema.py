@@ -81,7 +81,9 @@ def _check_even(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
 
 def _check_octaves(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
     lo, scale = float(arrays["lo"][0]), float(arrays["scale"][0])
-    _check(sizes["sets"] == 1, "bins of octaves are shared by all features: one set")
+    # Terms of a model differ between features (sets), the bins of their map do not.
+    shared = all(np.ptp(arrays[name]) == 0 for name in ("lo", "scale", "bins"))
+    _check(shared, "bins of octaves are shared by all features")
     _check(lo == int(lo) and abs(lo) <= 1100, "'lo' of octaves must be the exponent of the first")
     _check(
         scale == int(scale) and 0 <= scale <= _MOST_BITS, "'scale' of octaves is a number of bits"
