@@ -63,6 +63,7 @@ EDGES = {
     "commands": LEAVES
     | BELOW_MODELS
     | {"models", "inspection", "evaluation", "model_files", "onnx", "export_c", TOP},
+    "__main__": {"cli"},
     "cli": LEAVES
     | BELOW_MODELS
     | {"models", "inspection", "evaluation", "commands", "model_files", "onnx", "export_c", TOP},

@@ -9,7 +9,7 @@ import pytest
 
 import kernelmaps
 
-HEAVY = {"numba", "matplotlib", "dask", "pandas", "sklearn", "scipy", "torch", "plotly", "onnx"}
+HEAVY = {"numba", "matplotlib", "dask", "pandas", "sklearn", "scipy", "torch", "onnx"}
 
 PROBE = """
 import json, sys, time

@@ -1,0 +1,167 @@
+"""The source distribution builds, and its wheel works in an environment of its own."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+DATA_FILES = {"kernelmaps/py.typed", "kernelmaps/design/ready.kmap"}
+
+BUILD = "import hatchling.build, sys; print(hatchling.build.build_{kind}(sys.argv[1]))"
+
+
+def build(kind: str, source: Path, out: Path) -> Path:
+    """Build as pip would, with the back end that pyproject.toml names."""
+    out.mkdir(parents=True)
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD.format(kind=kind), str(out)],
+        cwd=source, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return out / done.stdout.strip().splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory):
+    """The source distribution, and a wheel built from it and from nothing else."""
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("dist")
+    sdist = build("sdist", ROOT, folder / "sdist")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder / "source", filter="data")
+    (unpacked,) = (folder / "source").iterdir()
+    return sdist, build("wheel", unpacked, folder / "wheel")
+
+
+@pytest.fixture(scope="module")
+def clean_python(distributions, tmp_path_factory):
+    """An environment with the wheel; its dependencies are those of this environment."""
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder / "env", with_pip=False)
+    scripts = "Scripts" if os.name == "nt" else "bin"
+    python = folder / "env" / scripts / ("python.exe" if os.name == "nt" else "python")
+    install = ["-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index"]
+    subprocess.run(
+        [sys.executable, *install, str(distributions[1])], check=True, capture_output=True
+    )
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True)
+    (Path(site.stdout.strip()) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return python
+
+
+def run(python, *arguments, cwd):
+    # -I: neither this folder nor PYTHONPATH may lend its kernelmaps.
+    return subprocess.run(
+        [python, "-I", *arguments], cwd=cwd, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_wheel_holds_the_package_and_nothing_else(distributions):
+    names = set(zipfile.ZipFile(distributions[1]).namelist())
+    assert names >= DATA_FILES
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"kernelmaps"}
+    assert not [name for name in names if "__pycache__" in name]
+
+
+def test_source_distribution_holds_tests_and_documentation(distributions):
+    with tarfile.open(distributions[0]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {
+        "pyproject.toml",
+        "CITATION.cff",
+        "LICENSE",
+        "tests/conftest.py",
+        "docs/conf.py",
+    } <= names
+
+
+def test_installed_package_works_outside_of_the_checkout(clean_python, tmp_path):
+    code = (
+        "import kernelmaps as km, numpy as np; X = np.eye(3);"
+        "print(km.__file__); print(km.kernels.chi2(X).trace(), km.design_map('chi2', 3).n_columns)"
+    )
+    where, numbers = run(clean_python, "-c", code, cwd=tmp_path).splitlines()
+    assert Path(where).is_relative_to(clean_python.parent.parent)
+    assert numbers == "3.0 3"  # the second comes from the ready designs, a data file
+
+
+def test_installed_command_answers(clean_python, tmp_path):
+    from kernelmaps import __version__
+
+    script = clean_python.with_name("kernelmaps.exe" if os.name == "nt" else "kernelmaps")
+    done = subprocess.run(
+        [script, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"kernelmaps {__version__}"
+    assert run(clean_python, "-m", "kernelmaps", "--version", cwd=tmp_path) == done.stdout
+
+
+def test_citation_names_this_version():
+    text = (ROOT / "CITATION.cff").read_text("utf-8")
+    from kernelmaps import __version__
+
+    (cited,) = [line.split(": ")[1] for line in text.splitlines() if line.startswith("version: ")]
+    assert __version__.startswith(cited)
+
+
+def test_continuous_integration_runs_all_supported_versions_and_systems():
+    text = (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8")
+    stated = [c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if ":: Python :: 3." in c]
+    assert f'requires-python = ">={stated[0]}"' in (ROOT / "pyproject.toml").read_text("utf-8")
+    assert f"python: [{', '.join(f'{version!r}' for version in stated)}]".replace("'", '"') in text
+    for system in ("ubuntu-latest", "ubuntu-24.04-arm", "macos-latest", "windows-latest"):
+        assert system in text
+
+
+DISTRIBUTION_OF = {"sklearn": "scikit-learn", "skimage": "scikit-image"}
+
+
+def third_party_imports(folder: Path) -> set[str]:
+    """Distributions whose modules the files of a folder import, late imports included."""
+    found = set()
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(node.module.split(".")[0])
+    local = {path.stem for path in folder.glob("*.py")} | {"kernelmaps"}
+    return {DISTRIBUTION_OF.get(name, name) for name in found - local - sys.stdlib_module_names}
+
+
+def requirements_of(extra: str) -> set[str]:
+    """Distributions that an extra installs beside the required ones, its own extras included."""
+    found = set()
+    for item in PROJECT["optional-dependencies"][extra]:
+        name, _, inner = re.split(r"[>=<]", item)[0].partition("[")
+        if name == "kernelmaps":
+            found = found.union(*(requirements_of(each) for each in inner.rstrip("]").split(",")))
+        found.add(name)
+    return found
+
+
+@pytest.mark.parametrize("folder", ["docs", "examples"])
+def test_the_docs_extra_brings_what_the_documentation_imports(folder):
+    required = {re.split(r"[>=<\[]", item)[0] for item in PROJECT["dependencies"]}
+    brought = required | requirements_of("docs")
+    assert third_party_imports(ROOT / folder) <= brought
+    assert {"onnx", "skl2onnx"} <= brought  # the reference documents kernelmaps.onnx
+
+
+def test_every_optional_package_is_in_the_extra_that_messages_name():
+    from kernelmaps.extras import EXTRA_OF
+
+    extras = PROJECT["optional-dependencies"]
+    for package, extra in EXTRA_OF.items():
+        assert any(item.replace("[", ">").startswith(f"{package}>") for item in extras[extra])
