@@ -207,6 +207,33 @@ def test_kmeans_is_the_exact_optimum(seed):
             assert cost <= best * (1 + 1e-9) + 1e-12
 
 
+def squared_error(x, anchors):
+    return np.min((x[:, None] - anchors) ** 2, axis=1).sum()
+
+
+@pytest.mark.parametrize("far", [-1e12, -1e8, 1e8, 1e12])
+def test_kmeans_keeps_its_optimum_beside_an_outlier(seed, far):
+    """An outlier is a cluster of its own, and the others are clustered as without it."""
+    x = np.random.default_rng(seed).standard_normal(400)
+    x = np.round(x, 2)
+    alone = placing.kmeans(*np.unique(x, return_counts=True), 7)
+    found = placing.kmeans(*np.unique([far, *x], return_counts=True), 8)
+    assert far in found
+    np.testing.assert_allclose(squared_error(x, found), squared_error(x, alone), rtol=1e-6)
+
+
+@pytest.mark.parametrize("far", [2.0**20, 2.0**32])
+def test_kmeans_of_two_groups_far_apart(seed, far):
+    """Both are clustered alike: the shift is exact for multiples of 1/64."""
+    values = np.unique(np.random.default_rng(seed).integers(0, 4000, 300)) / 64
+    both, ones = np.r_[values, values + far], np.ones(2 * len(values), int)
+    alone = placing.kmeans(values, ones[: len(values)], 6)
+    found = placing.kmeans(both, ones, 12)
+    np.testing.assert_allclose(
+        squared_error(both, found), 2 * squared_error(values, alone), rtol=1e-5
+    )
+
+
 def test_cover_is_the_smallest(seed):
     """Against exhaustive search over covers by intervals between data values."""
     values = np.unique(np.round(np.random.default_rng(seed).random(12), 3))

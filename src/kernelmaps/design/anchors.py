@@ -47,9 +47,10 @@ def kmeans(values: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
     values finds the optimum: with D(k, m) the least cost of k clusters for the first m values,
     D(k, m) = min_i D(k − 1, i) + cost(i, m). The best i grows with m, which divide and conquer
     turns into O(n m log m) steps. Repeated values enter as weights, which a library for plain
-    lists of numbers cannot do: a feature of 60000 pixels has at most 256 distinct values. (Exact to
-    rounding of the squared range, that is: beside an outlier 1e8 times as far away as the others
-    are from each other, differences of their costs are lost.)
+    lists of numbers cannot do: a feature of 60000 pixels has at most 256 distinct values.
+
+    Where the rounding of the squared range is more than a millionth of the cost that was found, as
+    beside an outlier, the search is repeated with twice the digits.
     """
     if len(values) <= n:
         return values
@@ -60,9 +61,14 @@ def kmeans(values: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
         )
     from ._kmeans import optimal_splits
 
-    # Sums of squares lose digits far from zero: work with deviations from the mean.
-    away = values - np.average(values, weights=counts)
-    starts = optimal_splits(away / np.abs(away).max(), counts.astype(np.float64), n)
+    # Sums of squares lose digits far from zero. Deviations from a value amid the others are exact
+    # for its neighbours, and so is a scale that is a power of two.
+    away = values - values[len(values) // 2]
+    away = np.ldexp(away, -int(np.frexp(np.abs(away).max())[1]))
+    weights = counts.astype(np.float64)
+    starts, cost, rounding = optimal_splits(away, weights, n, False)
+    if not rounding < 1e-6 * cost:
+        starts = optimal_splits(away, weights, n, True)[0]
     mass = np.add.reduceat(counts, starts)
     return np.add.reduceat(values * counts, starts) / mass
 

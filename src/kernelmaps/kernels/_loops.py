@@ -1,116 +1,185 @@
 """Compiled sums over features, sum_d c(x_d, y_d), for dense and CSR rows.
 
-A kernel reaches these loops as an integer `code` that picks a scalar rule and a number `p` that
-parametrises it; nothing else distinguishes one kernel from another here.
+A kernel (or its squared distance) reaches these loops as a `Rule`: an integer that picks a scalar
+function, and a number that parametrises it; nothing else distinguishes one from another here.
 """
+
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 
 from ..bits import log2
 
-CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY = range(5)
+CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY, CHI2_DISTANCE = range(6)
+FIRST_LONELY = ABSOLUTE  # from here on, c(x, 0) is not 0
+TILE = 32  # rows of Y kept in cache while the rows of X pass by
 
 _FAST = {"reassoc", "nsz", "arcp", "contract"}  # not nnan/ninf: a NaN must stay visible
+_IN_ORDER = {"contract", "nsz"}
 _LN2 = 0.6931471805599453
 _CHUNK = 512  # features summed in the input's precision before joining a float64 total
 
 
+class Rule(NamedTuple):
+    """A scalar function c(x, y)."""
+
+    code: int
+    parameter: float
+    tiny: float  # smallest normal number of the type that is computed in
+
+
+class Csr(NamedTuple):
+    """The arrays of a CSR matrix with sorted indices."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    width: int
+
+
 @nb.njit(cache=True, fastmath=_FAST, inline="always")
-def _xlog2x(s, tiny):
+def _xlog2x(s):
     """s log2 s with 0 log 0 = 0."""
-    return s * log2(max(s, tiny))
+    return s * log2(max(s, 2.2250738585072014e-308))
 
 
-@nb.njit(cache=True, fastmath={"contract", "nsz"}, error_model="numpy", inline="never")
+@nb.njit(cache=True, fastmath=_IN_ORDER, error_model="numpy", inline="never")
 def _harmonic(x, y, tiny):
     """2xy/(x + y), where xy may leave the range of the numbers: not to be reassociated."""
     return (x + x) * (y / max(x + y, tiny))
 
 
+@nb.njit(cache=True, fastmath=_IN_ORDER, error_model="numpy", inline="never")
+def _contrast(x, y, tiny):
+    """(x − y)²/(x + y), where the square may leave the range of the numbers."""
+    return (x - y) * ((x - y) / max(x + y, tiny))
+
+
+@nb.njit(cache=True, fastmath=_FAST, error_model="numpy", inline="always")
+def _log_cauchy(difference, inverse):
+    """log(1 + (δ/s)²); a square of δ or of s alone could leave the range."""
+    ratio = difference * inverse
+    return _LN2 * log2(1 + ratio * ratio)
+
+
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _pair_sum(code, x, y, p, tiny):
-    """Sum of the scalar rule over the features, in the precision of the rows."""
+def _pair_sum(rule, x, y):
+    """Sum of the scalar rule over the features, in the precision of the rows or in float64."""
     total = 0.0 * x[0]
-    two = x.dtype.type(2)
-    if code == CHI2:
+    if rule.code == CHI2:
         for d in range(x.size):
-            total += _harmonic(x[d], y[d], tiny)
-    elif code == MINIMUM:
+            total += _harmonic(x[d], y[d], rule.tiny)
+    elif rule.code == MINIMUM:
         for d in range(x.size):
             total += min(x[d], y[d])
-    elif code == JENSEN_SHANNON:
-        # x/2 log2((x+y)/x) + y/2 log2((x+y)/y): the x log x parts are added per row outside.
-        for d in range(x.size):
-            total += _xlog2x(x[d] + y[d], tiny)
-        total /= two
-    elif code == ABSOLUTE:
+    elif rule.code == ABSOLUTE:
         for d in range(x.size):
             total += abs(x[d] - y[d])
+    elif rule.code == CHI2_DISTANCE:
+        for d in range(x.size):
+            total += _contrast(x[d], y[d], rule.tiny)
+    else:
+        return _pair_sum_of_logarithms(rule, x, y)
+    return np.float64(total)
+
+
+@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+def _pair_sum_of_logarithms(rule, x, y):
+    """Rules whose terms cancel, or whose logarithm is taken in float64 anyway."""
+    total = 0.0
+    if rule.code == JENSEN_SHANNON:
+        # x/2 log2((x+y)/x) + y/2 log2((x+y)/y): the x log x parts are added per row outside.
+        for d in range(x.size):
+            total += _xlog2x(np.float64(x[d]) + np.float64(y[d]))
+        total /= 2
     else:
         for d in range(x.size):
-            total += _LN2 * log2(1 + (x[d] - y[d]) * (x[d] - y[d]) * p)
+            total += _log_cauchy(np.float64(x[d]) - np.float64(y[d]), rule.parameter)
     return total
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy", inline="always")
-def _rule(code, x, y, p, tiny):
-    """The scalar rule for one pair; on sparse rows, less its values where one side is zero."""
-    if code == CHI2:
-        return _harmonic(x, y, tiny)
-    if code == MINIMUM:
+def _value(rule, x, y):
+    """The scalar rule for one pair of float64."""
+    if rule.code == CHI2:
+        return _harmonic(x, y, rule.tiny)
+    if rule.code == MINIMUM:
         return min(x, y)
-    if code == JENSEN_SHANNON:
-        return 0.5 * (_xlog2x(x + y, tiny) - _xlog2x(x, tiny) - _xlog2x(y, tiny))
-    if code == ABSOLUTE:
-        return abs(x - y) - abs(x) - abs(y)
-    q = (x - y) * (x - y) * p
-    return _LN2 * (log2(1 + q) - log2(1 + x * x * p) - log2(1 + y * y * p))
+    if rule.code == JENSEN_SHANNON:
+        return 0.5 * (_xlog2x(x + y) - _xlog2x(x) - _xlog2x(y))
+    if rule.code == ABSOLUTE:
+        return abs(x - y)
+    if rule.code == CHI2_DISTANCE:
+        return _contrast(x, y, rule.tiny)
+    return _log_cauchy(x - y, rule.parameter)
+
+
+@nb.njit(cache=True, fastmath=_IN_ORDER, error_model="numpy", inline="never")
+def _alone(rule, x):
+    """c(x, 0) = c(0, x) of a rule from `FIRST_LONELY` on."""
+    if rule.code == LOG_CAUCHY:
+        return _log_cauchy(x, rule.parameter)
+    return abs(x)
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def dense_sums(code, p, X, Y, row_x, row_y, symmetric, tile, tiny, out, begin, end):
-    """out[i, j] = row_x[i] + row_y[j] + sum_d c(X[i, d], Y[j, d]) on tiles begin..end."""
+def dense_sums(rule, X, Y, terms, symmetric, out, begin, end):
+    """out[i, j] = terms[0][i] + terms[1][j] + sum_d c(X[i, d], Y[j, d]) on tiles begin..end."""
     n, m, d = X.shape[0], Y.shape[0], X.shape[1]
-    columns = -(-m // tile)
+    columns = -(-m // TILE)
     for job in range(begin, end):
         a, b = job // columns, job % columns
         if symmetric and b < a:
             continue
-        for i in range(a * tile, min(n, (a + 1) * tile)):
-            for j in range(max(b * tile, i if symmetric else 0), min(m, (b + 1) * tile)):
+        for i in range(a * TILE, min(n, (a + 1) * TILE)):
+            for j in range(max(b * TILE, i if symmetric else 0), min(m, (b + 1) * TILE)):
                 total = 0.0
                 for start in range(0, d, _CHUNK):
                     stop = min(d, start + _CHUNK)
-                    total += _pair_sum(code, X[i, start:stop], Y[j, start:stop], p, tiny)
-                out[i, j] = total + row_x[i] + row_y[j]
+                    total += _pair_sum(rule, X[i, start:stop], Y[j, start:stop])
+                out[i, j] = total + terms[0][i] + terms[1][j]
                 if symmetric:
                     out[j, i] = out[i, j]
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def csr_sums(
-    code, p, x_data, x_col, x_ptr, y_data, y_col, y_ptr, row_x, row_y, d, symmetric, tiny, out,
-    begin, end,
-):  # fmt: skip
+@nb.njit(cache=True, fastmath=_IN_ORDER, error_model="numpy")
+def csr_terms(rule, x):
+    """sum_d c(x_d, 0) of every CSR row."""
+    out = np.zeros(len(x.indptr) - 1)
+    if rule.code >= FIRST_LONELY:
+        for i in range(len(out)):
+            for k in range(x.indptr[i], x.indptr[i + 1]):
+                out[i] += _alone(rule, np.float64(x.data[k]))
+    return out
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_IN_ORDER, error_model="numpy")
+def csr_sums(rule, x, y, terms, symmetric, out, begin, end):
     """The same on CSR rows begin..end of X, touching stored values only.
 
-    A row of X is scattered into a dense one, and the stored values of Y run past it; `row_x` and
-    `row_y` carry what the zeros contribute.
+    A row of X is scattered into a dense one, and the stored values of Y run past it. Values that
+    meet no other are what is left of the sums over all of a row, `terms`: exactly nothing where
+    there are none, since both sums run in the same order.
     """
     m = out.shape[1]
-    mine = np.zeros(d, x_data.dtype)
+    mine = np.zeros(x.width, x.data.dtype)
+    lonely = rule.code >= FIRST_LONELY
     for i in range(begin, end):
-        for k in range(x_ptr[i], x_ptr[i + 1]):
-            mine[x_col[k]] = x_data[k]
+        for k in range(x.indptr[i], x.indptr[i + 1]):
+            mine[x.indices[k]] = x.data[k]
         for j in range(i if symmetric else 0, m):
-            total = 0.0
-            for k in range(y_ptr[j], y_ptr[j + 1]):
-                x = mine[y_col[k]]
-                if x != 0:
-                    total += _rule(code, x, y_data[k], p, tiny)
-            out[i, j] = total + row_x[i] + row_y[j]
+            total, met_x, met_y = 0.0, 0.0, 0.0
+            for k in range(y.indptr[j], y.indptr[j + 1]):
+                own = np.float64(mine[y.indices[k]])
+                if own != 0:
+                    other = np.float64(y.data[k])
+                    total += _value(rule, own, other)
+                    if lonely:
+                        met_x += _alone(rule, own)
+                        met_y += _alone(rule, other)
+            out[i, j] = total + ((terms[0][i] - met_x) + (terms[1][j] - met_y))
             if symmetric:
                 out[j, i] = out[i, j]
-        for k in range(x_ptr[i], x_ptr[i + 1]):
-            mine[x_col[k]] = 0
+        for k in range(x.indptr[i], x.indptr[i + 1]):
+            mine[x.indices[k]] = 0

@@ -15,8 +15,6 @@ from .base import Kernel, Rows
 
 __all__ = ["Additive", "AdditiveKernel", "Linear"]
 
-_TILE = 32  # rows of Y kept in cache while the rows of X pass by
-
 
 class AdditiveKernel(Kernel):
     """A sum over features of one scalar kernel, `component`."""
@@ -114,47 +112,31 @@ def compiled_sums(
 
     symmetric = Y is None
     Y = X if symmetric else Y
-    dtype = X.dtype.type
-    out = np.empty((X.shape[0], Y.shape[0]), dtype=dtype)
-    row_x, row_y = _row_terms(code, parameter, X), _row_terms(code, parameter, Y)
-    tiny = np.finfo(dtype).tiny
+    out = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
+    width = np.dtype(np.float64) if sparse.issparse(X) else X.dtype  # of the loop's arithmetic
+    rule = _loops.Rule(code, float(parameter), width.type(np.finfo(width).tiny))
     if sparse.issparse(X):
-        csr = (X.data, X.indices, X.indptr, Y.data, Y.indices, Y.indptr, row_x, row_y, X.shape[1])
-        part = partial(_loops.csr_sums, code, dtype(parameter), *csr, symmetric, tiny, out)
-        in_threads(part, len(row_x), n_jobs)
+        x, y = (_loops.Csr(rows.data, rows.indices, rows.indptr, rows.shape[1]) for rows in (X, Y))
+        terms = tuple(_loops.csr_terms(rule, rows) for rows in (x, y))
+        part = partial(_loops.csr_sums, rule, x, y, terms, symmetric, out)
+        in_threads(part, out.shape[0], n_jobs)
     else:
-        tiles = -(-len(row_x) // _TILE) * -(-len(row_y) // _TILE)
-        rows = (X, Y, row_x, row_y)
-        part = partial(
-            _loops.dense_sums, code, dtype(parameter), *rows, symmetric, _TILE, tiny, out
-        )
+        tiles = -(-out.shape[0] // _loops.TILE) * -(-out.shape[1] // _loops.TILE)
+        terms = tuple(_row_terms(rows, code == _loops.JENSEN_SHANNON) for rows in (X, Y))
+        part = partial(_loops.dense_sums, rule, X, Y, terms, symmetric, out)
         in_threads(part, tiles, n_jobs)
     return out
 
 
-def _row_terms(code: int, parameter: float, X: Rows) -> np.ndarray:
+def _row_terms(X: np.ndarray, entropies: bool) -> np.ndarray:
     """What a row contributes to every sum by itself.
 
-    Dense Jensen-Shannon: −½ Σ x log2 x (the loop adds ½ (x+y) log2(x+y)). CSR rows of kernels with
-    c(x, 0) ≠ 0: Σ c(x_d, 0), since the loop sees only pairs of stored values.
+    Jensen-Shannon: −½ Σ x log2 x (the loop adds ½ (x+y) log2(x+y)); nothing for all others.
     """
-    from . import _loops
-
-    rules: dict[tuple[int, bool], Callable[[np.ndarray], np.ndarray]] = {
-        (_loops.JENSEN_SHANNON, False): lambda x: -0.5 * x * np.log2(np.where(x > 0, x, 1)),
-        (_loops.ABSOLUTE, True): np.abs,
-        (_loops.LOG_CAUCHY, True): lambda x: np.log1p(parameter * x * x),
-    }
-    is_sparse = sparse.issparse(X)
-    rule = rules.get((code, is_sparse))
-    if rule is None:
-        return np.zeros(X.shape[0])
-    if is_sparse:
-        terms = sparse.csr_matrix((rule(X.data), X.indices, X.indptr), shape=X.shape)
-        return np.asarray(terms.sum(axis=1), dtype=np.float64).ravel()
-    total = np.empty(X.shape[0])
-    for rows in row_blocks(X.shape[0], 24 * X.shape[1]):
-        total[rows] = rule(X[rows].astype(np.float64)).sum(axis=1)
+    total = np.zeros(X.shape[0])
+    for rows in row_blocks(X.shape[0], 24 * X.shape[1]) if entropies else ():
+        x = X[rows].astype(np.float64)
+        total[rows] = (-0.5 * x * np.log2(np.where(x > 0, x, 1))).sum(axis=1)
     return total
 
 

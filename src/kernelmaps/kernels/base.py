@@ -54,16 +54,26 @@ class Kernel(ABC):
     ) -> np.ndarray:
         """‖φ(x) − φ(y)‖² = k(x, x) + k(y, y) − 2 k(x, y), never negative."""
         X, Y = self._checked(X, Y)
-        distance = self._gram(X, Y, n_jobs)
-        distance *= -2
-        own, other = self._diag(X), self._diag(X if Y is None else Y)
-        for rows in row_blocks(len(own), distance.itemsize * len(other)):
-            # The sum of both diagonals first: addition in this order keeps exact symmetry.
-            distance[rows] += own[rows, None] + other
-        np.maximum(distance, 0, out=distance)
+        distance = self._squared_distance(X, Y, n_jobs)
         if Y is None:
             np.fill_diagonal(distance, 0)
         return distance
+
+    def _squared_distance(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
+        """From the Gram matrix in float64: for near rows, little is left of the difference.
+
+        Kernels that know a form without a difference have their own.
+        """
+        wide = X.astype(np.float64, copy=False)
+        other = None if Y is None else Y.astype(np.float64, copy=False)
+        distance = self._gram(wide, other, n_jobs)
+        distance *= -2
+        own, theirs = self._diag(wide), self._diag(wide if Y is None else other)
+        for rows in row_blocks(len(own), distance.itemsize * len(theirs)):
+            # The sum of both diagonals first: addition in this order keeps exact symmetry.
+            distance[rows] += own[rows, None] + theirs
+        np.maximum(distance, 0, out=distance)
+        return distance.astype(X.dtype, copy=False)
 
     def _checked(self, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows | None]:
         X, Y = check_pair(self.name, X, Y)

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .additive import AdditiveKernel
+from .additive import AdditiveKernel, compiled_sums
 from .base import Rows
 
 __all__ = ["HomogeneousKernel", "chi2", "hellinger", "intersection", "jensen_shannon"]
@@ -67,6 +67,7 @@ class HomogeneousKernel(AdditiveKernel):
     signed: bool = False
     point_mass: float = 0.0
     code: int | None = field(default=None)
+    distance_code: int | None = field(default=None)
 
     def __post_init__(self) -> None:
         if not (isinstance(self.gamma, Real) and 0 < self.gamma < np.inf):
@@ -115,6 +116,11 @@ class HomogeneousKernel(AdditiveKernel):
         if self.point_mass == 1:  # rank one per feature: a matrix product of roots
             return _root_gram(_signed_power(X, self.gamma / 2), Y, self.gamma / 2)
         return super()._gram(X, Y, n_jobs)
+
+    def _squared_distance(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
+        if self.distance_code is None or self.gamma != 1 or self.signed:
+            return super()._squared_distance(X, Y, n_jobs)
+        return compiled_sums(self.distance_code, 0.0, X, Y, n_jobs)
 
     def _check_values(self, X: Rows, name: str) -> None:
         values = X.data if sparse.issparse(X) else X
@@ -209,15 +215,26 @@ def _jensen_shannon_spectrum(omega: np.ndarray) -> np.ndarray:
 def _jensen_shannon_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     # log(1 + large/small) as log(1 + r) − log r, r = small/large <= 1: no ratio overflows
     small, large = np.minimum(x, y), np.maximum(x, y)
-    near = np.log1p(small / large)
-    return (large * near + small * (near + np.log(large) - np.log(small))) / (2 * np.log(2))
+    ratio = small / large
+    near = np.log1p(ratio)
+    # A difference of logarithms has fewer digits: only where the ratio itself has none.
+    some = ratio > np.finfo(np.float64).tiny
+    log = np.where(some, np.log(np.where(some, ratio, 1)), np.log(small) - np.log(large))
+    return (large * near + small * (near - log)) / (2 * np.log(2))
 
 
 # The integers are the scalar rules of the compiled loops (_loops.CHI2, …), written out because
 # importing them would import numba.
-chi2 = HomogeneousKernel("chi2", _chi2_signature, _chi2_spectrum, _chi2_component, code=0)
+chi2 = HomogeneousKernel(
+    "chi2", _chi2_signature, _chi2_spectrum, _chi2_component, code=0, distance_code=5
+)
 intersection = HomogeneousKernel(
-    "intersection", _intersection_signature, _intersection_spectrum, np.minimum, code=1
+    "intersection",
+    _intersection_signature,
+    _intersection_spectrum,
+    np.minimum,
+    code=1,
+    distance_code=3,  # Σ |x − y|
 )
 jensen_shannon = HomogeneousKernel(
     "jensen_shannon",

@@ -112,10 +112,13 @@ class _IsotropicKernel(StationaryKernel):
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
         other = X if Y is None else Y
         out = np.empty((X.shape[0], other.shape[0]), dtype=X.dtype)
+        length = getattr(self, self.length_name)
+        centre = _centre(other)
+        reduced = _reduced(other, centre, length)
         with limit_threads(n_jobs):
             for rows in row_blocks(X.shape[0], 16 * other.shape[0]):
-                squared = _squared_distances(X[rows], other)
-                out[rows] = self.signature(np.sqrt(squared))
+                squared = _squared_distances(_reduced(X[rows], centre, length), reduced)
+                out[rows] = self.signature(length * np.sqrt(squared))
         if Y is None:
             out = (out + out.T) / 2
         return out
@@ -278,7 +281,7 @@ class Cauchy(StationaryKernel):
         return 2 * d / self.scale**2
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
-        log = compiled_sums(4, self.scale**-2, X, Y, n_jobs)  # _loops.LOG_CAUCHY
+        log = compiled_sums(4, 1 / self.scale, X, Y, n_jobs)  # _loops.LOG_CAUCHY
         np.negative(log, out=log)
         return np.exp(log, out=log)
 
@@ -287,15 +290,36 @@ def _squared_distances(X: Rows, Y: Rows) -> np.ndarray:
     """‖x − y‖² by a matrix product, and by differences where the product has no digits left.
 
     ‖x‖² + ‖y‖² − 2⟨x, y⟩ is off by ~ε(‖x‖² + ‖y‖²); for (nearly) equal rows that is all there is,
-    and kernels with a kink at 0 see its square root.
+    and kernels with a kink at 0 see its square root. Nothing is left of squares beyond the range.
     """
-    squared = euclidean_distances(X, Y, squared=True).astype(np.float64, copy=False)
-    norms = row_norms(X, squared=True)[:, None] + row_norms(Y, squared=True)
-    i, j = np.nonzero(squared < 1e-7 * norms)
-    for pairs in row_blocks(len(i), 3 * 8 * X.shape[1]):
-        left, right = X[i[pairs]].astype(np.float64), Y[j[pairs]].astype(np.float64)
-        squared[i[pairs], j[pairs]] = row_norms(left - right, squared=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = euclidean_distances(X, Y, squared=True)
+        norms = row_norms(X, squared=True)[:, None] + row_norms(Y, squared=True)
+        i, j = np.nonzero(~((squared >= 1e-7 * norms) & (squared < np.inf)))
+        for pairs in row_blocks(len(i), 3 * 8 * X.shape[1]):
+            difference = X[i[pairs]] - Y[j[pairs]]
+            squared[i[pairs], j[pairs]] = row_norms(difference, squared=True)
     return squared
+
+
+def _centre(X: Rows) -> np.ndarray | float:
+    """Where the rows lie; distances from there have more digits than those from 0."""
+    if sparse.issparse(X):
+        return 0.0  # of sparse rows, most values are there
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = X.mean(axis=0, dtype=np.float64)
+    return np.where(np.isfinite(mean), mean, 0.0)
+
+
+def _reduced(X: Rows, centre: np.ndarray | float, length: float) -> Rows:
+    """Rows about the centre, in units of the length scale.
+
+    What then leaves the range of numbers when squared is far beyond the reach of the kernel, or
+    no distance at all.
+    """
+    if sparse.issparse(X):
+        return X.astype(np.float64) / length
+    return (X.astype(np.float64) - centre) / length
 
 
 def _column(X: Rows, j: int) -> np.ndarray:
