@@ -34,7 +34,7 @@ TOP = "kernelmaps"
 EDGES = {
     "bits": set(),
     "blocks": set(),
-    "certificate": {"storage", "exceptions"},
+    "certificate": {"schema"},
     "exceptions": set(),
     "extras": set(),
     "hashing": set(),

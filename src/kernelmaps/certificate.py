@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+from .schema import State, number, text
 
 __all__ = ["Certificate"]
 
@@ -25,6 +28,16 @@ class Certificate:
     probability : float
         1 for a proof; less for a statement that holds with that probability over the map's seed.
     """
+
+    _state: ClassVar[State] = State(
+        {
+            "bound": number(low=0, finite=False),
+            "error": text(),
+            "domain": text(),
+            "method": text(),
+        },
+        {"probability": number(0, 1)},
+    )
 
     bound: float
     error: str

@@ -18,6 +18,7 @@ import numpy as np
 __all__ = [
     "Check",
     "SchemaError",
+    "State",
     "anything",
     "array",
     "boolean",
@@ -27,6 +28,7 @@ __all__ = [
     "integer",
     "labels",
     "many",
+    "names",
     "nothing",
     "number",
     "optional",
@@ -68,6 +70,60 @@ def check_entries(
         if name in values:
             check(values[name], f"{where}: {name!r}", sizes)
     return sizes
+
+
+@dataclass(frozen=True)
+class State:
+    """What the instances of a class save: names, the attributes they stand for, and checks.
+
+    A class states it as its attribute `_state`. Files hold these entries and no other, under names
+    that do not depend on how the class is written; what is not stated does not leave the process.
+
+    Attributes
+    ----------
+    required, allowed : mapping of str to check
+        Entries that a fitted instance must have, and may have.
+    attributes : mapping of str to str
+        Attributes of the entries whose name is another.
+    version : int
+        Raised when entries change their meaning; files of a later version are refused.
+    """
+
+    required: Mapping[str, Check] = field(default_factory=dict)
+    allowed: Mapping[str, Check] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    version: int = 1
+
+    def extended(
+        self,
+        required: Mapping[str, Check] | None = None,
+        allowed: Mapping[str, Check] | None = None,
+        attributes: Mapping[str, str] | None = None,
+    ) -> State:
+        """The state of a subclass, which has further entries."""
+        return State(
+            {**self.required, **(required or {})},
+            {**self.allowed, **(allowed or {})},
+            {**self.attributes, **(attributes or {})},
+            self.version,
+        )
+
+    def attribute(self, name: str) -> str:
+        """The attribute that an entry stands for."""
+        return self.attributes.get(name, name)
+
+    def of(self, owner: Any) -> dict[str, Any]:
+        """The entries of an instance; none if it is not fitted."""
+        found = vars(owner)
+        pairs = ((name, self.attribute(name)) for name in (*self.required, *self.allowed))
+        return {name: found[attribute] for name, attribute in pairs if attribute in found}
+
+    def restore(self, owner: Any, values: Mapping[str, Any]) -> None:
+        """Check entries, and give them to an instance; none are given to one that is not fitted."""
+        if not values:
+            return
+        check_entries(values, self.required, self.allowed, type(owner).__name__)
+        vars(owner).update({self.attribute(name): value for name, value in values.items()})
 
 
 @dataclass(frozen=True)
@@ -266,6 +322,14 @@ def labels(value: Any, where: str, sizes: Sizes) -> None:
         raise SchemaError(f"{where} must have {sizes['classes']} labels, found {len(value)}")
     if len(value) > 1 and not (value[1:] > value[:-1]).all():
         raise SchemaError(f"{where} must be distinct labels in ascending order")
+
+
+def names(value: Any, where: str, sizes: Sizes) -> None:
+    """A vector of strings, one for each feature."""
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "UO":
+        raise SchemaError(f"{where} must be a vector of strings, found {_short(value)}")
+    if not all(isinstance(item, str) for item in value.tolist()):
+        raise SchemaError(f"{where} must hold strings only")
 
 
 def anything(value: Any, where: str, sizes: Sizes) -> None:

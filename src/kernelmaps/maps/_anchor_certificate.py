@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from ..blocks import row_blocks
 from ..certificate import Certificate
 from ..design.anchors import cover_radius
 from ..engine.table import AFFINE, Table
+from ..schema import State, number
 
 __all__ = ["AnchorCertificate", "certify"]
 
@@ -63,6 +65,15 @@ class AnchorCertificate(Certificate):
     measured : float
         Largest error found: no bound can be lower.
     """
+
+    _state: ClassVar[State] = Certificate._state.extended(
+        allowed={
+            name: number(finite=False)
+            for name in (
+                "cover_radius", "gradient_bound", "truncation", "theorem_bound", "measured",
+            )
+        }
+    )  # fmt: skip
 
     cover_radius: float = 0.0
     gradient_bound: float = np.inf

@@ -31,6 +31,7 @@ from scipy.optimize import minimize_scalar
 from .. import kernels
 from ..certificate import Certificate
 from ..engine import Spec
+from ..schema import number
 from .base import AdditiveMap, check_count
 
 __all__ = ["ScaledMap"]
@@ -42,6 +43,8 @@ _BINS_PER_OCTAVE = 32
 
 class ScaledMap(AdditiveMap):
     """A series of the χ² kernel around x = 1/scale."""
+
+    _state = AdditiveMap._state.extended({"scale_": number(above=0)})
 
     _family: str
     n_components: int

@@ -32,6 +32,7 @@ from ..design.square_root import FACTORIZATIONS, Root, square_root
 from ..engine import Spec, apply, code_spec, encode
 from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
 from ..engine.reference import spec_of, table_of
+from ..schema import array, many
 from ..sparse_rows import check_sparse
 from ._anchor_certificate import AnchorCertificate, certify
 from ._anchor_table import anchor_table
@@ -116,6 +117,15 @@ class AnchorMap(AdditiveMap):
 
     kernel_: kernels.AdditiveKernel
     _certificate: AnchorCertificate | None
+
+    _state = AdditiveMap._state.extended(
+        required={
+            "anchors_": many(array("f8", "_"), "features", least=1),
+            "ranks_": array("i8", "features", low=1),
+            "left_out": array("f8", "sets", low=0, finite=False),
+        },
+        attributes={"certificate_": "_certificate", "left_out": "_left_out"},
+    )
 
     def __init__(
         self,

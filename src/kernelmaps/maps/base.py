@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -21,8 +21,10 @@ from ..certificate import Certificate
 from ..engine import Spec, apply
 from ..engine.apply import column_range, extent_of, stage_columns
 from ..engine.compile import Extent
+from ..engine.table import CODE
 from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
+from ..schema import State, array, instance, integer, names, optional, pair
 from ..sparse_rows import check_sparse
 from .codes import Codes
 
@@ -47,10 +49,20 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         Features seen in `fit`.
     """
 
+    _state: ClassVar[State] = State(
+        required={"spec_": instance((Spec,)), "n_features_in_": integer(1)},
+        allowed={
+            "feature_names_in_": names,
+            "kernel_": instance((Kernel,)),
+            "certificate_": optional(instance((Certificate,))),
+        },
+    )
+
     n_jobs: int | None
     spec_: Spec
     kernel_: Kernel
     certificate_: Certificate | None = None
+    _warned = False  # whether values outside the domain have been spoken of
     _non_negative = False  # whether the map is defined for x >= 0 only
 
     @abstractmethod
@@ -215,6 +227,21 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             raise ValueError(self._negative(float(xp.min(X))))
         return X
 
+    def _check_state(self) -> None:
+        """Raise ValueError or TypeError if entries that were loaded contradict each other."""
+        if not (self.n_jobs is None or isinstance(self.n_jobs, int)):
+            raise ValueError(f"n_jobs must be None or an integer, found {self.n_jobs!r}")
+        if not hasattr(self, "spec_"):
+            return
+        bool(self._non_negative)  # asks the kernel that was given
+        stage_columns(self.spec_, self.n_features_in_)
+        if self.spec_.family == "piecewise" and self.spec_.numbers["binning"] == CODE:
+            raise ValueError("the spec maps codes, not values")
+        if len(getattr(self, "feature_names_in_", range(self.n_features_in_))) != (
+            self.n_features_in_
+        ):
+            raise ValueError("feature_names_in_ must have one name for each feature")
+
     def _check_domain(self, X: Any) -> None:
         """Nothing by default; additive maps with a learned domain look at the columns."""
 
@@ -235,8 +262,20 @@ class AdditiveMap(FeatureMap):
         Range of each feature (or of all, length 1) that the map was fitted for.
     """
 
+    _state: ClassVar[State] = FeatureMap._state.extended(
+        allowed={"domain_": optional(pair(array("f8 f4", "domain", finite=False)))}
+    )
+
     domain_: tuple[np.ndarray, np.ndarray] | None = None
     out_of_domain: str = "clip"
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        self._check_out_of_domain()
+        if not hasattr(self, "spec_") or self.domain_ is None:
+            return
+        if len(self.domain_[0]) not in (1, self.n_features_in_):
+            raise ValueError("domain_ must have one range, or one for each feature")
 
     def _names_out(self, names: np.ndarray) -> list[str]:
         widths = self._columns_per_feature()

@@ -30,6 +30,7 @@ import numpy as np
 from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.families import CURVES
+from ..schema import number
 from ._scaled import ScaledMap
 
 __all__ = ["ChebyshevMap", "lemma_constant"]
@@ -82,6 +83,8 @@ class ChebyshevMap(ScaledMap):
     """
 
     _family = "chebyshev"
+
+    _state = ScaledMap._state.extended({"constant_": number(finite=False)})
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ without knowing B: a random P composed with a rotation is again random (Corollar
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..engine.apply import output_dtype
 from ..engine.linear import n_outputs
 from ..kernels import StationaryKernel
 from ..kernels.bandwidth import warn_if_degenerate
+from ..schema import integer
 from ..seeding import generator
 from .base import JointMap, check_count
 from .fourier import SCALE_ADVICE, resolve_kernel, scaled_kernel
@@ -92,6 +94,8 @@ class CompressiveFourierMap(JointMap):
 
     kernel_: StationaryKernel
 
+    _state = JointMap._state.extended({"n_measurements_": integer(1)})
+
     def __init__(
         self,
         n_measurements: int = 100,
@@ -121,6 +125,14 @@ class CompressiveFourierMap(JointMap):
         self.sparsity_basis = sparsity_basis
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without numbers of single rows: a pickle holds none of the training data."""
+        state = super().__getstate__().copy()
+        found = state.get("effective_sparsity_")
+        if found is not None:
+            state["effective_sparsity_"] = replace(found, rows=found.rows[:0])
+        return state
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)

@@ -10,6 +10,7 @@ from scipy import sparse
 from .. import kernels
 from ..design.api import METHODS, TABLE_METHODS, Design, design_map
 from ..engine import Spec
+from ..schema import number, optional, pair
 from .base import AdditiveMap, check_count
 
 __all__ = ["DesignedMap"]
@@ -75,6 +76,8 @@ class DesignedMap(AdditiveMap):
     >>> bool(abs(Z @ Z.T - km.kernels.chi2(X)).max() < 5e-3)
     True
     """
+
+    _state = AdditiveMap._state.extended({"range_": optional(pair(number()))})
 
     def __init__(
         self,

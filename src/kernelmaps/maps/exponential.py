@@ -29,6 +29,7 @@ from ..engine.apply import output_dtype
 from ..engine.landmarks import landmark_spec
 from ..kernels import Exponential, Gaussian, Kernel
 from ..kernels.bandwidth import warn_if_degenerate
+from ..schema import instance, number
 from ..seeding import generator
 from .base import AdditiveMap, JointMap, check_count
 from .chebyshev import ChebyshevMap
@@ -122,6 +123,14 @@ class ExponentialMap(JointMap):
     >>> bool(km.kernel_error(feature_map, X).rms < 2 / 4000**0.5)
     True
     """
+
+    _state = JointMap._state.extended(
+        {
+            "additive_map_": instance((AdditiveMap,)),
+            "gamma_": number(above=0),
+            "stage_kernel_": instance((Exponential,)),
+        }
+    )
 
     def __init__(
         self,

@@ -36,6 +36,7 @@ from scipy.special import factorial
 from ..engine import Spec
 from ..engine.reference import spec_of
 from ..engine.table import AFFINE, Table
+from ..schema import array
 from ._range import differ, resolve_zero, room
 from .base import AdditiveMap, check_count
 from .trigonometric import check_order
@@ -79,6 +80,10 @@ class HermiteMap(AdditiveMap):
     >>> km.HermiteMap(n_bases=3).fit_transform(X).shape
     (100, 6)
     """
+
+    _state = AdditiveMap._state.extended(
+        {"center_": array("f8", "features"), "scale_": array("f8", "features")}
+    )
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ from .. import kernels
 from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.families import waves_arrays
+from ..schema import array, number
 from .base import AdditiveMap, check_count
 
 __all__ = ["HomogeneousMap"]
@@ -82,6 +83,14 @@ class HomogeneousMap(AdditiveMap):
     >>> abs(Z @ Z.T - km.kernels.chi2(X)).max() < 1e-2
     True
     """
+
+    _state = AdditiveMap._state.extended(
+        {
+            "period_": number(above=0),
+            "frequencies_": array("f8", "frequencies"),
+            "weights_": array("f8", "frequencies", low=0),
+        }
+    )
 
     def __init__(
         self,

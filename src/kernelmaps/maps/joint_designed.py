@@ -11,6 +11,7 @@ from .. import kernels
 from ..design.joint import JointDesign
 from ..design.multidim import design_joint_map
 from ..engine import Spec
+from ..schema import array, pair
 from .base import AdditiveMap, JointMap, check_count
 
 __all__ = ["JointDesignedMap"]
@@ -71,6 +72,8 @@ class JointDesignedMap(JointMap):
     _domain_for = AdditiveMap._domain_for
     _column_range = AdditiveMap._column_range
     _check_out_of_domain = AdditiveMap._check_out_of_domain
+
+    _state = JointMap._state.extended({"domain_": pair(array("f8", "features", finite=False))})
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..certificate import Certificate
+from ..schema import number
 from ._scaled import ScaledMap
 
 __all__ = ["SeriesMap"]
@@ -64,6 +65,8 @@ class SeriesMap(ScaledMap):
     """
 
     _family = "series"
+
+    _state = ScaledMap._state.extended({"rate_": number()})
 
     def __init__(
         self,

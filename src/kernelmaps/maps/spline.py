@@ -29,6 +29,7 @@ from ..engine import Spec
 from ..engine.compile import Extent
 from ..engine.reference import spec_of
 from ..engine.table import AFFINE, EDGES, Table
+from ..schema import array
 from ._range import feature_ranges, resolve_zero
 from .base import AdditiveMap, check_count
 
@@ -86,6 +87,8 @@ class SplineMap(AdditiveMap):
     >>> bool(np.allclose(Z @ Z.T, 1 + 10 * np.minimum(X, X.T)))
     True
     """
+
+    _state = AdditiveMap._state.extended({"mix_": array("f8", "sets bases bases")})
 
     def __init__(
         self,

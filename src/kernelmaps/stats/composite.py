@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import storage
 from ..hashing import mixed_bits
+from ..schema import SchemaError, State, instance, integer, many
 from .moments import BLOCK_ROWS, Moments, _rows
 
 __all__ = ["FoldMoments", "KernelMoments", "load_stats", "stats_from_state"]
@@ -24,6 +25,12 @@ class _Composite:
     """Base of the tuples of moments: subclasses say how a block is split."""
 
     kind: ClassVar[str]
+    _state: ClassVar[State] = State({"parts": many(instance((Moments,)), least=1)})
+
+    def _check_state(self) -> None:
+        """Raise SchemaError if the parts do not belong together."""
+        if len({part.target for part in self.parts}) > 1:
+            raise SchemaError(f"{type(self).__name__}: parts have different targets")
 
     def __init__(self, parts: Sequence[Moments]) -> None:
         self.parts = list(parts)
@@ -153,6 +160,8 @@ class KernelMoments(_Composite):
 
     kind = "kernel-moments"
 
+    _state = _Composite._state.extended({"widths": many(integer(0))})
+
     def __init__(self, parts: Sequence[Moments], widths: Sequence[int] = ()) -> None:
         super().__init__(parts)
         self.widths = [int(width) for width in widths]
@@ -183,7 +192,12 @@ def fold_of_row(rows: np.ndarray, n_folds: int) -> np.ndarray:
 def stats_from_state(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     """Rebuild whichever statistics a header describes."""
     kinds = {cls.kind: cls for cls in (Moments, FoldMoments, KernelMoments)}
-    return kinds[header["kind_of_stats"]].from_state(header, arrays)
+    try:
+        found = kinds[header["kind_of_stats"]].from_state(header, arrays)
+        found._check_state()
+    except (KeyError, TypeError, AttributeError, SchemaError) as error:
+        raise storage.FileFormatError(f"the statistics are malformed: {error!r}") from error
+    return found
 
 
 def load_stats(path: str | os.PathLike[str]) -> Any:

@@ -29,12 +29,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from .. import storage
+from ..exceptions import FileFormatError
+from ..schema import (
+    SchemaError,
+    State,
+    array,
+    boolean,
+    check_entries,
+    integer,
+    labels,
+    number,
+    optional,
+    text,
+)
 
 __all__ = ["BLOCK_ROWS", "Moments"]
 
@@ -73,6 +86,36 @@ class Moments:
     """
 
     kind = "moments"
+    _state: ClassVar[State] = State(
+        {
+            "target": text(("none", "real", "class")),
+            "tag": text(),
+            "n": integer(),
+            "weight": number(low=0),
+            "closed": boolean,
+            "shift": optional(array("f8", "features")),
+            "m": optional(array("f8", "features")),
+            "H": optional(array("f8", "features features")),
+            "V": optional(array("f8", "targets features", least=0)),
+            "y_shift": array("f8", "targets", least=0),
+            "b": array("f8", "targets", least=0),
+            "yy": array("f8", "targets", least=0),
+            "classes": optional(labels),
+        }
+    )
+
+    def _check_state(self) -> None:
+        """Raise SchemaError if entries that were loaded contradict each other."""
+        sums = [self.m is None, self.H is None]
+        if self.shift is None or any(sums):
+            if not all(sums) or self.V is not None:
+                raise SchemaError("Moments: some of the sums are missing")
+        elif (self.V is None) != (self.target == "none"):
+            raise SchemaError("Moments: 'V' belongs to targets")
+        if (self.classes is None) != (self.target != "class"):
+            raise SchemaError("Moments: 'classes' belong to the target 'class'")
+        if self.classes is not None and self.V is not None and len(self.V) != len(self.classes):
+            raise SchemaError("Moments: 'classes' and 'V' have different lengths")
 
     def __init__(self, target: Target = "none", *, classes: Any = None, tag: str = "") -> None:
         self.target, self.tag = target, tag
@@ -286,12 +329,28 @@ class Moments:
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """Inverse of `state`."""
+        """Inverse of `state`; raises FileFormatError if these are not the sums of anything."""
+        try:
+            out = cls._filled(header, arrays)
+            check_entries(vars(out), out._state.required, {}, "Moments")
+            out._check_state()
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise FileFormatError(f"the file does not hold usable statistics: {error!r}") from error
+        return out
+
+    @classmethod
+    def _filled(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         out = cls(header["target"], tag=header["tag"])
         out.n, out.weight, out.closed = header["n"], header["weight"], header["closed"]
         if header["classes"] is not None:
-            out.classes = np.array(header["classes"], dtype=np.dtype(header["classes_dtype"]))
+            kind = np.dtype(header["classes_dtype"])
+            longest = max((len(str(label)) for label in header["classes"]), default=0)
+            if kind.kind not in "biufUO" or kind.itemsize > 64 * (longest + 64):
+                raise TypeError(f"labels of type {kind}")
+            out.classes = np.array(header["classes"], dtype=kind)
             out.y_shift, out.b, out.yy = (np.zeros(len(out.classes)) for _ in range(3))
+        if not set(arrays) <= {"shift", "m", "H", "V", "y_shift", "b", "yy"}:
+            raise KeyError(f"unknown arrays among {sorted(arrays)}")
         for name in arrays:
             value = np.array(arrays[name])
             setattr(out, name, _unpack(value, len(arrays["shift"])) if name == "H" else value)
@@ -438,6 +497,8 @@ def _pack(H: np.ndarray) -> np.ndarray:
 
 
 def _unpack(packed: np.ndarray, d: int) -> np.ndarray:
+    if packed.shape != (d * (d + 1) // 2,):
+        raise ValueError(f"a triangle of {d} rows has {d * (d + 1) // 2} entries")
     H, a = np.empty((d, d)), 0
     for i in range(d):
         H[i, : i + 1] = H[: i + 1, i] = packed[a : a + i + 1]

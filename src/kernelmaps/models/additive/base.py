@@ -3,10 +3,11 @@ r"""What classifier and regressor share: checking, training, scoring, shapes."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -23,13 +24,14 @@ from sklearn.utils.validation import (
 
 from ...engine import code_spec
 from ...engine.reference import table_of
-from ...maps._range import differ, room
 from ...maps.base import AdditiveMap, JointMap
 from ...maps.codes import Codes
 from ...maps.spline import SplineMap
+from ...schema import State, array, boolean, instance, integer, names, number
 from ...sparse_rows import check_sparse
 from ...threads import resolve_threads
 from .losses import LOSSES, Loss, find_loss
+from .summary import Progress, Summary, density_edges, summarise
 
 __all__ = ["AdditiveModel", "ShapeFunction", "checked", "weights_of"]
 
@@ -62,15 +64,40 @@ class ShapeFunction:
     density: np.ndarray
 
 
-def _density_edges(low: float, high: float) -> np.ndarray:
-    """Ends of the bins of a density; a constant, or nearly, gets some room."""
-    if not differ(low, high):
-        low, high = low - room(low, high) / 2, high + room(low, high) / 2
-    return np.linspace(low, high, 25)
-
-
 class AdditiveModel(BaseEstimator):
     """A linear model on an additive map, trained on the fly."""
+
+    _state: ClassVar[State] = State(
+        required={
+            "feature_map_": instance((AdditiveMap,)),
+            "n_features_in_": integer(1),
+            "on_codes": boolean,
+            "weights": array("f8 f4", "features bases outputs"),
+            "offset": array("f8", "outputs"),
+            "term_means_": array("f8", "features outputs"),
+            "summary": instance((Summary,)),
+            "C": number(above=0),
+        },
+        allowed={
+            "feature_names_in_": names,
+            "n_rows": integer(1),
+            "objective_": array("f8", "outputs", finite=False),
+            "duality_gap_": array("f8", "outputs", finite=False),
+            "n_iter_": integer(),
+            "n_visits_": integer(),
+            "n_samples_seen_": integer(1),
+            "progress": instance((Progress,)),
+        },
+        attributes={
+            "on_codes": "_on_codes",
+            "weights": "_weights",
+            "offset": "_offset",
+            "summary": "_summary",
+            "C": "_C",
+            "n_rows": "_n_rows",
+            "progress": "_progress",
+        },
+    )
 
     _fast: dict  # compiled tables of the last predictions; not part of the model
     _of_labels = True  # whether targets are labels or numbers
@@ -79,6 +106,8 @@ class AdditiveModel(BaseEstimator):
     def _loss(self) -> Loss:
         """The entry of `LOSSES` that `loss` names."""
         return find_loss(type(self).__name__, self.loss, self._of_labels)
+
+    _summary: Summary | None = None  # made of `_sample` when it is first asked for
 
     def _prepare(self, X: Any) -> Any:
         """Fit the map; the rows as the loops take them."""
@@ -193,7 +222,7 @@ class AdditiveModel(BaseEstimator):
         )
 
     def _keep(self, found: list) -> None:
-        self._C = self.C
+        self._C, self._n_rows = self.C, len(found[0].beta)
         self._weights = np.concatenate([s.weights for s in found], axis=2)
         self._offset = np.concatenate([s.intercept for s in found])
         self.dual_coef_ = found[0].beta if len(found) == 1 else np.hstack([s.beta for s in found])
@@ -343,13 +372,15 @@ class AdditiveModel(BaseEstimator):
             self._fast[key] = (compiled, self._laid_out(compiled, part))
         return self._fast[key][1]
 
-    def _laid_out(self, compiled: Any, part: slice) -> np.ndarray:
+    def _laid_out(
+        self, compiled: Any, part: slice, weights: np.ndarray | None = None
+    ) -> np.ndarray:
         from .basis import zeros
 
         stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
         flat = zeros((compiled.n_weights + 64) * lanes, compiled.basis.values.coef.dtype)
         cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
-        own = self._weights[:, :, part]
+        own = (self._weights if weights is None else weights)[:, :, part]
         cells[:, : own.shape[1], : own.shape[2]] = own
         return flat
 
@@ -475,10 +506,8 @@ class AdditiveModel(BaseEstimator):
         taken = np.arange(0, size, step)
         taken += np.random.default_rng(0).integers(np.minimum(step, size - taken))
         taken = taken if whole else np.flatnonzero(weight > 0)[taken]
-        self._sample = X[taken]
-        blocks = [self._sample[k : k + 16] for k in range(0, self._sample.shape[0], 16)]
-        means = sum(self._terms(block).sum(axis=0, dtype=np.float64) for block in blocks)
-        means = means / self._sample.shape[0]
+        self._sample, self._summary = X[taken], None
+        means = self._mean_over_sample(lambda terms: terms)
         # In the precision of the terms, so that these and the intercept have the same sum.
         self.term_means_ = means.astype(self._precision(X)).astype(np.float64)
         intercept = self._offset + self.term_means_.sum(axis=0)
@@ -489,7 +518,20 @@ class AdditiveModel(BaseEstimator):
     def feature_importances_(self) -> np.ndarray:
         """Standard deviation of each term over a sample of the training data, classes averaged."""
         check_is_fitted(self)
-        return self._terms(self._sample).std(axis=0).mean(axis=-1)
+        return self._seen().importances.copy()
+
+    def _seen(self) -> Summary:
+        """What is kept of the training rows."""
+        if self._summary is None:
+            spread = np.sqrt(self._mean_over_sample(lambda t: (t - self.term_means_) ** 2))
+            self._summary = summarise(self._sample, spread.mean(axis=-1))
+        return self._summary
+
+    def _mean_over_sample(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Mean of a function of the terms, some rows at a time."""
+        size = self._sample.shape[0]
+        blocks = (self._sample[k : k + 16] for k in range(0, size, 16))
+        return sum(function(self._terms(b)).sum(axis=0, dtype=np.float64) for b in blocks) / size
 
     @property
     def shape_functions_(self) -> list[ShapeFunction]:
@@ -500,27 +542,62 @@ class AdditiveModel(BaseEstimator):
         return self._fast["shapes"]
 
     def _shapes(self) -> list[ShapeFunction]:
-        sample = self._sample.toarray() if sparse.issparse(self._sample) else self._sample
-        low, high = sample.min(axis=0), sample.max(axis=0)
+        seen = self._seen()
+        low, high, dtype = seen.low, seen.high, np.dtype(seen.dtype)
         share = np.linspace(0, 1, _GRID)[:, None]
-        whole = self._on_codes or sample.dtype.kind == "u"
-        grid = low + share * (np.float64(high) - low)
+        whole = self._on_codes or dtype.kind == "u"
+        grid = low + share * (high - low)
         grid = np.round(grid) if whole else grid
-        terms = self._terms(grid.astype(sample.dtype)) - self.term_means_
+        terms = self._terms(grid.astype(dtype)) - self.term_means_
         names = getattr(self.feature_map_, "feature_names_in_", None)
         shapes = []
         for j in range(grid.shape[1]):
-            edges = _density_edges(float(low[j]), float(high[j]))
-            counts = np.histogram(sample[:, j], edges)[0]
+            edges = density_edges(float(low[j]), float(high[j]))
             values = terms[:, j, 0] if terms.shape[2] == 1 else terms[:, j]
             name = f"x{j}" if names is None else str(names[j])
             points = np.unique(grid[:, j], return_index=True)[1]
-            density = counts / len(sample)
+            density = seen.density[j]
             shapes.append(ShapeFunction(name, grid[points, j], values[points], edges, density))
         return shapes
 
+    def _saved(self) -> dict[str, Any]:
+        """What a file holds."""
+        if hasattr(self, "_weights"):
+            self._seen()
+        return self._state.of(self)
+
+    def _check_state(self) -> None:
+        """Raise ValueError or TypeError if entries that were loaded contradict each other."""
+        self._check_parameters()
+        if not (self.n_jobs is None or isinstance(self.n_jobs, int)):
+            raise ValueError(f"n_jobs must be None or an integer, found {self.n_jobs!r}")
+        if not hasattr(self, "_weights"):
+            return
+        fitted, shape = self.feature_map_, self._weights.shape
+        if fitted.n_features_in_ != self.n_features_in_ or shape[0] != self.n_features_in_:
+            raise ValueError("feature_map_ or weights has another number of features")
+        if shape[1] != max(fitted._columns_per_feature()) or shape[2] != self._n_outputs():
+            raise ValueError(f"weights of shape {shape} do not fit the map and the outputs")
+        if len(self._summary.low) != shape[0]:
+            raise ValueError("summary has another number of features")
+        if self._on_codes and not hasattr(fitted, "check_codes"):
+            raise ValueError("on_codes is true, but feature_map_ has no codes")
+        if hasattr(self, "_progress") and self._progress.weights.shape != shape:
+            raise ValueError("progress has weights of another shape")
+        self._spec = code_spec(fitted.spec_) if self._on_codes else fitted.spec_
+        self._fast = {}
+
     def __getstate__(self) -> dict[str, Any]:
+        """The state without rows, and without numbers of single rows.
+
+        A copy or a pickle predicts as the model does, and `partial_fit` goes on from it; with
+        ``warm_start`` its next `fit` begins anew.
+        """
+        if hasattr(self, "_weights"):
+            self._seen()
         state = super().__getstate__().copy()
+        for name in ("_sample", "dual_coef_"):
+            state.pop(name, None)
         if "_fast" in state:
             state["_fast"] = {}
         return state

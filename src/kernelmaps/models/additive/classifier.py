@@ -21,6 +21,7 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from ...maps.base import AdditiveMap
+from ...schema import array, labels
 from .base import checked, weights_of
 from .calibration import platt
 from .out_of_core import OutOfCore, out_of_core
@@ -98,6 +99,16 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
     >>> bool(km.AdditiveClassifier(C=10).fit(X, y).score(X, y) > 0.95)
     True
     """
+
+    _state = OutOfCore._state.extended(
+        required={
+            "classes_": labels,
+            "intercept_": array("f8", "outputs"),
+            "sigmoid": array("f8", "outputs 2"),
+            "calibrated": array("b1", "outputs"),
+        },
+        attributes={"sigmoid": "_sigmoid", "calibrated": "_calibrated"},
+    )
 
     def __init__(
         self,
@@ -186,6 +197,9 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
                 f"{self.class_weight!r}."
             )
         return found
+
+    def _n_outputs(self) -> int:
+        return len(self._outputs())
 
     def _outputs(self) -> np.ndarray:
         return np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.ones(1)

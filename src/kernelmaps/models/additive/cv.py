@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...maps.base import AdditiveMap
 from ...progress import track
+from ...schema import State, array, instance, integer, labels, names, number
 from .classifier import AdditiveClassifier
 
 __all__ = ["AdditiveClassifierCV"]
@@ -61,6 +62,28 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
     >>> model.scores_.shape
     (3, 3)
     """
+
+    _state = State(
+        required={
+            "Cs_": array("f8", "sizes", low=0),
+            "scores_": array("f8", "folds sizes", finite=False),
+            "C_": number(above=0),
+            "estimator_": instance((AdditiveClassifier,)),
+            "classes_": labels,
+            "n_iter_": integer(),
+            "n_features_in_": integer(1),
+        },
+        allowed={"feature_names_in_": names},
+    )
+
+    def _check_state(self) -> None:
+        """Raise ValueError if entries that were loaded contradict each other."""
+        if not hasattr(self, "estimator_"):
+            return
+        if not np.array_equal(self.classes_, self.estimator_.classes_):
+            raise ValueError("classes_ are not those of estimator_")
+        if self.n_features_in_ != self.estimator_.n_features_in_:
+            raise ValueError("n_features_in_ is not that of estimator_")
 
     def __init__(
         self,

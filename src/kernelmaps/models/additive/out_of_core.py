@@ -16,6 +16,7 @@ from ...maps.codes import Codes
 from ...sparse_rows import check_sparse
 from ..streaming.base import _in_memory
 from .base import AdditiveModel
+from .summary import Progress
 
 __all__ = ["OutOfCore", "out_of_core"]
 
@@ -35,12 +36,51 @@ class OutOfCore(AdditiveModel):
     @property
     def _streaming(self) -> bool:
         """Whether rows come in chunks, of which only the last is at hand."""
-        return hasattr(self, "_stream")
+        return hasattr(self, "_stream") or hasattr(self, "_progress")
 
     def _forget(self) -> None:
         """A new fit: what `partial_fit` has left is over."""
-        if hasattr(self, "_stream"):
-            del self._stream, self.n_samples_seen_
+        for name in ("_stream", "_progress", "n_samples_seen_"):
+            self.__dict__.pop(name, None)
+
+    def _stands_at(self) -> Progress:
+        """What `partial_fit` needs to go on, without the solvers and their last rows."""
+        states = self._stream
+        cells = [self._cells(s.w.astype(np.float64), s.compiled, s.used) for s in states]
+        return Progress(
+            weights=np.concatenate(cells, axis=2),
+            offset=np.concatenate([state.offset for state in states]).astype(np.float64),
+            balance=np.concatenate([state._total() for state in states]),
+            sparse=bool(states[0].kind[0]),
+            dtype=str(states[0].kind[1]),
+        )
+
+    def _saved(self) -> dict[str, Any]:
+        entries = super()._saved()
+        return {**entries, "progress": self._stands_at()} if hasattr(self, "_stream") else entries
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if state.pop("_stream", None) is not None:
+            state["_progress"] = self._stands_at()
+        return state
+
+    def _resumed(self, X: Any, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> Any:
+        """Solvers that stand where those of a saved model stood; the rows."""
+        rows, found = self._same_kind(X), self._progress
+        self._stream = self._states(rows, y, positive, cost)
+        for state, part in zip(self._stream, self._lane_groups(len(positive)), strict=True):
+            state.go_on(self._laid_out(state.compiled, part), self._plain_offset(part))
+            state.w[:] = self._laid_out(state.compiled, part, found.weights)
+            state.offset[:] = found.offset[part]
+            state.frozen = np.array(found.balance[part])
+            state.kind = found.kind
+        del self._progress
+        return rows
+
+    def _plain_offset(self, part: slice) -> np.ndarray:
+        """The offset without the centre of a regressor's targets."""
+        return self._offset[part] - getattr(self, "_centre", 0.0)
 
     # -- fit, from a source ---------------------------------------------------------------------
 
@@ -116,7 +156,7 @@ class OutOfCore(AdditiveModel):
                 f"{name}.partial_fit goes on with values, but the model was fitted on codes. Fit "
                 "it on values, or use fit with all codes."
             )
-        if not hasattr(self, "_stream"):
+        if not self._streaming:
             self._check_parameters()
         check_sparse(X, name)
         return validate_data(
@@ -128,13 +168,14 @@ class OutOfCore(AdditiveModel):
         """Optimise the dual variables of one chunk; the rows."""
         if hasattr(self, "_stream"):
             rows = self._same_kind(X)
+        elif hasattr(self, "_progress"):  # of a model that was saved
+            rows = self._resumed(X, y, positive, cost)
         elif hasattr(self, "_weights"):  # after fit: goes on from there
             rows = self._block(X)
             self._stream = self._states(rows, y, positive, cost)
-            self.n_samples_seen_ = len(self.dual_coef_)
+            self.n_samples_seen_ = self._n_rows
             for state, part in zip(self._stream, self._lane_groups(len(positive)), strict=True):
-                offset = self._offset[part] - getattr(self, "_centre", 0.0)
-                state.go_on(self._laid_out(state.compiled, part), offset)
+                state.go_on(self._laid_out(state.compiled, part), self._plain_offset(part))
         else:
             rows = self._prepare(X)
             self._stream, self.n_samples_seen_ = self._states(rows, y, positive, cost), 0
@@ -152,7 +193,7 @@ class OutOfCore(AdditiveModel):
     def _same_kind(self, X: Any) -> Any:
         """Rows of a later chunk in the type of the first, whose tables are in use."""
         rows = self._block(X)
-        kind = self._stream[0].kind
+        kind = self._stream[0].kind if hasattr(self, "_stream") else self._progress.kind
         if sparse.issparse(rows) != kind[0]:
             raise TypeError(
                 f"{type(self).__name__}.partial_fit: the first chunk was "

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
 from ...maps.base import AdditiveMap
+from ...schema import number
 from .base import checked, weights_of
 from .out_of_core import OutOfCore, out_of_core
 
@@ -53,6 +54,9 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
     """
 
     _of_labels = False
+    _state = OutOfCore._state.extended(
+        required={"intercept_": number(), "centre": number()}, attributes={"centre": "_centre"}
+    )
 
     def __init__(
         self,
@@ -79,6 +83,9 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _n_outputs(self) -> int:
+        return 1
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ...engine import Table
+from .summary import Summary
 
 __all__ = ["summed", "terms_table"]
 
@@ -34,7 +34,7 @@ def terms_table(model: Any) -> tuple[Table, np.ndarray]:
             f"{type(model).__name__} was fitted on codes, which have no table of values: fit it on "
             "values to export it."
         )
-    bands = bands_of(model._spec, _reach(model._sample), np.dtype(np.float64)).table
+    bands = bands_of(model._spec, _reach(model._seen()), np.dtype(np.float64)).table
     return summed(bands, model._weights), np.asarray(model._offset, dtype=np.float64)
 
 
@@ -82,11 +82,9 @@ def _coefficients(bands: Table, weights: np.ndarray) -> list[np.ndarray]:
     return out
 
 
-def _reach(sample: Any) -> np.ndarray:
-    """Two rows that span more than the values seen, for tables of curves."""
-    values = sample.data if sparse.issparse(sample) else np.asarray(sample)
-    values = values.astype(np.float64).ravel()
-    sizes = np.abs(values[values != 0])
-    least, most = (sizes.min() / _BEYOND, sizes.max() * _BEYOND) if sizes.size else (1.0, 1.0)
-    low = -most if values.size and values.min() < 0 else least
-    return np.tile(np.array([[low], [most], [least]]), (1, sample.shape[1]))
+def _reach(seen: Summary) -> np.ndarray:
+    """Rows that span more than the values seen, for tables of curves."""
+    most = float(np.maximum(np.abs(seen.low), np.abs(seen.high)).max())
+    least, most = (seen.least / _BEYOND, most * _BEYOND) if most > 0 else (1.0, 1.0)
+    low = -most if seen.low.min() < 0 else least
+    return np.tile(np.array([[low], [most], [least]]), (1, len(seen.low)))

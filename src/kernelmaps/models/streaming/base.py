@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,8 +20,17 @@ from ...data import Block, Source, open_source
 from ...data.opening import is_chunks
 from ...data.sources import SlicedSource
 from ...maps.codes import Codes
+from ...schema import State, boolean, instance, integer, names
 from ...sparse_rows import check_sparse
-from ...stats import choose_block_rows, features_of, fold, on_sample
+from ...stats import (
+    FoldMoments,
+    KernelMoments,
+    Moments,
+    choose_block_rows,
+    features_of,
+    fold,
+    on_sample,
+)
 from ...threads import ordered_map, resolve_threads
 from .feature_maps import Features, check_codes
 
@@ -50,12 +59,51 @@ class CodedRows(SlicedSource):
 class StreamingEstimator(BaseEstimator):
     """Base: subclasses fold statistics and turn them into a model."""
 
+    _state: ClassVar[State] = State(
+        required={
+            "features": instance((Features,)),
+            "n_features_in_": integer(1),
+            "rows_per_block": integer(1),
+            "stats_": instance((Moments, FoldMoments, KernelMoments)),
+        },
+        allowed={
+            "feature_names_in_": names,
+            "zero_based": boolean,
+            "on_codes": boolean,
+            "n_chunks": integer(),
+        },
+        attributes={
+            "features": "_features",
+            "rows_per_block": "_block_rows",
+            "zero_based": "_zero_based",
+            "on_codes": "_on_codes",
+            "n_chunks": "_n_chunks",
+        },
+    )
+
     feature_map: Any
     n_jobs: int | None
     block_rows: int | None
     progress: bool | None
     _zero_based = False  # whether the indices of the SVMlight text that was fitted begin at 0
     _on_codes = False  # whether the first rows were codes
+
+    def _check_state(self) -> None:
+        """Raise ValueError or TypeError if entries that were loaded contradict each other."""
+        if not (self.n_jobs is None or isinstance(self.n_jobs, int)):
+            raise ValueError(f"n_jobs must be None or an integer, found {self.n_jobs!r}")
+        if not hasattr(self, "stats_"):
+            return
+        self._features.check_widths(self.n_features_in_)
+        if self._on_codes and not hasattr(self._features.parts[0].map, "check_codes"):
+            raise ValueError("on_codes is true, but the map has no codes")
+        parts = getattr(self.stats_, "parts", [self.stats_])
+        if any(p.shift is not None and len(p.shift) != self._folded_width() for p in parts):
+            raise ValueError("stats_ have another number of features than the map gives")
+
+    def _folded_width(self) -> int:
+        """Columns of the features that were summed."""
+        return sum(self._features.widths)
 
     # ---- data in ----------------------------------------------------------------------------
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ...data import Block
 from ...maps.codes import Codes
+from ...schema import State, anything, array, either, instance, integer, many, nothing
 
 __all__ = ["Features", "Part", "check_codes"]
 
@@ -37,6 +38,16 @@ class Part:
         PCA of this kernel, applied inside the map in the second pass of Algorithm 4.
     """
 
+    _state: ClassVar[State] = State(
+        {
+            "columns": either((nothing, instance((slice,)), array("i8 i4", "_"))),
+            "map": either((nothing, instance((BaseEstimator,)))),
+            "n_components": anything,
+            "width": integer(1),
+        },
+        {"axes": either((nothing, array("f8", "width _")))},
+    )
+
     columns: Any
     map: Any
     n_components: Any = "shared"
@@ -57,6 +68,23 @@ class Part:
         kind = np.float32 if Z.dtype == np.float32 else np.float64
         return Z @ self.axes.astype(kind)
 
+    def check_width(self, n_features: int) -> None:
+        """Raise ValueError if rows of so many features do not fit, or give another width."""
+        taken = n_features
+        if isinstance(self.columns, slice):
+            taken = len(range(n_features)[self.columns])
+        elif self.columns is not None:
+            taken = len(self.columns)
+            if taken and not -n_features <= self.columns.min() <= self.columns.max() < n_features:
+                raise ValueError(f"columns of a kernel lie outside of {n_features} features")
+        found = self.map
+        if found is not None and getattr(found, "n_features_in_", taken) != taken:
+            raise ValueError(f"a map takes {found.n_features_in_} features, but gets {taken}")
+        # What scikit-learn's scalers give has as many columns as they take.
+        width = taken if found is None else getattr(found, "_n_features_out", taken)
+        if width != self.width:
+            raise ValueError(f"a map gives {width} columns, but {self.width} are expected")
+
     @property
     def tag(self) -> str:
         """Content hash: of the spec for our maps, of the pickled state for others."""
@@ -72,8 +100,15 @@ class Part:
 class Features:
     """φ(x) = [φ_1(x), …, φ_l(x)], ready to be applied to blocks; it is all that workers get."""
 
+    _state: ClassVar[State] = State({"parts": many(instance((Part,)), least=1)})
+
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = list(parts)
+
+    def check_widths(self, n_features: int) -> None:
+        """Raise ValueError if rows of so many features do not fit the maps."""
+        for part in self.parts:
+            part.check_width(n_features)
 
     @classmethod
     def fit(cls, feature_map: Any, block: Block, owner: str, *, coded: bool = False) -> Features:

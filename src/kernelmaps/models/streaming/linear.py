@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ...data import Source
+from ...schema import anything, array, instance, integer, many, optional
 from ...stats import FoldMoments, KernelMoments, Moments
 from ...stats.moments import Target
 from .base import (
@@ -37,19 +38,55 @@ STAGES = ("pca", "pca-unlabeled", "moments", "unlabeled")
 class StreamingLinear(StreamingEstimator):
     """Base of the linear models; subclasses solve a centred quadratic problem for a path."""
 
+    _state = StreamingEstimator._state.extended(
+        required={"y_ndim": integer(1, 2)},
+        allowed={
+            "solution": optional(instance((_Solution,))),
+            "pca_stats": optional(instance((Moments,))),
+            "axes": optional(many(array("f8", "_ _"), least=1)),
+            "n_iter_": anything,
+        },
+        attributes={
+            "y_ndim": "_y_ndim",
+            "solution": "_solution",
+            "pca_stats": "_pca_stats",
+            "axes": "_axes",
+        },
+    )
+
     alpha: Any
     n_components: Any
     validation: Any
     _target: Target = "real"
-    _axes: list[np.ndarray] | None  # PCA of each kernel, of several
-    _pca_stats: Moments | None  # where unlabelled rows joined the PCA
-    _solution: _Solution | None  # None until it is asked for
+    _axes: list[np.ndarray] | None = None  # PCA of each kernel, of several
+    _pca_stats: Moments | None = None  # where unlabelled rows joined the PCA
+    _solution: _Solution | None = None  # None until it is asked for
 
     def _solutions(
         self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> np.ndarray:
         """Weights of shape (n_alphas, t, k) on `columns` for some of the rows' statistics."""
         raise NotImplementedError
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if not hasattr(self, "stats_"):
+            return
+        self._check_parameters()
+        shapes = [U.shape for U in self._axes or []]
+        if shapes and [shape[0] for shape in shapes] != self._features.widths:
+            raise ValueError("axes have other lengths than the features of the kernels")
+        if self._total().target != self._target:
+            raise ValueError(f"stats_ are of target {self._total().target!r}")
+        found = self._solution
+        if found is not None and found.coef.shape[1] != sum(self._features.widths):
+            raise ValueError("solution has another number of features than the map gives")
+        if found is not None and len(found.coef) != max(1, len(self._total().y_shift)):
+            raise ValueError("solution has another number of targets than stats_")
+
+    def _folded_width(self) -> int:
+        axes = self._axes
+        return super()._folded_width() if axes is None else sum(U.shape[1] for U in axes)
 
     # ---- fitting ----------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ...schema import array, integer
 from ...stats import Moments
 from .base import StreamingEstimator, check_same_kind, remove_stages, stage_path
 from .projection import check_rows, component_count
@@ -69,6 +70,25 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
     >>> StreamingPCA(n_components=2).fit(chunks).components_.shape
     (2, 5)
     """
+
+    _state = StreamingEstimator._state.extended(
+        allowed={
+            "values": array("f8", "columns"),
+            "vectors": array("f8", "columns _"),
+            "keep": integer(1),
+        },
+        attributes={"values": "_values", "vectors": "_vectors", "keep": "_keep"},
+    )
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        solved = [hasattr(self, name) for name in ("_values", "_vectors", "_keep")]
+        if any(solved[:2]) and not all(solved):
+            raise ValueError("values, vectors and keep come together")
+        if solved[0] and not self._keep <= self._vectors.shape[1] <= len(self._values):
+            raise ValueError("more components are kept than there are")
+        if solved[0] and len(self._vectors) != self._folded_width():
+            raise ValueError("vectors have another number of features than the map gives")
 
     def __init__(
         self,

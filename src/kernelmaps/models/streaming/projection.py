@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ...schema import State, anything, array, number, optional
 from ...stats import Moments
 from .quadratic import numerical_rank
 
@@ -37,6 +38,15 @@ class Path:
 
 @dataclass(frozen=True)
 class _Solution:
+    _state: ClassVar[State] = State(
+        {
+            "coef": array("f8", "targets features"),
+            "intercept": array("f8", "targets"),
+            "alpha": number(low=0),
+        },
+        {"n_components": anything, "cv_results": optional(anything)},
+    )
+
     coef: np.ndarray
     intercept: np.ndarray
     alpha: float

@@ -1,0 +1,130 @@
+"""What an additive model keeps of its training rows when it leaves the process: no rows.
+
+Shape functions are drawn over the range and the density of each feature, exports reach a little
+beyond the values seen, and importances are spreads of the terms. All of it follows from a sample
+of the rows, which stays in memory; files and pickles hold this summary instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from ...maps._range import differ, room
+from ...schema import SchemaError, State, array, boolean, number, text
+
+__all__ = ["Progress", "Summary", "density_edges", "summarise"]
+
+DENSITY_BINS = 24
+_ROWS = "float64 float32 uint8 uint16 uint32"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Ranges, histograms and spreads of a sample of the training rows.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (n_features,)
+        Range of each feature.
+    density : ndarray of shape (n_features, 24)
+        Shares of the sample in even bins over the range.
+    importances : ndarray of shape (n_features,)
+        Standard deviations of the terms, classes averaged.
+    least : float
+        Smallest magnitude that is not zero (0 if there is none).
+    dtype : str
+        Type of the rows.
+    """
+
+    _state: ClassVar[State] = State(
+        {
+            "low": array("f8", "features"),
+            "high": array("f8", "features"),
+            "density": array("f8", f"features {DENSITY_BINS}", low=0, high=1),
+            "importances": array("f8 f4", "features", low=0),
+            "least": number(low=0),
+            "dtype": text(tuple(_ROWS.split())),
+        }
+    )
+
+    low: np.ndarray
+    high: np.ndarray
+    density: np.ndarray
+    importances: np.ndarray
+    least: float
+    dtype: str
+
+    def _check_state(self) -> None:
+        if np.any(self.low > self.high):
+            raise SchemaError("Summary: 'low' is above 'high'")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where `partial_fit` stands: enough to go on with the next chunk.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_features, n_bases, n_outputs)
+        After the last chunk; the model itself predicts by the mean over the chunks.
+    offset : ndarray of shape (n_outputs,)
+        Likewise.
+    balance : ndarray of shape (n_outputs,)
+        Sum of all dual variables so far.
+    sparse : bool
+        Whether the chunks were CSR.
+    dtype : str
+        Type of their values.
+    """
+
+    _state: ClassVar[State] = State(
+        {
+            "weights": array("f8", "features bases outputs"),
+            "offset": array("f8", "outputs"),
+            "balance": array("f8", "outputs"),
+            "sparse": boolean,
+            "dtype": text(tuple(_ROWS.split())),
+        }
+    )
+
+    weights: np.ndarray
+    offset: np.ndarray
+    balance: np.ndarray
+    sparse: bool
+    dtype: str
+
+    @property
+    def kind(self) -> tuple[bool, np.dtype]:
+        """Whether the rows are sparse, and their type."""
+        return self.sparse, np.dtype(self.dtype)
+
+
+def summarise(sample: Any, importances: np.ndarray) -> Summary:
+    """Summary of a sample of rows, dense or CSR."""
+    stored = sample.data if sparse.issparse(sample) else sample
+    sizes = np.abs(stored[stored != 0].astype(np.float64))
+    rows = sample.toarray() if sparse.issparse(sample) else sample
+    low, high = (np.float64(end) for end in (rows.min(axis=0), rows.max(axis=0)))
+    counts = [
+        np.histogram(rows[:, j], density_edges(float(low[j]), float(high[j])))[0]
+        for j in range(rows.shape[1])
+    ]
+    return Summary(
+        low=low,
+        high=high,
+        density=np.array(counts) / len(rows),
+        importances=importances,
+        least=float(sizes.min()) if sizes.size else 0.0,
+        dtype=str(rows.dtype),
+    )
+
+
+def density_edges(low: float, high: float) -> np.ndarray:
+    """Ends of the bins of a density; a constant, or nearly, gets some room."""
+    if not differ(low, high):
+        low, high = low - room(low, high) / 2, high + room(low, high) / 2
+    return np.linspace(low, high, DENSITY_BINS + 1)
