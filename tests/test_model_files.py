@@ -446,13 +446,6 @@ def test_after_fit_a_saved_model_takes_further_chunks(path):
 # ---- what is refused: entries that contradict each other -----------------------------------------
 
 
-def refused(model, path, change, words):
-    km.save(model, path)
-    rewritten(path, lambda header: change(header["model"]))
-    with pytest.raises(FileFormatError, match=words):
-        km.load(path)
-
-
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
@@ -487,7 +480,10 @@ def refused(model, path, change, words):
     ],
 )
 def test_entries_that_contradict_each_other_are_refused(name, change, words, path):
-    refused(fitted(name), path, change, words)
+    km.save(fitted(name), path)
+    rewritten(path, lambda header: change(header["model"]))
+    with pytest.raises(FileFormatError, match=words):
+        km.load(path)
 
 
 def test_many_references_to_one_array_are_refused_before_they_are_copied(path):
