@@ -1,14 +1,17 @@
 """Export to C: a header without dependencies for additive maps and additive models.
 
 What comes out is C99 (and C++), needs nothing but ``<math.h>``, allocates nothing, and has one
-function ``void NAME(const double *x, double *out)``. Cosine maps are written as their formula, a
-few numbers long; everything else as its table of local polynomials.
+function ``void NAME(const double *x, double *out)``. Curves (cosines, Chebyshev's and the
+elementary series) are written as their formula, a few numbers long, which holds for every number;
+everything else as its table of local polynomials, with the same tails, borders and clipping as
+here. A NaN gives NaN, where Python refuses it.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +19,11 @@ import numpy as np
 import kernelmaps
 
 from .engine import Spec, Table
-from .engine.compile import Extent, compiled_table
+from .engine.compile import Extent, compiled_table, n_columns
 from .engine.families import CURVES
 from .engine.reference import table_of
 from .engine.table import AFFINE, EDGES, LOG2
+from .engine.table.stored import clipping
 
 __all__ = ["to_c"]
 
@@ -68,13 +72,10 @@ def to_c(
     what = getattr(what, "estimator_", what)  # a search over C is its best model
     labels = _labels(name, what, feature_names)
     if hasattr(what, "shape_functions_"):
-        from .models.additive.terms import terms_table
-
-        table, offset = terms_table(what)
-        return _header(name, what, labels + _summing(name, table, offset), note)
+        return _header(name, what, labels + _model(name, what), note)
     spec, n_features = _spec_of(what)
-    if spec.family in ("log_waves", "waves"):
-        return _header(name, what, labels + _waves(name, spec, n_features), note)
+    if spec.family in _FORMULAS:
+        return _header(name, what, labels + _mapping(name, spec, n_features), note)
     return _header(name, what, labels + _concatenating(name, _table(spec, n_features)), note)
 
 
@@ -104,6 +105,15 @@ def _strings(values: Sequence[Any]) -> str:
         return f'"{plain}"'
 
     return "{" + ", ".join(map(quoted, values)) + "}"
+
+
+def _model(name: str, model: Any) -> str:
+    from .models.additive.terms import curve_terms, terms_table
+
+    found = curve_terms(model)
+    if found is not None and found[0].family in _FORMULAS:
+        return _weighing(name, *found)
+    return _summing(name, *terms_table(model))
 
 
 def _spec_of(what: Any) -> tuple[Spec, int]:
@@ -189,48 +199,124 @@ def _real(value: float) -> str:
     return text if any(c in text for c in ".en") else f"{text}.0"
 
 
-def _waves(name: str, spec: Spec, n_features: int) -> str:
+def _waves(name: str, spec: Spec) -> tuple[str, str]:
     """φ_j(t) = a_j t^{γ/2} cos(ω_j log t + p_j) + o_j, or the same in t itself."""
     columns, log = len(spec.arrays["amplitude"]), spec.family == "log_waves"
-    NAME = name.upper()
     offset = spec.arrays.get("offset", np.zeros(columns))
-    parts = [
-        f"#define {NAME}_FEATURES {n_features}\n#define {NAME}_COLUMNS {n_features * columns}\n",
-        *(_array(f"{name}_{key}", spec.arrays[key]) for key in ("amplitude", "frequency", "phase")),
-        _array(f"{name}_offset", offset),
-    ]
-    fit = []
+    arrays = [_array(f"{name}_{k}", spec.arrays[k]) for k in ("amplitude", "frequency", "phase")]
+    argument = "log(t)" if log else "t"
+    size = f"sign * pow(t, {_real(spec.numbers['gamma'] / 2)})" if log else "sign"
+    formula = f"""  const double size = {size}, argument = {argument};
+  for (j = 0; j < {columns}; ++j)
+    phi[j] = size * ({name}_amplitude[j]
+      * cos({name}_frequency[j] * argument + {name}_phase[j]) + {name}_offset[j]);
+"""
+    return "".join([*arrays, _array(f"{name}_offset", offset)]), formula
+
+
+def _chebyshev(name: str, spec: Spec) -> tuple[str, str]:
+    """The recurrence of the Chebyshev series (chebyshev eq. 12), in L = log(st)."""
+    columns = int(spec.numbers["n_components"])
+    second = f"  phi[1] = phi[0] * a * {_real(-math.sqrt(0.5))};\n" if columns > 1 else ""
+    formula = f"""  const double L = log(t) + {_real(math.log(spec.numbers["scale"]))};
+  const double a = L * {_real(2 / math.pi)};
+  phi[0] = sign * sqrt(t) / cosh(L / 2.0);
+{second}  for (j = 2; j < {columns}; ++j)
+    phi[j] = ((j % 2 ? -a : a) * phi[j - 1] + (double)(j - 2) * phi[j - 2]) / (double)j;
+"""
+    return "", formula
+
+
+def _series(name: str, spec: Spec) -> tuple[str, str]:
+    """The elementary series (chebyshev eqs. 15-16), in T = tanh(L/2)."""
+    formula = f"""  const double L = log(t) + {_real(math.log(spec.numbers["scale"]))};
+  const double ratio = tanh(L / 2.0);
+  phi[0] = sign * sqrt(t) / cosh(L / 2.0);
+  for (j = 1; j < {int(spec.numbers["n_components"])}; ++j) phi[j] = phi[j - 1] * ratio;
+"""
+    return "", formula
+
+
+# family -> (name, spec) -> arrays, statements that set phi[0 …] from t > 0 (or any t) and sign
+_FORMULAS: dict[str, Callable[[str, Spec], tuple[str, str]]] = {
+    "log_waves": _waves,
+    "waves": _waves,
+    "chebyshev": _chebyshev,
+    "series": _series,
+}
+
+
+def _curve_function(name: str, spec: Spec, n_features: int) -> str:
+    """``NAME_phi(d, x, phi)``: sets the columns of one feature."""
+    arrays, formula = _FORMULAS[spec.family](name, spec)
+    columns = n_columns(spec, 1)
+    fit, own, used = "", "", False
     for key in ("lower", "upper", "shift", "scale"):
         if key in spec.arrays:
-            parts.append(_array(f"{name}_{key}", np.broadcast_to(spec.arrays[key], n_features)))
+            own += _array(f"{name}_{key}", np.broadcast_to(spec.arrays[key], n_features))
+            used = True
     if "lower" in spec.arrays:
-        fit.append(f"    if (t < {name}_lower[d]) t = {name}_lower[d];")
-        fit.append(f"    if (t > {name}_upper[d]) t = {name}_upper[d];")
+        fit += f"  if (t < {name}_lower[d]) t = {name}_lower[d];\n"
+        fit += f"  if (t > {name}_upper[d]) t = {name}_upper[d];\n"
     if "shift" in spec.arrays:
-        fit.append(f"    t = (t - {name}_shift[d]) * {name}_scale[d];")
+        fit += f"  t = (t - {name}_shift[d]) * {name}_scale[d];\n"
     signed = bool(spec.numbers.get("signed", False))
-    size = "fabs(x[d])" if signed else "x[d]"
-    sign = "(x[d] < 0.0 ? -1.0 : 1.0)" if signed else "1.0"
-    body = [f"    double t = {size}, size, argument;", "    int j;"]
-    if log:
-        zero = f"for (j = 0; j < {columns}; ++j) *out++ = 0.0; continue;"
-        body.append(f"    if (!(t > 0.0)) {{ {zero} }}")
-    body += fit
-    if log:
-        body.append(f"    size = {sign} * pow(t, {_real(spec.numbers['gamma'] / 2)});")
-        body.append("    argument = log(t);")
-    else:
-        body.append(f"    size = {sign};\n    argument = t;")
-    body.append(
-        f"    for (j = 0; j < {columns}; ++j)\n"
-        f"      *out++ = size * ({name}_amplitude[j]\n"
-        f"        * cos({name}_frequency[j] * argument + {name}_phase[j]) + {name}_offset[j]);"
-    )
-    loop = "\n".join(body)
+    sign = "x < 0.0 ? -1.0 : 1.0" if signed else "1.0"
+    nothing = "!(t > 0.0)" if CURVES[spec.family].argument == "log" else "x != x"
+    # C99 lets declarations follow statements; the formula stands in a block of its own.
+    return f"""{arrays}{own}
+static void {name}_phi(int d, double x, double *phi)
+{{
+  const double sign = {sign};
+  double t = {"fabs(x)" if signed else "x"};
+  int j;
+{"" if used else "  (void)d;" + chr(10)}  if ({nothing}) {{
+    for (j = 0; j < {columns}; ++j) phi[j] = x != x ? x : 0.0;
+    return;
+  }}
+{fit}  {{
+{formula}  }}
+}}
+"""
+
+
+def _mapping(name: str, spec: Spec, n_features: int) -> str:
+    NAME, columns = name.upper(), n_columns(spec, 1)
     return (
-        "".join(parts)
-        + f"\nstatic void {name}(const double *x, double *out)\n{{\n  int d;\n"
-        + f"  for (d = 0; d < {NAME}_FEATURES; ++d) {{\n{loop}\n  }}\n}}\n"
+        f"#define {NAME}_FEATURES {n_features}\n#define {NAME}_COLUMNS {n_features * columns}\n"
+        + _curve_function(name, spec, n_features)
+        + f"""
+static void {name}(const double *x, double *out)
+{{
+  int d;
+  for (d = 0; d < {NAME}_FEATURES; ++d) {name}_phi(d, x[d], out + d * {columns});
+}}
+"""
+    )
+
+
+def _weighing(name: str, spec: Spec, weights: np.ndarray, offset: np.ndarray) -> str:
+    """A model over curves: the formula, and weights [feature][column][output]."""
+    NAME, columns = name.upper(), weights.shape[1]
+    return (
+        f"#define {NAME}_FEATURES {len(weights)}\n#define {NAME}_COLUMNS {len(offset)}\n"
+        + _array(f"{name}_weights", weights)
+        + _array(f"{name}_intercept", offset)
+        + _curve_function(name, spec, len(weights))
+        + f"""
+static void {name}(const double *x, double *out)
+{{
+  const double *w = {name}_weights;
+  double phi[{columns}];
+  int d, j, k;
+  for (k = 0; k < {NAME}_COLUMNS; ++k) out[k] = {name}_intercept[k];
+  for (d = 0; d < {NAME}_FEATURES; ++d) {{
+    {name}_phi(d, x[d], phi);
+    for (j = 0; j < {columns}; ++j)
+      for (k = 0; k < {NAME}_COLUMNS; ++k) out[k] += *w++ * phi[j];
+  }}
+}}
+"""
     )
 
 
@@ -252,8 +338,10 @@ def _table_arrays(name: str, table: Table, with_width: bool = True) -> str:
         reals.append("edges")
     else:
         kinds.pop("edge_start")
+    low, high = clipping(table)
+    values = {key: getattr(table, key) for key in reals} | {"low": low, "high": high}
     text = [_array(f"{name}_{key}", getattr(table, key), kind) for key, kind in kinds.items()]
-    return "".join(text + [_array(f"{name}_{key}", getattr(table, key)) for key in reals])
+    return "".join(text + [_array(f"{name}_{key}", values[key]) for key in reals])
 
 
 def _locating(name: str, table: Table) -> str:
@@ -270,8 +358,6 @@ def _locating(name: str, table: Table) -> str:
     within = (int)part < last ? (int)part : last;
     b = (octave - 1 - (int){name}_lo[s]) * (last + 1) + within;
     u = part - (double)within;
-    if (b < 0) {{ b = 0; u = 0.0; }}
-    if (b > {name}_bins[s] - 1) {{ b = {name}_bins[s] - 1; u = 1.0; }}
   }}
 """
     return f"""  {{
@@ -287,8 +373,8 @@ def _locating(name: str, table: Table) -> str:
 """
 
 
-def _value_function(name: str, table: Table) -> str:
-    """``NAME_add(d, x, out)``: adds the columns of one feature to `out`."""
+def _value_function(name: str, table: Table, width: str) -> str:
+    """``NAME_add(d, x, out)``: adds the columns of one feature to `out`; NaN to all of them."""
     zero = "  if (x == 0.0) return;\n" if table.zero else ""
     powers = table.degree + 1
     size = "fabs(x)" if table.signed else "x"
@@ -300,6 +386,10 @@ static void {name}_add(int d, double x, double *out)
   const double *c;
   double t = {size}, u;
   int b, j, k;
+  if (x != x) {{
+    for (j = 0; j < {width}; ++j) out[j] += x;
+    return;
+  }}
 {zero}  if (t < {name}_low[s]) t = {name}_low[s];
   if (t > {name}_high[s]) t = {name}_high[s];
 {_locating(name, table)}  c = {name}_coef + {name}_coef_start[s] + (long)b * {powers} * band;
@@ -318,7 +408,7 @@ def _concatenating(name: str, table: Table) -> str:
     return (
         f"#define {NAME}_FEATURES {table.n_features}\n#define {NAME}_COLUMNS {table.n_columns}\n"
         + _table_arrays(name, table)
-        + _value_function(name, table)
+        + _value_function(name, table, f"{name}_width[s]")
         + f"""
 static void {name}(const double *x, double *out)
 {{
@@ -341,7 +431,7 @@ def _summing(name: str, table: Table, offset: np.ndarray) -> str:
         f"#define {NAME}_FEATURES {table.n_features}\n#define {NAME}_COLUMNS {len(offset)}\n"
         + arrays
         + _array(f"{name}_offset", offset)
-        + _value_function(name, table)
+        + _value_function(name, table, f"{NAME}_COLUMNS")
         + f"""
 static void {name}(const double *x, double *out)
 {{

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps.engine.apply import record_paths
+from kernelmaps.engine.outputs import record_paths
 from kernelmaps.exceptions import OutOfDomainWarning
 from kernelmaps.kernels import Gaussian
 

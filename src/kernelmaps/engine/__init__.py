@@ -11,8 +11,11 @@ linear, fourier  projections (matrices and fast transforms), and cosines behind 
 landmarks        a Gaussian kernel exactly along landmarks, by cosines beside them
 signs            signs of Cauchy projections, drawn tile by tile
 reference        readable application of a spec: the oracle, and the GPU path
-table, compile   the compiled form of every additive map: local polynomials on bins
+compile          from specs to tables
+table            the compiled form of every additive map: layout, locate, emit, encode
+simd             portable vectors for compiled loops
 apply            `apply(spec, X)`: choose a path, run it
+outputs          types and places of results, and which path made them
 encode           `encode(spec, X)`: one or two bytes per value instead of φ(X)
 ===============  ===================================================================
 """
@@ -25,8 +28,9 @@ from . import (  # noqa: F401 - they enter the list of joint maps
     signs,
     table_schema,
 )
-from .apply import apply, record_paths
+from .apply import apply
 from .encode import code_spec, encode
+from .outputs import record_paths
 from .reference import evaluate
 from .schema import FamilySchema, register_schema
 from .spec import Spec

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -16,6 +13,7 @@ from ..threads import in_threads, limit_threads
 from . import joint
 from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
 from .families import CURVES
+from .outputs import check_out, note_path, output_dtype, record_paths
 from .reference import evaluate
 from .schema import check_width
 from .spec import Spec
@@ -25,32 +23,6 @@ from .table.layout import layout_of
 __all__ = ["apply", "extent_of", "output_dtype", "record_paths"]
 
 _SMALL = 2**16  # values that NumPy looks at as fast as a compiled loop is loaded
-
-_paths: ContextVar[list[str] | None] = ContextVar("paths", default=None)
-
-
-@contextmanager
-def record_paths() -> Iterator[list[str]]:
-    """Collect the names of the paths taken within a block: tests prove that fast paths ran."""
-    taken: list[str] = []
-    token = _paths.set(taken)
-    try:
-        yield taken
-    finally:
-        _paths.reset(token)
-
-
-def note_path(name: str) -> None:
-    """Record the path that a call takes (nothing unless `record_paths` is active)."""
-    taken = _paths.get()
-    if taken is not None:
-        taken.append(name)
-
-
-def output_dtype(dtype: Any) -> np.dtype:
-    """float32 for float32 and for small unsigned integers, float64 for all else."""
-    small = np.dtype(dtype) in (np.dtype(np.float32), np.dtype(np.uint8), np.dtype(np.uint16))
-    return np.dtype(np.float32 if small else np.float64)
 
 
 def apply(
@@ -171,18 +143,6 @@ def column_range(X: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, 
 def _grain(columns: int) -> int:
     """Rows whose work outweighs handing them to a thread (some 20 µs)."""
     return max(1, 20_000 // max(1, columns))
-
-
-def check_out(out: np.ndarray | None, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-    """The given output array, if it fits, or a new one."""
-    if out is None:
-        return np.empty(shape, dtype=dtype)
-    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
-        found = f"{getattr(out, 'shape', None)} {getattr(out, 'dtype', type(out).__name__)}"
-        raise ValueError(f"out must be an array of shape {shape} and dtype {dtype}; got {found}.")
-    if not (out.flags.c_contiguous and out.flags.writeable):
-        raise ValueError("out must be C-contiguous and writeable.")
-    return out
 
 
 def _apply_additive_dense(

@@ -24,6 +24,7 @@ __all__ = [
 
 _CANONICAL = {"log": (2.0**-24, 2.0**24), "linear": (-4.0, 4.0)}
 _MAX_CODE_BYTES = 4 * 2**20
+_MAX_UNITS = 1e9  # of a linear curve: a table of them is larger than any is worth
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ def compiled_table(spec: Spec, dtype: np.dtype, n_features: int, extent: Extent)
     """The table of an additive spec for data within `extent`; None if the formula is cheaper."""
     if spec.family == "piecewise":
         return stored_table(spec, np.dtype(dtype))
-    return _curve_table(spec, np.dtype(dtype), n_features, *_coverage(spec, extent))
+    coverage = _coverage(spec, extent, np.dtype(dtype))
+    return None if coverage is None else _curve_table(spec, np.dtype(dtype), n_features, *coverage)
 
 
 @lru_cache(maxsize=64)
@@ -68,8 +70,12 @@ def stored_table(spec: Spec, dtype: np.dtype) -> Table:
     return replace(table, coef=table.coef.astype(dtype, copy=False))
 
 
-def _coverage(spec: Spec, extent: Extent) -> tuple[float, float]:
-    """Whole octaves (log) or units (linear) that the batch reaches, after clipping."""
+def _coverage(spec: Spec, extent: Extent, dtype: np.dtype) -> tuple[float, float] | None:
+    """Whole octaves (log) or units (linear) that the batch reaches, after clipping.
+
+    None beyond the octaves that bins have: numbers below the normal ones, or in the last octave,
+    or units that are too many to count.
+    """
     log = CURVES[spec.family].argument == "log"
     low, high = (extent.least, _largest(extent)) if log else (extent.minimum, extent.maximum)
     ends = np.array([[low], [high]])
@@ -79,12 +85,14 @@ def _coverage(spec: Spec, extent: Extent) -> tuple[float, float]:
     if log:
         if not np.isfinite(low):  # all zero
             low = high = 1.0
-        low = max(low, float(np.finfo(np.float32).tiny))
+        if low < np.finfo(dtype).tiny or high > np.finfo(dtype).max / 2:
+            return None
         return 2.0 ** np.floor(np.log2(low)), 2.0 ** np.ceil(np.log2(max(high, low)) + 1e-12)
     if "shift" in spec.arrays:
         ends = (ends - spec.arrays["shift"]) * spec.arrays["scale"]
         low, high = float(ends.min()), float(ends.max())
-    return float(np.floor(low)), float(np.ceil(high))
+    low, high = float(np.floor(low)), float(np.ceil(high))
+    return (low, high) if high - low < _MAX_UNITS else None
 
 
 def _largest(extent: Extent) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from ..threads import in_threads
-from .apply import note_path, output_dtype
 from .compile import stored_table
+from .outputs import note_path, output_dtype
 from .reference import spec_of, table_of
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table

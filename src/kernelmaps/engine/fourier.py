@@ -33,6 +33,7 @@ from .linear import (
     project,
     takes_rows,
 )
+from .outputs import note_path
 from .schema import CLIPPED, FamilySchema, check_ends, register_schema
 from .spec import Spec
 
@@ -78,7 +79,6 @@ def _clipped(xp: Any, spec: Spec, X: Any) -> Any:
 def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     """Products straight into `out`, then cosines in place while the piece is in the cache."""
     from . import _waves
-    from .apply import note_path
 
     note_path(f"{spec.numbers['operator']}:{'csr' if sparse.issparse(X) else 'dense'}")
     X = _clipped(np, spec, X)

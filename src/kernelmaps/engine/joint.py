@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .outputs import check_out, output_dtype
 from .spec import Spec
 
 __all__ = ["FAMILIES", "JointFamily", "apply", "n_columns"]
@@ -36,8 +37,6 @@ def n_columns(spec: Spec, n_features: int) -> int:
 
 def apply(spec: Spec, X: Any, *, out: np.ndarray | None, block_bytes: int) -> np.ndarray:
     """φ(X) by the fast path."""
-    from .apply import check_out, output_dtype
-
     shape = (X.shape[0], n_columns(spec, X.shape[1]))
     return _family(spec).fast(spec, X, check_out(out, shape, output_dtype(X.dtype)), block_bytes)
 

@@ -28,6 +28,7 @@ from ..schema import array as numbers_in
 from ..threads import in_threads, limit_blas
 from .families import array
 from .joint import FAMILIES, JointFamily
+from .outputs import note_path
 from .schema import FamilySchema, register_schema
 from .spec import Spec
 
@@ -228,8 +229,6 @@ def _csr_rows(X: Any, rows: slice, dtype: np.dtype) -> tuple[np.ndarray, np.ndar
 
 
 def _project_fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
-    from .apply import note_path
-
     note_path(f"{spec.numbers['operator']}:{'csr' if sparse.issparse(X) else 'dense'}")
 
     def work(rows: slice, columns: slice, write: Write) -> None:

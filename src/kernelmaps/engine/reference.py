@@ -13,7 +13,8 @@ import numpy as np
 from . import joint
 from .families import CURVES, array
 from .spec import Spec
-from .table import AFFINE, EDGES, LOG2, Table
+from .table import AFFINE, CODE, EDGES, Table
+from .table.stored import clipping
 
 __all__ = ["evaluate", "evaluate_table"]
 
@@ -36,7 +37,7 @@ def evaluate(spec: Spec, X: Array, xp: Any = None) -> Array:
 
 
 def curve_values(spec: Spec, X: Array, xp: Any) -> Array:
-    """Values (…, r) of a curve family, with sign, clipping and zero handled here for all."""
+    """Values (…, r) of a curve family, with sign, clipping, zero and NaN handled here for all."""
     family = CURVES[spec.family]
     size, sign = X, None
     if spec.numbers.get("signed", False):
@@ -51,7 +52,8 @@ def curve_values(spec: Spec, X: Array, xp: Any) -> Array:
         values = xp.where(positive[..., None], values, xp.zeros_like(values))
     else:
         values = family.curve(xp, spec, standardise(xp, spec, inside))
-    return values if sign is None else sign[..., None] * values
+    values = values if sign is None else sign[..., None] * values
+    return xp.where((X != X)[..., None], X[..., None], values)
 
 
 def standardise(xp: Any, spec: Spec, X: Array) -> Array:
@@ -65,9 +67,10 @@ def evaluate_table(table: Table, X: Array, xp: Any) -> Array:
     """φ(X) from a table: bins, then Horner's rule for all output columns at once.
 
     Output column c belongs to a feature f(c) and is its j(c)-th; of the bin's stored columns it is
-    number j − first, if that is one of them, and zero if not.
+    number j − first, if that is one of them, and zero if not. NaN has NaN in all its columns.
     """
-    b, u = _bins_of(table, X, xp)
+    missing = X != X
+    b, u = _bins_of(table, xp.where(missing, xp.zeros_like(X), X), xp)
     feature = np.repeat(np.arange(table.n_features), np.diff(table.column))
     sets = table.set_of[feature]
     within = np.arange(table.n_columns) - table.column[feature]
@@ -86,33 +89,45 @@ def evaluate_table(table: Table, X: Array, xp: Any) -> Array:
     if table.zero:
         stored = stored & (x != 0)
     value = xp.where(stored, value, xp.zeros_like(value))
-    return value * xp.sign(x) if table.signed else value
+    value = value * xp.sign(x) if table.signed else value
+    return xp.where(xp.take(missing, feature_, axis=1), x, value)
 
 
 def _bins_of(table: Table, X: Array, xp: Any) -> tuple[Array, Array]:
-    """Bin of every value, and the position within it."""
-    s = table.set_of
-    lo, scale = _constant(xp, table.lo[s], X), _constant(xp, table.scale[s], X)
-    last = _constant(xp, table.bins[s] - 1, X)
-    x = xp.abs(X) if table.signed else X
-    x = xp.minimum(xp.maximum(x, _constant(xp, table.low[s], X)), _constant(xp, table.high[s], X))
-    if table.binning == AFFINE:
-        t = (x - lo) * scale
-        b = xp.minimum(xp.maximum(xp.floor(t), xp.zeros_like(t)), last)
-        return xp.astype(b, xp.int64), t - b
+    """Bin of every value, and the position within it, found in float64 whatever the type of X.
+
+    The bin of a value depends on the number, not on the type that holds it.
+    """
+    if table.binning == CODE:
+        return xp.astype(X, xp.int64), xp.zeros_like(X)
+    s, x = table.set_of, _wide(xp, X)
+    lo, scale = _constant(xp, table.lo[s], x), _constant(xp, table.scale[s], x)
+    last = _constant(xp, table.bins[s] - 1, x)
+    low, high = clipping(table)
+    x = xp.abs(x) if table.signed else x
+    x = xp.minimum(xp.maximum(x, _constant(xp, low[s], x)), _constant(xp, high[s], x))
     if table.binning == EDGES:
         # + 0 makes a column contiguous, which torch's searchsorted asks for
         pairs = [_edge_bins(table, int(one), x[:, d] + 0, xp) for d, one in enumerate(s)]
-        b, u = zip(*pairs, strict=True)
-        return xp.stack(b, axis=1), xp.stack(u, axis=1)
-    if table.binning == LOG2:
+        b, u = (xp.stack(part, axis=1) for part in zip(*pairs, strict=True))
+        return b, xp.astype(u, X.dtype)
+    if table.binning == AFFINE:
+        t = (x - lo) * scale
+        b = within = xp.minimum(xp.maximum(xp.floor(t), xp.zeros_like(t)), last)
+    else:
         positive = xp.where(x > 0, x, xp.ones_like(x))
         octave = xp.floor(xp.log2(positive))
         t = (positive / 2.0**octave - 1) * 2.0**scale
         within = xp.minimum(xp.maximum(xp.floor(t), xp.zeros_like(t)), 2.0**scale - 1)
         b = xp.maximum((octave - lo) * 2.0**scale + within, xp.zeros_like(t))
-        return xp.astype(xp.minimum(b, last), xp.int64), t - within
-    return xp.astype(x, xp.int64), xp.zeros_like(lo + x)
+        b = xp.minimum(b, last)
+    return xp.astype(b, xp.int64), xp.astype(t - within, X.dtype)
+
+
+def _wide(xp: Any, x: Array) -> Array:
+    """In float64, on every device that has it."""
+    lacks = getattr(getattr(x, "device", None), "type", None) == "mps"
+    return x if lacks or x.dtype == xp.float64 else xp.astype(x, xp.float64)
 
 
 def _edge_bins(table: Table, s: int, x: Array, xp: Any) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from scipy import sparse
 from ..blocks import row_blocks
 from ..schema import integer
 from .joint import FAMILIES, JointFamily
+from .outputs import note_path
 from .schema import FamilySchema, register_schema
 from .spec import Spec
 
@@ -61,8 +62,6 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
 
 
 def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
-    from .apply import note_path
-
     d, n = X.shape[1], int(spec.numbers["n_components"])
     keep = d * n * out.dtype.itemsize <= KEPT_BYTES
     note_path(f"signs:{'kept' if keep else 'streamed'}:{'csr' if sparse.issparse(X) else 'dense'}")

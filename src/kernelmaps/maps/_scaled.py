@@ -115,7 +115,8 @@ def _mass_by_size(X: Any, low: float, high: float) -> tuple[sparse.csr_matrix, n
     first = np.floor(np.log(low) / width)
     bins = (np.floor(np.log(masses) / width) - first).astype(np.int64)
     count = int(np.floor(np.log(high) / width) - first) + 1
-    profile = sparse.csr_matrix((masses, bins, chosen.indptr), shape=(len(rows), count))
+    # The best scale does not depend on the unit: sums and squares of masses shall not overflow.
+    profile = sparse.csr_matrix((masses / high, bins, chosen.indptr), shape=(len(rows), count))
     return profile, (first + np.arange(count) + 0.5) * width
 
 

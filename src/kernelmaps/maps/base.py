@@ -31,6 +31,9 @@ from .codes import Codes
 __all__ = ["AdditiveMap", "FeatureMap", "JointMap"]
 
 _NATIVE = (np.float32, np.float64, np.uint8, np.uint16)
+EXACT_SIZES = (1e-150, 1e150)
+"""Of float64 values: their squares and products are floating-point numbers, too."""
+
 OUT_OF_DOMAIN = ("clip", "raise", "extrapolate")
 
 
@@ -162,6 +165,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             raise ValueError(self._not_finite(X, row, column))
         if self._non_negative and extent.minimum < 0:
             raise ValueError(self._negative(extent.minimum))
+        self._check_size(max(abs(extent.minimum), abs(extent.maximum)), X.dtype, reset)
         return X if sparse.issparse(X) else values, extent
 
     def _native_rows(self, X: Any, *, reset: bool) -> Any:
@@ -225,6 +229,8 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             )
         if self._non_negative and bool(xp.any(X < 0)):
             raise ValueError(self._negative(float(xp.min(X))))
+        if X.shape[0]:
+            self._check_size(float(xp.max(xp.abs(X))), np.dtype(np.float64), False)
         return X
 
     def _check_state(self) -> None:
@@ -244,6 +250,9 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _check_domain(self, X: Any) -> None:
         """Nothing by default; additive maps with a learned domain look at the columns."""
+
+    def _check_size(self, largest: float, dtype: np.dtype, fitting: bool) -> None:
+        """Nothing by default; additive maps state the sizes for which they are exact."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -276,6 +285,20 @@ class AdditiveMap(FeatureMap):
             return
         if len(self.domain_[0]) not in (1, self.n_features_in_):
             raise ValueError("domain_ must have one range, or one for each feature")
+
+    def _check_size(self, largest: float, dtype: np.dtype, fitting: bool) -> None:
+        """Refuse sizes whose squares or differences leave the floating-point numbers."""
+        least, most = EXACT_SIZES
+        if np.dtype(dtype) == np.float32:
+            least, most = float(np.finfo(np.float32).tiny), np.inf
+        small = fitting and 0 < largest < least
+        if not small and largest <= most:
+            return
+        what = "no value is larger in size than" if small else "values reach the size"
+        raise ValueError(
+            f"{type(self).__name__}: {what} {largest:g}, outside the sizes {least:g} to "
+            f"{most:g} for which its results are exact. Divide X by a constant of that order."
+        )
 
     def _names_out(self, names: np.ndarray) -> list[str]:
         widths = self._columns_per_feature()

@@ -17,8 +17,8 @@ from scipy import sparse
 
 from ..design.sparsity import check_basis, effective_sparsity
 from ..engine import Spec, apply
-from ..engine.apply import output_dtype
 from ..engine.linear import n_outputs
+from ..engine.outputs import output_dtype
 from ..kernels import StationaryKernel
 from ..kernels.bandwidth import warn_if_degenerate
 from ..schema import integer

@@ -25,8 +25,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ..engine import Spec, apply
-from ..engine.apply import output_dtype
 from ..engine.landmarks import landmark_spec
+from ..engine.outputs import output_dtype
 from ..kernels import Exponential, Gaussian, Kernel
 from ..kernels.bandwidth import warn_if_degenerate
 from ..schema import instance, number

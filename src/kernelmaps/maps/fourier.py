@@ -32,7 +32,7 @@ import numpy as np
 
 from .. import kernels
 from ..engine import Spec
-from ..engine.apply import output_dtype
+from ..engine.outputs import output_dtype
 from ..kernels.bandwidth import fit_length, warn_if_degenerate
 from ..seeding import generator
 from .base import JointMap, check_count

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ..engine import Spec
-from ..engine.apply import output_dtype
 from ..engine.linear import padded_length
+from ..engine.outputs import output_dtype
 from ..kernels.additive import Linear
 from ..seeding import generator
 from .base import JointMap, check_count

@@ -290,8 +290,9 @@ def _quantile_edges(
 
 def _stored_band(spec: Spec, X: Any, n_jobs: int | None) -> sparse.csr_matrix:
     """CSR of the band: every value of X becomes degree + 1 stored columns."""
-    from ..engine.apply import note_path, output_dtype, stored_columns
+    from ..engine.apply import stored_columns
     from ..engine.compile import stored_table
+    from ..engine.outputs import note_path, output_dtype
 
     X = X.toarray() if sparse.issparse(X) else X
     dtype = output_dtype(X.dtype)

@@ -190,8 +190,12 @@ def _formula(xp: Trace, model: Any, X: Traced) -> list[Traced]:
 
 
 def _additive_scores(xp: Trace, model: Any, X: Traced) -> Traced:
-    from ..models.additive.terms import terms_table
+    from ..models.additive.terms import curve_terms, terms_table
 
+    found = curve_terms(model)
+    if found is not None:
+        spec, weights, offset = found
+        return evaluate(spec, X, xp) @ weights.reshape(-1, len(offset)) + offset.astype(X.dtype)
     table, offset = terms_table(model)
     terms = evaluate(spec_of(table), X, xp)
     by_feature = xp.reshape(terms, (X.shape[0], table.n_features, len(offset)))

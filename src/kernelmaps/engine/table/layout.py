@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .search import Search, Uneven, by_vector, no_search, search_of
-from .stored import AFFINE, CODE, EDGES, LOG2, Table
+from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping
 
 __all__ = ["Bins", "Block", "Layout", "bins_of", "block_of", "layout_of", "rows_of"]
 
@@ -123,7 +123,11 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
         bits = int(table.scale[0])
         shift, start = mantissa - bits, (int(table.lo[0]) + bias) << bits
         limit = int(table.bins[0]) - 1
-        floats = floats._replace(low=table.low.astype(dtype), high=table.high.astype(dtype))
+        low, high = clipping(table)
+        top = np.nextafter(dtype.type(np.inf), dtype.type(0))
+        floats = floats._replace(
+            low=low.astype(dtype), high=_not_above(np.minimum(high, top), dtype)
+        )
     clipped = bool(np.isfinite(table.low).any() or np.isfinite(table.high).any())
     origin, factor, last, low, high = (by_vector(a[of]) if len(a) else a for a in floats)
     return Bins(
@@ -178,3 +182,9 @@ def _coefficients(table: Table, s: int) -> np.ndarray:
     shape = (int(table.bins[s]), table.degree + 1, int(table.band[s]))
     start = int(table.coef_start[s])
     return table.coef[start : start + int(np.prod(shape))].reshape(shape)
+
+
+def _not_above(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The largest numbers of `dtype` that are not above these."""
+    near = values.astype(dtype)
+    return np.where(near > values, np.nextafter(near, dtype.type(-np.inf)), near)

@@ -160,6 +160,19 @@ class Table:
         )
 
 
+def clipping(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Ends to which the values of each set are clipped, on every path.
+
+    Those that the table states; octaves that it does not have are clipped, too.
+    """
+    if table.binning != LOG2:
+        return table.low, table.high
+    first = np.ldexp(1.0, table.lo.astype(int))
+    octaves = table.bins / 2.0**table.scale
+    beyond = np.ldexp(1.0, np.minimum(table.lo + octaves, 1023).astype(int))
+    return np.maximum(table.low, first), np.minimum(table.high, np.nextafter(beyond, 0))
+
+
 def code_table(values: np.ndarray, set_of: np.ndarray, dtype: np.dtype, zero: bool) -> Table:
     """Look-up table for integer codes: values (S, codes, r)."""
     sets = len(values)

@@ -14,9 +14,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ...engine import Table
+from ...engine.compile import n_columns
+from ...engine.families import CURVES
 from .summary import Summary
 
-__all__ = ["summed", "terms_table"]
+__all__ = ["curve_terms", "summed", "terms_table"]
 
 _BEYOND = 16.0  # how far tables of curves reach beyond the values seen
 
@@ -36,6 +38,20 @@ def terms_table(model: Any) -> tuple[Table, np.ndarray]:
         )
     bands = bands_of(model._spec, _reach(model._seen()), np.dtype(np.float64)).table
     return summed(bands, model._weights), np.asarray(model._offset, dtype=np.float64)
+
+
+def curve_terms(model: Any) -> tuple[Any, np.ndarray, np.ndarray] | None:
+    """Spec, weights [feature][column][output] and offset of a model over a map of curves.
+
+    Curves go on for ever and tables of them do not: an export writes the formula and the weights.
+    None for models over tables.
+    """
+    check_is_fitted(model)
+    if model._on_codes or model._spec.family not in CURVES:
+        return None
+    columns = n_columns(model._spec, 1)
+    weights = np.asarray(model._weights, dtype=np.float64)[:, :columns]
+    return model._spec, weights, np.asarray(model._offset, dtype=np.float64)
 
 
 def summed(bands: Table, weights: np.ndarray) -> Table:

@@ -1,0 +1,50 @@
+"""What results look like, and which path made them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+__all__ = ["check_out", "note_path", "output_dtype", "record_paths"]
+
+_paths: ContextVar[list[str] | None] = ContextVar("paths", default=None)
+
+
+@contextmanager
+def record_paths() -> Iterator[list[str]]:
+    """Collect the names of the paths taken within a block: tests prove that fast paths ran."""
+    taken: list[str] = []
+    token = _paths.set(taken)
+    try:
+        yield taken
+    finally:
+        _paths.reset(token)
+
+
+def note_path(name: str) -> None:
+    """Record the path that a call takes (nothing unless `record_paths` is active)."""
+    taken = _paths.get()
+    if taken is not None:
+        taken.append(name)
+
+
+def output_dtype(dtype: Any) -> np.dtype:
+    """float32 for float32 and for small unsigned integers, float64 for all else."""
+    small = np.dtype(dtype) in (np.dtype(np.float32), np.dtype(np.uint8), np.dtype(np.uint16))
+    return np.dtype(np.float32 if small else np.float64)
+
+
+def check_out(out: np.ndarray | None, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+    """The given output array, if it fits, or a new one."""
+    if out is None:
+        return np.empty(shape, dtype=dtype)
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
+        found = f"{getattr(out, 'shape', None)} {getattr(out, 'dtype', type(out).__name__)}"
+        raise ValueError(f"out must be an array of shape {shape} and dtype {dtype}; got {found}.")
+    if not (out.flags.c_contiguous and out.flags.writeable):
+        raise ValueError("out must be C-contiguous and writeable.")
+    return out
