@@ -56,7 +56,7 @@ print(f"additive: {model.score(X_test, y_test):.1%} right, C = {search.C_:g}")
 # where the mail goes. That works at once, and more of it adds little, which a straight line cannot
 # say.
 
-ShapeFunctionDisplay.from_estimator(model, n_features=8, names=names).plot()
+ShapeFunctionDisplay.from_estimator(model, n_features=8, names=names)
 plt.show()
 
 # %%

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kernelmaps as km
-from kernelmaps.inspection import KernelErrorDisplay
+from kernelmaps.inspection import kernel_error_grid
 
 digits = km.datasets.load("digits")
 X = digits.X_train[:300]
@@ -34,7 +34,7 @@ top = float(pixel.max())
 figure, axes = plt.subplots(1, 5, figsize=(16, 3.2), layout="constrained")
 for ax, (name, feature_map) in zip(axes, additive.items()):
     fitted = feature_map.fit(pixel)
-    error = KernelErrorDisplay.from_estimator(fitted, pixel, domain=(0.0, top), n_points=80).error
+    error = kernel_error_grid(fitted, pixel, domain=(0.0, top), n_points=80).error
     shades = {"cmap": "RdBu_r", "vmin": -np.abs(error).max(), "vmax": np.abs(error).max()}
     image = ax.imshow(error, origin="lower", extent=(0, top, 0, top), **shades)
     figure.colorbar(image, ax=ax, shrink=0.7, format="%.0e")

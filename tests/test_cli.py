@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 import kernelmaps
 from kernelmaps import storage
 from kernelmaps.cli import app
-from kernelmaps.evaluation import comparison
 from kernelmaps.evaluation import demo as demo_module
+from kernelmaps.evaluation import halving
 
 COMMANDS = [
     "demo",
@@ -156,14 +156,14 @@ def test_compare_as_json_has_all_parts(csv):
 def test_ctrl_c_keeps_and_prints_what_is_done(csv, monkeypatch):
     done = []
 
-    def interrupted(contender, problem, seconds):
+    def interrupted(method, problem, seconds):
         if len(done) == 2:
             raise KeyboardInterrupt
-        done.append(contender.label)
-        return measure(contender, problem)
+        done.append(method.label)
+        return measure(method, problem)
 
-    measure = comparison.measure
-    monkeypatch.setattr(comparison, "measure", interrupted)
+    measure = halving.measure
+    monkeypatch.setattr(halving, "measure", interrupted)
     result = invoke("compare", csv, "--target", "label", *QUICK)
     assert result.exit_code == 130
     assert all(label in result.stdout for label in done)

@@ -1,8 +1,10 @@
 """The report in a real browser: drawn, sortable, filterable, readable on a phone, no errors."""
 
+import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 import kernelmaps as km
@@ -88,7 +90,7 @@ def test_everything_is_drawn_and_nothing_complains(page, report):
     browser = page(1200)
     with_error = [row for row in result.rows if row.error is not None]
     assert count(browser, "#error-plot circle") == len(with_error)
-    assert count(browser, "#score-plot circle") == len(result.rows)
+    assert count(browser, "#score-plot circle") == len(result.finished())
     assert count(browser, "#table tbody tr") == len(result.rows)
     assert count(browser, "#heatmaps canvas") == sum(row.kind == "map" for row in result.rows)
     assert count(browser, "#shapes svg path") >= 6
@@ -159,6 +161,54 @@ def test_a_phone_shows_it_without_sideways_scrolling(page):
     )
     assert wide <= 390
     assert min(height for height in fonts if height > 0) >= 9  # pixels: a line that can be read
+
+
+def test_no_column_is_cut_at_1400_pixels(page):
+    browser = page(1400)
+    inside, needed, page_width = browser.execute_script(
+        "const t = document.querySelector('#table .scroll');"
+        "return [t.clientWidth, t.scrollWidth, document.documentElement.scrollWidth]"
+    )
+    assert needed <= inside
+    assert page_width <= 1400
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_labels_do_not_overlap(page, width):
+    browser = page(width, mobile=width < 500)
+    script = """return ['#error-plot', '#score-plot'].map(id =>
+    [...document.querySelectorAll(id + ' svg .name')].map(e => {
+      const b = e.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; }))"""
+    plots = browser.execute_script(script)
+    assert all(plots)
+    for boxes in plots:
+        for i, a in enumerate(boxes):
+            for b in boxes[:i]:
+                apart = a[0] >= b[2] or b[0] >= a[2] or a[1] >= b[3] - 2 or b[1] >= a[3] - 2
+                assert apart, (a, b)
+
+
+def test_the_report_begins_with_what_to_use_and_how_to_run_it(page, report):
+    result, _ = report
+    browser = page(1400)
+    assert browser.find_element("css selector", "#summary .use").text == result.use_this()[0]
+    code = browser.find_element("css selector", "#code pre").text
+    assert code == result.code()
+    order = browser.execute_script(
+        "return [...document.querySelectorAll('section')].map(e => e.id).slice(0, 2)"
+    )
+    assert order == ["summary", "code"]
+
+
+def test_errors_are_relative_to_the_kernel_and_over_the_data(report):
+    result, path = report
+    data = json.loads(path.read_text(encoding="utf-8").split('id="data">')[1].split("</script>")[0])
+    row = next(row for row in result.rows if row.error is not None)
+    assert data["sizes"][row.label] == pytest.approx(row.error.max / row.error.size)
+    X = result.sample[0]
+    widest = int(np.argmax(np.ptp(X, axis=0)))
+    over = f"x{widest}: {X[:, widest].min():.3g} to {X[:, widest].max():.3g}"
+    assert {h["over"] for h in data["heatmaps"] if h["additive"]} == {over}
 
 
 def test_names_cannot_break_the_page(page, report):

@@ -43,10 +43,11 @@ _EXPORTS = {
     "kernelmaps.design.joint": ["JointDesign"],
     "kernelmaps.design.random_features": ["RequiredFeatures", "required_features"],
     "kernelmaps.design.sparsity": ["Sparsity", "effective_sparsity"],
-    "kernelmaps.evaluation.sizes": ["TunedSize", "tune_size"],
+    "kernelmaps.evaluation.tuning": ["TunedSize", "tune_size"],
     "kernelmaps.evaluation.errors": ["KernelError", "kernel_error"],
     "kernelmaps.evaluation.comparison": ["compare"],
     "kernelmaps.evaluation.choice": ["choose"],
+    "kernelmaps.evaluation.scaling": ["MeanNormScaler"],
     "kernelmaps.model_files": ["load", "save"],
 }
 _SUBMODULES = [

@@ -9,6 +9,7 @@ __all__ = [
     "FileFormatError",
     "KernelScaleWarning",
     "OutOfDomainWarning",
+    "SuspectColumnWarning",
     "ToleranceError",
 ]
 
@@ -23,6 +24,10 @@ class OutOfDomainWarning(UserWarning):
 
 class KernelScaleWarning(UserWarning):
     """A kernel is numerically constant, or diagonal, on the rows that a map was fitted to."""
+
+
+class SuspectColumnWarning(UserWarning):
+    """A column is probably not a feature: an ID, or a copy of the target."""
 
 
 class DesignError(RuntimeError):

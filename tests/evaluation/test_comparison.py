@@ -1,14 +1,19 @@
 """compare: what it measures is what it says, within its budget, and nothing is lost by Ctrl-C."""
 
-import io
+import dataclasses
+import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps.evaluation import comparison, contenders
-from kernelmaps.evaluation.candidates import candidates, fitted_to_data, kernel_code
+from kernelmaps.display import text_of
+from kernelmaps.evaluation import comparison, halving, measuring, methods
+from kernelmaps.evaluation.candidates import candidates, fitted_to_data
+from kernelmaps.evaluation.checks import suspect_columns
+from kernelmaps.evaluation.code import kernel_code
+from kernelmaps.evaluation.results import Results, Row, tied
 
 QUICK = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3, 7], "progress": False}
 
@@ -33,14 +38,27 @@ def test_the_row_says_what_a_hand_made_pipeline_says(data, result):
     for train, test in StratifiedKFold(3, shuffle=True, random_state=0).split(X, y):
         feature_map = km.HomogeneousMap("chi2", n_components=3).fit(X[train])
         Z = feature_map.transform(X[train])
-        scale = np.sqrt(np.mean(np.sum(Z[:200] ** 2, axis=1)))
+        scale = np.sqrt(np.mean(np.sum(Z**2, axis=1)))
         model = LinearSVC(C=10.0, random_state=0).fit(Z / scale, y[train])
         scores.append(model.score(feature_map.transform(X[test]) / scale, y[test]))
     row = result["HomogeneousMap 3"]
     assert row.score == pytest.approx(np.mean(scores), abs=1e-12)
+    assert row.fold_scores == pytest.approx(scores)
+    assert 1 - result.losses[row.label].mean() == pytest.approx(np.mean(scores))
     assert row.columns == 36
     assert row.bytes == 160 * 36 * 8
-    assert row.rows == 240
+    assert (row.rows, row.status) == (240, "finished")
+
+
+def test_every_finished_row_is_a_pipeline_that_gives_its_score(data, result):
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    for label in ("plain linear", "HomogeneousMap 7", "sklearn AdditiveChi2Sampler 3, chi2"):
+        scores = cross_val_score(result.estimator(label), *data, cv=folds)
+        np.testing.assert_allclose(scores, result[label].fold_scores, atol=1e-12)
+    with pytest.raises(KeyError, match="'exact chi2' has no estimator"):
+        result.estimator("exact chi2")
 
 
 def test_errors_shrink_with_the_size_and_come_in_parts(result):
@@ -58,8 +76,8 @@ def test_yardsticks_stand_beside_the_maps(result):
 
 def test_nystroem_and_samplers_belong_to_their_kernels():
     X = np.random.default_rng(0).random((20, 3))
-    kernels = [fitted_to_data(name, X) for name in ("gaussian", "exp_chi2")]
-    found = contenders.yardsticks(kernels, size=8, exact_rows=100)
+    kernels = [(fitted_to_data(name, X), None) for name in ("gaussian", "exp_chi2")]
+    found = methods.baselines(kernels, "classification", 1.0, size=8, exact_rows=100, sparse=False)
     labels = [item.label for item in found if item.kind == "sklearn"]
     assert labels == [
         "sklearn RBFSampler 8, gaussian",
@@ -68,7 +86,8 @@ def test_nystroem_and_samplers_belong_to_their_kernels():
     ]
     # With as many landmarks as rows Nyström is exact: the two libraries mean the same kernel.
     for item in [item for item in found if "Nystroem" in item.label]:
-        error = km.kernel_error(item.make_map().set_params(n_components=20), X, kernel=item.truth)
+        nystroem = item.feature_map.set_params(n_components=20)
+        error = km.kernel_error(nystroem, X, kernel=item.truth)
         assert error.max < 1e-8
 
 
@@ -90,15 +109,7 @@ def test_tables_frames_and_plain_values_agree(result):
     line = frame[frame.label == row.label].iloc[0]
     assert line.error_max == row.error.max
     assert line.score == row.score
-    assert "HomogeneousMap 7" in _text(result.table())
-
-
-def _text(table):
-    from rich.console import Console
-
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(table)
-    return console.export_text()
+    assert "HomogeneousMap 7" in text_of(result.table())
 
 
 def test_a_plot_has_a_point_per_row(result, tmp_path):
@@ -135,7 +146,7 @@ def test_sparse_rows_stay_sparse(data):
 
 def test_maps_as_objects_and_pairs(data):
     maps = [km.HomogeneousMap(n_components=3), ("mine", km.HomogeneousMap("intersection"))]
-    result = km.compare(*data, maps=maps, with_yardsticks=False, progress=False)
+    result = km.compare(*data, maps=maps, with_baselines=False, progress=False)
     assert [row.label for row in result.rows] == ["HomogeneousMap(n_components=3)", "mine"]
     assert result["mine"].kernel == "intersection"
 
@@ -146,108 +157,319 @@ def test_kernels_of_histograms_are_left_out_for_negative_data(data):
     assert any("chi2 was left out: X goes down to -0.1" in note for note in result.notes)
 
 
+# ---- scaling of columns -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Two classes on a ring, in columns of very unlike units."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (np.square(X).sum(axis=1) > 2.4).astype(int)
+    return X * [1.0, 1e4, 1e-3] + [0.0, 5e4, 0.0], y
+
+
+def test_columns_are_standardised_for_stationary_kernels(table):
+    X, y = table
+    options = {"joint_sizes": [256], "progress": False}
+    result = km.compare(X, y, maps=["RandomFourierMap"], kernels=["gaussian"], **options)
+    row = result["RandomFourierMap orthogonal 256, gaussian"]
+    assert row.code.startswith("make_pipeline(StandardScaler(), km.RandomFourierMap(")
+    assert row.score > 0.9
+    assert result["exact gaussian"].score > 0.9
+    # The same kernel on the rows as they are sees nothing but the second column.
+    raw = km.kernels.Gaussian(1e4)
+    result = km.compare(X, y, maps=["RandomFourierMap"], kernels=[raw], **options)
+    assert result["RandomFourierMap orthogonal 256, gaussian"].score < 0.8
+    assert "StandardScaler" not in result["RandomFourierMap orthogonal 256, gaussian"].code
+
+
+def test_scores_do_not_depend_on_the_units_of_columns(table):
+    X, y = table
+    options = {"maps": ["RandomFourierMap"], "kernels": ["laplacian"], "joint_sizes": [64]}
+    once, twice = (km.compare(rows, y, progress=False, **options) for rows in (X, X * [8, 2, 32]))
+    for row in once.rows:
+        assert twice[row.label].score == pytest.approx(row.score, abs=0.02), row.label
+
+
 # ---- budget and interruption --------------------------------------------------------------------
 
 
-def _slow(seconds_per_row):
-    """A stand-in whose cost is known: what is tested is the planning, not this machine."""
+class Clock:
+    """A stand-in for measuring whose cost and score are known: what is tested is the planning."""
 
-    def measure(contender, problem, seconds):
-        clock[0] += seconds_per_row * problem.X.shape[0]
-        return contenders.Row(contender.label, contender.kind, contender.kernel, len(problem.y))
+    def __init__(self, monkeypatch, seconds_per_row=1e-3, score=lambda label: 0.5, slow=()):
+        self.now, self.calls = 0.0, []
+        self.rate, self.score, self.slow = seconds_per_row, score, slow
+        monkeypatch.setattr(halving, "measure", self.measure)
+        monkeypatch.setattr(halving, "warm_up", self.warm_up)
+        monkeypatch.setattr(halving, "measure_error", lambda method, problem: None)
+        monkeypatch.setattr(halving, "perf_counter", lambda: self.now)
 
-    clock = [0.0]
-    return measure, lambda: clock[0]
+    def warm_up(self, method, problem):
+        self.now += 100.0  # compiling
+
+    def measure(self, method, problem, seconds):
+        n = problem.X.shape[0]
+        self.calls.append((method.label, n))
+        self.now += self.rate * n * (50 if method.kind in self.slow else 1)
+        score = self.score(method.label)
+        row = Row(method.label, method.kind, method.kernel, n, score=score, score_std=0.0)
+        return row, np.full(n, 1 - score)
+
+    @property
+    def measuring(self):
+        return self.now - 100.0 * len(self.calls)
 
 
-@pytest.mark.parametrize("budget", [3.0, 30.0, 3000.0])
-def test_a_budget_is_kept_and_subsampling_stated(budget, monkeypatch):
-    X, y = km.datasets.make_histograms(20_000, 3, 3, random_state=0)
-    measure, clock = _slow(1e-3)
-    monkeypatch.setattr(comparison, "measure", measure)
-    monkeypatch.setattr(comparison, "perf_counter", clock)
-    result = km.compare(X, y, budget=budget, **QUICK)
-    assert clock() <= budget
+@pytest.fixture(scope="module")
+def many():
+    return km.datasets.make_histograms(20_000, 3, 3, random_state=0)
+
+
+ALL = {"kernels": ["chi2", "intersection"], "sizes": [3, 5], "progress": False}
+
+
+@pytest.mark.parametrize("budget", [10.0, 300.0, 3000.0])
+def test_a_budget_is_kept_and_subsampling_stated(budget, many, monkeypatch):
+    clock = Clock(monkeypatch)
+    result = km.compare(*many, budget=budget, **ALL)
+    assert clock.measuring <= budget
     rows = max(row.rows for row in result.rows)
-    if budget == 3000.0:
-        assert rows == 20_000
-    else:
+    assert {row.rows for row in result.finished()} == {rows}
+    if budget == 10.0:
         assert f"Subsampled: {rows} of 20000 rows" in " ".join(result.notes)
+    else:
+        assert rows == 20_000
 
 
-def test_a_dear_method_does_not_hold_up_the_others(monkeypatch):
-    X, y = km.datasets.make_histograms(20_000, 3, 3, random_state=0)
-    measure, clock = _slow(1e-3)
-    spent = []
+def test_a_budget_shortens_the_list_before_it_shrinks_the_rows(many, monkeypatch):
+    """At 300 s, 20 s for a method on all rows: the best few finish, on all rows, and win."""
+    best = "HomogeneousMap 5, intersection"
+    Clock(monkeypatch, score=lambda label: 0.9 if label == best else 0.5)
+    result = km.compare(*many, budget=300.0, **ALL)
+    assert result.best().label == best
+    assert result[best].rows == 20_000
+    stopped = [row for row in result.rows if row.status == "stopped"]
+    assert stopped
+    assert all(row.rows < 20_000 for row in stopped)
+    assert result["plain linear"].finished
+    assert "Stopped on fewer rows" in " ".join(result.notes)
 
-    def one_is_dear(contender, problem, seconds):
-        if contender.kind == "boosting":
-            spent.append(problem.X.shape[0])
-            measure(contender, problem.of_rows(np.arange(10_000) % 300), seconds)
-        return measure(contender, problem, seconds)
 
-    monkeypatch.setattr(comparison, "measure", one_is_dear)
-    monkeypatch.setattr(comparison, "perf_counter", clock)
-    result = km.compare(X, y, budget=60.0, **QUICK)
-    assert clock() <= 60
-    assert spent == [300]
-    assert max(row.rows for row in result.rows) > 300
-    assert "Slow ones saw fewer rows: gradient boosting (300)." in " ".join(result.notes)
+def test_what_did_not_finish_cannot_win(many, monkeypatch):
+    """Boosting would have the best score, but takes all the time: it is shown, and does not win."""
+    Clock(monkeypatch, score=lambda label: 0.99 if "boosting" in label else 0.5, slow=["boosting"])
+    result = km.compare(*many, budget=100.0, **ALL)
+    row = result["gradient boosting"]
+    assert row.status == "stopped"
+    assert result.best().label != row.label
+    assert result.recommended().label != row.label
+    assert row.label not in [item.label for item in result.pareto()]
+    assert "not compared" in str(result)
+    assert "Gradient boosting did not finish" in " ".join(result.use_this())
+
+
+def test_slow_peers_and_compiling_do_not_eat_the_budget(many, monkeypatch):
+    rows = []
+    for slow in ((), ("sklearn", "exact", "boosting")):
+        Clock(monkeypatch, slow=slow)
+        result = km.compare(*many, budget=60.0, **ALL)
+        rows.append({row.label: row.rows for row in result.rows if row.kind == "map"})
+    assert rows[0] == rows[1]
+
+
+def test_without_a_budget_all_methods_see_all_rows(many, monkeypatch):
+    Clock(monkeypatch)
+    result = km.compare(*many, **ALL)
+    assert {row.rows for row in result.rows if row.kind != "exact"} == {20_000}
+
+
+def test_time_that_is_left_goes_to_the_next_best(many, monkeypatch):
+    clock = Clock(monkeypatch, score=lambda label: 0.9 if label == "HermiteMap 3" else 0.5)
+    km.compare(*many, budget=300.0, **ALL)
+    whole = [label for label, n in clock.calls if n == 20_000]
+    assert len(whole) == len(set(whole)) >= 4
 
 
 def test_no_fold_is_begun_after_the_time_is_over(data):
     X, y = data
-    problem = contenders.Problem(X, y, "classification", 3, 1.0, X[:20], 0)
-    row = contenders.measure(contenders.Contender("plain linear", "linear"), problem, 0.0)
+    problem = measuring.Problem(X, y, "classification", 3, X[:20], 0)
+    method = methods.Method("linear", "linear", model=methods.linear_model("classification", 1.0))
+    row, losses = measuring.measure(method, problem, 0.0)
     assert row.note == "1 of 3 folds: the time was over"
+    assert (row.status, row.finished, losses) == ("unfinished", False, None)
     assert row.score is not None
 
 
-def test_more_budget_gives_more_rows(monkeypatch):
-    X, y = km.datasets.make_histograms(20_000, 3, 3, random_state=0)
-    seen = []
-    for budget in (5.0, 50.0):
-        measure, clock = _slow(1e-3)
-        monkeypatch.setattr(comparison, "measure", measure)
-        monkeypatch.setattr(comparison, "perf_counter", clock)
-        seen.append(max(row.rows for row in km.compare(X, y, budget=budget, **QUICK).rows))
-    assert seen[1] > 2 * seen[0]
+def test_the_first_rows_hold_every_class():
+    y = np.r_[np.zeros(10_000), np.ones(5), np.full(2, 2)].astype(int)
+    order = halving.row_order(len(y), y, "classification", 3, np.random.default_rng(0))
+    assert sorted(order) == list(range(len(y)))
+    np.testing.assert_array_equal(np.bincount(y[order[:8]]), [3, 3, 2])
 
 
-def test_a_hundred_thousand_rows_or_a_note_that_says_how_many():
-    X, y = km.datasets.make_histograms(100_000, 8, 3, random_state=0)
+def test_a_budget_is_kept_on_this_machine():
+    X, y = km.datasets.make_histograms(30_000, 8, 3, random_state=0)
     options = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3]}
-    result = km.compare(X, y, **options, budget=8.0, progress=False)
-    assert any("Subsampled" in note for note in result.notes) or result.rows[0].rows == 100_000
+    result = km.compare(X, y, **options, budget=4.0, progress=False)
+    rows = {row.rows for row in result.finished()}
+    assert len(rows) == 1
+    assert any("Subsampled" in note for note in result.notes) or rows == {30_000}
 
 
 def test_exact_machines_see_a_stated_subsample(data):
     result = km.compare(*data, **QUICK, exact_rows=90)
-    assert result["exact chi2"].rows == 90
-    assert "Exact kernel machines saw 90 rows: exact chi2." in result.notes
+    assert (result["exact chi2"].rows, result["exact chi2"].status) == (90, "limited")
+    assert "Exact kernel machines saw fewer rows: exact chi2." in result.notes
 
 
 def test_ctrl_c_keeps_what_was_measured(data, monkeypatch):
     done = []
 
-    def measure(contender, problem, seconds):
+    def measure(method, problem, seconds):
         if len(done) == 3:
             raise KeyboardInterrupt
-        done.append(contender.label)
-        return contenders.measure(contender, problem)
+        done.append(method.label)
+        return measuring.measure(method, problem)
 
-    monkeypatch.setattr(comparison, "measure", measure)
+    monkeypatch.setattr(halving, "measure", measure)
     result = km.compare(*data, **QUICK)
     assert result.interrupted
-    assert {row.label for row in result.rows} == set(done)
-    assert "Interrupted: 3 of" in result.notes[-1]
+    assert {row.label for row in result.rows if row.finished} == set(done)
+    assert any("Interrupted: 3 of" in note for note in result.notes)
 
 
 def test_a_map_that_cannot_be_made_is_left_out_with_its_reason(data):
     bad = ("bad", km.HomogeneousMap(n_components=0))
-    result = km.compare(*data, maps=[bad], with_yardsticks=True, kernels=["chi2"], progress=False)
+    result = km.compare(*data, maps=[bad], kernels=["chi2"], progress=False)
     assert "bad" not in [row.label for row in result.rows]
     assert any(note.startswith("bad was left out: HomogeneousMap") for note in result.notes)
+
+
+# ---- ties and advice ----------------------------------------------------------------------------
+
+
+def test_a_tie_is_mcnemars_test(seed):
+    """Two standard errors of the difference: √(discordant rows), for right and wrong classes."""
+    wrong = np.zeros((2, 1000))
+    wrong[0, :30], wrong[1, 30:50] = 1, 1  # 30 against 20 of 50 discordant rows: 10 < 2 √50
+    assert tied(*wrong)
+    wrong[1, 32:50] = 0  # 30 against 2 of 32: 28 > 2 √32
+    assert not tied(*wrong)
+    assert tied(wrong[0], wrong[0])
+    noise = np.random.default_rng(seed).normal(size=(2, 4000)) ** 2
+    assert not tied(noise[0], noise[1] + 1)
+
+
+def _results(scores, seconds, n=1000):
+    rng = np.random.default_rng(0)
+    rows, losses = [], {}
+    for label, score in scores.items():
+        kind = "exact" if label == "exact" else "linear" if label == "plain linear" else "map"
+        wrong = np.arange(n) >= round(score * n)
+        losses[label] = rng.permutation(wrong).astype(float)
+        rows.append(Row(label, kind, "chi2", n, 4, score, 0.01, seconds[label]))
+    data = {"name": "mine", "rows": n, "columns": 3, "folds": 3, "C": 1.0}
+    return Results(rows, "classification", data, losses=losses)
+
+
+def test_the_fastest_of_those_tied_with_the_best_is_recommended():
+    from kernelmaps.evaluation.advice import use_this
+
+    scores = {"exact": 0.96, "best": 0.95, "quick": 0.945, "plain linear": 0.8}
+    result = _results(scores, {"exact": 0.1, "best": 9.0, "quick": 1.0, "plain linear": 0.01})
+    assert result.recommended().label == "quick"
+    first, *rest = use_this(result)
+    assert first.startswith("Use quick (chi2): accuracy 0.945 ± 0.010, because it is statistically")
+    assert "(best, 0.950) and 9.0 times as fast" in first
+    assert "A plain linear model has 0.800: 0.145 lower." in rest
+    assert (
+        "The best exact kernel machine (exact) has 0.960: no difference beyond the noise." in rest
+    )
+
+
+def test_the_program_of_the_recommendation_runs_and_gives_its_score(data, tmp_path, capsys):
+    X, y = data
+    path = tmp_path / "rows.npz"
+    np.savez(path, X=X, y=y)
+    loading = f"rows = km.datasets.read_rows({str(path)!r})\nX, y = rows.X, rows.y"
+    result = km.compare(X, y, loading_code=loading, **QUICK)
+    scope = {}
+    exec(result.code(), scope)
+    row = result.recommended()
+    assert scope["scores"].mean() == pytest.approx(row.score, abs=1e-12)
+    assert scope["model"].predict(X).shape == y.shape
+    assert capsys.readouterr().out == f"accuracy: {row.score:.3f}\n"
+
+
+def test_a_comparison_prints_a_table_and_shows_one_in_notebooks(result):
+    text = str(result)
+    assert "HomogeneousMap 7" in text
+    assert "Use " in text
+    assert len(text) < 6000
+    assert max(map(len, text.split("\n"))) <= 100
+    assert len(repr(result)) < 200
+    page = result._repr_html_()
+    assert page.count("<tr>") == len(result.rows) + 1
+    assert "HomogeneousMap 7" in page
+    # Names come from files: nothing in them is markup.
+    hostile = dataclasses.replace(result, data=result.data | {"name": "<script>[/b]\x1b[31m"})
+    assert "&lt;script&gt;[/b]\\x1b" in hostile._repr_html_()
+    assert "<script>[/b]\\x1b" in str(hostile)
+
+
+# ---- tables that are not ready ------------------------------------------------------------------
+
+
+def test_one_class_is_said_before_anything_is_computed(data, monkeypatch):
+    monkeypatch.setattr(halving, "measure", None)
+    with pytest.raises(ValueError, match=r"all 240 rows have the same class 'a'.*target column"):
+        km.compare(data[0], np.full(240, "a"))
+    with pytest.raises(ValueError, match=r"all 240 rows have the same target 1\.5"):
+        km.compare(data[0], np.full(240, 1.5), task="regression")
+
+
+@pytest.mark.parametrize("column", ["rising", "shuffled", "falling"])
+def test_an_id_among_the_features_is_pointed_out(column, data):
+    X, y = data
+    numbers = {"rising": 7.0 * np.arange(240), "falling": -3.0 * np.arange(240)}
+    numbers["shuffled"] = np.random.default_rng(0).permutation(240) + 1000.0
+    rows = np.column_stack([X + 0.5, numbers[column]])
+    names = [*map(str, range(12)), "customer"]
+    words = "column 'customer' looks like an ID"
+    with pytest.warns(km.exceptions.SuspectColumnWarning, match=words):
+        result = km.compare(rows, y, feature_names=names, **QUICK)
+    assert any(words in note for note in result.notes)
+
+
+def test_features_are_not_taken_for_ids(data, seed):
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack(
+        [np.arange(240) // 2, np.sort(rng.normal(size=240)), rng.integers(300, size=240)]
+    )
+    assert suspect_columns(rows, rng.normal(size=240)) == []
+    copied = np.column_stack([rows, data[1]])
+    assert suspect_columns(copied, data[1]) == ["column 3 is equal to the target. Leave it out."]
+
+
+def test_a_frame_gives_its_names(data):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(data[0], columns=[f"bin {i}" for i in range(12)])
+    result = km.compare(frame, data[1], **QUICK)
+    assert result.data["names"][3] == "bin 3"
+
+
+def test_the_task_is_said_and_can_be_changed(data):
+    X, _ = data
+    prices = np.round(1000 * X.sum(axis=1) + 500 * X[:, 0])
+    result = km.compare(X, prices, **QUICK)
+    assert result.task == "regression"
+    assert result.notes[0].startswith("The task is regression (")
+    assert "task= changes it" in result.notes[0]
+    few = km.compare(X, prices % 3, task="regression", **QUICK)
+    assert few.task == "regression"
+    assert not any("The task is" in note for note in few.notes)
 
 
 # ---- candidates ---------------------------------------------------------------------------------
@@ -277,7 +499,7 @@ def test_widths_come_from_the_data():
         ({"maps": ["NoSuchMap"]}, "no map 'NoSuchMap'"),
         ({"maps": [3]}, "neither the name of a map nor a transformer"),
         ({"maps": [km.HomogeneousMap(), km.HomogeneousMap()]}, "labels occur twice"),
-        ({"maps": [], "with_yardsticks": False}, "nothing to compare"),
+        ({"maps": [], "with_baselines": False}, "nothing to compare"),
     ],
 )
 def test_wrong_arguments_are_refused(data, options, match):
@@ -290,22 +512,49 @@ def test_wrong_targets_are_refused(data):
         km.compare(data[0], data[1][:5])
 
 
-@pytest.mark.parametrize("rows", [300, 200])
-def test_a_terminal_of_80_columns_shows_whole_names(rows):
-    from rich.console import Console
+def test_candidates_can_run():
+    """A product kernel cannot be rotated: orthogonal sampling is no candidate for it."""
+    for kernel in (km.kernels.Laplacian(2.0), km.kernels.Cauchy(2.0), km.kernels.Gaussian(2.0)):
+        X = np.random.default_rng(0).normal(size=(30, 3))
+        for candidate in candidates(kernel, (8,), 0):
+            assert candidate.make().fit_transform(X).shape == (30, 8)
+    assert candidates(km.kernels.Laplacian(), (8,), all_variants=False)[0].variant == "sobol"
 
+
+def test_a_terminal_of_80_columns_shows_whole_names():
     labels = [
         "RandomFourierMap orthogonal 1024, gaussian",
         "sklearn AdditiveChi2Sampler 15, gaussian",
     ]
     lines = [
-        contenders.Row(label, "map", "gaussian", n, 1024, 0.5, 0.01, 1.234, 12.345, 1.234)
-        for label, n in zip(labels, (300, rows))
+        Row(label, "map", "gaussian", 300, 1024, 0.5, 0.01, 1.234, 12.345, 1.234)
+        for label in labels
     ]
     data = {"name": "mine", "rows": 10**6, "columns": 10**4, "C": 1.0}
-    console = Console(width=80, file=io.StringIO())
-    console.print(comparison.Comparison(lines, "classification", data).table())
-    printed = console.file.getvalue()
-    assert "RandomFourierMap 1024" in printed
-    assert "sk. AdditiveChi2 15" in printed
-    assert ("rows" in printed) == (rows != 300)
+    losses = {label: np.zeros(300) for label in labels}
+    result = comparison.Comparison(lines, "classification", data, losses=losses)
+    printed = text_of(result.table(), width=80)
+    words = " ".join(printed.split())
+    assert "RandomFourierMap 1024, gaussian" in words or "RandomFourierMap 1024," in words
+    assert "sk. AdditiveChi2 15," in words
+
+
+# ---- MeanNormScaler -----------------------------------------------------------------------------
+
+
+def test_the_scaler_is_an_estimator_of_scikit_learn():
+    from sklearn.utils.estimator_checks import check_estimator
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of skipped checks
+        check_estimator(km.MeanNormScaler())
+
+
+def test_the_scaler_brings_rows_to_a_mean_square_of_one(seed):
+    X = np.random.default_rng(seed).normal(3, 2, size=(50, 4)).astype(np.float32)
+    Z = km.MeanNormScaler().fit_transform(X)
+    assert Z.dtype == np.float32
+    assert np.mean(np.sum(Z.astype(float) ** 2, axis=1)) == pytest.approx(1, rel=1e-5)
+    csr = km.MeanNormScaler().fit_transform(sparse.csr_matrix(X))
+    np.testing.assert_allclose(csr.toarray(), Z, rtol=1e-6)
+    np.testing.assert_array_equal(km.MeanNormScaler().fit_transform(np.zeros((3, 2))), 0)

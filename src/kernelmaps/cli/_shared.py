@@ -13,6 +13,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from ..display import plain_console
 from ..printing import printable
 
 IMPOSSIBLE, BAD_INPUT, BAD_FILE, INTERRUPTED = 1, 2, 3, 130
@@ -157,18 +158,8 @@ def show(result: Any, as_json: bool) -> None:
 
 
 def console(stderr: bool = False) -> Any:
-    """Standard output or error, with colours where a person reads it.
-
-    Names of columns and labels come from files. They are shown as they are: rich would otherwise
-    read ``[/b]`` as markup, and the terminal would obey the escape sequences in them.
-    """
-    from rich.console import Console
-
-    class PlainConsole(Console):
-        def render_str(self, text: str, **options: Any) -> Any:
-            return super().render_str(printable(text), **{**options, "markup": False})
-
-    return PlainConsole(stderr=stderr, emoji=False)
+    """Standard output or error, with colours where a person reads it."""
+    return plain_console(stderr=stderr)
 
 
 def say(text: str) -> None:

@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..evaluation._shapes_picture import draw
-from ..evaluation.shapes import Shape, shapes_of
+from ..display import two_columns
+from ..inspection import ShapeFunctionDisplay, importance
 from ..model_files import FileInfo, load, open_info
-from .tables import two_columns
 
 __all__ = ["Explanation", "FileDescription", "describe_file", "explain_model"]
 
@@ -20,28 +19,39 @@ class Explanation:
     """Shape functions of a model, most important first."""
 
     title: str
-    shapes: list[Shape]
+    display: ShapeFunctionDisplay
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"model": self.title, "features": [shape.to_dict() for shape in self.shapes]}
+        outputs = self.display.classes or ["score"]
+        features = [
+            {
+                "name": shape.name,
+                "importance": importance(shape),
+                "outputs": outputs,
+                "grid": shape.grid.tolist(),
+                "values": shape.values.reshape(len(shape.grid), -1).tolist(),
+            }
+            for shape in self.display.shapes
+        ]
+        return {"model": self.title, "features": features}
 
     def table(self) -> Any:
-        """Features and how much each moves the score."""
+        """Features, and the standard deviation of what each adds to the score."""
         from rich import box
         from rich.table import Table
 
         table = Table(title=self.title, box=box.SIMPLE_HEAD)
-        for heading in ("feature", "moves the score by", "from", "to"):
+        for heading in ("feature", "importance", "from", "to"):
             table.add_column(heading, justify="left" if heading == "feature" else "right")
-        for shape in self.shapes:
+        for shape in self.display.shapes:
             ends = (f"{shape.grid[0]:.3g}", f"{shape.grid[-1]:.3g}")
-            table.add_row(shape.name, f"{shape.importance:.3g}", *ends)
+            table.add_row(shape.name, f"{importance(shape):.3g}", *ends)
         return table
 
     def plot(self, path: str | Path) -> Path:
         """Draw one panel per feature (needs matplotlib)."""
-        return draw(self.title, self.shapes, Path(path))
+        return self.display.save(path)
 
 
 @dataclass(frozen=True)
@@ -68,9 +78,12 @@ class FileDescription:
 def explain_model(model: str | os.PathLike[str], *, n_features: int = 12) -> Explanation:
     """Shape functions of a saved additive model (or of a ridge model on an additive map)."""
     metadata, fitted = open_info(model).metadata, load(model)
-    shapes = shapes_of(fitted, names=metadata.get("columns"), domain=metadata.get("range"))
-    shapes.sort(key=lambda shape: -shape.importance)
-    return Explanation(f"{type(fitted).__name__}: {os.fspath(model)}", shapes[:n_features])
+    title = f"{type(fitted).__name__}: {os.fspath(model)}"
+    display = ShapeFunctionDisplay.of_model(
+        fitted, n_features=n_features, names=metadata.get("columns"), domain=metadata.get("range")
+    )
+    display.title = title
+    return Explanation(title, display)
 
 
 def describe_file(path: str | os.PathLike[str]) -> FileDescription:

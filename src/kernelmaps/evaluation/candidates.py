@@ -17,6 +17,7 @@ from ..kernels.bandwidth import fit_length
 from ..kernels.exponential import Exponential
 from ..kernels.homogeneous import HomogeneousKernel
 from ..kernels.stationary import StationaryKernel
+from .code import expression
 
 __all__ = [
     "Candidate",
@@ -24,7 +25,6 @@ __all__ = [
     "candidates",
     "families_for",
     "fitted_to_data",
-    "kernel_code",
     "kernel_label",
     "sort_of",
 ]
@@ -61,7 +61,7 @@ class Candidate:
 
     def code(self) -> str:
         """The line of Python that makes it."""
-        shown = ", ".join(f"{key}={_shown(value)}" for key, value in self.settings.items())
+        shown = ", ".join(f"{key}={expression(value)}" for key, value in self.settings.items())
         return f"km.{self.name}({shown})"
 
 
@@ -114,12 +114,7 @@ _ANCHORS = (
     ),
 )
 _SERIES = (Family("ChebyshevMap", takes_kernel=False), Family("SeriesMap", takes_kernel=False))
-_FOURIER = (
-    Family(
-        "RandomFourierMap",
-        variants=tuple((s, {"sampling": s}) for s in ("orthogonal", "iid", "sobol")),
-    ),
-)
+_SAMPLINGS = ("orthogonal", "sobol", "iid")
 _DATA_DRIVEN = (
     Family("SplineMap", "n_bases", (("", {"degree": 1}),), takes_kernel=False),
     Family("TrigonometricMap", "n_bases", takes_kernel=False),
@@ -151,10 +146,17 @@ def families_for(kernel: Kernel | None) -> list[Family]:
     elif isinstance(kernel, AdditiveKernel):
         found = _ANCHORS
     elif isinstance(kernel, StationaryKernel):
-        found = _FOURIER
+        found = (_fourier(kernel),)
     else:
         found = (Family("ExponentialMap", takes_kernel=False),)
     return [family for family in found if hasattr(kernelmaps, family.name)]
+
+
+def _fourier(kernel: StationaryKernel) -> Family:
+    """Random Fourier features, drawn in the ways that the kernel allows, the best first."""
+    ways = _SAMPLINGS if kernel.isotropic else _SAMPLINGS[1:]
+    settings = [(way, {"sampling": way, "form": "paired"}) for way in ways]
+    return Family("RandomFourierMap", variants=tuple(settings))
 
 
 def candidates(
@@ -219,23 +221,5 @@ def _rounded(value: float) -> float:
 def kernel_label(kernel: Kernel | None) -> str:
     """A short name for tables."""
     if kernel is None:
-        return "own"
+        return "basis"
     return f"exp_{kernel.base.name}" if isinstance(kernel, Exponential) else kernel.name
-
-
-def kernel_code(kernel: Kernel) -> str:
-    """Python that makes a kernel."""
-    if isinstance(kernel, Exponential):
-        return f"km.kernels.Exponential({kernel_code(kernel.base)}, gamma={kernel.gamma!r})"
-    if not isinstance(kernel, HomogeneousKernel):
-        return f"km.kernels.{kernel!r}"
-    changes = [f"gamma={kernel.gamma:g}"] if kernel.gamma != 1 else []
-    changes += ["signed=True"] if kernel.signed else []
-    name = f"km.kernels.{kernel.name}"
-    return f"{name}.replace({', '.join(changes)})" if changes else name
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Kernel):
-        return kernel_code(value)
-    return f"km.{value!r}" if hasattr(value, "get_params") else repr(value)

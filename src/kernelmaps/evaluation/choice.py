@@ -20,11 +20,14 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from ..certificate import Certificate
+from ..display import html_of
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
 from ..kernels import Kernel, get
 from ..progress import track
 from ..sparse_rows import check_sparse
-from .candidates import Candidate, candidates, kernel_code, kernel_label, sort_of
+from .candidates import Candidate, candidates, kernel_label, sort_of
+from .code import kernel_code
+from .tables import choice_table
 
 __all__ = ["Choice", "Evidence", "choose", "upper_bound"]
 
@@ -125,9 +128,13 @@ class Choice:
 
     def table(self) -> Any:
         """A rich table of all candidates with their verdicts."""
-        from ._tables import choice_table
+        return choice_table(str(self), self.evidence, self.others, self.notes)
 
-        return choice_table(self)
+    def __repr__(self) -> str:
+        return f"<Choice of {self.code()}; print it for the evidence>"
+
+    def _repr_html_(self) -> str:
+        return html_of(self.table())
 
     def __str__(self) -> str:
         found = self.evidence

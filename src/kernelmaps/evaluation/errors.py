@@ -35,6 +35,8 @@ class KernelError:
         Mean of E: negative where a map loses mass.
     n_pairs : int
         Number of pairs looked at.
+    size : float
+        Root mean square of the kernel values.
     parts : mapping of str to KernelError
         For maps of two stages: "additive", the error that the first stage makes by itself
         (no number of random features repairs it), and "random", what the second adds; pair by
@@ -47,6 +49,12 @@ class KernelError:
     bias: float
     n_pairs: int
     parts: Mapping[str, KernelError] = field(default_factory=dict, hash=False)
+    size: float = 0.0
+
+    @property
+    def max_relative(self) -> float:
+        """Largest error in units of the kernel's size."""
+        return self.max / self.size if self.size else float(self.max > 0)
 
     def __str__(self) -> str:
         text = (
@@ -123,6 +131,7 @@ class _Sums:
             bias=self.total / self.pairs,
             n_pairs=self.pairs,
             parts=parts or {},
+            size=float(np.sqrt(self.truth_squares / self.pairs)),
         )
 
 

@@ -1,6 +1,13 @@
-"""Displays: computed once, drawn later; matplotlib is imported only when something is drawn."""
+"""Displays of fitted maps and models; matplotlib is imported only when something is drawn."""
 
-from .kernel_error import KernelErrorDisplay
+from .kernel_error import KernelErrorDisplay, kernel_error_grid
 from .shape_functions import ShapeFunctionDisplay
+from .shapes import importance, shape_functions
 
-__all__ = ["KernelErrorDisplay", "ShapeFunctionDisplay"]
+__all__ = [
+    "KernelErrorDisplay",
+    "ShapeFunctionDisplay",
+    "importance",
+    "kernel_error_grid",
+    "shape_functions",
+]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,9 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..maps.base import AdditiveMap, FeatureMap
+from .shapes import without_names
 
-__all__ = ["KernelErrorDisplay"]
+__all__ = ["KernelErrorDisplay", "kernel_error_grid"]
 
 
 class KernelErrorDisplay:
@@ -30,7 +30,8 @@ class KernelErrorDisplay:
 
     See Also
     --------
-    KernelErrorDisplay.from_estimator : computes the arrays from a fitted map.
+    KernelErrorDisplay.from_estimator : computes the arrays from a fitted map, and draws them.
+    kernel_error_grid : computes them only.
     """
 
     def __init__(
@@ -62,8 +63,9 @@ class KernelErrorDisplay:
         domain: tuple[float, float] | None = None,
         feature: int = 0,
         n_points: int = 128,
+        axes: Any = None,
     ) -> KernelErrorDisplay:
-        """Evaluate a fitted map.
+        """Evaluate a fitted map, and draw it.
 
         Parameters
         ----------
@@ -77,30 +79,16 @@ class KernelErrorDisplay:
             Which feature of an additive map.
         n_points : int
             Points on each axis.
+        axes : sequence of 4 matplotlib axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        KernelErrorDisplay
+            Drawn, with `axes_` and `figure_`.
         """
-        check_is_fitted(estimator)
-        name = type(estimator).__name__
-        if not hasattr(estimator, "kernel_"):
-            raise TypeError(f"KernelErrorDisplay: {name} has no kernel to be compared with.")
-        title = f"{name} ({getattr(estimator.kernel_, 'name', 'kernel')})"
-        if not isinstance(estimator, AdditiveMap):
-            if X is None:
-                raise ValueError(f"KernelErrorDisplay: {name} acts on whole rows; pass X=.")
-            rows = X[:n_points]
-            Z = _dense(estimator.transform(rows))
-            exact = estimator.kernel_(rows)
-            x = np.arange(len(Z))
-            return cls(x=x, exact=exact, approximate=Z @ Z.T, title=title, additive=False)
-        if not 0 <= feature < estimator.n_features_in_:
-            raise ValueError(
-                f"KernelErrorDisplay: feature must be one of the {estimator.n_features_in_} of "
-                f"{name}, from 0 on; got {feature!r}."
-            )
-        low, high = domain or _domain_of(estimator, feature)
-        x = np.linspace(low, high, n_points)
-        phi = _features_of(estimator, feature, x)
-        exact = estimator.kernel_.component(x[:, None], x[None, :])  # type: ignore[attr-defined]
-        return cls(x=x, exact=exact, approximate=phi @ phi.T, title=title)
+        display = kernel_error_grid(estimator, X, domain=domain, feature=feature, n_points=n_points)
+        return display.plot(axes)
 
     def plot(self, axes: Any = None) -> KernelErrorDisplay:
         """Draw four panels: kernel, map, error, and error against the ratio (or a histogram).
@@ -110,9 +98,9 @@ class KernelErrorDisplay:
         axes : sequence of 4 matplotlib axes, optional
             Where to draw; a new figure by default.
         """
-        import matplotlib.pyplot as plt
-
         if axes is None:
+            import matplotlib.pyplot as plt
+
             _, axes = plt.subplots(1, 4, figsize=(15, 3.4), layout="constrained")
         self.axes_ = np.ravel(axes)
         if len(self.axes_) != 4:
@@ -156,15 +144,54 @@ class KernelErrorDisplay:
         ax.set(title="distribution of the error", xlabel="map − kernel", ylabel="pairs")
 
 
+def kernel_error_grid(
+    estimator: FeatureMap,
+    X: Any = None,
+    *,
+    domain: tuple[float, float] | None = None,
+    feature: int = 0,
+    n_points: int = 128,
+) -> KernelErrorDisplay:
+    """What `KernelErrorDisplay.from_estimator` draws, not drawn: needs no matplotlib.
+
+    Parameters are those of :meth:`KernelErrorDisplay.from_estimator`.
+    """
+    check_is_fitted(estimator)
+    name = type(estimator).__name__
+    if not hasattr(estimator, "kernel_"):
+        raise TypeError(f"KernelErrorDisplay: {name} has no kernel to be compared with.")
+    title = f"{name} ({getattr(estimator.kernel_, 'name', 'kernel')})"
+    if not isinstance(estimator, AdditiveMap):
+        if X is None:
+            raise ValueError(f"KernelErrorDisplay: {name} acts on whole rows; pass X=.")
+        rows = X[:n_points]
+        Z = _dense(estimator.transform(rows))
+        exact = estimator.kernel_(rows)
+        x = np.arange(len(Z))
+        return KernelErrorDisplay(
+            x=x, exact=exact, approximate=Z @ Z.T, title=title, additive=False
+        )
+    if not 0 <= feature < estimator.n_features_in_:
+        raise ValueError(
+            f"KernelErrorDisplay: feature must be one of the {estimator.n_features_in_} of "
+            f"{name}, from 0 on; got {feature!r}."
+        )
+    low, high = domain or _domain_of(estimator, feature)
+    x = np.linspace(low, high, n_points)
+    phi = _features_of(estimator, feature, x)
+    exact = estimator.kernel_.component(x[:, None], x[None, :])  # type: ignore[attr-defined]
+    return KernelErrorDisplay(x=x, exact=exact, approximate=phi @ phi.T, title=title)
+
+
 def _features_of(estimator: AdditiveMap, feature: int, x: np.ndarray) -> np.ndarray:
     """φ_feature(x); the other features are held where the map is defined."""
-    plain = copy.copy(estimator)
-    plain.__dict__.pop("feature_names_in_", None)  # a grid has no names to be compared
     others = max(x[0], 0.0) if estimator.domain_ is None else estimator.domain_[0]
     grid = np.tile(np.broadcast_to(others, estimator.n_features_in_).astype(float), (len(x), 1))
     grid[:, feature] = x
     columns = np.concatenate([[0], np.cumsum(estimator._columns_per_feature())])
-    return _dense(plain.transform(grid))[:, columns[feature] : columns[feature + 1]]
+    return _dense(without_names(estimator).transform(grid))[
+        :, columns[feature] : columns[feature + 1]
+    ]
 
 
 def _dense(Z: Any) -> np.ndarray:

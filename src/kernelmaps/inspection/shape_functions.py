@@ -1,9 +1,10 @@
-"""The functions of an additive model, drawn: one small panel for each feature."""
+"""Display of the shape functions of an additive model: one small panel for each feature."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..models.additive.base import ShapeFunction
 from ..printing import printable
+from .shapes import importance, output_names, shape_functions
 
 __all__ = ["ShapeFunctionDisplay"]
 
@@ -22,6 +24,19 @@ _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#0
 def _require(holds: bool, name: str, value: Any) -> None:
     if not holds:
         raise ValueError(f"ShapeFunctionDisplay: {name} cannot be {value!r}.")
+
+
+def _chosen(shapes: list[ShapeFunction], feature: int | str) -> ShapeFunction:
+    """The shape function of a feature, by number or by name."""
+    if isinstance(feature, str):
+        found = [shape for shape in shapes if shape.name == feature]
+        known = ", ".join(shape.name for shape in shapes[:20])
+        if not found:
+            raise ValueError(f"ShapeFunctionDisplay: no feature {feature!r} among {known}.")
+        return found[0]
+    number = isinstance(feature, Integral) and -1 < int(feature) < len(shapes)
+    _require(number, f"feature (of {len(shapes)}, from 0 on)", feature)
+    return shapes[int(feature)]
 
 
 class ShapeFunctionDisplay:
@@ -38,7 +53,7 @@ class ShapeFunctionDisplay:
 
     See Also
     --------
-    ShapeFunctionDisplay.from_estimator : takes the most important functions of a fitted model.
+    ShapeFunctionDisplay.from_estimator : draws the most important functions of a fitted model.
     """
 
     def __init__(
@@ -53,42 +68,93 @@ class ShapeFunctionDisplay:
         cls,
         estimator: Any,
         *,
-        features: Sequence[int] | None = None,
+        features: Sequence[int | str] | None = None,
         n_features: int = 12,
         names: Sequence[str] | None = None,
+        domain: Any = None,
+        axes: Any = None,
+        columns: int = 4,
     ) -> ShapeFunctionDisplay:
-        """Take the functions of a fitted model.
+        """Draw the functions of a fitted model.
 
         Parameters
         ----------
-        estimator : AdditiveClassifier or AdditiveRegressor
+        estimator : AdditiveClassifier, AdditiveRegressor, or a ridge model on an additive map
             Fitted.
-        features : sequence of int, optional
-            Which ones; by default the `n_features` most important, in that order.
+        features : sequence of int or str, optional
+            Which ones, by number or by name; by default the `n_features` most important, in that
+            order (:func:`kernelmaps.inspection.importance`).
         n_features : int
             How many, if `features` is not given.
         names : sequence of str, optional
             Of all features of the model; by default those seen in `fit`.
+        domain : (low, high), optional
+            Range of each feature, for models that have not kept it.
+        axes : sequence of matplotlib axes, optional
+            One for each function; a new figure by default.
+        columns : int
+            Panels in a row of a new figure.
+
+        Returns
+        -------
+        ShapeFunctionDisplay
+            Drawn, with `axes_` and `figure_`.
         """
+        display = cls.of_model(
+            estimator, features=features, n_features=n_features, names=names, domain=domain
+        )
+        return display.plot(axes, columns=columns)
+
+    @classmethod
+    def of_model(
+        cls,
+        estimator: Any,
+        *,
+        features: Sequence[int | str] | None = None,
+        n_features: int = 12,
+        names: Sequence[str] | None = None,
+        domain: Any = None,
+    ) -> ShapeFunctionDisplay:
+        """The same without drawing, which needs no matplotlib; parameters as `from_estimator`."""
         check_is_fitted(estimator)
-        estimator = getattr(estimator, "estimator_", estimator)  # of a search over C
-        shapes = estimator.shape_functions_
+        if names is not None:
+            count = getattr(estimator, "n_features_in_", None)
+            _require(len(names) == count, f"names (of all {count} features)", names)
+        shapes = shape_functions(estimator, names=names, domain=domain)
         if features is None:
             count = isinstance(n_features, Integral) and int(n_features) >= 1
             _require(count, "n_features", n_features)
-            features = np.argsort(-estimator.feature_importances_, kind="stable")[:n_features]
-        numbers = all(isinstance(j, Integral) and -1 < int(j) < len(shapes) for j in features)
-        _require(len(features) > 0 and numbers, f"features (of {len(shapes)})", features)
-        chosen = [shapes[j] for j in features]
-        if names is not None:
-            _require(len(names) == len(shapes), f"names (of all {len(shapes)} features)", names)
-            chosen = [
-                ShapeFunction(str(names[j]), s.grid, s.values, s.edges, s.density)
-                for j, s in zip(features, chosen, strict=True)
-            ]
-        classes = getattr(estimator, "classes_", None)
-        several = classes is not None and len(classes) > 2
-        return cls(chosen, classes if several else None, type(estimator).__name__)
+            by_importance = sorted(shapes, key=lambda shape: -importance(shape))
+            chosen = by_importance[:n_features]
+        else:
+            _require(len(features) > 0, f"features (of {len(shapes)})", features)
+            chosen = [_chosen(shapes, feature) for feature in features]
+        title = type(getattr(estimator, "estimator_", estimator)).__name__
+        return cls(chosen, output_names(estimator), title)
+
+    def save(self, path: str | Path) -> Path:
+        """Draw on a figure of its own, without a window, and write it (png, svg, pdf)."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(layout="constrained", dpi=130)
+        FigureCanvasAgg(figure)
+        self.plot(self._panels(figure, 4))
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(target)
+        return target
+
+    def _panels(self, figure: Any, columns: int) -> Any:
+        """Axes of a figure, in rows of `columns`, and its title."""
+        columns = min(columns, len(self.shapes))
+        rows = -(-len(self.shapes) // columns)
+        figure.set_size_inches(max(4.0, _PANEL[0] * columns), _PANEL[1] * rows + 0.6)
+        axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
+        for ax in axes.ravel()[len(self.shapes) :]:
+            ax.remove()
+        figure.suptitle(printable(self.title), fontsize=11, parse_math=False)
+        return axes.ravel()[: len(self.shapes)]
 
     def plot(self, axes: Any = None, *, columns: int = 4) -> ShapeFunctionDisplay:
         """Draw the panels, all on the same vertical scale: tall curves matter.
@@ -100,21 +166,13 @@ class ShapeFunctionDisplay:
         columns : int
             Panels in a row of a new figure.
         """
-        import matplotlib.pyplot as plt
-
         _require(isinstance(columns, Integral) and int(columns) >= 1, "columns", columns)
         enough = axes is None or np.size(axes) >= len(self.shapes)
         _require(enough, f"axes (one for each of {len(self.shapes)} functions)", axes)
         if axes is None:
-            columns = min(columns, len(self.shapes))
-            rows = -(-len(self.shapes) // columns)
-            size = (_PANEL[0] * columns, _PANEL[1] * rows + 0.4)
-            figure, axes = plt.subplots(
-                rows, columns, figsize=size, sharey=True, layout="constrained", squeeze=False
-            )
-            for ax in axes.ravel()[len(self.shapes) :]:
-                ax.remove()
-            figure.suptitle(self.title, fontsize=11)
+            import matplotlib.pyplot as plt
+
+            axes = self._panels(plt.figure(layout="constrained"), columns)
         self.axes_ = np.ravel(axes)[: len(self.shapes)]
         self.figure_ = self.axes_[0].figure
         low = min(float(s.values.min()) for s in self.shapes)
@@ -128,10 +186,12 @@ class ShapeFunctionDisplay:
                 ax.set_ylabel("score", fontsize=8)
         if self.classes is not None:
             handles = self.axes_[0].get_lines()[: len(self.classes)]
-            self.figure_.legend(
-                handles, [str(c) for c in self.classes], loc="outside lower center",
+            legend = self.figure_.legend(
+                handles, [printable(str(c)) for c in self.classes], loc="outside lower center",
                 ncols=min(10, len(self.classes)), frameon=False, fontsize=8,
             )  # fmt: skip
+            for text in legend.get_texts():
+                text.set_parse_math(False)
         return self
 
     def _draw(self, ax: Any, shape: ShapeFunction, floor: float, low: float, high: float) -> None:

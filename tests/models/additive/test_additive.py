@@ -284,7 +284,7 @@ def test_shapes_and_their_display(seed):
     grid[:, 1] = shapes[1].grid
     np.testing.assert_allclose(model.eval_terms(grid)[:, 1], shapes[1].values, atol=1e-6)
     assert shapes[0].density.sum() == pytest.approx(1)
-    display = ShapeFunctionDisplay.from_estimator(model, n_features=3).plot()
+    display = ShapeFunctionDisplay.from_estimator(model, n_features=3)
     assert len(display.axes_) == 3
     assert display.axes_[0].get_title() in ("x0", "x1")
     import matplotlib.pyplot as plt
@@ -506,14 +506,14 @@ def test_costs_to_choose_from_are_positive_numbers(wrong, seed):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"features": []}, {"features": ["a"]}, {"features": [99]}, {"n_features": 0}, {"names": "a"}],
+    [{"features": []}, {"features": [None]}, {"features": [99]}, {"n_features": 0}, {"names": "a"}],
 )
 def test_a_display_of_nothing(wrong, seed):
     X, score = data(seed)
     model = km.AdditiveClassifierCV(Cs=[1.0]).fit(X, score > np.median(score))
     with pytest.raises(ValueError, match="cannot be"):
         ShapeFunctionDisplay.from_estimator(model, **wrong)
-    display = ShapeFunctionDisplay.from_estimator(model)
+    display = ShapeFunctionDisplay.of_model(model)
     with pytest.raises(ValueError, match="columns cannot be 0"):
         display.plot(columns=0)
     with pytest.raises(ValueError, match="one for each of"):

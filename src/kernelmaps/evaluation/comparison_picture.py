@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .comparison import Comparison
+from .results import Results
+
+__all__ = ["draw"]
 
 COLORS = {
     "map": "#c8553d",
@@ -17,7 +18,7 @@ COLORS = {
 }
 
 
-def draw(result: Comparison, path: str | Path | None) -> Any:
+def draw(result: Results, path: str | Path | None) -> Any:
     """Two panels with their Pareto fronts; the figure is returned, and saved if there is a path."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -26,10 +27,13 @@ def draw(result: Comparison, path: str | Path | None) -> Any:
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     errors = [row for row in result.rows if row.error is not None and row.error.max > 0]
-    _scatter(left, errors, lambda row: row.columns, lambda row: row.error.max)
-    _front(left, result.pareto("columns", "error"), lambda r: r.columns, lambda r: r.error.max)
-    left.set(xscale="log", yscale="log", xlabel="columns", ylabel="largest kernel error")
-    scored = [row for row in result.rows if row.score is not None]
+    _scatter(left, errors, lambda row: row.columns, lambda row: row.error.max_relative)
+    front = result.pareto("columns", "error")
+    _front(left, front, lambda r: r.columns, lambda r: r.error.max_relative)
+    left.set(
+        xscale="log", yscale="log", xlabel="columns", ylabel="largest error / size of the kernel"
+    )
+    scored = [row for row in result.finished() if row.score is not None]
     _scatter(right, scored, lambda row: max(row.seconds, 1e-4), lambda row: row.score)
     _front(right, result.pareto(), lambda r: max(r.seconds, 1e-4), lambda r: r.score)
     right.set(xscale="log", xlabel="seconds to train", ylabel=result.score_name)

@@ -1,0 +1,89 @@
+"""Tables on terminals, as text and as HTML: what comes from files is shown as it is."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from .printing import printable
+
+__all__ = ["html_of", "plain_console", "text_of", "two_columns"]
+
+_WIDTH = 100
+
+
+def plain_console(**options: Any) -> Any:
+    """A rich console that shows text as it is.
+
+    Names of columns and labels come from files: rich would otherwise read ``[/b]`` as markup, and
+    the terminal would obey the escape sequences in them.
+    """
+    from rich.console import Console
+
+    class PlainConsole(Console):
+        def render_str(self, text: str, **options: Any) -> Any:
+            return super().render_str(printable(text), **{**options, "markup": False})
+
+    return PlainConsole(emoji=False, **options)
+
+
+def text_of(table: Any, width: int = _WIDTH) -> str:
+    """A rich table as plain text."""
+    from io import StringIO
+
+    stream = StringIO()
+    plain_console(width=width, file=stream, color_system=None).print(table)
+    return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().split("\n"))
+
+
+def html_of(table: Any) -> str:
+    """A rich table as an HTML table, with its title above and its notes below."""
+    columns = [list(column.cells) for column in table.columns]
+    parts = [f"<p><b>{_plain(table.title)}</b></p>"] if table.title else []
+    parts.append("<table>")
+    if table.show_header:
+        heads = "".join(f"<th>{_plain(column.header)}</th>" for column in table.columns)
+        parts.append(f"<thead><tr>{heads}</tr></thead>")
+    parts.append("<tbody>")
+    for i in range(table.row_count):
+        cells = (
+            f'<td style="text-align: {column.justify}">{_plain(own[i])}</td>'
+            for column, own in zip(table.columns, columns, strict=True)
+        )
+        parts.append(f"<tr>{''.join(cells)}</tr>")
+    parts.append("</tbody></table>")
+    if table.caption:
+        parts.append(f"<p><small>{_plain(table.caption)}</small></p>")
+    return "\n".join(parts)
+
+
+def _plain(cell: Any) -> str:
+    """The text of a cell, safe to be put into a page."""
+    text = getattr(cell, "plain", None)
+    return escape(printable(str(cell) if text is None else text)).replace("\n", "<br>")
+
+
+def two_columns(values: dict[str, Any], title: str) -> Any:
+    """Names and values, as a rich table; what is empty is left out."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, box=box.SIMPLE, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for key, value in values.items():
+        if value not in (None, {}, ""):
+            table.add_row(key.replace("_", " "), _shown(value))
+    return table
+
+
+def _shown(value: Any) -> str:
+    """A value as a person reads it: four digits, no brackets, no more than twenty items."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return "\n".join(f"{key} = {_shown(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        more = f", … ({len(value)} in all)" if len(value) > 20 else ""
+        return ", ".join(map(_shown, value[:20])) + more
+    return str(value)

@@ -1,0 +1,290 @@
+"""Successive halving: many methods on few rows, the best of them on all, within a budget.
+
+Scores can only be compared on the same rows and folds. So a budget first shortens the list of
+methods, and shrinks the rows only where even the two best would not finish: every round measures
+the methods that are left on three times as many rows, and at most half of them go on. Those that
+reach the last round are *finished*; all others are shown with what they had when they were stopped.
+
+Two thirds of the budget belong to maps and the plain linear model, one quarter to what they are
+compared with (exact kernel machines, scikit-learn's maps, boosting), which are measured on few rows
+first and on those of the last round only if that fits; the rest to the errors of the maps. The time
+of compiling belongs to none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..progress import track
+from .measuring import Problem, measure, measure_error, warm_up
+from .methods import Method
+from .results import Row
+
+__all__ = ["Rounds", "row_order"]
+
+_FIRST_ROWS = 500
+_FACTOR = 3  # rows of a round, over those of the one before
+_MAPS, _PEERS = 0.65, 0.25  # of the budget, for maps and for what they are compared with
+_SAFETY = 0.8  # of the time left that a round is planned for: predictions are rough
+
+
+def row_order(
+    n: int, y: np.ndarray | None, task: str, cv: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Rows in random order, in which every beginning has all classes, as far as they go.
+
+    The first rows hold `cv` of each class (or all of it), so that no round misses a rare one.
+    """
+    order = rng.permutation(n)
+    if y is None or task != "classification":
+        return order
+    _, codes = np.unique(y[order], return_inverse=True)
+    by_class = np.argsort(codes, kind="stable")
+    starts = np.r_[0, np.flatnonzero(np.diff(codes[by_class])) + 1]
+    within = np.arange(n) - np.repeat(starts, np.diff(np.r_[starts, n]))
+    first = np.zeros(n, dtype=bool)
+    first[by_class[within < cv]] = True
+    return np.concatenate([order[first], order[~first]])
+
+
+def _rivals(methods: Iterable[Method]) -> int:
+    return sum(method.kind != "linear" for method in methods)
+
+
+class _Purse:
+    """Seconds that one sort of methods may spend; without a budget, any number."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+
+
+class Rounds:
+    """Runs methods in rounds, and keeps the last row of each.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows, and the order in which they are taken.
+    budget : float or None
+        Seconds of measuring; None measures everything on all rows.
+    progress : bool or None
+        Whether to show a bar.
+    """
+
+    def __init__(self, problem: Problem, budget: float | None, progress: bool | None) -> None:
+        self.problem, self.progress = problem, progress
+        self.n = problem.X.shape[0]
+        self.limited = budget is not None
+        total = np.inf if budget is None else budget
+        self.maps, self.peers = _Purse(_MAPS * total), _Purse(_PEERS * total)
+        self.errors = _Purse((1 - _MAPS - _PEERS) * total)
+        self.results: dict[str, Row] = {}
+        self.losses: dict[str, np.ndarray] = {}
+        self.costs: dict[str, list[tuple[int, float]]] = {}  # (rows, seconds) of each round
+        self.failures: dict[str, str] = {}  # label: why it could not run
+        self.rows = 0  # of the last round
+        self.interrupted = False
+
+    def run(self, methods: Sequence[Method]) -> None:
+        """Measure; Ctrl-C ends it with what is finished by then."""
+        own = [method for method in methods if not method.is_peer]
+        peers = [method for method in methods if method.is_peer]
+        try:
+            self._all_rounds(own)
+            self._run_peers(peers)
+            self._measure_errors(methods)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self.rows = self._most_common_rows()
+        for method in methods:
+            self._settle(method)
+
+    def first_rows(self) -> int:
+        """Rows of the first round: enough for some of every class in every fold."""
+        if not self.limited:
+            return self.n
+        n_classes = 1 if self.problem.task != "classification" else len(np.unique(self.problem.y))
+        return min(self.n, max(_FIRST_ROWS, 2 * self.problem.cv * n_classes))
+
+    # ---- rounds ---------------------------------------------------------------------------------
+
+    def _all_rounds(self, methods: list[Method]) -> None:
+        going, rows = methods, self.first_rows()
+        share = 1.0 if rows == self.n else 1 / (1 + self._rounds_from(rows))
+        while going:
+            # What the first round cannot measure in its share of the time is not run at all.
+            self._round(going, rows, self.maps, keep=(1 - share) * self.maps.left)
+            share = 1.0
+            self.rows = rows
+            if rows == self.n:
+                break
+            plan = self._next(self._ranked(going))
+            if plan is None:
+                break
+            going, rows = plan
+        # What time is left goes to the next best that were stopped.
+        if self.limited:
+            for method in self._ranked(methods):
+                if self.predicted(method, self.rows) <= _SAFETY * self.maps.left:
+                    self._round([method], self.rows, self.maps)
+
+    def _next(self, ranked: list[Method]) -> tuple[list[Method], int] | None:
+        """Methods and rows of the next round, best first; None if no further one is worth it."""
+        left = _SAFETY * self.maps.left
+        if self._cost(ranked, self.n) <= left:
+            return ranked, self.n
+        rows = min(self.n, _FACTOR * self.rows)
+        rounds = self._rounds_from(self.rows)
+        most = len(ranked) if rows == self.n else max(3, -(-len(ranked) // 2))
+        while rows >= 1.5 * self.rows:
+            going = self._fitting(ranked, rows, left / rounds)[:most]
+            if _rivals(going) >= min(2, _rivals(ranked)):
+                return going, rows
+            rounds, rows = 1, int(rows / 1.25)
+        return None
+
+    def _rounds_from(self, rows: int) -> int:
+        return max(1, int(np.ceil(np.log(self.n / rows) / np.log(_FACTOR))))
+
+    def _fitting(self, ranked: Iterable[Method], rows: int, seconds: float) -> list[Method]:
+        """The best methods that together fit into the time; what does not fit is passed over.
+
+        The plain linear model comes first: everything is held against it, and it is quick.
+        """
+        chosen: list[Method] = []
+        for method in sorted(ranked, key=lambda method: method.kind != "linear"):
+            cost = self.predicted(method, rows)
+            if cost <= seconds:
+                chosen.append(method)
+                seconds -= cost
+        return chosen
+
+    def _run_peers(self, peers: list[Method]) -> None:
+        """Few rows first, to know the cost; then the rows of the last round, cheapest first."""
+        if not peers or not self.rows:
+            return
+        if self.limited:
+            self.peers.left += max(0.0, self.maps.left)
+            peers = sorted(peers, key=lambda method: "Nystroem" in method.label)
+            few = min(self.rows, self.first_rows())
+            self._round(peers, few, self.peers, keep=self.peers.left / 2)
+            peers = sorted(peers, key=lambda method: self.predicted(method, self.rows))
+            peers = self._fitting(peers, self.rows, _SAFETY * self.peers.left)
+        self._round(peers, self.rows, self.peers)
+
+    def _round(
+        self, methods: Sequence[Method], rows: int, purse: _Purse, keep: float = 0.0
+    ) -> None:
+        """Measure methods on some rows, until no more than `keep` is left in the purse."""
+        words = f"{len(methods)} methods on {rows} rows"
+        enabled = self.progress if len(methods) > 1 else False
+        for method in track(methods, words, enabled=enabled):
+            own = min(rows, method.max_rows or rows)
+            done = self.costs.get(method.label, [(0, 0.0)])[-1][0]
+            if done >= own or method.label in self.failures or purse.left <= keep:
+                continue
+            problem = self._problem(own)
+            try:
+                warm_up(method, problem)
+                start = perf_counter()
+                row, losses = measure(method, problem, purse.left - keep)
+                if self.problem.task == "none":
+                    row = replace(row, error=measure_error(method, problem))
+            except (ValueError, TypeError, MemoryError) as error:
+                self._fail(method, error)
+                continue
+            spent = perf_counter() - start
+            purse.left -= spent
+            self.results[method.label] = row
+            if losses is not None:
+                self.losses[method.label] = losses
+            share = len(row.fold_scores) / problem.cv or 1.0  # of the folds that were done
+            self.costs.setdefault(method.label, []).append((own, spent / share))
+
+    def _measure_errors(self, methods: Sequence[Method]) -> None:
+        """Errors of the maps, those that finished first; they do not depend on the folds."""
+        if self.limited:
+            self.errors.left += max(0.0, self.peers.left)
+        known = [m for m in self._ranked(methods) if self.results[m.label].error is None]
+        for method in track(known, "errors of the maps", enabled=self.progress):
+            if self.errors.left <= 0:
+                break
+            start = perf_counter()
+            error = measure_error(method, self.problem)
+            self.results[method.label] = replace(self.results[method.label], error=error)
+            self.errors.left -= perf_counter() - start
+
+    def _most_common_rows(self) -> int:
+        """Rows that most methods were measured on when the round was interrupted."""
+        seen = [row.rows for row in self.results.values()]
+        return max(set(seen), key=lambda rows: (seen.count(rows), rows), default=0)
+
+    def _problem(self, rows: int) -> Problem:
+        if rows == self.n:
+            return self.problem
+        return self.problem.of_rows(np.sort(self.problem.order[:rows]))
+
+    def sample(self) -> tuple[Any, Any]:
+        """Rows and targets of the last round."""
+        problem = self._problem(self.rows or self.first_rows())
+        return problem.X, problem.y
+
+    def _fail(self, method: Method, error: Exception) -> None:
+        self.failures[method.label] = str(error).splitlines()[0]
+        self.results.pop(method.label, None)
+
+    # ---- ranks and costs ------------------------------------------------------------------------
+
+    def _ranked(self, methods: Iterable[Method]) -> list[Method]:
+        """Methods that have a result: those on most rows first, of these the best first."""
+        known = [m for m in methods if m.label in self.results]
+
+        def rank(method: Method) -> tuple[float, float]:
+            row = self.results[method.label]
+            if self.problem.task == "none":
+                return -row.rows, np.inf if row.error is None else row.error.relative
+            return -row.rows, -np.inf if row.score is None else -row.score
+
+        return sorted(known, key=rank)
+
+    def _cost(self, methods: Iterable[Method], rows: int) -> float:
+        return sum(self.predicted(method, rows) for method in methods)
+
+    def predicted(self, method: Method, rows: int) -> float:
+        """Seconds for more rows, by the growth that was seen between two rounds."""
+        own = min(rows, method.max_rows or rows)
+        history = self.costs.get(method.label)
+        if not history:
+            return 0.0 if method.label in self.failures else np.inf
+        done, seconds = history[-1]
+        if own <= done:
+            return 0.0
+        growth = method.growth
+        if len(history) > 1:
+            (before, earlier), _ = history[-2:]
+            seen = np.log(max(seconds, 1e-9) / max(earlier, 1e-9)) / np.log(done / before)
+            # Few rows are mostly overhead: what was seen is less than what will come.
+            growth = float(np.clip(1.1 * seen, 0.8, growth))
+        return seconds * (own / done) ** growth
+
+    def _settle(self, method: Method) -> None:
+        """Say of each method whether it may be compared with the others."""
+        row = self.results.get(method.label)
+        if row is None:
+            if method.label not in self.failures:
+                self.results[method.label] = Row(
+                    method.label,
+                    method.kind,
+                    method.kernel,
+                    0,
+                    status="not run",
+                    code=method.code(),
+                )
+        elif row.status == "finished" and row.rows != self.rows:
+            limited = method.max_rows is not None and row.rows == method.max_rows
+            self.results[method.label] = replace(row, status="limited" if limited else "stopped")

@@ -1,0 +1,189 @@
+"""What takes part in a comparison: maps under a linear model, and what they are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ..kernels import Exponential, Gaussian, Kernel
+from ..maps.base import JointMap
+from .candidates import kernel_label
+from .code import expression, kernel_code
+from .scaling import MeanNormScaler
+
+__all__ = ["Method", "baselines", "linear_model", "map_method"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """Something to compare: the steps of a pipeline, and how its cost grows.
+
+    Attributes
+    ----------
+    label, kind, kernel : str
+        As in the row that it gives.
+    steps : tuple of transformers
+        Unfitted, in front of the model.
+    feature_map : transformer or None
+        The step whose error is measured.
+    model : estimator or None
+        Unfitted; None without targets.
+    exact : Kernel or None
+        Kernel of a machine on Gram matrices of what the steps give.
+    truth : Kernel or None
+        What the map approximates; None asks the map.
+    growth : float
+        Exponent of the cost in the number of rows, to predict it.
+    max_rows : int or None
+        More rows are never used: the cost grows too fast.
+    """
+
+    label: str
+    kind: str
+    kernel: str = "–"
+    steps: tuple[Any, ...] = ()
+    feature_map: Any = None
+    model: Any = None
+    exact: Kernel | None = None
+    truth: Kernel | None = None
+    growth: float = 1.2
+    max_rows: int | None = None
+
+    @property
+    def is_peer(self) -> bool:
+        """Whether it is there for comparison only, so that it must not use up the budget."""
+        return self.kind in ("exact", "sklearn", "boosting")
+
+    def estimator(self) -> Any:
+        """The unfitted pipeline; of exact kernels none, as they do not scale to many rows."""
+        if self.exact is not None or self.model is None:
+            return None
+        return clone(make_pipeline(*self.steps, self.model))
+
+    def code(self) -> str:
+        """Python that makes it."""
+        if self.exact is not None:
+            machine = "SVC" if hasattr(self.model, "estimator") else "KernelRidge"
+            steps = [*map(expression, self.steps), f"{machine}(kernel={kernel_code(self.exact)})"]
+            return f"make_pipeline({', '.join(steps)})" if self.steps else steps[0]
+        pipeline = self.estimator()
+        if pipeline is None:
+            return expression(self.feature_map)
+        return expression(pipeline if len(pipeline.steps) > 1 else pipeline.steps[0][1])
+
+
+def linear_model(task: str, C: float) -> Any:
+    """The linear model that all features are judged by; None without targets."""
+    from sklearn.linear_model import Ridge
+    from sklearn.svm import LinearSVC
+
+    if task == "none":
+        return None
+    return Ridge(alpha=1 / C) if task == "regression" else LinearSVC(C=C, random_state=0)
+
+
+def map_method(label: str, feature_map: Any, kernel: str, model: Any, scaler: Any = None) -> Method:
+    """A map under a linear model, behind a scaler of the columns where its kernel needs one.
+
+    Joint maps have k(x, x) = 1; the features of all others are brought to that size.
+    """
+    before = () if scaler is None else (scaler,)
+    after = () if isinstance(feature_map, JointMap) else (MeanNormScaler(),)
+    steps = (*before, feature_map, *after)
+    return Method(label, "map", kernel, steps=steps, feature_map=feature_map, model=model)
+
+
+def column_scaler(sparse: bool) -> StandardScaler:
+    """Standardises columns; of sparse data without centring, so that zeros stay zeros."""
+    return StandardScaler(with_mean=False) if sparse else StandardScaler()
+
+
+def baselines(
+    kernels: list[tuple[Kernel, Any]],
+    task: str,
+    C: float,
+    *,
+    size: int,
+    exact_rows: int,
+    sparse: bool,
+) -> list[Method]:
+    """Plain linear, boosting, exact kernel machines and scikit-learn's maps.
+
+    `kernels` are pairs of a kernel and the scaler of its columns (or None).
+    """
+    model = linear_model(task, C)
+    linear = (column_scaler(sparse), MeanNormScaler())
+    found = [Method("plain linear", "linear", steps=linear, model=model)]
+    for kernel, scaler in kernels:
+        steps = () if scaler is None else (scaler,)
+        found.append(
+            Method(
+                f"exact {kernel_label(kernel)}",
+                "exact",
+                kernel_label(kernel),
+                steps=steps,
+                model=_kernel_machine(task, C),
+                exact=kernel,
+                growth=2.3,
+                max_rows=exact_rows,
+            )
+        )
+        found += [
+            _sklearn_method(transformer, kernel, steps, model)
+            for transformer in _sklearn_maps(kernel, size)
+        ]
+    found.append(Method("gradient boosting", "boosting", model=_boosting(task)))
+    return found
+
+
+def _kernel_machine(task: str, C: float) -> Any:
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.svm import SVC
+
+    if task == "regression":
+        return KernelRidge(alpha=1 / C, kernel="precomputed")
+    # One against the rest, as LinearSVC does.
+    return OneVsRestClassifier(SVC(kernel="precomputed", C=C))
+
+
+def _boosting(task: str) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    kind = HistGradientBoostingRegressor if task == "regression" else HistGradientBoostingClassifier
+    return kind(random_state=0)
+
+
+def _sklearn_maps(kernel: Kernel, size: int) -> list[Any]:
+    from sklearn import kernel_approximation as ka
+
+    if kernel.name == "chi2":
+        return [ka.AdditiveChi2Sampler(sample_steps=2), ka.AdditiveChi2Sampler(sample_steps=3)]
+    if isinstance(kernel, Gaussian):
+        gamma = 0.5 / kernel.sigma**2
+        return [
+            ka.RBFSampler(gamma=gamma, n_components=size, random_state=0),
+            ka.Nystroem(kernel="rbf", gamma=gamma, n_components=size, random_state=0),
+        ]
+    if isinstance(kernel, Exponential) and kernel.base.name == "chi2":
+        return [ka.Nystroem(kernel="chi2", gamma=kernel.gamma, n_components=size, random_state=0)]
+    return []
+
+
+def _sklearn_method(transformer: Any, kernel: Kernel, before: tuple, model: Any) -> Method:
+    name = kernel_label(kernel)
+    params = transformer.get_params()
+    size = params.get("n_components") or 2 * params["sample_steps"] - 1
+    return Method(
+        f"sklearn {type(transformer).__name__} {size}, {name}",
+        "sklearn",
+        name,
+        steps=(*before, transformer, MeanNormScaler()),
+        feature_map=transformer,
+        model=model,
+        truth=kernel,
+    )

@@ -1,0 +1,137 @@
+r"""Shape functions of a fitted model, and how much each of them matters.
+
+The score is :math:`f(x) = b + \sum_d g_d(x_d)` with :math:`g_d(t) = w_d^\top φ_d(t)`. Models that
+know their own shape functions are asked; for any other linear model on an additive map they are
+read off the map, one feature at a time.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from ..maps.base import AdditiveMap
+from ..models.additive.base import ShapeFunction
+
+__all__ = ["importance", "linear_shape_functions", "output_names", "shape_functions"]
+
+_POINTS = 60
+_BINS = 24
+
+
+def shape_functions(
+    model: Any, *, names: Sequence[str] | None = None, domain: Any = None
+) -> list[ShapeFunction]:
+    """Shape functions of a fitted model, in the order of the features.
+
+    Parameters
+    ----------
+    model : estimator
+        An additive model, a search over such models, or a linear model on an additive map that has
+        `feature_map_` and `coef_` (StreamingRidge, …).
+    names : sequence of str, optional
+        Of all features; by default those seen in `fit`.
+    domain : (low, high), optional
+        Range of each feature, for models that have not kept it.
+    """
+    check_is_fitted(model)
+    model = getattr(model, "estimator_", model)  # of a search over C
+    if hasattr(model, "shape_functions_"):
+        return _renamed(model.shape_functions_, names)
+    feature_map, coef = getattr(model, "feature_map_", None), getattr(model, "coef_", None)
+    if not isinstance(feature_map, AdditiveMap) or coef is None:
+        on = "" if feature_map is None else f" on {type(feature_map).__name__}"
+        raise ValueError(
+            f"{type(model).__name__}{on} is not a sum of functions of one feature, so that it "
+            "cannot be drawn. Fit an additive model, or a ridge model on an additive map."
+        )
+    return linear_shape_functions(feature_map, coef, names=names, domain=domain)
+
+
+def linear_shape_functions(
+    feature_map: AdditiveMap,
+    coef: Any,
+    *,
+    names: Sequence[str] | None = None,
+    domain: Any = None,
+    X: Any = None,
+) -> list[ShapeFunction]:
+    """Shape functions of coefficients (n_outputs, D) on an additive map.
+
+    All features are moved at once: as each acts on its own columns alone, row i of the grid gives
+    every feature its own i-th value. With rows `X` the functions have mean zero over them, and
+    their density; without, both are taken over the domain.
+    """
+    coef = np.atleast_2d(coef)
+    d = feature_map.n_features_in_
+    if names is None:
+        names = getattr(feature_map, "feature_names_in_", None)
+    rows = None if X is None else _dense(X)
+    if rows is not None:
+        domain = rows.min(axis=0), rows.max(axis=0)
+    elif domain is None:
+        domain = getattr(feature_map, "domain_", None) or (np.zeros(1), np.ones(1))
+    low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), d) for end in domain)
+    grid = low + np.linspace(0, 1, _POINTS)[:, None] * (high - low)
+    Z = _dense(without_names(feature_map).transform(grid))
+    ends = np.cumsum([0, *feature_map._columns_per_feature()])
+    shapes = []
+    for j in range(d):
+        own = slice(int(ends[j]), int(ends[j + 1]))
+        values = Z[:, own] @ coef[:, own].T
+        edges = np.linspace(low[j], high[j] if high[j] > low[j] else low[j] + 1, _BINS + 1)
+        density = np.full(_BINS, 1 / _BINS)
+        if rows is not None:
+            density = np.histogram(rows[:, j], edges)[0] / len(rows)
+        name = f"x{j}" if names is None else str(names[j])
+        shape = ShapeFunction(name, grid[:, j], values, edges, density)
+        centred = values - _at_data(shape).T @ density
+        shapes.append(replace(shape, values=centred[:, 0] if len(coef) == 1 else centred))
+    return shapes
+
+
+def importance(shape: ShapeFunction) -> float:
+    """Standard deviation of the function over the data, averaged over outputs.
+
+    The measure of `feature_importances_`, from the density that the shape function carries: a
+    curve that is steep where there are no data does not matter.
+    """
+    values, weight = _at_data(shape), shape.density / (shape.density.sum() or 1.0)
+    mean = weight @ values
+    return float(np.sqrt(weight @ np.square(values - mean)).mean())
+
+
+def output_names(model: Any) -> list[str] | None:
+    """Names of the curves of a panel: the classes where there are more than two, else None."""
+    classes = getattr(getattr(model, "estimator_", model), "classes_", None)
+    return None if classes is None or len(classes) <= 2 else [str(item) for item in classes]
+
+
+def _at_data(shape: ShapeFunction) -> np.ndarray:
+    """Values (n_bins, n_outputs) at the centres of the bins of the density."""
+    centres = (shape.edges[1:] + shape.edges[:-1]) / 2
+    values = shape.values.reshape(len(shape.grid), -1)
+    return np.stack([np.interp(centres, shape.grid, column) for column in values.T], axis=1)
+
+
+def without_names(feature_map: AdditiveMap) -> AdditiveMap:
+    """The same map for rows without names of columns, such as a grid."""
+    plain = copy.copy(feature_map)
+    plain.__dict__.pop("feature_names_in_", None)
+    return plain
+
+
+def _renamed(shapes: list[ShapeFunction], names: Sequence[str] | None) -> list[ShapeFunction]:
+    if names is None:
+        return shapes
+    return [replace(shape, name=str(name)) for shape, name in zip(shapes, names, strict=True)]
+
+
+def _dense(values: Any) -> np.ndarray:
+    return values.toarray() if sparse.issparse(values) else np.asarray(values)

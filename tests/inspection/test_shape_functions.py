@@ -1,0 +1,91 @@
+"""Shape functions: those of models and of linear models on maps, drawn by one display."""
+
+import numpy as np
+import pytest
+
+import kernelmaps as km
+from kernelmaps.inspection import ShapeFunctionDisplay, importance, shape_functions
+from kernelmaps.inspection.shapes import linear_shape_functions
+
+NAMES = ["age", "income", "height"]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] ** 2
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    return km.AdditiveRegressor(km.SplineMap(8), C=10.0).fit(*rows)
+
+
+@pytest.fixture(scope="module")
+def ridge(rows):
+    return km.StreamingRidge(feature_map=km.SplineMap(8)).fit(*rows)
+
+
+def test_a_linear_model_on_a_map_is_the_sum_of_its_shape_functions(rows, ridge):
+    X, _ = rows
+    shapes = shape_functions(ridge, domain=(X.min(axis=0), X.max(axis=0)))
+    total = sum(np.interp(X[:, j], s.grid, s.values) for j, s in enumerate(shapes))
+    found = ridge.predict(X)
+    # Linear interpolation on 60 points of cubic splines with 8 pieces: errors of h²/8 · |g''|.
+    assert np.std(total - found) < 0.02 * np.std(found)
+
+
+def test_the_measure_of_importance_is_that_of_the_model(model):
+    """Density in 24 bins in place of the rows themselves: equal to a few percent."""
+    found = [importance(shape) for shape in model.shape_functions_]
+    np.testing.assert_allclose(found, model.feature_importances_, rtol=0.05, atol=0.01)
+    assert np.argmax(found) == 0
+
+
+def test_a_curve_that_is_steep_where_there_are_no_data_does_not_matter(rows):
+    X = rows[0].copy()
+    X[:, 2] = 0.001 * X[:, 2]
+    X[0, 2] = 1.0
+    feature_map = km.SplineMap(4).fit(X)
+    coef = np.tile([0.0, 1.0, 2.0, 3.0], 3)[: feature_map._n_features_out]
+    plain = linear_shape_functions(feature_map, coef)
+    with_rows = linear_shape_functions(feature_map, coef, X=X)
+    assert importance(with_rows[2]) < 0.2 * importance(plain[2])
+    assert abs(with_rows[1].density.sum() - 1) < 1e-12
+
+
+def test_a_display_draws_at_once_and_takes_features_by_name(model):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    before = plt.get_fignums()
+    display = ShapeFunctionDisplay.from_estimator(model, features=["height", 0], names=NAMES)
+    assert [ax.get_title() for ax in display.axes_] == ["height", "age"]
+    assert len(plt.get_fignums()) == len(before) + 1
+    plt.close(display.figure_)
+    _, axes = plt.subplots(1, 3)
+    again = ShapeFunctionDisplay.from_estimator(model, axes=axes)
+    assert list(again.axes_) == list(axes)
+    plt.close(again.figure_)
+
+
+def test_names_come_from_the_frame(rows):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rows[0], columns=NAMES)
+    feature_map = km.SplineMap(4).fit(frame)
+    shapes = linear_shape_functions(feature_map, np.ones(feature_map._n_features_out))
+    assert [shape.name for shape in shapes] == NAMES
+
+
+def test_the_picture_of_a_file_is_the_same_display(ridge, tmp_path):
+    pytest.importorskip("matplotlib")
+    display = ShapeFunctionDisplay.of_model(ridge, n_features=2, names=["$x^2$", "b", "c"])
+    path = display.save(tmp_path / "new" / "shapes.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_unknown_features_and_models_are_refused(model, rows):
+    with pytest.raises(ValueError, match="no feature 'weight' among age, income, height"):
+        ShapeFunctionDisplay.of_model(model, features=["weight"], names=NAMES)
+    joint = km.StreamingRidge(feature_map=km.RandomFourierMap(n_components=8)).fit(*rows)
+    with pytest.raises(ValueError, match="StreamingRidge on RandomFourierMap is not a sum"):
+        ShapeFunctionDisplay.of_model(joint)
