@@ -183,6 +183,31 @@ def test_choose_prints_evidence_and_saves_the_map(csv, tmp_path):
     )
 
 
+def test_a_stationary_kernel_is_chosen_on_standardised_columns(csv, tmp_path):
+    out = tmp_path / "chosen.kmap"
+    arguments = ["choose", csv, "-t", "label", "-k", "gaussian", "--max-error", "0.5"]
+    printed = json.loads(run(*arguments, "--out", out, "--json"))
+    assert printed["code"].startswith("make_pipeline(StandardScaler(), km.RandomFourierMap(")
+    loaded = kernelmaps.load(out)
+    assert loaded.transform(np.ones((1, 4))).shape == (1, printed["chosen"]["columns"])
+
+
+def test_the_program_of_compare_loads_the_file(csv, tmp_path):
+    report = tmp_path / "out.html"
+    text = run("compare", csv, "--target", "label", *QUICK, "--report", report)
+    assert "Use " in text
+    page = report.read_text(encoding="utf-8")
+    assert "rows = km.datasets.read_rows(" in page
+    assert "target='label')" in page
+
+
+def test_compare_takes_a_task(csv):
+    printed = json.loads(
+        run("compare", csv, "-t", "d", "--drop", "label", "--task", "regression", *QUICK, "--json")
+    )
+    assert printed["task"] == "regression"
+
+
 def test_choose_that_nothing_holds_is_an_exit_code(csv):
     assert_refused(1, "no map of chi2 holds", "choose", csv, "-t", "label", "--max-error", "1e-9",
             "--n-columns", "8")  # fmt: skip

@@ -50,6 +50,21 @@ def test_stationary_and_exponentiated_kernels(X, kernel):
     assert km.kernel_error(choice.map, X[:100], kernel=kernel).max <= 0.25
 
 
+def test_a_stationary_kernel_by_name_acts_on_standardised_columns(X):
+    """Units of columns change nothing, and the map takes the rows as they are."""
+    units = 10.0 ** np.arange(-5, 5)
+    options = {"max_error": 0.5, "families": ["RandomFourierMap"], "progress": False}
+    once, scaled = (km.choose(rows, "gaussian", **options) for rows in (X, X * units))
+    assert once.evidence.label == scaled.evidence.label
+    assert scaled.code().startswith("make_pipeline(StandardScaler(), km.RandomFourierMap(")
+    Z = scaled.map.transform(X * units)
+    exact = scaled.kernel(scaled.map[0].transform(X * units))
+    assert np.abs(Z @ Z.T - exact).max() <= 0.5
+    assert 0.01 < np.median(exact) < 0.6  # neither diagonal nor constant
+    assert "<table>" in scaled._repr_html_()
+    assert len(repr(scaled)) < 400
+
+
 def test_a_kernel_of_ones_own_gets_anchors(X):
     kernel = km.kernels.Additive(lambda x, y: np.minimum(x, y), name="mine")
     if not hasattr(km, "AnchorMap"):

@@ -203,20 +203,25 @@ def check_folder(*paths: Path | None) -> None:
             )
 
 
-def kernel_named(text: str, X: Any = None) -> Any:
-    """A kernel from its name; a width may follow: ``gaussian:2.5``; else it comes from the data."""
-    from ..evaluation.candidates import fitted_to_data
+def kernel_named(text: str) -> Any:
+    """A kernel from its name; its width (or exponent) may follow: ``gaussian:2.5``."""
     from ..kernels import get
 
     name, _, width = text.partition(":")
-    if not width:
-        return get(name) if X is None else fitted_to_data(name, X)
     kernel = get(name)
+    if not width:
+        return kernel
     try:
         value = float(width)
     except ValueError:
         raise ValueError(f"the width {width!r} of the kernel {name!r} is not a number.") from None
     return kernel.with_parameter(value)
+
+
+def kernel_or_name(text: str) -> Any:
+    """A kernel with the width that the text gives, or its name: the width then follows the data."""
+    kernel = kernel_named(text)
+    return kernel if ":" in text else text
 
 
 def write_text(path: Path, text: str) -> None:

@@ -16,9 +16,11 @@ from ._shared import (
     Drop,
     Normalize,
     Target,
+    TaskOption,
     check_folder,
     command,
     kernel_named,
+    kernel_or_name,
     names,
     read,
     say,
@@ -66,6 +68,7 @@ def compare(
     target: Target = None,
     columns: Columns = None,
     drop: Drop = None,
+    task: TaskOption = "auto",
     maps: Annotated[
         str | None, typer.Option(help="Names of maps, separated by commas; default: all.")
     ] = None,
@@ -77,7 +80,7 @@ def compare(
     joint_sizes: Annotated[str, typer.Option(help="Columns of joint maps.")] = "256,1024",
     budget: Annotated[
         float,
-        typer.Option(help="Seconds to take; rows are subsampled to keep it. 0: no limit."),
+        typer.Option(help="Seconds of measuring; fewer methods finish to keep it. 0: no limit."),
     ] = 120.0,
     cv: Annotated[int, typer.Option("--cv", "--folds", help="Folds of the cross-validation.")] = 3,
     C: Annotated[float, typer.Option("--C", help="Penalty of the linear models.")] = 10.0,
@@ -87,8 +90,10 @@ def compare(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Compare maps, kernels and sizes on your data, beside the usual yardsticks.
+    """Compare maps, kernels and sizes on your data, and say which to use and why.
 
+    All methods run on few rows, the best of them on all. Columns are standardised for kernels such
+    as the Gaussian; a width after the name (gaussian:0.5) is taken on the rows as they are.
     Ctrl-C ends early and shows what was finished.
 
     Examples:
@@ -98,6 +103,7 @@ def compare(
     `kernelmaps compare mine.csv --target label --kernels chi2,intersection --budget 60`
     """
     from kernelmaps.commands.exporting import check_suffix
+    from kernelmaps.commands.loading import loading_code
     from kernelmaps.evaluation.comparison import compare as run
 
     check_folder(report)
@@ -109,13 +115,18 @@ def compare(
         rows.X,
         rows.y,
         maps=names(maps),
-        kernels=None if kernels is None else [kernel_named(k, rows.X) for k in names(kernels)],
+        task=task,
+        kernels=None if kernels is None else [kernel_or_name(k) for k in names(kernels)],
         sizes=per_feature,
         joint_sizes=in_all,
         cv=cv,
         C=C,
         budget=budget if budget != 0 else None,
         name=Path(rows.name).name,
+        feature_names=rows.columns,
+        loading_code=loading_code(
+            data, target=target, columns=names(columns), drop=names(drop), normalize=normalize
+        ),
     )
     show(result, json)
     if report is not None:
@@ -168,7 +179,7 @@ def choose(
     rows = read(data, target, columns, drop, normalize)
     result = run(
         rows.X,
-        kernel_named(kernel, rows.X),
+        kernel_or_name(kernel),
         max_error=max_error,
         n_columns=n_columns,
         seconds=seconds,

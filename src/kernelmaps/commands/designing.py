@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import storage
+from ..display import two_columns
 from .exporting import write_model
-from .tables import two_columns
 
 __all__ = ["DesignReport", "write_design"]
 

@@ -15,9 +15,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
 from .. import storage
+from ..display import two_columns
 from ..engine import Spec
 from ..model_files import load, open_info, save
-from .tables import two_columns
 
 __all__ = ["MODEL_SUFFIXES", "Exported", "check_suffix", "export_file", "write_model"]
 

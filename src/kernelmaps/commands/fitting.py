@@ -21,12 +21,12 @@ from ..data.holdout import PartOfSource, held_out
 from ..data.prepared import PreparedSource, open_rows
 from ..data.reading import read_columns
 from ..data.suffixes import is_csv, is_parquet
+from ..display import two_columns
 from ..evaluation.task import Task, decide_task
 from ..exceptions import OutOfDomainWarning
 from ..maps.base import AdditiveMap, FeatureMap
 from .exporting import write_model
 from .parsing import parse_map
-from .tables import two_columns
 
 __all__ = ["FitSettings", "FittedModel", "fit_file", "fit_rows", "fit_source"]
 

@@ -17,8 +17,8 @@ from .. import storage
 from ..data import Rows, read_rows
 from ..data.reading import column_names
 from ..data.suffixes import data_suffix, is_csv, is_parquet, open_text
+from ..display import two_columns
 from ..model_files import load, open_info
-from .tables import two_columns
 
 __all__ = ["Evaluation", "Predictions", "check_table_suffix", "evaluate_file", "predict_rows"]
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_array
 
 from ..certificate import Certificate
@@ -25,8 +26,9 @@ from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
 from ..kernels import Kernel, get
 from ..progress import track
 from ..sparse_rows import check_sparse
-from .candidates import Candidate, candidates, kernel_label, sort_of
-from .code import kernel_code
+from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
+from .code import expression, kernel_code
+from .methods import column_scaler
 from .tables import choice_table
 
 __all__ = ["Choice", "Evidence", "choose", "upper_bound"]
@@ -84,14 +86,15 @@ class Choice:
 
     Attributes
     ----------
-    map : FeatureMap
-        The chosen map, fitted on all rows. Its evidence is of two maps of its settings, each
-        measured on rows that it was not fitted on.
+    map : FeatureMap or Pipeline
+        The chosen map, fitted on all rows; behind the scaler of the columns where there is one. Its
+        evidence is of two maps of its settings, each measured on rows that it was not fitted on.
     evidence : Evidence
         Of the chosen map.
     others : list of Evidence
         What else was measured, each with the reason why it lost.
     kernel : Kernel
+        Of the rows as they reach the map.
     wanted : dict
         What was asked for.
     notes : list of str
@@ -107,7 +110,10 @@ class Choice:
 
     def code(self) -> str:
         """Python that makes the chosen map."""
-        return self.evidence.candidate.code()
+        made = self.evidence.candidate.code()
+        if not hasattr(self.map, "steps"):
+            return made
+        return f"make_pipeline({expression(self.map.steps[0][1])}, {made})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -167,7 +173,9 @@ def choose(
     X : array-like or sparse matrix of shape (n, d)
         Rows like those that the map is for.
     kernel : str or Kernel
-        Additive, stationary or exponentiated.
+        Additive, stationary or exponentiated. Of a stationary or exponentiated kernel given by name
+        the width follows the data, and columns are standardised in front of a stationary one; a
+        kernel object is taken as it is.
     max_error : float, optional
         Tolerance: of all maps whose bound holds it, the one with the fewest columns is chosen, and
         of several the one with the least bound.
@@ -205,16 +213,27 @@ def choose(
     >>> choice.evidence.bound <= 0.01
     True
     """
-    kernel = get(kernel)
     check_sparse(X, "choose")
     X = check_array(
         X, accept_sparse="csr", dtype="numeric", estimator="choose", ensure_min_samples=8
     )
-    wanted = _checked_wishes(max_error, n_columns, seconds, error, confidence)
+    wanted = _requirements(max_error, n_columns, seconds, error, confidence)
+    X, kernel, scaler = _scaled(X, kernel, random_state)
     search = _Search(X, kernel, wanted, held_out_rows, random_state)
     for family in track(_families(kernel, families, random_state), "maps", enabled=progress):
         search.go_through(family)
-    return search.result()
+    choice = search.result()
+    return choice if scaler is None else replace(choice, map=make_pipeline(scaler, choice.map))
+
+
+def _scaled(X: Any, wanted: Any, random_state: int) -> tuple[Any, Kernel, Any]:
+    """Rows as they reach the map, the kernel with its width, and the fitted scaler, or None."""
+    kernel = get(wanted)
+    if not isinstance(wanted, str) or sort_of(kernel) != "stationary":
+        return X, fitted_to_data(wanted, X, random_state), None
+    scaler = column_scaler(bool(sparse.issparse(X)))
+    X = scaler.fit_transform(X)
+    return X, fitted_to_data(wanted, X, random_state), scaler
 
 
 def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = None) -> float:
@@ -429,7 +448,7 @@ def _families(
     return list(groups.values())
 
 
-def _checked_wishes(
+def _requirements(
     max_error: float | None,
     n_columns: int | None,
     seconds: float | None,

@@ -233,10 +233,6 @@ def _notes_of(rounds: Rounds, methods: list[Method], budget: float | None) -> li
 # ---- what is compared ---------------------------------------------------------------------------
 
 
-def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray | None, str]:
-    return _prepared(X, y, "auto", None)[:3]
-
-
 def _prepared(
     X: Any, y: Any, task: str, names: list[str] | None
 ) -> tuple[Any, np.ndarray | None, str, list[str]]:
