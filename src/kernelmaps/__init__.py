@@ -32,6 +32,7 @@ _EXPORTS = {
     "kernelmaps.models.additive.classifier": ["AdditiveClassifier"],
     "kernelmaps.models.additive.regressor": ["AdditiveRegressor"],
     "kernelmaps.models.additive.cv": ["AdditiveClassifierCV"],
+    "kernelmaps.models.tables.terms": ["Term"],
     "kernelmaps.models.streaming.pca": ["StreamingPCA"],
     "kernelmaps.models.streaming.ridge": ["StreamingRidge", "StreamingRidgeClassifier"],
     "kernelmaps.models.streaming.sparse": [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -30,10 +30,12 @@ from ...maps.spline import SplineMap
 from ...schema import State, array, boolean, instance, integer, names, number
 from ...sparse_rows import check_sparse
 from ...threads import resolve_threads
+from ..shapes import ShapeFunction
+from ..tables.route import TableRoute
 from .losses import LOSSES, Loss, find_loss
 from .summary import Progress, Summary, density_edges, summarise
 
-__all__ = ["AdditiveModel", "ShapeFunction", "checked", "weights_of"]
+__all__ = ["AdditiveModel", "ShapeFunction", "checked", "targets_of", "weights_of"]
 
 _MOST_LANES = 16
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
@@ -41,30 +43,7 @@ _SMALL = 2_000_000  # values to look up below which threads do not pay
 _GRID = 101
 
 
-@dataclass(frozen=True)
-class ShapeFunction:
-    """One feature's part of the score.
-
-    Attributes
-    ----------
-    name : str
-        Of the feature.
-    grid : ndarray of shape (m,)
-        Points from the smallest to the largest value of a sample of the training data.
-    values : ndarray of shape (m,) or (m, n_classes)
-        g_j there, with mean zero over the (sample of the) training data.
-    edges, density : ndarray
-        Histogram of the feature, as shares of the data.
-    """
-
-    name: str
-    grid: np.ndarray
-    values: np.ndarray
-    edges: np.ndarray
-    density: np.ndarray
-
-
-class AdditiveModel(BaseEstimator):
+class AdditiveModel(TableRoute, BaseEstimator):
     """A linear model on an additive map, trained on the fly."""
 
     _state: ClassVar[State] = State(
@@ -105,7 +84,11 @@ class AdditiveModel(BaseEstimator):
     @property
     def _loss(self) -> Loss:
         """The entry of `LOSSES` that `loss` names."""
-        return find_loss(type(self).__name__, self.loss, self._of_labels)
+        return find_loss(type(self).__name__, self.loss, self._of_labels, self._table_losses)
+
+    @property
+    def _loss_name(self) -> str:
+        return self.loss if self.loss in self._table_losses else self._loss.name
 
     _summary: Summary | None = None  # made of `_sample` when it is first asked for
 
@@ -253,17 +236,19 @@ class AdditiveModel(BaseEstimator):
         name = type(self).__name__
         for parameter in ("C", "tol"):
             value = getattr(self, parameter)
+            if parameter == "C" and value is None:  # strengths are chosen
+                continue
             if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
                 raise ValueError(f"{name}: {parameter} must be a positive number, got {value!r}.")
-        if not np.isfinite(self.C):
+        if self.C is not None and not np.isfinite(self.C):
             raise ValueError(f"{name}: C must be finite, got {self.C!r}.")
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral):
             raise ValueError(f"{name}: max_iter must be an integer, got {self.max_iter!r}.")
         if self.max_iter < 1:
             raise ValueError(f"{name}: max_iter must be at least 1, got {self.max_iter!r}.")
-        if self._loss.name != self.loss:
+        if self._loss_name != self.loss:
             warnings.warn(
-                f"{name}: loss={self.loss!r} is now spelled {self._loss.name!r}, as in "
+                f"{name}: loss={self.loss!r} is now spelled {self._loss_name!r}, as in "
                 "scikit-learn; the old name will be removed in a later version.",
                 FutureWarning,
                 stacklevel=3,
@@ -327,6 +312,8 @@ class AdditiveModel(BaseEstimator):
                 "X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
             )
         validate_data(self, X, reset=False, skip_check_array=True)
+        if hasattr(X, "columns") and not hasattr(self.feature_map_, "feature_names_in_"):
+            X = np.asarray(X)  # the names are checked; the map was fitted without them
         return self._whole(self.feature_map_._native_rows(X, reset=False))
 
     def _whole(self, rows: Any) -> Any:
@@ -444,6 +431,13 @@ class AdditiveModel(BaseEstimator):
             self._look_at(X)
         return (out + self._offset).astype(self._precision(X), copy=False)
 
+    def _all_scores(self, X: Any) -> np.ndarray:
+        """Scores of rows as a user passes them, one column per output."""
+        check_is_fitted(self)
+        if self._tabular:
+            return self._table_scores(X)
+        return self._scores(self._rows(X), look=True)
+
     def _trained_scores(self, X: Any) -> np.ndarray:
         """The same in the form of the training, for which nothing has to be compiled first."""
         from . import _loops
@@ -487,7 +481,12 @@ class AdditiveModel(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
+            For a table, one column for each term of ``term_names_``, pairs included.
         """
+        check_is_fitted(self)
+        if self._tabular:
+            terms = self._table_terms(X)
+            return terms[:, :, 0] if terms.shape[2] == 1 else terms
         rows = self._rows(X)
         self._look_at(rows)
         terms = self._terms(rows)
@@ -516,8 +515,10 @@ class AdditiveModel(BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Standard deviation of each term over a sample of the training data, classes averaged."""
+        """Standard deviations of the functions over (a sample of) the training data."""
         check_is_fitted(self)
+        if self._tabular:
+            return self._table_importances()
         return self._seen().importances.copy()
 
     def _seen(self) -> Summary:
@@ -537,6 +538,8 @@ class AdditiveModel(BaseEstimator):
     def shape_functions_(self) -> list[ShapeFunction]:
         """The g_j on a grid, with the density of the data below them: one for each feature."""
         check_is_fitted(self)
+        if self._tabular:
+            return self._table_shapes()
         if "shapes" not in self._fast:
             self._fast["shapes"] = self._shapes()
         return self._fast["shapes"]
@@ -550,6 +553,7 @@ class AdditiveModel(BaseEstimator):
         grid = np.round(grid) if whole else grid
         terms = self._terms(grid.astype(dtype)) - self.term_means_
         names = getattr(self.feature_map_, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", names)
         shapes = []
         for j in range(grid.shape[1]):
             edges = density_edges(float(low[j]), float(high[j]))
@@ -605,7 +609,10 @@ class AdditiveModel(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         given = _map_of(self.feature_map)
-        tags.input_tags.sparse = True
+        tabular = self.feature_map is None and bool(self._asks_for_table())
+        tags.input_tags.sparse = not tabular
+        tags.input_tags.allow_nan = tags.input_tags.string = tabular
+        tags.input_tags.categorical = tabular
         tags.input_tags.positive_only = bool(getattr(given, "_non_negative", False))
         return tags
 
@@ -646,6 +653,24 @@ def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     if X.shape[0] != len(y):
         raise ValueError(f"{type(owner).__name__}: X has {X.shape[0]} rows, y has {len(y)}.")
     return X, y
+
+
+def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
+    """Targets of the rows of a table."""
+    name = type(owner).__name__
+    if y is None:
+        raise ValueError(
+            f"{name} requires y to be passed, but the target y is None: pass a value for each row."
+        )
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y", estimator_name=name)
+    if len(y) != n:
+        raise ValueError(
+            f"{name}: found input variables with inconsistent numbers of samples: X has {n} rows, "
+            f"y has {len(y)}."
+        )
+    return y
 
 
 def weights_of(owner: Any, sample_weight: Any, n: int) -> np.ndarray:

@@ -18,11 +18,14 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ...maps.base import AdditiveMap
 from ...schema import array, labels
-from .base import checked, weights_of
+from ..tables.likelihoods import likelihood
+from ..tables.route import fits_chunks
+from .base import checked, targets_of, weights_of
 from .calibration import platt
 from .out_of_core import OutOfCore, out_of_core
 
@@ -40,8 +43,8 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         Any additive map of this library; ``SplineMap()`` by default. A fitted one is used as it
         is, an unfitted one is cloned and fitted. Searches and cross-validation clone the model,
         whose map then loses its fit: there, ``sklearn.frozen.FrozenEstimator(map)`` keeps it.
-    C : float, default=1.0
-        Weight of the losses against ½‖w‖².
+    C : float or None, default=1.0
+        Weight of the losses against ½‖w‖². None fits a table, with strengths that are chosen.
     loss : {"squared_hinge", "hinge", "log_loss"}, default="squared_hinge"
         max(0, 1 − m)², max(0, 1 − m) or log(1 + exp(−m)) of the margin m.
     fit_intercept : bool, default=True
@@ -60,6 +63,23 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         Threads; None means all that are available.
     verbose : bool, default=False
         Show a progress bar.
+    terms : list or dict, optional
+        For tables: a list of all terms (columns, pairs of columns, :class:`Term`), or a mapping
+        from columns to kinds ("spline", "linear", "category", "periodic"), a :class:`Term`, or
+        None to leave a column out. By default each column has the term that suits it.
+    interactions : "auto", int or list of pairs, optional
+        For tables: pairs of columns that have a term of their own. "auto" looks for at most 20,
+        a number for at most as many; those that the data do not want are shrunk away.
+    constraints : dict, optional
+        For tables: "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by
+        column.
+    smoothing : "auto", float or dict, optional
+        For tables: strengths of the penalties, chosen by restricted maximum likelihood ("auto",
+        also for None); a number, which holds as much against the data as so many rows; or numbers
+        by column.
+    categorical_features : sequence of int, str or bool, optional
+        For tables: columns of numbers that are categories. Text and categories of a frame are
+        categories anyway.
 
     Attributes
     ----------
@@ -123,6 +143,11 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
+        terms: Any = None,
+        interactions: Any = None,
+        constraints: Any = None,
+        smoothing: Any = None,
+        categorical_features: Any = None,
     ) -> None:
         self.feature_map = feature_map
         self.C = C
@@ -135,6 +160,11 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.terms = terms
+        self.interactions = interactions
+        self.constraints = constraints
+        self.smoothing = smoothing
+        self.categorical_features = categorical_features
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveClassifier:
         """Train.
@@ -152,11 +182,30 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             Factors of C; examples of weight 0 do not take part.
         """
         self._forget()
+        if self._takes_table(X):
+            return self._fit_table(X, y, sample_weight)
         if out_of_core(X):
             return self._fit_blocks(X, y, sample_weight)
         rows, codes, positive, weight = self._problem(X, y, sample_weight)
         self._train(rows, codes, positive, self._costs(weight))
         self._calibrate(rows, codes, positive, weight)
+        return self
+
+    def _fit_table(self, X: Any, y: Any, sample_weight: Any) -> AdditiveClassifier:
+        """Fit the terms of a table, one class against the rest."""
+        self._check_parameters()
+        columns = self._columns(X, reset=True)
+        y = targets_of(self, y, len(columns[0]))
+        codes, positive, weight = self._coded(y, weights_of(self, sample_weight, len(y)))
+        targets = [np.where(codes == code, 1.0, -1.0) for code in positive]
+        loss = likelihood(self._loss_name, targets[0])
+        self._fit_columns(columns, targets, [loss] * len(targets), weight, np.zeros(len(y)))
+        self.intercept_ = self.table_.intercept
+        self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
+        if self._loss_name != "log_loss":
+            scores = self.table_.scores(columns, type(self).__name__)
+            for k, target in enumerate(targets):
+                self._sigmoid[k] = platt(scores[:, k], target > 0, weight)
         return self
 
     def _problem(
@@ -204,6 +253,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
     def _outputs(self) -> np.ndarray:
         return np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.ones(1)
 
+    @available_if(fits_chunks)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> AdditiveClassifier:
@@ -305,7 +355,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        scores = self._scores(self._rows(X), look=True)
+        scores = self._all_scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -316,7 +366,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes (one-vs-rest sigmoids, scaled to sum to one)."""
-        scores = self._scores(self._rows(X), look=True).astype(np.float64)
+        scores = self._all_scores(X).astype(np.float64)
         p = expit(scores * self._sigmoid[:, 0] + self._sigmoid[:, 1])
         if p.shape[1] == 1:
             return np.hstack([1 - p, p])

@@ -195,7 +195,7 @@ def names_of(of_labels: bool) -> tuple[str, ...]:
     return tuple(loss.name for loss in LOSSES if loss.of_labels == of_labels)
 
 
-def find_loss(owner: str, name: object, of_labels: bool) -> Loss:
+def find_loss(owner: str, name: object, of_labels: bool, others: tuple[str, ...] = ()) -> Loss:
     """The loss of that name, older spellings included; unknown ones are refused.
 
     Parameters
@@ -206,8 +206,11 @@ def find_loss(owner: str, name: object, of_labels: bool) -> Loss:
         What the user wrote.
     of_labels : bool
         Losses of labels, or of numbers.
+    others : tuple of str
+        Names that the estimator knows beside these.
     """
     for loss in LOSSES:
         if loss.of_labels == of_labels and name in (loss.name, loss.was):
             return loss
-    raise ValueError(f"{owner}: loss must be one of {names_of(of_labels)}, got {name!r}.")
+    known = (*names_of(of_labels), *others)
+    raise ValueError(f"{owner}: loss must be one of {known}, got {name!r}.")

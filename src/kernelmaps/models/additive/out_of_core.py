@@ -39,7 +39,8 @@ class OutOfCore(AdditiveModel):
         return hasattr(self, "_stream") or hasattr(self, "_progress")
 
     def _forget(self) -> None:
-        """A new fit: what `partial_fit` has left is over."""
+        """Discard the state of `partial_fit`, and of a table."""
+        self._forget_table()
         for name in ("_stream", "_progress", "n_samples_seen_"):
             self.__dict__.pop(name, None)
 
@@ -145,6 +146,11 @@ class OutOfCore(AdditiveModel):
     def _next_chunk(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """One chunk of rows; its values are still to be looked at."""
         name = type(self).__name__
+        if self._tabular:
+            raise ValueError(
+                f"{name}.partial_fit: the model was fitted to a table, whose terms need all rows; "
+                "use fit, or pass a feature_map."
+            )
         if isinstance(X, Codes) or out_of_core(X):
             raise TypeError(
                 f"{name}.partial_fit takes one chunk of rows, an array or a CSR matrix, got "

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
+from sklearn.utils.metaestimators import available_if
 
 from ...maps.base import AdditiveMap
 from ...schema import number
-from .base import checked, weights_of
+from ..tables.likelihoods import likelihood
+from ..tables.route import fits_chunks
+from .base import checked, targets_of, weights_of
 from .out_of_core import OutOfCore, out_of_core
 
 __all__ = ["AdditiveRegressor"]
@@ -27,14 +30,20 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
     ----------
     feature_map : AdditiveMap, optional
         Any additive map of this library; ``SplineMap()`` by default.
-    C : float, default=1.0
+    C : float or None, default=1.0
         Weight of the losses against ½‖w‖²; for the squared loss, ridge with alpha = 1/(2C).
-    loss : {"squared_error", "epsilon_insensitive"}, default="squared_error"
-        r² or max(0, \\|r\\| − epsilon) of the residual r.
+    loss : str, default="squared_error"
+        Of the residual r: "squared_error", r², or "epsilon_insensitive", max(0, \\|r\\| − epsilon).
+        For tables also "absolute_error" and "quantile" (both rounded off near zero), and "poisson"
+        and "gamma", which predict exp(f).
     epsilon : float, default=0.1
         For ``loss="epsilon_insensitive"``, in units of y.
     fit_intercept, tol, max_iter, warm_start, random_state, n_jobs, verbose
         As for :class:`AdditiveClassifier`.
+    terms, interactions, constraints, smoothing, categorical_features
+        For tables; as for :class:`AdditiveClassifier`.
+    quantile : float, default=0.5
+        For ``loss="quantile"``: the share of the targets that lies below.
 
     Attributes
     ----------
@@ -54,6 +63,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
     """
 
     _of_labels = False
+    _table_losses = ("absolute_error", "quantile", "poisson", "gamma")
     _state = OutOfCore._state.extended(
         required={"intercept_": number(), "centre": number()}, attributes={"centre": "_centre"}
     )
@@ -71,6 +81,12 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
+        terms: Any = None,
+        interactions: Any = None,
+        constraints: Any = None,
+        smoothing: Any = None,
+        categorical_features: Any = None,
+        quantile: float = 0.5,
     ) -> None:
         self.feature_map = feature_map
         self.C = C
@@ -83,6 +99,12 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.terms = terms
+        self.interactions = interactions
+        self.constraints = constraints
+        self.smoothing = smoothing
+        self.categorical_features = categorical_features
+        self.quantile = quantile
 
     def _n_outputs(self) -> int:
         return 1
@@ -94,11 +116,33 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
             raise ValueError(
                 f"AdditiveRegressor: epsilon must be a number >= 0, got {self.epsilon!r}."
             )
+        number = isinstance(self.quantile, Real) and not isinstance(self.quantile, bool)
+        if not (number and 0 < self.quantile < 1):
+            raise ValueError(
+                f"AdditiveRegressor: quantile must be between 0 and 1, got {self.quantile!r}."
+            )
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveRegressor:
-        """Train; `y` holds numbers, for the rest see :meth:`AdditiveClassifier.fit`."""
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None
+    ) -> AdditiveRegressor:
+        """Train; `y` holds numbers, for the rest see :meth:`AdditiveClassifier.fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            See there.
+        exposure : array-like of shape (n_samples,), optional
+            For ``loss="poisson"`` and ``"gamma"``: what each row was exposed to (time, insured
+            years, area). The model is then of y per unit: log E[y] = log exposure + f(x).
+        """
         self._check_parameters()
         self._forget()
+        if self._takes_table(X):
+            return self._fit_table(X, y, sample_weight, exposure)
+        if exposure is not None:
+            raise ValueError(
+                f"AdditiveRegressor: exposure is for loss='poisson' and 'gamma', not {self.loss!r}."
+            )
         if out_of_core(X):
             source, found = self._survey(X, y, sample_weight)
             weight = weights_of(self, found.weight, len(found.y))
@@ -116,17 +160,55 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self._describe(rows, weight)
         return self
 
+    def _fit_table(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> AdditiveRegressor:
+        """Fit the terms of a table."""
+        columns = self._columns(X, reset=True)
+        y = self._numbers(targets_of(self, y, len(columns[0])))
+        weight = weights_of(self, sample_weight, len(y))
+        loss = likelihood(self._loss_name, y, quantile=self.quantile, epsilon=self.epsilon)
+        fault = loss.fault(y[weight > 0])
+        if fault:
+            raise ValueError(f"AdditiveRegressor: {fault}; found {y.min():g} … {y.max():g}.")
+        self._fit_columns(columns, [y], [loss], weight, self._log_exposure(exposure, len(y)))
+        self.intercept_ = float(self.table_.intercept[0])
+        return self
+
+    def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
+        if exposure is None:
+            return np.zeros(n)
+        if self.loss not in ("poisson", "gamma"):
+            raise ValueError(
+                f"AdditiveRegressor: exposure is for loss='poisson' and 'gamma', not {self.loss!r}."
+            )
+        exposure = column_or_1d(exposure).astype(np.float64)
+        if len(exposure) != n or not (np.isfinite(exposure) & (exposure > 0)).all():
+            raise ValueError(
+                f"AdditiveRegressor: exposure must hold {n} positive numbers, one for each row."
+            )
+        return np.log(exposure)
+
     def _centred(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Targets around their weighted mean: the intercept has little left to do."""
+        y = self._numbers(y)
+        self._centre = float(np.average(y, weights=weight)) if self.fit_intercept else 0.0
+        return y - self._centre
+
+    def _numbers(self, y: Any) -> np.ndarray:
         y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "O":
+            try:
+                y = y.astype(np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"AdditiveRegressor: Unknown label type: y must be numbers ({error})."
+                ) from None
         if y.dtype.kind not in "fiub":
             raise ValueError(f"AdditiveRegressor: y must be numbers, got {y.dtype}.")
         y = y.astype(np.float64)
         if not np.isfinite(y).all():
             at = int(np.argmin(np.isfinite(y)))
             raise ValueError(f"AdditiveRegressor: y contains NaN or infinity (row {at}).")
-        self._centre = float(np.average(y, weights=weight)) if self.fit_intercept else 0.0
-        return y - self._centre
+        return y
 
     def _check_size(self, rows: Any, y: np.ndarray) -> None:
         """Refuse targets so large that weights may overflow."""
@@ -138,6 +220,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
                 f"{rows.dtype} targets beyond ±{most:g} may overflow: scale y."
             )
 
+    @available_if(fits_chunks)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveRegressor:
         """Learn from one more chunk of rows; see :meth:`AdditiveClassifier.partial_fit`."""
         first = not hasattr(self, "_weights")
@@ -147,9 +230,12 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self._describe(self._learn_chunk(X, y, np.zeros(1), self._costs(weight)), weight)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The values of f."""
-        return self._scores(self._rows(X), look=True)[:, 0]
+    def predict(self, X: Any, *, exposure: Any = None) -> np.ndarray:
+        """The values of f; of exp(f), times the exposure, for ``"poisson"`` and ``"gamma"``."""
+        scores = self._all_scores(X)[:, 0]
+        if exposure is not None:
+            scores = scores + self._log_exposure(exposure, len(scores))
+        return np.exp(scores) if self.loss in ("poisson", "gamma") else scores
 
     def _keep(self, found: list) -> None:
         super()._keep(found)

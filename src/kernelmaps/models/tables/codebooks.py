@@ -52,11 +52,11 @@ class Codebook:
     def encode(self, column: Column, owner: str) -> np.ndarray:
         """Codes of a column's rows."""
         self.check(column, owner)
+        if self.kind == "number" and (column.is_category or not len(self.nodes)):
+            return np.zeros(len(column), np.uint8)  # nothing but gaps
         if self.kind == "number":
             codes = np.searchsorted(self.edges, column.values, side="right") + 1
             codes[np.isnan(column.values)] = MISSING
-            if not len(self.nodes):
-                codes[:] = MISSING
             return codes.astype(np.uint8)
         return self.level_codes(column.levels)[column.codes]
 
@@ -93,14 +93,18 @@ def fit_codebook(column: Column, weight: np.ndarray, most: int = _CODES) -> Code
     """Codes for the values of rows of positive weight."""
     taken = weight > 0
     if column.is_category:
-        return _of_levels(column, column.codes[taken] if not taken.all() else column.codes, most)
-    values = column.values if taken.all() else column.values[taken]
+        return _of_levels(column, column.codes[taken], weight[taken], most)
+    values, own = (column.values, weight) if taken.all() else (column.values[taken], weight[taken])
     if len(values) > _SAMPLE:
-        values = values[np.linspace(0, len(values) - 1, _SAMPLE).astype(np.int64)]
-    return _of_numbers(column.name, np.sort(values), most - 1)
+        rows = np.linspace(0, len(values) - 1, _SAMPLE).astype(np.int64)
+        values, own = values[rows], own[rows]
+    if len(own) and own.min() == own.max():
+        return _of_numbers(column.name, np.sort(values), None, most - 1)
+    order = np.argsort(values, kind="stable")  # NaN last
+    return _of_numbers(column.name, values[order], own[order], most - 1)
 
 
-def _of_numbers(name: str, ordered: np.ndarray, most: int) -> Codebook:
+def _of_numbers(name: str, ordered: np.ndarray, weight: np.ndarray | None, most: int) -> Codebook:
     ordered = ordered[: len(ordered) - int(np.count_nonzero(np.isnan(ordered)))]
     fresh = np.flatnonzero(np.diff(ordered) > 0) + 1
     if len(fresh) < most:
@@ -108,16 +112,18 @@ def _of_numbers(name: str, ordered: np.ndarray, most: int) -> Codebook:
         edges = 0.5 * (distinct[:-1] + distinct[1:])
         edges = np.where(edges > distinct[:-1], edges, distinct[1:])  # neighbours in rounding
         return Codebook(name, "number", distinct, edges, (), True)
-    cuts = ordered[np.arange(1, most) * len(ordered) // most]
+    weight = np.ones(len(ordered)) if weight is None else weight[: len(ordered)]
+    reached = np.cumsum(weight)
+    wanted = np.arange(1, most) * (reached[-1] / most)
+    cuts = ordered[np.minimum(np.searchsorted(reached, wanted, side="right"), len(ordered) - 1)]
     edges = np.unique(cuts[cuts > ordered[0]])
     begins = np.concatenate([[0], np.searchsorted(ordered, edges)])
-    counts = np.diff([*begins, len(ordered)])
-    nodes = np.add.reduceat(ordered, begins) / counts
+    nodes = np.add.reduceat(ordered * weight, begins) / np.add.reduceat(weight, begins)
     return Codebook(name, "number", nodes, edges, (), False)
 
 
-def _of_levels(column: Column, codes: np.ndarray, most: int) -> Codebook:
-    counts = np.bincount(codes[codes >= 0], minlength=len(column.levels))
+def _of_levels(column: Column, codes: np.ndarray, weight: np.ndarray, most: int) -> Codebook:
+    counts = np.bincount(codes[codes >= 0], weight[codes >= 0], len(column.levels))
     order = np.argsort(-counts, kind="stable")[: most - 2]
     kept = np.sort(order[counts[order] > 0])
     levels = tuple(column.levels[k] for k in kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import stats
@@ -11,6 +11,7 @@ from scipy import stats
 from ...data.frames import Column
 from .bases import Basis
 from .codebooks import Codebook, fit_codebook
+from .constraints import cone_of, polished
 from .likelihoods import Likelihood
 from .model import FittedTerm, TableModel
 from .newton import CodedRows, PenalisedFit, fit_rows
@@ -39,6 +40,8 @@ class Request:
         Most pairs to look for beside these.
     strengths : dict of int to float, or float, or None
         Fixed strengths by column, or of all; None, and columns that are not listed: chosen.
+    shapes : dict of int to tuple of str
+        Constraints by column.
     tol : float
     max_iter : int
     n_jobs : int or None
@@ -50,6 +53,7 @@ class Request:
     pairs: list[tuple[int, int]]
     search: int = 0
     strengths: dict[int, float] | float | None = None
+    shapes: dict[int, tuple[str, ...]] = field(default_factory=dict)
     tol: float = 1e-7
     max_iter: int = 100
     n_jobs: int | None = None
@@ -66,6 +70,7 @@ class Part:
     basis: Basis
     counts: np.ndarray
     pair: PairTerm | None = None
+    shapes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,18 @@ class Design:
             for part in self.parts
         ]
         bases = [part.basis for part in self.parts]
-        return CodedRows(codes, bases, y, self.weight, offset, n_jobs)
+        return CodedRows(codes, bases, y, self.weight, offset, n_jobs, self.cone())
+
+    def cone(self) -> np.ndarray | None:
+        """Constraints on the weights of all terms, the intercept's included."""
+        start = np.cumsum([1, *(part.basis.n_functions for part in self.parts)])
+        blocks = []
+        for at, part in enumerate(self.parts):
+            if part.shapes:
+                own = cone_of(part.shapes, self.books[part.columns[0]], part.basis.values)
+                blocks.append(np.zeros((len(own), start[-1])))
+                blocks[-1][:, start[at] : start[at + 1]] = own
+        return np.concatenate(blocks) if blocks else None
 
 
 def design_of(columns: Sequence[Column], weight: np.ndarray, request: Request) -> Design:
@@ -93,10 +109,31 @@ def design_of(columns: Sequence[Column], weight: np.ndarray, request: Request) -
     codes = tuple(b.encode(c, request.owner) for b, c in zip(books, columns, strict=True))
     counts = tuple(np.bincount(c, weight, b.n_codes) for c, b in zip(codes, books, strict=True))
     parts = []
+    _check_shapes(books, request)
     for j, term in request.terms.items():
+        shapes = request.shapes.get(j, ())
+        if {"convex", "concave"} & set(shapes) and term.knots == "auto":
+            term = replace(term, knots="even")  # smooth on the axis on which it is convex
         kind, basis = term_basis(term, books[j], counts[j], request.owner)
-        parts.append(Part(books[j].name, kind, (j,), basis, counts[j]))
+        parts.append(Part(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
     return with_pairs(Design(books, codes, counts, tuple(parts), weight), request.pairs)
+
+
+def _check_shapes(books: Sequence[Codebook], request: Request) -> None:
+    for j in request.shapes:
+        name = books[j].name
+        if j not in request.terms:
+            raise ValueError(f"{request.owner}: constraints name {name!r}, which has no term.")
+        if books[j].kind == "category":
+            raise ValueError(
+                f"{request.owner}: constraints name {name!r}, whose categories have no order. "
+                "Recode it as numbers."
+            )
+        if any(j in pair for pair in request.pairs):
+            raise ValueError(
+                f"{request.owner}: {name!r} has a constraint, which a pair with another column "
+                "would undo. Leave one of them out."
+            )
 
 
 def with_pairs(design: Design, pairs: Sequence[tuple[int, int]]) -> Design:
@@ -148,7 +185,7 @@ def fit_design(
 
 def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of the strengths to start from, and which of them are fixed."""
-    level = np.log(max(np.count_nonzero(design.weight), 1))
+    level = np.log(max(float(design.weight.sum()), 1e-300))
     rho, fixed = [], []
     for part in design.parts:
         count = int(part.basis.group.max(initial=-1)) + 1
@@ -191,7 +228,9 @@ def _next_pairs(
     """Pairs that the residuals of any output want, the most promising first."""
     known = {part.columns for part in design.parts if part.pair is not None}
     mains = [part.columns[0] for part in design.parts if part.pair is None]
-    usable = [j for j in mains if np.count_nonzero(design.counts[j]) > 1]
+    usable = [
+        j for j in mains if np.count_nonzero(design.counts[j]) > 1 and j not in request.shapes
+    ]
     merged: dict[tuple[int, int], float] = {}
     for y, loss, fit in zip(targets, losses, fits, strict=True):
         eta = design.rows(y, offset, request.n_jobs).scores(fit.weights)
@@ -233,6 +272,8 @@ def assemble(design: Design, fits: Sequence[PenalisedFit]) -> TableModel:
         values, errors, edf, statistic, p_value = (
             np.stack(item, axis=-1) for item in zip(*found, strict=True)
         )
+        if part.shapes:
+            values = polished(values, part.shapes)
         if part.pair is not None:
             shape = part.pair.first.size, part.pair.second.size
             values, errors = values.reshape(*shape, -1), errors.reshape(*shape, -1)

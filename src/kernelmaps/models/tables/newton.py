@@ -17,10 +17,11 @@ import numpy as np
 from ...stats import cross_products
 from ...threads import in_threads
 from .bases import Basis
+from .constraints import nearest
 from .likelihoods import Likelihood, Squared
 from .reml import Penalties, Sums, WorkingFit, choose_strengths, solve_with
 
-__all__ = ["CodedRows", "PenalisedFit", "fit_rows", "fit_sums", "penalties_of"]
+__all__ = ["CodedRows", "PenalisedFit", "fit_rows", "penalties_of"]
 
 _SETTLE = 15  # steps after which strengths stay: performance iteration may cycle
 _INNER = 3  # steps on the strengths for each step on the weights
@@ -38,6 +39,7 @@ class CodedRows:
     weight: np.ndarray
     offset: np.ndarray
     n_jobs: int | None = None
+    cone: np.ndarray | None = None  # rows C of constraints Cβ ≥ 0
 
     def scores(self, beta: np.ndarray) -> np.ndarray:
         """The scores of all rows."""
@@ -58,6 +60,12 @@ class CodedRows:
 
         in_threads(work, len(out), self.n_jobs, grain=_BLOCK)
         return out
+
+    def allowed(self, found: WorkingFit) -> np.ndarray:
+        """The minimum of a working problem among the weights that constraints allow."""
+        if self.cone is None or not len(self.cone):
+            return found.weights
+        return nearest(found.weights, found.inverse, self.cone)
 
     def sums(self, weight: np.ndarray, product: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bases = [basis.values for basis in self.bases]
@@ -106,13 +114,15 @@ def penalties_of(bases: Sequence[Basis]) -> Penalties:
     return Penalties(np.concatenate(scale), np.concatenate(group).astype(np.int64), count)
 
 
-def fit_sums(
-    sums: Sums, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray | None, rough: bool = False
+def _from_sums(
+    found: WorkingFit, sums: Sums, penalties: Penalties, weights: np.ndarray, middle: float
 ) -> PenalisedFit:
-    """Squared loss, from sums alone."""
-    found = choose_strengths(sums, penalties, rho, fixed=fixed, tol=_ROUGH if rough else _FINE)
-    value = 0.5 * (sums.square - sums.right @ found.weights)
-    return _finished(found, penalties, value, 1)
+    """A squared-loss fit whose targets were shifted by `middle`."""
+    system = sums.gram @ weights + penalties.diagonal(found.rho) * weights
+    value = 0.5 * (sums.square - 2 * sums.right @ weights + weights @ system)
+    weights = weights.copy()
+    weights[0] += middle
+    return _finished(found, penalties, value, 1, weights)
 
 
 def fit_rows(
@@ -141,34 +151,44 @@ def fit_rows(
     rough : bool
         Whether strengths and weights are needed only to rank what is missing.
     """
-    penalties, count = penalties_of(rows.bases), float(np.count_nonzero(rows.weight))
+    penalties, count = penalties_of(rows.bases), float(rows.weight.sum())
     if isinstance(loss, Squared):
         y = rows.y - rows.offset
-        product = rows.weight * y
-        sums = Sums(*rows.sums(rows.weight, product), float(product @ y), count)
-        return fit_sums(sums, penalties, rho, fixed, rough)
+        middle = float(np.average(y, weights=rows.weight))  # yᵀWy − rᵀβ would cancel
+        product = rows.weight * (y - middle)
+        square = float(product @ (y - middle))
+        sums = Sums(*rows.sums(rows.weight, product), square, count)
+        found = choose_strengths(sums, penalties, rho, fixed=fixed, tol=_ROUGH if rough else _FINE)
+        return _from_sums(found, sums, penalties, rows.allowed(found), middle)
     beta = np.zeros(len(penalties.scale))
     beta[0] = loss.start(rows.y, rows.weight, rows.offset)
-    eta, value, quiet, n_iter = rows.scores(beta), np.inf, 0, 0
+    eta, value, n_iter, converged = rows.scores(beta), np.inf, 0, False
+    last: list[np.ndarray] = []
     settled = fixed is not None and bool(fixed.all())
-    tol = max(tol, 1e-4) if rough else tol
+    # Newton's last steps square the error, so that the end costs little; a majorant's do not.
+    tol = 1e-4 if rough else (tol if loss.majorised else min(tol, 1e-10))
     for n_iter in range(1, max_iter + 1):
-        sums = _working(rows, loss, eta, count)
-        if settled:
+        sums, resting = _working(rows, loss, eta, count), settled
+        if resting:
             found = solve_with(sums, penalties, rho, loss.dispersion)
         else:
             found = choose_strengths(sums, penalties, rho, loss.dispersion, fixed, _INNER)
             moved = float(np.max(np.abs(_seen(found.rho, rho)), initial=0.0))
             settled = n_iter >= _SETTLE or (n_iter > 3 and moved < 0.05)
-            rho = found.rho
-        before = _objective(rows, loss, eta, beta, penalties.diagonal(rho))
-        beta, eta, value = _damped(
-            rows, loss, beta, eta, found.weights, penalties.diagonal(rho), before
-        )
-        quiet = quiet + 1 if before - value <= tol * (1 + abs(value)) else 0
-        if (settled or rough) and quiet:
+            # Rounded, so that rounding errors that many steps have amplified end here; a tenth in
+            # the logarithm of a strength means nothing.
+            kept = np.zeros(len(rho), bool) if fixed is None else fixed
+            rho = np.where(kept, rho, np.round(found.rho, 1)) if settled else found.rho
+        diagonal, wanted = penalties.diagonal(rho), rows.allowed(found)
+        before = _objective(rows, loss, eta, beta, diagonal)
+        beta, eta, value = _damped(rows, loss, beta, eta, wanted, diagonal, before)
+        if resting and loss.majorised and rows.cone is None:
+            last = [*last[-2:], beta]
+            beta, eta, value, last = _ahead(rows, loss, last, eta, value, diagonal)
+        converged = (resting or rough) and before - value <= tol * (1 + abs(value))
+        if converged:
             break
-    return _finished(found, penalties, value, n_iter, beta, settled and quiet > 0)
+    return _finished(found, penalties, value, n_iter, beta, converged)
 
 
 def _seen(rho: np.ndarray, before: np.ndarray) -> np.ndarray:
@@ -206,13 +226,35 @@ def _damped(
     return beta, eta, before
 
 
+def _ahead(
+    rows: CodedRows, loss: Likelihood, last: list[np.ndarray], eta: np.ndarray, value: float,
+    diagonal: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, float, list[np.ndarray]]:  # fmt: skip
+    """Extrapolate three majorised steps (SQUAREM, Varadhan and Roland 2008) where that is lower."""
+    beta = last[-1]
+    if len(last) < 3:
+        return beta, eta, value, last
+    step = last[1] - last[0]
+    bend = (last[2] - last[1]) - step
+    length = float(np.linalg.norm(step) / max(float(np.linalg.norm(bend)), 1e-300))
+    length = min(length, 1e4)
+    while length > 1:  # a pass over the codes each, much cheaper than one over their pairs
+        trial = last[0] + 2 * length * step + length**2 * bend
+        scores = rows.scores(trial)
+        found = _objective(rows, loss, scores, trial, diagonal)
+        if np.isfinite(found) and found < value:
+            return trial, scores, found, [trial]
+        length /= 4
+    return beta, eta, value, [beta]
+
+
 def _finished(
     found: WorkingFit, penalties: Penalties, value: float, n_iter: int,
-    beta: np.ndarray | None = None, converged: bool = True,
+    beta: np.ndarray, converged: bool = True,
 ) -> PenalisedFit:  # fmt: skip
     diagonal = penalties.diagonal(found.rho)
     edf = 1 - diagonal * np.diag(found.inverse)
     return PenalisedFit(
-        found.weights if beta is None else beta, found.inverse * found.dispersion, found.rho, edf,
+        beta, found.inverse * found.dispersion, found.rho, edf,
         found.dispersion, float(value), found.criterion, n_iter, converged,
     )  # fmt: skip

@@ -26,7 +26,8 @@ from scipy.linalg import lapack
 
 __all__ = ["Penalties", "Sums", "WorkingFit", "choose_strengths", "solve_with"]
 
-LOWEST, HIGHEST = -18.0, 22.0  # of ρ, relative to log n: nothing happens beyond
+LOWEST = np.log(1e-2)  # of ρ: a hundredth of a row against the data
+HIGHEST = 20.0  # of ρ − log n: nothing is left of the function
 _STEP = 4.0
 _RIDGE = 1e-10  # of G's mean diagonal: keeps the factor positive where data say nothing
 
@@ -157,10 +158,10 @@ def choose_strengths(
         Most steps, and the largest derivative of ℓ at the end (ℓ is a log-likelihood: differences
         below a hundredth mean nothing).
     """
-    level = np.log(max(sums.rows, 1.0))
-    bounds = LOWEST + level, HIGHEST + level
+    bounds = LOWEST, HIGHEST + np.log(max(sums.rows, 1.0))
     free = np.ones(len(rho), bool) if fixed is None else ~fixed
-    fit = solve_with(sums, penalties, np.clip(rho, *bounds), dispersion)
+    rho = np.where(free, np.clip(rho, *bounds), rho)
+    fit = solve_with(sums, penalties, rho, dispersion)
     for _ in range(max_iter):
         at_end = (fit.rho <= bounds[0]) & (fit.gradient > 0)
         at_end |= (fit.rho >= bounds[1]) & (fit.gradient < 0)
@@ -191,7 +192,8 @@ def _line_search(
 ) -> WorkingFit | None:  # fmt: skip
     """The first of ever shorter steps that does not raise ℓ."""
     for _ in range(8):
-        found = solve_with(sums, penalties, np.clip(fit.rho + step, *bounds), dispersion)
+        rho = np.where(step != 0, np.clip(fit.rho + step, *bounds), fit.rho)
+        found = solve_with(sums, penalties, rho, dispersion)
         if found.criterion <= fit.criterion + 1e-10 * abs(fit.criterion):
             return found
         step = step / 3

@@ -1,0 +1,66 @@
+"""Functions of an additive model as arrays: what displays draw and reports print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["PairFunction", "ShapeFunction"]
+
+
+@dataclass(frozen=True)
+class ShapeFunction:
+    """One feature's part of the score.
+
+    Attributes
+    ----------
+    name : str
+        Of the feature.
+    grid : ndarray of shape (m,)
+        Points from the smallest to the largest value of (a sample of) the training data; 0, 1, …
+        for the levels of a category.
+    values : ndarray of shape (m,) or (m, n_classes)
+        g_j there, with mean zero over (the sample of) the training data.
+    edges, density : ndarray
+        Histogram of the feature, as shares of the data.
+    errors : ndarray like `values`, optional
+        Standard errors; `values` ± 2 `errors` is a band of about 95 %.
+    levels : tuple of str, optional
+        Names of a category's levels.
+    missing : ndarray of shape (2,) or (2, n_classes), optional
+        The value for rows where the feature is missing, and its standard error.
+    """
+
+    name: str
+    grid: np.ndarray
+    values: np.ndarray
+    edges: np.ndarray
+    density: np.ndarray
+    errors: np.ndarray | None = None
+    levels: tuple[str, ...] | None = None
+    missing: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class PairFunction:
+    """The part of the score that two features have beyond their own functions.
+
+    Attributes
+    ----------
+    name : str
+        "first × second".
+    first, second : ShapeFunction-like axes: tuple of str
+        Labels of the cells along both features.
+    values, errors : ndarray of shape (m, k) or (m, k, n_classes)
+        The function in each cell, and its standard error.
+    density : ndarray of shape (m, k)
+        Shares of the training data.
+    """
+
+    name: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    values: np.ndarray
+    errors: np.ndarray
+    density: np.ndarray

@@ -1,0 +1,71 @@
+"""A fitted model of a table as shape functions and heat maps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..shapes import PairFunction, ShapeFunction
+from .codebooks import MISSING, OTHER, Codebook
+from .model import FittedTerm, TableModel
+
+__all__ = ["pair_functions", "shape_functions"]
+
+_BINS = 24
+
+
+def shape_functions(model: TableModel) -> list[ShapeFunction]:
+    """The functions of single columns."""
+    return [
+        _shape(term, model.books[term.columns[0]]) for term in model.terms if len(term.columns) == 1
+    ]
+
+
+def pair_functions(model: TableModel) -> list[PairFunction]:
+    """The functions of pairs."""
+    return [_pair(term, model) for term in model.terms if len(term.columns) == 2]
+
+
+def _shape(term: FittedTerm, book: Codebook) -> ShapeFunction:
+    values, errors = _plain(term.values), _plain(term.errors)
+    counts = term.counts / max(float(term.counts.sum()), 1e-300)
+    missing = np.stack([values[MISSING], errors[MISSING]]) if counts[MISSING] > 0 else None
+    if book.kind == "number":
+        grid = book.nodes if len(book.nodes) else np.zeros(1)
+        own = slice(1, None) if len(book.nodes) else slice(0, 1)
+        low, high = float(grid[0]), float(grid[-1])
+        edges = np.linspace(low, high if high > low else low + 1.0, _BINS + 1)
+        density = np.histogram(grid, edges, weights=counts[own])[0]
+        return ShapeFunction(
+            term.name, grid, values[own], edges, density, errors[own], None, missing
+        )
+    shown = [code for code in range(OTHER, book.n_codes) if code > OTHER or counts[OTHER] > 0]
+    labels = tuple(book.label(code) for code in shown)
+    grid = np.arange(len(shown), dtype=float)
+    edges = np.arange(len(shown) + 1) - 0.5
+    return ShapeFunction(
+        term.name, grid, values[shown], edges, counts[shown], errors[shown], labels, missing
+    )
+
+
+def _pair(term: FittedTerm, model: TableModel) -> PairFunction:
+    labels, used = [], []
+    for axis, (coarse, column) in enumerate(zip(term.coarse, term.columns, strict=True)):
+        seen = np.flatnonzero(term.counts.sum(axis=1 - axis) > 0)
+        used.append(seen)
+        labels.append(tuple(_cell_label(model.books[column], coarse, int(k)) for k in seen))
+    cells = np.ix_(*used)
+    density = term.counts[cells] / max(float(term.counts.sum()), 1e-300)
+    values, errors = _plain(term.values)[cells], _plain(term.errors)[cells]
+    return PairFunction(term.name, labels[0], labels[1], values, errors, density)
+
+
+def _cell_label(book: Codebook, coarse: np.ndarray, cell: int) -> str:
+    codes = np.flatnonzero(coarse == cell)
+    if len(codes) == 1 or book.kind == "category":
+        return book.label(int(codes[0])) if len(codes) == 1 else "other"
+    return f"{book.nodes[codes[0] - 1]:.4g} … {book.nodes[codes[-1] - 1]:.4g}"
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Without the axis of outputs where there is one output only."""
+    return values[..., 0] if values.shape[-1] == 1 else values

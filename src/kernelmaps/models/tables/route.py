@@ -1,0 +1,315 @@
+"""The side of the additive estimators that fits tables: columns as they come, strengths chosen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ...data.frames import Column, is_frame, is_mixed, read_columns
+from ..shapes import PairFunction, ShapeFunction
+from .constraints import resolve_constraints
+from .describing import pair_functions, shape_functions
+from .fitting import Request, fit_table
+from .likelihoods import Likelihood
+from .model import TableModel
+from .summary import Explanation, Summary, summarise
+from .terms import pair_positions, resolve_terms
+
+__all__ = ["TableRoute", "fits_chunks"]
+
+_ASKS = ("terms", "interactions", "constraints", "smoothing", "categorical_features")
+_AUTO_PAIRS = 20
+_OF_A_MAP = (
+    "_weights", "_offset", "_sample", "_spec", "_fast", "_C", "_centre", "dual_coef_",
+    "duality_gap_", "feature_map_", "term_means_", "n_visits_",
+)  # fmt: skip
+
+
+def fits_chunks(model: Any) -> bool:
+    """Whether a model has `partial_fit`: not where its parameters ask for a table."""
+    asked = model._asks_for_table()
+    if asked and model.feature_map is None:
+        raise AttributeError(
+            f"{type(model).__name__} has no partial_fit with {', '.join(asked)}: the terms of a "
+            "table are fitted from all rows. Use fit, or pass a feature_map and C."
+        )
+    return True
+
+
+class TableRoute:
+    """Fits an additive estimator to the columns of a table.
+
+    The route is taken where a parameter asks for it (``smoothing="auto"``, ``C=None``, terms,
+    interactions, constraints, categorical features, a loss that only it has), or where X is a
+    frame with categories or missing values, and ``feature_map`` is None.
+    """
+
+    _table_losses: tuple[str, ...] = ()  # losses that only this route has
+    table_: TableModel
+    # Of the estimator that this is a part of:
+    feature_map: Any
+    C: Any
+    loss: Any
+    terms: Any
+    interactions: Any
+    constraints: Any
+    smoothing: Any
+    categorical_features: Any
+    tol: Any
+    max_iter: Any
+    n_jobs: Any
+    fit_intercept: Any
+    intercept_: Any
+    eval_terms: Any
+
+    def _asks_for_table(self) -> list[str]:
+        asked = [name for name in _ASKS if getattr(self, name) is not None]
+        asked += ["C=None"] if self.C is None else []
+        return asked + ([f"loss={self.loss!r}"] if self.loss in self._table_losses else [])
+
+    def _takes_table(self, X: Any) -> bool:
+        """Whether X is fitted column by column; see the class."""
+        asked = self._asks_for_table()
+        if asked and self.feature_map is not None:
+            raise ValueError(
+                f"{type(self).__name__}: {', '.join(asked)} is for tables, whose terms take the "
+                "place of a feature_map. Leave feature_map at None, or the other out."
+            )
+        if asked and not self.fit_intercept:
+            raise ValueError(
+                f"{type(self).__name__}: the terms of a table are centred and need an intercept; "
+                "leave fit_intercept at True."
+            )
+        taken = bool(asked) or (self.feature_map is None and is_mixed(X))
+        if taken and self.C not in (None, 1.0):
+            raise ValueError(
+                f"{type(self).__name__}: C={self.C!r} has no meaning for the terms of a table. Set "
+                "smoothing to 'auto', to a number, or to numbers by column; or pass a feature_map."
+            )
+        return taken
+
+    @property
+    def _tabular(self) -> bool:
+        return hasattr(self, "table_")
+
+    def _forget_table(self) -> None:
+        if self._tabular:
+            del self.table_
+
+    def _forget_map(self) -> None:
+        """Discard what a fit through a map has left."""
+        for name in _OF_A_MAP:
+            if name in vars(self):
+                delattr(self, name)
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def _columns(self, X: Any, *, reset: bool) -> list[Column]:
+        """The columns of X, checked against those of fit."""
+        name = type(self).__name__
+        if is_frame(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if X.shape[0] == 0 or X.shape[1] == 0:
+                raise ValueError(f"{name}: X has {X.shape[0]} rows and {X.shape[1]} columns.")
+        else:
+            X = self._array(X, reset)
+        if reset:
+            chosen = self.categorical_features
+        else:
+            chosen = [j for j, book in enumerate(self.table_.books) if book.kind == "category"]
+        return read_columns(X, name, chosen, getattr(self, "feature_names_in_", None))
+
+    def _array(self, X: Any, reset: bool) -> np.ndarray:
+        raw = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
+        words = getattr(raw.dtype, "kind", "f") in "OUS" and _has_words(raw)
+        kind = object if words else "numeric"
+        return validate_data(
+            self, X, reset=reset, dtype=kind, ensure_all_finite="allow-nan" if not words else False
+        )
+
+    # -- fitting --------------------------------------------------------------------------------
+
+    def _request(self, names: list[str]) -> Request:
+        owner = type(self).__name__
+        terms, pairs = resolve_terms(self.terms, names, owner)
+        more, search = self._pairs(names)
+        return Request(
+            terms, list(dict.fromkeys([*pairs, *more])), search, self._strengths(names),
+            resolve_constraints(self.constraints, names, owner), min(float(self.tol), 1e-6),
+            int(self.max_iter), self.n_jobs, owner,
+        )  # fmt: skip
+
+    def _pairs(self, names: list[str]) -> tuple[list[tuple[int, int]], int]:
+        """Pairs that are asked for, and how many to look for."""
+        given, owner = self.interactions, type(self).__name__
+        if given is None or given is False:
+            return [], 0
+        if isinstance(given, str):
+            if given != "auto":
+                raise ValueError(
+                    f"{owner}: interactions must be 'auto', a number of pairs, or a list of pairs "
+                    f"of columns, got {given!r}."
+                )
+            return [], _AUTO_PAIRS
+        if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
+            return [], int(given)
+        if isinstance(given, list | tuple):
+            return [pair_positions(item, names, owner, "interactions") for item in given], 0
+        raise ValueError(
+            f"{owner}: interactions must be 'auto', a number of pairs, or a list of pairs of "
+            f"columns, got {given!r}."
+        )
+
+    def _strengths(self, names: list[str]) -> Any:
+        """Fixed strengths: of all terms, by column, or None where they are chosen."""
+        from ...data.frames import column_position
+
+        given, owner = self.smoothing, type(self).__name__
+        if given is None or (isinstance(given, str) and given == "auto"):
+            return None
+        if isinstance(given, dict):
+            places = {
+                column_position(key, names, owner, "smoothing"): v for key, v in given.items()
+            }
+            return {j: self._strength(v) for j, v in places.items() if v != "auto"}
+        return self._strength(given)
+
+    def _strength(self, value: Any) -> float:
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not (number and 0 < value < np.inf):
+            raise ValueError(
+                f"{type(self).__name__}: smoothing must be 'auto', a positive number (a strength "
+                "of s holds as much against the data as s rows), or numbers by column, got "
+                f"{value!r}."
+            )
+        return float(value)
+
+    def _fit_columns(
+        self, columns: Sequence[Column], targets: Sequence[np.ndarray],
+        losses: Sequence[Likelihood], weight: np.ndarray, offset: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Fit all outputs and keep the model."""
+        names = [column.name for column in columns]
+        model, fits = fit_table(columns, targets, losses, weight, offset, self._request(names))
+        self._forget_map()
+        self.table_ = model
+        self.n_iter_ = max(fit.n_iter for fit in fits)
+        self.objective_ = np.array([fit.objective for fit in fits])
+        self.dispersion_ = np.array([fit.dispersion for fit in fits])
+        self.edf_ = np.array([fit.edf.sum() for fit in fits])
+        self.term_names_ = [term.name for term in model.terms]
+        self._n_rows = int(np.count_nonzero(weight))
+        if not all(fit.converged for fit in fits):
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} steps: raise "
+                "max_iter.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    # -- what a fitted table says ---------------------------------------------------------------
+
+    def _table_scores(self, X: Any) -> np.ndarray:
+        return self.table_.scores(self._columns(X, reset=False), type(self).__name__)
+
+    def _table_terms(self, X: Any) -> np.ndarray:
+        return self.table_.contributions(self._columns(X, reset=False), type(self).__name__)
+
+    def _table_shapes(self) -> list[ShapeFunction]:
+        return shape_functions(self.table_)
+
+    def _table_importances(self) -> np.ndarray:
+        return np.array([t.importance for t in self.table_.terms if len(t.columns) == 1])
+
+    @property
+    def pair_functions_(self) -> list[PairFunction]:
+        """What pairs of columns add beyond their own functions, one heat map each."""
+        check_is_fitted(self)
+        return pair_functions(self.table_) if self._tabular else []
+
+    def _output_names(self) -> list[str]:
+        classes = getattr(self, "classes_", None)
+        if classes is None:
+            return ["prediction"]
+        return [str(label) for label in (classes if len(classes) > 2 else classes[1:])]
+
+    def summary(self) -> Summary:
+        """Table of the terms: degrees of freedom, range of effect, approximate significance.
+
+        Returns
+        -------
+        Summary
+            Prints as text; notebooks show it as HTML.
+        """
+        check_is_fitted(self)
+        if not self._tabular:
+            raise ValueError(
+                f"{type(self).__name__}.summary: the model was fitted through a feature_map, whose "
+                "weights have no strengths of their own. Fit it with smoothing='auto'."
+            )
+        facts = {
+            "loss": self.loss,
+            "rows": self._n_rows,
+            "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
+            "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
+        }
+        return summarise(type(self).__name__, self.table_, facts, self._output_names())
+
+    def explain(self, x: Any, output: int = -1) -> Explanation:
+        """What each term adds to the score of one row.
+
+        Parameters
+        ----------
+        x : one row
+            A table or array of one row.
+        output : int, default=-1
+            For more than two classes: which one's score.
+
+        Returns
+        -------
+        Explanation
+            Prints as text; `plot` draws it as bars.
+        """
+        check_is_fitted(self)
+        terms = np.asarray(self.eval_terms(x), dtype=np.float64)
+        if len(terms) != 1:
+            raise ValueError(
+                f"{type(self).__name__}.explain takes one row, got {len(terms)}: X.iloc[[0]] or "
+                "X[:1]."
+            )
+        values = terms[0] if terms.ndim == 2 else terms[0][:, output]
+        intercept = float(np.ravel(self.intercept_)[output])
+        names, shown = self._row_in_words(x, len(values))
+        label = self._output_names()[output]
+        return Explanation(names, shown, values, intercept, intercept + values.sum(), label)
+
+    def _row_in_words(self, x: Any, count: int) -> tuple[list[str], list[str]]:
+        """Names of the terms, and the row's values of their columns."""
+        if not self._tabular:
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(count)])
+            row = x.iloc[0] if hasattr(x, "iloc") else np.asarray(x)[0]
+            return [str(name) for name in names], [f"{float(value):.6g}" for value in row]
+        said = [_in_words(column) for column in self._columns(x, reset=False)]
+        shown = [", ".join(said[j] for j in term.columns) for term in self.table_.terms]
+        return self.term_names_, shown
+
+
+def _has_words(raw: Any) -> bool:
+    """Whether an array of objects holds text among its first rows."""
+    if raw.dtype.kind in "US":
+        return True
+    head = np.asarray(raw).ravel()
+    return any(isinstance(item, str) or item is None for item in head.tolist())
+
+
+def _in_words(column: Column) -> str:
+    if column.is_category:
+        return column.levels[column.codes[0]] if column.codes[0] >= 0 else "missing"
+    value = column.values[0]
+    return "missing" if np.isnan(value) else f"{value:.6g}"

@@ -1,0 +1,146 @@
+"""Printable summary of a fitted model, and the explanation of one row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from .model import FittedTerm, TableModel
+
+__all__ = ["Explanation", "Summary", "summarise"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table of the terms: print it, or show it in a notebook.
+
+    Attributes
+    ----------
+    title : str
+    facts : dict of str to str
+        Loss, rows, degrees of freedom and so on.
+    columns : tuple of str
+        Heads of the table.
+    rows : list of tuple
+        One for each term and output.
+    """
+
+    title: str
+    facts: dict[str, str]
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+    def __str__(self) -> str:
+        width = [max(len(row[k]) for row in [self.columns, *self.rows]) for k in self._places()]
+        lines = [self.title, *(f"  {key}: {value}" for key, value in self.facts.items()), ""]
+        for row in [self.columns, *self.rows]:
+            cells = [
+                row[k].ljust(width[k]) if k < 2 else row[k].rjust(width[k]) for k in self._places()
+            ]
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join(lines)
+
+    def _places(self) -> range:
+        return range(len(self.columns))
+
+    def _repr_html_(self) -> str:
+        facts = "".join(f"<li>{escape(k)}: {escape(v)}</li>" for k, v in self.facts.items())
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self.rows
+        )
+        return (
+            f"<h4>{escape(self.title)}</h4><ul>{facts}</ul>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+
+def summarise(
+    title: str, model: TableModel, facts: dict[str, Any], outputs: Sequence[str]
+) -> Summary:
+    """Degrees of freedom, range and significance of every term."""
+    columns: tuple[str, ...] = ("term", "kind", "edf", "range", "importance", "chi²", "p")
+    if len(outputs) > 1:
+        columns = (*columns, "class")
+    rows = []
+    for term in sorted(model.terms, key=lambda term: -term.importance):
+        for k, output in enumerate(outputs):
+            row = _row(term, k)
+            rows.append((*row, output) if len(outputs) > 1 else row)
+    return Summary(title, {key: str(value) for key, value in facts.items()}, columns, rows)
+
+
+def _row(term: FittedTerm, k: int) -> tuple[str, ...]:
+    seen = term.counts > 0
+    values = term.values[..., k][seen]
+    extent = f"{values.min():.3g} … {values.max():.3g}" if values.size else "0"
+    p = term.p_value[k]
+    return (
+        term.name, term.kind, f"{term.edf[k]:.2f}", extent, f"{term.importance:.3g}",
+        f"{term.statistic[k]:.1f}", "<1e-16" if p < 1e-16 else f"{p:.2g}",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What each term adds to the score of one row, the largest first.
+
+    Attributes
+    ----------
+    names : list of str
+        Terms.
+    shown : list of str
+        The row's values of their columns.
+    values, errors : ndarray of shape (n_terms,)
+        Contributions and, where the model knows them, standard errors.
+    intercept, score : float
+        ``intercept + values.sum() == score``.
+    output : str
+        What the score is of: the class, or the prediction.
+    """
+
+    names: list[str]
+    shown: list[str]
+    values: np.ndarray
+    intercept: float
+    score: float
+    output: str = "score"
+    errors: np.ndarray | None = field(default=None)
+
+    def __str__(self) -> str:
+        order = np.argsort(-np.abs(self.values), kind="stable")
+        width = max([len(name) for name in self.names] + [9])
+        said = max([len(text) for text in self.shown] + [0])
+        lines = [
+            f"{self.output}: {self.score:.6g}",
+            f"  {'intercept'.ljust(width)}  {''.ljust(said)}  {self.intercept:+.4g}",
+        ]
+        for k in order:
+            name, text = self.names[k].ljust(width), self.shown[k].ljust(said)
+            lines.append(f"  {name}  {text}  {self.values[k]:+.4g}")
+        return "\n".join(lines)
+
+    def plot(self, ax: Any = None, *, n_terms: int = 15) -> Any:
+        """Draw the largest contributions as bars; returns the axes."""
+        import matplotlib.pyplot as plt
+
+        order = np.argsort(-np.abs(self.values), kind="stable")[:n_terms][::-1]
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6, 0.3 * len(order) + 1.2), layout="constrained")
+        colors = ["#d1495b" if self.values[k] < 0 else "#2a6f97" for k in order]
+        errors = None if self.errors is None else 2 * self.errors[order]
+        ax.barh(
+            range(len(order)), self.values[order], color=colors, xerr=errors,
+            error_kw={"ecolor": "0.4", "lw": 1},
+        )  # fmt: skip
+        labels = [f"{self.names[k]} = {self.shown[k]}" for k in order]
+        ax.set_yticks(range(len(order)), labels, fontsize=8)
+        ax.axvline(0, color="0.5", lw=0.7)
+        ax.set_title(f"{self.output} {self.score:.4g} = {self.intercept:.4g} + Σ", fontsize=9)
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax

@@ -1,0 +1,481 @@
+"""Additive estimators on tables: columns as they come, and what the fitted model promises."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kernelmaps as km
+
+
+def sales(seed=0, n=600):
+    """A table with numbers, text, a category, gaps, and an additive truth."""
+    rng = np.random.default_rng(seed)
+    size = rng.gamma(2.0, 2.0, n)
+    size[rng.random(n) < 0.1] = np.nan
+    color = rng.choice(["red", "green", "blue"], n)
+    shop = pd.Categorical(rng.choice(["A", "B", None], n), categories=["A", "B", "C"])
+    truth = np.where(np.isnan(size), 1.5, np.sin(np.nan_to_num(size)))
+    truth = truth + np.select([color == "red", color == "blue"], [1.0, -1.0])
+    X = pd.DataFrame({"size": size, "color": color, "shop": shop, "noise": rng.normal(size=n)})
+    return X, truth, truth + 0.1 * rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, _, y = sales()
+    return km.AdditiveRegressor().fit(X, y), X, y
+
+
+def test_a_table_is_fitted_as_it_comes(fitted):
+    model, X, _y = fitted
+    assert model.term_names_ == ["size", "color", "shop", "noise"]
+    assert [term.kind for term in model.table_.terms] == [
+        "spline",
+        "category",
+        "category",
+        "spline",
+    ]
+    assert list(model.feature_names_in_) == list(X.columns)
+    new, truth, _ = sales(1)
+    assert np.sqrt(np.mean((model.predict(new) - truth) ** 2)) < 0.1
+    noise = model.table_.terms[3]
+    assert noise.edf[0] < 2.5
+    assert noise.p_value[0] > 1e-4 > model.table_.terms[0].p_value[0]
+
+
+def test_terms_and_intercept_sum_to_the_prediction(fitted):
+    model, X, _ = fitted
+    np.testing.assert_allclose(
+        model.eval_terms(X).sum(axis=1) + model.intercept_, model.predict(X), rtol=1e-10
+    )
+    np.testing.assert_allclose(model.eval_terms(X).mean(axis=0), 0, atol=5e-3)
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "polars", "objects"])
+def test_every_frame_gives_the_same_model(fitted, kind):
+    model, X, y = fitted
+    if kind == "objects":
+        other = X.astype(object).where(X.notna(), None).to_numpy()
+        options = {"smoothing": "auto"}
+    else:
+        pytest.importorskip(kind)
+        plain = X.astype({"shop": object}).where(X.notna(), None)
+        columns = {name: plain[name].tolist() for name in plain}
+        if kind == "pyarrow":
+            import pyarrow
+
+            other = pyarrow.table(columns)
+        else:
+            import polars
+
+            other = polars.DataFrame(columns)
+        options = {}
+    found = km.AdditiveRegressor(**options).fit(other, y)
+    np.testing.assert_allclose(found.predict(other), model.predict(X), rtol=1e-6, atol=1e-6)
+
+
+def test_missing_values_and_unseen_levels(fitted):
+    model, X, _ = fitted
+    row = X.iloc[[0]].copy()
+    row["size"] = np.nan
+    terms = model.eval_terms(row)[0]
+    assert terms[0] == pytest.approx(model.table_.terms[0].values[0, 0])
+    row["color"] = "purple"
+    assert model.eval_terms(row)[0][1] == 0.0
+    with pytest.raises(ValueError, match="column 'size' holds categories such as 'large'"):
+        model.predict(row.astype(object).assign(size="large"))
+
+
+def test_numbers_stay_with_the_map_unless_a_table_is_asked_for():
+    X, y = np.random.default_rng(0).random((50, 2)), np.arange(50.0)
+    assert not hasattr(km.AdditiveRegressor().fit(X, y), "table_")
+    for options in ({"smoothing": "auto"}, {"C": None}, {"terms": [0]}, {"interactions": 1}):
+        assert hasattr(km.AdditiveRegressor(**options).fit(X, y), "table_")
+    model = km.AdditiveRegressor(smoothing="auto").fit(X, y)
+    model.set_params(smoothing=None).fit(X, y)
+    assert not hasattr(model, "table_")
+    assert model.predict(X).shape == (50,)
+    model.set_params(smoothing="auto").fit(X, y)
+    assert not hasattr(model, "dual_coef_")
+    assert model.predict(X).shape == (50,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"feature_map": km.SplineMap(), "smoothing": "auto"}, "smoothing is for tables"),
+        ({"C": 10.0, "smoothing": "auto"}, "C=10.0 has no meaning"),
+        ({"smoothing": -1.0}, "smoothing must be"),
+        ({"smoothing": {"nothing": 1.0}}, "smoothing names the column 'nothing'"),
+        ({"interactions": "many"}, "interactions must be"),
+        ({"interactions": 1.5}, "interactions must be"),
+        ({"interactions": [("x0", "x0")]}, "pairs the column 'x0' with itself"),
+        ({"terms": []}, "terms must be"),
+        ({"terms": {"x0": "wavelet"}}, "kind='wavelet'"),
+        ({"terms": [km.Term("x0", n_bases=2)]}, "n_bases must be"),
+        ({"terms": [km.Term("x0", period=3.0)]}, "period is for"),
+        ({"constraints": {"x0": "up"}}, "must be one of increasing"),
+        ({"constraints": {"x0": ("convex", "concave")}}, "cannot be both"),
+        ({"constraints": "increasing"}, "constraints must be a mapping"),
+        ({"constraints": {"x1": "convex"}, "categorical_features": [1]}, "have no order"),
+        ({"constraints": {"x0": "convex"}, "interactions": [(0, 1)]}, "would undo"),
+        ({"constraints": {"x0": 1}, "terms": ["x1"]}, "which has no term"),
+        ({"smoothing": "auto", "fit_intercept": False}, "need an intercept"),
+        ({"categorical_features": ["x9"]}, "categorical_features names"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, message):
+    X, y = np.random.default_rng(0).random((30, 2)), np.arange(30.0)
+    with pytest.raises(ValueError, match=f"AdditiveRegressor: .*{message}"):
+        km.AdditiveRegressor(**options).fit(X, y)
+
+
+def test_partial_fit_is_not_for_tables(fitted):
+    model = km.AdditiveRegressor(smoothing="auto")
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:
+        model.partial_fit(np.zeros((2, 1)), [0.0, 1.0])
+    assert "smoothing" in str(caught.value.__cause__)
+    with pytest.raises(ValueError, match="need all rows"):
+        fitted[0].partial_fit(np.zeros((2, 4)), [0.0, 1.0])
+
+
+# -- tables with little in them -------------------------------------------------------------------
+
+
+def degenerate(kind):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=80), "b": rng.choice(["u", "v"], 80)})
+    odd = {
+        "constant": np.ones(80),
+        "one level": ["same"] * 80,
+        "missing": np.full(80, np.nan),
+        "no text": [None] * 80,
+        "unique": [f"id{k}" for k in range(80)],
+        "two values": np.arange(80) % 2,
+    }
+    return X.assign(odd=odd[kind]), X["a"].to_numpy() * 2 + 0.1 * rng.normal(size=80)
+
+
+KINDS = ["constant", "one level", "missing", "no text", "unique", "two values"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("interactions", [None, "auto"])
+def test_columns_that_say_nothing_do_no_harm(kind, interactions):
+    X, y = degenerate(kind)
+    model = km.AdditiveRegressor(interactions=interactions).fit(X, y)
+    assert model.score(X, y) > 0.98
+    assert np.isfinite(model.predict(X.assign(odd=np.nan if kind == "constant" else None))).all()
+    assert np.abs(model.table_.terms[2].values).max() < 0.5
+    assert str(model.summary())
+
+
+def test_more_levels_than_codes(seed):
+    rng = np.random.default_rng(seed)
+    level = rng.integers(0, 400, 5000)
+    effect = rng.normal(size=400)
+    X = pd.DataFrame({"level": [f"l{k}" for k in level]})
+    model = km.AdditiveRegressor().fit(X, effect[level] + 0.1 * rng.normal(size=5000))
+    assert model.table_.books[0].n_codes == 256
+    assert model.score(X, effect[level]) > 0.6
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge", "hinge"])
+def test_separated_classes_have_a_finite_model(loss):
+    x = np.linspace(-1, 1, 100)
+    model = km.AdditiveClassifier(smoothing="auto", loss=loss).fit(x[:, None], x > 0)
+    assert model.score(x[:, None], x > 0) == 1.0
+    assert np.isfinite(model.predict_proba(x[:, None])).all()
+
+
+def test_rows_without_weight_do_not_count(fitted):
+    _, X, y = fitted
+    more = pd.concat([X, X.assign(color="pink", size=99.0)])
+    weight = np.repeat([1.0, 0.0], len(X))
+    model = km.AdditiveRegressor().fit(more, np.tile(y, 2) + 50 * (weight == 0), weight)
+    plain = km.AdditiveRegressor().fit(X, y)
+    np.testing.assert_allclose(model.predict(X), plain.predict(X), rtol=1e-6, atol=1e-6)
+
+
+def test_a_target_of_one_value():
+    X, _ = degenerate("constant")
+    model = km.AdditiveRegressor().fit(X, np.full(80, 3.0))
+    np.testing.assert_allclose(model.predict(X), 3.0, atol=1e-6)
+    with pytest.raises(ValueError, match="only one class"):
+        km.AdditiveClassifier().fit(X, np.ones(80))
+
+
+def test_no_weight_at_all_is_refused(fitted):
+    _, X, y = fitted
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        km.AdditiveRegressor().fit(X, y, np.zeros(len(y)))
+
+
+# -- losses ---------------------------------------------------------------------------------------
+
+
+def test_log_loss_recovers_log_odds(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((6000, 2))
+    odds = 4 * np.sin(5 * X[:, 0]) + 2 * X[:, 1]
+    y = rng.random(6000) < 1 / (1 + np.exp(-odds))
+    model = km.AdditiveClassifier(loss="log_loss", smoothing="auto").fit(X, y)
+    error = np.sqrt(np.mean((model.decision_function(X) - odds) ** 2))
+    assert error < 0.4
+    p = model.predict_proba(X)[:, 1]
+    np.testing.assert_allclose(p, 1 / (1 + np.exp(-model.decision_function(X))))
+    assert abs(p.mean() - y.mean()) < 1e-3  # the intercept is not penalised
+
+
+def test_many_classes_one_against_the_rest(seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.random(900), "c": rng.choice(["a", "b"], 900)})
+    y = np.select([X["x"] < 0.3, X["c"] == "a"], ["low", "a"], "b")
+    model = km.AdditiveClassifier(loss="log_loss").fit(X, y)
+    assert model.score(X, y) > 0.95
+    assert model.eval_terms(X).shape == (900, 2, 3)
+    np.testing.assert_allclose(
+        model.eval_terms(X).sum(axis=1) + model.intercept_, model.decision_function(X), rtol=1e-9
+    )
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert "class" in str(model.summary())
+
+
+def test_poisson_rates_are_per_exposure(seed):
+    rng = np.random.default_rng(seed)
+    X, exposure = rng.random((4000, 1)), rng.gamma(2.0, 2.0, 4000)
+    y = rng.poisson(exposure * np.exp(np.sin(4 * X[:, 0])))
+    model = km.AdditiveRegressor(loss="poisson").fit(X, y, exposure=exposure)
+    rate = model.predict(X)
+    assert np.sqrt(np.mean((np.log(rate) - np.sin(4 * X[:, 0])) ** 2)) < 0.06
+    np.testing.assert_allclose(model.predict(X, exposure=exposure), exposure * rate)
+    days = km.AdditiveRegressor(loss="poisson").fit(X, y, exposure=365 * exposure)
+    np.testing.assert_allclose(365 * days.predict(X), rate, rtol=1e-4)
+    assert model.predict(X, exposure=exposure).sum() == pytest.approx(y.sum(), rel=1e-4)
+
+
+def test_gamma_fits_means(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((4000, 1))
+    y = rng.gamma(3.0, np.exp(2 * X[:, 0]) / 3)
+    model = km.AdditiveRegressor(loss="gamma").fit(X, y)
+    assert np.sqrt(np.mean((np.log(model.predict(X)) - 2 * X[:, 0]) ** 2)) < 0.08
+    assert model.dispersion_[0] == pytest.approx(1 / 3, rel=0.15)
+
+
+@pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
+def test_quantiles_have_their_share_below(seed, quantile):
+    rng = np.random.default_rng(seed)
+    X = rng.random((3000, 1))
+    y = X[:, 0] + (0.2 + X[:, 0]) * rng.normal(size=3000)
+    model = km.AdditiveRegressor(loss="quantile", quantile=quantile).fit(X, y)
+    below = y < model.predict(X)
+    for part in (X[:, 0] < 0.5, X[:, 0] >= 0.5):  # the spread differs: so must the functions
+        assert abs(below[part].mean() - quantile) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "message"),
+    [
+        ("poisson", [-1.0, 1.0, 2.0], "needs y >= 0"),
+        ("poisson", [0.0, 0.0, 0.0], "some y > 0"),
+        ("gamma", [0.0, 1.0, 2.0], "needs y > 0"),
+    ],
+)
+def test_targets_that_a_loss_cannot_have(loss, y, message):
+    with pytest.raises(ValueError, match=message):
+        km.AdditiveRegressor(loss=loss).fit(np.arange(3.0)[:, None], y)
+
+
+@pytest.mark.parametrize("exposure", [[1.0], [1.0, -1.0, 2.0], [1.0, np.nan, 2.0]])
+def test_exposures_are_positive_numbers(exposure):
+    X = np.arange(3.0)[:, None]
+    with pytest.raises(ValueError, match="exposure must hold 3 positive numbers"):
+        km.AdditiveRegressor(loss="poisson").fit(X, [1, 2, 3], exposure=exposure)
+    with pytest.raises(ValueError, match="exposure is for"):
+        km.AdditiveRegressor(smoothing="auto").fit(X, [1, 2, 3], exposure=exposure)
+    with pytest.raises(ValueError, match="exposure is for"):
+        km.AdditiveRegressor().fit(X, [1, 2, 3], exposure=exposure)
+
+
+# -- terms, pairs, constraints --------------------------------------------------------------------
+
+
+def test_terms_are_what_was_asked_for(seed):
+    rng = np.random.default_rng(seed)
+    hour = rng.integers(0, 24, 2000)
+    X = pd.DataFrame({"hour": hour, "x": rng.normal(size=2000), "id": np.arange(2000)})
+    y = np.cos(2 * np.pi * hour / 24) + 3 * X["x"] + 0.1 * rng.normal(size=2000)
+    terms = {"hour": km.Term("hour", "periodic", period=24), "x": "linear", "id": None}
+    model = km.AdditiveRegressor(terms=terms).fit(X, y)
+    assert model.term_names_ == ["hour", "x"]
+    assert model.score(X, y) > 0.99
+    x = model.shape_functions_[1]
+    slopes = np.diff(x.values) / np.diff(x.grid)
+    np.testing.assert_allclose(slopes, 3, atol=0.05)
+    values = model.shape_functions_[0].values
+    assert abs(values[0] - values[-1]) < 0.2  # 0 and 23 o'clock are neighbours
+    only = km.AdditiveRegressor(terms=["hour", ("hour", "x")]).fit(X, y)
+    assert only.term_names_ == ["hour", "hour × x"]
+
+
+def planted_pair(seed, n=3000):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({name: rng.random(n) for name in "abcd"})
+    X["k"] = rng.choice(["u", "v", "w"], n)
+    y = X["a"] + np.sin(6 * X["b"]) + 3 * (X["a"] - 0.5) * (X["c"] - 0.5)
+    y = y + np.where(X["k"] == "u", X["d"], 0.0)
+    return X, y + 0.1 * rng.normal(size=n)
+
+
+def test_the_pairs_that_matter_are_found(seed):
+    X, y = planted_pair(seed)
+    alone = km.AdditiveRegressor(smoothing="auto").fit(X, y)
+    model = km.AdditiveRegressor(interactions="auto").fit(X, y)
+    wanted = {"a × c", "d × k"}
+    assert wanted <= set(model.term_names_)
+    assert len(model.pair_functions_) <= 4
+    assert set(km.AdditiveRegressor(interactions=2).fit(X, y).term_names_[5:]) == wanted
+    listed = km.AdditiveRegressor(interactions=[("c", "a"), ("k", "d")]).fit(X, y)
+    assert set(listed.term_names_[5:]) == wanted
+    new, truth = planted_pair([seed, 1])
+    assert alone.score(new, truth) < 0.95 < 0.975 < model.score(new, truth)
+    np.testing.assert_allclose(
+        model.eval_terms(new).sum(axis=1) + model.intercept_, model.predict(new), rtol=1e-9
+    )
+
+
+def test_no_pairs_are_found_in_an_additive_truth(seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({name: rng.random(2000) for name in "abcd"})
+    y = np.sin(6 * X["a"]) + X["b"] ** 2 + 0.2 * rng.normal(size=2000)
+    assert km.AdditiveRegressor(interactions="auto").fit(X, y).pair_functions_ == []
+
+
+def test_a_pair_shows_what_is_beyond_its_columns(seed):
+    """Its means along either column are zero where the columns are independent."""
+    X, y = planted_pair(seed, 6000)
+    pair = km.AdditiveRegressor(interactions=[("a", "c")]).fit(X, y).pair_functions_[0]
+    share = pair.density / pair.density.sum()
+    rows = (share * pair.values).sum(axis=1) / share.sum(axis=1)
+    columns = (share * pair.values).sum(axis=0) / share.sum(axis=0)
+    spread = np.sqrt((share * pair.values**2).sum())
+    assert max(np.abs(rows).max(), np.abs(columns).max()) < 0.3 * spread
+    assert len(pair.first) == pair.values.shape[0]
+    assert pair.errors.shape == pair.density.shape == pair.values.shape
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "poisson"])
+def test_constrained_terms_have_their_shapes(seed, loss):
+    rng = np.random.default_rng(seed)
+    X = rng.random((800, 3))
+    X[:40, 0] = np.nan
+    y = np.nan_to_num(np.sin(6 * X[:, 0])) + (X[:, 1] - 0.5) ** 2 - X[:, 2] ** 2 + 1
+    y = rng.poisson(np.exp(y)) if loss == "poisson" else y + 0.3 * rng.normal(size=800)
+    wanted = {0: "decreasing", 1: "convex", 2: ("concave", "decreasing")}
+    model = km.AdditiveRegressor(loss=loss, constraints=wanted).fit(X, y)
+    f = model.shape_functions_
+    assert (np.diff(f[0].values) <= 0).all()
+    assert (np.diff(f[2].values) <= 0).all()
+    for shape, sign in ((f[1], 1), (f[2], -1)):
+        slopes = np.diff(shape.values) / np.diff(shape.grid)
+        assert (sign * np.diff(slopes)).min() > -1e-5 * np.abs(slopes).max()
+    free = km.AdditiveRegressor(loss=loss, smoothing="auto").fit(X, y)
+    assert np.diff(free.shape_functions_[0].values).max() > 0  # it would rise without
+    assert model.objective_[0] >= free.objective_[0] * (1 - 1e-6)
+
+
+def test_a_constraint_that_holds_anyway_changes_nothing(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((500, 1))
+    y = 3 * X[:, 0] + 0.05 * rng.normal(size=500)
+    plain = km.AdditiveRegressor(smoothing="auto").fit(X, y)
+    held = km.AdditiveRegressor(constraints={0: 1}).fit(X, y)
+    np.testing.assert_allclose(held.predict(X), plain.predict(X), atol=1e-8)
+
+
+def test_fixed_strengths(fitted):
+    _, X, y = fitted
+    stiff = km.AdditiveRegressor(smoothing=1e9).fit(X, y)
+    np.testing.assert_allclose(stiff.predict(X), y.mean(), atol=1e-2)
+    some = km.AdditiveRegressor(smoothing={"size": 1e9}).fit(X, y)
+    assert some.table_.terms[0].edf[0] < 0.01
+    assert some.table_.terms[1].edf[0] > 1.9
+    np.testing.assert_allclose(some.table_.terms[0].strengths, 1e9)
+
+
+# -- uncertainty and words ------------------------------------------------------------------------
+
+
+def test_bands_cover_the_truth():
+    """95 % bands hold 92 … 98 % of the function, on average over points and samples."""
+    inside = []
+    for k in range(20):
+        rng = np.random.default_rng(k)
+        X = rng.random((400, 2))
+        y = np.sin(5 * X[:, 0]) + 2 * X[:, 1] ** 2 + 0.5 * rng.normal(size=400)
+        model = km.AdditiveRegressor(smoothing="auto").fit(X, y)
+        for j, truth in enumerate((lambda x: np.sin(5 * x), lambda x: 2 * x**2)):
+            f = model.shape_functions_[j]
+            error = f.values - (truth(f.grid) - truth(X[:, j]).mean())
+            inside.append(np.mean(np.abs(error) <= 1.96 * f.errors))
+    assert 0.92 <= np.mean(inside) <= 0.98
+
+
+def test_summary_and_explanation(fitted):
+    model, X, _ = fitted
+    text = str(model.summary())
+    assert text.splitlines()[0] == "AdditiveRegressor"
+    assert all(name in text for name in model.term_names_)
+    assert model.summary().rows[0][0] in ("size", "color")  # the most important first
+    assert "<table>" in model.summary()._repr_html_()
+    hostile = km.AdditiveRegressor().fit(X.rename(columns={"size": "<b>"}), X["noise"])
+    assert "&lt;b&gt;" in hostile.summary()._repr_html_()
+    row = X.iloc[[3]]
+    found = model.explain(row)
+    assert found.score == pytest.approx(model.predict(row)[0])
+    assert found.intercept + found.values.sum() == pytest.approx(found.score)
+    assert found.shown[1] == row["color"].iloc[0]
+    assert len(str(found).splitlines()) == 6
+    with pytest.raises(ValueError, match="takes one row, got 2"):
+        model.explain(X.iloc[:2])
+    numbers = km.AdditiveRegressor().fit(X[["noise"]], X["noise"])
+    assert numbers.explain(X[["noise"]].iloc[[0]]).names == ["noise"]
+    with pytest.raises(ValueError, match="fitted through a feature_map"):
+        numbers.summary()
+
+
+def test_shape_functions_say_what_they_show(fitted):
+    model, X, _ = fitted
+    size, color, _shop, _ = model.shape_functions_
+    assert color.levels == ("red", "green", "blue") or set(color.levels) == {"red", "green", "blue"}
+    assert color.density.sum() == pytest.approx(1)
+    assert size.missing.shape == (2,)
+    assert color.missing is None
+    assert size.density.sum() == pytest.approx(X["size"].notna().mean())
+    assert (size.errors > 0).all()
+    assert model.feature_importances_.shape == (4,)
+
+
+def test_clone_and_pickle(fitted):
+    model, X, _ = fitted
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert clone(model).get_params()["smoothing"] is None
+    assert not hasattr(clone(model), "table_")
+
+
+@parametrize_with_checks(
+    [
+        km.AdditiveRegressor(smoothing="auto"),
+        km.AdditiveClassifier(smoothing="auto", loss="log_loss"),
+        km.AdditiveClassifier(interactions="auto"),
+    ]
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
