@@ -26,7 +26,7 @@ MAPS = sorted(name for name in MAP_SETTINGS if hasattr(km, name))
 MODELS = sorted(
     name
     for name, module in km._MODULE_OF.items()
-    if module.startswith("kernelmaps.models.") and hasattr(km, name)
+    if module.startswith("kernelmaps.models.") and hasattr(getattr(km, name, None), "fit")
 )
 
 

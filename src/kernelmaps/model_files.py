@@ -79,6 +79,10 @@ _RECORDS = {
     "_Solution": "kernelmaps.models.streaming.projection",
     "Summary": "kernelmaps.models.additive.summary",
     "Progress": "kernelmaps.models.additive.summary",
+    "Codebook": "kernelmaps.models.tables.codebooks",
+    "FittedTerm": "kernelmaps.models.tables.model",
+    "TableModel": "kernelmaps.models.tables.model",
+    "Term": "kernelmaps.models.tables.terms",
     # Kernels, which check their parameters when they are made
     "Gaussian": "kernelmaps.kernels.stationary",
     "Laplacian": "kernelmaps.kernels.stationary",

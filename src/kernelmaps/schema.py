@@ -87,18 +87,23 @@ class State:
         Attributes of the entries whose name is another.
     version : int
         Raised when entries change their meaning; files of a later version are refused.
+    others : tuple of State
+        States of instances that were fitted in another way. The first whose required entries are
+        there is the one that holds.
     """
 
     required: Mapping[str, Check] = field(default_factory=dict)
     allowed: Mapping[str, Check] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
     version: int = 1
+    others: tuple[State, ...] = ()
 
     def extended(
         self,
         required: Mapping[str, Check] | None = None,
         allowed: Mapping[str, Check] | None = None,
         attributes: Mapping[str, str] | None = None,
+        others: tuple[State, ...] = (),
     ) -> State:
         """The state of a subclass, which has further entries."""
         return State(
@@ -106,7 +111,16 @@ class State:
             {**self.allowed, **(allowed or {})},
             {**self.attributes, **(attributes or {})},
             self.version,
+            (*self.others, *others),
         )
+
+    def _that_holds(self, found: Mapping[str, Any], by_attribute: bool) -> State:
+        """This state, or the first of the others whose required entries are all there."""
+        for state in (self, *self.others):
+            names = (state.attribute(n) if by_attribute else n for n in state.required)
+            if all(name in found for name in names):
+                return state
+        return self
 
     def attribute(self, name: str) -> str:
         """The attribute that an entry stands for."""
@@ -115,15 +129,17 @@ class State:
     def of(self, owner: Any) -> dict[str, Any]:
         """The entries of an instance; none if it is not fitted."""
         found = vars(owner)
-        pairs = ((name, self.attribute(name)) for name in (*self.required, *self.allowed))
+        own = self._that_holds(found, by_attribute=True)
+        pairs = ((name, own.attribute(name)) for name in (*own.required, *own.allowed))
         return {name: found[attribute] for name, attribute in pairs if attribute in found}
 
     def restore(self, owner: Any, values: Mapping[str, Any]) -> None:
         """Check entries, and give them to an instance; none are given to one that is not fitted."""
         if not values:
             return
-        check_entries(values, self.required, self.allowed, type(owner).__name__)
-        vars(owner).update({self.attribute(name): value for name, value in values.items()})
+        own = self._that_holds(values, by_attribute=False)
+        check_entries(values, own.required, own.allowed, type(owner).__name__)
+        vars(owner).update({own.attribute(name): value for name, value in values.items()})
 
 
 @dataclass(frozen=True)

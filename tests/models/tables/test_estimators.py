@@ -1,6 +1,7 @@
 """Additive estimators on tables: columns as they come, and what the fitted model promises."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelmaps as km
+from kernelmaps.exceptions import FileFormatError
 
 
 def sales(seed=0, n=600):
@@ -468,6 +470,41 @@ def test_clone_and_pickle(fitted):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert clone(model).get_params()["smoothing"] is None
     assert not hasattr(clone(model), "table_")
+
+
+@pytest.mark.parametrize("kind", ["regressor", "classifier", "many"])
+def test_model_files_hold_tables(tmp_path, fitted, kind):
+    _, X, y = fitted
+    options = {"interactions": [("size", "color")], "terms": {"noise": km.Term("noise", "linear")}}
+    if kind == "regressor":
+        model = km.AdditiveRegressor(**options).fit(X, y)
+    else:
+        labels = np.digitize(y, [0, 1.5] if kind == "many" else [0.5])
+        model = km.AdditiveClassifier(loss="squared_hinge", **options).fit(X, labels)
+    km.save(model, tmp_path / "model.kmap")
+    again = km.load(tmp_path / "model.kmap")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.eval_terms(X), model.eval_terms(X))
+    assert str(again.summary()) == str(model.summary())
+    assert again.get_params()["terms"] == options["terms"]
+    assert again.fit(X, y if kind == "regressor" else labels).term_names_ == model.term_names_
+
+
+def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
+    model, _, _ = fitted
+    broken = clone(model)
+    vars(broken).update(vars(model))
+    broken.table_ = replace(model.table_, books=model.table_.books[:2])
+    km.save(broken, tmp_path / "model.kmap")
+    with pytest.raises(FileFormatError, match="'shop' is of a column that is not there"):
+        km.load(tmp_path / "model.kmap")
+
+
+def test_exports_that_have_no_form_for_tables_say_so(fitted):
+    from kernelmaps.export_c import to_c
+
+    with pytest.raises(ValueError, match="fitted to a table"):
+        to_c(fitted[0])
 
 
 @parametrize_with_checks(

@@ -575,6 +575,8 @@ class AdditiveModel(TableRoute, BaseEstimator):
         self._check_parameters()
         if not (self.n_jobs is None or isinstance(self.n_jobs, int)):
             raise ValueError(f"n_jobs must be None or an integer, found {self.n_jobs!r}")
+        if self._tabular:
+            self._check_table()
         if not hasattr(self, "_weights"):
             return
         fitted, shape = self.feature_map_, self._weights.shape

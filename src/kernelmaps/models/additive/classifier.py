@@ -24,7 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ...maps.base import AdditiveMap
 from ...schema import array, labels
 from ..tables.likelihoods import likelihood
-from ..tables.route import fits_chunks
+from ..tables.route import TABLE_STATE, fits_chunks
 from .base import checked, targets_of, weights_of
 from .calibration import platt
 from .out_of_core import OutOfCore, out_of_core
@@ -128,6 +128,16 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             "calibrated": array("b1", "outputs"),
         },
         attributes={"sigmoid": "_sigmoid", "calibrated": "_calibrated"},
+        others=(
+            TABLE_STATE.extended(
+                required={
+                    "classes_": labels,
+                    "intercept_": array("f8", "outputs"),
+                    "sigmoid": array("f8", "outputs 2"),
+                },
+                attributes={"sigmoid": "_sigmoid"},
+            ),
+        ),
     )
 
     def __init__(

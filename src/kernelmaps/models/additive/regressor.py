@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from ...maps.base import AdditiveMap
 from ...schema import number
 from ..tables.likelihoods import likelihood
-from ..tables.route import fits_chunks
+from ..tables.route import TABLE_STATE, fits_chunks
 from .base import checked, targets_of, weights_of
 from .out_of_core import OutOfCore, out_of_core
 
@@ -65,7 +65,9 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
     _of_labels = False
     _table_losses = ("absolute_error", "quantile", "poisson", "gamma")
     _state = OutOfCore._state.extended(
-        required={"intercept_": number(), "centre": number()}, attributes={"centre": "_centre"}
+        required={"intercept_": number(), "centre": number()},
+        attributes={"centre": "_centre"},
+        others=(TABLE_STATE.extended(required={"intercept_": number()}),),
     )
 
     def __init__(

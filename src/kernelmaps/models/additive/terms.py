@@ -31,6 +31,11 @@ def terms_table(model: Any) -> tuple[Table, np.ndarray]:
     from .basis import bands_of
 
     check_is_fitted(model)
+    if model._tabular:
+        raise ValueError(
+            f"{type(model).__name__} was fitted to a table, whose categories and missing values "
+            "this export has no form for yet. Save it as .kmap, or fit it through a feature_map."
+        )
     if model._on_codes:
         raise ValueError(
             f"{type(model).__name__} was fitted on codes, which have no table of values: fit it on "

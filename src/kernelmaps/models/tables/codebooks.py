@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ...data.frames import Column
+from ...schema import SchemaError, State, anything, array, boolean, text
 
 __all__ = ["MISSING", "OTHER", "Codebook", "fit_codebook"]
 
@@ -38,12 +40,36 @@ class Codebook:
         Whether every value of the training rows has a code of its own.
     """
 
+    _state: ClassVar[State] = State(
+        {
+            "name": text(),
+            "kind": text(("number", "category")),
+            "nodes": array("f8", "nodes", least=0),
+            "edges": array("f8", "edges", least=0),
+            "levels": anything,
+            "exact": boolean,
+        }
+    )
+
     name: str
     kind: str
     nodes: np.ndarray
     edges: np.ndarray
     levels: tuple[str, ...]
     exact: bool
+
+    def _check_state(self) -> None:
+        if len(self.edges) != max(len(self.nodes) - 1, 0) or (np.diff(self.nodes) <= 0).any():
+            raise SchemaError(f"the bins of column {self.name!r} are not in order")
+        if (np.diff(self.edges) <= 0).any() or self.n_codes > _CODES:
+            raise SchemaError(f"the codes of column {self.name!r} are not as they should be")
+        named = isinstance(self.levels, tuple) and all(isinstance(l, str) for l in self.levels)
+        if (
+            not named
+            or (self.levels and self.kind == "number")
+            or (len(self.nodes) and self.kind == "category")
+        ):
+            raise SchemaError(f"the levels of column {self.name!r} are not as they should be")
 
     @property
     def n_codes(self) -> int:

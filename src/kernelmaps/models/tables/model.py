@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ...data.frames import Column
+from ...schema import SchemaError, State, anything, array, either, text
 from .codebooks import Codebook
 
 __all__ = ["FittedTerm", "TableModel"]
@@ -37,6 +39,22 @@ class FittedTerm:
         For pairs: the coarse code of each code, for both columns.
     """
 
+    _state: ClassVar[State] = State(
+        {
+            "name": text(),
+            "kind": text(("spline", "linear", "category", "periodic", "pair")),
+            "columns": anything,
+            "values": either((array("f8", "codes outputs"), array("f8", "codes second outputs"))),
+            "errors": either((array("f8", "codes outputs"), array("f8", "codes second outputs"))),
+            "counts": either((array("f8", "codes"), array("f8", "codes second"))),
+            "edf": array("f8", "outputs"),
+            "statistic": array("f8", "outputs"),
+            "p_value": array("f8", "outputs", low=0, high=1),
+            "strengths": array("f8", "_ outputs", low=0, finite=False),
+            "coarse": anything,
+        }
+    )
+
     name: str
     kind: str
     columns: tuple[int, ...]
@@ -48,6 +66,17 @@ class FittedTerm:
     p_value: np.ndarray
     strengths: np.ndarray
     coarse: tuple[np.ndarray, ...] = ()
+
+    def _check_state(self) -> None:
+        places = len(self.columns) if isinstance(self.columns, tuple) else 0
+        pair = places == 2
+        whole = places in (1, 2) and all(isinstance(j, int) and j >= 0 for j in self.columns)
+        if not whole or (self.kind == "pair") != pair or self.values.ndim != 1 + places:
+            raise SchemaError(f"the term {self.name!r} has other columns than its values")
+        if len(self.coarse) != (2 if pair else 0):
+            raise SchemaError(f"the term {self.name!r} lacks its coarse codes")
+        for axis, codes in enumerate(self.coarse):
+            array("u1", "_", high=self.values.shape[axis] - 1)(codes, f"the term {self.name!r}", {})
 
     @property
     def importance(self) -> float:
@@ -61,9 +90,25 @@ class FittedTerm:
 class TableModel:
     """Codebooks of all columns, the terms, and an intercept for each output."""
 
+    _state: ClassVar[State] = State(
+        {"books": anything, "terms": anything, "intercept": array("f8", "outputs")}
+    )
+
     books: tuple[Codebook, ...]
     terms: tuple[FittedTerm, ...]
     intercept: np.ndarray
+
+    def _check_state(self) -> None:
+        for found, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
+            if not isinstance(found, tuple) or not all(isinstance(item, kind) for item in found):
+                raise SchemaError(f"the table must hold a tuple of {kind.__name__}")
+        for term in self.terms:
+            if max(term.columns) >= len(self.books):
+                raise SchemaError(f"the term {term.name!r} is of a column that is not there")
+            sizes = [self.books[j].n_codes for j in term.columns]
+            known = [len(c) for c in term.coarse] if term.coarse else [len(term.values)]
+            if sizes != known or term.values.shape[-1] != len(self.intercept):
+                raise SchemaError(f"the term {term.name!r} does not fit its column or the outputs")
 
     def contributions(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Values of the terms for rows: shape (n_samples, n_terms, n_outputs)."""

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ...data.frames import Column, is_frame, is_mixed, read_columns
+from ...schema import SchemaError, State, anything, array, instance, integer, names
 from ..shapes import PairFunction, ShapeFunction
 from .constraints import resolve_constraints
 from .describing import pair_functions, shape_functions
@@ -21,10 +22,27 @@ from .model import TableModel
 from .summary import Explanation, Summary, summarise
 from .terms import pair_positions, resolve_terms
 
-__all__ = ["TableRoute", "fits_chunks"]
+__all__ = ["TABLE_STATE", "TableRoute", "fits_chunks"]
 
 _ASKS = ("terms", "interactions", "constraints", "smoothing", "categorical_features")
 _AUTO_PAIRS = 20
+TABLE_STATE = State(
+    required={
+        "table_": instance((TableModel,)),
+        "n_features_in_": integer(1),
+        "intercept_": anything,
+        "edf_": array("f8", "outputs"),
+        "dispersion_": array("f8", "outputs"),
+        "n_rows": integer(1),
+    },
+    allowed={
+        "feature_names_in_": names,
+        "objective_": array("f8", "outputs", finite=False),
+        "n_iter_": integer(),
+    },
+    attributes={"n_rows": "_n_rows"},
+)
+"""What a model of a table saves."""
 _OF_A_MAP = (
     "_weights", "_offset", "_sample", "_spec", "_fast", "_C", "_centre", "dual_coef_",
     "duality_gap_", "feature_map_", "term_means_", "n_visits_",
@@ -67,6 +85,8 @@ class TableRoute:
     fit_intercept: Any
     intercept_: Any
     eval_terms: Any
+    n_features_in_: Any
+    _n_outputs: Any
 
     def _asks_for_table(self) -> list[str]:
         asked = [name for name in _ASKS if getattr(self, name) is not None]
@@ -203,7 +223,6 @@ class TableRoute:
         self.objective_ = np.array([fit.objective for fit in fits])
         self.dispersion_ = np.array([fit.dispersion for fit in fits])
         self.edf_ = np.array([fit.edf.sum() for fit in fits])
-        self.term_names_ = [term.name for term in model.terms]
         self._n_rows = int(np.count_nonzero(weight))
         if not all(fit.converged for fit in fits):
             warnings.warn(
@@ -226,6 +245,25 @@ class TableRoute:
 
     def _table_importances(self) -> np.ndarray:
         return np.array([t.importance for t in self.table_.terms if len(t.columns) == 1])
+
+    @property
+    def term_names_(self) -> list[str]:
+        """Names of the terms, in the order of `eval_terms`."""
+        check_is_fitted(self)
+        if self._tabular:
+            return [term.name for term in self.table_.terms]
+        count = self.n_features_in_
+        return [
+            str(name)
+            for name in getattr(self, "feature_names_in_", map("x{}".format, range(count)))
+        ]
+
+    def _check_table(self) -> None:
+        """Raise SchemaError if what was loaded does not fit together."""
+        if len(self.table_.books) != self.n_features_in_:
+            raise SchemaError("the table has another number of columns")
+        if len(self.table_.intercept) != self._n_outputs():
+            raise SchemaError("the table has another number of outputs")
 
     @property
     def pair_functions_(self) -> list[PairFunction]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...data.frames import column_position
+from ...schema import State, anything
 from .bases import Basis, category_basis, linear_basis, number_basis
 from .codebooks import Codebook
 
@@ -49,6 +50,10 @@ class Term:
     'periodic'
     """
 
+    _state: ClassVar[State] = State(
+        dict.fromkeys(("column", "kind", "n_bases", "degree", "order", "knots", "period"), anything)
+    )  # fmt: skip
+
     column: Any
     kind: str = "auto"
     n_bases: int = 20
@@ -56,6 +61,9 @@ class Term:
     order: int = 2
     knots: str = "auto"
     period: float | None = None
+
+    def _check_state(self) -> None:
+        self.check("file")
 
     def check(self, owner: str) -> Term:
         """Refuse settings that make no sense."""
