@@ -63,7 +63,7 @@ def run(folder: Path) -> list[dict[str, Any]]:
             X = torch.asarray(rows, dtype=getattr(torch, dtype), device="cuda")
             with record_paths() as paths:
                 Z = apply(spec, X)
-            assert paths == [f"reference:{spec.family}"], paths
+            assert paths == [f"gpu:{spec.family}"], paths
             assert Z.is_cuda
             error = float(np.abs(Z.cpu().numpy() - wanted).max() / np.abs(wanted).max())
             assert error < TOLERANCE[dtype], (path.stem, dtype, error)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ..blocks import BLOCK_BYTES, row_blocks
 from ..threads import in_threads, limit_threads
-from . import joint
+from . import gpu, joint
 from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
 from .families import CURVES
 from .outputs import check_out, note_path, output_dtype, record_paths
@@ -59,8 +59,7 @@ def apply(
     """
     if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
         _refuse_out(out, "arrays that are not NumPy's")
-        note_path(f"reference:{spec.family}")
-        return evaluate(spec, X)
+        return apply_elsewhere(spec, X)[0]
     check_width(spec, X.shape[1])
     if spec.family == "piecewise" and spec.numbers["binning"] == CODE:
         _check_codes(spec, X)
@@ -87,6 +86,19 @@ def _check_codes(spec: Spec, X: Any) -> None:
     largest = largest.toarray()[0] if sparse.issparse(largest) else largest
     if (largest >= bins[spec.arrays["set_of"]]).any():
         raise ValueError(f"the code {largest.max()} is beyond the last bin of its feature.")
+
+
+def apply_elsewhere(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool]:
+    """φ of rows of another array library, on their own device.
+
+    Rows on a card run on its kernels, which look at the values as they read them: the second
+    result says whether one was found that `check` refuses. The readable form does not look.
+    """
+    if gpu.usable_for(X):
+        note_path(f"gpu:{spec.family}")
+        return gpu.apply(spec, X, check=check)
+    note_path(f"reference:{spec.family}")
+    return evaluate(spec, X), False
 
 
 def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, int]:

@@ -16,14 +16,14 @@ from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
 from .table.stored import clipping
 
-__all__ = ["evaluate", "evaluate_table"]
+__all__ = ["evaluate", "evaluate_table", "namespace"]
 
 Array = Any
 
 
 def evaluate(spec: Spec, X: Array, xp: Any = None) -> Array:
     """φ(X) for dense rows of any array-API namespace."""
-    xp = _namespace(X) if xp is None else xp
+    xp = namespace(X) if xp is None else xp
     if spec.family == "chain":
         for part in spec.parts:
             X = evaluate(part, X, xp)
@@ -169,7 +169,8 @@ def spec_of(table: Table) -> Spec:
     return Spec("piecewise", fields, own)
 
 
-def _namespace(X: Array) -> Any:
+def namespace(X: Array) -> Any:
+    """The array-API namespace of an array."""
     from array_api_compat import array_namespace
 
     return array_namespace(X)

@@ -18,8 +18,8 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from ..certificate import Certificate
-from ..engine import Spec, apply
-from ..engine.apply import column_range, extent_of, stage_columns
+from ..engine import Spec, apply, gpu
+from ..engine.apply import apply_elsewhere, column_range, extent_of, stage_columns
 from ..engine.compile import Extent
 from ..engine.table import CODE
 from ..exceptions import OutOfDomainWarning
@@ -133,7 +133,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         if _is_foreign(X):
-            return apply(self.spec_, self._check_foreign(X), out=out)
+            return self._transform_elsewhere(X, out)
         X, extent = self._check_rows(X, reset=False)
         return self._apply(X, extent, out)
 
@@ -208,21 +208,40 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             f"{minimum:g}, but the map is defined for x >= 0. Shift or clip the data{remedy}."
         )
 
-    def _check_foreign(self, X: Any) -> Any:
-        """Rows of another library's arrays, as floats, with nothing that φ is not defined for."""
+    def _transform_elsewhere(self, X: Any, out: Any) -> Any:
+        """φ of another library's arrays, on their device; on a card, one look at the values."""
+        X = self._foreign_rows(X)
+        # Of float64 rows the sizes have to be looked at, too: see `_check_size`.
+        if out is None and gpu.usable_for(X) and "64" not in str(X.dtype):
+            check = gpu.NON_NEGATIVE if self._non_negative else gpu.FINITE
+            Z, refused = apply_elsewhere(self.spec_, X, check)
+            if not refused:
+                return Z
+        self._check_foreign(X)
+        return apply(self.spec_, X, out=out)
+
+    def _foreign_rows(self, X: Any) -> Any:
+        """Rows of another library's arrays, of the fitted shape, as floats (or bytes)."""
         from array_api_compat import array_namespace
 
         xp = array_namespace(X)
         if xp.isdtype(X.dtype, "complex floating"):
             raise ValueError(f"Complex data not supported by {type(self).__name__}: {X.dtype}.")
-        if not xp.isdtype(X.dtype, "real floating"):
-            small = X.dtype in (xp.uint8, getattr(xp, "uint16", xp.uint8))  # as for NumPy
-            X = xp.astype(X, xp.float32 if small else xp.float64)
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has shape {tuple(X.shape)}, but {type(self).__name__} is expecting "
                 f"(n, {self.n_features_in_})."
             )
+        if xp.isdtype(X.dtype, "real floating") or (X.dtype == xp.uint8 and gpu.usable_for(X)):
+            return X
+        small = X.dtype in (xp.uint8, getattr(xp, "uint16", xp.uint8))  # as for NumPy
+        return xp.astype(X, xp.float32 if small else xp.float64)
+
+    def _check_foreign(self, X: Any) -> None:
+        """Refuse what φ is not defined for."""
+        from array_api_compat import array_namespace
+
+        xp = array_namespace(X)
         if not bool(xp.all(xp.isfinite(X))):
             raise ValueError(
                 f"Input X contains NaN or infinity; {type(self).__name__} refuses both."
@@ -231,7 +250,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             raise ValueError(self._negative(float(xp.min(X))))
         if X.shape[0]:
             self._check_size(float(xp.max(xp.abs(X))), np.dtype(np.float64), False)
-        return X
 
     def _check_state(self) -> None:
         """Raise ValueError or TypeError if entries that were loaded contradict each other."""

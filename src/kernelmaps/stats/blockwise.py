@@ -3,22 +3,29 @@
 Blocks are read in order by the calling thread, mapped and multiplied by a few threads with one
 BLAS thread each, and added in order again. The sums are therefore the same, bit for bit, for any
 number of threads, and after any block they are a state from which the fold can go on.
+
+On a card (:class:`.on_device.OnDevice`) one thread hands blocks over and does not wait for them:
+the card maps and multiplies one block while the next is read. The sums come back at the end.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..data.sources import Block, Source
+from ..device import in_halves, is_tensor
 from ..progress import track
 from ..threads import ordered_map, resolve_threads
 from .checkpoint import Checkpoint
 from .moments import BLOCK_ROWS
+from .on_device import OnDevice
 
 __all__ = ["choose_block_rows", "features_of", "fold_blocks"]
 
@@ -47,7 +54,11 @@ def fold_blocks(
     total = None if total is None else total - saved.position
     blocks = track(remaining, description=name, total=total, enabled=progress)
 
+    card = transform if isinstance(transform, OnDevice) else None
+
     def sums(block: Block) -> tuple[Block, Any]:
+        if card is not None:
+            return block, _sums_on_device(block, stats, card, name)
         Z, own = features_of(block, transform, name)
         return block, _named(name, block, stats.partial, Z, block.y, block.w, block.start, own=own)
 
@@ -59,11 +70,30 @@ def fold_blocks(
                 _named(name, block, stats.centre_on, Z, block.y, block.w)
             yield block
 
-    for block, part in ordered_map(sums, centred(), resolve_threads(n_threads)):
-        _named(name, block, stats.merge, part)
-        saved.added(block)
+    with nullcontext() if card is None else card.session():
+        threads = resolve_threads(n_threads)
+        # The session belongs to this thread, and a card needs no other.
+        parts = ordered_map(sums, centred(), threads) if card is None else map(sums, centred())
+        for block, part in parts:
+            _named(name, block, stats.merge, part)
+            saved.added(block)
     saved.finish()
-    return stats
+    return stats if card is None else stats.on_host()
+
+
+def _sums_on_device(block: Block, stats: Any, transform: OnDevice, name: str) -> Any:
+    """Sums of a block; on fewer rows at a time where its features outgrow the card's memory."""
+
+    def part(rows: slice) -> Any:
+        y, w = (None if a is None else a[rows] for a in (block.y, block.w))
+        piece = replace(
+            block, X=block.X[rows], y=y, w=w, row=block.row + rows.start,
+            start=block.start + rows.start,
+        )  # fmt: skip
+        Z, own = features_of(piece, transform, name)
+        return _named(name, piece, stats.partial, Z, y, w, piece.start, own=own)
+
+    return in_halves(part, block.X.shape[0], lambda a, b: a.merge(b), name)
 
 
 def features_of(block: Block, transform: Transform | None, name: str) -> tuple[Any, bool]:
@@ -72,6 +102,8 @@ def features_of(block: Block, transform: Transform | None, name: str) -> tuple[A
     if transform is None:
         return block.X, False
     Z = _named(name, block, transform, block.X)
+    if is_tensor(Z):
+        return Z, True
     Z = Z.tocsr() if sp.issparse(Z) else np.asarray(Z)
     return Z, not sp.issparse(Z) and not np.may_share_memory(Z, block.X)
 

@@ -93,6 +93,12 @@ class _Composite:
             mine.merge(theirs)
         return self
 
+    def on_host(self) -> Self:
+        """Bring sums that lie on a card back; returns self."""
+        for part in self.parts:
+            part.on_host()
+        return self
+
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Header and arrays; those of part i are prefixed with ``i/``."""
         states = [part.state() for part in self.parts]

@@ -23,6 +23,12 @@ error of a product over B rows is at most γ_B √(H_ii H_jj), γ_B = B u/(1 −
 grow with n because B is bounded by `BLOCK_ROWS` and sums across blocks are float64. Features in
 float32 carry an error u per entry of their own, so that float64 products would cost twice the time
 and buy nothing.
+
+**On a card.** Blocks of torch tensors are multiplied where they are, and H, m and V are tensors
+there until `on_host` brings them back; shifts and the sums of targets alone stay on the host. The
+algebra is the same. With products in TF32 (see :func:`kernelmaps.device.precision`) the factors are
+rounded to u = 2⁻¹¹ first: |ΔH_ij| ≤ 2u √(H_ii H_jj), and about u/√B of that for a block of B rows,
+since the rounding of different rows is independent.
 """
 
 from __future__ import annotations
@@ -35,6 +41,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import storage
+from ..device import is_tensor, multiply, to_device, to_host
 from ..exceptions import FileFormatError
 from ..schema import (
     SchemaError,
@@ -165,7 +172,7 @@ class Moments:
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if w is not None and not w.sum() > 0:
             return  # only rows of weight zero: nothing is known yet
-        mean = np.zeros(Z.shape[1]) if sp.issparse(Z) else np.average(Z, axis=0, weights=w)
+        mean = _mean(Z, w)
         with np.errstate(over="ignore"):
             rounded = mean.astype(np.float32).astype(np.float64)
         self.shift = np.where(np.isfinite(rounded), rounded, mean)
@@ -198,18 +205,14 @@ class Moments:
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         out.n = Z.shape[0] if w is None else int(np.count_nonzero(w))
         out.weight = float(Z.shape[0] if w is None else w.sum())
-        Z, w_type = self._shifted(Z, own), _float_type(Z)
+        Z = self._shifted(Z, own)
         out.shift = np.zeros_like(self.shift) if sp.issparse(Z) else self.shift
-        ones = np.ones(Z.shape[0], w_type) if w is None else w.astype(w_type)
         Y = self._targets(out, y, w)
+        products = _products_on_device if is_tensor(Z) else _products
         with np.errstate(over="ignore", invalid="ignore"):  # told below, with the column
-            out.m = np.asarray(ones @ Z, dtype=np.float64)
-            V = None if Y is None else Y.astype(w_type) @ Z
-            out.V = V.toarray() if sp.issparse(V) else V
-            out.H = _gram(Z if w is None else _scale_rows(Z, np.sqrt(ones)))
-        if not np.isfinite(out.H.diagonal()).all():  # one bad feature shows in its own square
-            column = int(np.argmin(np.isfinite(out.H.diagonal())))
-            raise ValueError(f"features are NaN, inf or too large to square (column {column})")
+            out.m, out.V, out.H = products(Z, Y, w)
+        if not is_tensor(Z):  # asking a card would wait for it: `on_host` looks at all at once
+            out._check_finite()
         return out
 
     def merge(self, other: Moments) -> Self:
@@ -225,7 +228,10 @@ class Moments:
         if other.H is None:  # no rows
             return self
         if self.H is None:
-            self._allocate()
+            self._allocate(other.H)
+        elif is_tensor(self.H) != is_tensor(other.H):
+            self.on_host()
+            other = other._bare_copy().on_host()
         if not np.array_equal(other.shift, self.shift) or (
             self.target == "real" and not np.array_equal(other.y_shift, self.y_shift)
         ):
@@ -238,6 +244,15 @@ class Moments:
             self.b[rows] += other.b
             self.yy[rows] += other.yy
             self.V[rows] += other.V
+        return self
+
+    def on_host(self) -> Self:
+        """Bring sums that lie on a card back; returns self."""
+        for name in ("m", "H", "V"):
+            value = getattr(self, name)
+            if is_tensor(value):
+                setattr(self, name, to_host(value, np.float64))
+        self._check_finite()
         return self
 
     def moved(self, shift: np.ndarray, y_shift: np.ndarray | None = None) -> Self:
@@ -322,9 +337,9 @@ class Moments:
         arrays = {"shift": self.shift, "y_shift": self.y_shift}
         if self.H is None:
             return header, arrays
-        arrays |= {"m": self.m, "H": _pack(self.H)}
+        arrays |= {"m": to_host(self.m), "H": _pack(to_host(self.H))}
         if self.V is not None:
-            arrays |= {"b": self.b, "yy": self.yy, "V": self.V}
+            arrays |= {"b": self.b, "yy": self.yy, "V": to_host(self.V)}
         return header, arrays
 
     @classmethod
@@ -367,11 +382,20 @@ class Moments:
 
     # ---- parts ------------------------------------------------------------------------------
 
-    def _allocate(self) -> None:
-        """Make room for sums; a zero without it is a few kB and travels to workers."""
+    def _allocate(self, like: Any) -> None:
+        """Make room for sums where `like` lies; a zero without it is small enough to travel."""
         d, t = len(self.shift), len(self.y_shift)
-        self.m, self.H, self.b, self.yy = np.zeros(d), np.zeros((d, d)), np.zeros(t), np.zeros(t)
-        self.V = None if self.target == "none" else np.zeros((t, d))
+        zeros = _zeros_on(like.device) if is_tensor(like) else np.zeros
+        self.m, self.H, self.b, self.yy = zeros(d), zeros((d, d)), np.zeros(t), np.zeros(t)
+        self.V = None if self.target == "none" else zeros((t, d))
+
+    def _check_finite(self) -> None:
+        """One bad feature shows in its own square."""
+        good = np.isfinite(self.H.diagonal()) if self.H is not None else np.ones(1, bool)
+        if not good.all():
+            raise ValueError(
+                f"features are NaN, inf or too large to square (column {int(np.argmin(good))})"
+            )
 
     def _bare_copy(self) -> Self:
         out = type(self)(self.target, tag=self.tag)
@@ -379,6 +403,9 @@ class Moments:
         return out
 
     def _shifted(self, Z: Any, own: bool) -> Any:
+        if is_tensor(Z):
+            shift = to_device(self.shift, Z.device).to(Z.dtype)
+            return Z.sub_(shift) if own else Z - shift
         dtype = _float_type(Z)
         if sp.issparse(Z):
             return Z.tocsr().astype(dtype, copy=False)
@@ -428,7 +455,8 @@ class Moments:
         for name in ("y_shift", "b", "yy", "V"):
             old = getattr(self, name)
             if old is not None:
-                new = np.zeros((len(union), *old.shape[1:]))
+                zeros = _zeros_on(old.device) if is_tensor(old) else np.zeros
+                new = zeros((len(union), *old.shape[1:]))
                 new[rows] = old
                 setattr(self, name, new)
         self.classes = union
@@ -456,6 +484,47 @@ class Moments:
                 f"statistics of {len(other.y_shift)} targets cannot be merged into statistics of "
                 f"{len(self.y_shift)}"
             )
+
+
+def _mean(Z: Any, w: np.ndarray | None) -> np.ndarray:
+    """Weighted mean of a block's rows, in float64; 0 for sparse ones."""
+    if sp.issparse(Z):
+        return np.zeros(Z.shape[1])
+    if is_tensor(Z):
+        weights = np.ones(Z.shape[0]) if w is None else w
+        return to_host(to_device(weights / weights.sum(), Z.device) @ Z.double())
+    return np.average(Z, axis=0, weights=w)
+
+
+def _products(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:
+    """wᵀZ, YZ (None without targets) and ZᵀWZ."""
+    dtype = _float_type(Z)
+    ones = np.ones(Z.shape[0], dtype) if w is None else w.astype(dtype)
+    V = None if Y is None else Y.astype(dtype) @ Z
+    H = _gram(Z if w is None else _scale_rows(Z, np.sqrt(ones)))
+    return np.asarray(ones @ Z, dtype=np.float64), V.toarray() if sp.issparse(V) else V, H
+
+
+def _products_on_device(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:
+    """The same for tensors; products in the precision of the features, or as it is chosen."""
+    ones = to_device(np.ones(Z.shape[0]) if w is None else w, Z.device).to(Z.dtype)
+    V = None
+    if Y is not None:
+        Y = Y.toarray() if sp.issparse(Y) else Y
+        V = multiply(to_device(Y, Z.device).to(Z.dtype), Z).double()
+    m = (ones @ Z).double()
+    if w is not None:
+        Z = Z * ones.sqrt()[:, None]
+    return m, V, multiply(Z.T, Z)
+
+
+def _zeros_on(device: Any) -> Any:
+    """A function that makes tensors of zeros, in float64."""
+    from functools import partial
+
+    import torch
+
+    return partial(torch.zeros, dtype=torch.float64, device=device)
 
 
 def _gram(Z: Any) -> np.ndarray:

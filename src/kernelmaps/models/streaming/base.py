@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -19,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ...data import Block, Source, open_source
 from ...data.opening import is_chunks
 from ...data.sources import SlicedSource
+from ...device import PRECISIONS, is_tensor, multiply, resolve, solving_on, to_device, to_host
 from ...maps.codes import Codes
 from ...schema import State, boolean, instance, integer, names
 from ...sparse_rows import check_sparse
@@ -31,6 +33,7 @@ from ...stats import (
     fold,
     on_sample,
 )
+from ...stats.on_device import OnDevice
 from ...threads import ordered_map, resolve_threads
 from .feature_maps import Features, check_codes
 
@@ -85,6 +88,8 @@ class StreamingEstimator(BaseEstimator):
     n_jobs: int | None
     block_rows: int | None
     progress: bool | None
+    device: Any = None
+    precision: str | None = None
     _zero_based = False  # whether the indices of the SVMlight text that was fitted begin at 0
     _on_codes = False  # whether the first rows were codes
 
@@ -153,6 +158,7 @@ class StreamingEstimator(BaseEstimator):
     def _look(self, source: Source, client: Any, map_sample: Any = None) -> Look:
         """Fit the map (on a sample of the rows, where they are) and note the shape of things."""
         name = type(self).__name__
+        self._check_device()
         feature_map = self.feature_map
         if map_sample is not None:
             check_sparse(map_sample, name, "map_sample")
@@ -175,6 +181,8 @@ class StreamingEstimator(BaseEstimator):
                     f"{self.block_rows!r}"
                 )
             return int(self.block_rows)
+        if self.device is not None:
+            return OnDevice.block_rows(sum(look.features.widths))
         return choose_block_rows(look.n_features, sum(look.features.widths), look.itemsize)
 
     def _fold(
@@ -191,7 +199,7 @@ class StreamingEstimator(BaseEstimator):
         return fold(
             source,
             stats,
-            _step(features, source),
+            self._step(features, source),
             block_rows=block_rows,
             n_threads=self.n_jobs,
             client=client,
@@ -224,7 +232,7 @@ class StreamingEstimator(BaseEstimator):
         check_is_fitted(self)
         name, features = type(self).__name__, self._features
         source = self._open(X, reset=False, supervised=False)
-        transform = _step(features, source)
+        transform = self._step(features, source)
 
         def rows(block: Block) -> np.ndarray:
             if block.X.shape[1] != self.n_features_in_:
@@ -235,7 +243,41 @@ class StreamingEstimator(BaseEstimator):
             return function(features_of(block, transform, name)[0])
 
         blocks = source.blocks(self._block_rows)
+        if isinstance(transform, OnDevice):
+            with transform.session():
+                return np.concatenate([to_host(rows(block)) for block in blocks])
         return np.concatenate(list(ordered_map(rows, blocks, resolve_threads(self.n_jobs))))
+
+    def _step(self, features: Features, source: Source) -> Callable[[Any], Any] | None:
+        """What turns the rows of a source into features, here or on the device."""
+        step = _step(features, source)
+        if self.device is None:
+            return step
+        name = type(self).__name__
+        if isinstance(source, CodedRows):
+            raise TypeError(f"{name}: codes are decoded on the processor. Leave device out")
+        for part in features.parts:
+            if part.map is not None and not hasattr(part.map, "spec_"):
+                raise TypeError(
+                    f"{name}: {type(part.map).__name__} does not run on device={self.device!r}. "
+                    "Use a map of kernelmaps, or leave device out"
+                )
+        return OnDevice(step, str(self.device), self.precision, name)
+
+    def _solving(self) -> AbstractContextManager[None]:
+        """Around everything that solves or decomposes: where it is done."""
+        found = None if self.device is None else resolve(self.device, type(self).__name__)
+        return solving_on(found)
+
+    def _check_device(self) -> None:
+        """Refuse a device that is not there before any row is read."""
+        if self.precision is not None and self.precision not in PRECISIONS:
+            raise ValueError(
+                f"{type(self).__name__}: precision must be None or one of "
+                f"{', '.join(PRECISIONS)}; got {self.precision!r}"
+            )
+        if self.device is not None:
+            resolve(self.device, type(self).__name__)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -244,6 +286,15 @@ class StreamingEstimator(BaseEstimator):
         tags.input_tags.sparse = maps is None or bool(one and one.sparse)
         tags.input_tags.positive_only = bool(one and one.positive_only)
         return tags
+
+
+def affine(Z: Any, matrix: np.ndarray, offset: np.ndarray) -> Any:
+    """Z·matrix + offset, in the precision of the features and where they are."""
+    if is_tensor(Z):
+        matrix, offset = (to_device(a, Z.device).to(Z.dtype) for a in (matrix, offset))
+        return multiply(Z, matrix) + offset
+    kind = np.float32 if Z.dtype == np.float32 else np.float64
+    return Z @ matrix.astype(kind) + offset.astype(kind)
 
 
 def stage_path(checkpoint: str | os.PathLike[str] | None, stage: str) -> Path | None:

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ...data import Block
+from ...device import concatenate, is_tensor, multiply, to_device
 from ...maps.codes import Codes
 from ...schema import State, anything, array, either, instance, integer, many, nothing
 
@@ -61,6 +62,10 @@ class Part:
             Z = self.map.decode(X)
         else:
             Z = X if self.map is None else self.map.transform(X)
+        if is_tensor(Z):
+            if self.axes is None:
+                return Z
+            return multiply(Z, to_device(self.axes, Z.device).to(Z.dtype))
         if not sp.issparse(Z):
             Z = np.asarray(Z)  # a map with set_output may give a DataFrame
         if self.axes is None:
@@ -84,6 +89,12 @@ class Part:
         width = taken if found is None else getattr(found, "_n_features_out", taken)
         if width != self.width:
             raise ValueError(f"a map gives {width} columns, but {self.width} are expected")
+
+    def width_for(self, X: Any, coded: bool) -> int:
+        """Columns of φ: known to our maps, seen in the first row of others."""
+        if hasattr(self.map, "spec_") and self.axes is None:
+            return int(self.map._n_features_out)
+        return int(self.transform(X[:1], coded=coded).shape[1])
 
     @property
     def tag(self) -> str:
@@ -123,8 +134,7 @@ class Features:
             X = block.X if columns is None else block.X[:, columns]
             fitted = None if transformer is None else _fitted(transformer, X, block.y)
             part = Part(columns, fitted, n_components)
-            first = part.transform(block.X[:1], coded=coded)
-            parts.append(replace(part, width=first.shape[1]))
+            parts.append(replace(part, width=part.width_for(block.X, coded)))
         return cls(parts)
 
     @property
@@ -152,6 +162,8 @@ class Features:
         blocks = [part.transform(X) for part in self.parts]
         if len(blocks) == 1:
             return blocks[0]
+        if is_tensor(blocks[0]):
+            return concatenate(blocks)
         if all(sp.issparse(block) for block in blocks):
             return sp.hstack(blocks, format="csr")
         return np.hstack([b.toarray() if sp.issparse(b) else b for b in blocks])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from ...stats.moments import Target
 from .base import (
     Look,
     StreamingEstimator,
+    affine,
     check_same_kind,
     remove_stages,
     stage_path,
@@ -175,7 +177,8 @@ class StreamingLinear(StreamingEstimator):
         self._axes = []
         for k, part in enumerate(stats.parts):
             check_rows(self, part)
-            values, vectors = principal_axes(part.scatter())
+            with self._solving():
+                values, vectors = principal_axes(part.scatter())
             sizes = [self._size(size, values, part) for size in self._asked(features, k)]
             self._axes.append(vectors[:, : max(sizes)])
         return features.projected(self._axes)
@@ -263,6 +266,10 @@ class StreamingLinear(StreamingEstimator):
     # ---- solving ----------------------------------------------------------------------------
 
     def _solve(self, second_pass: Callable[[Any], Any] | None = None) -> None:
+        with self._solving():
+            self._solution = self._best_solution(second_pass)
+
+    def _best_solution(self, second_pass: Callable[[Any], Any] | None) -> _Solution:
         sizes, alphas = self._sizes(), self._alphas()
         at = self._coordinates(sizes)
         candidates = self._candidates(at, sizes)
@@ -273,7 +280,7 @@ class StreamingLinear(StreamingEstimator):
             results = {"alpha": alphas, "n_components": sizes, "mean_squared_error": errors}
         columns = candidates[best[0]]
         W = self._solutions(at, at.total, columns, alphas[best[1] : best[1] + 1])[0]
-        self._solution = _Solution(
+        return _Solution(
             coef=self._back(at, W, columns),
             intercept=at.total.y_mean - W @ at.total.mean[columns],
             alpha=float(alphas[best[1]]),
@@ -464,9 +471,5 @@ class StreamingLinear(StreamingEstimator):
     def _linear(self, X: Any) -> np.ndarray:
         """φ(X) βᵀ + intercept, block by block; float32 features give float32."""
         solution = self._solved()
-
-        def outputs(Z: Any) -> np.ndarray:
-            kind = np.float32 if Z.dtype == np.float32 else np.float64
-            return Z @ solution.coef.T.astype(kind) + solution.intercept.astype(kind)
-
+        outputs = partial(affine, matrix=solution.coef.T, offset=solution.intercept)
         return self._by_blocks(X, outputs)

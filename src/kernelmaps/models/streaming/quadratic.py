@@ -15,9 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgWarning, cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgWarning, cho_factor, cho_solve
+from scipy.linalg import eigh as host_eigh
 from scipy.optimize import brentq
 
+from ...device import solving_device, to_device, to_host
 from ...stats import Moments
 
 __all__ = [
@@ -39,7 +41,7 @@ def principal_axes(scatter: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Signs are those of scikit-learn's PCA: the entry of largest modulus is positive.
     """
-    values, vectors = eigh(scatter, driver="evd", check_finite=False)
+    values, vectors = _eigh(scatter)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     largest = np.argmax(np.abs(vectors), axis=0)
     signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
@@ -123,7 +125,7 @@ def spectrum_of(stats: Moments, columns: np.ndarray, diagonal: bool = False) -> 
         m = stats.m[columns]
         values = stats.H[columns, columns] - m * m / stats.weight
         return Spectrum(np.maximum(values, 0.0), None, B, yy, stats.weight)
-    values, axes = eigh(stats.scatter()[np.ix_(columns, columns)], driver="evd", check_finite=False)
+    values, axes = _eigh(_part(stats.scatter(), columns))
     return Spectrum(np.maximum(values, 0.0), axes, B @ axes, yy, stats.weight)
 
 
@@ -138,14 +140,38 @@ def ridge_path(
     not exist) and a diagonal A (which costs nothing).
     """
     if not diagonal and len(alphas) <= CHOLESKY_UP_TO:
-        A, B = stats.scatter()[np.ix_(columns, columns)], stats.cross()[:, columns]
+        A, B = _part(stats.scatter(), columns), stats.cross()[:, columns]
         if np.min(alphas) > len(A) * np.finfo(np.float64).eps * np.trace(A):
             return np.array([_cholesky_solution(A, B, alpha) for alpha in alphas])
     spectrum = spectrum_of(stats, columns, diagonal)
     return np.array([spectrum.ridge(alpha) for alpha in alphas])
 
 
+def _part(A: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Rows and columns of a matrix; without a copy where they are all."""
+    return A if len(columns) == len(A) else A[np.ix_(columns, columns)]
+
+
+def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (ascending) and eigenvectors, on the device that solves."""
+    device = solving_device()
+    if device is None:
+        return host_eigh(A, driver="evd", check_finite=False)
+    import torch
+
+    values, vectors = torch.linalg.eigh(to_device(A, device))
+    return to_host(values), to_host(vectors)
+
+
 def _cholesky_solution(A: np.ndarray, B: np.ndarray, alpha: float) -> np.ndarray:
+    device = solving_device()
+    if device is not None:
+        import torch
+
+        shifted = to_device(A, device)
+        shifted.diagonal().add_(alpha)
+        factor = torch.linalg.cholesky(shifted)
+        return to_host(torch.cholesky_solve(to_device(B.T, device), factor)).T
     shifted = A.copy()
     shifted[np.diag_indices_from(shifted)] += alpha
     factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
@@ -257,7 +283,7 @@ def group_lasso_path(
     A = stats.scatter()[np.ix_(columns, columns)] / stats.weight
     B = stats.cross()[:, columns] / stats.weight
     blocks = [np.flatnonzero(groups == g) for g in np.unique(groups)]
-    factors = [eigh(A[np.ix_(block, block)]) for block in blocks]
+    factors = [host_eigh(A[np.ix_(block, block)]) for block in blocks]
     order = np.argsort(alphas)[::-1]
     sweeps = 1
     out = np.empty((len(alphas), B.shape[0], len(columns)))

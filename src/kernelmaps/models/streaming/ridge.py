@@ -40,6 +40,8 @@ class _Ridge(StreamingLinear):
         n_jobs: int | None = None,
         block_rows: int | None = None,
         progress: bool | None = None,
+        device: Any = None,
+        precision: str | None = None,
     ) -> None:
         self.alpha = alpha
         self.feature_map = feature_map
@@ -48,6 +50,8 @@ class _Ridge(StreamingLinear):
         self.n_jobs = n_jobs
         self.block_rows = block_rows
         self.progress = progress
+        self.device = device
+        self.precision = precision
 
     def _solutions(
         self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
@@ -96,7 +100,7 @@ class StreamingRidge(StreamingRegression, _Ridge):
         held-out errors follow from them exactly; by generalised cross-validation, which needs
         nothing more; or by exact leave-one-out, with a second pass over the rows. The criterion
         is the squared error. The PCA, which does not see targets, is made once, of all rows.
-    n_jobs, block_rows, progress
+    n_jobs, block_rows, progress, device, precision
         See `StreamingPCA`.
 
     Attributes
@@ -137,7 +141,7 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
 
     Parameters
     ----------
-    alpha, feature_map, n_components, validation, n_jobs, block_rows, progress
+    alpha, feature_map, n_components, validation, n_jobs, block_rows, progress, device, precision
         See `StreamingRidge`. The criterion of `validation` is the squared error of the one-hot
         targets.
 

@@ -1,0 +1,160 @@
+"""Arrays on a card: how they come there and back, and how they are multiplied.
+
+Only torch tensors are meant here; torch is imported when it is needed. A device "cpu" stands for
+torch's own tensors in ordinary memory: the same code without a card, which the tests run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = [
+    "PRECISIONS",
+    "concatenate",
+    "in_halves",
+    "is_tensor",
+    "multiply",
+    "precision",
+    "resolve",
+    "solving_device",
+    "solving_on",
+    "to_device",
+    "to_host",
+]
+
+PRECISIONS = ("float64", "float32", "tf32")
+"""In which precision features are made and multiplied on a card; "tf32" has float32 features, and
+10 bits of each factor in their products."""
+
+_tf32: ContextVar[bool] = ContextVar("tf32", default=False)
+_solving: ContextVar[Any] = ContextVar("solving", default=None)
+Result = TypeVar("Result")
+
+
+def resolve(device: Any, owner: str) -> Any:
+    """A torch device that is there, or an error that says what is missing."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(
+            f"{owner}: device={device!r} needs torch. Install it with: pip install kernelmaps[gpu]"
+        ) from None
+    try:
+        found = torch.device(device)
+    except RuntimeError:
+        raise ValueError(
+            f"{owner}: device must be None, 'cpu', 'cuda' or 'cuda:N', got {device!r}"
+        ) from None
+    if found.type == "cuda":
+        count = torch.cuda.device_count()
+        if not torch.cuda.is_available() or (found.index or 0) >= count:
+            raise ValueError(
+                f"{owner}: device={device!r}, but torch sees {count or 'no'} CUDA card"
+                f"{'' if count == 1 else 's'}. Leave device out to run on the processor"
+            )
+    return found
+
+
+def is_tensor(array: Any) -> bool:
+    """Whether an array is a torch tensor."""
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+def to_device(array: np.ndarray, device: Any, dtype: Any = None) -> Any:
+    """A copy on the device; through pinned memory, so that the copy runs beside the computation."""
+    import torch
+
+    array = np.ascontiguousarray(array, dtype=dtype)
+    if not array.flags.writeable:
+        array = array.copy()
+    tensor = torch.from_numpy(array)
+    if torch.device(device).type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.clone()
+
+
+def to_host(array: Any, dtype: Any = None) -> np.ndarray:
+    """The numbers of a tensor, or of any array, as NumPy's."""
+    array = array.detach().cpu().numpy() if is_tensor(array) else np.asarray(array)
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+@contextmanager
+def precision(name: str) -> Iterator[None]:
+    """Choose how float32 matrices are multiplied on a card, within a block.
+
+    Parameters
+    ----------
+    name : {"float64", "float32", "tf32"}
+        "tf32" rounds the factors to 10 bits and sums in float32: relative errors near 5e-4 in
+        each product, at several times the speed. It is never used unless it is asked for here.
+    """
+    if name not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}; got {name!r}.")
+    token = _tf32.set(name == "tf32")
+    try:
+        yield
+    finally:
+        _tf32.reset(token)
+
+
+def multiply(A: Any, B: Any) -> Any:
+    """A B in the precision that is chosen, whatever torch's own settings are."""
+    import torch
+
+    settings = torch.backends.cuda.matmul
+    before = settings.allow_tf32
+    settings.allow_tf32 = _tf32.get()
+    try:
+        return A @ B
+    finally:
+        settings.allow_tf32 = before
+
+
+def concatenate(tensors: list[Any]) -> Any:
+    """Tensors side by side."""
+    import torch
+
+    return torch.cat(tensors, dim=1)
+
+
+def in_halves(
+    work: Callable[[slice], Result], rows: int, join: Callable[[Result, Result], Result], owner: str
+) -> Result:
+    """``work`` on all rows; on fewer at a time where the card has not enough memory for them."""
+    import torch
+
+    def on(part: slice) -> Result:
+        try:
+            return work(part)
+        except torch.cuda.OutOfMemoryError:
+            if part.stop - part.start < 2:
+                raise MemoryError(
+                    f"{owner}: the card has not enough memory for the features of one row beside "
+                    "the sums. Use fewer components, or leave device out"
+                ) from None
+        torch.cuda.empty_cache()
+        middle = (part.start + part.stop) // 2
+        return join(on(slice(part.start, middle)), on(slice(middle, part.stop)))
+
+    return on(slice(0, rows))
+
+
+@contextmanager
+def solving_on(device: Any) -> Iterator[None]:
+    """Solve and decompose matrices on a torch device, within a block; None: on the processor."""
+    token = _solving.set(device)
+    try:
+        yield
+    finally:
+        _solving.reset(token)
+
+
+def solving_device() -> Any:
+    """The device that `solving_on` has chosen, or None."""
+    return _solving.get()

@@ -1,0 +1,19 @@
+"""The same tables on a card: rows of CUDA tensors and CuPy arrays, by Triton's kernels.
+
+===========  ===============================================================================
+module       what it holds
+===========  ===============================================================================
+kernels      Triton kernels: find the bin, evaluate the polynomial, write or add up
+tables       the layout of :mod:`kernelmaps.engine.table`, packed for the kernels
+launch       one function for each kernel: shapes, grids, results
+dispatch     `apply(spec, X)` for rows on a card, and `usable_for(X)`
+===========  ===============================================================================
+
+Needs torch with Triton (``pip install kernelmaps[gpu]``). Without it, and for arrays of other
+libraries, the readable form (:mod:`kernelmaps.engine.reference`) runs on the data's own device.
+"""
+
+from .dispatch import apply, usable_for
+from .launch import ANY, FINITE, NON_NEGATIVE
+
+__all__ = ["ANY", "FINITE", "NON_NEGATIVE", "apply", "usable_for"]

@@ -1,0 +1,211 @@
+"""Specs on rows that lie on a card: the kernels where there is one, else the readable form."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from ...device import is_tensor, multiply
+from .. import joint
+from ..compile import Extent, compiled_codes, compiled_table, n_columns
+from ..families import CURVES
+from ..linear import n_outputs
+from ..reference import evaluate, namespace
+from ..spec import Spec
+from ..table.layout import layout_of
+from . import launch
+from .tables import DeviceTable, table_on
+
+__all__ = ["apply", "usable_for"]
+
+_CHAIN_BYTES = 2**30  # of intermediate results
+
+
+def usable_for(X: Any) -> bool:
+    """Whether rows lie on a card, and there is a Triton for it."""
+    library = type(X).__module__.partition(".")[0]
+    on_card = library == "cupy" or (library == "torch" and X.is_cuda)
+    return on_card and _has("torch") and _has("triton")
+
+
+@lru_cache
+def _has(module: str) -> bool:
+    return find_spec(module) is not None
+
+
+def apply(spec: Spec, X: Any, *, check: int = launch.ANY) -> tuple[Any, bool]:
+    """φ(X), and whether a value was found that `check` refuses.
+
+    Parameters
+    ----------
+    spec : Spec
+        The map.
+    X : array of shape (n, d)
+        Rows on a card: float64, float32, float16, bfloat16 or uint8.
+    check : int
+        What is refused: nothing (0), values that are not finite (1), or negative ones, too (2). The
+        result is only meaningful if there is none.
+    """
+    if type(X).__module__.partition(".")[0] == "cupy":
+        return _for_cupy(spec, X, check)
+    xp = namespace(X)
+    if spec.family == "chain":
+        return _chain(xp, spec, X, check)
+    if spec.family in ("fourier", "projection"):
+        return _joint(xp, spec, X), _refused(xp, X, check)
+    if spec.family != "piecewise" and spec.family not in CURVES:
+        return evaluate(spec, X, xp), _refused(xp, X, check)
+    table = _table_for(xp, spec, X)
+    if table is None:
+        return evaluate(spec, X, xp), _refused(xp, X, check)
+    flag = xp.zeros(1, dtype=xp.int32, device=_device(X))
+    out = xp.empty((X.shape[0], table.width), dtype=_result(xp, X), device=_device(X))
+    if X.shape[0]:
+        launch.emit(table, _contiguous(X), out, flag, check)
+    return out, bool(check) and bool(flag[0])
+
+
+def _for_cupy(spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
+    """Rows of CuPy: the same memory, seen as a tensor and back; nothing is copied."""
+    import cupy
+    import torch
+
+    Z, refused = apply(spec, torch.from_dlpack(X), check=check)
+    return cupy.from_dlpack(Z), refused
+
+
+def _table_for(xp: Any, spec: Spec, X: Any) -> DeviceTable | None:
+    kind = np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
+    code = X.dtype == xp.uint8
+    extent = None if code else _extent(xp, spec, X, kind)
+    return _table_on(spec, kind, X.shape[1], extent, code, xp, _device(X))
+
+
+@lru_cache(maxsize=32)
+def _table_on(
+    spec: Spec, dtype: np.dtype, d: int, extent: Extent | None, code: bool, xp: Any, device: Any
+) -> DeviceTable | None:
+    if code:
+        table = compiled_codes(spec, 256, d, 1 << 26)
+    else:
+        assert extent is not None
+        table = compiled_table(spec, dtype, d, extent)
+    if table is None:
+        return None
+    return table_on(layout_of(table), lambda a: xp.asarray(np.ascontiguousarray(a), device=device))
+
+
+def _extent(xp: Any, spec: Spec, X: Any, dtype: np.dtype) -> Extent:
+    """A range that the table has to cover; asking the rows would wait for the card.
+
+    All of float32's range is a small table on octaves. Only curves that go on without bounds, or
+    that have float64's range, are made for the rows at hand.
+    """
+    limits = np.finfo(dtype)
+    log = spec.family != "piecewise" and CURVES[spec.family].argument == "log"
+    bounded = spec.family == "piecewise" or "lower" in spec.arrays
+    if not X.shape[0]:
+        return Extent(0.0, 1.0, 1.0)
+    if bounded or (log and dtype == np.float32):
+        return Extent(-float(limits.max), float(limits.max), float(limits.tiny))
+    size = xp.abs(X)
+    least = xp.min(xp.where(size > 0, size, xp.full_like(size, xp.inf)))
+    return Extent(float(xp.min(X)), float(xp.max(X)), float(least))
+
+
+def _joint(xp: Any, spec: Spec, X: Any) -> Any:
+    """Fourier features and projections: a product, then cosines where the angles stand."""
+    X = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float32)
+    if spec.numbers["operator"] == "dct":
+        return evaluate(spec, X, xp)
+    waves = spec.family == "fourier"
+    if waves and "lower" in spec.arrays:
+        X = xp.clip(X, _constant(xp, spec, "lower", X), _constant(xp, spec, "upper", X))
+    paired = waves and bool(spec.numbers["paired"])
+    width = n_outputs(spec)
+    if spec.numbers["operator"] == "hadamard":
+        angles = xp.zeros((X.shape[0], width), dtype=X.dtype, device=_device(X))
+        signs, to, gains = _structure(xp, spec, str(X.dtype), _device(X))
+        launch.hadamard(_contiguous(X), angles, signs, to, gains)
+    else:
+        angles = _product(xp, X, _constant(xp, spec, "matrix", X))
+    if not waves:
+        return angles
+    Z = xp.concat([angles, angles], axis=1) if paired else angles
+    phases, amplitudes = _wave_constants(xp, spec, X.dtype, _device(X))
+    launch.waves(Z, phases, amplitudes, paired)
+    return Z
+
+
+def _product(xp: Any, A: Any, B: Any) -> Any:
+    return multiply(A, B) if is_tensor(A) else xp.matmul(A, B)
+
+
+@lru_cache(maxsize=16)
+def _wave_constants(xp: Any, spec: Spec, dtype: Any, device: Any) -> tuple[Any, Any]:
+    """Phases (zero for pairs) and amplitudes of all columns."""
+    columns = n_outputs(spec) * (2 if spec.numbers["paired"] else 1)
+    phases = spec.arrays.get("phases", np.zeros(1))
+    own = np.broadcast_to(spec.arrays.get("amplitudes", 1.0), columns)
+    put = partial(xp.asarray, dtype=dtype, device=device)
+    return put(np.array(phases)), put(spec.numbers["scale"] * own)
+
+
+@lru_cache(maxsize=16)
+def _structure(xp: Any, spec: Spec, dtype: str, device: Any) -> tuple[Any, Any, Any]:
+    """Signs, places and gains of a structured projection."""
+    signs, rows = spec.arrays["signs"], spec.arrays["rows"]
+    to = np.full(signs.shape[0] * signs.shape[2], -1, np.int32)
+    to[rows] = np.arange(len(rows))
+    kind = np.float64 if dtype.endswith("64") else np.float32
+    arrays = signs.astype(kind), to, spec.arrays["gains"].astype(kind)
+    return tuple(xp.asarray(np.ascontiguousarray(a), device=device) for a in arrays)
+
+
+def _chain(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
+    """Stage after stage, on so many rows that what lies between them stays small."""
+    head = spec.parts[0]
+    width = (joint.n_columns if head.family in joint.FAMILIES else n_columns)(head, X.shape[1])
+    step = max(1024, _CHAIN_BYTES // (8 * width))
+    parts, refused = [], False
+    for start in range(0, max(1, X.shape[0]), step):
+        Z, wrong = apply(spec.parts[0], X[start : start + step], check=check)
+        refused |= wrong
+        for stage in spec.parts[1:]:
+            Z, _ = apply(stage, Z)
+        parts.append(Z)
+    return (parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)), refused
+
+
+@lru_cache(maxsize=32)
+def _constant_on(xp: Any, spec: Spec, name: str, dtype: Any, device: Any) -> Any:
+    return xp.asarray(np.array(spec.arrays[name]), dtype=dtype, device=device)
+
+
+def _constant(xp: Any, spec: Spec, name: str, X: Any) -> Any:
+    return _constant_on(xp, spec, name, X.dtype, _device(X))
+
+
+def _refused(xp: Any, X: Any, check: int) -> bool:
+    if check == launch.ANY or not xp.isdtype(X.dtype, "real floating"):
+        return False
+    wrong = ~xp.all(xp.isfinite(X))
+    if check == launch.NON_NEGATIVE:
+        wrong = wrong | xp.any(X < 0)
+    return bool(wrong)
+
+
+def _result(xp: Any, X: Any) -> Any:
+    """Floats keep their width; bytes become float32."""
+    return X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float32
+
+
+def _device(X: Any) -> Any:
+    return getattr(X, "device", None)
+
+
+def _contiguous(X: Any) -> Any:
+    return X.contiguous() if hasattr(X, "contiguous") else np.ascontiguousarray(X)

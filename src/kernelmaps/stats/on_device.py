@@ -1,0 +1,90 @@
+"""A feature map inside a fold on a card: rows are copied there, features never come back."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..device import precision, resolve, to_device
+
+__all__ = ["OnDevice"]
+
+AHEAD = 2  # blocks that may be on their way while one is computed
+BLOCK_BYTES = 2 << 30  # of features on the card
+MOST_ROWS = 1 << 15
+
+
+@dataclass
+class OnDevice:
+    """Copy rows to a device and map them there.
+
+    Parameters
+    ----------
+    transform : callable or None
+        Tensors of rows to tensors of features; None: the rows themselves.
+    device : str
+        A device of torch.
+    arithmetic : {"float64", "float32", "tf32"} or None
+        Precision of features and of their products; None: that of the rows.
+    owner : str
+        Who folds, for messages.
+    """
+
+    transform: Callable[[Any], Any] | None
+    device: str
+    arithmetic: str | None
+    owner: str
+    _pending: deque[Any] = field(default_factory=deque, repr=False)
+
+    def __call__(self, X: Any) -> Any:
+        """Features of a block of rows, on the device."""
+        if sp.issparse(X):
+            raise TypeError(
+                f"{self.owner}: sparse rows are not folded on a device. Leave device out, or pass "
+                "blocks of dense rows"
+            )
+        device = resolve(self.device, self.owner)
+        self._wait(device)
+        rows = to_device(X, device, np.float64 if self._double(X.dtype) else np.float32)
+        Z = rows if self.transform is None else self.transform(rows)
+        self._note(device)
+        return Z
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Around all blocks: how their products are computed."""
+        with precision(self.arithmetic or "float32"):
+            yield
+
+    def _double(self, dtype: np.dtype) -> bool:
+        if self.arithmetic is None:
+            return dtype not in (np.float32, np.float16, np.uint8, np.uint16)
+        return self.arithmetic == "float64"
+
+    @staticmethod
+    def block_rows(width: int) -> int:
+        """Rows at a time for features of so many columns."""
+        fit = max(1024, BLOCK_BYTES // (8 * width))
+        return min(MOST_ROWS, 1 << (fit.bit_length() - 1))
+
+    def _wait(self, device: Any) -> None:
+        """Do not run far ahead of the card: every block on its way holds memory."""
+        while device.type == "cuda" and len(self._pending) > AHEAD:
+            self._pending.popleft().synchronize()
+
+    def _note(self, device: Any) -> None:
+        if device.type == "cuda":
+            import torch
+
+            event = torch.cuda.Event()
+            event.record()
+            self._pending.append(event)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_pending": deque()}

@@ -1,0 +1,177 @@
+"""Kernels for a card, run without one: their own source on NumPy arrays (`triton_stand_in`)."""
+
+import sys
+
+import numpy as np
+import pytest
+import triton_stand_in
+
+import kernelmaps as km
+from kernelmaps.engine import apply
+from kernelmaps.engine.table import AFFINE, Table
+from kernelmaps.engine.table.layout import layout_of
+
+# Coefficients and positions are rounded once each, and the sums of a polynomial a few times; the
+# angles of Fourier features lose the digits that they have before the point.
+TOLERANCE = {np.float32: 4e-6, np.float64: 1e-14}
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The room of the card's kernels, with the stand-in underneath."""
+    monkeypatch.delitem(sys.modules, "kernelmaps.engine.gpu.kernels", raising=False)
+    for name, module in triton_stand_in.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    from kernelmaps.engine import gpu
+
+    yield gpu
+    sys.modules.pop("kernelmaps.engine.gpu.kernels", None)
+    if hasattr(gpu, "kernels"):
+        del gpu.kernels
+    gpu.dispatch._table_on.cache_clear()
+
+
+def histograms(seed, rows=37, features=13):
+    X = np.random.default_rng(seed).gamma(0.5, size=(rows, features))
+    X /= X.sum(axis=1, keepdims=True)
+    X[3, 4] = 0
+    return X
+
+
+MAPS = {
+    "homogeneous": km.HomogeneousMap(),
+    "designed": km.DesignedMap("chi2", 5),
+    "anchor, even": km.AnchorMap("chi2", 12, anchors="uniform", n_neighbors=2),
+    "anchor, look-up": km.AnchorMap("chi2", 12, anchors="uniform"),
+    "anchor, quantile": km.AnchorMap("chi2", 12, anchors="quantile", n_neighbors=1),
+    "anchor, k-means": km.AnchorMap("chi2", 12, anchors="kmeans", n_neighbors=2),
+    "chebyshev": km.ChebyshevMap(10),
+    "spline": km.SplineMap(),
+    "spline, banded": km.SplineMap(order=0),
+    "trigonometric": km.TrigonometricMap(),
+    "hermite": km.HermiteMap(),
+    "fourier": km.RandomFourierMap(n_components=30, random_state=0),
+    "fourier, pairs": km.RandomFourierMap(n_components=30, form="paired", random_state=0),
+    "fourier, structured": km.RandomFourierMap(
+        n_components=40, sampling="structured", random_state=0
+    ),
+    "exponential": km.ExponentialMap(n_components=40, random_state=0),
+    "compressive": km.CompressiveFourierMap(5, 20, random_state=0),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", MAPS)
+def test_kernels_agree_with_the_compiled_loops(gpu, name, dtype, seed):
+    X = histograms(seed).astype(dtype)
+    spec = MAPS[name].fit(X).spec_
+    Z, refused = gpu.apply(spec, X, check=gpu.FINITE)
+    wanted = apply(spec, X)
+    assert Z.dtype == wanted.dtype
+    assert not refused
+    assert np.abs(Z - wanted).max() <= TOLERANCE[dtype] * np.abs(wanted).max()
+
+
+def test_odd_extensions_of_a_card(gpu, seed):
+    X = histograms(seed) * np.random.default_rng(seed).choice([-1, 1], size=(37, 13))
+    spec = km.HomogeneousMap(signed=True).fit(X).spec_
+    np.testing.assert_allclose(gpu.apply(spec, X)[0], apply(spec, X), rtol=0, atol=1e-14)
+
+
+def test_features_with_unlike_numbers_of_columns(gpu, seed):
+    rng = np.random.default_rng(seed)
+    coef = [rng.normal(size=(4, 3, width)) for width in (1, 4, 2)]
+    table = Table.build(
+        AFFINE, 2, coef, np.arange(3), lo=np.zeros(3), scale=np.full(3, 4.0), low=0.0, high=1.0
+    )
+    from kernelmaps.engine.reference import spec_of
+
+    X = rng.random((9, 3))
+    spec = spec_of(table)
+    np.testing.assert_allclose(gpu.apply(spec, X)[0], apply(spec, X), rtol=0, atol=1e-13)
+
+
+def test_bytes_are_looked_up(gpu, seed):
+    X = np.random.default_rng(seed).integers(0, 256, (20, 7), dtype=np.uint8)
+    spec = km.HomogeneousMap().fit(X).spec_
+    Z, _ = gpu.apply(spec, X)
+    assert Z.dtype == np.float32
+    np.testing.assert_array_equal(Z, apply(spec, X))
+
+
+def test_halves_stay_halves(gpu, seed):
+    X = histograms(seed).astype(np.float16)
+    spec = km.HomogeneousMap().fit(X.astype(np.float64)).spec_
+    Z, _ = gpu.apply(spec, X)
+    assert Z.dtype == np.float16
+    wanted = apply(spec, X.astype(np.float32))
+    assert np.abs(Z - wanted).max() <= 2.0**-11 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -0.5])
+@pytest.mark.parametrize("kind", ["uniform", "kmeans"])
+def test_bad_values_are_reported_and_read_nothing_outside(gpu, kind, value, seed):
+    X = histograms(seed)
+    spec = km.AnchorMap("chi2", 12, anchors=kind, n_neighbors=2).fit(X).spec_
+    X[5, 6] = value
+    assert gpu.apply(spec, X, check=gpu.NON_NEGATIVE)[1]
+    assert gpu.apply(spec, X, check=gpu.FINITE)[1] == (not np.isfinite(value))
+    assert not gpu.apply(spec, X)[1]
+
+
+def test_no_rows(gpu):
+    spec = km.HomogeneousMap().fit(histograms(0)).spec_
+    assert gpu.apply(spec, np.zeros((0, 13)))[0].shape == (0, 65)
+
+
+def put(array):
+    return np.ascontiguousarray(array)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_stored_values_of_sparse_rows(gpu, dtype, seed):
+    from scipy import sparse
+
+    from kernelmaps.engine.compile import Extent, compiled_table
+    from kernelmaps.engine.gpu import launch
+    from kernelmaps.engine.gpu.tables import table_on
+
+    X = sparse.csr_matrix(sparse.random(30, 11, 0.3, random_state=seed, dtype=dtype))
+    spec = km.HomogeneousMap().fit(X).spec_
+    wanted = apply(spec, X)
+    extent = Extent(float(X.data.min()), float(X.data.max()), float(X.data.min()))
+    table = table_on(layout_of(compiled_table(spec, np.dtype(dtype), 11, extent)), put)
+    out, to = np.empty(5 * X.nnz, dtype), np.empty(5 * X.nnz, np.int32)
+    flag = np.zeros(1, np.int32)
+    launch.emit_stored(table, X.data, X.indices, out, to, flag, gpu.FINITE)
+    np.testing.assert_array_equal(to, wanted.indices)
+    assert np.abs(out - wanted.data).max() <= TOLERANCE[dtype] * np.abs(wanted.data).max()
+    assert not flag[0]
+
+
+@pytest.mark.parametrize("outputs", [1, 3, 10])
+def test_sums_over_the_features(gpu, outputs, seed):
+    from kernelmaps.engine.gpu import launch
+    from kernelmaps.engine.gpu.tables import bins_on, coefficients
+
+    rng = np.random.default_rng(seed)
+    coef = [rng.normal(size=(6, 4, outputs)) for _ in range(40)]
+    lo, scale = np.zeros(40), np.full(40, 6.0)
+    table = Table.build(AFFINE, 3, coef, np.arange(40), lo=lo, scale=scale, low=0.0, high=1.0)
+    X = rng.random((50, 40))
+    layout = layout_of(table)
+    bins, constants = bins_on(layout.bins, put)
+    weights, powers = coefficients(layout.values, outputs, put)
+    out, flag = np.zeros((50, outputs)), np.zeros(1, np.int32)
+    constants["POWERS"] = powers
+    launch.dot(bins, constants, weights, X, out, flag, gpu.FINITE)
+    from kernelmaps.engine.reference import spec_of
+
+    wanted = apply(spec_of(table), X).reshape(50, 40, outputs).sum(axis=1)
+    np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-11)
+
+
+def test_arrays_in_ordinary_memory_are_not_for_a_card():
+    from kernelmaps.engine import gpu
+
+    assert not gpu.usable_for(np.zeros((2, 2)))

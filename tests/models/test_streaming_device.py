@@ -1,0 +1,168 @@
+"""Streaming models on a torch device; without a card, on torch's own tensors in memory."""
+
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import kernelmaps as km
+
+
+def problem(seed, rows=1500):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 6))
+    return X, np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=rows)
+
+
+def features():
+    return km.RandomFourierMap("gaussian", 60, random_state=0)
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"alpha": 1.0},
+        {"alpha": [0.01, 1.0, 100.0]},
+        {"alpha": [0.01, 1.0], "validation": "gcv"},
+        {"alpha": [0.1, 1.0], "validation": "loo"},
+        {"alpha": 1.0, "n_components": 20},
+    ],
+)
+def test_ridge_on_a_device_is_ridge(torch, options, seed):
+    X, y = problem(seed)
+    here = km.StreamingRidge(feature_map=features(), **options).fit(X, y)
+    there = km.StreamingRidge(feature_map=features(), device="cpu", **options).fit(X, y)
+    assert there.alpha_ == here.alpha_
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=1e-9)
+    assert isinstance(there.stats_.m if hasattr(there.stats_, "m") else 0.0, np.ndarray | float)
+
+
+def test_classifier_and_weights_on_a_device(torch, seed):
+    X, y = problem(seed)
+    labels, w = np.digitize(y, [0.5, 1.5]), np.random.default_rng(seed).random(len(y))
+    here = km.StreamingRidgeClassifier(feature_map=features()).fit(X, labels, w)
+    there = km.StreamingRidgeClassifier(feature_map=features(), device="cpu").fit(X, labels, w)
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=0, atol=1e-8)
+    np.testing.assert_array_equal(there.predict(X), here.predict(X))
+
+
+def test_pca_on_a_device_keeps_the_precision_of_the_rows(torch, seed):
+    X, _ = problem(seed)
+    here = km.StreamingPCA(4, features()).fit(X)
+    there = km.StreamingPCA(4, features(), device="cpu", block_rows=400).fit(X)
+    np.testing.assert_allclose(there.components_, here.components_, rtol=0, atol=1e-9)
+    narrow = km.StreamingPCA(4, features(), device="cpu").fit(X.astype(np.float32))
+    assert narrow.transform(X.astype(np.float32)).dtype == np.float32
+    wide = km.StreamingPCA(4, features(), device="cpu", precision="float64")
+    assert wide.fit(X.astype(np.float32)).transform(X.astype(np.float32)).dtype == np.float64
+
+
+def test_merge_checkpoint_and_file_as_on_the_processor(torch, tmp_path, seed):
+    X, y = problem(seed)
+    whole = km.StreamingRidge(feature_map=features().fit(X)).fit(X, y)
+    parts = [
+        km.StreamingRidge(feature_map=features().fit(X), device=device).fit(X[rows], y[rows])
+        for device, rows in (("cpu", slice(0, 700)), (None, slice(700, None)))
+    ]
+    merged = parts[0].merge(parts[1])
+    np.testing.assert_allclose(merged.coef_, whole.coef_, rtol=0, atol=1e-8)
+    model = km.StreamingRidge(feature_map=features().fit(X), device="cpu", block_rows=256)
+    model.fit(X, y, checkpoint=tmp_path / "state")
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
+    km.save(model, tmp_path / "model.kmap")
+    np.testing.assert_allclose(km.load(tmp_path / "model.kmap").coef_, model.coef_, rtol=0)
+
+
+def test_memory_that_runs_out_halves_the_block(torch, monkeypatch, seed):
+    from kernelmaps.stats.on_device import OnDevice
+
+    X, y = problem(seed)
+    whole = km.StreamingRidge(feature_map=features().fit(X)).fit(X, y)
+    call, longest = OnDevice.__call__, []
+
+    def small_card(self, rows):
+        if len(rows) > 500:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        longest.append(len(rows))
+        return call(self, rows)
+
+    monkeypatch.setattr(OnDevice, "__call__", small_card)
+    model = km.StreamingRidge(feature_map=features().fit(X), device="cpu", block_rows=400)
+    model.fit(X[:400], y[:400])  # the first block fixes the shift and must fit
+    model = km.StreamingRidge(feature_map=features().fit(X), device="cpu", block_rows=450)
+    model.fit(X, y)
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
+    assert max(longest) <= 450
+
+
+def test_halves_join_and_give_up_with_a_reason(torch):
+    from kernelmaps.device import in_halves
+
+    def work(limit):
+        def on(rows):
+            if rows.stop - rows.start > limit:
+                raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+            return [(rows.start, rows.stop)]
+
+        return on
+
+    pieces = in_halves(work(3), 10, lambda a, b: a + b, "test")
+    assert [p[0] for p in pieces] == sorted(p[0] for p in pieces)
+    assert sum(b - a for a, b in pieces) == 10
+    with pytest.raises(MemoryError, match="Fold: the card has not enough memory"):
+        in_halves(work(0), 10, lambda a, b: a + b, "Fold")
+
+
+def test_tf32_is_asked_for_or_absent(torch):
+    from kernelmaps.device import multiply, precision
+
+    before = torch.backends.cuda.matmul.allow_tf32
+    seen = []
+    A = torch.ones(2, 2)
+
+    class Spy:
+        def __matmul__(self, other):
+            seen.append(torch.backends.cuda.matmul.allow_tf32)
+            return A
+
+    multiply(Spy(), A)
+    with precision("tf32"):
+        multiply(Spy(), A)
+    assert seen == [False, True]
+    assert torch.backends.cuda.matmul.allow_tf32 == before
+
+
+def test_a_missing_card_is_named(torch):
+    X, y = problem(0, 50)
+    if torch.cuda.is_available():
+        pytest.skip("there is a card")
+    with pytest.raises(ValueError, match="device='cuda', but torch sees no CUDA cards"):
+        km.StreamingRidge(device="cuda").fit(X, y)
+
+
+def test_bad_devices_and_rows_are_refused(torch):
+    X, y = problem(0, 50)
+    with pytest.raises(ValueError, match="device must be None, 'cpu'"):
+        km.StreamingRidge(device="gpu7").fit(X, y)
+    with pytest.raises(ValueError, match="precision must be None or one of float64"):
+        km.StreamingRidge(device="cpu", precision="half").fit(X, y)
+    with pytest.raises(TypeError, match="sparse rows are not folded on a device"):
+        km.StreamingPCA(2, device="cpu").fit(sparse.csr_matrix(np.abs(X)))
+    from sklearn.kernel_approximation import RBFSampler
+
+    with pytest.raises(TypeError, match="RBFSampler does not run on device='cpu'"):
+        km.StreamingPCA(2, RBFSampler(n_components=5), device="cpu").fit(X)
+
+
+def test_without_torch_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    X, y = problem(0, 50)
+    with pytest.raises(ImportError, match=r"pip install kernelmaps\[gpu\]"):
+        km.StreamingRidge(device="cuda").fit(X, y)
