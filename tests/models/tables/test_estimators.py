@@ -501,7 +501,7 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
 
 
 def test_exports_that_have_no_form_for_tables_say_so(fitted):
-    from kernelmaps.export.c import to_c
+    from kernelmaps.export_c import to_c
 
     with pytest.raises(ValueError, match="fitted to a table"):
         to_c(fitted[0])

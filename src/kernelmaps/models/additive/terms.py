@@ -52,7 +52,7 @@ def curve_terms(model: Any) -> tuple[Any, np.ndarray, np.ndarray] | None:
     None for models over tables.
     """
     check_is_fitted(model)
-    if model._on_codes or model._spec.family not in CURVES:
+    if model._tabular or model._on_codes or model._spec.family not in CURVES:
         return None
     columns = n_columns(model._spec, 1)
     weights = np.asarray(model._weights, dtype=np.float64)[:, :columns]
