@@ -13,15 +13,13 @@ import numpy as np
 from ..simd import (
     as_floats,
     item,
-    load,
-    load_first,
     outside,
     parameter,
     plus_share,
     prefetch,
     store_codes,
 )
-from .locate import INNER, find
+from .locate import INNER, find, load_values
 
 BLOCK = 32  # rows that a tile of tables is used for at a time
 
@@ -54,18 +52,18 @@ def _code(bins, frame, x, j, across):
 def _row(bins, frame, x, i, part, lanes, out):
     """Codes of features begin..end of row i; whether a value was outside its range."""
     begin, end = part
-    at, n, size, wrong = i * frame.width, end - begin, len(lanes), False
-    if n < size:
-        code, wrong = _code(bins, frame, load_first(x, at + begin, n, lanes), begin, (0,))
-        store_codes(frame.room, 0, code)
-        for k in range(n):
-            out[at + begin + k] = frame.room[k]
-        return wrong
-    for start in range(begin, end, size):
-        j = start if start <= end - size else end - size  # the last overlaps the one before
-        code, stray = _code(bins, frame, load(x, at + j, lanes), j, (0,))
-        store_codes(out, at + j, code)
+    at, n, wrong = i * frame.width, end - begin, False
+    for start in range(begin, end, len(lanes)):
+        # The last vector overlaps the one before, if there is one.
+        j = start if start <= end - len(lanes) else max(end - len(lanes), begin)
+        code, stray = _code(bins, frame, load_values(x, at + j, n, lanes), j, (0,))
         wrong |= stray
+        if n >= len(lanes):
+            store_codes(out, at + j, code)
+        else:
+            store_codes(frame.room, 0, code)
+            for k in range(n):
+                out[at + j + k] = frame.room[k]
     return wrong
 
 

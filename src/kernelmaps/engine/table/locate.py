@@ -45,7 +45,13 @@ from ..simd import (
 from .stored import AFFINE, CODE, EDGES, LOG2
 
 # Helpers are called from the loops alone: without wrappers for Python they compile much faster.
-INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# They are part of these loops: a call would hand over a whole table by value for every vector.
+INNER = {
+    "error_model": "numpy",
+    "forceinline": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 
 def find(bins, x, j, across):
@@ -198,17 +204,19 @@ def locate(bins, x, at, j, n, lanes, row, u):
 
     The last vector overlaps the one before it, if there is one. `row` and `u` have room for one.
     """
-    size = len(lanes)
-    if n < size:
-        found, position = find(bins, load_first(x, at, n, lanes), j, (0,))
-        store(row, 0, found)
-        store(u, 0, position)
-        return
-    for start in range(0, n, size):
-        k = start if start <= n - size else n - size
-        found, position = find(bins, load(x, at + k, lanes), j + k, (0,))
+    for start in range(0, n, len(lanes)):
+        k = start if start <= n - len(lanes) else max(n - len(lanes), 0)
+        found, position = find(bins, load_values(x, at + k, n, lanes), j + k, (0,))
         store(row, k, found)
         store(u, k, position)
+
+
+@nb.njit(**INNER)
+def load_values(x, at, n, lanes):
+    """A vector of values, or all n of them if they are fewer."""
+    if n < len(lanes):
+        return load_first(x, at, n, lanes)
+    return load(x, at, lanes)
 
 
 @nb.njit(**INNER)
