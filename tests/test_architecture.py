@@ -1,6 +1,7 @@
 """Imports point one way: every edge between rooms is listed here, and no other may exist."""
 
 import ast
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -133,6 +134,7 @@ def module_of(path: Path) -> str:
     return ".".join(["kernelmaps", *parts])
 
 
+@cache
 def file_imports() -> dict[str, set[str]]:
     """Every file as a module, with the files that it imports, late and type-only ones included."""
     files = {module_of(path): path for path in module_files()}
