@@ -23,7 +23,7 @@ import fcntl
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,7 +225,7 @@ def line_of(cell: Cell, data: Split, C: float | None) -> dict[str, Any]:
     return {"paper": cell.paper[0] if same else None, "ours": round(accuracy, 2), "note": note}
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA") or None)
     parser.add_argument("--tables", nargs="*", type=int, default=[2, 3, 4, 5], choices=[2, 3, 4, 5])
@@ -234,7 +234,7 @@ def main() -> None:
     parser.add_argument("--C", type=float, default=None, help="for all; default: chosen for each")
     parser.add_argument("--output", type=Path, default=RECORD)
     parser.add_argument("--list", action="store_true", help="print the names of the cells and stop")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     if arguments.list:
         print("\n".join(cell.what for cell in cells() if cell.table in arguments.tables))
         return

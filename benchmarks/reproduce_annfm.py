@@ -36,7 +36,7 @@ import fcntl
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -300,7 +300,7 @@ def pyramid(X: sparse.csr_matrix, grid: int, words: int) -> sparse.csr_matrix:
     return sparse.csr_matrix(sparse.diags(1 / np.maximum(sums, 1)) @ stacked, dtype=np.float32)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA"))
     parser.add_argument("--train", type=int, default=10000, help="training rows, at most")
@@ -312,7 +312,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="threads")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     parser.add_argument("--list", action="store_true", help="print the parts and stop")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     if arguments.list:
         print("\n".join(parts()))
         return

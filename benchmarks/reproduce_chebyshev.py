@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -143,7 +143,7 @@ def row(
     return result
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA"))
     parser.add_argument("--names", nargs="+", default=list(histograms.GRIDS))
@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUTPUT)
     parser.add_argument("--lines", nargs="*", default=[], help="words of the lines to compute")
     parser.add_argument("--merge", type=Path, nargs="+", help="files of parts, to put into --out")
-    options = parser.parse_args()
+    options = parser.parse_args(given)
     rows = read(options.out)
     if options.merge:
         for part in options.merge:

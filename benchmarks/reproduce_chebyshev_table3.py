@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -84,13 +85,13 @@ def table(found: dict[str, list[float]]) -> str:
     return "\n".join(rows)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA") or ".")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--size", type=int, default=1000, help="columns of the final model")
     parser.add_argument("--rows", type=int, default=None, help="fewer training rows")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     data = load(arguments.data)
     for part in ("X_train", "y_train"):
         data[part] = data[part][: arguments.rows]

@@ -29,6 +29,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -292,7 +293,7 @@ def write_record(record: dict[str, Any], path: Path) -> None:
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA"))
     parser.add_argument("--datasets", nargs="*", default=list(PAPER))
@@ -310,7 +311,7 @@ def main() -> None:
     parser.add_argument("--prepare", action="store_true", help="store fitted maps and stop")
     parser.add_argument("--check", action="store_true", help="compare the solver with LIBLINEAR")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     kept = arguments.results
     if arguments.merge:
         write_record(merge([read_record(file) for file in [kept, *arguments.merge]]), kept)

@@ -302,7 +302,7 @@ def best_svm(gram: Any, cross: Any, y: Any, y_test: Any) -> dict[str, float]:
     return {"accuracy": found, "C": search.best_params_["C"]}
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parts = ("table1", "table2", "figures", "accuracy")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", nargs="*", choices=parts, default=parts[:3])
@@ -312,7 +312,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", choices=list(METHODS_2), default=list(METHODS_2))
     parser.add_argument("--datasets", nargs="*", choices=list(DATASETS), default=list(DATASETS))
     parser.add_argument("--kernels", nargs="*", choices=list(KERNELS), default=list(KERNELS))
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     if "accuracy" in arguments.part and not arguments.data:
         raise SystemExit("name the folder of the datasets with --data or KERNELMAPS_DATA")
     OUTPUT.mkdir(parents=True, exist_ok=True)

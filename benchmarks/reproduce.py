@@ -1,18 +1,19 @@
-"""Tables and figures of the papers, recomputed: paper value, our value, difference.
+"""Recompute tables and figures of the papers: ``python -m benchmarks.reproduce TABLE``.
 
-The computations are the scripts ``benchmarks/reproduce_*.py`` of a source checkout; each keeps its
-figures as JSON. An entry here says which script a table belongs to and how its figures are read;
-:mod:`kernelmaps.evaluation.reproductions` holds the entries.
+Every line has the paper's value, ours, and the difference. The computations are the scripts
+``reproduce_*.py`` beside this file; each keeps its figures as JSON. An entry of
+:mod:`benchmarks.reproductions` says which script a table belongs to and how its figures are read.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -21,64 +22,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-__all__ = ["Entry", "Line", "Reproduction", "catalogue", "reproduce", "stored", "write_page"]
+from kernelmaps import storage
+from kernelmaps.display import text_of
 
+from .paper_tables import Entry, Line
+from .reproductions import ENTRIES
 
-@dataclass(frozen=True)
-class Entry:
-    """A table of a paper.
+RECORDS = Path(__file__).parent / "results" / "reproductions"
 
-    Attributes
-    ----------
-    words : str
-        What it is.
-    module : str
-        Script of the folder ``benchmarks``.
-    arguments, quick : tuple of str
-        Of the script: for the whole table, and for a first look.
-    record : str
-        Name of the JSON file that the script leaves.
-    lines : callable
-        From the record to the lines.
-    protocol : str
-        What differs from the paper.
-    data : str
-        Datasets that it needs; none if empty.
-    """
-
-    words: str
-    module: str
-    record: str
-    lines: Callable[[Any], list[Line]]
-    protocol: str
-    arguments: tuple[str, ...] = ()
-    quick: tuple[str, ...] = ()
-    data: str = ""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One figure: what it is of, what the paper says, what we found.
-
-    Attributes
-    ----------
-    what : str
-    paper, ours : float or None
-        None where the paper has no such figure, or the data are others.
-    unit : str
-    note : str
-    """
-
-    what: str
-    paper: float | None
-    ours: float | None
-    unit: str = ""
-    note: str = ""
-
-    @property
-    def difference(self) -> float | None:
-        """Ours minus the paper's."""
-        return None if self.paper is None or self.ours is None else self.ours - self.paper
+__all__ = ["Reproduction", "catalogue", "reproduce", "stored", "write_page"]
 
 
 @dataclass(frozen=True)
@@ -142,7 +94,8 @@ class Reproduction:
         rows = [
             f"## {self.title}",
             "",
-            f"`kernelmaps reproduce {self.name}` · {self.data} · {self.day}, {self.machine}",
+            f"`python -m benchmarks.reproduce {self.name}` · {self.data} · {self.day}, "
+            f"{self.machine}",
             "",
             f"What differs: {self.protocol}",
             "",
@@ -185,7 +138,7 @@ class Catalogue:
         from rich import box
         from rich.table import Table
 
-        table = Table(title="kernelmaps reproduce TABLE", box=box.SIMPLE_HEAD)
+        table = Table(title="python -m benchmarks.reproduce TABLE", box=box.SIMPLE_HEAD)
         table.add_column("TABLE", no_wrap=True)
         table.add_column("what it is")
         table.add_column("computed")
@@ -197,10 +150,10 @@ class Catalogue:
 def catalogue() -> Catalogue:
     """All tables and figures that can be recomputed here."""
     results = {}
-    for name in _entries():
+    for name in ENTRIES:
         with suppress(FileNotFoundError):
             results[name] = stored(name).day
-    return Catalogue({name: entry.words for name, entry in _entries().items()}, results)
+    return Catalogue({name: entry.words for name, entry in ENTRIES.items()}, results)
 
 
 def reproduce(
@@ -243,16 +196,14 @@ def write_page(path: str | os.PathLike[str], *, machine: str | None = None) -> P
     `machine` says where records were made that are new since the last page and do not say it
     themselves; by default here.
     """
-    from .. import storage
-
     sections = []
-    for name, entry in _entries().items():
+    for name, entry in ENTRIES.items():
         if _record_path(entry).exists():
             _stamp(entry, machine)
             sections.append(stored(name).markdown())
         else:
             sections.append(
-                f"## {entry.words}\n\nNot run yet: `kernelmaps reproduce {name}` runs it"
+                f"## {entry.words}\n\nNot run yet: `python -m benchmarks.reproduce {name}` runs it"
                 f"{f' (data: {entry.data})' if entry.data else ''}.\n"
             )
     text = _PAGE + "\n".join(sections)
@@ -262,7 +213,7 @@ def write_page(path: str | os.PathLike[str], *, machine: str | None = None) -> P
 
 _PAGE = """# Reproductions
 
-<!-- Made by `kernelmaps reproduce --page docs/reproduction.md`: do not edit. -->
+<!-- Made by `python -m benchmarks.reproduce --page docs/reproduction.md`: do not edit. -->
 
 Tables and figures of the five papers that this library implements, recomputed. Every line has the
 paper's value, ours, and the difference. Where the paper's data cannot be had, the same comparison
@@ -272,52 +223,28 @@ shape of the table, not its numbers.
 """
 
 
-def _entries() -> dict[str, Entry]:
-    from .reproductions import ENTRIES
-
-    return ENTRIES
-
-
 def _entry(name: str) -> Entry:
-    entries = _entries()
-    if name not in entries:
-        raise ValueError(f"there is no table {name!r}; there are {', '.join(entries)}.")
-    return entries[name]
-
-
-def _checkout() -> Path:
-    """The folder that holds ``benchmarks``."""
-    root = Path(__file__).parents[3]
-    if not (root / "benchmarks" / "harness.py").is_file():
-        raise FileNotFoundError(
-            "the scripts of the reproductions are in the folder benchmarks of a source checkout, "
-            "which this installation does not have: clone the repository and install it with "
-            "pip install -e ."
-        )
-    return root
+    if name not in ENTRIES:
+        raise ValueError(f"there is no table {name!r}; there are {', '.join(ENTRIES)}.")
+    return ENTRIES[name]
 
 
 def _run_script(module: str, arguments: Sequence[str]) -> None:
     """Run a script's `main`; what it prints goes to standard error."""
-    root = str(_checkout())
-    before, sys.argv = sys.argv, [f"benchmarks.{module}", *arguments]
-    sys.path.insert(0, root)
-    try:
-        with redirect_stdout(sys.stderr):
-            import_module(f"benchmarks.{module}").main()
-    finally:
-        sys.path.remove(root)
-        sys.argv = before
+    with redirect_stdout(sys.stderr):
+        import_module(f"benchmarks.{module}").main(arguments)
 
 
 def _record_path(entry: Entry) -> Path:
-    return _checkout() / "benchmarks" / "results" / "reproductions" / entry.record
+    return RECORDS / entry.record
 
 
 def _told(name: str, entry: Entry, seconds: float | None) -> Reproduction:
     path = _record_path(entry)
     if not path.exists():
-        raise FileNotFoundError(f"{name} has not been run yet: kernelmaps reproduce {name}")
+        raise FileNotFoundError(
+            f"{name} has not been run yet: python -m benchmarks.reproduce {name}"
+        )
     record = json.loads(path.read_text(encoding="utf-8"))
     said, stamp = {}, _stamps().get(entry.record, {})
     if isinstance(record, dict):
@@ -346,7 +273,7 @@ def _kind(machine: Any) -> str:
 
 
 def _stamps() -> dict[str, Any]:
-    path = _checkout() / "benchmarks" / "results" / "reproductions" / "made.json"
+    path = RECORDS / "made.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
@@ -366,3 +293,37 @@ def _stamp(entry: Entry, machine: str | None) -> None:
 
 def _cell(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.reproduce", description=__doc__)
+    parser.add_argument("table", nargs="?", help="what to recompute; none: list them")
+    parser.add_argument("--data", help="folder of the datasets; default: KERNELMAPS_DATA")
+    parser.add_argument("--quick", action="store_true", help="fewer rows, for a first look")
+    parser.add_argument("--stored", action="store_true", help="show the last result")
+    parser.add_argument("--page", help="write all stored results as a page (Markdown)")
+    parser.add_argument("--machine", help="with --page: where new results were computed")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args(given)
+    if options.page:
+        print(write_page(options.page, machine=options.machine))
+        return
+    found: Any
+    try:
+        if options.table is None:
+            found = catalogue()
+        elif options.stored:
+            found = stored(options.table)
+        else:
+            found = reproduce(options.table, folder=options.data, quick=options.quick)
+    except (ValueError, FileNotFoundError) as error:
+        parser.error(str(error))
+    if options.json:
+        print(json.dumps(found.to_dict(), indent=1, ensure_ascii=False))
+    else:
+        print(text_of(found.table(), width=140))
+
+
+if __name__ == "__main__":
+    main()

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelmaps.evaluation import reproduce
-from kernelmaps.evaluation.reproductions import ENTRIES
+from benchmarks import reproduce
+from benchmarks.paper_tables import Line
+from benchmarks.reproductions import ENTRIES
 
 ROOT = Path(__file__).parents[2]
 
@@ -14,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("name", ENTRIES)
 def test_every_entry_names_a_script_that_exists(name):
     script = ROOT / "benchmarks" / f"{ENTRIES[name].module}.py"
-    assert "def main()" in script.read_text(encoding="utf-8")
+    assert "def main(given" in script.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -31,8 +32,8 @@ def test_every_stored_record_can_be_told(name):
 
 
 def test_a_line_has_a_difference_where_both_sides_are_known():
-    assert reproduce.Line("x", 2.0, 3.5).difference == 1.5
-    assert reproduce.Line("x", None, 3.5).difference is None
+    assert Line("x", 2.0, 3.5).difference == 1.5
+    assert Line("x", None, 3.5).difference is None
 
 
 def test_lines_of_additive_classifiers_are_read():
@@ -55,12 +56,6 @@ def test_data_that_are_needed_are_asked_for(monkeypatch):
         reproduce.reproduce("annfm-tables-1-2")
 
 
-def test_an_installation_without_scripts_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(reproduce, "__file__", str(tmp_path / "a/b/c/reproduce.py"))
-    with pytest.raises(FileNotFoundError, match="source checkout"):
-        reproduce.reproduce("low-dim-maps-table-1")
-
-
 @pytest.fixture
 def records(tmp_path, monkeypatch):
     """A checkout with two records: one that says where it was made, one that does not."""
@@ -73,7 +68,7 @@ def records(tmp_path, monkeypatch):
     line |= {"seconds": 1.0, "stored": 10}
     told = {"lines": [line], "machine": machine, "date": "2020-02-02"}
     (folder / "annfm.json").write_text(json.dumps(told))
-    monkeypatch.setattr(reproduce, "_checkout", lambda: tmp_path)
+    monkeypatch.setattr(reproduce, "RECORDS", folder)
     return folder
 
 
@@ -82,7 +77,7 @@ def test_the_page_has_a_section_per_entry_and_says_what_was_not_run(records, tmp
     assert text.count("\n## ") == len(ENTRIES)
     kept = {file.name for file in records.iterdir()}
     missing = [entry for entry in ENTRIES.values() if entry.record not in kept]
-    assert text.count("Not run yet: `kernelmaps reproduce ") == len(missing)
+    assert text.count("Not run yet: `python -m benchmarks.reproduce ") == len(missing)
     assert "2020-02-02, 3 threads of abacus" in text
     assert "| chi2, VZ 3 % | 93.86 | 93 | -0.86 |" in text
 
@@ -102,3 +97,23 @@ def test_the_catalogue_says_what_was_computed(records):
     found = reproduce.catalogue().to_dict()
     assert found["annfm-tables-1-2"]["computed"] == "2020-02-02"
     assert found["chebyshev-table-3"]["computed"] is None
+
+
+def test_the_command_line_lists_shows_and_refuses(capsys):
+    reproduce.main(["--json"])
+    assert set(json.loads(capsys.readouterr().out)) == set(ENTRIES)
+    reproduce.main(["low-dim-maps-table-1", "--stored"])
+    assert "difference" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        reproduce.main(["table-99"])
+    assert "there is no table 'table-99'" in capsys.readouterr().err
+
+
+def test_a_script_gets_its_arguments(monkeypatch):
+    """What a script is given is passed to it, and no global state is changed."""
+    from benchmarks import reproduce_low_dim_maps as script
+
+    given = []
+    monkeypatch.setattr(script, "main", given.append)
+    reproduce._run_script("reproduce_low_dim_maps", ["--quick"])
+    assert given == [["--quick"]]

@@ -1,11 +1,11 @@
-"""The entries of `kernelmaps reproduce`: which script, and how to read the figures it leaves."""
+"""The tables of the papers: which script makes each, and how to read the figures it leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from .reproduce import Entry, Line
+from .paper_tables import Entry, Line
 
 __all__ = ["ENTRIES"]
 
