@@ -37,7 +37,7 @@ TOP = "kernelmaps"
 EDGES = {
     "bits": set(),
     "blocks": set(),
-    "certificate": {"schema"},
+    "certificate": {"display", "schema"},
     "device": set(),
     "exceptions": set(),
     "extras": set(),

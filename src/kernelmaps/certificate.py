@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .display import html_of, two_columns
 from .schema import State, number, text
 
 __all__ = ["Certificate"]
@@ -50,3 +51,12 @@ class Certificate:
         return (
             f"{self.error} error at most {self.bound:.3g} for {self.domain}{sure} ({self.method})"
         )
+
+    def _repr_html_(self) -> str:
+        words = {
+            f"{self.error} error at most": float(self.bound),
+            "for": self.domain,
+            "with probability": None if self.probability == 1 else float(self.probability),
+            "by": self.method,
+        }
+        return html_of(two_columns(words, "Certificate"))

@@ -18,10 +18,12 @@ for them the Taylor program, which would find any first-order improvement, is as
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..certificate import Certificate
+from ..display import html_of, two_columns
 from .problem import Problem, cosine_sum
 from .refine import alternation
 from .slp import Cosines, sequential_lp
@@ -63,6 +65,20 @@ class DesignCertificate:
     locally_optimal: bool
     lower_bound: float
     ratio: float
+
+    def to_words(self) -> dict[str, Any]:
+        """The proved bound, how it was found, and what no map of this size could do better."""
+        sure = "proved" if self.proved else "not proved"
+        told: dict[str, Any] = {f"error at most ({sure})": float(self.bound)}
+        told["by"] = self.bound_method
+        if self.alternations:
+            told["alternations of the error"] = f"{self.alternations} of {self.needed}"
+        if self.lower_bound:
+            told["no map of this size has less than"] = float(self.lower_bound)
+        return told
+
+    def _repr_html_(self) -> str:
+        return html_of(two_columns(self.to_words(), "Certificate of a design"))
 
     def for_map(self, error: str, domain: str) -> Certificate:
         """The part that a fitted map carries."""

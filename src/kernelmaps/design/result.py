@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..display import html_of, two_columns
 from ..engine import Spec, Table
 from ..engine.families import waves_arrays
 from ..engine.reference import spec_of
@@ -155,6 +156,37 @@ class Design:
         )
         everywhere = f"at most {number_words(c.bound)} everywhere ({sure}: {c.bound_method})"
         return f"{head}:\n  {'; '.join(parts)}.\n  {everywhere}; rms {number_words(self.rms)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        named = isinstance(self.domain, str)
+        plain: dict[str, Any] = {
+            "kernel": self.kernel,
+            "method": self.method,
+            "error": self.error,
+            "domain": self.domain if named else list(map(float, self.domain)),
+            "columns": int(self.n_columns),
+            "max_error": float(self.max_error),
+            "rms": float(self.rms),
+            "certificate": str(self.certificate),
+        }
+        if self.frequencies is not None:
+            plain |= {
+                "frequencies": list(map(float, self.frequencies)),
+                "weights": list(map(float, self.weights)),
+            }
+        return plain
+
+    def as_table(self) -> Any:
+        """Size, error, certificate, frequencies and weights, as a rich table."""
+        shown = self.to_dict() | {"certificate": self.certificate.to_words()}
+        for name in ("frequencies", "weights"):
+            if name in shown:
+                shown[name] = ", ".join(f"{value:.6g}" for value in shown[name])
+        return two_columns(shown, f"{shown['columns']}-column map of {shown['kernel']}")
+
+    def _repr_html_(self) -> str:
+        return html_of(self.as_table())
 
     def __repr__(self) -> str:
         return (

@@ -14,8 +14,8 @@ __all__ = ["run_demo"]
 KERNELS = ["chi2", "intersection", "exp_chi2", "gaussian"]
 # Maps that are no candidates by themselves: their settings depend on the 64 pixels.
 OBJECTS = {
-    "SignCauchyMap": {"n_components": 512, "random_state": 0},
-    "CompressiveFourierMap": {"n_measurements": 32, "n_components": 512, "random_state": 0},
+    "SignCauchyMap": {"n_components": 256, "random_state": 0},
+    "CompressiveFourierMap": {"n_measurements": 32, "n_components": 256, "random_state": 0},
 }
 # An orthoprojector keeps distances, not a kernel's values; joint designs are of two or three
 # coordinates.
@@ -40,11 +40,11 @@ def run_demo(*, budget: float = 15.0, progress: bool | None = None) -> Compariso
         np.concatenate([digits.y_train, digits.y_test]),
         maps=[
             *(name for name in names if name not in OBJECTS),
-            *((f"{n} 512", getattr(kernelmaps, n)(**given)) for n, given in OBJECTS.items()),
+            *((f"{n} 256", getattr(kernelmaps, n)(**given)) for n, given in OBJECTS.items()),
         ],
         kernels=KERNELS,
-        sizes=(5,),
-        joint_sizes=(512,),
+        sizes=(3,),
+        joint_sizes=(256,),
         budget=budget,
         name="digits",
         loading_code=(

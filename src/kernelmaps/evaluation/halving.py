@@ -115,7 +115,7 @@ class Rounds:
 
     def _all_rounds(self, methods: list[Method]) -> None:
         going, rows = methods, self.first_rows()
-        share = 1.0 if rows == self.n else 1 / (1 + self._rounds_from(rows))
+        share = 1.0 if rows == self.n else 0.5
         while going:
             # What the first round cannot measure in its share of the time is not run at all.
             self._round(going, rows, self.maps, keep=(1 - share) * self.maps.left)

@@ -58,7 +58,8 @@ def _cells(row: Row, mark: str, with_status: bool = False) -> list[str]:
     )
     label = row.label.replace("sklearn ", "sk. ").replace("AdditiveChi2Sampler", "AdditiveChi2")
     if with_status:
-        label += f" ({row.status}, {row.rows:,} rows)" if row.rows else f" ({row.status})"
+        on_fewer = row.status in ("stopped", "limited")
+        label += f" ({row.rows:,} rows)" if on_fewer else f" ({row.status})"
     return [
         f"{mark} {label.replace(' orthogonal', '')}",
         number(row.columns, "d"),
