@@ -279,6 +279,11 @@ def test_slow_peers_and_compiling_do_not_eat_the_budget(many, monkeypatch):
     assert rows[0] == rows[1]
 
 
+def test_the_smallest_budget_has_two_results(many, monkeypatch):
+    Clock(monkeypatch)
+    assert len(km.compare(*many, budget=1e-3, **ALL).finished()) >= 2
+
+
 def test_without_a_budget_all_methods_see_all_rows(many, monkeypatch):
     Clock(monkeypatch)
     result = km.compare(*many, **ALL)

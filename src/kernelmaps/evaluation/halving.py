@@ -186,13 +186,17 @@ class Rounds:
         for method in track(methods, words, enabled=enabled):
             own = min(rows, method.max_rows or rows)
             done = self.costs.get(method.label, [(0, 0.0)])[-1][0]
-            if done >= own or method.label in self.failures or purse.left <= keep:
+            if done >= own or method.label in self.failures:
+                continue
+            if purse.left <= keep and len(self.results) > 1:
                 continue
             problem = self._problem(own)
             try:
                 warm_up(method, problem)
                 start = perf_counter()
-                row, losses = measure(method, problem, purse.left - keep)
+                # However small the budget, there are two results to compare.
+                seconds = purse.left - keep if len(self.results) > 1 else np.inf
+                row, losses = measure(method, problem, seconds)
                 if self.problem.task == "none":
                     row = replace(row, error=measure_error(method, problem))
             except (ValueError, TypeError, MemoryError) as error:
