@@ -110,9 +110,9 @@ def candidates(name: str, X: Any) -> dict[str, tuple[Any, bool]]:
     """Maps whose kernels are like min(x, y), and whether the classes are told apart in pairs."""
     if name == "inria_person_hog":
         return {
-            "D1, linear, 10": (km.SplineMap(10, 1, 1, domain=(0, 1)), False),
-            "D1, cubic, 10": (km.SplineMap(10, 3, 1, domain=(0, 1)), False),
-            "D0, cubic, 10": (km.SplineMap(10, 3, 0, domain=(0, 1)), False),
+            "D1, linear, 10": (km.SplineMap(10, 1, order=1, domain=(0, 1)), False),
+            "D1, cubic, 10": (km.SplineMap(10, 3, order=1, domain=(0, 1)), False),
+            "D0, cubic, 10": (km.SplineMap(10, 3, order=0, domain=(0, 1)), False),
         }
     rest = "intersection, 5 columns, one against the rest"
     ways: dict[str, tuple[Any, bool]] = {rest: (km.HomogeneousMap("intersection", 5), False)}

@@ -111,7 +111,9 @@ def errors(bench: Bench) -> None:
             rms = {}
             for way in ("iid", "orthogonal", "structured", "sobol"):
                 maps = [
-                    km.RandomFourierMap(km.kernels.Gaussian(4.0), 512, way, form, random_state=s)
+                    km.RandomFourierMap(
+                        km.kernels.Gaussian(4.0), 512, sampling=way, form=form, random_state=s
+                    )
                     for s in range(20)
                 ]
                 rms[way] = float(np.mean([km.kernel_error(m.fit(X), X).rms for m in maps]))

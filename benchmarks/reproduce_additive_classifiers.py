@@ -86,14 +86,14 @@ PAPER_5 = {
     "Hermite, d=1, n=4": (98.94, 358.6),
 }
 MAPS: dict[str, Callable[[], Any]] = {
-    "D0, linear, n=5": lambda: km.SplineMap(5, 1, 0),
-    "D0, cubic, n=5": lambda: km.SplineMap(5, 3, 0),
-    "D1, linear, n=10": lambda: km.SplineMap(10, 1, 1),
-    "D1, cubic, n=10": lambda: km.SplineMap(10, 3, 1),
-    "D0, linear, n=20": lambda: km.SplineMap(20, 1, 0),
-    "D0, cubic, n=20": lambda: km.SplineMap(20, 3, 0),
-    "D1, linear, n=40": lambda: km.SplineMap(40, 1, 1),
-    "D1, cubic, n=40": lambda: km.SplineMap(40, 3, 1),
+    "D0, linear, n=5": lambda: km.SplineMap(5, 1, order=0),
+    "D0, cubic, n=5": lambda: km.SplineMap(5, 3, order=0),
+    "D1, linear, n=10": lambda: km.SplineMap(10, 1, order=1),
+    "D1, cubic, n=10": lambda: km.SplineMap(10, 3, order=1),
+    "D0, linear, n=20": lambda: km.SplineMap(20, 1, order=0),
+    "D0, cubic, n=20": lambda: km.SplineMap(20, 3, order=0),
+    "D1, linear, n=40": lambda: km.SplineMap(40, 1, order=1),
+    "D1, cubic, n=40": lambda: km.SplineMap(40, 3, order=1),
     "Fourier, d=1, n=4": lambda: km.TrigonometricMap(4, 1),
     "Hermite, d=1, n=4": lambda: km.HermiteMap(4, 1),
 }
@@ -186,7 +186,7 @@ def cells() -> Iterator[Cell]:
     for order in (0, 1, 2):
         for (bases, degree), paper in PAPER_2.items():
             words = f"{bases} bases, {DEGREES[degree]}, D{order}"
-            make = lambda b=bases, p=degree, o=order: km.SplineMap(b, p, o)  # noqa: E731
+            make = lambda b=bases, p=degree, o=order: km.SplineMap(b, p, order=o)  # noqa: E731
             yield Cell(2, words, with_map(make), paper[order])
     kinds = [(name, order) for name in ("trigonometric", "Hermite") for order in (1, 2)]
     made = {"trigonometric": km.TrigonometricMap, "Hermite": km.HermiteMap}

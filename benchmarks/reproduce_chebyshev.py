@@ -47,7 +47,7 @@ TARGET = 0.5  # points within the exact kernel's accuracy, at the largest size
 def exponential(base: Any, size: int, gamma: float, seed: int, landmarks: Any = None) -> Any:
     """Structured frequencies are orthogonal, and need no matrix for 42 000 columns of c."""
     return km.ExponentialMap(
-        base, size, gamma, sampling="structured", n_landmarks=landmarks, random_state=seed
+        base, size, gamma=gamma, sampling="structured", n_landmarks=landmarks, random_state=seed
     )
 
 

@@ -71,7 +71,7 @@ def lines(size: int, seed: int) -> dict[str, tuple[list[Any], int | None, bool]]
 
 def accuracy(data: dict[str, np.ndarray], line: tuple[list[Any], int | None, bool]) -> float:
     kernels, n_components, unlabelled = line
-    model = km.StreamingRidgeClassifier(ALPHAS, kernels, n_components, validation=3)
+    model = km.StreamingRidgeClassifier(ALPHAS, kernels, n_components=n_components, validation=3)
     extra = data["X_test"] if unlabelled else None
     model.fit(data["X_train"], data["y_train"], unlabeled=extra)
     return model.score(data["X_test"], data["y_test"])

@@ -17,7 +17,9 @@ import kernelmaps as km
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), sharex=True, sharey=True, layout="constrained")
 for ax, sampling in zip(axes, ("iid", "orthogonal", "sobol"), strict=True):
-    fitted = km.RandomFourierMap("gaussian", 256, sampling, random_state=0).fit(np.zeros((1, 2)))
+    fitted = km.RandomFourierMap("gaussian", 256, sampling=sampling, random_state=0).fit(
+        np.zeros((1, 2))
+    )
     ax.plot(*fitted.spec_.arrays["matrix"], ".", markersize=3)
     ax.set(title=sampling, xlabel="first coordinate")
 axes[0].set_ylabel("second coordinate")
@@ -34,7 +36,9 @@ for sampling in ("iid", "sobol", "structured", "orthogonal"):
     errors = []
     for size in sizes:
         maps = [
-            km.RandomFourierMap(km.kernels.Gaussian(), size, sampling, "paired", random_state=s)
+            km.RandomFourierMap(
+                km.kernels.Gaussian(), size, sampling=sampling, form="paired", random_state=s
+            )
             for s in range(5)
         ]
         errors.append(np.mean([km.kernel_error(m.fit(X), X).rms for m in maps]))

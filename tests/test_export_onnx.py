@@ -42,7 +42,9 @@ def test_every_map(name, dtype):
 
 def test_landmarks_and_several_coordinates():
     X, points = rows(30, dtype=np.float32), rows(30, dtype=np.float32)[:, :2]
-    with_landmarks = km.ExponentialMap(km.ChebyshevMap(5), 64, 1.0, n_landmarks=10, random_state=0)
+    with_landmarks = km.ExponentialMap(
+        km.ChebyshevMap(5), 64, gamma=1.0, n_landmarks=10, random_state=0
+    )
     box = [(0, float(points.max()))] * 2
     joint = km.JointDesignedMap(km.kernels.Gaussian(1.0), 5, domain=box)
     for feature_map, values in ((with_landmarks.fit(X), X), (joint.fit(points), points)):

@@ -29,6 +29,8 @@ _EXPORTS = {
     "kernelmaps.maps.compressive": ["CompressiveFourierMap"],
     "kernelmaps.maps.exponential": ["ExponentialMap"],
     "kernelmaps.maps.sign_cauchy": ["SignCauchyMap"],
+    "kernelmaps.maps.codes": ["Codes"],
+    "kernelmaps.certificate": ["Certificate"],
     "kernelmaps.models.additive.classifier": ["AdditiveClassifier"],
     "kernelmaps.models.additive.regressor": ["AdditiveRegressor"],
     "kernelmaps.models.additive.cv": ["AdditiveClassifierCV"],

@@ -42,7 +42,9 @@ MAPS = {
         1e-12,
     ),
     "anchor-cholesky-log": (
-        lambda n: km.AnchorMap("chi2", n, "log", 2, energy=1, factorization="cholesky"),
+        lambda n: km.AnchorMap(
+            "chi2", n, anchors="log", n_neighbors=2, energy=1, factorization="cholesky"
+        ),
         (6, 40),
         1,
         3e-2,
@@ -62,7 +64,7 @@ MAPS = {
     ),
     "fourier-paired": (
         lambda n: km.RandomFourierMap(
-            "matern", n, "orthogonal", "paired", sigma="scale", random_state=0
+            "matern", n, sampling="orthogonal", form="paired", sigma="scale", random_state=0
         ),
         (100, 10000),
         0.4,
@@ -75,7 +77,7 @@ MAPS = {
         0.1,
     ),
     "fourier-sobol": (
-        lambda n: km.RandomFourierMap("cauchy", n, "sobol", random_state=0),
+        lambda n: km.RandomFourierMap("cauchy", n, sampling="sobol", random_state=0),
         (100, 10000),
         0.4,
         0.1,
@@ -123,7 +125,7 @@ def test_map_laws_of_designed_maps_of_the_plane(seed):
     """A map of two or three coordinates takes no histograms: points of a square instead."""
     X = np.vstack([np.zeros(2), np.random.default_rng(seed).uniform(0, 1, (39, 2))])
     check_feature_map(
-        lambda n: km.JointDesignedMap(Gaussian(0.5), n, [(0, 1)] * 2, form="modulation"),
+        lambda n: km.JointDesignedMap(Gaussian(0.5), n, domain=[(0, 1)] * 2, form="modulation"),
         (5, 17),
         X,
         rate=2.5,

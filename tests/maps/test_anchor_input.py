@@ -126,7 +126,7 @@ def test_codes_of_features_with_unlike_numbers_of_anchors_predict_as_trained(see
     X = np.random.default_rng(seed).random((60, 20))
     X[:, ::2] = np.floor(4 * X[:, ::2])  # four anchors instead of forty
     y = (X[:, 0] + 3 * X[:, 1] > 2.5).astype(int)
-    feature_map = km.AnchorMap("chi2", 40, "kmeans", n_neighbors=2).fit(X)
+    feature_map = km.AnchorMap("chi2", 40, anchors="kmeans", n_neighbors=2).fit(X)
     model = km.AdditiveClassifier(feature_map, n_jobs=1).fit(feature_map.encode(X), y)
     terms = model.eval_terms(X).sum(axis=1) + model.intercept_
     np.testing.assert_allclose(model.decision_function(X), terms, atol=1e-5)
@@ -151,7 +151,7 @@ def test_decode_takes_any_integers_and_any_sparse_format(seed):
 def test_a_nearly_constant_column_is_finite(anchors, seed):
     H = np.random.default_rng(seed).dirichlet(np.ones(20), size=50)
     X = np.column_stack([H, H.sum(axis=1)])  # 1, but for rounding
-    Z = km.AnchorMap("chi2", 40, anchors, n_neighbors=2).fit_transform(X)
+    Z = km.AnchorMap("chi2", 40, anchors=anchors, n_neighbors=2).fit_transform(X)
     assert np.isfinite(Z).all()
 
 
@@ -159,7 +159,7 @@ def test_a_nearly_constant_column_is_finite(anchors, seed):
 def test_zero_does_not_take_the_place_of_a_constant(anchors, seed):
     X = rows(seed) + 1
     X[:, 0] = 5
-    fitted = km.AnchorMap("chi2", 40, anchors, anchor_zero=True, energy=1).fit(X)
+    fitted = km.AnchorMap("chi2", 40, anchors=anchors, anchor_zero=True, energy=1).fit(X)
     np.testing.assert_array_equal(fitted.anchors_[0], [0, 5])
     assert (fitted.domain_[0] == 0).all()  # zeros are inside
 
@@ -188,8 +188,10 @@ def test_a_map_whose_certificate_was_read_is_saved(seed, tmp_path):
 
 def test_spaced_anchors_of_positive_ranges():
     data = np.array([[1.0], [4.0]])
-    np.testing.assert_allclose(km.AnchorMap("chi2", 3, "sqrt").fit(data).anchors_[0], [1, 2.25, 4])
-    assert len(km.AnchorMap("chi2", 1, "log").fit(data - 1).anchors_[0]) == 1
+    np.testing.assert_allclose(
+        km.AnchorMap("chi2", 3, anchors="sqrt").fit(data).anchors_[0], [1, 2.25, 4]
+    )
+    assert len(km.AnchorMap("chi2", 1, anchors="log").fit(data - 1).anchors_[0]) == 1
 
 
 def test_anchors_far_from_zero_are_not_taken_for_even_ones():
@@ -201,4 +203,4 @@ def test_anchors_far_from_zero_are_not_taken_for_even_ones():
 
 def test_kmeans_of_numbers_whose_squares_overflow():
     values = np.array([[1, 2, 3, 10, 11, 1e160]]).T
-    assert km.AnchorMap("chi2", 4, "kmeans").fit(values).anchors_[0][-1] == 1e160
+    assert km.AnchorMap("chi2", 4, anchors="kmeans").fit(values).anchors_[0][-1] == 1e160

@@ -28,7 +28,9 @@ def matrix_of(fitted):
 @pytest.mark.parametrize("m", [1, 5, 16])
 def test_rows_are_orthonormal_times_root_d_over_m(method, entries, m, seed):
     d = 16  # a power of two: nothing is padded
-    fitted = km.RandomOrthoprojector(m, entries, method, random_state=seed).fit(np.zeros((1, d)))
+    fitted = km.RandomOrthoprojector(m, entries, method=method, random_state=seed).fit(
+        np.zeros((1, d))
+    )
     P = matrix_of(fitted)
     np.testing.assert_allclose(P @ P.T, d / m * np.eye(m), atol=1e-12)
 
@@ -36,7 +38,7 @@ def test_rows_are_orthonormal_times_root_d_over_m(method, entries, m, seed):
 @pytest.mark.parametrize(("method", "entries"), WAYS)
 def test_a_square_projector_is_a_rotation(method, entries, seed):
     X = np.random.default_rng(seed).normal(size=(10, 8))
-    fitted = km.RandomOrthoprojector(8, entries, method, random_state=seed)
+    fitted = km.RandomOrthoprojector(8, entries, method=method, random_state=seed)
     np.testing.assert_allclose(fitted.fit_transform(X) @ fitted.transform(X).T, X @ X.T, atol=1e-12)
 
 
@@ -47,7 +49,7 @@ def test_length_ratio_has_the_law_of_an_orthoprojection(method, entries, seed):
     x = np.random.default_rng(seed).normal(size=(1, d))
     shares = []
     for i in range(300):
-        P = km.RandomOrthoprojector(m, entries, method, random_state=seed + i).fit(x)
+        P = km.RandomOrthoprojector(m, entries, method=method, random_state=seed + i).fit(x)
         shares.append(m / d * np.sum(P.transform(x) ** 2) / np.sum(x**2))
     assert stats.kstest(shares, stats.beta(m / 2, (d - m) / 2).cdf).pvalue > 1e-6
 
@@ -65,7 +67,7 @@ def test_distances_of_sparse_vectors_are_kept(method, entries, seed):
     X = np.zeros((2 * pairs, d))
     for row in X:
         row[rng.permutation(d)[:k]] = rng.normal(size=k)
-    P = km.RandomOrthoprojector(m, entries, method, random_state=seed).fit(X)
+    P = km.RandomOrthoprojector(m, entries, method=method, random_state=seed).fit(X)
     differences = X[:pairs] - X[pairs:]
     ratios = (P.transform(differences) ** 2).sum(axis=1) / (differences**2).sum(axis=1)
     level = 1e-8 / pairs / 2

@@ -75,7 +75,7 @@ def test_shared_phase_does_not_converge(seed):
     """Errata 4.1: one b for all features gives k(x, y) + cos(2b) k(x, −y), whatever the size."""
     X = np.random.default_rng(seed).normal(size=(10, 4))
     kernel, b, D = Gaussian(2.0), 0.1, 100_000
-    spec = draw_fourier(kernel, D, 4, random_state=seed)
+    spec = draw_fourier(kernel, D, 4, form="cosine", random_state=seed)
     shared = type(spec)("fourier", {**spec.arrays, "phases": np.full(D, b)}, spec.numbers)
     Z = apply(shared, X)
     limit = kernel(X) + np.cos(2 * b) * kernel(X, -X)
@@ -196,7 +196,7 @@ def test_torch_runs_the_formula_on_its_own_arrays(seed):
 def test_agrees_with_scikit_learn_given_the_same_draws(seed):
     X = np.random.default_rng(seed).normal(size=(50, 5))
     peer = RBFSampler(gamma=0.5, n_components=64, random_state=0).fit(X)
-    ours = km.RandomFourierMap(n_components=64, random_state=0).fit(X)
+    ours = km.RandomFourierMap(n_components=64, form="cosine", random_state=0).fit(X)
     arrays = {"matrix": peer.random_weights_, "phases": peer.random_offset_}
     spec = type(ours.spec_)("fourier", arrays, ours.spec_.numbers)
     np.testing.assert_allclose(apply(spec, X), peer.transform(X), rtol=0, atol=1e-14)
@@ -367,7 +367,7 @@ class Minimal:
 
 def test_user_kernel_needs_no_more_than_the_documented_methods(X, seed):
     for sampling in ("iid", "sobol", "orthogonal", "structured"):
-        fitted = km.RandomFourierMap(Minimal(), 4000, sampling, random_state=seed).fit(X)
+        fitted = km.RandomFourierMap(Minimal(), 4000, sampling=sampling, random_state=seed).fit(X)
         assert km.kernel_error(fitted, X).max < 2 * hoeffding(900, 4000, 4.0)
 
 

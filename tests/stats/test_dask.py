@@ -240,7 +240,7 @@ def test_estimators_on_a_cluster(rows, client, fitted):
     feature_map = MAP if fitted else RBFSampler(gamma=0.1, n_components=20, random_state=0)
     options = {"block_rows": 250}
     for make in (
-        lambda: km.StreamingRidgeClassifier([0.1, 1.0], feature_map, 8, **options),
+        lambda: km.StreamingRidgeClassifier([0.1, 1.0], feature_map, n_components=8, **options),
         lambda: km.StreamingRidgeClassifier([0.1, 1.0], feature_map, validation="loo", **options),
         lambda: km.StreamingRidgeClassifier(
             1.0, [(slice(3), RBFSampler(n_components=9, random_state=0), 5), (None, feature_map, 6)]
@@ -261,9 +261,11 @@ def test_estimators_on_a_cluster(rows, client, fitted):
 
 def test_unlabelled_rows_on_a_cluster(rows, client):
     X, y, _ = rows
-    exact = km.StreamingRidgeClassifier(1.0, MAP, 5).fit(X[:500], y[:500], unlabeled=X[500:])
+    exact = km.StreamingRidgeClassifier(1.0, MAP, n_components=5).fit(
+        X[:500], y[:500], unlabeled=X[500:]
+    )
     dX = da.from_array(X, (250, 6))
-    found = km.StreamingRidgeClassifier(1.0, MAP, 5)
+    found = km.StreamingRidgeClassifier(1.0, MAP, n_components=5)
     found.fit(dX[:500], y[:500], unlabeled=dX[500:], client=client)
     np.testing.assert_allclose(found.coef_, exact.coef_, rtol=1e-7, atol=1e-9)
 

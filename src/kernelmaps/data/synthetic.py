@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+from ..seeding import generator
 
 
 def make_histograms(
@@ -13,7 +17,7 @@ def make_histograms(
     n_counts: int = 200,
     concentration: float = 0.3,
     normalize: bool = True,
-    random_state: int | None = None,
+    random_state: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw dense histograms: one profile per class, counted `n_counts` times per row.
 
@@ -30,14 +34,14 @@ def make_histograms(
         Dirichlet parameter; small values give peaked profiles.
     normalize : bool
         Whether rows sum to 1 (otherwise to `n_counts`).
-    random_state : int, optional
+    random_state : int, RandomState, Generator or None
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     profiles = rng.dirichlet(np.full(n_features, concentration), size=n_classes)
     labels = rng.integers(n_classes, size=n_samples)
     counts = rng.multinomial(n_counts, profiles[labels]).astype(np.float64)
@@ -50,7 +54,7 @@ def make_bag_of_words(
     n_classes: int = 4,
     *,
     n_words: int = 100,
-    random_state: int | None = None,
+    random_state: Any = None,
 ):
     """Draw sparse word counts with Zipf's law: the k-th most frequent word has weight 1/k.
 
@@ -62,7 +66,7 @@ def make_bag_of_words(
     n_samples, n_features, n_classes : int
     n_words : int
         Mean number of words of a row (Poisson).
-    random_state : int, optional
+    random_state : int, RandomState, Generator or None
 
     Returns
     -------
@@ -71,7 +75,7 @@ def make_bag_of_words(
     """
     from scipy.sparse import csr_matrix
 
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     zipf = 1.0 / np.arange(1, n_features + 1)
     cumulative = np.cumsum(zipf / zipf.sum())
     shared = max(1, n_features // 100)

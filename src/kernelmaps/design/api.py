@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import storage
 from ..exceptions import DesignError
+from ..seeding import seed_of
 from ..threads import limit_blas
 from . import cache as store
 from .bounds import rank_bound
@@ -44,7 +45,7 @@ def design_map(
     lags: Any = None,
     period: Any = None,
     homogeneous: bool | None = None,
-    random_state: int = 0,
+    random_state: Any = 0,
     effort: int = 1,
     cache: bool = True,
     progress: bool | None = None,
@@ -82,7 +83,7 @@ def design_map(
         joint maps.
     homogeneous : bool, optional
         Whether a function given as kernel is the signature of a homogeneous kernel.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seed of the starts. Equal arguments give equal designs.
     effort : int, default=1
         Multiplies the number of starts for rough kernels.
@@ -147,13 +148,18 @@ def make_solver(
     lags: Any = None,
     period: float | None = None,
     homogeneous: bool | None = None,
-    random_state: int = 0,
+    random_state: Any = 0,
     effort: int = 1,
     progress: bool | None = None,
     n_components: int | None = None,
 ) -> tuple[Any, dict[str, Any]]:
     """What solves designs of any size for these arguments, and its options."""
-    options = {"norm": norm, "seed": int(random_state), "effort": int(effort), "progress": progress}
+    options = {
+        "norm": norm,
+        "seed": seed_of(random_state),
+        "effort": int(effort),
+        "progress": progress,
+    }
     if method in COSINE_METHODS:
         problem = build_problem(
             kernel, domain, error, lags=lags, period=period, homogeneous=homogeneous

@@ -25,6 +25,7 @@ from ..display import html_of
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
 from ..kernels import Kernel, get
 from ..progress import track
+from ..seeding import seed_of
 from ..sparse_rows import check_sparse
 from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
 from .code import expression, kernel_code
@@ -163,7 +164,7 @@ def choose(
     confidence: float = 0.95,
     families: Sequence[str] | None = None,
     held_out_rows: int = 1000,
-    random_state: int = 0,
+    random_state: Any = 0,
     progress: bool | None = None,
 ) -> Choice:
     """Find the cheapest map of a kernel that holds a tolerance on pairs that it has not seen.
@@ -191,7 +192,7 @@ def choose(
         Names of the maps to consider; by default all that exist for the kernel.
     held_out_rows : int
         Rows in each of the two parts (at most half of all rows) whose pairs are looked at.
-    random_state : int
+    random_state : int, RandomState, Generator or None
     progress : bool, optional
         Whether to show a bar; None shows it on a terminal.
 
@@ -218,6 +219,7 @@ def choose(
         X, accept_sparse="csr", dtype="numeric", estimator="choose", ensure_min_samples=8
     )
     wanted = _requirements(max_error, n_columns, seconds, error, confidence)
+    random_state = seed_of(random_state)
     X, kernel, scaler = _scaled(X, kernel, random_state)
     search = _Search(X, kernel, wanted, held_out_rows, random_state)
     for family in track(_families(kernel, families, random_state), "maps", enabled=progress):

@@ -16,6 +16,7 @@ import kernelmaps
 
 from ..display import html_of, text_of
 from ..kernels import Kernel, get
+from ..seeding import seed_of
 from ..sparse_rows import check_sparse
 from .advice import program, use_this
 from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
@@ -108,7 +109,7 @@ def compare(
     name: str = "data",
     feature_names: Sequence[str] | None = None,
     loading_code: str | None = None,
-    random_state: int = 0,
+    random_state: Any = 0,
     progress: bool | None = None,
 ) -> Comparison:
     """Compare maps × kernels × sizes on data of your own, beside the usual baselines.
@@ -149,7 +150,7 @@ def compare(
         Of the data and of its columns, in tables; by default a data frame's own.
     loading_code : str, optional
         Python that makes X and y, for the program in the report.
-    random_state : int
+    random_state : int, RandomState, Generator or None
     progress : bool, optional
         Whether to show a bar; None shows it on a terminal.
 
@@ -168,6 +169,7 @@ def compare(
     start, names = perf_counter(), feature_names_of(X, feature_names)
     X, y, decided, notes = _prepared(X, y, task, names)
     _check_arguments(X, cv, C, budget)
+    random_state = seed_of(random_state)
     pairs = _scaled_kernels(kernels or _default_kernels(X), X, random_state, notes)
     methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, decided, C)
     if with_baselines and decided != "none":

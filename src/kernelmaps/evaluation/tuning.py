@@ -113,7 +113,10 @@ def tune_size(
     exact = kernel(rows)
 
     def worst(size: int) -> float:
-        maps = (RandomFourierMap(kernel, size, sampling, "paired", random_state=s) for s in seeds)
+        maps = (
+            RandomFourierMap(kernel, size, sampling=sampling, form="paired", random_state=s)
+            for s in seeds
+        )
         images = (feature_map.fit_transform(rows) for feature_map in maps)
         return max(float(np.abs(Z @ Z.T - exact).max()) for Z in images)
 

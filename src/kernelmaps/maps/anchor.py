@@ -131,6 +131,7 @@ class AnchorMap(AdditiveMap):
         self,
         kernel: Any = "chi2",
         n_anchors: int = 40,
+        *,
         anchors: Any = "uniform",
         n_neighbors: int = 1,
         weights: str = "auto",

@@ -90,6 +90,7 @@ class ChebyshevMap(ScaledMap):
         self,
         n_components: int = 10,
         scale: float | str = "auto",
+        *,
         signed: bool = False,
         n_jobs: int | None = None,
     ) -> None:

@@ -49,7 +49,7 @@ class DesignedMap(AdditiveMap):
         or continued with "extrapolate". Zero is mapped to zero exactly.
     signed : bool, default=False
         Accept negative values by the odd extension φ(−x) = −φ(x).
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seed of the design's starts.
     n_jobs : int, optional
         Threads of `transform`; None means all that are available.
@@ -83,12 +83,13 @@ class DesignedMap(AdditiveMap):
         self,
         kernel: Any = "chi2",
         n_components: int = 5,
+        *,
         error: str = "absolute",
         domain: Any = "data",
         method: str = "refined",
         out_of_domain: str = "clip",
         signed: bool = False,
-        random_state: int = 0,
+        random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -119,7 +120,7 @@ class DesignedMap(AdditiveMap):
             domain=domain,
             error=self.error,
             method=self.method,
-            random_state=int(self.random_state),
+            random_state=self.random_state,
         )
         power = self.design_.gamma if homogeneous and self.error == "absolute" else 0.0
         where = "all ratios of values up to 1 (times b on [0, b])"

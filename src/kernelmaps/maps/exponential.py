@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..default_parts import DefaultParts
 from ..engine import Spec, apply
 from ..engine.landmarks import landmark_spec
 from ..engine.outputs import output_dtype
@@ -62,7 +63,7 @@ class MapKernel(Kernel):
         return np.asarray(squares.sum(axis=1)).ravel()
 
 
-class ExponentialMap(JointMap):
+class ExponentialMap(DefaultParts, JointMap):
     """Random Fourier features of exp(−γ D²) for the distance D of any additive map.
 
     Parameters
@@ -136,6 +137,7 @@ class ExponentialMap(JointMap):
         self,
         additive_map: AdditiveMap | None = None,
         n_components: int = 5000,
+        *,
         gamma: float | str = 1.0,
         sampling: str = "auto",
         form: str = "auto",
@@ -217,6 +219,9 @@ class ExponentialMap(JointMap):
                 f"n_landmarks={count}. Change one of them by 1, or use form='auto'."
             )
         return count
+
+    def _default_part(self, name: str) -> Any:
+        return self._first_stage() if name == "additive_map" else None
 
     def _first_stage(self) -> AdditiveMap:
         if self.additive_map is None:

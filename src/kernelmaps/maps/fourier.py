@@ -59,9 +59,10 @@ class RandomFourierMap(JointMap):
         How frequencies are drawn: see :mod:`kernelmaps.maps.sampling`. "orthogonal" has the
         least error for isotropic kernels; "structured" comes close, stores no matrix, and
         is the fastest for many features (lengths are padded to the next power of two).
-    form : {"cosine", "paired"}, default="cosine"
+    form : {"auto", "cosine", "paired"}, default="auto"
         √(2/D) cos(ωᵀx + b), or cosines followed by sines of D/2 frequencies, which is more
-        accurate for most kernels and takes half as many products, but needs an even D.
+        accurate for most kernels and takes half as many products, but needs an even D. "auto" is
+        paired where D is even.
     sigma : float, "auto", "scale", "median" or None, default="auto"
         Length scale of a kernel given by name. "median" is the median distance of (at most 1000)
         rows, "auto" half of it, "scale" scikit-learn's γ = 1/(d Var X), that is σ² = d Var(X)/2.
@@ -94,8 +95,9 @@ class RandomFourierMap(JointMap):
         self,
         kernel: Any = "gaussian",
         n_components: int = 1000,
+        *,
         sampling: str = "iid",
-        form: str = "cosine",
+        form: str = "auto",
         sigma: float | str | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,

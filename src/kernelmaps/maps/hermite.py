@@ -89,6 +89,7 @@ class HermiteMap(AdditiveMap):
         self,
         n_bases: int = 4,
         order: int = 1,
+        *,
         zero_at_zero: bool | str = "auto",
         out_of_domain: str = "clip",
         n_jobs: int | None = None,

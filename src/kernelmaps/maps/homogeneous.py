@@ -96,6 +96,7 @@ class HomogeneousMap(AdditiveMap):
         self,
         kernel: Any = "chi2",
         n_components: int = 5,
+        *,
         period: float | str = "auto",
         gamma: float = 1.0,
         window: str = "rectangular",

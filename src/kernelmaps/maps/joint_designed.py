@@ -79,6 +79,7 @@ class JointDesignedMap(JointMap):
         self,
         kernel: Any = "gaussian",
         n_components: int = 15,
+        *,
         domain: Any = "data",
         periods: Sequence[float | None] | None = None,
         form: str = "auto",

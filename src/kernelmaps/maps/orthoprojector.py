@@ -72,6 +72,7 @@ class RandomOrthoprojector(JointMap):
         self,
         n_components: int = 100,
         entries: str = "gaussian",
+        *,
         method: str = "dense",
         random_state: Any = None,
         n_jobs: int | None = None,

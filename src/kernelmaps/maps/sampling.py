@@ -67,9 +67,9 @@ def draw_fourier(
         Input columns d.
     sampling : {"iid", "orthogonal", "structured", "sobol"}
         How frequencies are drawn.
-    form : {"cosine", "paired"}
+    form : {"auto", "cosine", "paired"}
         √(2/D) cos(ω_jᵀx + b_j) with a uniform phase for each feature, or
-        √(2/D) [cos ω_jᵀx, …, sin ω_jᵀx, …].
+        √(2/D) [cos ω_jᵀx, …, sin ω_jᵀx, …]; "auto" is the latter where D is even.
     random_state : int, RandomState, Generator or None
     dtype : float32 or float64
         Precision of stored frequencies: that of the data to come saves a conversion per call.
@@ -77,6 +77,8 @@ def draw_fourier(
     owner : str
         Name of the estimator, for errors.
     """
+    if form == "auto":
+        form = "cosine" if n_components % 2 else "paired"
     _check_choices(owner, kernel, n_components, sampling, form)
     rng = generator(random_state)
     if form == "paired":

@@ -72,6 +72,7 @@ class SeriesMap(ScaledMap):
         self,
         n_components: int = 10,
         scale: float | str = "auto",
+        *,
         signed: bool = False,
         n_jobs: int | None = None,
     ) -> None:

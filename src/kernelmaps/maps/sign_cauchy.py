@@ -62,7 +62,7 @@ class SignCauchyMap(JointMap):
     """
 
     def __init__(
-        self, n_components: int = 2000, random_state: Any = None, n_jobs: int | None = None
+        self, n_components: int = 2000, random_state: Any = None, *, n_jobs: int | None = None
     ) -> None:
         self.n_components = n_components
         self.random_state = random_state

@@ -94,6 +94,7 @@ class SplineMap(AdditiveMap):
         self,
         n_bases: int = 10,
         degree: int = 3,
+        *,
         order: int = 1,
         knots: str = "uniform",
         domain: Any = "auto",

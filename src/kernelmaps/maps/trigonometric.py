@@ -62,6 +62,7 @@ class TrigonometricMap(AdditiveMap):
         self,
         n_bases: int = 4,
         order: int = 1,
+        *,
         domain: Any = "auto",
         zero_at_zero: bool | str = "auto",
         out_of_domain: str = "clip",

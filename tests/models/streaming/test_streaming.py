@@ -96,7 +96,7 @@ def test_largest_components_come_first(seed):
 def test_ridge_is_that_of_scikit_learn(seed, targets, n_components, weighted):
     X, Y, w = regression(seed, t=targets)
     y, w = (Y[:, 0] if targets == 1 else Y), (w if weighted else None)
-    model = km.StreamingRidge(0.3, MAP, n_components)
+    model = km.StreamingRidge(0.3, MAP, n_components=n_components)
     model.fit(chunked(X, y) if w is None else chunked(X, y, w))
     Z = MAP.fit(X).transform(X)
     if n_components is None:
@@ -119,7 +119,7 @@ def test_ridge_is_that_of_scikit_learn(seed, targets, n_components, weighted):
 def test_ridge_is_scikit_learns_pca_pipeline(seed):
     X, Y, _ = regression(seed)
     exact = make_pipeline(MAP, PCA(9, svd_solver="full"), Ridge(2.0)).fit(X, Y)
-    model = km.StreamingRidge(2.0, MAP, 9).fit(X, Y)
+    model = km.StreamingRidge(2.0, MAP, n_components=9).fit(X, Y)
     np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-8)
 
 
@@ -127,7 +127,7 @@ def test_ridge_is_scikit_learns_pca_pipeline(seed):
 @pytest.mark.parametrize("n_components", [None, 12])
 def test_classifier_is_that_of_scikit_learn(seed, n_components, c):
     X, y, w = classes(seed, c=c)
-    model = km.StreamingRidgeClassifier(0.3, MAP, n_components).fit(X, y)
+    model = km.StreamingRidgeClassifier(0.3, MAP, n_components=n_components).fit(X, y)
     steps = [MAP] if n_components is None else [MAP, PCA(n_components, svd_solver="full")]
     exact = make_pipeline(*steps, RidgeClassifier(0.3)).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=1e-8)
@@ -143,7 +143,7 @@ def test_classifier_is_that_of_scikit_learn(seed, n_components, c):
 def test_prediction_needs_no_projection(seed):
     """Step 5 done right: f(x) = βᵀφ(x) + intercept with β = Uw, and the mean of y is in it."""
     X, Y, _ = regression(seed)
-    model = km.StreamingRidge(0.5, MAP, 5).fit(X, Y)
+    model = km.StreamingRidge(0.5, MAP, n_components=5).fit(X, Y)
     Z = model.feature_map_.transform(X)
     assert model.coef_.shape == (2, Z.shape[1])
     np.testing.assert_allclose(model.predict(X), Z @ model.coef_.T + model.intercept_, rtol=1e-12)
@@ -218,14 +218,14 @@ def test_path_costs_no_second_pass(seed):
     X, Y, _ = regression(seed)
     source, reads = counting(chunked(X, Y))
     fitted = MAP.fit(X)
-    model = km.StreamingRidge(1.0, fitted, 20).fit(source)
+    model = km.StreamingRidge(1.0, fitted, n_components=20).fit(source)
     seen = len(reads)
     path = model.path(alphas=[0.1, 1.0, 10.0], n_components=[5, 20])
     assert len(reads) == seen <= 2  # a look at the first rows, and the pass
     assert path.coef.shape == (2, 3, 2, 40)
     for s, size in enumerate([5, 20]):
         for a, alpha in enumerate([0.1, 1.0, 10.0]):
-            exact = km.StreamingRidge(alpha, fitted, size).fit(X, Y)
+            exact = km.StreamingRidge(alpha, fitted, n_components=size).fit(X, Y)
             np.testing.assert_allclose(path.coef[s, a], exact.coef_, atol=1e-9)
             np.testing.assert_allclose(path.intercept[s, a], exact.intercept_, rtol=1e-9)
             again = model.refit(alpha=alpha, n_components=size)
@@ -252,7 +252,8 @@ def naive_errors(Z, Y, w, alphas, U, left_out):
 def test_folds_give_the_held_out_errors(seed, size):
     X, Y, w = regression(seed, 200)
     alphas = [0.01, 1.0, 100.0]
-    model = km.StreamingRidge(alphas, MAP, size, validation=3).fit(iter(chunked(X, Y, w)))
+    model = km.StreamingRidge(alphas, MAP, n_components=size, validation=3)
+    model.fit(iter(chunked(X, Y, w)))
     Z = model.feature_map_.transform(X)
     U = np.eye(40)
     if size is not None:
@@ -262,7 +263,7 @@ def test_folds_give_the_held_out_errors(seed, size):
     found = model.cv_results_["mean_squared_error"][0]
     np.testing.assert_allclose(found, expected, rtol=1e-8)
     assert model.alpha_ == alphas[int(np.argmin(expected))]
-    whole = km.StreamingRidge(model.alpha_, model.feature_map_, size).fit(X, Y, w)
+    whole = km.StreamingRidge(model.alpha_, model.feature_map_, n_components=size).fit(X, Y, w)
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-9)
 
 
@@ -270,7 +271,9 @@ def test_folds_give_the_held_out_errors(seed, size):
 def test_leave_one_out_is_exact(seed, size):
     X, Y, w = regression(seed, 60)
     alphas = [0.01, 1.0, 100.0]
-    model = km.StreamingRidge(alphas, MAP, size, validation="loo").fit(chunked(X, Y, w, size=13))
+    model = km.StreamingRidge(alphas, MAP, n_components=size, validation="loo").fit(
+        chunked(X, Y, w, size=13)
+    )
     Z = model.feature_map_.transform(X)
     U = np.eye(40)
     if size is not None:
@@ -313,7 +316,7 @@ def test_gcv_is_leave_one_out_with_mean_leverage(seed):
 
 def test_size_and_alpha_are_chosen_together(seed):
     X, Y, _ = regression(seed)
-    model = km.StreamingRidge([0.1, 1.0], MAP, [2, 5, 30]).fit(X, Y)
+    model = km.StreamingRidge([0.1, 1.0], MAP, n_components=[2, 5, 30]).fit(X, Y)
     errors = model.cv_results_["mean_squared_error"]
     s, a = np.unravel_index(np.argmin(errors), errors.shape)
     assert errors.shape == (3, 2)
@@ -396,7 +399,7 @@ def test_partial_fit_of_pca_and_classifier(seed):
 def test_merge_is_fitting_on_all_rows(seed):
     X, y, _ = classes(seed)
     fitted = MAP.fit(X)
-    make = lambda: km.StreamingRidgeClassifier(1.0, fitted, 10)  # noqa: E731
+    make = lambda: km.StreamingRidgeClassifier(1.0, fitted, n_components=10)  # noqa: E731
     halves = [make().fit(X[:200], y[:200]), make().fit(X[200:], y[200:])]
     whole = make().fit(X, y)
     np.testing.assert_allclose(halves[0].merge(halves[1]).coef_, whole.coef_, atol=1e-8)
@@ -423,20 +426,20 @@ def test_unlabelled_rows_serve_the_pca_alone(seed):
     X, Y, _ = regression(seed)
     extra = 1.5 * regression(seed + 1, 400)[0]
     fitted = MAP.fit(X)
-    model = km.StreamingRidge(0.5, fitted, 8).fit(X, Y, unlabeled=iter(chunked(extra)))
+    model = km.StreamingRidge(0.5, fitted, n_components=8).fit(X, Y, unlabeled=iter(chunked(extra)))
     Z, E = fitted.transform(X), fitted.transform(extra)
     U = PCA(8, svd_solver="full").fit(np.vstack([Z, E])).components_.T
     exact = Ridge(0.5, solver="cholesky").fit(Z @ U, Y)
     np.testing.assert_allclose(model.coef_, exact.coef_ @ U.T, atol=1e-8)
     np.testing.assert_allclose(model.predict(X), exact.predict(Z @ U), rtol=1e-8)
-    training_only = km.StreamingRidge(0.5, fitted, 8).fit(X, Y)
+    training_only = km.StreamingRidge(0.5, fitted, n_components=8).fit(X, Y)
     assert np.abs(model.coef_ - training_only.coef_).max() > 1e-3
     halves = [
-        km.StreamingRidge(0.5, fitted, 8).fit(X[:300], Y[:300], unlabeled=extra),
-        km.StreamingRidge(0.5, fitted, 8).fit(X[300:], Y[300:]),
+        km.StreamingRidge(0.5, fitted, n_components=8).fit(X[:300], Y[:300], unlabeled=extra),
+        km.StreamingRidge(0.5, fitted, n_components=8).fit(X[300:], Y[300:]),
     ]
     np.testing.assert_allclose(halves[0].merge(halves[1]).coef_, model.coef_, atol=1e-8)
-    later = km.StreamingRidge(0.5, fitted, 8).fit(X[:300], Y[:300], unlabeled=extra)
+    later = km.StreamingRidge(0.5, fitted, n_components=8).fit(X[:300], Y[:300], unlabeled=extra)
     np.testing.assert_allclose(later.partial_fit(X[300:], Y[300:]).coef_, model.coef_, atol=1e-8)
 
 
@@ -480,7 +483,7 @@ def test_several_kernels_with_a_pca_each(seed, unlabelled):
 
 def test_joint_hessian_of_several_kernels_is_not_diagonal(seed):
     X, Y, _ = regression(seed)
-    stats = km.StreamingRidge(1.0, KERNELS, 5).fit(X, Y).stats_
+    stats = km.StreamingRidge(1.0, KERNELS, n_components=5).fit(X, Y).stats_
     scatter = stats.scatter()
     np.testing.assert_allclose(scatter[:5, :5], np.diag(np.diag(scatter))[:5, :5], atol=1e-8)
     assert np.abs(scatter[:5, 5:]).max() > 1e-2 * np.abs(scatter).max()
@@ -488,13 +491,13 @@ def test_joint_hessian_of_several_kernels_is_not_diagonal(seed):
 
 def test_sizes_of_several_kernels_are_chosen_together(seed):
     X, y, _ = classes(seed)
-    model = km.StreamingRidgeClassifier([0.01, 1.0], KERNELS, [3, 8]).fit(X, y)
+    model = km.StreamingRidgeClassifier([0.01, 1.0], KERNELS, n_components=[3, 8]).fit(X, y)
     assert model.cv_results_["mean_squared_error"].shape == (2, 2)
-    small = km.StreamingRidgeClassifier(model.alpha_, KERNELS, 3).fit(X, y)
+    small = km.StreamingRidgeClassifier(model.alpha_, KERNELS, n_components=3).fit(X, y)
     np.testing.assert_allclose(
         model.refit(alpha=model.alpha_, n_components=3).coef_, small.coef_, atol=1e-8
     )
-    share = km.StreamingRidge(1.0, KERNELS, 0.8).fit(X, y.astype(float))
+    share = km.StreamingRidge(1.0, KERNELS, n_components=0.8).fit(X, y.astype(float))
     assert all(1 <= size <= 25 for size in share.n_components_)
 
 
@@ -551,7 +554,7 @@ def test_unfitted_map_is_cloned_and_fitted_on_a_sample(seed):
 def test_predictions_of_any_source(seed, tmp_path):
     X, Y, _ = regression(seed)
     np.save(tmp_path / "X.npy", X)
-    model = km.StreamingRidge(1.0, MAP, 5).fit(tmp_path / "X.npy", Y)
+    model = km.StreamingRidge(1.0, MAP, n_components=5).fit(tmp_path / "X.npy", Y)
     expected = model.predict(X)
     for source in (tmp_path / "X.npy", np.load(tmp_path / "X.npy", mmap_mode="r"), chunked(X)):
         np.testing.assert_array_equal(model.predict(source), expected)
@@ -567,7 +570,7 @@ def test_predictions_of_any_source(seed, tmp_path):
         (km.StreamingPCA(0), "must be between 1 and"),
         (km.StreamingPCA(1.5), "fraction of variance"),
         (
-            km.StreamingRidge(1.0, None, 7),
+            km.StreamingRidge(1.0, None, n_components=7),
             r"n_components=7 must be between 1 and .*=6, with 50 rows",
         ),
         (km.StreamingRidge(-1.0), "alpha must be >= 0"),
@@ -590,9 +593,9 @@ def test_bad_parameters_are_refused(seed, estimator, message):
 def test_fewer_rows_than_components_are_refused(seed):
     X, Y, _ = regression(seed, 30)
     with pytest.raises(ValueError, match=r"n_components=35 .*min\(n_samples, n_features\)=30"):
-        km.StreamingRidge(1.0, MAP, 35).fit(X, Y)
+        km.StreamingRidge(1.0, MAP, n_components=35).fit(X, Y)
     with pytest.raises(ValueError, match=r"n_components=28 .*=25, with 30 rows and 25 features"):
-        km.StreamingRidge(1.0, KERNELS, 28).fit(X, Y)
+        km.StreamingRidge(1.0, KERNELS, n_components=28).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -671,24 +674,24 @@ def test_empty_chunks_are_nothing(seed):
 def test_two_passes_need_a_source_that_can_be_read_twice(seed):
     X, Y, _ = regression(seed)
     with pytest.raises(ValueError, match="only once, but the PCA of several kernels needs two"):
-        km.StreamingRidge(1.0, KERNELS, 5).fit(iter(chunked(X, Y)))
+        km.StreamingRidge(1.0, KERNELS, n_components=5).fit(iter(chunked(X, Y)))
     with pytest.raises(ValueError, match="only once, but leave-one-out needs two"):
         km.StreamingRidge([1.0, 2.0], validation="loo").fit(iter(chunked(X, Y)))
     with pytest.raises(ValueError, match="several kernels with PCA need two passes"):
-        km.StreamingRidge(1.0, KERNELS, 5).partial_fit(X, Y)
+        km.StreamingRidge(1.0, KERNELS, n_components=5).partial_fit(X, Y)
     with pytest.raises(ValueError, match="several kernels with PCA need two passes"):
-        km.StreamingRidge(1.0, KERNELS, 5).fit(X, Y).partial_fit(X, Y)
+        km.StreamingRidge(1.0, KERNELS, n_components=5).fit(X, Y).partial_fit(X, Y)
 
 
 def test_choices_that_the_statistics_cannot_make(seed):
     X, Y, _ = regression(seed)
-    model = km.StreamingRidge(1.0, MAP, 5).fit(X, Y)
+    model = km.StreamingRidge(1.0, MAP, n_components=5).fit(X, Y)
     with pytest.raises(ValueError, match="folded without folds, so validation=5"):
         model.refit(alpha=[1.0, 2.0])
     with pytest.raises(ValueError, match="leave-one-out needs a second pass"):
         model.refit(alpha=[1.0, 2.0], validation="loo")
     assert model.refit(alpha=[1.0, 2.0], validation="gcv").alpha_ in (1.0, 2.0)
-    several = km.StreamingRidge(1.0, KERNELS, 5).fit(X, Y)
+    several = km.StreamingRidge(1.0, KERNELS, n_components=5).fit(X, Y)
     with pytest.raises(ValueError, match="n_components=6 is more than the 5 that were kept"):
         several.refit(n_components=6)
 

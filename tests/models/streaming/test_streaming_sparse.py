@@ -59,7 +59,7 @@ def test_deficient_statistics(seed):
 
 def test_components_are_the_sparse_ones_with_pca(seed):
     X, Y = data(seed)
-    model = km.StreamingLasso(1.0, None, 6, tol=1e-12).fit(X, Y)
+    model = km.StreamingLasso(1.0, None, n_components=6, tol=1e-12).fit(X, Y)
     pca = km.StreamingPCA(6).fit(X)
     exact = Lasso(1.0, tol=1e-12).fit(pca.transform(X), Y)
     assert np.any(exact.coef_ == 0)
@@ -118,7 +118,7 @@ def test_group_lasso_drops_the_kernel_that_says_nothing(seed):
         (slice(0, 2), RBFSampler(gamma=0.5, n_components=30, random_state=0)),
         (slice(2, 4), RBFSampler(gamma=0.5, n_components=30, random_state=1)),
     ]
-    model = km.StreamingGroupLasso(0.02, kernels, 15).fit(X, y)
+    model = km.StreamingGroupLasso(0.02, kernels, n_components=15).fit(X, y)
     assert np.linalg.norm(model.coef_[:30]) > 0.1
     assert not model.coef_[30:].any()
     assert model.score(X, y) > 0.3

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -22,12 +22,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ...default_parts import DefaultParts
 from ...engine import code_spec
 from ...engine.reference import table_of
 from ...maps.base import AdditiveMap, JointMap
 from ...maps.codes import Codes
 from ...maps.spline import SplineMap
 from ...schema import State, array, boolean, instance, integer, names, number
+from ...seeding import generator
 from ...sparse_rows import check_sparse
 from ...threads import resolve_threads
 from ..shapes import ShapeFunction
@@ -43,7 +45,7 @@ _SMALL = 2_000_000  # values to look up below which threads do not pay
 _GRID = 101
 
 
-class AdditiveModel(TableRoute, BaseEstimator):
+class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
     """A linear model on an additive map, trained on the fly."""
 
     _state: ClassVar[State] = State(
@@ -167,14 +169,17 @@ class AdditiveModel(TableRoute, BaseEstimator):
         size = -(-count // groups)
         return [slice(k, min(k + size, count)) for k in range(0, count, size)]
 
+    def _default_part(self, name: str) -> Any:
+        return _map_of(None) if name == "feature_map" else None
+
     def _settings(self, n_groups: int) -> Any:
         from .dual import Settings
 
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = int(generator(self.random_state).integers(2**31 - 1))
         threads = max(1, resolve_threads(self.n_jobs) // n_groups)
         return Settings(
             bool(self.fit_intercept), float(self.tol), int(self.max_iter), seed, threads,
-            bool(self.verbose),
+            bool(self.progress),
         )  # fmt: skip
 
     def _costs(self, weight: np.ndarray) -> np.ndarray:

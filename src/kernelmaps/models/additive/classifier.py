@@ -61,7 +61,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         For the order of the examples.
     n_jobs : int, optional
         Threads; None means all that are available.
-    verbose : bool, default=False
+    progress : bool, optional
         Show a progress bar.
     terms : list or dict, optional
         For tables: a list of all terms (columns, pairs of columns, :class:`Term`), or a mapping
@@ -144,6 +144,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         self,
         feature_map: AdditiveMap | None = None,
         C: float = 1.0,
+        *,
         loss: str = "squared_hinge",
         fit_intercept: bool = True,
         tol: float = 1e-3,
@@ -152,7 +153,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        progress: bool | None = None,
         terms: Any = None,
         interactions: Any = None,
         constraints: Any = None,
@@ -169,7 +170,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.progress = progress
         self.terms = terms
         self.interactions = interactions
         self.constraints = constraints

@@ -9,17 +9,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
+from ...default_parts import DefaultParts
 from ...maps.base import AdditiveMap
+from ...maps.spline import SplineMap
 from ...progress import track
 from ...schema import State, array, instance, integer, labels, names, number
 from .classifier import AdditiveClassifier
 
 __all__ = ["AdditiveClassifierCV"]
 
-_OWN = ("Cs", "cv", "verbose")
+_OWN = ("Cs", "cv", "progress")
 
 
-class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
+class AdditiveClassifierCV(DefaultParts, ClassifierMixin, BaseEstimator):
     """Additive classifier with C chosen by cross-validation along a path of warm starts.
 
     The map is fitted once (to all rows: it learns ranges, nothing of the labels), no rows are
@@ -35,7 +37,7 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
         Folds.
     loss, fit_intercept, tol, max_iter, class_weight, random_state, n_jobs
         As for :class:`AdditiveClassifier`.
-    verbose : bool, default=False
+    progress : bool, optional
         Show a progress bar.
 
     Attributes
@@ -89,6 +91,7 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
         self,
         feature_map: AdditiveMap | None = None,
         Cs: Any = 8,
+        *,
         cv: Any = 5,
         loss: str = "squared_hinge",
         fit_intercept: bool = True,
@@ -97,7 +100,7 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
         class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        progress: bool | None = None,
     ) -> None:
         self.feature_map = feature_map
         self.Cs = Cs
@@ -109,7 +112,10 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.progress = progress
+
+    def _default_part(self, name: str) -> Any:
+        return SplineMap() if name == "feature_map" else None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveClassifierCV:
         """Choose C and train with it."""
@@ -118,7 +124,7 @@ class AdditiveClassifierCV(ClassifierMixin, BaseEstimator):
         rows, codes, positive, weight = model._problem(X, y, sample_weight)
         folds = list(check_cv(self.cv, codes, classifier=True).split(np.zeros(len(codes)), codes))
         self.scores_ = np.empty((len(folds), len(self.Cs_)))
-        for k in track(range(len(folds)), "folds", enabled=self.verbose):
+        for k in track(range(len(folds)), "folds", enabled=self.progress):
             own, test = weight.copy(), folds[k][1]
             own[test] = 0.0
             self.scores_[k] = self._path(model, rows, codes, positive, own, test)

@@ -38,7 +38,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         and "gamma", which predict exp(f).
     epsilon : float, default=0.1
         For ``loss="epsilon_insensitive"``, in units of y.
-    fit_intercept, tol, max_iter, warm_start, random_state, n_jobs, verbose
+    fit_intercept, tol, max_iter, warm_start, random_state, n_jobs, progress
         As for :class:`AdditiveClassifier`.
     terms, interactions, constraints, smoothing, categorical_features
         For tables; as for :class:`AdditiveClassifier`.
@@ -74,6 +74,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self,
         feature_map: AdditiveMap | None = None,
         C: float = 1.0,
+        *,
         loss: str = "squared_error",
         epsilon: float = 0.1,
         fit_intercept: bool = True,
@@ -82,7 +83,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        progress: bool | None = None,
         terms: Any = None,
         interactions: Any = None,
         constraints: Any = None,
@@ -100,7 +101,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.progress = progress
         self.terms = terms
         self.interactions = interactions
         self.constraints = constraints

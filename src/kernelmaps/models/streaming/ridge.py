@@ -34,8 +34,8 @@ class _Ridge(StreamingLinear):
         self,
         alpha: Any = 1.0,
         feature_map: Any = None,
-        n_components: Any = None,
         *,
+        n_components: Any = None,
         validation: Any = 5,
         n_jobs: int | None = None,
         block_rows: int | None = None,
@@ -202,9 +202,7 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
             map_sample=map_sample,
         )
 
-    def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add one chunk of rows; the model is solved when it is next asked for.
 
         Parameters

@@ -1,0 +1,30 @@
+"""Parameters of a default part: a search over ``feature_map__n_bases`` needs no map to be given."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+__all__ = ["DefaultParts"]
+
+
+class DefaultParts:
+    """Mixin for estimators with a parameter None that stands for an estimator.
+
+    Scikit-learn's ``set_params(part__name=value)`` needs a part to set the value on. Here, a part
+    that is None is replaced by its default first, so that ``GridSearchCV`` over
+    ``feature_map__n_bases`` works with the default map, too.
+    """
+
+    def _default_part(self, name: str) -> Any:
+        """The estimator that None stands for in the parameter `name`, or None."""
+        return None
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also of parts (``part__name``); see scikit-learn."""
+        own = self.get_params(deep=False)  # type: ignore[attr-defined]
+        for name in sorted({key.partition("__")[0] for key in params if "__" in key}):
+            if own.get(name, ...) is None and name not in params:
+                part = self._default_part(name)
+                if part is not None:
+                    setattr(self, name, part)
+        return super().set_params(**params)  # type: ignore[misc]

@@ -1,0 +1,164 @@
+"""One set of words in the API: an argument has the same name, order and meaning everywhere."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV, KFold
+
+import kernelmaps as km
+from kernelmaps.kernels import Gaussian
+
+ESTIMATORS = sorted(
+    name
+    for name in km._MODULE_OF
+    if isinstance(getattr(km, name), type) and issubclass(getattr(km, name), BaseEstimator)
+)
+FUNCTIONS = ["choose", "compare", "design_map", "tune_size"]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_arguments_after_the_second_are_keywords(name):
+    parameters = inspect.signature(getattr(km, name)).parameters.values()
+    positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    assert len(positional) <= 2
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS, *FUNCTIONS])
+def test_one_word_for_one_thing(name):
+    names = set(inspect.signature(getattr(km, name)).parameters)
+    others = {
+        "verbose": "progress",
+        "seed": "random_state",
+        "n_threads": "n_jobs",
+    }
+    assert {word: others[word] for word in names & set(others)} == {}
+
+
+def test_cv_takes_splitters_and_validation_does_not():
+    """What is called `cv` takes all that scikit-learn's takes; one pass over the rows cannot."""
+    X, y = np.random.default_rng(0).random((40, 2)), np.arange(40) % 2
+    folds = KFold(2, shuffle=True, random_state=0)
+    found = km.AdditiveClassifierCV(km.SplineMap(5, domain=(0, 1)), [1.0], cv=folds, tol=0.1)
+    assert found.fit(X, y).C_ == 1.0
+    with pytest.raises(ValueError, match="validation must be a number of folds"):
+        km.StreamingRidge([0.1, 1.0], validation=folds).fit(X, y)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_partial_fit_is_as_in_scikit_learn(name):
+    method = getattr(getattr(km, name), "partial_fit", None)
+    if method is None:
+        return
+    names = list(inspect.signature(method).parameters)[1:]
+    classifier = "classes" in names
+    assert names[:4] == ["X", "y", *["classes"] * classifier, "sample_weight"][:4]
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in ESTIMATORS if "form" in inspect.signature(getattr(km, n)).parameters]
+)
+def test_the_form_is_chosen_by_default(name):
+    assert inspect.signature(getattr(km, name)).parameters["form"].default == "auto"
+
+
+def test_the_automatic_form_is_paired_where_it_can_be():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    for columns, form in ((8, "paired"), (7, "cosine")):
+        maps = [
+            km.RandomFourierMap(Gaussian(), columns, form=given, random_state=0).fit(X)
+            for given in ("auto", form)
+        ]
+        assert maps[0].spec_ == maps[1].spec_
+
+
+STATES = [0, np.random.RandomState(0), np.random.default_rng(0), None]
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: type(state).__name__)
+def test_random_state_takes_what_scikit_learn_takes(state):
+    X, y = km.datasets.make_histograms(60, 4, 2, random_state=state)
+    km.datasets.make_bag_of_words(5, 20, random_state=state)
+    assert km.design_map("chi2", 3, random_state=state).n_columns == 3
+    for name in ESTIMATORS:
+        if "random_state" not in inspect.signature(getattr(km, name)).parameters:
+            continue
+        model = getattr(km, name)(random_state=state)
+        small = {"n_components": 4, "n_measurements": 2, "Cs": 2, "cv": 2}
+        known = {key: value for key, value in small.items() if key in model.get_params()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.set_params(**known).fit(X, y)
+
+
+@pytest.mark.parametrize("state", ["zero", 1.5, True])
+def test_other_states_are_refused(state):
+    with pytest.raises(ValueError, match="random_state must be None, an integer"):
+        km.datasets.make_histograms(random_state=state)
+
+
+def test_the_default_map_can_be_searched():
+    X = np.random.default_rng(0).random((90, 3))
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    model = km.AdditiveClassifier(tol=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", km.exceptions.OutOfDomainWarning)  # of held-out rows
+        search = GridSearchCV(model, {"feature_map__n_bases": [4, 6]}, cv=2).fit(X, y)
+    assert search.best_estimator_.feature_map.n_bases in (4, 6)
+    assert (
+        search.best_estimator_.feature_map_.n_bases == search.best_params_["feature_map__n_bases"]
+    )
+    assert model.feature_map is None  # the search works on clones
+
+
+def test_parameters_of_a_default_part():
+    model = km.AdditiveRegressor().set_params(feature_map__degree=1, C=2.0)
+    assert (model.feature_map.degree, model.C) == (1, 2.0)
+    assert clone(model).get_params()["feature_map__degree"] == 1
+    assert (
+        km.ExponentialMap().set_params(additive_map__n_components=7).additive_map.n_components == 7
+    )
+    with pytest.raises(ValueError, match="Invalid parameter 'size'"):
+        km.AdditiveClassifier().set_params(feature_map__size=3)
+    chosen = km.AdditiveClassifier().set_params(feature_map=km.HermiteMap(), feature_map__n_bases=3)
+    assert isinstance(chosen.feature_map, km.HermiteMap)
+    assert chosen.feature_map.n_bases == 3
+
+
+def test_codes_and_certificates_are_public():
+    X = np.random.default_rng(0).random((50, 2))
+    assert isinstance(km.AnchorMap("chi2", 8).fit(X).encode(X), km.Codes)
+    assert isinstance(km.SignCauchyMap(8, 0).fit(X).certificate_, km.Certificate)
+
+
+@pytest.fixture
+def frame():
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).random((120, 3))
+    return pd.DataFrame(X, columns=["size", "age", "price"]), (X[:, 0] > X[:, 1]).astype(int)
+
+
+@pytest.mark.parametrize(
+    "name", ["AdditiveClassifier", "AdditiveRegressor", "AdditiveClassifierCV"]
+)
+def test_names_of_columns_pass_through_an_additive_model(name, frame):
+    X, y = frame
+    model = getattr(km, name)(tol=0.1)
+    if name.endswith("CV"):
+        model.set_params(Cs=2, cv=2)
+    model.fit(X, y)
+    for method in ("predict", "decision_function", "predict_proba", "eval_terms"):
+        if hasattr(model, method):
+            getattr(model, method)(X)  # warnings are errors here
+    fitted = getattr(model, "estimator_", model)
+    assert [shape.name for shape in fitted.shape_functions_] == ["size", "age", "price"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(X[["age", "size", "price"]])
+    model.fit(X.to_numpy(), y)
+    assert [s.name for s in getattr(model, "estimator_", model).shape_functions_] == [
+        "x0",
+        "x1",
+        "x2",
+    ]
