@@ -575,6 +575,7 @@ def _from_format_1(cls: type, stated: State, state: dict[str, Any]) -> dict[str,
 
 def _check_sklearn(value: Any) -> None:
     """Raise ValueError or TypeError if the parts of a scikit-learn estimator do not fit."""
+    value._validate_params()  # as its own fit does
     if type(value).__name__ == "Pipeline":
         _check_steps(value.steps)
     if not hasattr(value, "n_features_in_") or type(value).__name__ == "Pipeline":

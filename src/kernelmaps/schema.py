@@ -105,10 +105,12 @@ class State:
         attributes: Mapping[str, str] | None = None,
         others: tuple[State, ...] = (),
     ) -> State:
-        """The state of a subclass, which has further entries."""
+        """The state of a subclass: further entries, or some that are always there."""
+        required = {**self.required, **(required or {})}
+        allowed = {**self.allowed, **(allowed or {})}
         return State(
-            {**self.required, **(required or {})},
-            {**self.allowed, **(allowed or {})},
+            required,
+            {name: check for name, check in allowed.items() if name not in required},
             {**self.attributes, **(attributes or {})},
             self.version,
             (*self.others, *others),

@@ -36,7 +36,7 @@ from ..schema import array, many
 from ..sparse_rows import check_sparse
 from ._anchor_certificate import AnchorCertificate, certify
 from ._anchor_table import anchor_table
-from .base import AdditiveMap, check_count
+from .base import DOMAIN, AdditiveMap, check_count
 from .codes import Codes
 
 __all__ = ["AnchorMap"]
@@ -120,6 +120,7 @@ class AnchorMap(AdditiveMap):
 
     _state = AdditiveMap._state.extended(
         required={
+            "domain_": DOMAIN,
             "anchors_": many(array("f8", "_"), "features", least=1),
             "ranks_": array("i8", "features", low=1),
             "left_out": array("f8", "sets", low=0, finite=False),

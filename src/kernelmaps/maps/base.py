@@ -24,7 +24,7 @@ from ..engine.compile import Extent
 from ..engine.table import CODE
 from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
-from ..schema import State, array, instance, integer, names, optional, pair
+from ..schema import Check, State, array, instance, integer, names, optional, pair
 from ..sparse_rows import check_sparse
 from .codes import Codes
 
@@ -280,6 +280,10 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         return tags
 
 
+DOMAIN: Check = pair(array("f8 f4", "domain", finite=False))
+"""What a file says of the ranges that a map was fitted for."""
+
+
 class AdditiveMap(FeatureMap):
     """A map that acts on each feature alone: φ(x) = [φ_1(x_1), …, φ_D(x_D)].
 
@@ -289,9 +293,7 @@ class AdditiveMap(FeatureMap):
         Range of each feature (or of all, length 1) that the map was fitted for.
     """
 
-    _state: ClassVar[State] = FeatureMap._state.extended(
-        allowed={"domain_": optional(pair(array("f8 f4", "domain", finite=False)))}
-    )
+    _state: ClassVar[State] = FeatureMap._state.extended(allowed={"domain_": optional(DOMAIN)})
 
     domain_: tuple[np.ndarray, np.ndarray] | None = None
     out_of_domain: str = "clip"

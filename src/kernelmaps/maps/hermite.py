@@ -38,7 +38,7 @@ from ..engine.reference import spec_of
 from ..engine.table import AFFINE, Table
 from ..schema import array
 from ._range import differ, resolve_zero, room
-from .base import AdditiveMap, check_count
+from .base import DOMAIN, AdditiveMap, check_count
 from .trigonometric import check_order
 
 __all__ = ["HermiteMap"]
@@ -82,7 +82,11 @@ class HermiteMap(AdditiveMap):
     """
 
     _state = AdditiveMap._state.extended(
-        {"center_": array("f8", "features"), "scale_": array("f8", "features")}
+        {
+            "domain_": DOMAIN,
+            "center_": array("f8", "features"),
+            "scale_": array("f8", "features"),
+        }
     )
 
     def __init__(

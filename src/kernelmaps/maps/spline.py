@@ -31,7 +31,7 @@ from ..engine.reference import spec_of
 from ..engine.table import AFFINE, EDGES, Table
 from ..schema import array
 from ._range import feature_ranges, resolve_zero
-from .base import AdditiveMap, check_count
+from .base import DOMAIN, AdditiveMap, check_count
 
 __all__ = ["SplineMap", "difference_matrix"]
 
@@ -88,7 +88,9 @@ class SplineMap(AdditiveMap):
     True
     """
 
-    _state = AdditiveMap._state.extended({"mix_": array("f8", "sets bases bases")})
+    _state = AdditiveMap._state.extended(
+        {"domain_": DOMAIN, "mix_": array("f8", "sets bases bases")}
+    )
 
     def __init__(
         self,

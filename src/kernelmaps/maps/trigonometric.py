@@ -19,7 +19,7 @@ import numpy as np
 
 from ..engine import Spec
 from ._range import feature_ranges, resolve_zero
-from .base import AdditiveMap, check_count
+from .base import DOMAIN, AdditiveMap, check_count
 
 __all__ = ["TrigonometricMap"]
 
@@ -57,6 +57,8 @@ class TrigonometricMap(AdditiveMap):
     >>> km.TrigonometricMap(n_bases=4).fit_transform(np.linspace(0, 1, 5)[:, None]).shape
     (5, 8)
     """
+
+    _state = AdditiveMap._state.extended({"domain_": DOMAIN})
 
     def __init__(
         self,

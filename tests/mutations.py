@@ -1,0 +1,365 @@
+"""Structural mutations of model files, with right checksums, in child processes.
+
+Every mutant is loaded and, if that succeeds, used. Allowed is one of two ends: it is refused with
+`FileFormatError`, or it works. The driver warms up (imports, compiled loops), then forks workers
+with a limit of memory; a worker that ends is replaced, and the mutant that ended it is named.
+
+    python tests/mutations.py --count 20000 --seed 1
+
+prints how many mutants ended in which way, and exits with 1 if one ended badly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import pickle
+import resource
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from every_model import MAPS, MODELS, fitted_map, fitted_model, labels, rows
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
+from sklearn.svm import LinearSVC
+
+import kernelmaps as km
+from kernelmaps import storage
+from kernelmaps.exceptions import FileFormatError
+
+BATCH = 250  # mutants of one worker
+MEMORY = 2**31  # bytes that a worker may take beyond what it begins with
+SECONDS = 60  # that one mutant may take
+
+# ---- what is mutated ----------------------------------------------------------------------------
+
+
+def originals() -> dict[str, object]:
+    """Fitted examples of all families and models, single-threaded."""
+    X, more = rows(), {}
+    for name in MAPS:
+        more[name] = fitted_map(name).set_params(n_jobs=1)
+    for name in MODELS:
+        more[name] = fitted_model(name)
+    more |= {
+        "quantile spline": km.SplineMap(6, knots="quantile", n_jobs=1).fit(X),
+        "band of a spline": km.SplineMap(6, order=0, n_jobs=1).fit(X),
+        "spline of CSR": km.SplineMap(6, n_jobs=1).fit(sparse.csr_matrix(X)),
+        "anchors, linear": km.AnchorMap(n_anchors=6, n_neighbors=2, n_jobs=1).fit(X),
+        "anchors, kmeans": km.AnchorMap(n_anchors=6, anchors="kmeans", n_jobs=1).fit(X),
+        "octaves": km.DesignedMap(n_components=2, method="eigen", n_jobs=1).fit(X),
+        "clipped": km.DesignedMap(n_components=3, n_jobs=1).fit(X),
+        "hadamard": km.RandomOrthoprojector(4, method="hadamard", n_jobs=1).fit(X),
+        "dct": km.RandomOrthoprojector(4, method="dct", n_jobs=1).fit(X),
+        "paired": km.RandomFourierMap(n_components=8, form="paired", n_jobs=1).fit(X),
+        "landmarks": km.ExponentialMap(n_components=16, n_landmarks=4, n_jobs=1).fit(X),
+        "joint": km.JointDesignedMap(n_jobs=1).fit(X[:, :2]),
+        "spec": km.SplineMap(6).fit(X).spec_,
+        "chain": km.ExponentialMap(n_components=8).fit(X).spec_,
+    }
+    spline = km.SplineMap(6, n_jobs=1)
+    anchors = more["AnchorMap"]
+    more |= {
+        "splines": km.AdditiveClassifier(spline, n_jobs=1).fit(X, labels()),
+        "codes": km.AdditiveRegressor(anchors, n_jobs=1).fit(anchors.encode(X), X[:, 0]),
+        "chunks": km.AdditiveRegressor(spline, n_jobs=1).partial_fit(X, X[:, 0]),
+        "several kernels": km.StreamingRidge(
+            alpha=[0.1, 1.0],
+            feature_map=[(slice(0, 3), km.ChebyshevMap(3)), ([3, 4, 5], StandardScaler())],
+            n_components=2,
+        ).fit(X, X[:, 0]),
+        "scaled": make_pipeline(
+            StandardScaler(), MinMaxScaler(), MaxAbsScaler(), Normalizer(), LinearSVC()
+        ).fit(X, labels()),
+        "pipeline": make_pipeline(Normalizer("l1"), km.HomogeneousMap(), LinearSVC()).fit(
+            X, labels()
+        ),
+    }
+    for model in more.values():
+        _one_thread(model)
+    return more
+
+
+def _one_thread(model: object) -> None:
+    for name in getattr(model, "get_params", dict)():
+        if name.split("__")[-1] == "n_jobs":
+            model.set_params(**{name: 1})
+
+
+# ---- how ----------------------------------------------------------------------------------------
+
+WILD = [0, 1, -1, 2, 7, 255, 10**6, 10**9, 2**31 - 1, 2**31, -(2**31), 2**62, 2**63, -(2**63),
+        10**30, 0.5, -0.5, 1e-320, 1e308, -1e308, float("nan"), float("inf"), True, False, None,
+        "", "x", "matrix", "chain", "piecewise", [], {}, [1, 2], {"$": "array", "name": "x"},
+        {"$": "tuple", "items": []}, {"$": "object", "class": "Spec", "state": {}}]  # fmt: skip
+DTYPES = ["<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u8", "|b1"]
+
+
+class Mutator:
+    """Draws mutants of a container (kind, header, arrays)."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+
+    def pick(self, values):
+        return values[int(self.rng.integers(len(values)))]
+
+    def mutant(self, kind: str, header: dict, arrays: dict) -> bytes:
+        """The bytes of a changed file, with its checksum."""
+        header, arrays = copy.deepcopy(header), dict(arrays)
+        for _ in range(self.pick([1, 1, 1, 2, 3])):
+            if arrays and self.rng.random() < 0.55:
+                self.change_array(arrays)
+            else:
+                self.change_tree(header)
+        try:
+            data = storage.to_bytes(kind, header, arrays)
+        except (TypeError, ValueError, RecursionError):
+            return storage.to_bytes(kind, {}, arrays)
+        return self.change_container(data) if self.rng.random() < 0.05 else data
+
+    def change_array(self, arrays: dict) -> None:
+        name = self.pick(sorted(arrays))
+        ways = [self.poke, self.poke, self.poke, self.cut, self.reshape, self.retype, self.shift]
+        way = self.pick([*ways, self.swap, self.drop])
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            way(arrays, name)
+
+    def poke(self, arrays, name):
+        array = np.array(arrays[name])
+        if not array.size:
+            return
+        flat, place = array.reshape(-1), self.pick([0, -1, int(self.rng.integers(array.size))])
+        value = self.pick([v for v in WILD if isinstance(v, int | float)])
+        if array.dtype.kind in "iu":
+            ends = np.iinfo(array.dtype)
+            value = 0 if value != value else min(max(value, ends.min), ends.max)
+            value = self.pick([value, int(flat[place]) + self.pick([-1, 1, 5])])
+            value = min(max(int(value), ends.min), ends.max)
+        elif abs(value) > 1e308:
+            value = 1e308
+        flat[place] = value
+        arrays[name] = array
+
+    def cut(self, arrays, name):
+        array = arrays[name]
+        if array.ndim:
+            arrays[name] = self.pick(
+                [array[:-1], array[:0], array[:1], np.concatenate([array] * 2)]
+            )
+
+    def reshape(self, arrays, name):
+        array = arrays[name]
+        arrays[name] = self.pick([array.ravel(), array[None], array[..., None], array.T.copy()])
+
+    def retype(self, arrays, name):
+        arrays[name] = arrays[name].astype(self.pick(DTYPES))
+
+    def shift(self, arrays, name):
+        factor = self.pick([-1, 0, 2, 1e-300, 1e300, 1.5])
+        array = arrays[name]
+        if array.dtype.kind in "iu":
+            other = array + self.pick([-1, 1, 100])
+        else:
+            other = array * factor
+        arrays[name] = self.pick([other.astype(array.dtype), array[::-1].copy()])
+
+    def swap(self, arrays, name):
+        other = self.pick(sorted(arrays))
+        arrays[name], arrays[other] = arrays[other], arrays[name]
+
+    def drop(self, arrays, name):
+        found = arrays.pop(name)
+        if self.rng.random() < 0.3:
+            arrays[f"{name}x"] = found
+
+    def change_tree(self, header: dict) -> None:
+        places = list(_places(header))
+        parent, key = self.pick(places)
+        way = self.rng.random()
+        if way < 0.45:
+            parent[key] = copy.deepcopy(self.pick(WILD))
+        elif way < 0.6:
+            number = isinstance(parent[key], int | float) and not isinstance(parent[key], bool)
+            parent[key] = parent[key] + self.pick([-1, 1, 0.5, 100]) if number else "?"
+        elif way < 0.75:
+            del parent[key]
+        elif way < 0.9:
+            other, place = self.pick(places)
+            parent[key] = copy.deepcopy(other[place])
+        elif isinstance(parent, dict):
+            parent[self.pick(["x", "_fast", "spec_", "$", "transform", "params"])] = parent[key]
+        else:
+            deep = parent[key]
+            for _ in range(self.pick([3, 70])):
+                deep = [deep]
+            parent[key] = deep
+
+    def change_container(self, data: bytes) -> bytes:
+        """Declared types, shapes and places of the arrays."""
+        body = data[storage._PREFIX.size :]
+        length = storage._PREFIX.unpack_from(data)[2]
+        head = json.loads(body[:length])
+        if head["arrays"]:
+            item = self.pick(head["arrays"])
+            key = self.pick(["dtype", "shape", "offset", "name"])
+            item[key] = self.pick([*WILD, [10**12], [2**40, 2**40], [-1], "<f16", "|O"])
+        text = json.dumps(head).encode()
+        rest = body[storage._aligned(length) :]
+        whole = text + b" " * (storage._aligned(len(text)) - len(text)) + rest
+        digest = storage.hashlib.sha256(whole).digest()
+        return storage._PREFIX.pack(storage.MAGIC, storage.VERSION, len(text), digest) + whole
+
+
+def _places(node):
+    for key, value in list(node.items() if isinstance(node, dict) else enumerate(node)):
+        yield node, key
+        if isinstance(value, dict | list):
+            yield from _places(value)
+
+
+# ---- what is done with a mutant -----------------------------------------------------------------
+
+
+def use(model: object, *, csr: bool) -> None:
+    """Whatever a user does with a model; its original takes CSR rows, or does not."""
+    if isinstance(model, km.engine.Spec):
+        width = next((d for d in (6, 2, 1) if _takes(model, d)), None)
+        if width is not None:
+            km.engine.apply(model, rows(5, max(width, 2))[:, :width])
+        return
+    if not hasattr(model, "n_features_in_") or model.n_features_in_ > 10**4:
+        return
+    X = rows(5, max(2, model.n_features_in_))[:, : model.n_features_in_]
+    for Z in [X, sparse.csr_matrix(X)] if csr else [X]:
+        (model.predict if hasattr(model, "predict") else model.transform)(Z)
+    if hasattr(model, "predict_proba"):
+        model.predict_proba(X)
+    if hasattr(model, "encode"):
+        model.decode(model.encode(X))
+    if hasattr(model, "_summary") and not model._on_codes:
+        assert len(model.shape_functions_) == X.shape[1]
+
+
+def _takes(spec, width):
+    from kernelmaps.engine.apply import stage_columns
+
+    try:
+        return stage_columns(spec, width) < 10**6
+    except ValueError:
+        return False
+
+
+def outcome(name: str, data: bytes, path: Path) -> str:
+    """How a mutant ends: "refused", "works", or what went wrong."""
+    path.write_bytes(data)
+    try:
+        model = km.load(path)
+    except FileFormatError:
+        return "refused"
+    except BaseException as error:
+        return f"load: {type(error).__name__}: {error}"[:200]
+    try:
+        use(model, csr=name not in ("several kernels", "scaled"))
+    except BaseException as error:
+        return f"use: {type(error).__name__}: {error}"[:200]
+    return "works"
+
+
+# ---- workers ------------------------------------------------------------------------------------
+
+
+def draw(files: dict[str, bytes], index: int, seed: int) -> tuple[str, bytes]:
+    """Mutant number `index`: always the same for a seed."""
+    rng = np.random.default_rng([seed, index])
+    name = sorted(files)[index % len(files)]
+    header, arrays = storage.from_bytes(files[name])
+    kind = header.pop("kind")
+    return name, Mutator(rng).mutant(kind, header, arrays)
+
+
+def work(files: dict, span: range, seed: int, pipe: int, folder: Path) -> None:
+    """Judge some mutants in this process, and tell the driver about each."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with os.fdopen(pipe, "wb", buffering=0) as stream:
+        for index in span:
+            signal.alarm(SECONDS)  # its default action ends the process
+            name, data = draw(files, index, seed)
+            found = outcome(name, data, folder / f"{os.getpid()}.kmap")
+            stream.write(f"{json.dumps([index, name, found])}\n".encode())
+
+
+def run(count: int, seed: int, jobs: int = 1) -> list[tuple[int, str, str]]:
+    """Judge `count` mutants in forked workers; (number, original, outcome) of each."""
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = {}
+        for key, model in originals().items():
+            km.save(model, folder / "original.kmap")
+            files[key] = (folder / "original.kmap").read_bytes()
+            found = outcome(key, files[key], folder / "original.kmap")  # warms up, too
+            assert found == "works", f"{key} itself: {found}"
+        done: list[tuple[int, str, str]] = []
+        for start in range(0, count, BATCH):
+            span = range(start, min(start + BATCH, count))
+            while len(span):
+                told, status = _in_child(files, span, seed, folder)
+                done += told
+                span = range(span.start + len(told), span.stop)
+                if len(span) and status != 0:
+                    name, _ = draw(files, span.start, seed)
+                    done.append((span.start, name, f"ended the process: status {status}"))
+                    span = span[1:]
+    return done
+
+
+def _in_child(files, span, seed, folder):
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        work(files, span, seed, write, folder)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as stream:
+        told = [tuple(json.loads(line)) for line in stream if line.endswith(b"\n")]
+    return told, os.waitpid(child, 0)[1]
+
+
+def summary(found: list[tuple[int, str, str]]) -> Counter:
+    """Numbers of mutants by outcome."""
+    return Counter(outcome.split(":")[0] for _, _, outcome in found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="where to keep the list of outcomes (pickle)")
+    options = parser.parse_args()
+    begun = time.time()
+    found = run(options.count, options.seed)
+    bad = [item for item in found if item[2] not in ("refused", "works")]
+    for index, name, what in bad[:200]:
+        print(f"{index:6d} {name}: {what}")
+    print(f"{len(found)} mutants, {dict(summary(found))}, {time.time() - begun:.0f} s")
+    if options.out:
+        options.out.write_bytes(pickle.dumps(found))
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Files that were tampered with: refused, or of use; never the end of the process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from every_model import rows
+from mutations import Mutator, draw, outcome, summary
+
+import kernelmaps as km
+from kernelmaps import storage
+from kernelmaps.exceptions import FileFormatError
+
+HERE = Path(__file__).parent
+COUNT = 2000
+
+
+def python(*arguments, **environment):
+    """Run Python with one thread for each library."""
+    alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    path = os.pathsep.join([str(HERE), *sys.path])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, **alone, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
+def test_thousands_of_mutants_are_refused_or_work(seed, tmp_path):
+    """In workers with a limit of memory; a mutant that ends one is named."""
+    import pickle
+
+    out = tmp_path / "found"
+    ran = python(HERE / "mutations.py", "--count", str(COUNT), "--seed", str(seed), "--out", out)
+    found = pickle.loads(out.read_bytes())
+    # Numbers may overflow on use where each of them is legal: that is said by a ValueError.
+    bad = [
+        item for item in found if not item[2].startswith(("refused", "works", "use: ValueError"))
+    ]
+    assert bad == [], ran.stdout
+    counts = summary(found)
+    assert sum(counts.values()) == COUNT
+    assert counts["refused"] > COUNT / 2
+    assert counts["works"] > COUNT / 20  # the mutants are not all so wild that nothing is tested
+    assert counts["use"] < COUNT / 200
+
+
+def test_mutants_are_drawn_again_by_their_number(tmp_path):
+    km.save(km.SplineMap(6).fit(rows()), tmp_path / "x.kmap")
+    files = {"spline": (tmp_path / "x.kmap").read_bytes()}
+    assert draw(files, 7, 1) == draw(files, 7, 1)
+    assert draw(files, 7, 1) != draw(files, 8, 1)
+    assert outcome("spline", files["spline"], tmp_path / "y.kmap") == "works"
+
+
+def test_a_file_that_once_wrote_to_an_address_of_its_choice(tmp_path):
+    path = tmp_path / "hermite.kmap"
+    km.save(km.HermiteMap(n_bases=2).fit([[0.0], [1.0]]), path)
+    header, arrays = storage.read(path)
+    kind = header.pop("kind")
+    prefix = next(name for name in arrays if name.endswith("['first']")).removesuffix("['first']")
+    wild = {"width": [2], "column": [0, 2], "first": [10**9], "coef": [1.0, 2.0]}
+    for name, value in wild.items():
+        arrays[f"{prefix}['{name}']"] = np.array(value, arrays[f"{prefix}['{name}']"].dtype)
+    storage.write(path, kind, header, arrays)
+    with pytest.raises(FileFormatError, match="spec of family 'piecewise'"):
+        km.load(path)
+
+
+def test_the_driver_names_a_mutant_that_ends_its_worker(monkeypatch, tmp_path):
+    import mutations
+
+    def outcome(name, data, path):
+        if data == b"deadly":
+            os.kill(os.getpid(), 9)
+        return "works"
+
+    monkeypatch.setattr(mutations, "outcome", outcome)
+    monkeypatch.setattr(mutations, "originals", lambda: {"spec": km.SplineMap(6).fit(rows()).spec_})
+    monkeypatch.setattr(
+        mutations, "draw", lambda files, index, seed: ("spec", b"deadly" if index == 3 else b"")
+    )
+    found = mutations.run(6, 0)
+    assert [item[0] for item in found] == list(range(6))
+    assert [item[2] for item in found if item[0] != 3] == ["works"] * 5
+    assert found[3][2] == "ended the process: status 9"
+
+
+BOUNDED = """
+import numpy as np
+from scipy import sparse
+from every_model import rows
+import kernelmaps as km
+
+X = rows()
+for feature_map in (
+    km.SplineMap(6), km.SplineMap(6, knots="quantile"), km.AnchorMap(n_anchors=5, n_neighbors=2),
+    km.RandomOrthoprojector(4, method="hadamard"),
+):
+    Z = feature_map.fit(X).transform(X)
+    C = feature_map.transform(sparse.csr_matrix(X))
+    C = C.toarray() if sparse.issparse(C) else C
+    np.testing.assert_allclose(C, Z, atol=1e-12)
+    assert Z.shape == feature_map.transform(3 * X).shape
+"""
+
+
+def test_tables_keep_within_their_arrays_with_boundary_checks_on(tmp_path_factory, request):
+    """The compiled loops once with numba's checks of every index: kept apart from the others."""
+    cache = request.config.cache.mkdir("boundary-checks")
+    options = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache)}
+    ran = python("-W", "ignore", "-c", BOUNDED, **options)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+
+
+def test_the_mutator_changes_something():
+    rng = np.random.default_rng(0)
+    header, arrays = km.SplineMap(6).fit(rows()).spec_._content()
+    same = storage.to_bytes("spec", header, arrays)
+    mutants = {Mutator(rng).mutant("spec", header, arrays) for _ in range(50)}
+    assert len(mutants - {same}) > 40
