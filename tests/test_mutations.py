@@ -15,7 +15,7 @@ from kernelmaps import storage
 from kernelmaps.exceptions import FileFormatError
 
 HERE = Path(__file__).parent
-COUNT = 2000
+COUNT = 1500
 
 
 def python(*arguments, **environment):

@@ -580,6 +580,9 @@ def _check_sklearn(value: Any) -> None:
         _check_steps(value.steps)
     if not hasattr(value, "n_features_in_") or type(value).__name__ == "Pipeline":
         return
+    for asked, name in (("with_mean", "mean_"), ("with_std", "scale_")):
+        if getattr(value, asked, False) and getattr(value, name) is None:
+            raise ValueError(f"{name} is missing, but {asked} is true")
     for name in ("coef_", "mean_", "var_", "scale_", "min_", "max_abs_"):
         found = getattr(value, name, None)
         if found is not None and found.shape[-1] != value.n_features_in_:

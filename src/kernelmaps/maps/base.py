@@ -26,6 +26,7 @@ from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
 from ..schema import Check, State, array, instance, integer, names, optional, pair
 from ..sparse_rows import check_sparse
+from ..threads import resolve_threads
 from .codes import Codes
 
 __all__ = ["AdditiveMap", "FeatureMap", "JointMap"]
@@ -253,8 +254,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _check_state(self) -> None:
         """Raise ValueError or TypeError if entries that were loaded contradict each other."""
-        if not (self.n_jobs is None or isinstance(self.n_jobs, int)):
-            raise ValueError(f"n_jobs must be None or an integer, found {self.n_jobs!r}")
+        resolve_threads(self.n_jobs)
         if not hasattr(self, "spec_"):
             return
         bool(self._non_negative)  # asks the kernel that was given

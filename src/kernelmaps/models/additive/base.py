@@ -578,8 +578,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
     def _check_state(self) -> None:
         """Raise ValueError or TypeError if entries that were loaded contradict each other."""
         self._check_parameters()
-        if not (self.n_jobs is None or isinstance(self.n_jobs, int)):
-            raise ValueError(f"n_jobs must be None or an integer, found {self.n_jobs!r}")
+        resolve_threads(self.n_jobs)
         if self._tabular:
             self._check_table()
         if not hasattr(self, "_weights"):

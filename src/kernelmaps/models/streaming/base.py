@@ -95,8 +95,7 @@ class StreamingEstimator(BaseEstimator):
 
     def _check_state(self) -> None:
         """Raise ValueError or TypeError if entries that were loaded contradict each other."""
-        if not (self.n_jobs is None or isinstance(self.n_jobs, int)):
-            raise ValueError(f"n_jobs must be None or an integer, found {self.n_jobs!r}")
+        resolve_threads(self.n_jobs)
         if not hasattr(self, "stats_"):
             return
         self._features.check_widths(self.n_features_in_)
