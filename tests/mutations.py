@@ -170,7 +170,8 @@ class Mutator:
         factor = self.pick([-1, 0, 2, 1e-300, 1e300, 1.5])
         array = arrays[name]
         if array.dtype.kind in "iu":
-            other = array + self.pick([-1, 1, 100])
+            ends = np.iinfo(array.dtype)
+            other = np.clip(array.astype(np.float64) + self.pick([-1, 1, 100]), ends.min, ends.max)
         else:
             other = array * factor
         arrays[name] = self.pick([other.astype(array.dtype), array[::-1].copy()])
