@@ -22,7 +22,7 @@ FITTED = {
     "octaves": km.DesignedMap(n_components=2, method="eigen"),
     "hadamard": km.RandomOrthoprojector(n_components=4, method="hadamard"),
     "dct": km.RandomOrthoprojector(n_components=4, method="dct"),
-    "fourier": km.RandomFourierMap(n_components=8),
+    "fourier": km.RandomFourierMap(n_components=8, form="cosine"),
     "paired": km.RandomFourierMap(n_components=8, form="paired"),
     "joint": km.JointDesignedMap(),
     "trigonometric": km.TrigonometricMap(n_bases=2),
