@@ -28,7 +28,7 @@ from ...engine.reference import table_of
 from ...maps.base import AdditiveMap, JointMap
 from ...maps.codes import Codes
 from ...maps.spline import SplineMap
-from ...schema import State, array, boolean, instance, integer, names, number
+from ...schema import State, array, boolean, instance, integer, names, number, text
 from ...seeding import generator
 from ...sparse_rows import check_sparse
 from ...threads import resolve_threads
@@ -43,6 +43,7 @@ _MOST_LANES = 16
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
 _SMALL = 2_000_000  # values to look up below which threads do not pay
 _GRID = 101
+_PATIENCE = 100  # epochs of coordinate descent before Newton's method takes over
 
 
 class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
@@ -65,6 +66,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
             "objective_": array("f8", "outputs", finite=False),
             "duality_gap_": array("f8", "outputs", finite=False),
             "n_iter_": integer(),
+            "solver_": text(("dual", "primal")),
             "n_visits_": integer(),
             "n_samples_seen_": integer(1),
             "progress": instance((Progress,)),
@@ -151,9 +153,48 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         used = problem.positive.size
         compiled = compile_basis(self._spec, X, self._precision(X), lanes_for(used))
         examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
-        solution = solve(compiled, rows_of(X), problem, examples, settings, beta, intercept)
+        rows, turn = rows_of(X), self._turn(X, settings, len(examples))
+        if turn > 0:
+            first = replace(settings, max_iter=turn)
+            solution = solve(compiled, rows, problem, examples, first, beta, intercept)
+        if turn == 0 or (turn < settings.max_iter and not solution.converged):
+            return self._newton(X, problem, examples, settings, compiled.bands)
         solution.weights = self._cells(solution.weights, compiled, used)
         return solution
+
+    def _turn(self, X: Any, settings: Any, n_examples: int) -> int:
+        """Epochs of coordinate descent before Newton's method takes over; 0 for none."""
+        from .primal import is_feasible
+
+        able = not self._on_codes and is_feasible(self._n_columns(), n_examples)
+        if self.solver == "primal" and not able:
+            raise ValueError(
+                f"{type(self).__name__}: solver='primal' is for at most 3000 columns of the map "
+                f"(and values, not codes); here are {self._n_columns()} columns and {n_examples} "
+                "rows. Use solver='dual', or a smaller map."
+            )
+        if self.solver == "primal":
+            return 0
+        patient = self.solver == "dual" or not able
+        return settings.max_iter if patient else min(_PATIENCE, settings.max_iter)
+
+    def _n_columns(self) -> int:
+        return sum(self.feature_map_._columns_per_feature())
+
+    def _newton(self, X: Any, problem: Any, examples: np.ndarray, settings: Any, bands: Any) -> Any:
+        """The solution by Newton's method on the weights."""
+        from .dual import Solution, small
+        from .primal import Columns, minimise
+
+        columns = Columns(
+            self.feature_map_.transform, X[examples], self._n_columns(), settings.fit_intercept
+        )
+        found = minimise(columns, problem, examples, settings.tol)
+        return Solution(
+            bands.cells(found.weights), found.intercept, found.beta, found.primal, found.gap,
+            found.n_iter, found.n_iter * len(examples),
+            small(found.gap, found.primal, settings.tol), "primal",
+        )  # fmt: skip
 
     @staticmethod
     def _cells(flat: np.ndarray, compiled: Any, used: int) -> np.ndarray:
@@ -218,6 +259,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         self.duality_gap_ = np.concatenate([s.gap for s in found])
         self.n_iter_ = max(s.n_iter for s in found)
         self.n_visits_ = sum(s.n_visits for s in found)
+        self.solver_ = "primal" if any(s.solver == "primal" for s in found) else "dual"
         self._fast = {}
         if not all(s.converged for s in found):
             worst = float(np.max(self.duality_gap_ / np.maximum(self.objective_, 1e-300)))
@@ -251,6 +293,10 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
             raise ValueError(f"{name}: max_iter must be an integer, got {self.max_iter!r}.")
         if self.max_iter < 1:
             raise ValueError(f"{name}: max_iter must be at least 1, got {self.max_iter!r}.")
+        if self.solver not in ("auto", "dual", "primal"):
+            raise ValueError(
+                f"{name}: solver must be 'auto', 'dual' or 'primal', got {self.solver!r}."
+            )
         if self._loss_name != self.loss:
             warnings.warn(
                 f"{name}: loss={self.loss!r} is now spelled {self._loss_name!r}, as in "

@@ -41,6 +41,17 @@ class Bands:
     mix: np.ndarray | None
     mix_of: np.ndarray
 
+    def cells(self, weights: np.ndarray) -> np.ndarray:
+        """Weights of psi, [column][output], as weights of Phi: <w, R Phi> = <R'w, Phi>."""
+        set_of = self.table.set_of
+        ends = np.concatenate([[0], np.cumsum(self.table.width[set_of])])
+        out = np.zeros((len(set_of), int(self.table.width.max()), weights.shape[1]))
+        for j, s in enumerate(set_of):
+            own = weights[ends[j] : ends[j + 1]]
+            turned = own if self.mix is None else self.mix[self.mix_of[s]].T @ own
+            out[j, : len(turned)] = turned
+        return out
+
 
 @dataclass(frozen=True)
 class Compiled:

@@ -80,6 +80,11 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
     categorical_features : sequence of int, str or bool, optional
         For tables: columns of numbers that are categories. Text and categories of a frame are
         categories anyway.
+    solver : {"auto", "dual", "primal"}, default="auto"
+        For maps: coordinate descent on the dual, or Newton's method on the weights. "auto" begins
+        with the first and turns to the second where 100 epochs were not enough (D2 splines, weak
+        regularisation) and the map has at most 3000 columns. Both end at the same minimum, with
+        the same certificate; `solver_` says which one it was.
 
     Attributes
     ----------
@@ -159,6 +164,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         constraints: Any = None,
         smoothing: Any = None,
         categorical_features: Any = None,
+        solver: str = "auto",
     ) -> None:
         self.feature_map = feature_map
         self.C = C
@@ -176,6 +182,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         self.constraints = constraints
         self.smoothing = smoothing
         self.categorical_features = categorical_features
+        self.solver = solver
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveClassifier:
         """Train.

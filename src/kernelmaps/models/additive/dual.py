@@ -66,6 +66,7 @@ class Solution:
     n_iter: int
     n_visits: int
     converged: bool
+    solver: str = "dual"
 
 
 def in_blocks(n_threads: int, n: int, work: Callable[[int, int], Any]) -> list[Any]:

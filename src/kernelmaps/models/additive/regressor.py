@@ -42,6 +42,8 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         As for :class:`AdditiveClassifier`.
     terms, interactions, constraints, smoothing, categorical_features
         For tables; as for :class:`AdditiveClassifier`.
+    solver
+        As for :class:`AdditiveClassifier`.
     quantile : float, default=0.5
         For ``loss="quantile"``: the share of the targets that lies below.
 
@@ -89,6 +91,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         constraints: Any = None,
         smoothing: Any = None,
         categorical_features: Any = None,
+        solver: str = "auto",
         quantile: float = 0.5,
     ) -> None:
         self.feature_map = feature_map
@@ -107,6 +110,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self.constraints = constraints
         self.smoothing = smoothing
         self.categorical_features = categorical_features
+        self.solver = solver
         self.quantile = quantile
 
     def _n_outputs(self) -> int:

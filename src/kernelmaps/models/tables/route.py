@@ -46,6 +46,7 @@ TABLE_STATE = State(
 _OF_A_MAP = (
     "_weights", "_offset", "_sample", "_spec", "_fast", "_C", "_centre", "dual_coef_",
     "duality_gap_", "feature_map_", "term_means_", "n_visits_",
+    "solver_",
 )  # fmt: skip
 
 

@@ -1,0 +1,248 @@
+r"""Newton's method on the weights of a map: for problems that coordinate descent is slow on.
+
+.. math:: P(w, b) = ½\|w\|² + \sum_i c_i\,ℓ(y_i, ⟨w, ψ_i⟩ + b)
+
+costs n·D² for D columns of ψ a step, whatever the condition: weak regularisation and smooth
+penalties (D2 splines), for which the dual's diagonal says little, take it a dozen steps. At the
+minimum :math:`β_i = -c_i ℓ'(y_i, f_i)` are the dual variables, which the certificate of
+:mod:`.dual` then judges like those of its own.
+
+Losses with corners are rounded off by a parabola of width μ, which shrinks from 1 to as little as
+the gap asks for; their slopes, and so the duals, stay within the bounds of the loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from .losses import LOSSES, Loss
+
+__all__ = ["Columns", "Minimum", "is_feasible", "minimise"]
+
+_MOST_COLUMNS = 3000  # a step factorises a matrix of this size
+_KEPT = 2**28  # bytes of ψ that are kept; more is computed again in every step
+_BLOCK = 2**22  # numbers of ψ at a time
+_STEPS = 200
+_WIDTHS = 4.0 ** -np.arange(-1, 16)
+
+
+def is_feasible(n_columns: int, n_rows: int) -> bool:
+    """Whether a step is affordable."""
+    return n_columns <= _MOST_COLUMNS and n_rows * n_columns**2 <= 2e12
+
+
+@dataclass
+class Columns:
+    """ψ of the rows that take part, block by block, with a column of ones for an intercept."""
+
+    transform: Callable[[Any], Any]
+    rows: Any
+    n_columns: int
+    fit_intercept: bool
+
+    def __post_init__(self) -> None:
+        self._block_rows = max(1, _BLOCK // max(self.n_columns, 1))
+        keep = self.n_rows * self.n_columns * 8 <= _KEPT
+        self._kept = list(self._computed()) if keep else None
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.shape[0]  # CSR matrices have no length
+
+    @property
+    def size(self) -> int:
+        return self.n_columns + self.fit_intercept
+
+    def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
+        return iter(self._computed() if self._kept is None else self._kept)
+
+    def _computed(self) -> Iterator[tuple[slice, np.ndarray]]:
+        for begin in range(0, self.n_rows, self._block_rows):
+            part = slice(begin, min(begin + self._block_rows, self.n_rows))
+            block = self.transform(self.rows[part])
+            block = np.asarray(block.toarray() if hasattr(block, "toarray") else block, np.float64)
+            ones = np.ones((len(block), 1)) if self.fit_intercept else np.zeros((len(block), 0))
+            yield part, np.hstack([block, ones])
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        out = np.empty(self.n_rows)
+        for part, block in self:
+            out[part] = block @ w
+        return out
+
+    def adjoint(self, values: np.ndarray) -> np.ndarray:
+        """Zᵀv."""
+        return sum((block.T @ values[part] for part, block in self), np.zeros(self.size))
+
+    def system(self, slope: np.ndarray, bend: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Zᵀg and ZᵀDZ."""
+        gradient, gram = np.zeros(self.size), np.zeros((self.size, self.size))
+        for part, block in self:
+            gradient += block.T @ slope[part]
+            root = np.sqrt(bend[part])[:, None] * block
+            gram += root.T @ root
+        return gradient, gram
+
+
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray]  # value, slope and curvature by f
+
+
+def _ramp(s: np.ndarray, width: float) -> Parts:
+    """max(0, s), rounded off by a parabola on [0, width]."""
+    value = np.where(s > width, s - 0.5 * width, 0.5 * np.maximum(s, 0) ** 2 / width)
+    return value, np.clip(s / width, 0, 1), ((s > 0) & (s < width)) / width
+
+
+def _parts(loss: str, y: np.ndarray, f: np.ndarray, epsilon: float, width: float) -> Parts:
+    if loss == "squared_error":
+        return (f - y) ** 2, 2 * (f - y), np.full(len(f), 2.0)
+    if loss == "log_loss":
+        wrong = expit(-y * f)
+        return np.logaddexp(0, -y * f), -y * wrong, wrong * (1 - wrong)
+    if loss == "squared_hinge":
+        slack = np.maximum(1 - y * f, 0)
+        return slack**2, -2 * y * slack, 2.0 * (slack > 0)
+    if loss == "hinge":
+        value, slope, bend = _ramp(1 - y * f, width)
+        return value, -y * slope, bend
+    above, below = _ramp(f - y - epsilon, width), _ramp(y - f - epsilon, width)
+    return above[0] + below[0], above[1] - below[1], above[2] + below[2]
+
+
+@dataclass
+class Minimum:
+    """What Newton's method found for all lanes: w [column][lane], b, duals, and the certificate."""
+
+    weights: np.ndarray
+    intercept: np.ndarray
+    beta: np.ndarray
+    primal: np.ndarray
+    gap: np.ndarray
+    n_iter: int
+
+
+def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -> Minimum:
+    """Minimise P for all lanes.
+
+    The certificate is P(w, b) − D(β), with β the slopes of the losses at w, made to sum to zero
+    where there is an intercept: a point that D is finite at, so that the minimum lies between.
+
+    Parameters
+    ----------
+    columns : Columns
+        Of the examples.
+    problem : Problem
+        Loss, targets and costs of all rows.
+    examples : int32[m]
+        Which of them take part.
+    tol : float
+        Relative duality gap that is wanted.
+    """
+    loss, lanes = LOSSES[problem.loss], problem.positive.size
+    cost, y = problem.cost[examples], problem.y[examples]
+    out = Minimum(
+        np.zeros((columns.n_columns, lanes)), np.zeros(lanes), np.zeros((problem.y.size, lanes)),
+        np.zeros(lanes), np.zeros(lanes), 0,
+    )  # fmt: skip
+    for lane, code in enumerate(problem.positive):
+        target = np.where(y == code, 1.0, -1.0) if loss.of_labels else y
+        own = Lane(columns, loss, target, cost, problem.epsilon, tol)
+        own.minimise()
+        out.weights[:, lane] = own.w[: columns.n_columns]
+        out.intercept[lane] = own.w[-1] if columns.fit_intercept else 0.0
+        out.beta[examples, lane] = own.beta
+        out.primal[lane], out.gap[lane] = own.primal, own.gap
+        out.n_iter = max(out.n_iter, own.steps)
+    return out
+
+
+class Lane:
+    """One problem: Newton's method, and the certificate of where it stands."""
+
+    def __init__(
+        self, columns: Columns, loss: Loss, y: np.ndarray, cost: np.ndarray, epsilon: float,
+        tol: float,
+    ) -> None:  # fmt: skip
+        self.columns, self.loss, self.y, self.cost = columns, loss, y, cost
+        self.epsilon, self.tol, self.steps, self.gap = epsilon, tol, 0, np.inf
+        self.own = np.ones(columns.size)
+        self.own[columns.n_columns :] = 0.0  # the intercept is not penalised
+        self.w, self.f = np.zeros(columns.size), np.zeros(len(y))
+
+    def parts(self, f: np.ndarray, width: float) -> Parts:
+        return _parts(self.loss.name, self.y, f, self.epsilon, width)
+
+    def minimise(self) -> None:
+        """Go to the minimum; losses with corners by way of ever less rounded ones."""
+        corners = self.loss.name in ("hinge", "epsilon_insensitive")
+        scale = float(np.average(np.abs(self.y), weights=self.cost)) or 1.0
+        for width in scale * _WIDTHS if corners else (1.0,):
+            self.newton(width)
+            self.certify(width)
+            if self.gap <= 0.5 * self.tol * self.primal:
+                break
+
+    def certify(self, width: float) -> None:
+        """P(w, b) and P − D(β)."""
+        beta = -self.cost * self.parts(self.f, width)[1]
+        self.beta = _balanced(beta) if self.columns.fit_intercept else beta
+        price = float(self.cost @ self.parts(self.f, 1e-300)[0])
+        self.primal = 0.5 * float(self.own @ self.w**2) + price
+        other = self.columns.adjoint(self.beta)
+        conjugate = np.vectorize(self.loss.conjugate, otypes=[np.float64])
+        paid = float(conjugate(self.y, self.beta, self.cost, self.epsilon).sum())
+        self.gap = self.primal + 0.5 * float(self.own @ other**2) + paid
+
+    def newton(self, width: float) -> None:
+        """Minimise the objective with the losses rounded off by `width`."""
+        for _ in range(_STEPS):
+            value, slope, bend = self.parts(self.f, width)
+            gradient, system = self.columns.system(self.cost * slope, self.cost * bend)
+            gradient += self.own * self.w
+            step = _step(gradient, system, self.own)
+            # The dual value is off by about |w||gradient|, the primal by the decrement.
+            off = float(np.linalg.norm(gradient) * (1 + np.linalg.norm(self.w)))
+            total = 0.5 * float(self.own @ self.w**2) + float(self.cost @ value)
+            if max(off, -float(gradient @ step)) <= 1e-2 * self.tol * total:
+                return
+            share = self.share(step, self.columns.scores(step), width)
+            if share == 0:
+                return
+            self.steps += 1
+
+    def share(self, step: np.ndarray, along: np.ndarray, width: float) -> float:
+        """Go as far along a step as the (convex) objective falls; how far that was."""
+
+        def slope(t: float) -> float:
+            by_f = self.parts(self.f + t * along, width)[1]
+            return float(self.own * (self.w + t * step) @ step + (self.cost * by_f) @ along)
+
+        if not slope(0.0) < 0:
+            return 0.0
+        end = 1.0
+        while slope(end) < 0 and end < 64:
+            end *= 2
+        if slope(end) > 0:
+            end = float(brentq(slope, 0.0, end, xtol=1e-12, rtol=1e-6, maxiter=60))
+        self.w, self.f = self.w + end * step, self.f + end * along
+        return end
+
+
+def _step(gradient: np.ndarray, system: np.ndarray, own: np.ndarray) -> np.ndarray:
+    # Where no loss is curved the intercept has none either: a little keeps the step finite.
+    tiny = 1e-12 * float(np.trace(system)) / len(own) + 1e-6 * (system[-1, -1] == 0)
+    return -cho_solve(cho_factor(system + np.diag(own + tiny)), gradient)
+
+
+def _balanced(beta: np.ndarray) -> np.ndarray:
+    """Duals that sum to zero: those of the larger side shrink, which is feasible for every loss."""
+    total = float(beta.sum())
+    side = np.where(beta * total > 0, beta, 0.0)
+    return beta - side * (total / float(side.sum())) if total and side.any() else beta

@@ -1,0 +1,101 @@
+"""Newton's method ends where coordinate descent does, and where that one does not get to."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer
+
+import kernelmaps as km
+
+
+def rows(seed, n=150):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 3))
+    f = np.sin(5 * X[:, 0]) + X[:, 1] - 0.5
+    return X, f + 0.3 * rng.normal(size=n)
+
+
+def models(loss, **options):
+    classes = loss in ("squared_hinge", "hinge", "log_loss")
+    kind = km.AdditiveClassifier if classes else km.AdditiveRegressor
+    pair = [kind(loss=loss, solver=s, random_state=0, **options) for s in ("dual", "primal")]
+    return classes, pair
+
+
+LOSSES = ["squared_hinge", "hinge", "log_loss", "squared_error", "epsilon_insensitive"]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_both_solvers_have_one_minimum(seed, loss, fit_intercept):
+    X, y = rows(seed)
+    # Coordinate descent takes very long to the last digits of losses with corners.
+    tol = 1e-4 if loss in ("hinge", "epsilon_insensitive") else 5e-7
+    options = {"fit_intercept": fit_intercept, "tol": tol, "max_iter": 20000}
+    classes, (dual, primal) = models(loss, feature_map=km.SplineMap(6), **options)
+    y = y > 0 if classes else y
+    dual.fit(X, y)
+    primal.fit(X, y)
+    assert (dual.solver_, primal.solver_) == ("dual", "primal")
+    np.testing.assert_allclose(primal.objective_, dual.objective_, rtol=2 * tol)
+    for model in (dual, primal):
+        assert (np.abs(model.duality_gap_) <= tol * model.objective_).all()
+    score = "decision_function" if classes else "predict"
+    np.testing.assert_allclose(
+        getattr(primal, score)(X), getattr(dual, score)(X), atol=np.sqrt(tol) * 10
+    )
+    assert np.abs(primal.dual_coef_.sum()) < 1e-9 or not fit_intercept
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [km.SplineMap(8, order=2), km.HomogeneousMap(), km.TrigonometricMap(3), km.HermiteMap(3)],
+)
+def test_weights_are_those_of_the_map(seed, feature_map):
+    """Scores are those of P's own minimiser, in the columns of the map."""
+    X, y = rows(seed)
+    model = km.AdditiveRegressor(feature_map, C=10.0, solver="primal", tol=1e-9).fit(X, y)
+    Z = model.feature_map_.transform(X)
+    Z1 = np.hstack([Z, np.ones((len(X), 1))])
+    ridge = np.diag([1.0] * Z.shape[1] + [0.0])
+    w = np.linalg.solve(20.0 * Z1.T @ Z1 + ridge, 20.0 * Z1.T @ y)
+    np.testing.assert_allclose(model.predict(X), Z1 @ w, atol=1e-6)
+
+
+def test_many_classes_and_sparse_rows(seed):
+    X, y = rows(seed)
+    labels = np.digitize(y, [-0.5, 0.5])
+    X = np.where(X < 0.3, 0, X)
+    options = {"feature_map": km.HomogeneousMap(n_components=3), "tol": 1e-5, "max_iter": 20000}
+    _, (dual, primal) = models("squared_hinge", **options)
+    dual.fit(X, labels)
+    primal.fit(sparse.csr_matrix(X), labels)
+    np.testing.assert_allclose(primal.objective_, dual.objective_, rtol=2e-5)
+    np.testing.assert_allclose(primal.predict_proba(X), dual.predict_proba(X), atol=2e-2)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+def test_every_cost_has_its_certificate(loss, C):
+    """Warnings are errors here: a gap that is not reached fails."""
+    X, y = load_breast_cancer(return_X_y=True)
+    for order in (1, 2):
+        model = km.AdditiveClassifier(km.SplineMap(8, order=order), C=C, loss=loss)
+        model.fit(X[:300, :8], y[:300])
+        assert (np.abs(model.duality_gap_) <= 1e-3 * model.objective_).all()
+
+
+def test_auto_turns_to_newton_where_coordinates_are_slow(seed):
+    X, y = rows(seed, 400)
+    slow = km.AdditiveRegressor(km.SplineMap(20, order=2), C=1e4, tol=1e-6).fit(X, y)
+    assert slow.solver_ == "primal"
+    fast = km.AdditiveRegressor(km.SplineMap(6), C=0.1).fit(X, y)
+    assert fast.solver_ == "dual"
+
+
+def test_what_newton_cannot_do_is_refused():
+    X, y = np.random.default_rng(0).random((20, 400)), np.arange(20.0)
+    with pytest.raises(ValueError, match="at most 3000 columns"):
+        km.AdditiveRegressor(km.SplineMap(10), solver="primal").fit(X, y)
+    with pytest.raises(ValueError, match="solver must be 'auto', 'dual' or 'primal'"):
+        km.AdditiveRegressor(solver="newton").fit(X, y)
