@@ -9,7 +9,6 @@ from scipy import sparse
 from kernelmaps.engine import Table, encode
 from kernelmaps.engine.compile import stored_table
 from kernelmaps.engine.encode import _code_bins, encode_within, fraction_bits
-from kernelmaps.engine.guide import build_guide
 from kernelmaps.engine.reference import spec_of, table_of
 from kernelmaps.engine.table import EDGES
 
@@ -142,13 +141,3 @@ def test_whole_numbers_have_the_codes_of_floats():
     spec = spec_of(_table([edges], np.zeros(2, int)))
     X = np.arange(256, dtype=np.uint8).reshape(-1, 2)
     assert (encode(spec, X) == encode(spec, X.astype(float))).all()
-
-
-def test_kinds_of_cells():
-    """Even cells for even edges, octaves for geometric ones; a few cells per edge."""
-    for kind, shifted in (("even", False), ("quadratic", False), ("geometric", True)):
-        edges = KINDS[kind](None)
-        guide = build_guide(edges, np.zeros(1, np.int64), np.array([len(edges) - 1]))
-        assert (guide.shift > 0) == shifted
-        assert len(guide.guide) < 10 * len(edges)
-        assert np.diff(guide.guide.astype(int)).max() <= 4

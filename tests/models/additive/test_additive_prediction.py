@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 import kernelmaps as km
+from kernelmaps.engine.table import AFFINE, CODE, EDGES
 from kernelmaps.exceptions import OutOfDomainWarning
-from kernelmaps.models.additive import _prediction_loops as loops
 from kernelmaps.models.additive import prediction
 
 ONE = {"n_jobs": 1, "tol": 1e-3, "random_state": 0}
@@ -31,42 +31,34 @@ def to_single(X):
     return X.astype(np.float32)
 
 
-ROWS, COLUMNS = loops.Form, loops.Columns
-# A map, the rows, classes, and what the fast path is: vectors of rows (with the registers of a
-# table, 0 if it is too large for them), or of outputs (with the binning).
+# A map, the rows, classes, and the bins that the compiled form has.
 CASES = {
-    "cubic": (km.SplineMap(), np.array, 2, COLUMNS, 1),
-    "two-registers": (km.SplineMap(19), np.array, 2, COLUMNS, 2),
-    "four-registers": (km.SplineMap(35), np.array, 2, COLUMNS, 4),
-    "large-table": (km.SplineMap(36), np.array, 2, COLUMNS, 0),
-    "linear": (km.SplineMap(50, degree=1), np.array, 2, COLUMNS, 0),
-    "single": (km.SplineMap(), to_single, 2, COLUMNS, 1),
-    "single-two-registers": (km.SplineMap(35), to_single, 2, COLUMNS, 2),
-    "single-large-table": (km.SplineMap(80), to_single, 2, COLUMNS, 0),
-    "words": (km.SplineMap(order=0), to_words, 2, COLUMNS, 1),
-    "extrapolated": (km.SplineMap(out_of_domain="extrapolate"), np.array, 2, COLUMNS, 2),
-    "classes": (km.SplineMap(), np.array, 3, ROWS, loops.AFFINE),
-    "quantile": (km.SplineMap(knots="quantile"), np.array, 2, ROWS, loops.EDGES),
-    "bytes": (km.SplineMap(order=0), to_bytes, 2, ROWS, loops.CODES),
-    "sparse": (km.SplineMap(), sparse.csr_matrix, 2, ROWS, loops.AFFINE),
+    "cubic": (km.SplineMap(), np.array, 2, AFFINE),
+    "large-table": (km.SplineMap(36), np.array, 2, AFFINE),
+    "linear": (km.SplineMap(50, degree=1), np.array, 2, AFFINE),
+    "quadratic": (km.SplineMap(degree=2), np.array, 2, AFFINE),
+    "single": (km.SplineMap(), to_single, 2, AFFINE),
+    "single-large-table": (km.SplineMap(80), to_single, 2, AFFINE),
+    "words": (km.SplineMap(order=0), to_words, 2, AFFINE),
+    "extrapolated": (km.SplineMap(out_of_domain="extrapolate"), np.array, 2, AFFINE),
+    "classes": (km.SplineMap(), np.array, 3, AFFINE),
+    "many-classes": (km.SplineMap(), to_single, 19, AFFINE),
+    "quantile": (km.SplineMap(knots="quantile"), np.array, 2, EDGES),
+    "bytes": (km.SplineMap(order=0), to_bytes, 2, CODE),
+    "sparse": (km.SplineMap(), sparse.csr_matrix, 2, AFFINE),
+    "sparse-classes": (km.SplineMap(), sparse.csr_matrix, 3, AFFINE),
 }
 
 
 def trained(case, seed):
-    """A model, its rows, and the forms that predict them: the fast path of this case."""
-    feature_map, convert, classes, kind, detail = CASES[case]
+    """A model and its rows, whose compiled form is that of the case."""
+    feature_map, convert, classes, kind = CASES[case]
     X, y = data(seed, classes, d=67)  # four groups of up to sixteen values, and some left over
     X = convert(np.where(X < 0.2, 0, X))
     model = km.AdditiveClassifier(feature_map, **ONE).fit(X, y)
-    forms = [form for _, form in model._forms(X)]
-    if kind is COLUMNS and prediction.permutes():
-        assert {len(form.registers) for form in forms} == {detail}
-    else:
-        assert {len(form.binning) for form in forms} == {
-            loops.AFFINE if kind is COLUMNS else detail
-        }
-        assert all(4 * len(form.group) <= 64 for form in forms)
-        assert classes > 2 or all(len(form.group) > 1 for form in forms)
+    terms = model._compiled_terms(X)
+    assert len(terms.bins.kind) == kind
+    assert terms.outputs == (1 if classes == 2 else classes)
     return model, 1.5 * X - 0.2 if case == "extrapolated" else X
 
 
@@ -84,17 +76,11 @@ def test_compiled_prediction_is_that_of_the_training(case, seed):
     check_that_of_the_training(*trained(case, seed))
 
 
-@pytest.mark.parametrize("case", [name for name, case in CASES.items() if case[3] is COLUMNS])
-def test_machines_that_cannot_permute_predict_the_same(case, seed, monkeypatch):
-    monkeypatch.setattr(prediction, "permutes", lambda: False)
-    check_that_of_the_training(*trained(case, seed))
-
-
 @pytest.mark.parametrize("bases", [10, 40])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_squares_of_rows_cover_every_shape(bases, dtype, seed):
+def test_vectors_cover_every_shape(bases, dtype, seed):
     """Fewer rows or features than a vector has, and whole vectors with something left over."""
-    n, d = 600, 35
+    n, d = 600, 150  # more than a tile of features
     X, y = data(seed, n=n, d=d)
     X = X.astype(dtype)
     for width in (1, 7, 8, 16, 17, d):
@@ -104,16 +90,16 @@ def test_squares_of_rows_cover_every_shape(bases, dtype, seed):
         for rows in (1, 7, 8, 9, 16, 33, 65, n):
             found = model._scores(own[n - rows :])
             nothing = np.zeros((rows, 1))  # values that fill up a vector are not outside the domain
-            assert prediction.sums(model._forms(own), own[n - rows :], nothing, 1) == 0
+            assert prediction.sums(model._compiled_terms(own), own[n - rows :], nothing, 1) == 0
             np.testing.assert_allclose(
                 found, expected[n - rows :], atol=2e-5 if dtype is np.float32 else 1e-11
             )
 
 
 def test_polynomials_of_a_high_degree(seed):
-    X, y = data(seed, d=20)  # sixteen coefficients: more than a vector of rows has
+    X, y = data(seed, d=20)  # sixteen coefficients: more than a vector has lanes
     model = km.AdditiveClassifier(km.SplineMap(14, degree=9), **ONE).fit(X, y)
-    assert isinstance(model._forms(X)[0][1], loops.Form)
+    assert len(model._compiled_terms(X).values.powers) == 16
     check_that_of_the_training(model, X)
 
 
@@ -122,10 +108,9 @@ def test_cost_does_not_depend_on_the_number_of_bases(seed):
     X, y = data(seed)
     for bases in (10, 16, 100):
         model = km.AdditiveClassifier(km.SplineMap(bases), **ONE).fit(X, y)
-        (_, form), = model._forms(X)  # fmt: skip
-        assert len(form.power) == 4
-        (_, form), = model._forms(sparse.csr_matrix(X))  # fmt: skip
-        assert (len(form.block), form.bins) == (4, bases - 3)
+        terms = model._compiled_terms(X)
+        assert (len(terms.values.powers), len(terms.values.chunk)) == (4, 1)
+        assert terms.bins.nothing == X.shape[1] * (bases - 3)
 
 
 @pytest.mark.parametrize(("bases", "d"), [(10, 5), (10, 20), (40, 20)])

@@ -173,22 +173,6 @@ def split(typing_context, x, last):
     return kind(x, x), build
 
 
-@intrinsic
-def bin_and_rest(typing_context, x, last):
-    """As `split`, with integers that have as many bits as the floats."""
-    count = _whole(x)
-    kind = types.Tuple((count, x))
-
-    def build(context, builder, signature, args):
-        none = constant(x, 0.0)
-        bounded = _at_most(builder, _at_least(builder, args[0], none), args[1])
-        whole = builder.fptosi(bounded, llvm(count))
-        rest = builder.fsub(args[0], builder.sitofp(whole, llvm(x)))
-        return context.make_tuple(builder, kind, [whole, rest])
-
-    return kind(x, x), build
-
-
 def _leading(builder, x, kind: types.Type, shift):
     """Bits of floats without the last `shift`, as 32-bit integers."""
     wide = _whole(kind)

@@ -322,70 +322,37 @@ def _transposed(builder, rows):
 
 
 @intrinsic
-def transpose(typing_context, source, at, stride, target, to, away, size):
-    """``target[to + away·j + i] = source[at + stride·i + j]``, i and j less than ``len(size)``.
+def gather_blocks(typing_context, array, rows, offset, block, size):
+    """Vectors k = 0 … ``len(block)`` − 1 of ``array[len(block)·rows[offset + i] + k]``.
 
-    Both are flat; the numbers become those of the target.
-    """
-    n, long = len(size), ir.IntType(64)
-    taken, given = Vector(source.dtype, n), Vector(target.dtype, n)
-
-    def build(context, builder, signature, args):
-        rows = []
-        for i in range(n):
-            place = builder.add(args[1], builder.mul(args[2], long(i)))
-            where = pointer(context, builder, source, args[0], place, llvm(taken))
-            value = builder.load(where, align=source.dtype.bitwidth // 8)
-            rows.append(converted(builder, value, taken, given))
-        for j, row in enumerate(_transposed(builder, rows)):
-            place = builder.add(args[4], builder.mul(args[5], long(j)))
-            where = pointer(context, builder, target, args[3], place, llvm(given))
-            builder.store(row, where, align=target.dtype.bitwidth // 8)
-        return context.get_dummy_value()
-
-    offsets = (types.int64, types.int64)
-    return types.void(source, *offsets, target, *offsets, size), build
-
-
-@intrinsic
-def gather_blocks(typing_context, array, origin, places, offset, block, size):
-    """Vectors k = 0 … ``len(block)`` − 1 of ``array[origin + places[offset + i] + k]``.
-
-    A block of contiguous numbers for each of ``len(size)`` places is loaded as a whole, and blocks
-    are transposed, which takes half the time of one gather for each k. The places come from
-    memory: to take them out of a register one by one would cost as much as the loads.
+    A block of contiguous numbers for each of ``len(size)`` rows is loaded as a whole, and blocks
+    are transposed, which takes half the time of one gather for each k. The rows come from memory:
+    to take them out of a register one by one would cost as much as the loads. Both lengths are
+    powers of two.
     """
     n, length, long = len(size), len(block), ir.IntType(64)
     kind = types.UniTuple(Vector(array.dtype, n), length)
 
     def build(context, builder, signature, args):
-        vector, own = llvm(Vector(array.dtype, length)), llvm(Vector(array.dtype, 1)).element
-        table = pointer(context, builder, array, args[0], args[1], own)
+        vector = llvm(Vector(array.dtype, length))
+        table = context.make_array(array)(context, builder, args[0]).data
+        index = pointer(context, builder, rows, args[1], args[2], WORD)
         parts = []
         for i in range(n):
-            where = pointer(context, builder, places, args[2], args[3], long)
-            place = builder.load(builder.gep(where, [WORD(i)]))
-            where = builder.bitcast(builder.gep(table, [place]), ir.PointerType(vector))
+            at = builder.zext(builder.load(builder.gep(index, [WORD(i)])), long)
+            at = builder.gep(table, [builder.mul(at, long(length))])
+            where = builder.bitcast(at, ir.PointerType(vector))
             parts.append(builder.load(where, align=array.dtype.bitwidth // 8))
-        rows = [side_by_side(builder, parts[k::length]) for k in range(length)]
-        return context.make_tuple(builder, kind, _transposed(builder, rows))
+        if n >= length:
+            square = [side_by_side(builder, parts[k::length]) for k in range(length)]
+            return context.make_tuple(builder, kind, _transposed(builder, square))
+        found = []
+        for k in range(0, length, n):
+            own = [builder.shuffle_vector(part, part, mask(range(k, k + n))) for part in parts]
+            found += _transposed(builder, own)
+        return context.make_tuple(builder, kind, found)
 
-    return kind(array, types.int64, places, types.int64, block, size), build
-
-
-@intrinsic
-def store_places(typing_context, array, offset, index, block):
-    """``array[offset : offset + n] = len(block)·index``, as int64."""
-
-    def build(context, builder, signature, args):
-        kind = llvm(Vector(types.int64, index.size))
-        where = pointer(context, builder, array, args[0], args[1], kind)
-        wide = args[2] if index.dtype == types.int64 else builder.zext(args[2], kind)
-        steps = ir.Constant(kind, [len(block)] * index.size)
-        builder.store(builder.mul(wide, steps), where, align=8)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, index, block), build
+    return kind(array, rows, types.int64, block, size), build
 
 
 @intrinsic
@@ -401,52 +368,6 @@ def store_codes(typing_context, array, offset, codes):
         return context.get_dummy_value()
 
     return types.void(array, types.int64, codes), build
-
-
-def permutes() -> bool:
-    """Whether the machine permutes 64 bytes by indices that are known at run time."""
-    return "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2].split(",")
-
-
-@intrinsic
-def look_up(typing_context, array, offset, index, registers):
-    """``array[offset + index]``, index less than ``len(registers)`` (a power of two) vectors.
-
-    All of them are loaded and permuted: only where `permutes`.
-    """
-    kind = Vector(array.dtype, index.size)
-
-    def build(context, builder, signature, args):
-        where = pointer(context, builder, array, args[0], args[1], llvm(kind))
-        parts = [
-            builder.load(builder.gep(where, [WORD(k)]), align=array.dtype.bitwidth // 8)
-            for k in range(max(1, len(registers)))  # none: in a branch that is not taken
-        ]
-        return _permuted(builder, parts, args[2])
-
-    return kind(array, types.int64, index, registers), build
-
-
-def _permuted(builder, parts, index, start=0):
-    """The numbers at some indices (less `start`) of registers side by side: 64 bytes each."""
-    kind, size = parts[0].type, index.type.count
-    letter = "d" if kind.element == ir.DoubleType() else "s"
-    if len(parts) == 1:
-        signature = ir.FunctionType(kind, [kind, index.type])
-        name = f"llvm.x86.avx512.permvar.{letter}f.512"
-        function = cgutils.get_or_insert_function(builder.module, signature, name)
-        return builder.call(function, [parts[0], index])
-    if len(parts) == 2:
-        signature = ir.FunctionType(kind, [kind, index.type, kind])
-        name = f"llvm.x86.avx512.vpermi2var.p{letter}.512"
-        function = cgutils.get_or_insert_function(builder.module, signature, name)
-        return builder.call(function, [parts[0], index, parts[1]])
-    half = len(parts) // 2
-    middle = start + half * size
-    lower = _permuted(builder, parts[:half], index, start)
-    upper = _permuted(builder, parts[half:], index, middle)
-    first = ir.Constant(index.type, [middle] * size)
-    return builder.select(builder.icmp_signed("<", index, first), lower, upper)
 
 
 def width(itemsize: int) -> int:

@@ -13,12 +13,9 @@ costs a memory access where a cosine costs tens of cycles, and one loop serves a
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-
-from ..guide import Guide, build_guide
 
 __all__ = ["AFFINE", "CODE", "EDGES", "LOG2", "Table", "code_table"]
 
@@ -91,13 +88,6 @@ class Table:
     def values(self) -> tuple[Any, ...]:
         """The fields in order."""
         return tuple(getattr(self, item.name) for item in fields(self))
-
-    @cached_property
-    def guide(self) -> Guide:
-        """Where to look for the bin of a value among uneven edges."""
-        if self.binning == EDGES:
-            return build_guide(self.edges, self.edge_start, self.bins)
-        return build_guide(np.zeros(1), np.zeros(len(self.lo), np.int64), np.ones(len(self.lo)))
 
     @classmethod
     def build(

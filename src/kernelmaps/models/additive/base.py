@@ -444,19 +444,18 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         in_blocks(n_threads, X.shape[0], work)
         return out
 
-    def _forms(self, X: Any) -> Any:
+    def _compiled_terms(self, X: Any) -> Any:
         """The model as polynomials for rows like these; None if the basis has to be evaluated."""
         from .basis import bands_of
-        from .prediction import forms
+        from .prediction import compiled_terms
         from .terms import summed
 
-        stored = sparse.issparse(X)
-        key = ("forms", X.dtype, stored)
+        key = ("terms", X.dtype)
         if key not in self._fast:
             self._fast[key] = None
             if "mix" in self._spec.arrays or self._spec.family == "piecewise":
                 table = summed(bands_of(self._spec, X, np.dtype(np.float64)).table, self._weights)
-                self._fast[key] = forms(table, X.dtype, np.dtype(self._precision(X)), stored=stored)
+                self._fast[key] = compiled_terms(table, X.dtype, np.dtype(self._precision(X)))
         return self._fast[key]
 
     def _scores(self, X: Any, *, look: bool = False) -> np.ndarray:
@@ -467,7 +466,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         """
         from .prediction import sums
 
-        compiled, fitted = self._forms(X), self.feature_map_
+        compiled, fitted = self._compiled_terms(X), self.feature_map_
         # Values outside the domain are clipped, with one warning; more has to be said of others.
         silent = fitted.out_of_domain == "clip" and getattr(fitted, "_warned", False)
         silent &= not fitted._non_negative
