@@ -12,6 +12,7 @@ import kernelmaps
 SOURCE = Path(kernelmaps.__file__).parent
 
 LEAVES = {
+    "atomic",
     "bits",
     "blocks",
     "certificate",
@@ -36,6 +37,7 @@ TOP = "kernelmaps"
 
 # room -> rooms that it may import. Leaves may be imported by all.
 EDGES = {
+    "atomic": set(),
     "bits": set(),
     "blocks": set(),
     "certificate": {"display", "schema"},

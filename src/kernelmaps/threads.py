@@ -1,12 +1,19 @@
-"""How many threads a routine may use, decided in one place."""
+"""How many threads a routine may use, and how Ctrl-C ends them, decided in one place.
+
+Python handles signals in the main thread, between two of its instructions: not while that thread
+is in compiled code. Long work is therefore done by other threads, while the main one waits for it
+and can leave at any time.
+"""
 
 from __future__ import annotations
 
+import contextvars
 import os
 import sys
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from itertools import pairwise
@@ -15,6 +22,8 @@ from threading import Lock
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+_local = threading.local()  # `stop`: the event that ends the work of this thread
+_PIECES = 32  # calls into which one thread divides long work: signals are handled in between
 
 
 def available_threads() -> int:
@@ -98,13 +107,88 @@ def in_threads(
     """
     n_threads = min(resolve_threads(n_jobs), max(1, n // max(1, grain)))
     if n_threads == 1:
-        return [work(0, n)]
-    parts = min(4 * n_threads, n)  # more parts than threads: some rows cost more than others
-    bounds = [n * part // parts for part in range(parts + 1)]
-    futures = [
-        _pool(os.getpid(), n_threads).submit(work, start, stop) for start, stop in pairwise(bounds)
-    ]
-    return [future.result() for future in futures]
+        parts = max(1, min(_PIECES, n // max(grain, _PIECES**2)))
+    else:
+        parts = min(4 * n_threads, n)  # more parts than threads: some rows cost more than others
+    bounds = list(pairwise(n * part // parts for part in range(parts + 1)))
+    if n_threads == 1:
+        return [work(*bound) for bound in bounds]
+    futures = [_pool(os.getpid(), n_threads).submit(work, *bound) for bound in bounds]
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def together(work: Callable[[Any], Result], items: Sequence[Any], n_threads: int) -> list[Result]:
+    """``work(item)`` for each item, in threads of their own; Ctrl-C ends it at once.
+
+    The interrupted threads are told to stop, which work that goes on for long has to look for by
+    `check_stop`, and are not waited for. So are those beside one that failed.
+    """
+    outer = getattr(_local, "stop", None)
+    if len(items) == 1 and threading.current_thread() is not threading.main_thread():
+        return [work(items[0])]
+    stop = threading.Event() if outer is None else outer
+
+    def run(item: Any) -> Result:
+        _local.stop = stop
+        return work(item)
+
+    pool = ThreadPoolExecutor(max(1, min(n_threads, len(items))), "kernelmaps-work")
+    try:
+        futures = [pool.submit(run, item) for item in items]
+        return [future.result() for future in futures]
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def interruptible(function: Callable[..., Result], *arguments: Any) -> Result:
+    """``function(*arguments)``, from which Ctrl-C returns at once.
+
+    Foreign compiled code (a solver of scikit-learn) cannot be stopped: it is left alone in a thread
+    that does not keep the process alive, and what it returns is dropped.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(*arguments)
+    import sklearn
+    from joblib import parallel_config
+    from joblib.parallel import get_active_backend
+
+    result: Future[Result] = Future()
+    stop, context = threading.Event(), contextvars.copy_context()
+    # What these libraries keep per thread.
+    settings, (backend, n_jobs) = sklearn.get_config(), get_active_backend()
+
+    def run() -> None:
+        _local.stop = stop
+        try:
+            with sklearn.config_context(**settings), parallel_config(backend, n_jobs=n_jobs):
+                result.set_result(context.run(function, *arguments))
+        except BaseException as error:
+            result.set_exception(error)
+
+    threading.Thread(target=run, name="kernelmaps-interruptible", daemon=True).start()
+    try:
+        return result.result()
+    except BaseException:
+        stop.set()
+        raise
+
+
+class Stopped(Exception):
+    """Raised in a thread whose result nobody waits for any more."""
+
+
+def check_stop() -> None:
+    """End this thread's work if the call that waits for it was interrupted."""
+    stop = getattr(_local, "stop", None)
+    if stop is not None and stop.is_set():
+        raise Stopped
 
 
 def ordered_map(
@@ -115,7 +199,8 @@ def ordered_map(
     At most ``n_threads + 1`` items are alive: one is read while the others are worked on.
     """
     pending: deque[Any] = deque()
-    with limit_blas(1), ThreadPoolExecutor(n_threads, "kernelmaps-fold") as pool:
+    pool = ThreadPoolExecutor(n_threads, "kernelmaps-fold")
+    with limit_blas(1):
         try:
             for item in items:
                 pending.append(pool.submit(_as_worker, function, item))
@@ -124,8 +209,7 @@ def ordered_map(
             while pending:
                 yield pending.popleft().result()
         finally:
-            for future in pending:
-                future.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for a block
 
 
 def _as_worker(function: Callable[[Any], Result], item: Any) -> Result:

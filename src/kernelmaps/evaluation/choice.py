@@ -27,6 +27,7 @@ from ..kernels import Kernel, get
 from ..progress import track
 from ..seeding import seed_of
 from ..sparse_rows import check_sparse
+from ..threads import check_stop, interruptible
 from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
 from .code import expression, kernel_code
 from .methods import column_scaler
@@ -221,9 +222,9 @@ def choose(
     wanted = _requirements(max_error, n_columns, seconds, error, confidence)
     random_state = seed_of(random_state)
     X, kernel, scaler = _scaled(X, kernel, random_state)
-    search = _Search(X, kernel, wanted, held_out_rows, random_state)
+    search = interruptible(_Search, X, kernel, wanted, held_out_rows, random_state)
     for family in track(_families(kernel, families, random_state), "maps", enabled=progress):
-        search.go_through(family)
+        interruptible(search.go_through, family)
     choice = search.result()
     return choice if scaler is None else replace(choice, map=make_pipeline(scaler, choice.map))
 
@@ -310,6 +311,7 @@ class _Search:
     def go_through(self, family: list[Candidate]) -> None:
         """Measure growing sizes, until one holds the tolerance or is too large."""
         for candidate in family:
+            check_stop()
             start = process_time()  # what it costs, whatever else the machine does
             evidence = self._measured(candidate)
             if evidence is None:

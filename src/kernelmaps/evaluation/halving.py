@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..progress import track
+from ..threads import interruptible
 from .measuring import Problem, measure, measure_error, warm_up
 from .methods import Method
 from .results import Row
@@ -192,13 +193,13 @@ class Rounds:
                 continue
             problem = self._problem(own)
             try:
-                warm_up(method, problem)
+                interruptible(warm_up, method, problem)
                 start = perf_counter()
                 # However small the budget, there are two results to compare.
                 seconds = purse.left - keep if len(self.results) > 1 else np.inf
-                row, losses = measure(method, problem, seconds)
+                row, losses = interruptible(measure, method, problem, seconds)
                 if self.problem.task == "none":
-                    row = replace(row, error=measure_error(method, problem))
+                    row = replace(row, error=interruptible(measure_error, method, problem))
             except (ValueError, TypeError, MemoryError) as error:
                 self._fail(method, error)
                 continue

@@ -17,6 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from ..atomic import all_or_nothing
 from ..certificate import Certificate
 from ..engine import Spec, apply, gpu
 from ..engine.apply import apply_elsewhere, column_range, extent_of, stage_columns
@@ -73,6 +74,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     def _learn(self, X: Any) -> Spec:
         """The spec, from checked rows (NumPy of a native dtype, or CSR)."""
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> FeatureMap:
         """Learn what the map needs to know of the data, usually no more than their range.
 

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from ..data.sources import Block, Source
 from ..device import in_halves, is_tensor
 from ..progress import track
-from ..threads import ordered_map, resolve_threads
+from ..threads import interruptible, ordered_map, resolve_threads
 from .checkpoint import Checkpoint
 from .moments import BLOCK_ROWS
 from .on_device import OnDevice
@@ -66,7 +66,7 @@ def fold_blocks(
         # The shift must be known before the first product; all later blocks share it.
         for block in blocks:
             if stats.shift is None:
-                Z, _ = features_of(block, transform, name)
+                Z, _ = interruptible(features_of, block, transform, name)
                 _named(name, block, stats.centre_on, Z, block.y, block.w)
             yield block
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..data.sources import Block, Source
+from ..threads import interruptible
 from .blockwise import Transform, fold_blocks
 from .distributed import call_on_sample, fold_on_dask
 
@@ -84,5 +85,5 @@ def on_sample(
 ) -> Result:
     """Apply `function` to a sample of rows, in this process or where Dask holds them."""
     if client is None and not source.remote:
-        return function(source.sample(rows))
+        return interruptible(lambda: function(source.sample(rows)))
     return call_on_sample(source, function, client, rows=rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -31,7 +30,7 @@ from ...maps.spline import SplineMap
 from ...schema import State, array, boolean, instance, integer, names, number, text
 from ...seeding import generator
 from ...sparse_rows import check_sparse
-from ...threads import resolve_threads
+from ...threads import resolve_threads, together
 from ..shapes import ShapeFunction
 from ..tables.route import TableRoute
 from .losses import LOSSES, Loss, find_loss
@@ -136,13 +135,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
             quiet = settings if group.start == 0 else replace(settings, progress=False)
             return self._solve(X, problem, quiet, beta, intercept)
 
-        n_threads = resolve_threads(self.n_jobs)
-        if len(groups) == 1:
-            found = [work(groups[0])]
-        else:
-            with ThreadPoolExecutor(min(n_threads, len(groups))) as pool:
-                found = list(pool.map(work, groups))
-        self._keep(found)
+        self._keep(together(work, groups, resolve_threads(self.n_jobs)))
 
     def _solve(
         self, X: Any, problem: Any, settings: Any, beta: np.ndarray, intercept: np.ndarray | None

@@ -21,6 +21,7 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from ...atomic import all_or_nothing
 from ...maps.base import AdditiveMap
 from ...schema import array, labels
 from ..tables.likelihoods import likelihood
@@ -184,6 +185,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         self.categorical_features = categorical_features
         self.solver = solver
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveClassifier:
         """Train.
 

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
+from ...atomic import all_or_nothing
 from ...default_parts import DefaultParts
 from ...maps.base import AdditiveMap
 from ...maps.spline import SplineMap
@@ -117,6 +118,7 @@ class AdditiveClassifierCV(DefaultParts, ClassifierMixin, BaseEstimator):
     def _default_part(self, name: str) -> Any:
         return SplineMap() if name == "feature_map" else None
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveClassifierCV:
         """Choose C and train with it."""
         self.Cs_ = self._values()

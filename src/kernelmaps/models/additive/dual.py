@@ -21,13 +21,13 @@ Fenchel's inequality, must be at most ``tol`` times P.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...progress import track
+from ...threads import check_stop, together
 from . import _loops
 from ._loops import Centre, Problem, Rows
 from .basis import Compiled, zeros
@@ -75,8 +75,7 @@ def in_blocks(n_threads: int, n: int, work: Callable[[int, int], Any]) -> list[A
     blocks = [(begin, min(n, begin + step)) for begin in range(0, n, step)]
     if len(blocks) <= 1:
         return [work(*block) for block in blocks]
-    with ThreadPoolExecutor(len(blocks)) as pool:
-        return list(pool.map(lambda block: work(*block), blocks))
+    return together(lambda block: work(*block), blocks, len(blocks))
 
 
 def solve(
@@ -117,6 +116,7 @@ def solve(
     epochs = range(1, settings.max_iter + 1)
     n_iter = 0
     for n_iter in track(epochs, "training", enabled=settings.progress):  # noqa: B007
+        check_stop()
         rng.shuffle(order[: state.active])
         primal, gap = state.epoch(order)
         if not small(gap, primal, strictness * settings.tol):

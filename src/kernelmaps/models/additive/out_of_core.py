@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from ...data import Source
 from ...maps.codes import Codes
 from ...sparse_rows import check_sparse
+from ...threads import together
 from ..streaming.base import _in_memory
 from .base import AdditiveModel
 from .summary import Progress
@@ -226,10 +226,4 @@ def _chunk_of(model: Any, rows: Any, y: np.ndarray, cost: np.ndarray) -> Callabl
 def _in_threads(states: list[Any]) -> Callable[[Callable[[Any], Any]], list[Any]]:
     """Call a function with every state, each in a thread of its own."""
 
-    def each(work: Callable[[Any], Any]) -> list[Any]:
-        if len(states) == 1:
-            return [work(states[0])]
-        with ThreadPoolExecutor(len(states)) as pool:
-            return list(pool.map(work, states))
-
-    return each
+    return lambda work: together(work, states, len(states))

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
+from ...atomic import all_or_nothing
 from ...maps.base import AdditiveMap
 from ...schema import number
 from ..tables.likelihoods import likelihood
@@ -129,6 +130,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
                 f"AdditiveRegressor: quantile must be between 0 and 1, got {self.quantile!r}."
             )
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None
     ) -> AdditiveRegressor:

@@ -16,6 +16,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ...atomic import all_or_nothing
 from ...schema import array, integer
 from ...stats import Moments
 from .base import StreamingEstimator, affine, check_same_kind, remove_stages, stage_path
@@ -118,6 +119,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         self.device = device
         self.precision = precision
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ...atomic import all_or_nothing
 from .linear import StreamingLinear
 
 __all__ = ["StreamingRegression"]
@@ -19,6 +20,7 @@ PathLike = str | os.PathLike[str]
 class StreamingRegression(MultiOutputMixin, RegressorMixin, StreamingLinear):
     """The verbs of the regressors."""
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,

@@ -15,6 +15,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from ...atomic import all_or_nothing
 from ...stats import Moments
 from .leave_one_out import LeaveOneOut
 from .linear import StreamingLinear
@@ -170,6 +171,7 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
 
     _target = "class"
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,

@@ -1,0 +1,31 @@
+"""Methods that change an object wholly or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+__all__ = ["all_or_nothing"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: Method) -> Method:
+    """Leave the attributes as they were if the method ends by an error or by Ctrl-C.
+
+    An estimator whose `fit` is interrupted would otherwise keep, say, the new map beside the old
+    weights. The method must set attributes, not change their values in place.
+    """
+
+    @wraps(method)
+    def guarded(self: Any, *arguments: Any, **options: Any) -> Any:
+        before = dict(self.__dict__)
+        try:
+            return method(self, *arguments, **options)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return guarded  # type: ignore[return-value]

@@ -1,0 +1,204 @@
+"""Ctrl-C ends long work within a second, and the estimator is what it was before."""
+
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+import kernelmaps as km
+from kernelmaps.atomic import all_or_nothing
+from kernelmaps.threads import Stopped, check_stop, in_threads, interruptible, together
+
+HEAD = """
+import os, signal, sys, threading, time
+import numpy as np
+import kernelmaps as km
+
+rng = np.random.default_rng(0)
+X = rng.random((30000, 20))
+y = rng.integers(0, 6, len(X))
+
+begun = threading.Event()
+
+def in_c(*_):
+    "Long compiled work that knows nothing of signals."
+    begun.set()
+    np.linalg.svd(rng.random((1100, 1100)))
+
+def interrupted(work):
+    sent = []
+    def send():
+        begun.wait()
+        time.sleep(0.5)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=send, daemon=True).start()
+    try:
+        result = work()
+    except KeyboardInterrupt:
+        result = None
+    assert sent, "it had ended before"
+    return time.monotonic() - sent[0], result
+"""
+
+FIT = """
+model = km.AdditiveClassifier(tol=1e-15, max_iter=10**6, C=1e3, n_jobs={n_jobs}, random_state=0)
+few = np.r_[0:200]
+model.set_params(tol=1e-2).fit(X[few], y[few])
+before, known = model.predict(X[:500]), sorted(vars(model))
+model.set_params(tol=1e-15)
+begun.set()
+late, _ = interrupted(lambda: model.fit({rows}, y{which}))
+assert sorted(vars(model)) == known
+np.testing.assert_array_equal(model.predict(X[:500]), before)
+model.set_params(tol=1e-2).fit(X[few], y[few])
+np.testing.assert_array_equal(model.predict(X[:500]), before)
+"""
+
+CASES = {
+    "fit of several classes": FIT.format(n_jobs=2, rows="X", which=""),
+    "fit of two classes": FIT.format(n_jobs=1, rows="X", which=" > 2"),
+    "fit block by block": FIT.format(n_jobs=2, rows="[X[:15000], X[15000:]]", which="").replace(
+        "y[few])\nbefore", "y[few])\nmodel.block_rows = 9000\nbefore"
+    ),
+    "fold": """
+from kernelmaps.stats import Moments, fold, open_source
+late, _ = interrupted(lambda: fold(open_source(X), Moments(), in_c, block_rows=1000, n_threads=2))
+""",
+    "streaming fit": """
+class Slow(km.SplineMap):
+    def transform(self, X):
+        in_c()
+        return super().transform(X)
+
+model = km.StreamingRidge(feature_map=km.SplineMap(n_jobs=1)).fit(X[:300], y[:300])
+before = model.predict(X)
+model.feature_map = Slow()
+late, _ = interrupted(lambda: model.fit(X, y))
+np.testing.assert_array_equal(model.predict(X), before)
+""",
+    "choose": """
+def component(x, y):
+    in_c()
+    return np.minimum(x, y)
+
+kernel = km.kernels.Additive(component)
+late, _ = interrupted(lambda: km.choose(X[:200], kernel, max_error=1e-3))
+""",
+    "compare": """
+class Slow(km.SplineMap):
+    def fit(self, X, y=None):
+        in_c()
+        return super().fit(X, y)
+
+maps = [("quick", km.HomogeneousMap()), ("slow", Slow())]
+late, found = interrupted(
+    lambda: km.compare(X[:300], y[:300], maps=maps, kernels=["chi2"], with_yardsticks=False)
+)
+assert found.interrupted
+assert [row.label for row in found.rows] == ["quick"]
+""",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent as POSIX has them")
+@pytest.mark.parametrize("name", CASES)
+def test_ctrl_c_ends_it_within_a_second(name):
+    code = textwrap.dedent(HEAD) + CASES[name] + "\nprint(late)\nsys.stdout.flush()\nos._exit(0)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1
+
+
+# ---- the parts ----------------------------------------------------------------------------------
+
+
+def test_together_is_in_order_and_passes_errors_on():
+    assert together(lambda item: item * item, range(5), 2) == [0, 1, 4, 9, 16]
+
+    def wrong(item):
+        raise ArithmeticError(str(item))
+
+    with pytest.raises(ArithmeticError, match="7"):
+        together(wrong, [7], 1)
+
+
+def test_the_others_stop_when_one_fails():
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(item):
+        if item == 0:
+            assert begun.wait(10)
+            raise ArithmeticError
+        begun.set()
+        try:
+            while True:
+                check_stop()
+        except Stopped:
+            ended.set()
+            raise
+
+    with pytest.raises(ArithmeticError):
+        together(work, [0, 1], 2)
+    assert ended.wait(10)
+    check_stop()  # not a thread of theirs
+
+
+def test_interruptible_keeps_the_settings_of_the_caller():
+    import joblib
+    import sklearn
+
+    def settings(x):
+        n_jobs = joblib.parallel.get_active_backend()[1]
+        return x, sklearn.get_config()["assume_finite"], n_jobs, np.geterr()["divide"]
+
+    with (
+        sklearn.config_context(assume_finite=True),
+        joblib.parallel_config(n_jobs=3),
+        np.errstate(divide="raise"),
+    ):
+        assert interruptible(settings, 5) == (5, True, 3, "raise")
+    with pytest.raises(ZeroDivisionError):
+        interruptible(lambda: 1 / 0)
+
+
+def test_one_thread_divides_long_work():
+    """Signals are handled between two calls."""
+    parts = in_threads(lambda begin, end: (begin, end), 100_000, 1)
+    assert len(parts) == 32
+    assert [begin for begin, _ in parts[1:]] == [end for _, end in parts[:-1]]
+    assert (parts[0][0], parts[-1][1]) == (0, 100_000)
+
+
+def test_all_or_nothing():
+    class Thing:
+        @all_or_nothing
+        def change(self, error):
+            "What it does."
+            self.a, self.b = 2, 3
+            if error is not None:
+                raise error
+            return self
+
+    thing = Thing()
+    thing.a = 1
+    for error in (ValueError(), KeyboardInterrupt()):
+        with pytest.raises(type(error)):
+            thing.change(error)
+        assert vars(thing) == {"a": 1}
+    assert vars(thing.change(None)) == {"a": 2, "b": 3}
+    assert Thing.change.__doc__ == "What it does."
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was():
+    X, y = km.datasets.make_histograms(60, 4, 2, random_state=0)
+    model = km.AdditiveClassifier().fit(X, y)
+    before = model.decision_function(X)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((60, 3), np.nan), y)
+    np.testing.assert_array_equal(model.decision_function(X), before)
