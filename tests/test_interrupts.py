@@ -26,7 +26,7 @@ begun = threading.Event()
 def in_c(*_):
     "Long compiled work that knows nothing of signals."
     begun.set()
-    np.linalg.svd(rng.random((1100, 1100)))
+    np.linalg.svd(rng.random((2500, 2500)))
 
 def interrupted(work):
     sent = []
@@ -96,7 +96,7 @@ class Slow(km.SplineMap):
 
 maps = [("quick", km.HomogeneousMap()), ("slow", Slow())]
 late, found = interrupted(
-    lambda: km.compare(X[:300], y[:300], maps=maps, kernels=["chi2"], with_yardsticks=False)
+    lambda: km.compare(X[:300], y[:300], maps=maps, kernels=["chi2"], with_baselines=False)
 )
 assert found.interrupted
 assert [row.label for row in found.rows] == ["quick"]

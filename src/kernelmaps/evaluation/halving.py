@@ -220,7 +220,7 @@ class Rounds:
             if self.errors.left <= 0:
                 break
             start = perf_counter()
-            error = measure_error(method, self.problem)
+            error = interruptible(measure_error, method, self.problem)
             self.results[method.label] = replace(self.results[method.label], error=error)
             self.errors.left -= perf_counter() - start
 
