@@ -3,6 +3,10 @@
 import os
 import pickle
 import signal
+import subprocess
+import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -333,3 +337,75 @@ def test_checkpoints_are_for_one_process(rows, tmp_path):
     source = open_source(da.from_array(rows[0], (500, 6)))
     with pytest.raises(ValueError, match="a fold on Dask has no checkpoint"):
         fold(source, Moments(), checkpoint=tmp_path / "c")
+
+
+class NoAnswer:
+    """Stands for a future and for its client, whose workers are gone."""
+
+    status, workers, cancelled = "pending", (), False
+
+    def result(self, timeout):
+        raise TimeoutError
+
+    def nthreads(self):
+        return dict(self.workers)
+
+    def cancel(self):
+        self.cancelled = True
+
+
+def test_a_cluster_without_workers_is_not_waited_for(monkeypatch):
+    """A worker that was killed and has no nanny never comes back."""
+    monkeypatch.setattr(distributed_fold, "PATIENCE", 0.05)
+    alone = NoAnswer()
+    with pytest.raises(TimeoutError, match=r"no worker for 0.05 seconds.*with a nanny"):
+        distributed_fold._awaited(alone, alone)
+    assert alone.cancelled
+
+
+def test_the_time_out_of_a_task_is_its_own():
+    failed = NoAnswer()
+    failed.status = "error"
+    with pytest.raises(TimeoutError, match=r"^$"):
+        distributed_fold._awaited(failed, failed)
+
+
+def test_workers_that_come_back_are_waited_for(monkeypatch):
+    monkeypatch.setattr(distributed_fold, "PATIENCE", 0.05)
+    slow, asked = NoAnswer(), []
+
+    def result(timeout):
+        asked.append(timeout)
+        time.sleep(0.01)
+        if len(asked) < 20:
+            raise TimeoutError
+        return 5
+
+    slow.result, slow.workers = result, (("a", 1),)
+    assert distributed_fold._awaited(slow, slow) == 5
+
+
+def test_a_killed_worker_without_a_nanny_is_reported(rows, tmp_path, monkeypatch):
+    """The real thing: the only worker of a scheduler dies in the middle of a task."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(distributed_fold, "POLL", 0.1)
+    monkeypatch.setattr(distributed_fold, "PATIENCE", 0.5)
+    X = rows[0]
+    np.save(tmp_path / "X.npy", X)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster,
+        distributed.Client(cluster.scheduler_address, set_as_default=False) as client,
+    ):
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny"]
+        command += ["--no-dashboard", cluster.scheduler_address]
+        worker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            client.wait_for_workers(1, timeout=60)
+            threading.Timer(0.5, worker.kill).start()
+            # A lambda travels by value: the worker cannot import this file.
+            endless = lambda X: (time.sleep(60), X)[1]  # noqa: E731
+            with pytest.raises(TimeoutError, match="has had no worker"):
+                fold(open_source(tmp_path / "X.npy"), Moments(), endless, client=client)
+        finally:
+            worker.kill()
+            worker.wait()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 from ..data.dask import DaskSource, source_of_partition
@@ -19,6 +20,7 @@ __all__ = ["call_on_sample", "fold_on_dask"]
 
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
 FAN_IN = 8
+POLL, PATIENCE = 1.0, 30.0  # seconds: between two looks at the workers, and without any
 
 
 def fold_on_dask(
@@ -75,10 +77,31 @@ def connected(client: Any) -> Iterator[Any]:
 def _computed(task: Any, client: Any) -> Any:
     """The value of a task: on the client's workers, or on Dask's current scheduler."""
     if client is not None:
-        return client.compute(task, retries=RETRIES).result()
+        return _awaited(client.compute(task, retries=RETRIES), client)
     import dask
 
     return dask.compute(task)[0]
+
+
+def _awaited(future: Any, client: Any) -> Any:
+    """The value of a future; without workers, which nobody restarts, it would never come."""
+    alone_since = None
+    while True:
+        try:
+            return future.result(timeout=POLL)
+        except TimeoutError:
+            if future.status != "pending":  # it is the task's own error
+                raise
+        if client.nthreads():
+            alone_since = None
+            continue
+        alone_since = monotonic() if alone_since is None else alone_since
+        if monotonic() - alone_since > PATIENCE:
+            future.cancel()
+            raise TimeoutError(
+                f"the Dask cluster has had no worker for {PATIENCE:g} seconds. Start workers, with "
+                "a nanny so that those that die are replaced, and fit again."
+            )
 
 
 def call_on_sample(source: Source, function: Any, client: Any, *, rows: int) -> Any:
