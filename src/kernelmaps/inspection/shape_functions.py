@@ -196,11 +196,22 @@ class ShapeFunctionDisplay:
 
     def _draw(self, ax: Any, shape: ShapeFunction, floor: float, low: float, high: float) -> None:
         values = shape.values[:, None] if shape.values.ndim == 1 else shape.values
+        errors = None if shape.errors is None else shape.errors.reshape(values.shape)
         for k in range(values.shape[1]):
+            band = None if errors is None else 2 * errors[:, k]
             color = _COLORS[k % len(_COLORS)]
+            if shape.levels is not None:
+                ax.errorbar(shape.grid, values[:, k], yerr=band, fmt="o", color=color, ms=4, lw=1.2)
+                continue
             ax.plot(shape.grid, values[:, k], color=color, lw=1.6, solid_capstyle="round")
-            if values.shape[1] == 1:
+            if band is not None:
+                low_band, high_band = values[:, k] - band, values[:, k] + band
+                ax.fill_between(shape.grid, low_band, high_band, color=color, alpha=0.2, lw=0)
+            elif values.shape[1] == 1:
                 ax.fill_between(shape.grid, values[:, k], 0, color=color, alpha=0.12, lw=0)
+        if shape.levels is not None:
+            names = [printable(level) for level in shape.levels]
+            ax.set_xticks(shape.grid, names, rotation=90 if len(names) > 4 else 0, parse_math=False)
         ax.axhline(0, color="0.55", lw=0.7, zorder=0)
         peak = float(shape.density.max()) or 1.0
         height = 0.9 * (low - floor) * np.sqrt(shape.density / peak)  # √: rare values stay visible
