@@ -19,7 +19,7 @@ class FileFormatError(ValueError):
 
 
 class OutOfDomainWarning(UserWarning):
-    """Values outside a fitted domain were clipped to it."""
+    """Values outside a fitted domain, by more than a tenth of its range, were clipped to it."""
 
 
 class KernelScaleWarning(UserWarning):

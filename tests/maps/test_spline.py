@@ -194,3 +194,23 @@ def test_a_sparse_result_has_no_place_in_an_array(seed):
     fitted = km.SplineMap(order=0, sparse_output=True).fit(data(seed))
     with pytest.raises(ValueError, match="out= cannot be used"):
         fitted.transform(data(seed), out=np.empty((1, 1)))
+
+
+def test_tails_are_clipped_in_silence_and_warnings_name_the_columns(seed):
+    """A test set leaves the range of the training set by a little: 10 % of it needs no warning."""
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(seed).random((200, 3))
+    X[:2] = [[0.0] * 3, [1.0] * 3]
+    frame = pd.DataFrame(X, columns=["age", "income", "height"])
+    feature_map = km.SplineMap(6).fit(frame)
+    clipped = feature_map.transform(frame)
+    tail = frame.replace(1.0, 1.09)  # a warning is an error here
+    np.testing.assert_array_equal(feature_map.transform(tail), clipped)
+    words = r"2 of 3 columns .*\('income', 'height'\); column 'income' reaches \[0, 1.2\]"
+    far = frame.assign(income=frame.income.replace(1.0, 1.2), height=frame.height + 0.5)
+    with pytest.warns(km.exceptions.OutOfDomainWarning, match=words):
+        feature_map.transform(far)
+    feature_map.transform(far)  # said once
+    strict = km.SplineMap(6, out_of_domain="raise").fit(frame)
+    with pytest.raises(ValueError, match="column 'age' reaches"):
+        strict.transform(tail)

@@ -36,6 +36,7 @@ _NATIVE = (np.float32, np.float64, np.uint8, np.uint16)
 EXACT_SIZES = (1e-150, 1e150)
 """Of float64 values: their squares and products are floating-point numbers, too."""
 
+_TAIL = 0.1  # of the fitted range, by which values may leave it before it is worth a warning
 OUT_OF_DOMAIN = ("clip", "raise", "extrapolate")
 
 
@@ -343,13 +344,17 @@ class AdditiveMap(FeatureMap):
             return
         lower, upper = (np.broadcast_to(end, X.shape[1]) for end in self._domain_for(X.dtype))
         found = self._column_range(X)
-        outside = (found[0] < lower) | (found[1] > upper)
+        # The tail of a test set leaves the range of the training set by a little nearly always.
+        slack = 0.0 if self.out_of_domain == "raise" else _TAIL * (upper - lower)
+        outside = (found[0] < lower - slack) | (found[1] > upper + slack)
         if not outside.any():
             return
+        names = [self._column_name(j) for j in np.flatnonzero(outside)]
         worst = int(np.argmax(outside))
+        more = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names[1:] else ""
         message = (
-            f"{type(self).__name__}: {int(outside.sum())} of {X.shape[1]} columns have values "
-            f"outside the fitted domain; column {worst} reaches [{found[0][worst]:g}, "
+            f"{type(self).__name__}: {len(names)} of {X.shape[1]} columns have values outside the "
+            f"fitted domain{more}; column {names[0]} reaches [{found[0][worst]:g}, "
             f"{found[1][worst]:g}], fitted [{lower[worst]:g}, {upper[worst]:g}]."
         )
         if self.out_of_domain == "raise":
@@ -359,6 +364,10 @@ class AdditiveMap(FeatureMap):
         if not self._warned:
             self._warned = True
             warnings.warn(f"{message} They are clipped to it.", OutOfDomainWarning, stacklevel=3)
+
+    def _column_name(self, j: int) -> str:
+        names = getattr(self, "feature_names_in_", None)
+        return str(j) if names is None else repr(str(names[j]))
 
     def _domain_for(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         """The domain in the precision of the rows: rounding to float32 leaves no domain."""
