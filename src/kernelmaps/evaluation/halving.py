@@ -274,7 +274,7 @@ class Rounds:
             (before, earlier), _ = history[-2:]
             seen = np.log(max(seconds, 1e-9) / max(earlier, 1e-9)) / np.log(done / before)
             # Few rows are mostly overhead: what was seen is less than what will come.
-            growth = float(np.clip(1.1 * seen, 0.8, growth))
+            growth = float(np.clip(1.1 * seen, min(0.8, growth), growth))
         return seconds * (own / done) ** growth
 
     def _settle(self, method: Method) -> None:
