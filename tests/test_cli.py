@@ -1,6 +1,8 @@
 """Commands print what the library returns, and nothing else; errors are a sentence and a number."""
 
 import json
+import re
+import shlex
 import sys
 
 import numpy as np
@@ -218,7 +220,6 @@ def test_choose_without_a_wish_says_which_there_are(csv):
     assert_refused(2, "--max-error, --n-columns or --seconds", "choose", csv, "-t", "label")
 
 
-@pytest.mark.skipif(not hasattr(kernelmaps, "design_map"), reason="this version designs no maps")
 def test_design_prints_and_exports(tmp_path):
     header, spec = tmp_path / "chi2_map.h", tmp_path / "chi2_map.kmap"
     printed = json.loads(run("design", "chi2", "--columns", "5", "--out", header, "--json"))
@@ -268,7 +269,6 @@ def test_explain_draws_the_shapes(ridge, tmp_path):
     assert first["outputs"] == ["class 0", "class 1", "class 2"]
 
 
-@pytest.mark.skipif(not hasattr(kernelmaps, "AdditiveClassifier"), reason="no additive models here")
 def test_an_additive_model_from_end_to_end(csv, tmp_path):
     out = tmp_path / "additive.kmap"
     run("fit", csv, "--target", "label", "--out", out, "--map", "HomogeneousMap")
@@ -788,3 +788,30 @@ def test_warnings_are_lines_without_places_in_the_code(csv, tmp_path):
     assert result.exit_code == 0
     assert "warning: " in result.stderr
     assert ".py" not in result.stderr
+
+
+def documented_examples(command):
+    """Command lines in the help of a command, without its name."""
+    from kernelmaps.cli import judging, modelling
+
+    function = getattr(judging, command, None) or getattr(modelling, command)
+    found = re.findall(r"`kernelmaps (.+?)`", function.__doc__, flags=re.DOTALL)
+    return [shlex.split(" ".join(line.split()))[1:] for line in found]
+
+
+@pytest.mark.parametrize("command", ["design", "fit", "predict", "evaluate", "export"])
+def test_documented_examples_run(command, frame, tmp_path, monkeypatch):
+    """With the names of files that they use; an additive model stands for the model."""
+    monkeypatch.chdir(tmp_path)
+    X = frame.drop(columns="price")
+    X.to_csv("mine.csv", index=False)
+    frame.drop(columns=["label", "id"]).to_parquet("mine.parquet")
+    X.to_csv("test.csv", index=False)
+    for name in ("new.csv", "new.csv.gz"):
+        X.drop(columns="label").to_csv(name, index=False)
+    quick = ["--map", "HomogeneousMap"]
+    run("fit", "mine.csv", "-t", "label", "--drop", "id", "-o", "model.kmap", *quick)
+    examples = documented_examples(command)
+    assert examples
+    for arguments in examples:
+        run(command, *arguments)

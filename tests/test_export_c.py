@@ -68,7 +68,6 @@ def test_settings_of_cosine_maps_arrive_in_c(settings, tmp_path):
 
 
 @needs_compiler
-@pytest.mark.skipif(not hasattr(km, "design_map"), reason="this version does not design maps")
 def test_a_designed_map_of_five_columns_can_be_pasted(tmp_path):
     design = km.design_map("chi2", n_components=5, domain=(1, 255))
     x = np.concatenate([[0.0], np.linspace(1, 255, 40)])[:, None]

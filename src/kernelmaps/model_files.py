@@ -45,6 +45,7 @@ import kernelmaps
 from . import storage
 from .engine.spec import Spec, spec_from_file
 from .exceptions import FileFormatError
+from .kernels.registry import kernel_class
 from .schema import (
     State,
     anything,
@@ -83,12 +84,8 @@ _RECORDS = {
     "FittedTerm": "kernelmaps.models.tables.model",
     "TableModel": "kernelmaps.models.tables.model",
     "Term": "kernelmaps.models.tables.terms",
-    # Kernels, which check their parameters when they are made
-    "Gaussian": "kernelmaps.kernels.stationary",
-    "Laplacian": "kernelmaps.kernels.stationary",
-    "Cauchy": "kernelmaps.kernels.stationary",
-    "Matern": "kernelmaps.kernels.stationary",
-    "Exponential": "kernelmaps.kernels.exponential",
+    # Kernels without a name of their own; the others are those of `kernelmaps.kernels.register`.
+    # They check their parameters when they are made.
     "MapKernel": "kernelmaps.maps.exponential",
     "SignCauchy": "kernelmaps.kernels.signs",
     "Linear": "kernelmaps.kernels.additive",
@@ -630,6 +627,9 @@ def _listed(name: str) -> type | None:
         return _class(name)
     if name in _PLUGINS:
         return _PLUGINS[name]
+    kernel = kernel_class(name)
+    if kernel is not None:
+        return kernel
     module = kernelmaps._MODULE_OF.get(name, "")
     found = getattr(kernelmaps, name, None) if module.startswith(_ROOMS_OF_ESTIMATORS) else None
     return found if hasattr(found, "_state") else None

@@ -81,11 +81,13 @@ def _kernel_call(node: ast.Call) -> Any:
 
 def _map_class(name: str) -> Any:
     known = [
-        n for n, module in kernelmaps._MODULE_OF.items() if module.startswith("kernelmaps.maps.")
+        public
+        for public, module in kernelmaps._MODULE_OF.items()
+        if module.startswith("kernelmaps.maps.")
+        and issubclass(getattr(kernelmaps, public), FeatureMap)
     ]
-    if name not in known or not hasattr(kernelmaps, name):
-        here = ", ".join(n for n in known if hasattr(kernelmaps, n))
-        raise ValueError(f"there is no map {name!r}; there are {here}.")
+    if name not in known:
+        raise ValueError(f"there is no map {name!r}; there are {', '.join(known)}.")
     return getattr(kernelmaps, name)
 
 

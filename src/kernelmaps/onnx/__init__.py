@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
 try:
     from skl2onnx import to_onnx as _to_onnx
@@ -86,19 +86,22 @@ def to_onnx(
     return graph
 
 
-def register() -> list[str]:
-    """Register a converter for every map and model that this version has; their names."""
-    names = [
-        name
-        for name, module in kernelmaps._MODULE_OF.items()
-        if (module.startswith(MAPS) or name in (*MODELS, *RIDGES)) and hasattr(kernelmaps, name)
-    ]
-    for name in names:
-        cls = getattr(kernelmaps, name)
+def register(*more: type) -> list[str]:
+    """Register a converter for every map and model that this version has; their names.
+
+    Parameters
+    ----------
+    *more : classes
+        Maps of your own. Their spec is all that a graph is made of.
+    """
+    maps = [name for name, module in kernelmaps._MODULE_OF.items() if module.startswith(MAPS)]
+    own = [getattr(kernelmaps, name) for name in (*maps, *MODELS, *RIDGES)]
+    classes = [cls for cls in (*own, *more) if issubclass(cls, BaseEstimator)]
+    for cls in classes:
         update_registered_converter(
-            cls, f"Kernelmaps{name}", _shapes, _convert, parser=_parse, overwrite=True
+            cls, f"Kernelmaps{cls.__name__}", _shapes, _convert, parser=_parse, overwrite=True
         )
-    return names
+    return [cls.__name__ for cls in classes]
 
 
 # ---- what skl2onnx asks for ---------------------------------------------------------------------

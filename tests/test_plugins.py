@@ -1,0 +1,124 @@
+"""A kernel and a map from outside the library work with everything in it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import kernelmaps as km
+from kernelmaps.kernels import StationaryKernel, get, register
+from kernelmaps.kernels.registry import KNOWN
+from kernelmaps.testing import check_feature_map, check_kernel
+
+
+@dataclass(frozen=True)
+class Mixture(StationaryKernel):
+    """Mean of two Gaussians, one twice as wide as the other, feature by feature."""
+
+    scale: float = 1.0
+    name = "mixture"
+
+    def signature(self, delta):
+        squared = (np.asarray(delta, dtype=np.float64) / self.scale) ** 2
+        return (np.exp(-squared / 2) + np.exp(-squared / 8)) / 2
+
+    def frequencies(self, uniforms, d):
+        from scipy.special import ndtri
+
+        # Those below one half choose the wide Gaussian, the others the narrow one.
+        wide = uniforms < 0.5
+        within = np.maximum(2 * np.where(wide, uniforms, uniforms - 0.5), 2.0**-54)
+        return ndtri(within) / np.where(wide, 2 * self.scale, self.scale)
+
+    def second_moment(self, d):
+        return d * (1 + 1 / 4) / 2 / self.scale**2
+
+
+@pytest.fixture
+def kernel():
+    register(Mixture)
+    yield "mixture"
+    del KNOWN["mixture"]
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def test_a_kernel_from_outside_obeys_the_laws(kernel, seed):
+    check_kernel(get(kernel), np.random.default_rng(seed).normal(size=(30, 3)))
+    check_kernel(get(kernel).with_parameter(2.0), seed=seed)
+
+
+def test_maps_take_a_kernel_from_outside_by_name(kernel, data):
+    X, _ = data
+    fitted = km.RandomFourierMap(kernel, 4000, random_state=0).fit(X)
+    assert isinstance(fitted.kernel_, Mixture)
+    assert fitted.kernel_.scale != 1.0  # it follows the data
+    # Hoeffding's bound for the largest of n² pairs, failing once in 10⁶ times
+    assert km.kernel_error(fitted, X).max < 2 * np.sqrt(2 * np.log(2e6 * len(X) ** 2) / 4000)
+    check_feature_map(lambda n: km.RandomFourierMap(Mixture(), n, random_state=0), sizes=(8, 4096))
+
+
+def test_choose_and_compare_take_it(kernel, data):
+    X, y = data
+    assert km.choose(X, kernel, max_error=0.5).evidence.bound <= 0.5
+    result = km.compare(X, y, maps=["RandomFourierMap"], kernels=[kernel], joint_sizes=[64], cv=2)
+    assert any("RandomFourierMap" in row.label and row.score > 0.5 for row in result.rows)
+
+
+def test_files_and_graphs_hold_it(kernel, data, tmp_path):
+    X, _ = data
+    fitted = km.RandomFourierMap(kernel, 16, random_state=0).fit(X)
+    km.save(fitted, tmp_path / "map.kmap")
+    loaded = km.load(tmp_path / "map.kmap")
+    assert loaded.kernel_ == fitted.kernel_
+    np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X))
+    runtime = pytest.importorskip("onnxruntime")
+    to_onnx = pytest.importorskip("kernelmaps.onnx").to_onnx
+    rows = X.astype(np.float32)
+    graph = to_onnx(fitted, rows[:1]).SerializeToString()
+    session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {session.get_inputs()[0].name: rows})
+    np.testing.assert_allclose(found, fitted.transform(rows), atol=1e-5)
+
+
+class OutsideMap(km.HomogeneousMap):
+    """A map from outside, of a class that the library does not know."""
+
+
+def test_a_map_from_outside_is_checked_saved_and_exported(tmp_path, monkeypatch):
+    from kernelmaps import model_files
+
+    monkeypatch.setattr(model_files, "_PLUGINS", {})
+    X = np.random.default_rng(0).random((20, 4))
+    check_feature_map(lambda n: OutsideMap("chi2", n), sizes=(3, 7), estimator_checks=False)
+    fitted = OutsideMap("chi2", 5).fit(X)
+    with pytest.raises(TypeError, match="which a model file cannot hold"):
+        km.save(fitted, tmp_path / "map.kmap")
+    model_files.register_class(OutsideMap)
+    km.save(fitted, tmp_path / "map.kmap")
+    loaded = km.load(tmp_path / "map.kmap")
+    assert type(loaded) is OutsideMap
+    np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X))
+    exported = pytest.importorskip("kernelmaps.onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    assert "OutsideMap" in exported.register(OutsideMap)
+    rows = X.astype(np.float32)
+    graph = exported.to_onnx(fitted, rows[:1]).SerializeToString()
+    session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {session.get_inputs()[0].name: rows})
+    np.testing.assert_allclose(found, fitted.transform(rows), atol=1e-5)
+
+
+def test_the_command_line_knows_it(kernel):
+    from kernelmaps.commands.parsing import parse_map
+
+    assert parse_map("RandomFourierMap(kernel=Mixture(scale=2.0))").kernel == Mixture(2.0)
+
+
+def test_required_features_use_what_it_states(kernel):
+    assert km.required_features(0.1, 0.1, 2, 5, 1.0, get(kernel)).M > 0
