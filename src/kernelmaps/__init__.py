@@ -4,12 +4,14 @@ A positive-definite kernel k(x, y) hides a feature space. An explicit map φ wit
 ⟨φ(x), φ(y)⟩ ≈ k(x, y) brings it out, and a linear model on φ(x) then does what a kernel machine
 would, in linear time.
 
-Names are loaded on first use (PEP 562): ``import kernelmaps`` itself imports nothing but this
-file, so that neither numba nor scikit-learn is paid for before it is needed.
+Names are loaded on first use (PEP 562): ``import kernelmaps`` itself imports next to
+nothing, so that neither numba nor scikit-learn is paid for before it is needed.
 """
 
 from importlib import import_module
 from typing import Any
+
+from .compiling import provide_cache
 
 __version__ = "0.1.0.dev0"
 
@@ -73,6 +75,8 @@ _SUBMODULES = [
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
 __all__ = [*_MODULE_OF, *_SUBMODULES, "__version__"]  # noqa: PLE0604 - names of the table
+
+provide_cache()
 
 
 def __getattr__(name: str) -> Any:

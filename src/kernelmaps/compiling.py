@@ -1,0 +1,55 @@
+"""Where compiled code is kept between two processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+__all__ = ["provide_cache"]
+
+VARIABLE = "NUMBA_CACHE_DIR"
+
+
+def provide_cache() -> None:
+    """Give numba a folder of this process where it would find none that it can write to.
+
+    numba keeps compiled code beside its source, or below the user's home, and fails if it can write
+    to neither. The folder is temporary: everything is compiled anew in the next process, which is
+    said in one line.
+    """
+    places = (os.path.join(os.path.dirname(__file__), "__pycache__"), _user_cache())
+    if os.environ.get(VARIABLE) or any(_writable(place) for place in places):
+        return
+    import atexit
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="kernelmaps-numba-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ[VARIABLE] = folder  # read when numba is imported, also by processes that we start
+    numba = sys.modules.get("numba")
+    if numba is not None:
+        numba.config.CACHE_DIR = folder
+    print(
+        "kernelmaps: neither the package nor the home folder can be written to, so compiled code "
+        f"is not kept for the next process. Set {VARIABLE} to a folder that can.",
+        file=sys.stderr,
+    )
+
+
+def _user_cache() -> str:
+    """numba's folder below the user's home."""
+    if sys.platform == "darwin":
+        return os.path.expanduser("~/Library/Caches/numba")
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(base, "numba")
+
+
+def _writable(folder: str) -> bool:
+    """Whether files can be made in a folder, which may have to be made first."""
+    while not os.path.isdir(folder):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return False
+        folder = parent
+    return os.access(folder, os.W_OK | os.X_OK)

@@ -1,0 +1,59 @@
+"""Where nothing can be written, everything works, and one line says what that costs."""
+
+import os
+import subprocess
+import sys
+
+from kernelmaps import compiling
+
+CODE = """
+import os
+import numba.core.caching as caching
+
+def refuse(self):
+    raise OSError("read-only")
+
+for name, value in vars(caching).items():  # spelled with or without an underscore
+    if name.endswith(("InTreeCacheLocator", "UserWideCacheLocator")):
+        value.ensure_cache_path = refuse
+access = os.access
+os.access = lambda path, mode, **how: not mode & os.W_OK and access(path, mode, **how)
+import kernelmaps.kernels._loops  # numba looks for a folder when a function is decorated
+from kernelmaps.design._kmeans import _two_sum
+
+assert _two_sum(1.0, 2.0) == (3.0, 0.0)
+print(os.environ["NUMBA_CACHE_DIR"])
+"""
+
+
+def test_an_unwritable_package_and_home_still_work():
+    environment = {key: value for key, value in os.environ.items() if key != compiling.VARIABLE}
+    done = subprocess.run(
+        [sys.executable, "-c", CODE],
+        capture_output=True, text=True, timeout=300, check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("kernelmaps:")]
+    assert len(said) == 1
+    assert "Set NUMBA_CACHE_DIR" in said[0]
+    folder = done.stdout.strip()
+    assert "kernelmaps-numba-" in folder
+    assert not os.path.exists(folder)  # gone with its process
+
+
+def test_a_folder_that_is_given_or_writable_is_left_alone(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv(compiling.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(compiling, "_writable", lambda folder: False)
+    compiling.provide_cache()
+    assert os.environ[compiling.VARIABLE] == str(tmp_path)
+    monkeypatch.delenv(compiling.VARIABLE)
+    monkeypatch.setattr(compiling, "_writable", lambda folder: "__pycache__" in folder)
+    compiling.provide_cache()
+    assert compiling.VARIABLE not in os.environ
+    assert capsys.readouterr().err == ""
+
+
+def test_writable_looks_at_the_nearest_folder_that_exists(tmp_path, monkeypatch):
+    assert compiling._writable(str(tmp_path / "a" / "b"))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert not compiling._writable(str(tmp_path / "a"))
