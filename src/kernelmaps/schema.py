@@ -184,9 +184,9 @@ class array:
                 raise SchemaError(f"{where} contains NaN")
             if self.finite and not (np.isfinite(smallest) and np.isfinite(largest)):
                 raise SchemaError(f"{where} must be finite, found infinity")
-        if self.low is not None and smallest < self.low:
+        if self.low is not None and smallest.item() < self.low:
             raise SchemaError(f"{where} must be at least {self.low}, found {smallest}")
-        if self.high is not None and largest > self.high:
+        if self.high is not None and largest.item() > self.high:
             raise SchemaError(f"{where} must be at most {self.high}, found {largest}")
 
     def _check_shape(self, value: np.ndarray, where: str, sizes: Sizes) -> None:
