@@ -59,7 +59,7 @@ def maps(low: float, high: float) -> dict[str, Any]:
         )
 
     return {
-        "VZ": lambda n: km.HomogeneousMap("chi2", n),
+        "VZ": lambda n: km.HomogeneousMap("chi2", n, period="vlfeat"),
         "designed": lambda n: km.DesignedMap("chi2", n) if n <= LARGEST_DESIGN else None,
         "anchors": anchors,
         "Chebyshev": lambda n: km.ChebyshevMap(n),

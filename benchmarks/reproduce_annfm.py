@@ -163,7 +163,13 @@ def methods(kernel: str, data: str) -> list[tuple[str, str, Make]]:
 
     found: list[tuple[str, str, Make]] = [("exact", "-", lambda *rows: Exact(kernel, *rows))]
     for n in (3, 5):
-        found.append(("VZ", str(n), lambda *rows, n=n: Mapped(km.HomogeneousMap(kernel, n), *rows)))
+        found.append(
+            (
+                "VZ",
+                str(n),
+                lambda *rows, n=n: Mapped(km.HomogeneousMap(kernel, n, period="vlfeat"), *rows),
+            )
+        )
     if kernel == "intersection":
         for n in (10, 20):
             spline = km.SplineMap(n_bases=n, degree=1, order=1, zero_at_zero=not mnist)

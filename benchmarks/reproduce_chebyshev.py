@@ -59,7 +59,9 @@ def lines(gamma: float) -> dict[str, Callable[[int, int], Any]]:
         "Chebyshev (10 columns), 1000 landmarks": lambda n, s: exponential(
             km.ChebyshevMap(10), n, gamma, s, 1000
         ),
-        "VZ (9 columns)": lambda n, s: exponential(km.HomogeneousMap("chi2", 9), n, gamma, s),
+        "VZ (9 columns)": lambda n, s: exponential(
+            km.HomogeneousMap("chi2", 9, period="vlfeat"), n, gamma, s
+        ),
         "series (5 columns)": lambda n, s: exponential(km.SeriesMap(5), n, gamma, s),
         "designed (3 columns)": lambda n, s: exponential(km.DesignedMap("chi2", 3), n, gamma, s),
         "scikit-learn: AdditiveChi2Sampler(3) + RBFSampler": lambda n, s: make_pipeline(

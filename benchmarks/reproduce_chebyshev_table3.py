@@ -51,7 +51,7 @@ def kernel(columns: slice, size: int, seed: int, base: Any) -> tuple[slice, Any]
 
 def lines(size: int, seed: int) -> dict[str, tuple[list[Any], int | None, bool]]:
     """Name of the line → kernels, PCA size of each, whether the PCA sees the test rows."""
-    chebyshev, vz = km.ChebyshevMap(10), km.HomogeneousMap("chi2", n_components=9)
+    chebyshev, vz = km.ChebyshevMap(10), km.HomogeneousMap("chi2", 9, period="vlfeat")
     half = size // 2
 
     def both(each: int, base: Any) -> list[Any]:

@@ -28,20 +28,23 @@ def wanted() -> Iterator[dict[str, Any]]:
             for octaves in range(4, 15):
                 yield {"kernel": kernel, "n_components": columns, "domain": (1.0, 2.0**octaves)}
         for columns in range(1, 8):
-            yield {
-                "kernel": kernel,
-                "n_components": columns,
-                "domain": (1.0, 255.0),
-                "method": "minimax",
-            }
+            for error in ("absolute", "relative", "signature"):
+                yield {
+                    "kernel": kernel,
+                    "n_components": columns,
+                    "domain": (1.0, 255.0),
+                    "error": error,
+                    "method": "minimax",
+                }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="list missing designs, make none")
     arguments = parser.parse_args()
-    entries = dict(cache.load_ready())
-    missing = [item for item in wanted() if api.design_key(**item) not in entries]
+    keys = {api.design_key(**item): item for item in wanted()}
+    entries = {key: entry for key, entry in cache.load_ready().items() if key in keys}
+    missing = [item for key, item in keys.items() if key not in entries]
     print(f"{len(entries)} designs are ready, {len(missing)} are missing")
     if arguments.check:
         return

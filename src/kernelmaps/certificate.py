@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from typing import Any, ClassVar
 
 from .display import html_of, two_columns
-from .schema import State, number, text
+from .schema import SchemaError, Sizes, State, number, optional, text
 
 __all__ = ["Certificate"]
 
 
+def _a_certificate(value: Any, where: str, sizes: Sizes) -> None:
+    """A certificate, without one of its own."""
+    if not isinstance(value, Certificate) or value.inner is not None:
+        raise SchemaError(f"{where} must be a certificate of one level")
+
+
 @dataclass(frozen=True)
 class Certificate:
-    """What is known for sure about a map's error.
+    """What is known about a map's error.
 
     Attributes
     ----------
     bound : float
         |⟨φ(x), φ(y)⟩ − k(x, y)| ≤ bound for one feature (times its kernel value if `error` is
-        "relative"); additive kernels sum it over features.
+        "relative"); additive kernels sum it over features. Infinite where nothing is proved.
     error : str
-        "absolute" or "relative".
+        "absolute", "relative", "signature" or "weighted".
     domain : str
         Where it holds, in words.
     method : str
         How it was obtained, in words.
     probability : float
-        1 for a proof; less for a statement that holds with that probability over the map's seed.
+        1 for a proof; less for a statement that holds with that probability.
+    found : float or None
+        The largest error that a search found. Beside a bound it says how tight that is; without
+        one it is an estimate, and no more than that.
+    inner : Certificate or None
+        A smaller bound that holds on a part of the domain: where values are zero or lie in the
+        range that the map was fitted to.
     """
 
     _state: ClassVar[State] = State(
@@ -37,7 +50,11 @@ class Certificate:
             "domain": text(),
             "method": text(),
         },
-        {"probability": number(0, 1)},
+        {
+            "probability": number(0, 1),
+            "found": optional(number(low=0, finite=False)),
+            "inner": optional(_a_certificate),
+        },
     )
 
     bound: float
@@ -45,18 +62,47 @@ class Certificate:
     domain: str
     method: str
     probability: float = 1.0
+    found: float | None = None
+    inner: Certificate | None = None
+
+    @property
+    def proved(self) -> bool:
+        """Whether there is a bound at all."""
+        return isfinite(self.bound)
+
+    def scaled(self, factor: float) -> Certificate:
+        """The same in other units of the kernel: all errors times `factor`."""
+        return replace(
+            self,
+            bound=self.bound * factor,
+            found=None if self.found is None else self.found * factor,
+            inner=None if self.inner is None else self.inner.scaled(factor),
+        )
 
     def __str__(self) -> str:
         sure = "" if self.probability == 1 else f" with probability {self.probability:g}"
-        return (
-            f"{self.error} error at most {self.bound:.3g} for {self.domain}{sure} ({self.method})"
-        )
+        if self.proved:
+            head = f"{self.error} error at most {self.bound:.3g} for {self.domain}{sure}"
+        elif self.found is not None and self.found < inf:
+            head = (
+                f"{self.error} error of {self.found:.3g} is the largest found for {self.domain}; "
+                "no bound is proved"
+            )
+        else:
+            head = f"no bound on the {self.error} error is known for {self.domain}"
+        inner = "" if self.inner is None else f"; {self.inner}"
+        return f"{head} ({self.method}){inner}"
 
     def _repr_html_(self) -> str:
-        words = {
-            f"{self.error} error at most": float(self.bound),
+        if self.proved:
+            words: dict[str, Any] = {f"{self.error} error at most": float(self.bound)}
+        else:
+            words = {f"largest {self.error} error found (no bound is proved)": self.found}
+        words |= {
             "for": self.domain,
             "with probability": None if self.probability == 1 else float(self.probability),
             "by": self.method,
         }
+        if self.inner is not None and self.inner.proved:
+            words |= {"and at most": float(self.inner.bound), "for only": self.inner.domain}
         return html_of(two_columns(words, "Certificate"))

@@ -7,8 +7,11 @@ import kernelmaps as km
 from kernelmaps.design.bounds import rank_bound
 from kernelmaps.design.certify_tables import table_everywhere
 from kernelmaps.design.gram import grid_kernel
+from kernelmaps.design.lp import harmonic_design
+from kernelmaps.design.problem import build_problem
+from kernelmaps.design.refine import refined_design
 from kernelmaps.design.tables import RankTable, eigen_table, minimax_table
-from kernelmaps.kernels import Additive, Gaussian
+from kernelmaps.kernels import Additive, Gaussian, Laplacian
 
 
 @pytest.mark.parametrize(
@@ -130,16 +133,20 @@ def worst_pair(table, seed, size=300):
         ("chi2", (1, 50), "relative", eigen_table),
         (Gaussian(0.5), (0, 2), "absolute", eigen_table),
         ("intersection", (1, 255), "absolute", eigen_table),
+        ("intersection", (1, 255), "relative", eigen_table),
+        ("intersection", (1, 99), "signature", eigen_table),
+        (Laplacian(0.7), (0, 2), "absolute", eigen_table),
+        (Laplacian(0.7), (-1, 1), "relative", eigen_table),
         ("chi2", (1, 255), "absolute", minimax_table),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_the_bound_between_grid_points_is_proved_and_tight(kernel, domain, error, method, seed):
     table = method(grid_kernel(kernel, domain, error), 6)
-    bound, proved, _ = table_everywhere(table)
-    assert proved
+    proof = table_everywhere(table)
     found = worst_pair(table, seed)
-    assert 0.97 * table.max_error() <= found <= bound <= 1.03 * table.max_error()
+    assert 0.97 * table.max_error() <= found <= proof.bound <= 1.03 * table.max_error()
+    assert found <= proof.found * (1 + 1e-6)  # the search of the package is no worse
 
 
 def test_the_bound_sees_what_a_grid_does_not():
@@ -150,19 +157,59 @@ def test_the_bound_sees_what_a_grid_does_not():
     values = table(nodes)
     values[np.searchsorted(nodes, 100.32)] += 30.0
     spiked = RankTable(grid, values, nodes, polynomial=False)
-    bound, proved, _ = table_everywhere(spiked)
-    assert proved
+    bound = table_everywhere(spiked).bound
     assert bound > 5 * spiked.max_error()
     assert bound == pytest.approx(spiked.max_error(nodes), rel=0.1)
 
 
-def test_a_kernel_without_signature_is_checked_not_proved():
-    grid = grid_kernel(Additive(lambda x, y: np.exp(-((x - y) ** 2) / 0.5)), (0, 2))
-    assert not table_everywhere(eigen_table(grid, 3))[1]
+def test_without_a_proof_there_is_no_bound_but_the_largest_error_found(seed):
+    own = Additive(lambda x, y: np.exp(-((x - y) ** 2) / 0.5))
+    table = eigen_table(grid_kernel(own, (0, 2)), 3)
+    proof = table_everywhere(table)
+    assert proof.bound == np.inf
+    assert worst_pair(table, seed) <= proof.found * (1 + 1e-6)
+    design = km.design_map(own, 3, domain=(0, 2), method="eigen", cache=False)
+    assert not design.certificate.proved
+    assert "largest error found (no bound is proved" in design.summary()
+    stated = str(design.certificate.for_map("absolute", "values in [0, 2]"))
+    assert "at most" not in stated
+    assert "no bound is proved" in stated
 
 
 def test_a_set_of_values_is_proved_by_looking_at_all_of_it():
-    bound, proved, words = table_everywhere(eigen_table(grid_kernel("chi2", np.arange(1, 99)), 3))
-    assert proved
-    assert "98 of 98" in words
-    assert bound > 0
+    proof = table_everywhere(eigen_table(grid_kernel("chi2", np.arange(1, 99)), 3))
+    assert "98 of 98" in proof.words
+    assert 0 < proof.bound == proof.found
+    many = grid_kernel("chi2", np.linspace(1, 99, 4000))
+    assert not table_everywhere(eigen_table(many, 3)).proved  # some of the set were not looked at
+
+
+@pytest.mark.parametrize("error", ["absolute", "relative", "signature"])
+@pytest.mark.parametrize("kernel", ["chi2", "jensen_shannon", "intersection"])
+def test_the_best_table_is_never_worse_than_another_method(kernel, error):
+    grid, problem = grid_kernel(kernel, (1, 255), error), build_problem(kernel, (1, 255), error)
+    for n_columns in (1, 2, 5, 7):
+        table = km.design_map(kernel, n_columns, error=error, method="minimax").max_error  # shipped
+        others = [eigen_table(grid, n_columns).max_error()]
+        others.append(problem.max_error(*harmonic_design(problem, n_columns)))
+        if not grid.rough or n_columns < 6:
+            others.append(problem.max_error(*refined_design(problem, n_columns)))
+        if kernel == "intersection" and error == "absolute":
+            others.append(km.design_map(kernel, n_columns, method="sine").max_error)
+        assert table <= min(others) * (1 + 1e-6), n_columns
+
+
+def test_a_start_that_cannot_be_improved_is_the_answer():
+    """Even where the descent fails, the table is no worse than the maps that it was shown."""
+    grid = grid_kernel("chi2", (1, 255))
+    best = minimax_table(grid, 3)
+    poor = grid_kernel("chi2", (1, 255), "relative")
+
+    def shown(x):
+        return best(x)
+
+    found = minimax_table(poor, 3, [shown])
+    start = RankTable(poor, best.coefficients, best.nodes, polynomial=True)
+    assert found.max_error() <= start.max_error()
+    exact = minimax_table(grid_kernel("hellinger", (1, 255)), 3, [lambda x: np.sqrt(x)[:, None]])
+    assert exact.max_error() < 1e-11

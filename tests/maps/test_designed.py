@@ -34,16 +34,43 @@ def histograms(seed, rows=60, columns=12):
 )
 def test_error_of_each_feature_is_within_the_certificate(arguments, seed):
     X = histograms(seed)
-    fitted = km.DesignedMap(**arguments).fit(X)
+    fitted = km.DesignedMap(**arguments).fit(X[:40])  # the other rows are unseen
+    X = np.minimum(X, X[:40].max())
     columns = fitted.transform(X[:1]).shape[1] // X.shape[1]
     phi = fitted.transform(X).reshape(X.shape[0], X.shape[1], columns)
-    low = 0.0 if fitted.range_ is None else fitted.range_[0]
-    peak = 1.0 if fitted.range_ is not None else X.max()
     for feature in range(X.shape[1]):
         x = X[:, feature]
         miss = np.abs(phi[:, feature] @ phi[:, feature].T - fitted.kernel_.component(x[:, None], x))
-        # values below m are taken as m, which moves the kernel by at most m
-        assert np.max(miss) <= fitted.certificate_.bound * peak + low
+        assert np.max(miss) <= fitted.certificate_.bound
+
+
+def test_the_default_holds_its_certificate_on_unseen_rows():
+    """Digits as histograms: test rows have smaller and larger values than those of the fit."""
+    digits = km.datasets.load("digits")
+    fitted = km.DesignedMap().fit(digits.X_train)
+    assert digits.X_test.max() > fitted.range_[1]
+    found = km.kernel_error(fitted, digits.X_test)
+    sure, most = fitted.certificate_, digits.X_test.max() / fitted.range_[1]
+    assert sure.inner.bound < 0.01 * sure.bound
+    assert found.max <= 64 * sure.inner.bound * most  # few values leave the range, and not by much
+    baseline = km.HomogeneousMap().fit(digits.X_train)
+    assert found.max < 0.05 * km.kernel_error(baseline, digits.X_test).max
+    table = km.DesignedMap(method="eigen").fit(digits.X_train)
+    assert table.domain_[1] > 1.2 * digits.X_train.max()  # a table ends somewhere: with a margin
+    assert km.kernel_error(table, digits.X_test).max <= 64 * table.certificate_.bound
+
+
+def test_tiny_values_vanish_with_their_root(seed):
+    """Below the fitted range cosines continue: φ(x) falls like √x, and tables like x."""
+    X = histograms(seed)
+    X[X < 0.01] = 0
+    tiny = np.zeros((3, X.shape[1]))
+    tiny[:, 0] = [1e-4, 1e-6, 1e-30]
+    size = np.linalg.norm(km.DesignedMap().fit(X).transform(tiny), axis=1)
+    np.testing.assert_allclose(size, np.sqrt(tiny[:, 0]), rtol=1e-2)
+    table = km.DesignedMap(method="eigen").fit(X)
+    size = np.linalg.norm(table.transform(tiny), axis=1)
+    np.testing.assert_allclose(size / size[0], tiny[:, 0] / tiny[0, 0], rtol=1e-9)
 
 
 def test_designed_beats_homogeneous_and_minimax_beats_designed():
@@ -88,7 +115,11 @@ def test_similar_data_share_one_design(seed):
     X = histograms(seed)
     first, second = km.DesignedMap().fit(X), km.DesignedMap().fit(3.7 * X)
     np.testing.assert_array_equal(first.design_.frequencies, second.design_.frequencies)
-    np.testing.assert_allclose(second.certificate_.bound, 3.7 * first.certificate_.bound, rtol=1e-9)
+    for one, other in (
+        (first.certificate_, second.certificate_),
+        (first.certificate_.inner, second.certificate_.inner),
+    ):
+        np.testing.assert_allclose(other.bound, 3.7 * one.bound, rtol=1e-9)
 
 
 def test_zero_is_exact_and_sparse_rows_stay_sparse(seed):
@@ -106,15 +137,19 @@ def test_beyond_the_domain(seed):
     X = histograms(seed)
     wide = X.copy()
     wide[0, 3] = 5.0
-    clipped = km.DesignedMap().fit(X)
+    clipped = km.DesignedMap(out_of_domain="clip").fit(X)
     with pytest.warns(OutOfDomainWarning, match="column 3"):
         inside = clipped.transform(wide)
     top = X.copy()
-    top[0, 3] = X.max()
+    top[0, 3] = clipped.domain_[1][0]
+    assert X.max() < top[0, 3] < 1.3 * X.max()
     np.testing.assert_allclose(inside, clipped.transform(top))
     with pytest.raises(ValueError, match="column 3"):
         km.DesignedMap(out_of_domain="raise").fit(X).transform(wide)
     free = km.DesignedMap(out_of_domain="extrapolate").fit(X).transform(wide)
+    default = km.DesignedMap().fit(X)
+    assert default.domain_ is None
+    np.testing.assert_array_equal(default.transform(wide), free)
     width = free.shape[1] // X.shape[1]
     own = free[0, 3 * width : 4 * width]
     assert abs(own @ own - 5.0) < 1e-2 * 5.0  # homogeneous: the error grows with the value

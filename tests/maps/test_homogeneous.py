@@ -28,7 +28,7 @@ VLFEAT = {
 @pytest.mark.parametrize(("kernel", "n"), VLFEAT)
 def test_errors_of_vlfeat(kernel, n):
     largest, rms, tolerance = VLFEAT[kernel, n]
-    error = km.kernel_error(km.HomogeneousMap(kernel, n), GRID)
+    error = km.kernel_error(km.HomogeneousMap(kernel, n, period="vlfeat"), GRID)
     np.testing.assert_allclose(error.max, largest, rtol=tolerance)
     np.testing.assert_allclose(error.rms, rms, rtol=tolerance)
 
@@ -63,12 +63,30 @@ def test_uniform_window_samples_the_spectrum():
     np.testing.assert_allclose(fitted.weights_, wanted)
 
 
-def test_auto_period_of_an_own_kernel_is_no_worse_than_a_guess():
-    """A custom kernel with chi2's signature: the searched period beats VLFeat's rule."""
+@pytest.mark.parametrize("window", ["rectangular", "uniform"])
+@pytest.mark.parametrize("kernel", ["chi2", "intersection", "jensen_shannon"])
+def test_error_falls_with_the_size(kernel, window):
+    """On the range of the data, for each size; and below VLFeat's rule, which is blind to both."""
+    values = np.geomspace(1, 32, 60)[:, None]
+    exact = km.kernels.get(kernel)(values)
+    errors = {}
+    for period in ("auto", "vlfeat"):
+        maps = [km.HomogeneousMap(kernel, n, period=period, window=window) for n in range(1, 11)]
+        features = [feature_map.fit_transform(values) for feature_map in maps]
+        errors[period] = np.array([np.max(np.abs(Z @ Z.T - exact)) for Z in features])
+    # the grid of ratios that the period is chosen on is not that of the values
+    assert np.all(errors["auto"][1:] <= errors["auto"][:-1] * 1.01)
+    assert np.all(errors["auto"] <= errors["vlfeat"] * 1.01)
+    assert np.all(errors["auto"][::3][1:] < errors["auto"][::3][:-1])
+
+
+def test_auto_period_of_an_own_kernel_is_that_of_its_signature():
     own = HomogeneousKernel("own", lambda lam: 1 / np.cosh(lam / 2))
-    searched = km.kernel_error(km.HomogeneousMap(own, 5), GRID).max
-    ruled = km.kernel_error(km.HomogeneousMap("chi2", 5), GRID).max
-    assert searched < ruled
+    searched = km.HomogeneousMap(own, 5).fit(GRID)
+    named = km.HomogeneousMap("chi2", 5).fit(GRID)
+    assert searched.period_ == pytest.approx(named.period_, rel=1e-6)
+    with pytest.raises(ValueError, match=r"period='vlfeat' is a rule for chi2, inter.*'own'"):
+        km.HomogeneousMap(own, 5, period="vlfeat").fit(GRID)
 
 
 @pytest.mark.parametrize("kernel", ["chi2", "intersection", "jensen_shannon"])
@@ -184,9 +202,9 @@ def test_wrong_number_of_features_is_refused():
         ({"kernel": Gaussian()}, "needs a homogeneous kernel with a signature and a spectrum"),
         ({"kernel": Additive(np.minimum)}, "AnchorMap for any additive kernel"),
         ({"kernel": HomogeneousKernel("bare", chi2.signature), "window": "uniform"}, "no spectrum"),
-        ({"period": -1.0}, "period must be a positive number or 'auto'"),
-        ({"period": "long"}, "period must be a positive number or 'auto'"),
-        ({"period": None}, "period must be a positive number or 'auto'"),
+        ({"period": -1.0}, "period must be a positive number, 'auto' or 'vlfeat'"),
+        ({"period": "long"}, "period must be a positive number, 'auto' or 'vlfeat'"),
+        ({"period": None}, "period must be a positive number, 'auto' or 'vlfeat'"),
         ({"gamma": 0.0}, "HomogeneousMap: gamma must be a positive number"),
         ({"gamma": "1"}, "HomogeneousMap: gamma must be a positive number"),
         ({"gamma": np.inf}, "HomogeneousMap: gamma must be a positive number"),

@@ -12,25 +12,21 @@ from ..exceptions import DesignError
 from ..seeding import seed_of
 from ..threads import limit_blas
 from . import cache as store
+from . import solvers
 from .bounds import rank_bound
-from .certify import DesignCertificate, certify_cosines
-from .certify_tables import table_everywhere
 from .gram import GridKernel, grid_kernel
-from .lp import bounded_lp, columns, fit_error, frequency_pool, harmonic_design
+from .lp import fit_error, frequency_pool
 from .multidim import design_joint_map
 from .problem import NotPositiveDefiniteError, Problem, build_problem
-from .refine import pool_design, refined_design
-from .result import Design, cosine_values
-from .sine import sine_design
-from .tables import RankTable, eigen_table, minimax_table
+from .result import Design
 
 __all__ = ["Design", "NotPositiveDefiniteError", "design_map"]
 
-SOLVER_VERSION = 1
+SOLVER_VERSION = {"minimax": 2}
+"""Raised for a method when its designs improve; others are at 1."""
 COSINE_METHODS = ("refined", "lp", "harmonic")
 TABLE_METHODS = ("minimax", "eigen")
 METHODS = (*COSINE_METHODS, *TABLE_METHODS, "sine")
-_LARGEST = 48
 
 
 def design_map(
@@ -166,15 +162,17 @@ def make_solver(
         )
         _refuse_indefinite(problem, kernel)
         grid = _grid_or_none(kernel, problem, error, homogeneous)
-        return _CosineSolver(problem, grid, method), options
+        return solvers.CosineSolver(problem, grid, method), options
     if norm != "max" or lags is not None or period is not None or isinstance(domain, str):
         raise ValueError(
             f"design_map: method={method!r} needs a range or a set of values as domain, "
             "norm='max' and neither lags nor period."
         )
-    _check_table_domain(domain, kernel, homogeneous)
+    problem = _table_problem(kernel, domain, error, homogeneous)
     grid = grid_kernel(kernel, domain, error, homogeneous)
-    return _SineSolver(grid) if method == "sine" else _TableSolver(grid, method), options
+    if method == "sine":
+        return solvers.SineSolver(grid), options
+    return solvers.TableSolver(grid, method, problem), options
 
 
 def design_key(kernel: Any, n_components: int, **arguments: Any) -> str:
@@ -185,7 +183,11 @@ def design_key(kernel: Any, n_components: int, **arguments: Any) -> str:
 
 def _key(solver: Any, n_columns: int, options: dict[str, Any]) -> str:
     header, arrays = solver.identity()
-    header |= {"columns": n_columns, "method": solver.method, "solver": SOLVER_VERSION}
+    header |= {
+        "columns": n_columns,
+        "method": solver.method,
+        "solver": SOLVER_VERSION.get(solver.method, 1),
+    }
     header |= {name: options[name] for name in ("norm", "seed", "effort")}
     return storage.digest("design-key", header, arrays)
 
@@ -211,14 +213,18 @@ def _check_arguments(
         raise ValueError(f"design_map: effort must be >= 1, got {effort!r}.")
 
 
-def _check_table_domain(domain: Any, kernel: Any, homogeneous: bool | None) -> None:
-    """The checks of a domain that :func:`build_problem` makes, for kernels without a signature."""
+def _table_problem(
+    kernel: Any, domain: Any, error: Any, homogeneous: bool | None
+) -> Problem | None:
+    """The problem of cosines beside that of a table; None for kernels without a signature."""
     from ..kernels import AdditiveKernel, HomogeneousKernel
 
     if isinstance(kernel, AdditiveKernel) and not isinstance(kernel, HomogeneousKernel):
-        build_problem(lambda lag: np.ones_like(lag), domain)
-    else:
-        build_problem(kernel, domain, homogeneous=homogeneous)
+        build_problem(lambda lag: np.ones_like(lag), domain)  # its checks of the domain
+        return None
+    # A function as error is refused by `grid_kernel`, which knows what tables can do.
+    wanted = "absolute" if callable(error) else error
+    return build_problem(kernel, domain, wanted, homogeneous=homogeneous)
 
 
 def _grid_or_none(
@@ -268,176 +274,6 @@ def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
     )
 
 
-class _CosineSolver:
-    """Cosine designs of one problem, any size."""
-
-    def __init__(self, problem: Problem, grid: GridKernel | None, method: str) -> None:
-        self.problem, self.grid, self.method = problem, grid, method
-
-    def identity(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        problem = self.problem
-        sample = np.linspace(0, problem.span, 65)
-        if problem.points is not None:
-            sample = np.r_[sample, problem.points]
-        header = {"kind": "cosines", "span": round(problem.span, 12), "tail": problem.tail}
-        header |= {"period": problem.period, "discrete": problem.points is not None}
-        header |= {"gamma": problem.gamma, "homogeneous": problem.homogeneous}
-        return header, {
-            # frequencies and weights depend on lags alone: the unit b^γ is left out
-            "signature": np.round(problem.signature(sample), 10),
-            "weight": np.round(problem.weight(sample) / problem.unit, 10),
-        }
-
-    @property
-    def unit(self) -> float:
-        return self.problem.unit
-
-    def solve(self, n_columns: int, options: dict[str, Any]) -> dict[str, np.ndarray]:
-        if self.method == "harmonic":
-            frequencies, weights = harmonic_design(self.problem, n_columns)
-        elif self.method == "lp":
-            frequencies, weights = pool_design(self.problem, n_columns, options["norm"])
-        else:
-            frequencies, weights = refined_design(self.problem, n_columns, **options)
-        return {"frequencies": frequencies, "weights": weights}
-
-    def enough_columns(self, max_error: float, norm: str) -> int:
-        """Columns of the paper's first program, an upper bound on the least D; 0 if it has none."""
-        pool = frequency_pool(self.problem, 31, level=1)
-        weights = bounded_lp(self.problem, pool, max_error, norm)
-        return 0 if weights is None else columns(pool[weights > 1e-9 * np.max(weights)])
-
-    def finish(
-        self, arrays: dict[str, np.ndarray], lower_bound: float, options: dict[str, Any]
-    ) -> Design:
-        problem, norm = self.problem, options["norm"]
-        pair = arrays["frequencies"], arrays["weights"]
-        if problem.tail:
-            reach = 2 / problem.gamma * np.log(2 * np.sum(pair[1]) / 1e-9)
-            problem = problem.with_span(min(reach, 60.0))
-        n_columns = columns(pair[0])
-        certificate = certify_cosines(problem, pair, n_columns, lower_bound)
-        objective = problem.max_error(*pair) if norm == "max" else problem.sum_error(*pair)
-        design = Design(
-            kernel=problem.name,
-            method=self.method,
-            error=problem.error,
-            domain=problem.domain if isinstance(problem.domain, str) else _plain(problem.domain),
-            n_columns=n_columns,
-            frequencies=pair[0],
-            weights=pair[1],
-            max_error=problem.max_error(*pair),
-            rms=np.nan,
-            certificate=certificate,
-            homogeneous=problem.homogeneous,
-            gamma=problem.gamma,
-            norm=norm,
-            objective=objective,
-        )
-        return design.replace(rms=_cosine_rms(problem, pair))
-
-
-class _TableSolver:
-    """Tables of one kernel, any size."""
-
-    unit = 1.0
-
-    def __init__(self, grid: GridKernel, method: str) -> None:
-        self.grid, self.method = grid, method
-
-    def identity(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        grid = self.grid
-        header = {"kind": "table", "low": grid.low, "high": grid.high, "rough": grid.rough}
-        header |= {"power": grid.power, "log": grid.log, "error": grid.error}
-        values = np.zeros(0) if grid.values is None else grid.values
-        sample = grid.gram(grid.nodes[::3]) / np.max(np.abs(grid.gram(grid.nodes[-1:])))
-        return header, {"gram": np.round(sample, 10), "values": values}
-
-    def solve(self, n_columns: int, options: dict[str, Any]) -> dict[str, np.ndarray]:
-        make = minimax_table if self.method == "minimax" else eigen_table
-        table = make(self.grid, n_columns)
-        return {"coefficients": table.coefficients, "nodes": table.nodes}
-
-    def enough_columns(self, max_error: float, norm: str) -> int:
-        return _LARGEST
-
-    def finish(
-        self, arrays: dict[str, np.ndarray], lower_bound: float, options: dict[str, Any]
-    ) -> Design:
-        grid = self.grid
-        table = RankTable(grid, arrays["coefficients"], arrays["nodes"], not grid.rough)
-        error = table.max_error()
-        bound, proved, how = table_everywhere(table)
-        ratio = error / lower_bound if lower_bound > 0 else np.inf
-        certificate = DesignCertificate(
-            bound, how, proved, 0, 0, self.method == "minimax", lower_bound, float(ratio),
-        )  # fmt: skip
-        return Design(
-            kernel=grid.name,
-            method=self.method,
-            error=grid.error,
-            domain=(grid.low, grid.high) if grid.values is None else grid.values,
-            n_columns=table.coefficients.shape[1],
-            table=table,
-            max_error=error,
-            rms=_grid_rms(grid, table),
-            certificate=certificate,
-            homogeneous=grid.log,
-            gamma=2 * grid.power if grid.log else 1.0,
-            objective=error,
-        )
-
-
-class _SineSolver(_TableSolver):
-    """The closed form of the intersection kernel, with weights by linear programming."""
-
-    def __init__(self, grid: GridKernel) -> None:
-        if grid.name != "intersection" or grid.power != 0.5 or grid.error != "absolute":
-            raise ValueError(
-                "design_map: method='sine' is a closed form of the intersection kernel with "
-                f"absolute error; got {grid.name!r}, {grid.error!r}. Use method='refined'."
-            )
-        super().__init__(grid, "sine")
-
-    def solve(self, n_columns: int, options: dict[str, Any]) -> dict[str, np.ndarray]:
-        frequencies, weights = sine_design(self.grid.high, n_columns)
-        return {"frequencies": frequencies, "weights": weights}
-
-    def finish(
-        self, arrays: dict[str, np.ndarray], lower_bound: float, options: dict[str, Any]
-    ) -> Design:
-        frequencies, weights = arrays["frequencies"], arrays["weights"]
-        grid = self.grid
-
-        def values(x: np.ndarray) -> np.ndarray:
-            return np.sqrt(weights) * np.sin(np.multiply.outer(x, frequencies))
-
-        points = np.linspace(0, grid.high, 1601)
-        phi = values(points)
-        miss = float(np.max(np.abs(np.minimum.outer(points, points) - phi @ phi.T)))
-        # e(x, y) has slope at most 1 + Σ aω in each variable; half a step in both reaches all
-        slope = 1 + float(weights @ frequencies)
-        bound = miss + slope * (points[1] - points[0])
-        certificate = DesignCertificate(
-            bound, "grid of 1601² pairs and slopes", True, 0, 0, False, lower_bound,
-            miss / lower_bound if lower_bound > 0 else np.inf,
-        )  # fmt: skip
-        return Design(
-            kernel=grid.name,
-            method="sine",
-            error="absolute",
-            domain=(grid.low, grid.high) if grid.values is None else grid.values,
-            n_columns=frequencies.size,
-            frequencies=frequencies,
-            weights=weights,
-            max_error=miss,
-            rms=_grid_rms(grid, values),
-            certificate=certificate,
-            homogeneous=True,
-            objective=miss,
-        )
-
-
 def _one(solver: Any, n_columns: int, options: dict[str, Any], cache: bool) -> Design:
     """One size: from the cache, or solved and stored."""
     key = _key(solver, n_columns, options)
@@ -459,9 +295,9 @@ def _least(solver: Any, max_error: float, options: dict[str, Any], cache: bool) 
     def size_of(design: Design) -> float:
         return design.max_error if norm == "max" else design.objective
 
-    largest = _LARGEST
+    largest = solvers.LARGEST
     if solver.method == "lp":  # the paper's first program says how many are enough
-        largest = min(_LARGEST, solver.enough_columns(max_error, norm) or _LARGEST)
+        largest = min(largest, solver.enough_columns(max_error, norm) or largest)
     best, failed, tried = None, 0, 1
     while True:
         design = _one(solver, tried, options, cache)
@@ -487,54 +323,3 @@ def _least(solver: Any, max_error: float, options: dict[str, Any], cache: bool) 
         else:
             failed = middle
     return design
-
-
-def _plain(values: np.ndarray) -> Any:
-    return tuple(float(v) for v in values) if values.size == 2 else values
-
-
-def _values_for_rms(low: float, high: float, values: Any, homogeneous: bool) -> np.ndarray:
-    if values is not None:
-        return np.r_[0.0, values] if homogeneous else np.asarray(values)
-    return np.linspace(0.0 if homogeneous else low, high, 256)
-
-
-def _cosine_rms(problem: Problem, pair: tuple[np.ndarray, np.ndarray]) -> float:
-    """Root mean square of the kernel's error over pairs (of the relative one, where k > 0)."""
-    if isinstance(problem.domain, str):
-        values = np.linspace(0, 1, 256)
-    else:
-        low, high = problem.domain[0], problem.domain[-1]
-        chosen = problem.domain if problem.domain.size > 2 else None
-        values = _values_for_rms(low, high, chosen, problem.homogeneous)
-    gamma = problem.gamma if problem.homogeneous else 0.0
-    phi = cosine_values(values, *pair, gamma)
-    if problem.homogeneous:
-        positive = values > 0
-        place = np.log(np.where(positive, values, 1.0))
-        root = np.where(positive, values, 0.0) ** (gamma / 2)
-        exact = np.outer(root, root) * problem.signature(np.abs(np.subtract.outer(place, place)))
-    else:
-        lag = np.abs(np.subtract.outer(values, values))
-        if problem.period is not None:
-            lag = np.mod(lag, problem.period)
-            lag = np.minimum(lag, problem.period - lag)
-        exact = problem.signature(lag)
-    return _rms(exact, phi @ phi.T, problem.error)
-
-
-def _grid_rms(grid: GridKernel, curve: Callable[[np.ndarray], np.ndarray]) -> float:
-    values = _values_for_rms(grid.low, grid.high, grid.values, grid.log)
-    low = grid.low if grid.log else values[0]
-    # between 0 and the domain's low end the map is clipped; zero itself is exact
-    inside = np.maximum(values, low)
-    phi = curve(inside) * (values > 0 if grid.log else np.ones(values.size))[:, None]
-    exact = grid.component(values[:, None], values[None, :])
-    return _rms(exact, phi @ phi.T, grid.error)
-
-
-def _rms(exact: np.ndarray, approximate: np.ndarray, error: str) -> float:
-    miss = approximate - exact
-    if error == "relative":
-        miss = miss[exact > 0] / exact[exact > 0]
-    return float(np.sqrt(np.mean(miss**2)))

@@ -17,20 +17,44 @@ for them the Taylor program, which would find any first-order improvement, is as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..certificate import Certificate
 from ..display import html_of, two_columns
-from .problem import Problem, cosine_sum
+from .problem import Function, Problem, cosine_sum
 from .refine import alternation
 from .slp import Cosines, sequential_lp
 
-__all__ = ["DesignCertificate", "between_grid", "certify_cosines", "curvature"]
+__all__ = ["DesignCertificate", "Proof", "between_grid", "certify_cosines", "curvature"]
 
 _MAX_GRID = 400_000
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A bound on an error with the way it was obtained.
+
+    Attributes
+    ----------
+    bound : float
+        No error is larger; infinite where nothing is proved.
+    found : float
+        The largest error found.
+    words : str
+        How they were obtained.
+    """
+
+    bound: float
+    found: float
+    words: str
+
+    @property
+    def proved(self) -> bool:
+        """Whether there is a bound."""
+        return bool(np.isfinite(self.bound))
 
 
 @dataclass(frozen=True)
@@ -40,11 +64,12 @@ class DesignCertificate:
     Attributes
     ----------
     bound : float
-        The error is at most this everywhere on the domain, between grid points too.
+        The error is at most this everywhere on the domain, between grid points too (up to the
+        rounding of the evaluation). Infinite where that is not proved.
+    found : float
+        The largest error found on the domain: an estimate where there is no bound.
     bound_method : str
-        How that was obtained, in words.
-    proved : bool
-        Whether `bound` is a proof (up to the rounding of the evaluation).
+        How both were obtained, in words.
     alternations : int
         Times that the weighted error touches its maximum with alternating sign; 0 for tables.
     needed : int
@@ -55,21 +80,40 @@ class DesignCertificate:
         No map of as many columns, of any kind, has a smaller error.
     ratio : float
         Error over lower bound (inf where the bound is zero).
+    bound_to_zero : float
+        Homogeneous kernels, absolute error: a bound for all values in [0, b], those between zero
+        and the smallest value m of the domain included. Infinite where none is known.
     """
 
     bound: float
+    found: float
     bound_method: str
-    proved: bool
     alternations: int
     needed: int
     locally_optimal: bool
     lower_bound: float
     ratio: float
+    bound_to_zero: float = np.inf
+
+    @property
+    def proved(self) -> bool:
+        """Whether `bound` is one."""
+        return bool(np.isfinite(self.bound))
+
+    @property
+    def words(self) -> str:
+        """The bound, or in its absence the largest error found, and how it was obtained."""
+        if self.proved:
+            return f"at most {number_words(self.bound)} everywhere (proved: {self.bound_method})"
+        largest = number_words(self.found)
+        return f"{largest} is the largest error found (no bound is proved: {self.bound_method})"
 
     def to_words(self) -> dict[str, Any]:
         """The proved bound, how it was found, and what no map of this size could do better."""
-        sure = "proved" if self.proved else "not proved"
-        told: dict[str, Any] = {f"error at most ({sure})": float(self.bound)}
+        if self.proved:
+            told: dict[str, Any] = {"error at most (proved)": float(self.bound)}
+        else:
+            told = {"largest error found (no bound is proved)": float(self.found)}
         told["by"] = self.bound_method
         if self.alternations:
             told["alternations of the error"] = f"{self.alternations} of {self.needed}"
@@ -82,32 +126,40 @@ class DesignCertificate:
 
     def for_map(self, error: str, domain: str) -> Certificate:
         """The part that a fitted map carries."""
-        return Certificate(self.bound, error, domain, self.bound_method)
+        return Certificate(self.bound, error, domain, self.bound_method, found=self.found)
 
 
-def curvature(problem: Problem) -> tuple[float, bool, str]:
+def number_words(value: float) -> str:
+    """Three significant digits, trailing zeros kept: 0.0310."""
+    if value == 0 or not np.isfinite(value):
+        return f"{value:g}"
+    digits = 2 - int(np.floor(np.log10(abs(value))))
+    return f"{value:.2e}" if digits > 6 or digits < -3 else f"{value:.{max(digits, 0)}f}"
+
+
+def curvature(signature: Function, span: float) -> tuple[float, bool, str]:
     """A bound on |k''| over (0, M], whether it is sure, and why."""
-    step = 2e-3 * min(problem.span, 1.0)
-    at = problem.signature(np.array([0.0, step / 2, step, 2 * step]))
+    step = 2e-3 * min(span, 1.0)
+    at = signature(np.array([0.0, step / 2, step, 2 * step]))
     coarse, fine = 2 * (at[0] - at[2]) / step**2, 8 * (at[0] - at[1]) / step**2
     if fine < 1.3 * coarse or abs(fine) < 1e-9 * abs(at[0]):
         value = max((4 * fine - coarse) / 3, fine)
         return 1.001 * abs(value) + 1e-9 * abs(at[0]), True, "|k''| is largest at 0"
-    grid = problem.signature(np.linspace(0, problem.span, 4001))
+    grid = signature(np.linspace(0, span, 4001))
     second = np.diff(grid, 2)
     convex = bool(np.all(second >= -1e-12 * abs(at[0])) and np.argmax(second) == 0)
     edge = (at[0] - 2 * at[2] + at[3]) / step**2
-    largest = max(abs(edge), float(np.max(np.abs(second))) * (4000 / problem.span) ** 2)
+    largest = max(abs(edge), float(np.max(np.abs(second))) * (4000 / span) ** 2)
     return 1.01 * largest, convex, "a convex signature"
 
 
-def between_grid(problem: Problem, cosines: Cosines) -> tuple[float, bool, str]:
-    """A bound on the weighted error everywhere on the domain, whether it is proved, and how."""
+def between_grid(problem: Problem, cosines: Cosines) -> Proof:
+    """A bound on the weighted error everywhere on the domain."""
     frequencies, weights = cosines
     if problem.points is not None:
         value = float(np.max(np.abs(problem.grid_residual(frequencies, weights))))
-        return value, True, "all lags of the discrete set"
-    curve, sure, reason = curvature(problem)
+        return Proof(value, value, "all lags of the discrete set")
+    curve, sure, reason = curvature(problem.signature, problem.span)
     bend = curve + float(weights @ frequencies**2)
     error = max(problem.max_error(frequencies, weights), 1e-15 * problem.scale)
     top = float(np.max(problem.weight(problem.lags)))
@@ -127,14 +179,15 @@ def between_grid(problem: Problem, cosines: Cosines) -> tuple[float, bool, str]:
         np.all(np.diff(weight) >= 0) or np.all(np.diff(weight) <= 0)
     )
     words = f"grid of {size + 1} lags, chords and {reason}"
-    return bound, sure and monotone, words
+    found = max(float(np.max(weight * miss)), problem.max_error(frequencies, weights))
+    return Proof(bound if sure and monotone else np.inf, found, words)
 
 
 def certify_cosines(
     problem: Problem, cosines: Cosines, n_columns: int, lower_bound: float
 ) -> DesignCertificate:
     """Certificate of a cosine design; `lower_bound` comes from the rank bound."""
-    bound, proved, how = between_grid(problem, cosines)
+    proof = between_grid(problem, cosines)
     frequencies = cosines[0]
     peaks = alternation(problem, cosines, slack=1e-3).size
     error = problem.max_error(*cosines)
@@ -144,5 +197,20 @@ def certify_cosines(
         optimal = problem.max_error(*moved) > error * (1 - 1e-4)
     ratio = error / lower_bound if lower_bound > 0 else np.inf
     return DesignCertificate(
-        bound, how, proved, peaks, n_columns + 1, optimal, lower_bound, float(ratio)
-    )
+        proof.bound, proof.found, proof.words, peaks, n_columns + 1, optimal, lower_bound,
+        float(ratio), _to_zero(problem, cosines),
+    )  # fmt: skip
+
+
+def _to_zero(problem: Problem, cosines: Cosines) -> float:
+    r"""A bound for all of [0, b]: cosines continue below m, where they vanish like x^{γ/2}.
+
+    For values x ≤ y ≤ b of any ratio the error is x^{γ/2} y^{γ/2} |κ − κ̂| ≤ b^γ e^{−γλ/2} |κ − κ̂|,
+    λ = log y/x: the weighted error of eq. (16), over all lags and not only over those up to M.
+    """
+    if not problem.homogeneous or problem.error != "absolute" or problem.period is not None:
+        return np.inf
+    if problem.tail:
+        return between_grid(problem, cosines).bound
+    reach = max(problem.span, 60.0 / problem.gamma)
+    return between_grid(replace(problem, points=None, span=reach, tail=True), cosines).bound

@@ -12,46 +12,67 @@ B bounds all derivatives of order four: |k''''| ≤ k''''(0) for a positive-defi
 polynomials |Σ c_m T_m| ≤ Σ |c_m| T_m(1 + δ) a step δ beyond [−1, 1]. Second differences of F see
 the smallness of F itself, so that a grid of some thousand steps is enough down to errors of 1e-9.
 
-*The intersection kernel.* Its table is linear between nodes, so that min(x, y) − ψ(x)·ψ(y) is
-bilinear on every cell off the diagonal and largest in a corner. On the diagonal cells it is linear
-in y for x ≤ y, and what remains is the parabola x − |ψ(x)|², whose vertex is known.
+*Kernels with a kink.* Their tables are linear between nodes, so that ψ(x)·ψ(y) is bilinear on
+every cell. Off the diagonal min(x, y) is linear, too, and the error is largest in a corner; a
+convex signature of x − y (Laplacian) adds at most h²/8 of its curvature for either variable. On the
+cells of the diagonal the same holds along y for x ≤ y, which leaves the parabola k(x, x) − |ψ(x)|²,
+whose vertex is known. Cells are divided in four by four, so that the unit of the error (x for
+relative ones) hardly changes within them: its least value over the cell is what counts.
+
+Where neither applies (a kernel without a known signature, a set too large to look at all of it)
+there is no bound, only the largest error that :mod:`~kernelmaps.design.search` finds.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from .certify import Proof, curvature
 from .gram import GridKernel
+from .search import largest_error
 from .tables import RankTable
 
-__all__ = ["table_everywhere"]
+__all__ = ["table_everywhere", "table_to_zero"]
 
 _STEPS = 1400
+_PIECES = 4
+_BELOW = 256
 
 
-def table_everywhere(table: RankTable) -> tuple[float, bool, str]:
-    """A bound on the error of a table on its whole domain, whether it is proved, and how."""
+def table_everywhere(table: RankTable) -> Proof:
+    """What is known of the error of a table on its whole domain."""
     grid = table.kernel
     if grid.values is not None:
         complete = grid.fine.size == grid.values.size
-        return table.max_error(), complete, f"{grid.fine.size} of {grid.values.size} values"
-    checked = max(table.max_error(), table.max_error(_between(grid)))
+        words = f"{grid.fine.size} of {grid.values.size} values"
+        return Proof(table.max_error() if complete else np.inf, table.max_error(), words)
+    found = _search(table)
+    bound, words = np.inf, "grids, random pairs and ascent"
     if not table.polynomial:
-        if grid.name == "intersection" and grid.power == 0.5 and grid.error == "absolute":
-            return max(checked, _intersection_bound(table)), True, "corners and parabolas of cells"
-        return checked, False, f"grids of {grid.fine.size} and {grid.fine.size - 1} values"
-    fourth = _fourth_derivative(grid) if grid.stationary else None
-    if fourth is None:
-        return checked, False, f"grids of {grid.fine.size} and {grid.fine.size - 1} values"
-    bound = _smooth_bound(table, fourth)
-    words = f"{_STEPS + 1}² pairs and fourth derivatives; {checked:.4g} on other grids"
-    return max(bound, checked), True, words
+        curve = _curvature_beside_the_kink(grid)
+        if curve is not None:
+            bound, words = _rough_bound(table, curve), "corners and parabolas of cells"
+    elif grid.stationary:
+        fourth = _fourth_derivative(grid)
+        if fourth is not None:
+            bound = _smooth_bound(table, fourth)
+            words = f"{_STEPS + 1}² pairs and fourth derivatives"
+    return Proof(max(bound, found), found, words)
 
 
-def _between(grid: GridKernel) -> np.ndarray:
-    """Values that are no grid points, for a check of what lies between."""
-    return grid.fine[:-1] + 0.382 * np.diff(grid.fine)
+def _search(table: RankTable) -> float:
+    """The largest error that an adversary finds."""
+    grid = table.kernel
+
+    def error(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        miss = grid.component(x, y) - np.einsum("ij,ij->i", table(x), table(y))
+        return miss / grid.tolerance(x, y)
+
+    at = table.nodes if not table.polynomial else None
+    return max(table.max_error(), largest_error(error, grid.low, grid.high, at=at)[0])
 
 
 def _signature(grid: GridKernel, lag: np.ndarray) -> np.ndarray:
@@ -123,15 +144,63 @@ def _cells(nodes: np.ndarray) -> np.ndarray:
     return np.maximum(rows[:, 1:], rows[:, :-1])
 
 
-def _intersection_bound(table: RankTable) -> float:
-    nodes = table.nodes
-    values = table.coefficients
-    corners = float(np.max(np.abs(np.minimum.outer(nodes, nodes) - values @ values.T)))
-    start, slope = values[:-1], np.diff(values, axis=0) / np.diff(nodes)[:, None]
-    # x − |v + s (x − a)|² has its vertex where 1 = 2 s·(v + s (x − a))
-    a = nodes[:-1]
+def _curvature_beside_the_kink(grid: GridKernel) -> float | None:
+    """A bound on |k''| of a kernel with a kink off its diagonal, or None if none is known."""
+    if grid.name == "intersection" and grid.power == 0.5:
+        return 0.0
+    if not grid.stationary or grid.log:
+        return None
+    value, sure, _ = curvature(partial(_signature, grid), grid.high - grid.low)
+    return value if sure else None
+
+
+def _rough_bound(table: RankTable, curve: float) -> float:
+    """Corners and parabolas of all cells, in units of the least tolerance of each."""
+    grid = table.kernel
+    at = np.linspace(0, 1, _PIECES, endpoint=False)
+    x = np.append((table.nodes[:-1, None] + np.diff(table.nodes)[:, None] * at).ravel(), grid.high)
+    values, steps = table(x), np.diff(x)
+    miss = np.abs(grid.gram(x) - values @ values.T)
+    sup = _cells(miss) + curve / 8 * np.add.outer(steps**2, steps**2)
+    # k(x, x) − |v + s t|² with a linear k(x, x): the vertex is where its slope is 2 s·(v + s t)
+    start, slope = values[:-1], np.diff(values, axis=0) / steps[:, None]
+    peak = grid.component(x, x)
+    rise = np.diff(peak) / steps
     square = np.maximum(np.sum(slope**2, axis=1), 1e-300)
-    move = np.clip((0.5 - np.sum(start * slope, axis=1)) / square, 0, np.diff(nodes))
-    at = start + slope * move[:, None]
-    vertex = float(np.max(np.abs(a + move - np.sum(at**2, axis=1))))
-    return max(corners, vertex)
+    move = np.clip((0.5 * rise - np.sum(start * slope, axis=1)) / square, 0, steps)
+    vertex = np.abs(peak[:-1] + rise * move - np.sum((start + slope * move[:, None]) ** 2, axis=1))
+    cells = np.arange(steps.size)
+    sup[cells, cells] = np.maximum(sup[cells, cells], vertex + curve / 4 * steps**2)
+    return float(np.max(sup / -_cells(-grid.scale_matrix(x))))
+
+
+def table_to_zero(table: RankTable, bound: float) -> float:
+    r"""A bound for all of [0, b]; infinite where nothing is known of the kernel's growth.
+
+    Below m a table is the straight line ψ(x) = (x/m) ψ(m). For x = tm < m ≤ y
+
+    .. math:: k(x, y) - ψ(x)·ψ(y) = [k(x, y) - t k(m, y)] + t [k(m, y) - ψ(m)·ψ(y)],
+
+    and with ts in place of t for x = tm, y = sm. The second bracket is the error on the domain. A
+    kernel that grows in both arguments keeps the first between its values in the corners of a cell.
+    """
+    grid = table.kernel
+    whole = grid.values is None and grid.error == "absolute"  # a set has gaps, bounded by nothing
+    if not (grid.grows and whole and np.isfinite(bound)):
+        return np.inf
+    t = np.linspace(0, 1, _BELOW + 1)
+    above = np.geomspace(grid.low, grid.high, 4 * _BELOW + 1)
+    peak = float(grid.component(np.array(grid.low), np.array(grid.low)))
+    mixed = _gap(grid, t, above, np.multiply.outer(t, grid.component(grid.low, above)))
+    small = _gap(grid, t, grid.low * t, peak * np.multiply.outer(t, t))
+    return max(
+        bound,
+        float(np.max(mixed + bound * t[1:, None])),
+        float(np.max(small + bound * np.multiply.outer(t[1:], t[1:]))),
+    )
+
+
+def _gap(grid: GridKernel, t: np.ndarray, y: np.ndarray, line: np.ndarray) -> np.ndarray:
+    """Largest |k(tm, y) − line| on each cell; both grow in t and y."""
+    exact = grid.component(grid.low * t[:, None], y[None, :])
+    return np.maximum(exact[1:, 1:] - line[:-1, :-1], line[1:, 1:] - exact[:-1, :-1])

@@ -42,6 +42,8 @@ class GridKernel:
         Whether k has a kink on the diagonal (intersection, Laplacian).
     stationary : bool
         Whether k is a function of x − y, or x^{γ/2} y^{γ/2} times one of log x − log y.
+    grows : bool
+        Whether k is known to grow in both arguments.
     """
 
     component: Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -55,6 +57,7 @@ class GridKernel:
     error: str
     name: str
     stationary: bool = False
+    grows: bool = False
 
     @cached_property
     def nodes(self) -> np.ndarray:
@@ -65,20 +68,20 @@ class GridKernel:
         if self.values is not None and (self.rough or self.values.size <= 96):
             return self._thinned(129)
         if self.rough:
-            return _even(self, 129)
+            return self.spread(129)
         return self.at(0.5 - 0.5 * np.cos(np.pi * np.arange(72) / 71))
 
     @cached_property
     def finer_nodes(self) -> np.ndarray:
         """The even grid of twice the density (the whole set, where it is not larger)."""
-        return _even(self, 257) if self.values is None else self._thinned(257)
+        return self.spread(257) if self.values is None else self._thinned(257)
 
     @cached_property
     def allowed(self) -> np.ndarray:
         """Grid within the domain proper, for bounds that must hold on a set of values too."""
         if self.values is not None:
             return self._thinned(64 if self.rough else 96)
-        return _even(self, 64) if self.rough else self.nodes
+        return self.spread(64) if self.rough else self.nodes
 
     @cached_property
     def fine(self) -> np.ndarray:
@@ -86,9 +89,19 @@ class GridKernel:
         if self.values is not None:
             return self._thinned(1500)
         if self.rough:
-            return _even(self, 1025)
+            return self.spread(1025)
         ends = 0.5 - 0.5 * np.cos(np.pi * np.arange(300) / 299)
         return self.at(np.union1d(np.linspace(0, 1, 700), ends))
+
+    @property
+    def ratios(self) -> bool:
+        """Whether equal ratios of values count alike, so that grids of kinks are even in log x."""
+        return self.log and self.error != "absolute"
+
+    def spread(self, size: int) -> np.ndarray:
+        """An even grid in x, or in log x where equal ratios count alike."""
+        even = np.linspace(0.0, 1.0, size)
+        return self.at(even) if self.ratios else np.linspace(self.low, self.high, size)
 
     def at(self, position: np.ndarray) -> np.ndarray:
         """Values at positions in [0, 1] along the (logarithmic) domain, ends exact."""
@@ -112,7 +125,8 @@ class GridKernel:
         """At most `size` of the values, evenly placed along the domain."""
         if self.values.size <= size:
             return self.values
-        place = self.values if self.rough else self.position(self.values)
+        even = self.rough and not self.ratios
+        place = self.values if even else self.position(self.values)
         wanted = np.linspace(place[0], place[-1], size)
         return self.values[np.unique(np.argmin(np.abs(place[:, None] - wanted), axis=0))]
 
@@ -123,10 +137,6 @@ class GridKernel:
     def scale_matrix(self, x: np.ndarray) -> np.ndarray:
         """T on a grid."""
         return np.broadcast_to(self.tolerance(x[:, None], x[None, :]), (x.size, x.size))
-
-
-def _even(kernel: GridKernel, size: int) -> np.ndarray:
-    return np.linspace(kernel.low, kernel.high, size)
 
 
 def grid_kernel(
@@ -167,6 +177,7 @@ def grid_kernel(
         error=error,
         name=name,
         stationary=signature is not None,
+        grows=bool(getattr(kernel, "grows", False)),
     )
 
 

@@ -30,9 +30,8 @@ import numpy as np
 from ..engine import Spec, apply
 from .bounds import gram_bound
 from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
-from .certify import DesignCertificate, curvature
+from .certify import DesignCertificate, curvature, number_words
 from .problem import Problem
-from .result import number_words
 
 __all__ = ["JointDesign", "along", "everywhere", "joint_lower_bound", "wrapped_lags"]
 
@@ -148,15 +147,14 @@ class JointDesign:
                 f"no map of {self.n_columns} columns of any kind is below "
                 f"{number_words(c.lower_bound)} ({c.ratio:.3g} times that)"
             )
-        sure = "proved" if c.proved else "not proved"
         axes = " x ".join(
             f"[{low:.4g}, {high:.4g}]" + ("" if period is None else f" of period {period:.4g}")
             for (low, high), period in zip(self.domain, self.periods, strict=True)
         )
         return (
             f"{self.kernel}, {self.n_columns} columns ({self.method}) on {axes}:\n"
-            f"  {'; '.join(parts)}.\n  at most {number_words(c.bound)} everywhere ({sure}: "
-            f"{c.bound_method}); rms {number_words(self.rms)}."
+            f"  {'; '.join(parts)}.\n  {c.words}; rms "
+            f"{number_words(self.rms)}."
         )
 
     def __repr__(self) -> str:
@@ -172,7 +170,6 @@ class Everywhere:
 
     largest: float
     bound: float
-    proved: bool
     words: str
     rms: float
 
@@ -189,7 +186,7 @@ def everywhere(
     proved, kink = True, False
     for axis, omega in enumerate(frequencies.T):
         flat = along(problem.signature, axis, spans)
-        bend, sure, _ = curvature(flat)
+        bend, sure, _ = curvature(flat.signature, flat.span)
         kink |= flat.has_kink
         proved &= sure and (is_product or not flat.has_kink)
         bends.append(bend + float(weights @ omega**2))
@@ -205,7 +202,8 @@ def everywhere(
     gap = float(np.sum((spans / (counts - 1)) ** 2 / 8 * bends))
     reason = "kinks on cell faces" if kink else "|∂²k| is largest at 0"
     words = f"grid of {lags.shape[0]} lags, cells and {reason}"
-    return Everywhere(largest, largest + gap, proved, words, _rms(problem, lags, miss))
+    bound = largest + gap if proved else np.inf
+    return Everywhere(largest, bound, words, _rms(problem, lags, miss))
 
 
 def along(signature: Callable, axis: int, spans: np.ndarray) -> Problem:

@@ -133,7 +133,7 @@ def design_joint_map(
         max_error=sure.largest,
         rms=sure.rms,
         certificate=DesignCertificate(
-            sure.bound, sure.words, sure.proved, 0, 0, optimal, lower, float(ratio)
+            sure.bound, sure.largest, sure.words, 0, 0, optimal, lower, float(ratio)
         ),
     )
 

@@ -11,7 +11,9 @@ Lipschitz constant, E L² ≤ σ_p², minimised over r:
 .. math:: P(\sup |\text{error}| > ε) ≤ 3 \Bigl(\frac{2c\, e d\, σ_p\, \text{diam}}{z ε}
           \Bigr)^{2z/(z+2)} \exp\Bigl(-\frac{M ε^2}{4 (z + 2)}\Bigr).
 
-The paper takes c = 2; its last lines then lose a factor (2 and even 1 where 2c = 4 follows). σ_p² =
+c = 3 is proved: balls of radius r/2 around a maximal set of points r apart do not overlap and lie
+in a ball of radius R + r/2, so that there are at most ((R + r/2)/(r/2))^z ≤ (3R/r)^z of them. The
+paper takes c = 2, and its last lines lose a factor (2 and even 1 where 2c = 4 follows). σ_p² =
 E‖ω‖² is the second moment of the spectrum.
 
 **Theorem 2** (orthoprojection to m dimensions first), in two halves of ε and of q each:
@@ -72,7 +74,7 @@ def required_features(
     diameter: float,
     kernel: Any = "gaussian",
     *,
-    covering: float = 2.0,
+    covering: float = 3.0,
 ) -> RequiredFeatures:
     """Random features that hold an error with a probability, by Theorems 1 and 2.
 
@@ -93,8 +95,8 @@ def required_features(
         Its spectrum must have a second moment: not the Laplacian, nor Matérn with ν ≤ 1. A kernel
         of your own states it by a method ``second_moment(d)``.
     covering : float
-        c: a ball of radius R in z dimensions takes at most (c R/r)^z balls of radius r ≤ R. 2 is
-        what the paper uses, 3 what follows from volumes, 4 what Rahimi and Recht use.
+        c: a ball of radius R in z dimensions takes at most (c R/r)^z balls of radius r ≤ R. 3 is
+        what volumes prove; 2 is the constant of the paper, 4 that of Rahimi and Recht.
 
     Examples
     --------

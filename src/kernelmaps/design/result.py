@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,11 +12,11 @@ from ..display import html_of, two_columns
 from ..engine import Spec, Table
 from ..engine.families import waves_arrays
 from ..engine.reference import spec_of
-from ..engine.table import AFFINE, EDGES, LOG2
-from .certify import DesignCertificate
+from ..engine.table import AFFINE, EDGES
+from .certify import DesignCertificate, number_words
 from .tables import RankTable
 
-__all__ = ["Design", "number_words"]
+__all__ = ["Design", "cosine_values", "sine_values"]
 
 _DEGREE = 5
 
@@ -89,7 +88,9 @@ class Design:
         n_features : int
             Features of the rows.
         clip : bool
-            Clip values to the domain; otherwise cosines continue beyond it (tables cannot).
+            Clip values to the domain; otherwise cosines continue beyond it (tables cannot). Values
+            between zero and the smallest one of a homogeneous kernel's domain are never clipped:
+            cosines continue, and tables go to zero along a straight line.
         signed : bool
             Odd extension to negative values.
         scale : float
@@ -102,7 +103,7 @@ class Design:
         arrays: dict[str, Any] = waves_arrays(self.frequencies, self.weights)
         if clip and self.range is not None:
             low, high = self.range
-            arrays |= {"lower": [low * scale], "upper": [high * scale]}
+            arrays |= {"lower": [0.0 if self.homogeneous else low], "upper": [high * scale]}
         if self.homogeneous:
             return Spec("log_waves", arrays, {"gamma": self.gamma, "signed": signed})
         return Spec("waves", arrays, {"signed": signed})
@@ -116,7 +117,7 @@ class Design:
             out[inside] = self.table(x[inside])
             return out
         if self.method == "sine":
-            return np.sqrt(self.weights) * np.sin(np.multiply.outer(x, self.frequencies))
+            return sine_values(x, self.frequencies, self.weights)
         gamma = self.gamma if self.homogeneous else 0.0
         return cosine_values(x, self.frequencies, self.weights, gamma)
 
@@ -149,13 +150,11 @@ class Design:
             times = f"{c.ratio:.2f}" if c.ratio < 100 else f"{c.ratio:.3g}"
             parts.append(f"{times} times the limit")
         where = "all ratios" if self.range is None else "[{:g}, {:g}]".format(*self.range)
-        sure = "proved" if c.proved else "checked"
         head = (
             f"{kind} of the {self.kernel} kernel, {self.n_columns} columns, {self.error} error on "
             f"{where}, method {self.method!r}"
         )
-        everywhere = f"at most {number_words(c.bound)} everywhere ({sure}: {c.bound_method})"
-        return f"{head}:\n  {'; '.join(parts)}.\n  {everywhere}; rms {number_words(self.rms)}."
+        return f"{head}:\n  {'; '.join(parts)}.\n  {c.words}; rms {number_words(self.rms)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -195,14 +194,6 @@ class Design:
         )
 
 
-def number_words(value: float) -> str:
-    """Three significant digits, trailing zeros kept: 0.0310."""
-    if value == 0 or not np.isfinite(value):
-        return f"{value:g}"
-    digits = 2 - int(np.floor(np.log10(abs(value))))
-    return f"{value:.2e}" if digits > 6 or digits < -3 else f"{value:.{max(digits, 0)}f}"
-
-
 def cosine_values(
     x: np.ndarray, frequencies: np.ndarray, weights: np.ndarray, gamma: float
 ) -> np.ndarray:
@@ -217,71 +208,57 @@ def cosine_values(
     return root[:, None] * amplitude * np.cos(np.multiply.outer(place, frequency) + phase)
 
 
+def sine_values(x: np.ndarray, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """√a sin(ωx)."""
+    return np.sqrt(weights) * np.sin(np.multiply.outer(x, frequencies))
+
+
 def _table_spec(design: Design, n_features: int, signed: bool, scale: float) -> Spec:
     """Local polynomials: the table's own straight lines, or its curve tabulated to rounding."""
-    table = design.table
+    table, homogeneous = design.table, design.homogeneous
     # homogeneity: φ(s x) = s^{γ/2} φ(x)
-    root = scale ** (design.gamma / 2) if design.homogeneous else 1.0
-    low, high = table.kernel.low * scale, table.kernel.high * scale
-    common = {
-        "set_of": np.zeros(n_features, np.int32),
-        "low": np.array([low]),
-        "high": np.array([high]),
-        "signed": signed,
-        "zero": design.homogeneous,
-    }
-    if not table.polynomial:
-        edges, values = table.nodes * scale, table.coefficients * root
-        if design.homogeneous and edges[0] > 0:  # φ(0) = 0: a straight line from there
-            edges, values = np.r_[0.0, edges], np.vstack([np.zeros(values.shape[1]), values])
-            common["low"] = np.zeros(1)
-        coef = np.stack([values[:-1], np.diff(values, axis=0)], axis=1)
-        built = Table.build(
-            EDGES, 1, [coef], lo=np.zeros(1), scale=np.ones(1), edges=[edges], **common
-        )
-        return spec_of(built)
-
-    def curve(t: np.ndarray) -> np.ndarray:
-        return root * table(t / scale)
-
-    binning, lo, resolution, coef = _local_polynomials(curve, low, high, table.kernel.log)
+    root = scale ** (design.gamma / 2) if homogeneous else 1.0
+    if table.polynomial:
+        edges, coef = _local_polynomials(table)
+    else:
+        values = table.coefficients
+        edges, coef = table.nodes, np.stack([values[:-1], np.diff(values, axis=0)], axis=1)
+    if homogeneous:  # φ(0) = 0: a straight line from there to the domain
+        first = np.zeros((1, *coef.shape[1:]))
+        first[0, 1] = coef[0, 0]
+        edges, coef = np.r_[0.0, edges], np.concatenate([first, coef])
+    edges = edges * scale
+    even = table.polynomial and not homogeneous
     built = Table.build(
-        binning, _DEGREE, [coef], lo=np.array([lo]), scale=np.array([resolution]), **common
+        AFFINE if even else EDGES,
+        coef.shape[1] - 1,
+        [coef * root],
+        lo=edges[:1] if even else np.zeros(1),
+        scale=(edges.size - 1) / (edges[-1:] - edges[:1]) if even else np.ones(1),
+        edges=None if even else [edges],
+        set_of=np.zeros(n_features, np.int32),
+        low=edges[:1],
+        high=edges[-1:],
+        signed=signed,
+        zero=homogeneous,
     )
     return spec_of(built)
 
 
-def _local_polynomials(
-    curve: Callable[[np.ndarray], np.ndarray], low: float, high: float, log: bool
-) -> tuple[int, float, float, np.ndarray]:
-    """Interpolating polynomials of degree 5 on bins that cover [low, high], to rounding.
-
-    A bin that sticks out of the domain continues the curve by a fraction of an octave; bins that
-    lie outside are never reached, because values are clipped first.
-    """
+def _local_polynomials(table: RankTable) -> tuple[np.ndarray, np.ndarray]:
+    """Bins along the (logarithmic) domain, and polynomials on them that are exact to rounding."""
     nodes = 0.5 - 0.5 * np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
     inverse = np.linalg.inv(np.vander(nodes, increasing=True))
-    for bits in range(4, 11):
-        if log:
-            first, last = int(np.frexp(low)[1]) - 1, int(np.frexp(high)[1])
-            within = 1 + np.arange(2**bits) / 2**bits
-            starts = np.ldexp(within, np.arange(first, last)[:, None]).ravel()
-            edges = np.append(starts, np.ldexp(1.0, last))
-        else:
-            edges = np.linspace(low, high, 2**bits + 1)
-        used = np.flatnonzero((edges[1:] > low) & (edges[:-1] <= high))
-        width = np.diff(edges)[used, None]
-        at = curve((edges[used, None] + width * nodes).ravel()).reshape(used.size, _DEGREE + 1, -1)
+    for bins in 2 ** np.arange(6, 13):
+        edges = table.kernel.at(np.linspace(0, 1, bins + 1))
+        width = np.diff(edges)[:, None]
+        at = table((edges[:-1, None] + width * nodes).ravel()).reshape(bins, _DEGREE + 1, -1)
         local = np.einsum("kj,bjc->bkc", inverse, at)
-        middle = curve((edges[used] + 0.5 * width[:, 0]).ravel())
+        middle = table(edges[:-1] + 0.5 * width[:, 0])
         guess = np.einsum("k,bkc->bc", 0.5 ** np.arange(_DEGREE + 1), local)
         if np.max(np.abs(guess - middle)) <= 1e-13 * np.max(np.abs(middle)):
             break
-    coef = np.zeros((edges.size - 1, *local.shape[1:]))
-    coef[used] = local
-    if log:
-        return LOG2, float(first), float(bits), coef
-    return AFFINE, float(low), float((edges.size - 1) / (high - low)), coef
+    return edges, local
 
 
 def _sine_spec(design: Design, clip: bool, signed: bool, scale: float) -> Spec:

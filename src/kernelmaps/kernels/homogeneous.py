@@ -109,6 +109,12 @@ class HomogeneousKernel(AdditiveKernel):
         return np.sign(x) * np.sign(y) * value if self.signed else value
 
     @property
+    def grows(self) -> bool:
+        """Whether c is known to grow in both arguments: the named kernels at γ = 1."""
+        named = self.code is not None or self.point_mass == 1
+        return named and self.gamma == 1 and not self.signed
+
+    @property
     def _code(self) -> int | None:  # type: ignore[override]
         return self.code if self.gamma == 1 and not self.signed else None
 

@@ -115,7 +115,7 @@ def certify(
         certificate = AnchorCertificate(
             bound,
             "absolute",
-            f"one feature in its fitted range, here {low:g} <= x, y <= {high:g}",
+            f"one feature, here with {low:g} <= x, y <= {high:g}",
             f"cells of a monotone kernel; measured {measured:.3g}",
             cover_radius=cover_radius(anchors[s], low, high),
             gradient_bound=slope,

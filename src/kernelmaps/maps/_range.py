@@ -9,8 +9,9 @@ from scipy import sparse
 
 from .base import AdditiveMap
 
-__all__ = ["differ", "feature_ranges", "resolve_zero", "room"]
+__all__ = ["differ", "feature_ranges", "positive_range", "resolve_zero", "room"]
 
+_QUANTILE = 0.001
 _DOMAINS = "'auto', 'data' or a pair (low, high) of numbers or arrays"
 
 
@@ -75,3 +76,17 @@ def _bad_domain(owner: Any, domain: Any) -> ValueError:
     return ValueError(
         f"{type(owner).__name__}: domain must be {_DOMAINS} with low < high, got {domain!r}."
     )
+
+
+def positive_range(X: Any) -> tuple[float, float]:
+    """A robust smallest non-zero magnitude and the largest: the 0.1 % quantile, and the maximum.
+
+    With fewer than 1000 non-zero values the quantile is the smallest of them. Data without a
+    non-zero value have the range (1/255, 1).
+    """
+    values = np.abs((X.data if sparse.issparse(X) else X).ravel())
+    values = values[values > 0].astype(np.float64)
+    if values.size == 0:
+        return 1 / 255, 1.0
+    rank = int(_QUANTILE * (values.size - 1))
+    return float(np.partition(values, rank)[rank]), float(values.max())

@@ -19,6 +19,7 @@ anchors is asked for.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -101,7 +102,9 @@ class AnchorMap(AdditiveMap):
         Range of each feature.
     certificate_ : AnchorCertificate or None
         Bound on the error of one feature from cover radius and gradient (Theorem 1), computed when
-        asked for; None for kernels that are not known to grow in both arguments.
+        asked for; None for kernels that are not known to grow in both arguments. It holds for all
+        values from 0 to the largest of the fitted range; `inner` is the smaller bound within that
+        range where it begins above 0 (``anchor_zero=True`` makes it begin there).
 
     Examples
     --------
@@ -258,7 +261,14 @@ class AnchorMap(AdditiveMap):
     def certificate_(self) -> AnchorCertificate | None:
         check_is_fitted(self)
         if self._certificate is None:
-            self._certificate = certify(self.kernel_, table_of(self.spec_), *self._by_set())
+            table, (anchors, left_out, lower, upper) = table_of(self.spec_), self._by_set()
+            # Values below the range take the row of its end, which the certificate has to cover.
+            zero = np.minimum(lower, 0.0) if self._non_negative else lower
+            found = certify(self.kernel_, table, anchors, left_out, zero, upper)
+            if found is not None and np.any(lower > zero):
+                within = certify(self.kernel_, table, anchors, left_out, lower, upper)
+                found = replace(found, inner=within)
+            self._certificate = found
         return self._certificate
 
     @certificate_.setter

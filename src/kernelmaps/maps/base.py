@@ -37,7 +37,7 @@ EXACT_SIZES = (1e-150, 1e150)
 """Of float64 values: their squares and products are floating-point numbers, too."""
 
 _TAIL = 0.1  # of the fitted range, by which values may leave it before it is worth a warning
-OUT_OF_DOMAIN = ("clip", "raise", "extrapolate")
+OUT_OF_DOMAIN: tuple[str, ...] = ("clip", "raise", "extrapolate")
 
 
 class FeatureMap(TransformerMixin, BaseEstimator, ABC):
@@ -300,6 +300,7 @@ class AdditiveMap(FeatureMap):
 
     domain_: tuple[np.ndarray, np.ndarray] | None = None
     out_of_domain: str = "clip"
+    _policies = OUT_OF_DOMAIN
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -383,9 +384,10 @@ class AdditiveMap(FeatureMap):
         return column_range(X, self.n_jobs)
 
     def _check_out_of_domain(self) -> None:
-        if self.out_of_domain not in OUT_OF_DOMAIN:
+        known = getattr(self, "_policies", OUT_OF_DOMAIN)  # a joint map borrows this check
+        if self.out_of_domain not in known:
             raise ValueError(
-                f"{type(self).__name__}: out_of_domain must be one of {OUT_OF_DOMAIN}, "
+                f"{type(self).__name__}: out_of_domain must be one of {known}, "
                 f"got {self.out_of_domain!r}."
             )
 

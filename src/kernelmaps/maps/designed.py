@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from .. import kernels
-from ..design.api import METHODS, TABLE_METHODS, Design, design_map
+from ..certificate import Certificate
+from ..design.api import COSINE_METHODS, METHODS, TABLE_METHODS, Design, design_map
 from ..engine import Spec
 from ..schema import number, optional, pair
-from .base import AdditiveMap, check_count
+from ._range import positive_range
+from .base import OUT_OF_DOMAIN, AdditiveMap, check_count
 
 __all__ = ["DesignedMap"]
 
-_QUANTILE = 0.001
 _LARGEST_RATIO = 2.0**20
+_MARGIN = 1.25  # above the largest value, for maps that end with their domain
 
 
 class DesignedMap(AdditiveMap):
@@ -35,18 +37,20 @@ class DesignedMap(AdditiveMap):
     error : {"absolute", "relative", "signature"}, default="absolute"
         What is minimised.
     domain : "data", "universal" or (m, b), default="data"
-        Range of the values. "data" learns it: b is the largest value, and m the 0.1 % quantile of
+        Range of the values that the error is least on. "data" learns it: b is the largest value
+        (a quarter more where values beyond b are clipped or refused), and m the 0.1 % quantile of
         the non-zero values, since the smallest one may be an outlier that would make the range,
         and with it the error, much larger than it needs to be. The ratio b/m is then rounded up
-        to a power of two (at most 2²⁰), so that similar data share a design. "universal" needs
-        no range: least absolute error over all ratios.
+        to a power of two (at most 2²⁰), so that similar data share a design. "universal" needs no
+        range: least absolute error over all ratios.
     method : {"refined", "lp", "harmonic", "minimax", "eigen", "sine"}, default="refined"
         How the map is designed.
-    out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
-        What to do with values above b: clip them with a warning, refuse them, or let the cosines
-        continue (their absolute error then grows with the value). Values between 0 and m belong
-        to the domain; they are taken as m, which changes a homogeneous kernel by at most k(m, m),
-        or continued with "extrapolate". Zero is mapped to zero exactly.
+    out_of_domain : {"auto", "clip", "raise", "extrapolate"}, default="auto"
+        What to do with values outside the domain: clip them with a warning, refuse them, or let
+        the cosines continue. "auto" continues the cosines of homogeneous kernels, whose error
+        stays in proportion to the values, and clips all else. Values between 0 and m need no such
+        rule with homogeneous kernels: cosines continue to zero like √x, tables along a straight
+        line, and `certificate_` covers both. Zero is mapped to zero exactly.
     signed : bool, default=False
         Accept negative values by the odd extension φ(−x) = −φ(x).
     random_state : int, RandomState, Generator or None, default=0
@@ -59,11 +63,13 @@ class DesignedMap(AdditiveMap):
     design_ : Design
         The design, with its certificate, in units of its own domain.
     domain_ : tuple of arrays or None
-        Range that is accepted, per feature or shared.
+        Range that is accepted, per feature or shared; None if all values are.
     range_ : tuple (m, b) or None
         Range that the map was designed for.
     certificate_ : Certificate
-        Bound on the error of one feature.
+        Bound on the error of one feature. With the absolute error of a homogeneous kernel it holds
+        on all of [0, b], for values below m as well, and its `inner` is the smaller bound for
+        values that are zero or in `range_`.
 
     Examples
     --------
@@ -78,6 +84,7 @@ class DesignedMap(AdditiveMap):
     """
 
     _state = AdditiveMap._state.extended({"range_": optional(pair(number()))})
+    _policies = ("auto", *OUT_OF_DOMAIN)
 
     def __init__(
         self,
@@ -87,7 +94,7 @@ class DesignedMap(AdditiveMap):
         error: str = "absolute",
         domain: Any = "data",
         method: str = "refined",
-        out_of_domain: str = "clip",
+        out_of_domain: str = "auto",
         signed: bool = False,
         random_state: Any = 0,
         n_jobs: int | None = None,
@@ -122,22 +129,48 @@ class DesignedMap(AdditiveMap):
             method=self.method,
             random_state=self.random_state,
         )
-        power = self.design_.gamma if homogeneous and self.error == "absolute" else 0.0
-        where = "all ratios of values up to 1 (times b on [0, b])"
-        if self.range_ is not None:
-            where = "[{:g}, {:g}]".format(*self.range_)
-        found = self.design_.certificate.for_map(self.design_.error, where)
-        self.certificate_ = type(found)(
-            found.bound * unit**power, found.error, found.domain, found.method
-        )
-        spec = self.design_.make_spec(
-            X.shape[1], clip=self.out_of_domain != "extrapolate", signed=self._signed, scale=unit
-        )
+        self.certificate_ = self._certify(homogeneous, unit)
+        beyond = self._continues(homogeneous)
+        if homogeneous and beyond:
+            self.domain_ = None
+        spec = self.design_.make_spec(X.shape[1], clip=not beyond, signed=self._signed, scale=unit)
         if homogeneous or self.domain_ is None or "lower" not in spec.arrays:
             return spec
         # stationary: one design of the longest range serves each feature on its own
         ends = dict(zip(("lower", "upper"), self.domain_, strict=True))
         return Spec(spec.family, {**spec.arrays, **ends}, spec.numbers)
+
+    def _continues(self, homogeneous: bool) -> bool:
+        """Whether the cosines go on beyond the domain."""
+        if self.out_of_domain == "auto":
+            return homogeneous and self.method in COSINE_METHODS
+        return self.out_of_domain == "extrapolate"
+
+    def _certify(self, homogeneous: bool, unit: float) -> Certificate:
+        """The design's certificate in units of the data, down to zero where that is known."""
+        design, found = self.design_, self.design_.certificate
+        absolute = homogeneous and design.error == "absolute"
+        where = self._where(homogeneous, absolute)
+        inner = found.for_map(design.error, where)
+        if absolute and np.isfinite(found.bound_to_zero):
+            top = "1, in proportion for others" if self.range_ is None else f"{self.range_[1]:g}"
+            whole = Certificate(
+                found.bound_to_zero, "absolute", f"0 <= x, y <= {top}", found.bound_method
+            )
+            near = found.bound_to_zero <= (1 + 1e-9) * found.bound  # nothing to tell apart
+            inner = replace(whole, found=found.found) if near else replace(whole, inner=inner)
+        return inner.scaled(unit**design.gamma if absolute else 1.0)
+
+    def _where(self, homogeneous: bool, absolute: bool) -> str:
+        """Where the design's own bound holds, in words."""
+        if self.range_ is None:
+            return "all values up to 1"
+        low, high = self.range_
+        if not homogeneous:
+            return f"values in [{low:g}, {high:g}]"
+        if absolute or self.method in TABLE_METHODS:
+            return f"values that are zero or in [{low:g}, {high:g}]"
+        return f"values that are zero or at most {high / low:g} times each other"
 
     @property
     def _signed(self) -> bool:
@@ -186,6 +219,8 @@ class DesignedMap(AdditiveMap):
             self.domain_, self.range_ = (lower, upper), (0.0, longest)
             return 1.0, (0.0, longest)
         low, high = positive_range(X)
+        if not self._continues(homogeneous):
+            high *= _MARGIN
         ratio = 2.0 ** np.ceil(np.log2(high / low))
         ratio = 255.0 if 128 < high / low <= 255 else float(np.clip(ratio, 4.0, _LARGEST_RATIO))
         self.range_ = (high / ratio, high)
@@ -201,17 +236,3 @@ class DesignedMap(AdditiveMap):
             return isinstance(kernels.get(self.kernel), kernels.HomogeneousKernel)
         except (TypeError, ValueError):
             return False
-
-
-def positive_range(X: Any) -> tuple[float, float]:
-    """A robust smallest non-zero magnitude and the largest: the 0.1 % quantile, and the maximum.
-
-    With fewer than 1000 non-zero values the quantile is the smallest of them. Data without a
-    non-zero value have the range (1/255, 1).
-    """
-    values = np.abs((X.data if sparse.issparse(X) else X).ravel())
-    values = values[values > 0].astype(np.float64)
-    if values.size == 0:
-        return 1 / 255, 1.0
-    rank = int(_QUANTILE * (values.size - 1))
-    return float(np.partition(values, rank)[rank]), float(values.max())

@@ -13,6 +13,7 @@ non-negative. The columns are :math:`\sqrt{α_j x^γ}\,\{\cos, \sin\}(ω_j \log 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.families import waves_arrays
 from ..schema import array, number
+from ._range import positive_range
 from .base import AdditiveMap, check_count
 
 __all__ = ["HomogeneousMap"]
@@ -39,6 +41,8 @@ _PERIODS = {
     ("uniform", "jensen_shannon"): lambda n: 6.64 * np.sqrt(n) + 7.24,
     ("uniform", "intersection"): lambda n: 2.38 * np.log(n + 0.8) + 5.6,
 }
+_LARGEST_RATIO = 2.0**20
+Cosines = tuple[np.ndarray, np.ndarray]
 _WINDOWS = ("rectangular", "uniform")
 _MONOTONE = (kernels.chi2, kernels.intersection, kernels.jensen_shannon, kernels.hellinger)
 
@@ -53,9 +57,11 @@ class HomogeneousMap(AdditiveMap):
     n_components : int, default=5
         Output columns per input feature. Odd numbers include the constant frequency, even ones
         do not.
-    period : float or "auto", default="auto"
-        Length Λ of the window in log-ratios. "auto" takes VLFeat's published rule; for other
-        kernels, the period of least error over ratios up to 255.
+    period : float, "auto" or "vlfeat", default="auto"
+        Length Λ of the window in log-ratios. "auto" takes the period of least error for the size
+        and the range of the data (largest value over the 0.1 % quantile of the non-zero ones, as
+        `DesignedMap` learns it), so that the error falls with the size; "vlfeat" is the rule that
+        VLFeat publishes for its kernels, which looks at neither.
     gamma : float, default=1.0
         Degree of homogeneity; that of a kernel object counts where this is left at 1.
     window : {"rectangular", "uniform"}, default="rectangular"
@@ -71,7 +77,7 @@ class HomogeneousMap(AdditiveMap):
     frequencies_, weights_ : ndarray
         The ω_j and α_j.
     period_ : float
-        The period in use.
+        The period in use (of no consequence for the Hellinger kernel, which is exact).
     certificate_ : Certificate
         Absolute error over all pairs in (0, 1], for γ = 1.
 
@@ -80,7 +86,7 @@ class HomogeneousMap(AdditiveMap):
     >>> import kernelmaps as km
     >>> X = [[0.2, 0.8], [0.5, 0.5]]
     >>> Z = km.HomogeneousMap("chi2", n_components=7).fit_transform(X)
-    >>> abs(Z @ Z.T - km.kernels.chi2(X)).max() < 1e-2
+    >>> abs(Z @ Z.T - km.kernels.chi2(X)).max() < 1e-4
     True
     """
 
@@ -119,8 +125,7 @@ class HomogeneousMap(AdditiveMap):
                 f"HomogeneousMap: window must be one of {_WINDOWS}, got {self.window!r}."
             )
         self.kernel_ = kernel
-        self.period_ = self._resolved_period(kernel, columns)
-        self.frequencies_, self.weights_ = _series(kernel, columns, self.period_, self.window)
+        self.period_, (self.frequencies_, self.weights_) = self._fitted_series(X, kernel, columns)
         if kernel.gamma == 1 and kernel.replace(signed=False) in _MONOTONE:
             self.certificate_ = _certificate(kernel, self.frequencies_, self.weights_)
         arrays = waves_arrays(self.frequencies_, self.weights_)
@@ -148,14 +153,24 @@ class HomogeneousMap(AdditiveMap):
         gamma = self.gamma if kernel.gamma == 1 else kernel.gamma
         return kernel.replace(gamma=float(gamma), signed=not self._non_negative)
 
-    def _resolved_period(self, kernel: kernels.HomogeneousKernel, columns: int) -> float:
+    def _fitted_series(
+        self, X: Any, kernel: kernels.HomogeneousKernel, columns: int
+    ) -> tuple[float, Cosines]:
+        """The period in use, and its series."""
         if self.period == "auto":
-            return _auto_period(kernel, columns, self.window)
-        if not (isinstance(self.period, Real) and 0 < self.period < np.inf):
+            low, high = positive_range(X)
+            ratio = float(np.clip(2.0 ** np.ceil(np.log2(high / low)), 4.0, _LARGEST_RATIO))
+            return _best_series(kernel, columns, self.window, ratio)
+        if self.period == "vlfeat":
+            period = _ruled_period(kernel, columns, self.window)
+        elif isinstance(self.period, Real) and 0 < self.period < np.inf:
+            period = float(self.period)
+        else:
             raise ValueError(
-                f"HomogeneousMap: period must be a positive number or 'auto', got {self.period!r}."
+                "HomogeneousMap: period must be a positive number, 'auto' or 'vlfeat', got "
+                f"{self.period!r}."
             )
-        return float(self.period)
+        return period, _series(kernel, columns, period, self.window)
 
     @property
     def _non_negative(self) -> bool:  # type: ignore[override]
@@ -176,29 +191,63 @@ def _series(
         weights = spacing * kernel.spectrum(frequencies)
     else:
         # The signature is even and may have a kink at 0: integrate over [0, Λ/2].
-        nodes, quadrature = roots_legendre(64 + 8 * columns)
+        nodes, quadrature = _legendre(64 + 8 * columns)
         lam = 0.25 * period * (nodes + 1)
         cosines = np.cos(frequencies[:, None] * lam)
         weights = 0.5 * cosines @ (quadrature * kernel.signature(lam))
     return frequencies, np.maximum(multiplicity * weights, 0.0)
 
 
-def _auto_period(kernel: kernels.HomogeneousKernel, columns: int, window: str) -> float:
+_legendre = lru_cache(maxsize=16)(roots_legendre)
+
+
+def _ruled_period(kernel: kernels.HomogeneousKernel, columns: int, window: str) -> float:
+    """VLFeat's rule."""
     rule = _PERIODS.get((window, kernel.name))
-    if rule is not None:
-        return max(1.0, float(rule(columns // 2)))
-    lam = np.linspace(0, np.log(255), 400)
+    if rule is None:
+        known = sorted({name for _, name in _PERIODS})
+        raise ValueError(
+            f"HomogeneousMap: period='vlfeat' is a rule for {', '.join(known)}, not for "
+            f"{kernel.name!r}. Use period='auto'."
+        )
+    return max(1.0, float(rule(columns // 2)))
 
-    def worst(log_period: float) -> float:
-        series = _series(kernel, columns, np.exp(log_period), window)
-        return float(np.max(np.exp(-lam / 2) * np.abs(_misfit(kernel, *series, lam))))
 
-    grid = np.linspace(np.log(1.0), np.log(60.0), 40)
-    best = grid[int(np.argmin([worst(value) for value in grid]))]
-    step = grid[1] - grid[0]
-    return float(
-        np.exp(minimize_scalar(worst, bounds=(best - step, best + step), method="bounded").x)
-    )
+@lru_cache(maxsize=64)
+def _best_series(
+    kernel: kernels.HomogeneousKernel, columns: int, window: str, ratio: float
+) -> tuple[float, Cosines]:
+    """The period of least largest error over ratios up to `ratio`, and its series.
+
+    A size may do worse than the one below it, of which it then takes the series: the error falls
+    with the size.
+    """
+    if kernel.point_mass == 1:
+        return 2 * np.pi, _series(kernel, columns, 2 * np.pi, window)
+    lam = np.linspace(0, np.log(ratio), 400)
+    weight, exact = np.exp(-0.5 * kernel.gamma * lam), kernel.signature(lam)
+    found: list[tuple[float, float, Cosines]] = []
+    for size in range(max(1, columns - 2), columns + 1):
+
+        def worst(log_period: float, size: int = size) -> float:
+            frequencies, weights = _series(kernel, size, np.exp(log_period), window)
+            misfit = np.cos(np.multiply.outer(lam, frequencies)) @ weights - exact
+            return float(np.max(weight * np.abs(misfit)))
+
+        grid = np.linspace(np.log(0.5), np.log(80.0), 60)
+        errors = np.array([worst(value) for value in grid])
+        inner = errors[1:-1]
+        dips = 1 + np.flatnonzero((inner <= errors[:-2]) & (inner <= errors[2:]))
+        step = grid[1] - grid[0]
+        for place in dips[np.argsort(errors[dips])][:3]:  # the error has several minima
+            ends = (grid[place] - step, grid[place] + step)
+            best = minimize_scalar(worst, bounds=ends, method="bounded")
+            period = float(np.exp(best.x))
+            found.append((float(best.fun), period, _series(kernel, size, period, window)))
+    _, period, series = min(found, key=lambda item: item[0])
+    for values in series:
+        values.setflags(write=False)  # the next map of this size gets the same ones
+    return period, series
 
 
 def _misfit(

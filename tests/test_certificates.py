@@ -1,0 +1,206 @@
+"""Every kind of certificate under attack: no pair of values that can be found exceeds its bound."""
+
+import numpy as np
+import pytest
+
+import kernelmaps as km
+from kernelmaps.design.api import make_solver
+from kernelmaps.design.search import largest_error
+from kernelmaps.engine import evaluate
+from kernelmaps.kernels import Gaussian, Laplacian
+
+KERNELS = ("chi2", "jensen_shannon", "intersection")
+ERRORS = ("absolute", "relative", "signature")
+METHODS = ("refined", "harmonic", "minimax", "eigen")
+ROUNDING = 1e-12
+"""Of the kernel's size: bounds hold up to the rounding of φ."""
+
+
+def designed(kernel, n_columns, **arguments):
+    """A design without its lower bound, which takes longer than all else and is not at issue."""
+    if arguments.get("method") == "minimax":
+        return km.design_map(kernel, n_columns, **arguments)  # shipped
+    solver, options = make_solver(kernel, **arguments)
+    return solver.finish(solver.solve(n_columns, options), 0.0, options)
+
+
+def component_of(kernel):
+    if hasattr(kernel, "component"):
+        return kernel.component
+    return lambda x, y: kernel.signature(np.abs(x - y))
+
+
+def design_error(design, kernel):
+    """Error of a design in its own unit, from the formula of the spec that is applied to rows."""
+    spec = design.make_spec(clip=False) if design.table is None else design.spec
+    component = component_of(kernel)
+
+    def error(x, y):
+        left, right = (evaluate(spec, side[:, None], np) for side in (x, y))
+        exact = component(x, y)
+        miss = np.abs(np.sum(left * right, axis=1) - exact)
+        if design.error == "relative":
+            return miss / exact
+        return miss / np.sqrt(x * y) if design.error == "signature" and design.homogeneous else miss
+
+    return error
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_designs_of_homogeneous_kernels(name, error, method, seed):
+    design = designed(name, 4, error=error, method=method)
+    kernel, sure = km.kernels.get(name), design.certificate
+    attack = design_error(design, kernel)
+    found, _, _ = largest_error(attack, 1, 255, random_state=seed)
+    assert sure.proved
+    assert found <= sure.bound * (1 + ROUNDING)
+    assert 0.999 * sure.found <= found  # the attack is as good as the search of the package
+    assert sure.bound <= 1.05 * found
+    if error == "absolute":
+        below, _, _ = largest_error(attack, 0, 255, random_state=seed)
+        assert below * (1 - ROUNDING) <= sure.bound_to_zero <= 1.25 * below
+
+
+@pytest.mark.parametrize("method", ["refined", "lp", "eigen", "sine"])
+@pytest.mark.parametrize("domain", [(1e-3, 1), (5, 40), np.array([1, 2, 3, 7, 30, 31])], ids=str)
+def test_designs_of_other_domains(domain, method, seed):
+    design = designed("intersection", 3, domain=domain, method=method)
+    attack = design_error(design, km.kernels.intersection)
+    high = float(np.max(domain))
+    below, _, _ = largest_error(attack, 0, high, random_state=seed)
+    assert below <= design.certificate.bound_to_zero * (1 + ROUNDING)
+    if np.size(domain) > 2:
+        x, y = (side.ravel() for side in np.meshgrid(*[domain.astype(float)] * 2))
+        assert np.max(attack(x, y)) <= design.certificate.bound * (1 + ROUNDING)
+    else:
+        found, _, _ = largest_error(attack, *map(float, domain), random_state=seed)
+        assert found <= design.certificate.bound * (1 + ROUNDING)
+
+
+@pytest.mark.parametrize("method", ["refined", "harmonic", "eigen"])
+@pytest.mark.parametrize("kernel", [Gaussian(0.5), Laplacian(0.7)], ids=repr)
+def test_designs_of_stationary_kernels(kernel, method, seed):
+    design = designed(kernel, 4, domain=(-1, 1), method=method)
+    found, _, _ = largest_error(design_error(design, kernel), -1, 1, random_state=seed)
+    assert design.certificate.proved
+    assert found <= design.certificate.bound <= 1.03 * found
+
+
+@pytest.mark.parametrize("name", [*KERNELS, "hellinger"])
+def test_universal_designs(name, seed):
+    design = designed(name, 3, domain="universal")
+    found, _, _ = largest_error(design_error(design, km.kernels.get(name)), 0, 1, random_state=seed)
+    assert found <= design.certificate.bound_to_zero <= 1.02 * found + 1e-9
+
+
+MAPS = {
+    "homogeneous": lambda k: km.HomogeneousMap(k, 5),
+    "homogeneous even": lambda k: km.HomogeneousMap(k, 4),
+    "designed": lambda k: km.DesignedMap(k, 4),
+    "designed given": lambda k: km.DesignedMap(k, 3, domain=(0.01, 1.0)),
+    "designed clipped": lambda k: km.DesignedMap(k, 4, out_of_domain="clip"),
+    "designed universal": lambda k: km.DesignedMap(k, 5, domain="universal"),
+    "designed table": lambda k: km.DesignedMap(k, 3, method="eigen", domain=(0.01, 1.0)),
+    "anchors": lambda k: km.AnchorMap(k, 40, anchors="sqrt", n_neighbors=2),
+    "anchors uniform": lambda k: km.AnchorMap(k, 12, anchors="uniform", n_neighbors=1, energy=1),
+    "anchors kmeans": lambda k: km.AnchorMap(k, 9, anchors="kmeans", n_neighbors=2, energy=1),
+    "anchors of given range": lambda k: km.AnchorMap(
+        k, 16, n_neighbors=2, feature_range=(0.2, 1.0), out_of_domain="extrapolate"
+    ),
+}
+
+
+def map_error(fitted, feature):
+    """Error of one feature of a fitted map, from its own `transform`."""
+    before = int(np.sum(fitted._columns_per_feature()[:feature]))
+    own = slice(before, before + int(fitted._columns_per_feature()[feature]))
+
+    def rows(values):
+        X = np.zeros((values.size, fitted.n_features_in_))
+        X[:, feature] = values
+        return fitted.transform(X)[:, own]
+
+    def error(x, y):
+        exact = fitted.kernel_.component(x, y)
+        return np.abs(np.sum(rows(x) * rows(y), axis=1) - exact)
+
+    return error
+
+
+def check_map(fitted, high, seed):
+    """Attack on [0, b] for the bound, and on the fitted range for the inner one."""
+    sure = fitted.certificate_
+    attack = map_error(fitted, 1)
+    found, x, y = largest_error(attack, 0.0, high, random_state=seed)
+    allowed = sure.bound * (1 + 1e-9) + ROUNDING
+    assert found <= allowed, f"{found:.4g} at ({x:.4g}, {y:.4g}), certified {sure.bound:.4g}"
+    return attack
+
+
+@pytest.mark.parametrize("make", MAPS.values(), ids=MAPS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_fitted_maps_down_to_zero(name, make, seed):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.dirichlet(np.full(3, 0.6), 80), 3)
+    X[0], X[1] = (0, 1, 0), (1, 0, 0)
+    fitted = make(name).fit(X)
+    attack = check_map(fitted, 1.0, seed)
+    inner = fitted.certificate_.inner
+    if inner is not None:
+        assert inner.bound < fitted.certificate_.bound
+        low = fitted.range_[0] if hasattr(fitted, "range_") else fitted.domain_[0][1]
+        found, _, _ = largest_error(attack, float(low), 1.0, random_state=seed)
+        assert found <= inner.bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("make", [km.ChebyshevMap, km.SeriesMap])
+@pytest.mark.parametrize("scale", ["auto", 1.0, 7.0])
+def test_series_down_to_zero(make, scale, seed):
+    X = np.random.default_rng(seed).dirichlet(np.full(3, 0.6), 80)
+    X[0] = (0, 1, 0)
+    check_map(make(4, scale=scale).fit(X), 1.0, seed)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.5), lambda lag: 1 / (1 + lag**2)], ids=["g", "own"])
+def test_stationary_maps(kernel, seed):
+    X = np.random.default_rng(seed).uniform(2, 3, (50, 2))
+    fitted = km.DesignedMap(kernel, 4).fit(X)
+    signature = kernel.signature if isinstance(kernel, Gaussian) else kernel
+    phi = fitted._columns_per_feature()[0]
+
+    def error(x, y):
+        other = X[0, 1]
+        left, right = (fitted.transform(np.c_[v, np.full_like(v, other)])[:, :phi] for v in (x, y))
+        return np.abs(np.sum(left * right, axis=1) - signature(np.abs(x - y)))
+
+    low, high = X[:, 0].min(), X[:, 0].max()
+    assert largest_error(error, low, high, random_state=seed)[0] <= fitted.certificate_.bound
+
+
+def test_joint_maps(seed):
+    rng = np.random.default_rng(seed)
+    fitted = km.JointDesignedMap(Gaussian(1.0), 9, domain=[(0, 1), (0, 1)]).fit(rng.random((20, 2)))
+    points = np.concatenate([rng.random((600, 2)), [[0, 0], [0, 1], [1, 0], [1, 1]]])
+    points = np.concatenate([points, np.clip(points + rng.normal(0, 1e-3, points.shape), 0, 1)])
+    phi = fitted.transform(points)
+    assert np.max(np.abs(phi @ phi.T - Gaussian(1.0)(points))) <= fitted.certificate_.bound
+
+
+def test_the_adversary_finds_a_needle(seed):
+    """A spike of width 1e-4 near the worst place of a smooth error, and one at a given value."""
+
+    def smooth(x, y):
+        return np.exp(-((x - 0.3) ** 2 + (y - 0.7) ** 2))
+
+    found, x, y = largest_error(smooth, 0, 1, random_state=seed)
+    np.testing.assert_allclose([found, x, y], [1, 0.3, 0.7], atol=1e-6)
+    spike = 0.123456
+
+    def needle(x, y):
+        return 0.1 * smooth(x, y) + ((np.abs(x - spike) < 1e-9) & (np.abs(y - spike) < 1e-9))
+
+    assert largest_error(needle, 0, 1, at=np.array([spike]), random_state=seed)[0] > 1
+    tiny = largest_error(lambda x, y: (x > 0) * (x < 1e-100) * 1.0, 0, 1, random_state=seed)
+    assert tiny[0] == 1
