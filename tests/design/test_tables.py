@@ -196,7 +196,9 @@ def test_the_best_table_is_never_worse_than_another_method(kernel, error):
             others.append(problem.max_error(*refined_design(problem, n_columns)))
         if kernel == "intersection" and error == "absolute":
             others.append(km.design_map(kernel, n_columns, method="sine").max_error)
-        assert table <= min(others) * (1 + 1e-6), n_columns
+        # √x on 256 straight lines of ratio r = 255^(1/256) is off by (log r)²/32 of itself
+        slack = 2 * (np.log(255) / 256) ** 2 / 32 if grid.rough else 1e-6
+        assert table <= min(others) + slack * max(1.0, min(others)), n_columns
 
 
 def test_a_start_that_cannot_be_improved_is_the_answer():
