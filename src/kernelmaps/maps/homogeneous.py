@@ -60,8 +60,8 @@ class HomogeneousMap(AdditiveMap):
     period : float, "auto" or "vlfeat", default="auto"
         Length Λ of the window in log-ratios. "auto" takes the period of least error for the size
         and the range of the data (largest value over the 0.1 % quantile of the non-zero ones, as
-        `DesignedMap` learns it), so that the error falls with the size; "vlfeat" is the rule that
-        VLFeat publishes for its kernels, which looks at neither.
+        `DesignedMap` learns it; 256 if there is only one), so that the error falls with the size;
+        "vlfeat" is the rule that VLFeat publishes for its kernels, which looks at neither.
     gamma : float, default=1.0
         Degree of homogeneity; that of a kernel object counts where this is left at 1.
     window : {"rectangular", "uniform"}, default="rectangular"
@@ -159,7 +159,9 @@ class HomogeneousMap(AdditiveMap):
         """The period in use, and its series."""
         if self.period == "auto":
             low, high = positive_range(X)
-            ratio = float(np.clip(2.0 ** np.ceil(np.log2(high / low)), 4.0, _LARGEST_RATIO))
+            # A single value says nothing of the range: then that of 8-bit numbers.
+            ratio = 256.0 if low == high else 2.0 ** np.ceil(np.log2(high / low))
+            ratio = float(np.clip(ratio, 4.0, _LARGEST_RATIO))
             return _best_series(kernel, columns, self.window, ratio)
         if self.period == "vlfeat":
             period = _ruled_period(kernel, columns, self.window)
