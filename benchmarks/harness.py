@@ -178,7 +178,11 @@ class Bench:
         return row
 
     def save(self, folder: Path = RESULTS) -> Path:
-        """Write the rows, the limits and the kind of machine as JSON."""
+        """Write the rows, the limits and the kind of machine as JSON.
+
+        Runs that are held to plain instructions have a folder of their own.
+        """
+        folder = folder / "plain" if machine.is_plain() else folder
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.json"
         record = {

@@ -16,6 +16,14 @@ import numpy as np
 
 from kernelmaps.threads import available_threads
 
+PLAIN = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+"""Environment that holds numba to what every processor of the kind has: 128-bit vectors."""
+
+
+def is_plain() -> bool:
+    """Whether this process is held to plain instructions."""
+    return all(os.environ.get(name) == value for name, value in PLAIN.items())
+
 
 def best_seconds(run: Callable[[], object], repeats: int = 5) -> float:
     """Least wall time of `run` over some repeats: everything but the least is disturbance."""

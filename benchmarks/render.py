@@ -18,14 +18,16 @@ of several rounds each, after one round to warm up. *Ratio* says how many times 
 the peer. *Of the limit* divides our time by the time that the machine's own limit would take: for
 maps, writing the result into fresh memory (bytes over measured bandwidth); for products, the
 measured GEMM rate. 1.0 would be the end of the road. Memory is what a process of its own needs
-beyond the result.
+beyond the result. *At 128 bits* is the ratio of a second run, in which the compiler is held to the
+plainest instructions of the processor, as on machines without wide vectors; the peers keep theirs.
 
 Run it yourself with `make bench`.
 """
 
 
-def section(record: dict) -> str:
-    """One room: its machine and its table."""
+def section(record: dict, plain: dict | None = None) -> str:
+    """One room: its machine and its table, with the ratios of a run at 128 bits beside."""
+    narrow = {row["what"]: row["ratio"] for row in (plain or {}).get("rows", [])}
     machine, limits = record["machine"], record["limits"]
     # Our own threads make a load of their number; much more is other people's work.
     busy = machine.get("load", 0) > 2 * machine["threads"]
@@ -40,22 +42,22 @@ def section(record: dict) -> str:
         f"NumPy {machine['numpy']}, scikit-learn {machine['scikit-learn']}, "
         f"numba {machine['numba']}.{warning}",
         "",
-        "| what | ours | peer | theirs | ratio | wanted | of the limit | note |",
-        "|---|---|---|---|---|---|---|---|",
+        "| what | ours | peer | theirs | ratio | at 128 bits | wanted | of the limit | note |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    lines += [table_row(Row(**row)) for row in record["rows"]]
+    lines += [table_row(Row(**row), narrow.get(row["what"])) for row in record["rows"]]
     return "\n".join(lines) + "\n"
 
 
-def table_row(row: Row) -> str:
-    """One Markdown line of the table."""
+def table_row(row: Row, narrow: float | None = None) -> str:
+    """One Markdown line of the table; `narrow`: the ratio at 128 bits."""
     mark = {True: " ✓", False: " ✗", None: ""}[row.reached]
     cells = [
         row.what,
         f"{figure(row.ours)} {row.unit}",
         row.peer or "–",
         figure(row.theirs),
-        f"{row.ratio:.1f}×" if row.ratio is not None else "–",
+        *(f"{ratio:.1f}×" if ratio is not None else "–" for ratio in (row.ratio, narrow)),
         (row.target or "–") + mark,
         f"{row.of_limit:.1f}× ({row.limit_of})" if row.of_limit is not None else "–",
         row.note or "–",
@@ -68,7 +70,8 @@ def write(results: Path = RESULTS, page: Path = PAGE) -> Path:
     found = [json.loads(p.read_text(encoding="utf-8")) for p in sorted(results.glob("*.json"))]
     # Other scripts keep results here, too: those of a race have the machine's limits with them.
     records = [record for record in found if isinstance(record, dict) and "limits" in record]
-    parts = [INTRODUCTION, *(section(record) for record in records)]
+    plain = {p.stem: json.loads(p.read_text("utf-8")) for p in (results / "plain").glob("*.json")}
+    parts = [INTRODUCTION, *(section(record, plain.get(record["name"])) for record in records)]
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n".join(parts), encoding="utf-8")
     return page

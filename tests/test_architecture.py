@@ -12,6 +12,7 @@ import kernelmaps
 SOURCE = Path(kernelmaps.__file__).parent
 
 LEAVES = {
+    "announcing",
     "atomic",
     "bits",
     "blocks",
@@ -38,13 +39,14 @@ TOP = "kernelmaps"
 
 # room -> rooms that it may import. Leaves may be imported by all.
 EDGES = {
+    "announcing": set(),
     "atomic": set(),
     "bits": set(),
     "blocks": set(),
     "certificate": {"display", "schema"},
+    "compiling": set(),
     "device": set(),
     "default_parts": set(),
-    "compiling": set(),
     "exceptions": set(),
     "extras": set(),
     "hashing": set(),

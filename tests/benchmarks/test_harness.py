@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks import harness, memory, render
+from benchmarks import harness, machine, memory, render
 from benchmarks.harness import Bench, Row
 
 LIMITS = {"copy": 2e10, "write": 2e10, "fresh_write": 1e10, "sgemm": 1e11, "dgemm": 5e10}
@@ -93,7 +93,7 @@ def test_a_failing_side_says_why():
         memory.in_subprocess("no_such_module:f")
 
 
-def test_results_become_json_and_a_page(tmp_path):
+def test_results_become_json_and_a_page(tmp_path, monkeypatch):
     bench = Bench("some_room", limits=LIMITS)
     bench.rows = [
         Row("fast | loop", "peer", "s", 0.1, 1.0, 10.0, "≥ 3×", True, 0.05, "fresh_write", 2.0, 5),
@@ -105,7 +105,14 @@ def test_results_become_json_and_a_page(tmp_path):
     assert record["machine"]["numpy"] == np.__version__
     page = render.write(tmp_path, tmp_path / "performance.md").read_text(encoding="utf-8")
     assert "## Some room" in page
-    assert "| fast \\| loop | 0.1 s | peer | 1 | 10.0× | ≥ 3× ✓ | 2.0× (fresh_write) | – |" in page
+    line = "| fast \\| loop | 0.1 s | peer | 1 | 10.0× | {} | ≥ 3× ✓ | 2.0× (fresh_write) | – |"
+    assert line.format("–") in page
+    for name, value in machine.PLAIN.items():
+        monkeypatch.setenv(name, value)
+    bench.rows[0].ratio = 7.0  # the same race at 128 bits, kept beside
+    assert bench.save(tmp_path) == tmp_path / "plain" / path.name
+    page = render.write(tmp_path, tmp_path / "performance.md").read_text(encoding="utf-8")
+    assert line.format("7.0×") in page
     assert "| alone | 12,345 MB | – | – | – | – | – | – |" in page
 
 

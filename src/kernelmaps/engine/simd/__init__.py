@@ -10,6 +10,7 @@ arithmetic   arithmetic, comparisons and choices, for numbers and for vectors
 ===========  ===============================================================
 """
 
+from ...announcing import announce_compiling
 from .arithmetic import (
     as_floats,
     between,
@@ -107,3 +108,5 @@ __all__ = [
     "words",
     "zeros",
 ]
+
+announce_compiling()  # every compiled loop over tables is built on this room

@@ -1,0 +1,74 @@
+"""Compile ahead of use, for images and servers whose first request shall not wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..maps.anchor import AnchorMap
+from ..maps.chebyshev import ChebyshevMap
+from ..maps.designed import DesignedMap
+from ..maps.homogeneous import HomogeneousMap
+from ..maps.spline import SplineMap
+from ..models.additive.classifier import AdditiveClassifier
+from ..progress import track
+
+__all__ = ["WarmUp", "warm_up"]
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """What was compiled (or found on disk), and how long it took."""
+
+    steps: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.steps} loops are ready after {self.seconds:.1f} s; later runs find them."
+
+
+def warm_up(enabled: bool | None = None) -> WarmUp:
+    """Run the maps and the model of everyday use once on each kind of rows.
+
+    Parameters
+    ----------
+    enabled : bool, optional
+        Whether to show a bar; None shows it at a terminal.
+    """
+    start, steps = perf_counter(), list(_steps())
+    for step in track(steps, "compiling", enabled=enabled):
+        step()
+    return WarmUp(len(steps), perf_counter() - start)
+
+
+def _steps() -> Iterator[Callable[[], Any]]:
+    X = np.random.default_rng(0).random((4096, 18))  # more than NumPy is left to look at
+    y = np.arange(len(X)) % 2
+    kinds = [X, X.astype(np.float32), sparse.csr_matrix(X), (255 * X).astype(np.uint8)]
+    maps = [HomogeneousMap(), DesignedMap(), ChebyshevMap(), SplineMap(), AnchorMap()]
+    for feature_map in maps:
+        yield from (partial(_transform, feature_map, rows) for rows in kinds)
+    yield from (partial(_encode, rows) for rows in kinds[:3])
+    yield from (partial(_predict, rows, y) for rows in kinds[:2])
+
+
+def _transform(feature_map: Any, rows: Any) -> None:
+    feature_map.fit(rows).transform(rows)
+
+
+def _encode(rows: Any) -> None:
+    AnchorMap().fit(rows).encode(rows)
+
+
+def _predict(rows: Any, y: np.ndarray) -> None:
+    AdditiveClassifier(max_iter=2).fit(rows, y).predict(rows)
