@@ -116,15 +116,18 @@ def _code_bins(table: Table) -> Bins:
     if table.signed or table.binning not in (AFFINE, EDGES):
         raise ValueError("Only tables of even or uneven bins have codes, and no odd extensions.")
     bins = bins_of(replace(table, zero=False), np.zeros(len(table.lo), np.int64))
+    if table.binning == AFFINE:
+        # A position ends with the last bin, a look-up in it.
+        low, high = (
+            np.clip(end, 0, bins.last + len(bins.placed[:1])) for end in (bins.low, bins.high)
+        )
+        return bins._replace(low=low, high=high)
     if table.degree == 0:
         return bins
-    # A position ends with the last bin.
-    first, final = np.zeros_like(bins.last), bins.last + 1
-    if table.binning == EDGES:
-        edges, edge = bins.search.edges, bins.search.edge
-        first, final = edges[edge], edges[edge + bins.top + 1]
+    edges, edge = bins.search.edges, bins.search.edge
+    first, final = edges[edge], edges[edge + bins.top + 1]
     low, high = (np.clip(end, first, final) for end in (bins.low, bins.high))
-    return bins._replace(low=low, high=high, placed=(0,))
+    return bins._replace(low=low, high=high, placed=(0,), clipped=(0,))
 
 
 def _frame(table: Table, lower: Any, upper: Any, d: int) -> Any:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numba as nb
 import numpy as np
+from numba.extending import overload
 
 from ..simd import (
     as_floats,
@@ -17,9 +18,11 @@ from ..simd import (
     parameter,
     plus_share,
     prefetch,
+    rounded,
     store_codes,
 )
-from .locate import INNER, find, load_values
+from .locate import INNER, even_position, load_values, uneven_position
+from .stored import AFFINE
 
 BLOCK = 32  # rows that a tile of tables is used for at a time
 
@@ -40,22 +43,47 @@ class Frame(NamedTuple):
 def _code(bins, frame, x, j, across):
     """Codes as 32-bit integers, and whether a value was outside its range."""
     edges = bins.search.edges
+    value = as_floats(x, edges)
     least, most = parameter(frame.least, j, x, across), parameter(frame.most, j, x, across)
-    wrong = outside(as_floats(x, edges), least, most)
-    row, u = find(bins, x, j, across)
-    if not len(bins.placed):
-        return row, wrong
-    return plus_share(row, u, frame.bits, edges.dtype.type(0.5)), wrong
+    return position_code(bins, frame, value, j, across), outside(value, least, most)
+
+
+def position_code(bins, frame, x, j, across):
+    """Bin and position of a value in fixed point."""
+    raise NotImplementedError("position_code is for compiled loops")
+
+
+@overload(position_code, jit_options=INNER)
+def _position_code(bins, frame, x, j, across):
+    kind = len(bins.types[bins.fields.index("kind")])
+    return _even_code if kind == AFFINE else _uneven_code
+
+
+def _even_code(bins, frame, x, j, across):
+    t = even_position(bins, x, j, across)
+    half = 0.5 if len(bins.placed) else 0.0
+    return rounded(t, np.float64(np.int64(1) << frame.bits), half, frame.room)
+
+
+def _uneven_code(bins, frame, x, j, across):
+    b, u = uneven_position(bins, x, j, across)
+    if len(bins.placed):
+        return plus_share(b, u, frame.bits, bins.search.edges.dtype.type(0.5))
+    return b
 
 
 @nb.njit(**INNER)
-def _row(bins, frame, x, i, part, lanes, out):
-    """Codes of features begin..end of row i; whether a value was outside its range."""
+def _row(bins, frame, x, rows, part, lanes, out):
+    """Codes of features begin..end of a row; whether a value was outside its range.
+
+    The second of the `rows` is one that will be needed: its values are asked for on the way.
+    """
     begin, end = part
-    at, n, wrong = i * frame.width, end - begin, False
+    at, ahead, n, wrong = rows[0] * frame.width, rows[1] * frame.width, end - begin, False
     for start in range(begin, end, len(lanes)):
         # The last vector overlaps the one before, if there is one.
         j = start if start <= end - len(lanes) else max(end - len(lanes), begin)
+        prefetch(x, ahead + j)
         code, stray = _code(bins, frame, load_values(x, at + j, n, lanes), j, (0,))
         wrong |= stray
         if n >= len(lanes):
@@ -81,10 +109,8 @@ def encode_dense(bins, frame, x, lanes, begin, end, out):
         while left < d:
             right = left + tile if left + tile + len(lanes) <= d else d
             for i in range(top, bottom):
-                ahead = (i + BLOCK if i + BLOCK < end else end - 1) * d
-                for k in range(ahead + left, ahead + right, 64 // x.itemsize):
-                    prefetch(x, k)
-                wrong |= _row(bins, frame, x, i, (left, right), lanes, out)
+                ahead = i + BLOCK if i + BLOCK < end else end - 1
+                wrong |= _row(bins, frame, x, (i, ahead), (left, right), lanes, out)
             left = right
     return wrong
 

@@ -39,7 +39,7 @@ class Bins(NamedTuple):
     kind: tuple  # length: AFFINE, LOG2, EDGES or CODE
     signed: tuple  # length 1: negative values have the rows `mirror` further on
     vanishes: tuple  # length 1: zero has the row `nothing`
-    clipped: tuple  # length 1: values are clipped to low … high (LOG2; always so for the others)
+    clipped: tuple  # length 1: values are clipped to low … high (AFFINE: always)
     placed: tuple  # length 0: look-ups; 1: positions of T's precision; 2: of float64's (EDGES)
     # By feature, the last one repeated to fill a vector.
     row: np.ndarray  # int32: row of the first bin
@@ -129,6 +129,9 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
             low=low.astype(dtype), high=_not_above(np.minimum(high, top), dtype)
         )
     clipped = bool(np.isfinite(table.low).any() or np.isfinite(table.high).any())
+    if kind == EDGES and table.degree == 0:  # a look-up goes on for ever beyond its end edges
+        first, final = (table.edges[table.edge_start + at] for at in (1, table.bins - 1))
+        clipped = bool((table.low > first).any() or (table.high < final).any())
     origin, factor, last, low, high = (by_vector(a[of]) if len(a) else a for a in floats)
     return Bins(
         (0,) * kind,

@@ -90,13 +90,18 @@ def _codes(bins, x, j, across):
 def _affine(bins, x, j, across):
     """Even bins: b = ⌊t⌋ and u = t − b."""
     value = as_floats(x, bins.search.edges)
-    t = as_floats(magnitude(value, bins.signed), bins.origin)
-    origin, factor = parameter(bins.origin, j, x, across), parameter(bins.factor, j, x, across)
-    t = from_origin(t, origin, factor)
-    t = between(t, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
+    t = even_position(bins, magnitude(value, bins.signed), j, across)
     b, u = split(t, parameter(bins.last, j, x, across))
     row = plus(parameter(bins.row, j, x, across), b)
     return _settled(bins, value, row), as_floats(u, bins.search.edges)
+
+
+@nb.njit(**INNER)
+def even_position(bins, size, j, across):
+    """t = (x − origin)·factor within [low, high], in float64."""
+    origin = parameter(bins.origin, j, size, across)
+    t = from_origin(as_floats(size, bins.origin), origin, parameter(bins.factor, j, size, across))
+    return between(t, parameter(bins.low, j, size, across), parameter(bins.high, j, size, across))
 
 
 def _octaves(bins, x, j, across):
@@ -110,20 +115,27 @@ def _octaves(bins, x, j, across):
 
 
 def _uneven(bins, x, j, across):
-    """Bins between edges: from the value's cell (see :mod:`.search`), comparing what is left."""
+    """Bins between edges."""
     value = as_floats(x, bins.search.edges)
-    size = magnitude(value, bins.signed)
-    size = between(size, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
-    cell = plus(_cell(bins, size, j, across), parameter(bins.search.cell, j, x, across))
-    edge = parameter(bins.search.edge, j, x, across)
-    top = parameter(bins.top, j, x, across)
-    if bins.search.pairs.size > 0:
-        count, u = _by_pair(bins, size, cell, edge)
-    else:
-        count = _bisected(bins, size, cell, edge, _crowd(bins, j, x))
-        count, u = _by_edges(bins, size, count, edge, top)
-    b, u = capped(count, top, u)
+    b, u = uneven_position(bins, magnitude(value, bins.signed), j, across)
     return _settled(bins, value, plus(parameter(bins.row, j, x, across), b)), u
+
+
+@nb.njit(**INNER)
+def uneven_position(bins, x, j, across):
+    """Bin and position: from the value's cell (see :mod:`.search`), comparing what is left."""
+    if len(bins.clipped):
+        x = between(x, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
+    cell = plus(_cell(bins, x, j, across), parameter(bins.search.cell, j, x, across))
+    edge, top = parameter(bins.search.edge, j, x, across), parameter(bins.top, j, x, across)
+    if bins.search.pairs.size > 0:
+        count, u = _by_pair(bins, x, cell, edge)
+    else:
+        count = _bisected(bins, x, cell, edge, _crowd(bins, j, x))
+        count, u = _by_edges(bins, x, count, edge, top)
+    if len(bins.placed):
+        return capped(count, top, u)
+    return count, u
 
 
 @nb.njit(**INNER)
