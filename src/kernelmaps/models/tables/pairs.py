@@ -186,5 +186,5 @@ def _side(book: Codebook, counts: np.ndarray, other: int) -> tuple[np.ndarray, n
     if book.kind == "category":
         return margin(np.zeros(0), counts, n_bases=0, category=True)
     bins = len(counts) - 1
-    n_bases = 8 if other > 9 else 12
+    n_bases = 10 if other > 9 else 16  # more where the other side has few levels
     return margin((np.arange(bins) + 0.5) / max(bins, 1), counts, n_bases=n_bases, category=False)

@@ -16,6 +16,7 @@ from .codebooks import Codebook
 __all__ = ["Term", "resolve_terms", "term_basis"]
 
 _KINDS = ("auto", "spline", "linear", "category", "periodic")
+_BASES, _MANY_BASES, _MANY_ROWS = 20, 40, 20_000
 _EVEN = 0.5  # share of the bins that the emptier half of the range must hold to count as even
 
 
@@ -30,8 +31,9 @@ class Term:
     kind : {"auto", "spline", "linear", "category", "periodic"}, default="auto"
         A smooth curve, a straight line, one value for each level, or a smooth curve around a
         circle; "auto" is a spline for numbers and a category for everything else.
-    n_bases : int, default=20
-        Splines of the curve; the penalty, not this number, decides how smooth it is.
+    n_bases : int, optional
+        Splines of the curve; 20 by default, 40 from 20,000 rows on. The penalty, not this number,
+        decides how smooth it is.
     degree : int, default=3
         Of the splines.
     order : {1, 2}, default=2
@@ -56,7 +58,7 @@ class Term:
 
     column: Any
     kind: str = "auto"
-    n_bases: int = 20
+    n_bases: int | None = None
     degree: int = 3
     order: int = 2
     knots: str = "auto"
@@ -74,10 +76,12 @@ class Term:
             raise ValueError(f"{where}: knots must be 'auto', 'quantile' or 'even'.")
         for name, low, high in (("n_bases", 3, 250), ("degree", 1, 5), ("order", 1, 2)):
             value = getattr(self, name)
+            if name == "n_bases" and value is None:
+                continue
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             if not (whole and low <= value <= high):
                 raise ValueError(f"{where}: {name} must be {low} … {high}, got {value!r}.")
-        if self.n_bases <= self.degree:
+        if self.n_bases is not None and self.n_bases <= self.degree:
             raise ValueError(f"{where}: n_bases must exceed degree={self.degree}.")
         if self.period is not None and not (self.kind == "periodic" and 0 < self.period < np.inf):
             raise ValueError(f"{where}: period is for kind='periodic' and must be positive.")
@@ -150,8 +154,9 @@ def term_basis(term: Term, book: Codebook, counts: np.ndarray, owner: str) -> tu
     if kind == "linear":
         return kind, linear_basis(book.nodes, counts)
     periodic = kind == "periodic"
+    usual = _MANY_BASES if counts.sum() >= _MANY_ROWS else _BASES
     return kind, number_basis(
-        _positions(term, book, periodic), counts, n_bases=term.n_bases, degree=term.degree,
+        _positions(term, book, periodic), counts, n_bases=term.n_bases or usual, degree=term.degree,
         order=term.order, periodic=periodic,
     )  # fmt: skip
 
