@@ -474,6 +474,7 @@ def test_after_fit_a_saved_model_takes_further_chunks(path):
         ("AdditiveClassifierCV", lambda m: m["state"].update(n_features_in_=9), "estimator_"),
         ("StreamingRidge", lambda m: m["state"].update(y_ndim=7), "at most 2"),
         ("StreamingRidge", lambda m: m["params"].update(alpha="x"), "alpha"),
+        ("StreamingRidge", lambda m: m["params"].update(device="x"), "device must be"),
         ("StreamingRidge", lambda m: m["state"].pop("stats_"), "lacks 'stats_'"),
         ("StreamingPCA", lambda m: m["state"].update(keep=10**6), "more components"),
         ("StreamingPCA", lambda m: m["state"].pop("vectors"), "come together"),

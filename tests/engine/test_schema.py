@@ -137,6 +137,7 @@ def test_a_hermite_map_that_writes_elsewhere_is_refused():
         ("joint", {"lower": lambda a: a + 1e9}, {}, "'lower' is above 'upper'"),
         ("trigonometric", {"scale": lambda a: -a}, {}, "must be positive"),
         ("trigonometric", {"shift": None}, {}, "lacks 'shift'"),
+        ("trigonometric", {"shift": lambda a: a + 1e30}, {}, "too far from zero"),
         ("homogeneous", {"phase": lambda a: a[:-1]}, {}, "shape"),
         ("homogeneous", {}, {"gamma": float("nan")}, "finite number"),
         ("homogeneous", {}, {"gamma": "1"}, "must be a number"),

@@ -130,8 +130,15 @@ _MOST_TERMS = 2**16  # of a series whose terms are computed one after the other
 def _curve_relations(spec: Spec, sizes: Sizes) -> None:
     """Ranges and changes of variable are complete, and of one length: shared, or per feature."""
     check_ends(spec)
-    if check_together(spec, ("shift", "scale")) and not np.all(spec.arrays["scale"] > 0):
+    if not check_together(spec, ("shift", "scale")):
+        return
+    shift, scale = spec.arrays["shift"], spec.arrays["scale"]
+    if not np.all(scale > 0):
         raise SchemaError(f"the spec of family {spec.family!r}: 'scale' must be positive")
+    with np.errstate(over="ignore"):
+        far = np.abs(shift * scale).max() > 2.0**52  # where t = (x − shift)·scale has no digits
+    if far:
+        raise SchemaError(f"the spec of family {spec.family!r}: 'shift' is too far from zero")
 
 
 def _curve_takes(spec: Spec, n_features: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ from .feature_maps import Features, check_codes
 
 __all__ = ["StreamingEstimator"]
 
+_DEVICES = r"(cpu|cuda|mps|xpu)(:\d+)?"  # that a file may name
 SAMPLE_ROWS = 4096  # rows on which an unfitted map is fitted
 
 
@@ -96,6 +98,8 @@ class StreamingEstimator(BaseEstimator):
     def _check_state(self) -> None:
         """Raise ValueError or TypeError if entries that were loaded contradict each other."""
         resolve_threads(self.n_jobs)
+        if not (self.device is None or re.fullmatch(_DEVICES, self.device)):
+            raise ValueError(f"device must be None or the name of a device, found {self.device!r}")
         if not hasattr(self, "stats_"):
             return
         self._features.check_widths(self.n_features_in_)

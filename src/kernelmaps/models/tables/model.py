@@ -73,6 +73,8 @@ class FittedTerm:
         whole = places in (1, 2) and all(isinstance(j, int) and j >= 0 for j in self.columns)
         if not whole or (self.kind == "pair") != pair or self.values.ndim != 1 + places:
             raise SchemaError(f"the term {self.name!r} has other columns than its values")
+        if self.errors.shape != self.values.shape or self.counts.shape != self.values.shape[:-1]:
+            raise SchemaError(f"the term {self.name!r} has counts or errors of other codes")
         if len(self.coarse) != (2 if pair else 0):
             raise SchemaError(f"the term {self.name!r} lacks its coarse codes")
         for axis, codes in enumerate(self.coarse):
