@@ -127,3 +127,10 @@ def test_a_constant_feature_is_named():
 def test_designed_map_points_to_it():
     with pytest.raises(ValueError, match="JointDesignedMap"):
         km.DesignedMap(KERNEL, domain=[(0, 1), (0, 1)]).fit(np.eye(2))
+
+
+def test_the_warning_about_values_outside_names_the_column():
+    X = np.random.default_rng(0).random((30, 2))
+    feature_map = km.JointDesignedMap().fit(X)
+    with pytest.warns(OutOfDomainWarning, match="1 of 2 columns"):
+        feature_map.transform(X + np.array([0.0, 1.0]))

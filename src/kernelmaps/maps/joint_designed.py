@@ -69,6 +69,7 @@ class JointDesignedMap(JointMap):
 
     # the same policy of domains as maps of single features
     _check_domain = AdditiveMap._check_domain
+    _column_name = AdditiveMap._column_name
     _domain_for = AdditiveMap._domain_for
     _column_range = AdditiveMap._column_range
     _check_out_of_domain = AdditiveMap._check_out_of_domain
