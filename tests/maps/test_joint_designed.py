@@ -98,7 +98,7 @@ def test_files_keep_it(fitted, points, tmp_path):
     km.save(fitted, tmp_path / "map.kmap")
     again = km.load(tmp_path / "map.kmap")
     np.testing.assert_array_equal(again.transform(points), fitted.transform(points))
-    assert again.design_.summary() == fitted.design_.summary()
+    assert not hasattr(again, "design_")  # how the map was found stays in the process
     assert again.certificate_ == fitted.certificate_
 
 
