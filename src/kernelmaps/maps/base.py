@@ -391,6 +391,61 @@ class AdditiveMap(FeatureMap):
                 f"got {self.out_of_domain!r}."
             )
 
+    def row_certificate(
+        self, X: Any, *, probability: float = 0.99, random_state: int = 0
+    ) -> Certificate:
+        """A bound on the error of whole rows that holds with a probability (annfm, Theorem 1(b)).
+
+        The worst case of a row is the sum over its features, and grows like their number d; if
+        features are independent, errors cancel, and their sum grows like √d.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows like those that the statement is about; at most 2000 pairs of them are measured.
+        probability : float in (0, 1)
+            Of the statement, over the rows that were measured and a fresh pair.
+        random_state : int
+            Seed of the pairs.
+        """
+        from ._concentration import sum_bound
+
+        check_is_fitted(self)
+        sure = self.certificate_
+        component = getattr(getattr(self, "kernel_", None), "component", None)
+        if sure is None or not sure.proved or sure.error != "absolute" or component is None:
+            raise ValueError(
+                f"{type(self).__name__}.row_certificate needs a proved absolute bound for each "
+                "feature, and this map has none; kernelmaps.kernel_error measures rows."
+            )
+        if not 0 < probability < 1:
+            raise ValueError(
+                f"{type(self).__name__}: probability must be between 0 and 1, got {probability!r}."
+            )
+        X, extent = self._check_rows(X, reset=False)
+        bound = sure.bound * self._larger(max(abs(extent.minimum), abs(extent.maximum)))
+        pairs = min(X.shape[0] // 2, 2000)
+        chosen = np.random.default_rng(random_state).permutation(X.shape[0])[: 2 * pairs]
+        rows = X[chosen].toarray() if sparse.issparse(X) else X[chosen]
+        Z = self.transform(rows)
+        ends = np.cumsum(self._columns_per_feature())[:-1]
+        products = np.asarray(Z[:pairs], np.float64) * Z[pairs:]
+        found = np.add.reduceat(products, np.concatenate([[0], ends]), axis=1)
+        errors = found - component(rows[:pairs], rows[pairs:])
+        worst = bound * X.shape[1]
+        return Certificate(
+            sum_bound(errors, bound, probability),
+            "absolute",
+            f"rows like these, if their features are independent (at most {worst:.3g} for all)",
+            f"Bernstein's inequality, moments from {pairs} pairs of rows",
+            probability,
+            found=float(np.max(np.abs(errors.sum(axis=1)), initial=0.0)),
+        )
+
+    def _larger(self, largest: float) -> float:
+        """By how much the error of values up to `largest` may exceed the certificate's bound."""
+        return 1.0
+
 
 class JointMap(FeatureMap):
     """A map that acts on the whole row."""

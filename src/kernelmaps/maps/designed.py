@@ -161,6 +161,13 @@ class DesignedMap(AdditiveMap):
             inner = replace(whole, found=found.found) if near else replace(whole, inner=inner)
         return inner.scaled(unit**design.gamma if absolute else 1.0)
 
+    def _larger(self, largest: float) -> float:
+        if self.domain_ is not None or not hasattr(self, "kernel_"):
+            return 1.0  # values beyond are clipped
+        unit = 1.0 if self.range_ is None else self.range_[1]
+        ratio = (largest / unit) ** self.design_.gamma
+        return float(ratio if self.range_ is None else max(ratio, 1.0))
+
     def _where(self, homogeneous: bool, absolute: bool) -> str:
         """Where the design's own bound holds, in words."""
         if self.range_ is None:

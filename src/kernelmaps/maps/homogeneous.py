@@ -174,6 +174,9 @@ class HomogeneousMap(AdditiveMap):
             )
         return period, _series(kernel, columns, period, self.window)
 
+    def _larger(self, largest: float) -> float:
+        return float(largest)  # the certificate is that of [0, 1], for γ = 1
+
     @property
     def _non_negative(self) -> bool:  # type: ignore[override]
         return not (self.signed or getattr(self.kernel, "signed", False))
