@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 
 import kernelmaps as km
+from kernelmaps.engine.table import CODE
 from kernelmaps.inspection import ShapeFunctionDisplay
-from kernelmaps.models.additive import _loops
 from kernelmaps.models.additive.basis import compile_basis
 from kernelmaps.models.additive.calibration import platt
 
@@ -174,7 +174,7 @@ def test_bytes_take_the_table_path_and_are_not_copied(seed):
     codes = spread(X)
     model = km.AdditiveClassifier(km.SplineMap(order=0, degree=1), **ONE).fit(codes, labels(score))
     compiled = compile_basis(model._spec, codes, np.float32, (0,))
-    assert len(compiled.basis.binning) == _loops.CODES
+    assert len(compiled.basis.bins.kind) == CODE
     from kernelmaps.models.additive.basis import rows_of
 
     assert np.shares_memory(rows_of(codes).values, codes)

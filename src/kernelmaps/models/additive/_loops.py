@@ -17,10 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ...bits import float_bits
 from ...engine.simd import (
     add,
-    fill,
     fold,
     item,
     load,
@@ -31,47 +29,34 @@ from ...engine.simd import (
     tile,
     zeros,
 )
+from ...engine.table.emit import polynomial
+from ...engine.table.layout import Bins, Block
+from ...engine.table.locate import find
 from .losses import LOSSES
-
-AFFINE, LOG2, EDGES, CODES = range(4)
 
 _options = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
 # Helpers are called from the loops alone: without wrappers for Python they compile much faster.
+# They are part of these loops: a call would hand over a whole table by value for every number.
 _inner = {
     "fastmath": True,
     "error_model": "numpy",
+    "forceinline": True,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
 }
 
 
-class Taps(NamedTuple):
-    """A table of local polynomials; a row has ``powers`` vectors of ``parts`` chunks each."""
-
-    first: np.ndarray  # int32[rows]: first weight of the feature that the row touches
-    coef: np.ndarray  # flat [row][power][tap]
-    powers: tuple  # length degree + 1
-    chunk: tuple  # length of one vector of taps
-    block: tuple  # len(chunk) * len(lanes): the weights that one chunk touches
-    parts: tuple  # length: chunks per row
-
-
 class Basis(NamedTuple):
-    """A compiled additive map, ready for the loops."""
+    """A compiled additive map, ready for the loops; tables are addressed by the rows of `bins`."""
 
-    binning: tuple  # length AFFINE, LOG2, EDGES or CODES
-    place: np.ndarray  # int32 flat [feature]: first row of its table, first of its weights
-    limit: np.ndarray  # int32 flat [feature]: number of bins - 1, first of its edges
-    domain: np.ndarray  # float64 flat [feature]: lo, scale; values are clipped to low, high
-    edges: np.ndarray
-    key: int  # LOG2: bits of the first bin, and number of bits below a bin's
-    shift: int
-    nothing: int  # row of zeros, for x = 0; -1 if the map does not vanish there
-    mirror: int  # rows from a value's to its negative's (odd extension); 0 if there are none
-    values: Taps
-    column: Taps
+    bins: Bins
+    values: Block  # the band Phi
+    taken: tuple  # length: weights that one vector of `values` touches, all lanes
+    column: Block  # the change L_d Phi of the weights
+    changed: tuple  # length: weights that one vector of `column` touches
     norm: np.ndarray  # float64 flat [row][power]: <Phi, L_d Phi>
     square: tuple  # length 2 degree + 1
+    stride: int  # weights of each feature
 
 
 class Rows(NamedTuple):
@@ -93,6 +78,31 @@ class Problem(NamedTuple):
     y: np.ndarray  # float64[n]: class code, or the regression target
     positive: np.ndarray  # float64[lanes in use]: the class code that the lane calls +1
     cost: np.ndarray  # float64[n]: C times the weight of the example
+
+
+class Duals(NamedTuple):
+    """What an epoch moves."""
+
+    w: np.ndarray  # flat [feature][basis][lane]
+    beta: np.ndarray  # float64[n, lanes in use]
+    offset: np.ndarray  # float64[lanes in use]
+    slope: np.ndarray
+    lanes: tuple  # length: lanes
+
+
+class Visits(NamedTuple):
+    """Whom an epoch visits: the first `active` examples of an order."""
+
+    order: np.ndarray  # int32
+    active: int
+
+
+class Tally(NamedTuple):
+    """What an epoch sees."""
+
+    keep: np.ndarray  # float64[lanes in use]
+    report: np.ndarray  # float64[4, lanes in use]
+    parked: np.ndarray
 
 
 class Centre(NamedTuple):
@@ -124,82 +134,22 @@ def _column(rows, k, begin):
 
 
 @njit(**_inner)
-def _search(edges, first, bins, x):
-    """Largest b < bins with edges[first + b] <= x, or 0."""
-    low, high = 0, bins
-    while high - low > 1:
-        middle = (low + high) // 2
-        if item(edges, first + middle) <= x:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@njit(**_inner)
-def _locate(basis, x, j):
-    """Row of the table and position in it for the value x of feature j."""
-    row = np.int64(item(basis.place, 2 * j))
-    if len(basis.binning) == CODES:
-        return row + np.int64(x), 0.0
-    if basis.nothing >= 0 and x == 0:
-        return basis.nothing, 0.0
-    size = np.float64(x)
-    if basis.mirror and size < 0:
-        row += basis.mirror
-        size = -size
-    size = min(max(size, item(basis.domain, 4 * j + 2)), item(basis.domain, 4 * j + 3))
-    last = np.int64(item(basis.limit, 2 * j))
-    if len(basis.binning) == LOG2:
-        return _locate_octave(basis, row, last, size)
-    if len(basis.binning) == EDGES:
-        first = np.int64(item(basis.limit, 2 * j + 1))
-        b = _search(basis.edges, first, last + 1, size)
-        left = item(basis.edges, first + b)
-        return row + b, (size - left) / (item(basis.edges, first + b + 1) - left)
-    t = (size - item(basis.domain, 4 * j)) * item(basis.domain, 4 * j + 1)
-    b = min(np.int64(max(t, 0.0)), last)
-    return row + b, t - b
-
-
-@njit(**_inner)
-def _locate_octave(basis, row, last, size):
-    """Sub-bins of octaves, by the bits of a positive number."""
-    bits = np.int64(float_bits(basis.values.coef.dtype.type(size)))
-    b = min((bits >> basis.shift) - basis.key, last)
-    if b < 0:
-        return basis.nothing, 0.0
-    below = bits & ((np.int64(1) << basis.shift) - 1)
-    return row + b, below / np.float64(np.int64(1) << basis.shift)
-
-
-@njit(**_inner)
-def _taps(taps, row, u, part):
-    """The polynomials of one chunk of a row, at u."""
-    size = len(taps.chunk)
-    width = size * len(taps.parts)
-    at = (row + 1) * width * len(taps.powers) - width + part * size
-    value = load(taps.coef, at, taps.chunk)
-    for _ in range(len(taps.powers) - 1):
-        at -= width
-        value = multiply_add(
-            value,
-            fill(taps.coef, taps.coef.dtype.type(u), taps.chunk),
-            load(taps.coef, at, taps.chunk),
-        )
-    return value
+def _find(basis, rows, k, begin):
+    """Feature of the k-th value, its row of the tables and its position in the bin."""
+    j = _column(rows, k, begin)
+    row, u = find(basis.bins, item(rows.values, k), j, ())
+    return j, np.int64(row), u
 
 
 @njit(**_inner)
 def _gather(basis, rows, k, begin, w, lanes, total):
     """Add the k-th value's part of the scores, chunk by chunk and lane by lane."""
-    j = _column(rows, k, begin)
-    row, u = _locate(basis, item(rows.values, k), j)
-    taps = basis.values
-    at = (np.int64(item(basis.place, 2 * j + 1)) + item(taps.first, row)) * len(lanes)
-    for part in range(len(taps.parts)):
-        phi = repeat(_taps(taps, row, u, part), lanes)
-        total = multiply_add(phi, load(w, at + part * len(taps.block), taps.block), total)
+    j, row, u = _find(basis, rows, k, begin)
+    values = basis.values
+    at = (j * basis.stride + item(values.first, row)) * len(lanes)
+    for part in range(len(values.parts)):
+        phi = repeat(polynomial(values, row, u, part), lanes)
+        total = multiply_add(phi, load(w, at + part * len(basis.taken), basis.taken), total)
     return total
 
 
@@ -207,7 +157,7 @@ def _gather(basis, rows, k, begin, w, lanes, total):
 def _score(basis, rows, i, w, lanes, out):
     """``out[:len(lanes)]`` = <w, psi(x_i)>; four sums at a time hide the latency of the adds."""
     begin, end = _span(rows, i)
-    a = zeros(w, basis.values.block)
+    a = zeros(w, basis.taken)
     b, c, d = a, a, a
     whole = end - (end - begin) % 4
     for k in range(begin, whole, 4):
@@ -224,16 +174,15 @@ def _score(basis, rows, i, w, lanes, out):
 def _add(basis, rows, i, w, lanes, step):
     """w += step * (the column of x_i), lane by lane."""
     begin, end = _span(rows, i)
-    taps = basis.column
-    steps = tile(load(step, 0, lanes), taps.chunk)
+    column = basis.column
+    steps = tile(load(step, 0, lanes), column.chunk)
     for k in range(begin, end):
-        j = _column(rows, k, begin)
-        row, u = _locate(basis, item(rows.values, k), j)
-        at = (np.int64(item(basis.place, 2 * j + 1)) + item(taps.first, row)) * len(lanes)
-        for part in range(len(taps.parts)):
-            here = at + part * len(taps.block)
-            phi = repeat(_taps(taps, row, u, part), lanes)
-            store(w, here, multiply_add(phi, steps, load(w, here, taps.block)))
+        j, row, u = _find(basis, rows, k, begin)
+        at = (j * basis.stride + item(column.first, row)) * len(lanes)
+        for part in range(len(column.parts)):
+            here = at + part * len(basis.changed)
+            phi = repeat(polynomial(column, row, u, part), lanes)
+            store(w, here, multiply_add(phi, steps, load(w, here, basis.changed)))
 
 
 def _step_of(own, rule, otherwise):
@@ -307,7 +256,7 @@ def squared_norms(basis, rows, first, out):
         begin, end = _span(rows, first + i)
         total = 0.0
         for k in range(begin, end):
-            row, u = _locate(basis, item(rows.values, k), _column(rows, k, begin))
+            _, row, u = _find(basis, rows, k, begin)
             value = item(basis.norm, row * size + size - 1)
             for power in range(size - 2, -1, -1):
                 value = value * u + item(basis.norm, row * size + power)
@@ -323,23 +272,7 @@ def _clear(report):
 
 
 @njit(**_options)
-def epoch(
-    basis,
-    rows,
-    problem,
-    lanes,
-    order,
-    active,
-    w,
-    beta,
-    centre,
-    offset,
-    slope,
-    keep,
-    report,
-    parked,
-    learn,
-):
+def epoch(basis, rows, problem, centre, duals, visits, tally, learn):
     """Visit the first ``active`` examples of ``order`` once; returns how many stay active.
 
     Each lane takes its best step in beta_i; the weights follow at once.  The score of a lane is
@@ -350,6 +283,9 @@ def epoch(
     that are put aside, from the last time that they were seen.  Without ``learn`` nothing moves:
     the report is then exact for the weights as they are.
     """
+    w, beta, offset, slope, lanes = duals
+    order, active = visits
+    keep, report, parked = tally
     used = problem.positive.size
     f, move = np.zeros(len(lanes), w.dtype), np.zeros(len(lanes), w.dtype)
     seen = np.zeros((4, used))
@@ -422,7 +358,7 @@ def scores(basis, rows, lanes, begin, w, out):
 def terms(basis, rows, lanes, begin, w, out):
     """out[k, j, lane] = <w_j, psi_j(x_ij)>: the scores feature by feature; zeros stay as given."""
     f = np.zeros(len(lanes), w.dtype)
-    nothing = zeros(w, basis.values.block)
+    nothing = zeros(w, basis.taken)
     for i in range(out.shape[0]):
         first, end = _span(rows, begin + i)
         for k in range(first, end):

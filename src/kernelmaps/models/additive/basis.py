@@ -12,14 +12,15 @@ from ...engine import Spec, Table
 from ...engine.apply import extent_of
 from ...engine.compile import compiled_table, zero_at_zero
 from ...engine.reference import evaluate_table, table_of
-from ...engine.table import CODE, LOG2
-from ._loops import CODES, Basis, Rows, Taps
+from ...engine.table import CODE
+from ...engine.table.layout import Bins, bins_of
+from ...engine.table.layout import Block as TableBlock
+from ._loops import Basis, Rows
 
 __all__ = ["Compiled", "compile_basis", "lanes_for", "rows_of", "zeros"]
 
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
 _CODE_SHARE = 0.05  # of X's bytes, for look-up tables of its codes
-_FAR = float(np.finfo(np.float64).max)
 _CODE_BYTES = 2**19  # or this much, which a second-level cache holds
 
 
@@ -127,7 +128,7 @@ def compile_basis(spec: Spec, X: Any, dtype: Any, lanes: tuple, *, whole: bool =
     blocks = _code_blocks(bands, X, whole) if X.dtype.kind == "u" else None
     if blocks is not None:
         block_of = np.arange(len(blocks))
-        return _assemble(bands, CODES, blocks, block_of, np.dtype(dtype), lanes)
+        return _assemble(bands, CODE, blocks, block_of, np.dtype(dtype), lanes)
     table = bands.table
     # Sets that differ in their binning alone share their rows.
     keys = np.stack([table.coef_start, table.first_start, bands.mix_of], axis=1)
@@ -208,56 +209,44 @@ def _assemble(
     if bands.mix is None:
         column = dense
     norm = _squares(dense, column)
-    mirror = rows + 1 if table.signed and binning != CODES else 0
+    mirror = rows + 1 if table.signed and binning != CODE else 0
     if mirror:  # the odd extension: the same rows with their sign changed
         first, norm = np.tile(first, 2), np.tile(norm, (2, 1))
         narrow, column = np.concatenate([narrow, -narrow]), np.concatenate([column, -column])
-    values = _taps(first, narrow, dtype, lanes, chunk, parts)
-    if bands.mix is None:
-        columns, padded = values, chunk * parts
-    else:
+    values = _table(first, narrow, dtype, chunk, parts)
+    columns, padded = values, chunk * parts
+    if bands.mix is not None:
         full = np.zeros((*column.shape[:2], wide * wide_parts))
         full[:, :, :width] = column
-        columns = _taps(np.zeros_like(first), full, dtype, lanes, wide, wide_parts)
+        columns = _table(np.zeros_like(first), full, dtype, wide, wide_parts)
         padded = wide * wide_parts
-    stride = np.maximum(padded, int(first.max()) + chunk * parts)
-    return _place(bands, binning, starts, block_of, values, columns, norm, mirror, stride, lanes)
-
-
-def _place(
-    bands: Bands, binning: int, starts: np.ndarray, block_of: np.ndarray, values: Taps,
-    columns: Taps, norm: np.ndarray, mirror: int, stride: int, lanes: tuple,
-) -> Compiled:  # fmt: skip
-    """Per-feature arrays of the loops."""
-    table, set_of = bands.table, bands.table.set_of
-    bits = int(table.scale[0]) if table.binning == LOG2 else 0
-    mantissa, bias = (23, 127) if values.coef.dtype == np.float32 else (52, 1023)
-    zero = table.zero and binning != CODES
-    edge = table.edge_start[set_of] if len(table.edges) else np.zeros(len(set_of), np.int64)
-    start = starts[block_of][set_of]
-    ends = np.clip([table.low[set_of], table.high[set_of]], -_FAR, _FAR)
+    stride = max(padded, int(first.max()) + chunk * parts)
+    taken, changed = ((0,) * (len(block.chunk) * len(lanes)) for block in (values, columns))
     basis = Basis(
-        binning=(0,) * binning,
-        place=_interleaved(np.int32, start, np.arange(len(set_of)) * int(stride)),
-        limit=_interleaved(np.int32, table.bins[set_of] - 1, edge),
-        domain=_interleaved(np.float64, table.lo[set_of], table.scale[set_of], *ends),
-        edges=np.array(table.edges),
-        key=(int(table.lo[0]) + bias) << bits if table.binning == LOG2 else 0,
-        shift=mantissa - bits,
-        nothing=int(starts[-1]) if zero or table.binning == LOG2 else -1,
-        mirror=mirror,
+        bins=_placed(bands, binning, starts, block_of, dtype),
         values=values,
+        taken=taken,
         column=columns,
+        changed=changed,
         norm=norm.ravel(),
         square=(0,) * norm.shape[1],
+        stride=stride,
     )
-    n_bytes = sum(a.nbytes for a in (*basis, *values, *columns) if isinstance(a, np.ndarray))
-    n_weights = len(set_of) * int(stride)
-    return Compiled(basis, lanes, n_weights, np.full(len(set_of), stride), bands, n_bytes)
+    arrays = (norm, *basis.bins, *values, *columns)
+    n_bytes = sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
+    d = table.n_features
+    return Compiled(basis, lanes, d * stride, np.full(d, stride), bands, n_bytes)
 
 
-def _interleaved(dtype: Any, *columns: np.ndarray) -> np.ndarray:
-    return np.stack(columns, axis=1).astype(dtype).ravel()
+def _placed(
+    bands: Bands, binning: int, starts: np.ndarray, block_of: np.ndarray, dtype: np.dtype
+) -> Bins:
+    """Where values fall: rows of the blocks, one after the other."""
+    table, row = bands.table, starts[block_of]
+    if binning == CODE:
+        codes = np.diff(starts)[block_of].astype(np.int32)
+        table = replace(table, binning=CODE, bins=codes, signed=False)
+    return bins_of(table, row, dtype)
 
 
 def _chunks(taps: int, lanes: int) -> tuple[int, int]:
@@ -267,13 +256,12 @@ def _chunks(taps: int, lanes: int) -> tuple[int, int]:
     return size, -(-taps // size)
 
 
-def _taps(
-    first: np.ndarray, coef: np.ndarray, dtype: np.dtype, lanes: tuple, chunk: int, parts: int
-) -> Taps:
+def _table(
+    first: np.ndarray, coef: np.ndarray, dtype: np.dtype, chunk: int, parts: int
+) -> TableBlock:
     flat = zeros(coef.size, dtype)
     flat[:] = coef.ravel()
-    shape = ((0,) * coef.shape[1], (0,) * chunk, (0,) * (chunk * len(lanes)), (0,) * parts)
-    return Taps(first, flat, *shape)
+    return TableBlock(first, flat, (0,) * coef.shape[1], (0,) * chunk, (0,) * parts)
 
 
 def _squares(phi: np.ndarray, column: np.ndarray) -> np.ndarray:

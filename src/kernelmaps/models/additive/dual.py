@@ -29,7 +29,7 @@ import numpy as np
 from ...progress import track
 from ...threads import check_stop, together
 from . import _loops
-from ._loops import Centre, Problem, Rows
+from ._loops import Centre, Duals, Problem, Rows, Tally, Visits
 from .basis import Compiled, zeros
 from .losses import LOSSES
 
@@ -286,11 +286,12 @@ class State:
     def _pass(
         self, order: np.ndarray, active: int, report: np.ndarray, put_aside: np.ndarray, learn: bool
     ) -> int:
+        duals = Duals(self.w, self.beta, self.offset, self.slope, self.compiled.lanes)
+        tally = Tally(self.keep, report, put_aside)
+        visits = Visits(order, active)
         return _loops.epoch(
-            self.compiled.basis, self.rows, self.problem, self.compiled.lanes, order, active,
-            self.w, self.beta, self.centre, self.offset, self.slope, self.keep, report, put_aside,
-            learn,
-        )  # fmt: skip
+            self.compiled.basis, self.rows, self.problem, self.centre, duals, visits, tally, learn
+        )
 
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
         """Primal value and duality gap over all examples, from a dual point with Σβ = 0."""
