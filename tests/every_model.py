@@ -47,9 +47,10 @@ def fitted_map(name: str) -> Any:
 def fitted_model(name: str) -> Any:
     X = rows()
     settings = {"StreamingPCA": {"n_components": 3}, "AdditiveClassifierCV": {"Cs": [0.1, 1]}}
+    settings["AdditiveRegressorCV"] = {"Cs": [0.1, 1]}
     settings = settings.get(name, {})
     model = getattr(km, name)(feature_map=km.HomogeneousMap(n_components=3), **settings)
-    regression = name.endswith(("Regressor", "Ridge", "Lasso", "Net"))
+    regression = name.endswith(("Regressor", "RegressorCV", "Ridge", "Lasso", "Net"))
     return model.fit(X, X @ np.arange(6.0) if regression else labels())
 
 

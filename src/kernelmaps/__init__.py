@@ -35,7 +35,7 @@ _EXPORTS = {
     "kernelmaps.certificate": ["Certificate"],
     "kernelmaps.models.additive.classifier": ["AdditiveClassifier"],
     "kernelmaps.models.additive.regressor": ["AdditiveRegressor"],
-    "kernelmaps.models.additive.cv": ["AdditiveClassifierCV"],
+    "kernelmaps.models.additive.cv": ["AdditiveClassifierCV", "AdditiveRegressorCV"],
     "kernelmaps.models.tables.terms": ["Term"],
     "kernelmaps.models.streaming.pca": ["StreamingPCA"],
     "kernelmaps.models.streaming.ridge": ["StreamingRidge", "StreamingRidgeClassifier"],

@@ -42,7 +42,10 @@ from .tracer import Trace, Traced
 __all__ = ["register", "to_onnx"]
 
 MAPS = "kernelmaps.maps."
-MODELS = ("AdditiveClassifier", "AdditiveClassifierCV", "AdditiveRegressor", "StreamingPCA")
+MODELS = (
+    "AdditiveClassifier", "AdditiveClassifierCV", "AdditiveRegressor", "AdditiveRegressorCV",
+    "StreamingPCA",
+)  # fmt: skip
 RIDGES = (
     "StreamingRidge",
     "StreamingRidgeClassifier",

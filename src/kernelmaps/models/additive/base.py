@@ -176,7 +176,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
 
     def _newton(self, X: Any, problem: Any, examples: np.ndarray, settings: Any, bands: Any) -> Any:
         """The solution by Newton's method on the weights."""
-        from .dual import Solution, small
+        from .dual import Solution
         from .primal import Columns, minimise
 
         columns = Columns(
@@ -186,7 +186,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         return Solution(
             bands.cells(found.weights), found.intercept, found.beta, found.primal, found.gap,
             found.n_iter, found.n_iter * len(examples),
-            small(found.gap, found.primal, settings.tol), "primal",
+            found.holds(settings.tol), "primal",
         )  # fmt: skip
 
     @staticmethod

@@ -1,11 +1,11 @@
-"""The regularisation path of an additive classifier, and the choice of C by cross-validation."""
+"""The regularisation path of an additive model, and the choice of C by cross-validation."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,13 +16,88 @@ from ...maps.spline import SplineMap
 from ...progress import track
 from ...schema import State, array, instance, integer, labels, names, number
 from .classifier import AdditiveClassifier
+from .regressor import AdditiveRegressor
 
-__all__ = ["AdditiveClassifierCV"]
+__all__ = ["AdditiveClassifierCV", "AdditiveRegressorCV"]
 
 _OWN = ("Cs", "cv", "progress")
 
 
-class AdditiveClassifierCV(DefaultParts, ClassifierMixin, BaseEstimator):
+class SearchOverC(DefaultParts, BaseEstimator):
+    """What the searches have in common: folds, paths of warm starts, the choice."""
+
+    def _default_part(self, name: str) -> Any:
+        return SplineMap() if name == "feature_map" else None
+
+    def _choose(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Choose C and train with it."""
+        self.Cs_ = self._values()
+        model, classes = self._model(float(self.Cs_[0])), isinstance(self, ClassifierMixin)
+        rows, codes, positive, weight = model._problem(X, y, sample_weight)
+        folds = list(
+            check_cv(self.cv, codes, classifier=classes).split(np.zeros(len(codes)), codes)
+        )
+        self.scores_ = np.empty((len(folds), len(self.Cs_)))
+        for k in track(range(len(folds)), "folds", enabled=self.progress):
+            own, test = weight.copy(), folds[k][1]
+            own[test] = 0.0
+            self.scores_[k] = self._path(model, rows, codes, positive, own, test)
+        best = int(np.argmax(self.scores_.mean(axis=0) > self.scores_.mean(axis=0).max() - 1e-12))
+        self.C_ = float(self.Cs_[best])
+        self.estimator_ = self._model(self.C_).fit(X, y, sample_weight)
+        self.n_iter_ = self.estimator_.n_iter_
+        self.n_features_in_ = self.estimator_.n_features_in_
+        if hasattr(self.estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.estimator_.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _path(
+        self,
+        model: Any,
+        X: Any,
+        y: np.ndarray,
+        positive: np.ndarray,
+        weight: np.ndarray,
+        test: np.ndarray,
+    ) -> list[float]:
+        """Held-out scores for all C, each trained from the last one's duals."""
+        scores, start = [], None
+        held_out = X[test]
+        for C in self.Cs_:
+            model.C = float(C)
+            model._train(X, y, positive, model._costs(weight), start)
+            start = (model.dual_coef_, model._offset - getattr(model, "_centre", 0.0))
+            scores.append(self._score(model, model._trained_scores(held_out), y[test]))
+        return scores
+
+    def _values(self) -> np.ndarray:
+        if isinstance(self.Cs, int | np.integer) and not isinstance(self.Cs, bool) and self.Cs > 0:
+            return np.logspace(-4, 3, self.Cs) if self.Cs > 1 else np.ones(1)
+        try:
+            values = np.sort(np.ravel(np.asarray(self.Cs, dtype=np.float64)))
+        except (TypeError, ValueError):
+            values = np.zeros(1)
+        positive = (values > 0).all() and np.isfinite(values).all()
+        if values.size == 0 or isinstance(self.Cs, int) or not positive:
+            raise ValueError(
+                f"{type(self).__name__}: Cs must be a positive number of values, or positive "
+                f"values of C, got {self.Cs!r}."
+            )
+        return values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """What the chosen model predicts."""
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = self._model(1.0).__sklearn_tags__().input_tags
+        return tags
+
+
+class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
     """Additive classifier with C chosen by cross-validation along a path of warm starts.
 
     The map is fitted once (to all rows: it learns ranges, nothing of the labels), no rows are
@@ -115,89 +190,127 @@ class AdditiveClassifierCV(DefaultParts, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def _default_part(self, name: str) -> Any:
-        return SplineMap() if name == "feature_map" else None
-
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveClassifierCV:
         """Choose C and train with it."""
-        self.Cs_ = self._values()
-        model = self._model(float(self.Cs_[0]))
-        rows, codes, positive, weight = model._problem(X, y, sample_weight)
-        folds = list(check_cv(self.cv, codes, classifier=True).split(np.zeros(len(codes)), codes))
-        self.scores_ = np.empty((len(folds), len(self.Cs_)))
-        for k in track(range(len(folds)), "folds", enabled=self.progress):
-            own, test = weight.copy(), folds[k][1]
-            own[test] = 0.0
-            self.scores_[k] = self._path(model, rows, codes, positive, own, test)
-        best = int(np.argmax(self.scores_.mean(axis=0) > self.scores_.mean(axis=0).max() - 1e-12))
-        self.C_ = float(self.Cs_[best])
-        self.estimator_ = self._model(self.C_).fit(X, y, sample_weight)
+        self._choose(X, y, sample_weight)
         self.classes_ = self.estimator_.classes_
-        self.n_iter_ = self.estimator_.n_iter_
-        self.n_features_in_ = self.estimator_.n_features_in_
-        if hasattr(self.estimator_, "feature_names_in_"):
-            self.feature_names_in_ = self.estimator_.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         return self
 
     def _model(self, C: float) -> AdditiveClassifier:
         own = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
         return AdditiveClassifier(C=C, **own)
 
-    def _path(
-        self,
-        model: AdditiveClassifier,
-        X: Any,
-        codes: np.ndarray,
-        positive: np.ndarray,
-        weight: np.ndarray,
-        test: np.ndarray,
-    ) -> list[float]:
-        """Held-out accuracies for all C, each trained from the last one's duals."""
-        scores, start = [], None
-        held_out = X[test]
-        for C in self.Cs_:
-            model.C = float(C)
-            model._train(X, codes, positive, model._costs(weight), start)
-            start = (model.dual_coef_, model._offset)
-            found = model._trained_scores(held_out)
-            best = found.argmax(1) if found.shape[1] > 1 else (found[:, 0] > 0).astype(int)
-            scores.append(float(np.mean(best == codes[test])))
-        return scores
-
-    def _values(self) -> np.ndarray:
-        if isinstance(self.Cs, int | np.integer) and not isinstance(self.Cs, bool) and self.Cs > 0:
-            return np.logspace(-4, 3, self.Cs) if self.Cs > 1 else np.ones(1)
-        try:
-            values = np.sort(np.ravel(np.asarray(self.Cs, dtype=np.float64)))
-        except (TypeError, ValueError):
-            values = np.zeros(1)
-        positive = (values > 0).all() and np.isfinite(values).all()
-        if values.size == 0 or isinstance(self.Cs, int) or not positive:
-            raise ValueError(
-                "AdditiveClassifierCV: Cs must be a positive number of values, or positive "
-                f"values of C, got {self.Cs!r}."
-            )
-        return values
+    def _score(self, model: Any, found: np.ndarray, codes: np.ndarray) -> float:
+        best = found.argmax(1) if found.shape[1] > 1 else (found[:, 0] > 0).astype(int)
+        return float(np.mean(best == codes))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the chosen model."""
         check_is_fitted(self)
         return self.estimator_.decision_function(X)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels, by the chosen model."""
-        check_is_fitted(self)
-        return self.estimator_.predict(X)
-
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, by the chosen model."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = self._model(1.0).__sklearn_tags__().input_tags
-        return tags
+
+class AdditiveRegressorCV(RegressorMixin, SearchOverC):
+    """Additive regressor with C chosen by cross-validation along a path of warm starts.
+
+    Parameters
+    ----------
+    feature_map : AdditiveMap, optional
+        As for :class:`AdditiveRegressor`.
+    Cs : int or sequence of float, default=8
+        Values of C, or how many from 1e-4 to 1e3.
+    cv : int or splitter, default=5
+        Folds.
+    loss, epsilon, fit_intercept, tol, max_iter, random_state, n_jobs
+        As for :class:`AdditiveRegressor`.
+    progress : bool, optional
+        Show a progress bar.
+
+    Attributes
+    ----------
+    Cs_ : ndarray of shape (n_Cs,)
+        In increasing order.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        R² on the held-out folds.
+    C_ : float
+        The smallest C of the highest mean score.
+    estimator_ : AdditiveRegressor
+        Fitted with it to all rows.
+    n_iter_ : int
+        Epochs of that fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelmaps as km
+    >>> X = np.random.default_rng(0).random((200, 2))
+    >>> y = np.sin(6 * X[:, 0]) + X[:, 1]
+    >>> model = km.AdditiveRegressorCV(Cs=[0.01, 1, 100], cv=3).fit(X, y)
+    >>> model.C_
+    100.0
+    """
+
+    _state = State(
+        required={
+            "Cs_": array("f8", "sizes", low=0),
+            "scores_": array("f8", "folds sizes", finite=False),
+            "C_": number(above=0),
+            "estimator_": instance((AdditiveRegressor,)),
+            "n_iter_": integer(),
+            "n_features_in_": integer(1),
+        },
+        allowed={"feature_names_in_": names},
+    )
+
+    def _check_state(self) -> None:
+        """Raise ValueError if entries that were loaded contradict each other."""
+        if hasattr(self, "estimator_") and self.n_features_in_ != self.estimator_.n_features_in_:
+            raise ValueError("n_features_in_ is not that of estimator_")
+
+    def __init__(
+        self,
+        feature_map: AdditiveMap | None = None,
+        Cs: Any = 8,
+        *,
+        cv: Any = 5,
+        loss: str = "squared_error",
+        epsilon: float = 0.1,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.feature_map = feature_map
+        self.Cs = Cs
+        self.cv = cv
+        self.loss = loss
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveRegressorCV:
+        """Choose C and train with it."""
+        self._choose(X, y, sample_weight)
+        return self
+
+    def _model(self, C: float) -> AdditiveRegressor:
+        own = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
+        return AdditiveRegressor(C=C, **own)
+
+    def _score(self, model: Any, found: np.ndarray, y: np.ndarray) -> float:
+        spread = float(np.sum((y - y.mean()) ** 2))
+        missed = float(np.sum((found[:, 0] - model._centre - y) ** 2))
+        return 1.0 - missed / spread if spread > 0 else float(missed == 0)

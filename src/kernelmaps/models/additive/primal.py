@@ -125,7 +125,13 @@ class Minimum:
     beta: np.ndarray
     primal: np.ndarray
     gap: np.ndarray
+    start: np.ndarray
     n_iter: int
+
+    def holds(self, tol: float) -> bool:
+        """Whether all gaps are small: beside the objective or, where that is next to zero (targets
+        that the intercept alone explains), beside rounding errors of where it began."""
+        return bool(np.all(np.abs(self.gap) <= np.maximum(tol * self.primal, 1e-13 * self.start)))
 
 
 def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -> Minimum:
@@ -149,11 +155,12 @@ def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -
     cost, y = problem.cost[examples], problem.y[examples]
     out = Minimum(
         np.zeros((columns.n_columns, lanes)), np.zeros(lanes), np.zeros((problem.y.size, lanes)),
-        np.zeros(lanes), np.zeros(lanes), 0,
+        np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), 0,
     )  # fmt: skip
     for lane, code in enumerate(problem.positive):
         target = np.where(y == code, 1.0, -1.0) if loss.of_labels else y
         own = Lane(columns, loss, target, cost, problem.epsilon, tol)
+        out.start[lane] = float(cost @ own.parts(own.f, 1e-300)[0])
         own.minimise()
         out.weights[:, lane] = own.w[: columns.n_columns]
         out.intercept[lane] = own.w[-1] if columns.fit_intercept else 0.0

@@ -169,6 +169,15 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self._describe(rows, weight)
         return self
 
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, centred targets, one output, and weights."""
+        self._check_parameters()
+        X, y = checked(self, X, y)
+        weight = weights_of(self, sample_weight, len(y))
+        return self._prepare(X), self._centred(y, weight), np.zeros(1), weight
+
     def _fit_table(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> AdditiveRegressor:
         """Fit the terms of a table."""
         columns = self._columns(X, reset=True)

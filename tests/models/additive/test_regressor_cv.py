@@ -1,0 +1,54 @@
+"""The choice of C for a regressor."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kernelmaps as km
+
+
+def rows(seed, n=240):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    return X, 5 + np.sin(6 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n)
+
+
+def test_path_scores_are_those_of_single_fits(seed):
+    X, y = rows(seed)
+    fitted = km.SplineMap().fit(X)  # one map for all folds
+    Cs, cv = [0.01, 1.0], KFold(3, shuffle=True, random_state=0)
+    found = km.AdditiveRegressorCV(fitted, Cs, cv=cv, tol=1e-7).fit(X, y)
+    for k, C in enumerate(Cs):
+        for fold, (train, test) in enumerate(cv.split(X)):
+            single = km.AdditiveRegressor(fitted, C=C, tol=1e-7).fit(X[train], y[train])
+            assert found.scores_[fold, k] == pytest.approx(single.score(X[test], y[test]), abs=1e-3)
+    assert Cs[int(np.argmax(found.scores_.mean(axis=0)))] == found.C_
+    np.testing.assert_array_equal(found.predict(X), found.estimator_.predict(X))
+
+
+def test_chosen_strength_is_better_than_the_ends(seed):
+    X, y = rows(seed, 400)
+    found = km.AdditiveRegressorCV(random_state=0).fit(X, y)
+    chosen = km.AdditiveRegressor(C=found.C_)
+    for C in (found.Cs_[0], 1e-3):
+        worse = cross_val_score(km.AdditiveRegressor(C=C), X, y).mean()
+        assert cross_val_score(chosen, X, y).mean() >= worse - 1e-3
+
+
+@pytest.mark.parametrize("Cs", [0, -1, [], [1, -1], "many"])
+def test_values_of_c_are_checked(Cs):
+    with pytest.raises(ValueError, match="AdditiveRegressorCV: Cs must be"):
+        km.AdditiveRegressorCV(Cs=Cs).fit(np.zeros((10, 1)), np.arange(10.0))
+
+
+NAMES = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+EXPECTED = dict.fromkeys(NAMES, "training ends at a certified gap, not at the last digit")
+
+
+@parametrize_with_checks(
+    [km.AdditiveRegressorCV(Cs=[0.1, 1.0], cv=2, n_jobs=1)],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
