@@ -43,7 +43,8 @@ class Forgetful(km.HomogeneousMap):
     def _learn(self, X):
         Forgetful.count += 1
         spec = super()._learn(X)
-        return Spec(spec.family, spec.arrays, {**spec.numbers, "count": Forgetful.count})
+        amplitude = spec.arrays["amplitude"] * (1 + 1e-12 * Forgetful.count)
+        return Spec(spec.family, {**spec.arrays, "amplitude": amplitude}, spec.numbers)
 
 
 class Filling(km.HomogeneousMap):
