@@ -41,7 +41,7 @@ TOP = "kernelmaps"
 EDGES = {
     "announcing": set(),
     "atomic": set(),
-    "bits": set(),
+    "bits": {"compiling"},
     "blocks": set(),
     "certificate": {"display", "schema"},
     "compiling": set(),

@@ -9,12 +9,13 @@ import llvmlite.ir as ir
 import numba as nb
 import numpy as np
 from numba.core import types
-from numba.extending import intrinsic
+
+from .compiling import meaning
 
 __all__ = ["float_bits", "from_bits", "log2"]
 
 
-@intrinsic
+@meaning(lambda value: value.view(np.int32 if value.itemsize == 4 else np.int64))
 def float_bits(typing_context, value):
     """Bits of a float32 (as int32) or float64 (as int64)."""
     if value not in (types.float32, types.float64):
@@ -28,7 +29,7 @@ def float_bits(typing_context, value):
     return result(value), codegen
 
 
-@intrinsic
+@meaning(lambda value: value.view(np.float32 if value.itemsize == 4 else np.float64))
 def from_bits(typing_context, value):
     """Inverse of :func:`float_bits`."""
     if value not in (types.int32, types.int64):

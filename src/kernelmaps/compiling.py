@@ -1,13 +1,38 @@
-"""Where compiled code is kept between two processes."""
+"""Whether code is compiled at all, and where it is kept between two processes."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["provide_cache"]
+__all__ = ["interpreted", "meaning", "provide_cache"]
 
 VARIABLE = "NUMBA_CACHE_DIR"
+
+
+def interpreted() -> bool:
+    """Whether numba's compiler is switched off (``NUMBA_DISABLE_JIT=1``): readable forms run then.
+
+    Imports numba.
+    """
+    import numba
+
+    return bool(numba.config.DISABLE_JIT)
+
+
+def meaning(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Make an intrinsic of what follows; `plain` says what it means, and runs uncompiled."""
+
+    def choose(definition: Callable[..., Any]) -> Any:
+        if interpreted():
+            return plain
+        from numba.extending import intrinsic
+
+        return intrinsic(definition)
+
+    return choose
 
 
 def provide_cache() -> None:

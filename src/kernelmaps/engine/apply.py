@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..blocks import BLOCK_BYTES, row_blocks
+from ..compiling import interpreted
 from ..threads import in_threads, limit_threads
 from . import gpu, joint
 from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
@@ -22,6 +23,7 @@ from .table.layout import layout_of
 
 __all__ = ["apply", "extent_of", "output_dtype", "record_paths"]
 
+_STORED = "CSR input of a map with phi(0) = 0, whose result is CSR"
 _SMALL = 2**16  # values that NumPy looks at as fast as a compiled loop is loaded
 
 
@@ -65,6 +67,8 @@ def apply(
         _check_codes(spec, X)
     if spec.family == "chain":
         return _apply_chain(spec, X, out, n_jobs, block_bytes)
+    if interpreted():
+        return _apply_interpreted(spec, X, out, block_bytes)
     if _is_joint(spec):
         note_path(f"joint:{spec.family}")
         with limit_threads(n_jobs):
@@ -72,6 +76,26 @@ def apply(
     if sparse.issparse(X):
         return _apply_additive_csr(spec, X, out, extent, n_jobs)
     return _apply_additive_dense(spec, X, out, extent, n_jobs, block_bytes)
+
+
+def _apply_interpreted(spec: Spec, X: Any, out: np.ndarray | None, block_bytes: int) -> Any:
+    """φ(X) by the readable form, where nothing is compiled; of CSR rows, a block is made dense."""
+    note_path(f"reference:{spec.family}")
+    shape, dtype = (X.shape[0], stage_columns(spec, X.shape[1])), output_dtype(X.dtype)
+    stored = sparse.issparse(X) and not _is_joint(spec) and zero_at_zero(spec)
+    if stored:
+        _refuse_out(out, _STORED)
+    else:
+        out = check_out(out, shape, dtype)
+    parts = [sparse.csr_matrix((0, shape[1]), dtype=dtype)]
+    for rows in row_blocks(X.shape[0], 4 * 8 * shape[1], block_bytes):
+        block = X[rows].toarray() if sparse.issparse(X) else X[rows]
+        values = evaluate(spec, block.astype(dtype, copy=False))
+        if stored:
+            parts.append(sparse.csr_matrix(values))
+        else:
+            out[rows] = values
+    return sparse.vstack(parts, format="csr") if stored else out
 
 
 def _check_codes(spec: Spec, X: Any) -> None:
@@ -110,7 +134,7 @@ def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, in
     bits = X.view(np.int32 if X.itemsize == 4 else np.int64)
     greatest = bits.dtype.type(np.iinfo(bits.dtype).max)
     infinity = X.dtype.type(np.inf).view(bits.dtype)
-    if X.size < _SMALL:
+    if X.size < _SMALL or interpreted():
         low, high, least, rows = zip(*[_scan_small(bits, greatest, infinity)], strict=True)
     else:
         from ._scan import scan
@@ -207,7 +231,7 @@ def _apply_additive_csr(
 ) -> Any:
     if not zero_at_zero(spec):
         return _fill_csr(spec, X, out, n_jobs)
-    _refuse_out(out, "CSR input of a map with phi(0) = 0, whose result is CSR")
+    _refuse_out(out, _STORED)
     dtype = output_dtype(X.dtype)
     data = np.ascontiguousarray(X.data, dtype=dtype)
     table = compiled_table(spec, dtype, X.shape[1], extent or extent_of(data[None, :], n_jobs)[0])

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..compiling import interpreted
 from ..threads import in_threads
 from .compile import stored_table
 from .outputs import note_path, output_dtype
-from .reference import spec_of, table_of
+from .reference import positions, spec_of, table_of
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import Bins, bins_of
@@ -56,6 +57,10 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
     """
     if not sparse.issparse(X):
         return encode_within(spec, X, -np.inf, np.inf, n_jobs=n_jobs)[0]
+    if interpreted():
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        codes = encode(spec, X.toarray())[rows, X.indices]
+        return sparse.csr_matrix((codes, X.indices, X.indptr), shape=X.shape, copy=False)
     from .table.emit import Stored
     from .table.encode import encode_stored
 
@@ -87,6 +92,8 @@ def encode_within(
 
     NaN is in no range, so that rows need no other look than this; their codes mean nothing then.
     """
+    if interpreted():
+        return _encode_interpreted(spec, X, lower, upper, out)
     from .simd import width
     from .table.encode import encode_dense
 
@@ -108,6 +115,24 @@ def encode_within(
         max(1, _GRAIN // max(1, d)),
     )
     return out, not any(wrong)
+
+
+def _encode_interpreted(
+    spec: Spec, X: np.ndarray, lower: Any, upper: Any, out: np.ndarray | None
+) -> tuple[np.ndarray, bool]:
+    """The same in its readable form, where nothing is compiled."""
+    note_path("encode:reference")
+    dtype = output_dtype(X.dtype)
+    table, X = table_of(spec), X.astype(dtype, copy=False)
+    least, most = (np.asarray(end, dtype) for end in (lower, upper))
+    b, u = positions(table, np.where(np.isnan(X), 0.0, X).astype(np.float64))
+    codes = b
+    if table.degree > 0:
+        place = np.clip(b + u, 0, table.bins[table.set_of])
+        codes = np.floor(place * 2.0 ** fraction_bits(table) + 0.5)
+    out = np.empty(X.shape, code_dtype(table)) if out is None else out
+    out[...] = codes
+    return out, bool(np.all((least <= X) & (most >= X)))
 
 
 @lru_cache(maxsize=16)

@@ -16,7 +16,7 @@ from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
 from .table.stored import clipping
 
-__all__ = ["evaluate", "evaluate_table", "namespace"]
+__all__ = ["evaluate", "evaluate_table", "namespace", "positions"]
 
 Array = Any
 
@@ -70,7 +70,7 @@ def evaluate_table(table: Table, X: Array, xp: Any) -> Array:
     number j − first, if that is one of them, and zero if not. NaN has NaN in all its columns.
     """
     missing = X != X
-    b, u = _bins_of(table, xp.where(missing, xp.zeros_like(X), X), xp)
+    b, u = positions(table, xp.where(missing, xp.zeros_like(X), X), xp)
     feature = np.repeat(np.arange(table.n_features), np.diff(table.column))
     sets = table.set_of[feature]
     within = np.arange(table.n_columns) - table.column[feature]
@@ -93,11 +93,12 @@ def evaluate_table(table: Table, X: Array, xp: Any) -> Array:
     return xp.where(xp.take(missing, feature_, axis=1), x, value)
 
 
-def _bins_of(table: Table, X: Array, xp: Any) -> tuple[Array, Array]:
+def positions(table: Table, X: Array, xp: Any = None) -> tuple[Array, Array]:
     """Bin of every value, and the position within it, found in float64 whatever the type of X.
 
     The bin of a value depends on the number, not on the type that holds it.
     """
+    xp = namespace(X) if xp is None else xp
     if table.binning == CODE:
         return xp.astype(X, xp.int64), xp.zeros_like(X)
     s, x = table.set_of, _wide(xp, X)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ..blocks import BLOCK_BYTES, row_blocks
+from ..compiling import interpreted
 from ..threads import in_threads
 from .base import Kernel, Rows
 
@@ -27,7 +28,7 @@ class AdditiveKernel(Kernel):
         """The scalar kernel c(x, y), elementwise with broadcasting."""
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
-        if self._code is None:
+        if self._code is None or interpreted():
             return _component_sums(self.component, X, Y, n_jobs)
         return compiled_sums(self._code, self._parameter, X, Y, n_jobs)
 

@@ -24,6 +24,7 @@ import numpy as np
 from scipy import sparse
 from scipy.interpolate import BSpline
 
+from ..compiling import interpreted
 from ..design.anchors import column_values
 from ..engine import Spec
 from ..engine.compile import Extent
@@ -293,11 +294,13 @@ def _quantile_edges(
 
 def _stored_band(spec: Spec, X: Any, n_jobs: int | None) -> sparse.csr_matrix:
     """CSR of the band: every value of X becomes degree + 1 stored columns."""
-    from ..engine.apply import stored_columns
+    from ..engine.apply import apply, stored_columns
     from ..engine.compile import stored_table
     from ..engine.outputs import note_path, output_dtype
 
     X = X.toarray() if sparse.issparse(X) else X
+    if interpreted():
+        return sparse.csr_matrix(apply(spec, X))
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)
     n, d = X.shape

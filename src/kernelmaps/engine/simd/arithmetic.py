@@ -2,15 +2,19 @@
 
 LLVM's operations are the same for both, so that what is written with these functions serves one
 value as well as sixteen. No operation reorders or contracts floating-point arithmetic: NumPy finds
-the same bins, bit by bit.
+the same bins, bit by bit. Where nothing is compiled there are no vectors: the plain meanings are
+those of numbers.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from ...bits import float_bits
+from ...compiling import meaning
 from .vectors import WORD, Vector, constant, converted, filled, like, llvm, mask, pointer
 
 _NAMES = {types.float32: "f32", types.float64: "f64"}
@@ -45,7 +49,7 @@ def _absolute(builder, value, kind: types.Type):
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), [value])
 
 
-@intrinsic
+@meaning(lambda array, j, x, across: array[j])
 def parameter(typing_context, array, j, x, across):
     """What belongs to the value x of feature j: ``array[j]``.
 
@@ -64,7 +68,7 @@ def parameter(typing_context, array, j, x, across):
     return kind(array, types.int64, x, across), build
 
 
-@intrinsic
+@meaning(lambda x, value: value)
 def filled_like(typing_context, x, value):
     """A number, as often as x has lanes."""
     kind = like(value, x)
@@ -75,7 +79,7 @@ def filled_like(typing_context, x, value):
     return kind(x, value), build
 
 
-@intrinsic
+@meaning(lambda x: 1)
 def lanes_of(typing_context, x):
     """How many numbers x is."""
 
@@ -85,7 +89,7 @@ def lanes_of(typing_context, x):
     return types.int64(x), build
 
 
-@intrinsic
+@meaning(lambda x, array: array.dtype.type(x))
 def as_floats(typing_context, x, array):
     """The numbers in the array's floating type."""
     kind = like(array.dtype, x)
@@ -96,7 +100,7 @@ def as_floats(typing_context, x, array):
     return kind(x, array), build
 
 
-@intrinsic
+@meaning(lambda x, wanted: abs(x) if len(wanted) else x)
 def magnitude(typing_context, x, wanted):
     """``|x|`` if `wanted` has length 1, x if it has length 0."""
 
@@ -106,7 +110,7 @@ def magnitude(typing_context, x, wanted):
     return x(x, wanted), build
 
 
-@intrinsic
+@meaning(lambda x, origin, factor: (x - origin) * factor)
 def from_origin(typing_context, x, origin, factor):
     """``(x − origin)·factor``."""
 
@@ -116,7 +120,7 @@ def from_origin(typing_context, x, origin, factor):
     return x(x, x, x), build
 
 
-@intrinsic
+@meaning(lambda x, low, high: min(high, max(low, x)))
 def between(typing_context, x, low, high):
     """``min(max(x, low), high)``; `low` for NaN."""
 
@@ -142,7 +146,7 @@ def outside(typing_context, x, low, high):
     return types.boolean(x, x, x), build
 
 
-@intrinsic
+@meaning(lambda x, unit, half, array: int(x * unit + half))
 def rounded(typing_context, x, unit, half, array):
     """``int(x·unit + half)`` of numbers that are not negative and fit the array's integers."""
     kind = like(types.int32, x)
@@ -157,7 +161,7 @@ def rounded(typing_context, x, unit, half, array):
     return kind(x, _dtype(x), _dtype(x), array), build
 
 
-@intrinsic
+@meaning(lambda x, last: (b := int(min(last, max(0.0, x))), x - b))
 def split(typing_context, x, last):
     """Integers b = int(x) within 0 … last, and x − b."""
     count = like(types.int32, x)
@@ -190,7 +194,7 @@ def _within(builder, value, last, kind: types.Type):
     return builder.select(builder.icmp_signed("<", value, last), value, last)
 
 
-@intrinsic
+@meaning(lambda x, shift, key, last: min(last, max(0, (float_bits(x) >> shift) - key)))
 def octave(typing_context, x, shift, key, last):
     """Leading bits of positive floats, less `key`, within 0 … last."""
     kind = like(types.int32, x)
@@ -202,7 +206,12 @@ def octave(typing_context, x, shift, key, last):
     return kind(x, types.int64, kind, kind), build
 
 
-@intrinsic
+def _plain_octave(x, shift, start, limit):
+    bits, size = float_bits(x), 1 << shift
+    return min(limit, max(0, (bits >> shift) - start)), type(x)((bits & (size - 1)) / size)
+
+
+@meaning(_plain_octave)
 def octave_and_rest(typing_context, x, shift, start, limit):
     """Bins of positive floats that are even in every octave: leading bits less `start`, within
     0 … limit, and what the other bits make of a bin, within [0, 1)."""
@@ -227,7 +236,7 @@ def octave_and_rest(typing_context, x, shift, start, limit):
     return kind(x, types.int64, types.int64, types.int64), build
 
 
-@intrinsic
+@meaning(lambda x, last: int(min(last, max(0, x))))
 def code_of(typing_context, x, last):
     """Codes as 32-bit integers within 0 … last, from unsigned integers or from floats."""
     kind = like(types.int32, x)
@@ -244,7 +253,7 @@ def code_of(typing_context, x, last):
     return kind(x, kind), build
 
 
-@intrinsic
+@meaning(lambda a, b: a + b)
 def plus(typing_context, a, b):
     """32-bit integers and others, or one for all."""
     same = a == b
@@ -255,7 +264,7 @@ def plus(typing_context, a, b):
     return a(a, b if same else types.int64), build
 
 
-@intrinsic
+@meaning(lambda row, x, step, wanted: row + step if len(wanted) and x < 0 else row)
 def plus_where_negative(typing_context, row, x, step, wanted):
     """``row + step`` where x < 0, if `wanted` has length 1."""
 
@@ -269,7 +278,7 @@ def plus_where_negative(typing_context, row, x, step, wanted):
     return row(row, x, types.int64, wanted), build
 
 
-@intrinsic
+@meaning(lambda x, a, b, wanted: a if len(wanted) and x == 0 else b)
 def where_zero(typing_context, x, a, b, wanted):
     """a (one for all) where x == 0, b elsewhere; b everywhere if `wanted` has length 0."""
 
@@ -282,7 +291,7 @@ def where_zero(typing_context, x, a, b, wanted):
     return b(x, types.int64, b, wanted), build
 
 
-@intrinsic
+@meaning(min)
 def no_more(typing_context, a, b):
     """The smaller of two integers."""
 
@@ -292,7 +301,7 @@ def no_more(typing_context, a, b):
     return a(a, a), build
 
 
-@intrinsic
+@meaning(lambda count, last, u: (b := min(count, last), u + type(u)(count - b)))
 def capped(typing_context, count, last, u):
     """Integers no larger than `last`, and u plus what they lost."""
     kind = types.Tuple((count, u))
@@ -320,7 +329,7 @@ def plus_share(typing_context, count, share, bits, half):
     return count(count, share, types.int64, _dtype(share)), build
 
 
-@intrinsic
+@meaning(lambda x, left, right: (x - left) / (right - left) if right > left else type(x)(0))
 def share(typing_context, x, left, right):
     """``(x − left) / (right − left)``; 0 between equal ends."""
 
@@ -331,7 +340,7 @@ def share(typing_context, x, left, right):
     return x(x, x, x), build
 
 
-@intrinsic
+@meaning(lambda x, threshold, a, b: a if x >= threshold else b)
 def where_passed(typing_context, x, threshold, a, b):
     """a where x >= threshold, b elsewhere."""
 
@@ -342,7 +351,7 @@ def where_passed(typing_context, x, threshold, a, b):
     return x(x, x, x, x), build
 
 
-@intrinsic
+@meaning(lambda count, x, threshold, step: count + step if x >= threshold else count)
 def passed(typing_context, count, x, threshold, step):
     """``count + step`` where x >= threshold."""
 
@@ -364,7 +373,7 @@ def plus_distance(typing_context, total, a, b):
     return a(a, a, a), build
 
 
-@intrinsic
+@meaning(lambda pairs: tuple(np.array([pairs], np.int64).view(np.int32)))
 def words(typing_context, pairs):
     """The first and the second words of int64, in the order of memory."""
     kind = types.UniTuple(like(types.int32, pairs), 2)
@@ -382,7 +391,7 @@ def words(typing_context, pairs):
     return kind(pairs), build
 
 
-@intrinsic
+@meaning(lambda word, array: array.dtype.type(word.view(np.float32)))
 def reals(typing_context, word, array):
     """The float32 whose bits these are, in the array's type."""
     kind = like(array.dtype, word)

@@ -7,14 +7,21 @@ LLVM splits it into what the machine has, so nothing here depends on the instruc
 
 Lengths are part of the type.  They come in as the *lengths of tuples*, ``(0,) * n``: an argument
 type that numba's disk cache knows, unlike closures or literal arguments.
+
+What the training of models is written in also has a plain `meaning`, on arrays: where nothing is
+compiled, its loops run as they are read. (Maps have a readable form of their own then,
+:mod:`..reference`.)
 """
 
 from __future__ import annotations
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic, models, register_model
+
+from ...compiling import meaning
 
 WORD = ir.IntType(32)
 _NAMES = {types.int32: "i32", types.int64: "i64", types.float32: "f32", types.float64: "f64"}
@@ -83,7 +90,7 @@ def side_by_side(builder, parts):
     return parts[0]
 
 
-@intrinsic
+@meaning(lambda array, size: np.zeros(len(size), array.dtype))
 def zeros(typing_context, array, size):
     """A vector of ``len(size)`` zeros of the array's type."""
     kind = Vector(array.dtype, len(size))
@@ -94,7 +101,7 @@ def zeros(typing_context, array, size):
     return kind(array, size), build
 
 
-@intrinsic
+@meaning(lambda array, offset, size: array[offset : offset + len(size)].copy())
 def load(typing_context, array, offset, size):
     """``array[offset : offset + len(size)]`` of a contiguous array."""
     kind = Vector(array.dtype, len(size))
@@ -132,7 +139,7 @@ def load_first(typing_context, array, offset, count, size):
     return kind(array, types.int64, types.int64, size), build
 
 
-@intrinsic
+@meaning(lambda array, offset, vector: np.copyto(array[offset : offset + len(vector)], vector))
 def store(typing_context, array, offset, vector):
     """``array[offset : offset + n] = vector``."""
 
@@ -144,7 +151,7 @@ def store(typing_context, array, offset, vector):
     return types.void(array, types.int64, vector), build
 
 
-@intrinsic
+@meaning(lambda a, b, c: a * b + c)
 def multiply_add(typing_context, a, b, c):
     """``a * b + c``, element by element."""
 
@@ -155,7 +162,7 @@ def multiply_add(typing_context, a, b, c):
     return a(a, a, a), build
 
 
-@intrinsic
+@meaning(lambda a, b: a + b)
 def add(typing_context, a, b):
     """``a + b``."""
 
@@ -165,7 +172,7 @@ def add(typing_context, a, b):
     return a(a, a), build
 
 
-@intrinsic
+@meaning(lambda array, value, size: np.full(len(size), value, array.dtype))
 def fill(typing_context, array, value, size):
     """``len(size)`` copies of a number, in the array's type."""
     kind = Vector(array.dtype, len(size))
@@ -176,7 +183,7 @@ def fill(typing_context, array, value, size):
     return kind(array, array.dtype, size), build
 
 
-@intrinsic
+@meaning(lambda vector, lanes: np.repeat(vector, len(lanes)))
 def repeat(typing_context, vector, lanes):
     """Each element ``len(lanes)`` times in a row: ``np.repeat``."""
     kind = Vector(vector.dtype, vector.size * len(lanes))
@@ -188,7 +195,7 @@ def repeat(typing_context, vector, lanes):
     return kind(vector, lanes), build
 
 
-@intrinsic
+@meaning(lambda vector, copies: np.tile(vector, len(copies)))
 def tile(typing_context, vector, copies):
     """The whole vector ``len(copies)`` times: ``np.tile``."""
     kind = Vector(vector.dtype, vector.size * len(copies))
@@ -200,7 +207,7 @@ def tile(typing_context, vector, copies):
     return kind(vector, copies), build
 
 
-@intrinsic
+@meaning(lambda vector, lanes: vector.reshape(-1, len(lanes)).sum(axis=0))
 def fold(typing_context, vector, lanes):
     """Sum of the consecutive pieces of ``len(lanes)`` elements: ``v.reshape(-1, L).sum(0)``."""
     kind = Vector(vector.dtype, len(lanes))
@@ -219,7 +226,7 @@ def fold(typing_context, vector, lanes):
     return kind(vector, lanes), build
 
 
-@intrinsic
+@meaning(lambda array, offset: None)
 def prefetch(typing_context, array, offset):
     """Ask for the cache line of ``array[offset]``."""
 
@@ -235,7 +242,7 @@ def prefetch(typing_context, array, offset):
     return types.void(array, types.int64), build
 
 
-@intrinsic
+@meaning(lambda array, offset: array[offset])
 def item(typing_context, array, offset):
     """``array[offset]`` of a contiguous array: no test for a negative index."""
 
@@ -258,7 +265,7 @@ def converted(builder, value, kind: types.Type, target: types.Type):
     return change(value, llvm(target))
 
 
-@intrinsic
+@meaning(lambda array, i: array[i] if array.dtype.kind == "f" else int(array[i]))
 def gather(typing_context, array, index):
     """``array[index]``; uint16 comes as int32 (one more entry must follow the last)."""
     short = array.dtype == types.uint16

@@ -71,13 +71,16 @@ def find(bins, x, j, across):
     -------
     row, u : int32 and floats, one for each value
     """
-    raise NotImplementedError("find is for compiled loops")
+    return _finder(len(bins.kind))(bins, x, j, across)
 
 
 @overload(find, jit_options=INNER)
 def _find(bins, x, j, across):
-    kinds = {AFFINE: _affine, LOG2: _octaves, EDGES: _uneven, CODE: _codes}
-    return kinds[len(bins.types[bins.fields.index("kind")])]
+    return _finder(len(bins.types[bins.fields.index("kind")]))
+
+
+def _finder(kind):
+    return {AFFINE: _affine, LOG2: _octaves, EDGES: _uneven, CODE: _codes}[kind]
 
 
 def _codes(bins, x, j, across):

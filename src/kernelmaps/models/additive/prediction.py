@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ...compiling import interpreted
 from ...engine import Table
 from ...engine.reference import evaluate_table
 from ...engine.table import CODE, code_table
@@ -27,7 +28,12 @@ _GRAIN = 2**17  # values times outputs that are worth a thread
 
 
 def compiled_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Summed | None:
-    """A model's table for rows of one kind; None if its band is cheaper to read."""
+    """A model's table for rows of one kind; None if its band is to be read instead.
+
+    That is where it is cheaper, and where nothing is compiled: the loop over bands is plain.
+    """
+    if interpreted():
+        return None
     outputs, d = int(table.width[0]), table.n_features
     codes = 1 << 8 * rows.itemsize
     if rows.kind == "u" and table.binning != CODE and codes * d * outputs * 4 <= _CODE_BYTES:

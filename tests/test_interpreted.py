@@ -1,0 +1,122 @@
+"""Without numba's compiler everything runs in its readable form, and says the same."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+from every_model import MAP_SETTINGS, labels, rows
+from scipy import sparse
+
+import kernelmaps as km
+from kernelmaps import kernels
+
+KERNELS = {
+    **{name: getattr(kernels, name) for name in ("chi2", "intersection", "hellinger")},
+    "jensen_shannon": kernels.jensen_shannon,
+    "signed": kernels.chi2.replace(signed=True, gamma=0.5),
+    "exponential": kernels.Exponential(kernels.chi2, gamma=0.5),
+    "exponential of intersection": kernels.Exponential(kernels.intersection, gamma=0.5),
+    "gaussian": kernels.Gaussian(0.5),
+    "laplacian": kernels.Laplacian(0.5),
+    "cauchy": kernels.Cauchy(0.5),
+    "matern": kernels.Matern(1.5, 0.5),
+}
+# name -> (model, kind of rows, settings): every loop of the training, few of its variants
+MODELS = {
+    "splines": (km.AdditiveClassifier, "float64", {}),
+    "logistic": (km.AdditiveClassifier, "uint8", {"loss": "log_loss"}),
+    "octaves": (
+        km.AdditiveClassifier,
+        "negative",
+        {"feature_map": km.HomogeneousMap(n_components=3, signed=True)},
+    ),
+    "anchors": (km.AdditiveRegressor, "float64", {"feature_map": km.AnchorMap(n_anchors=6)}),
+    "squares": (
+        km.AdditiveRegressor,
+        "csr",
+        {"loss": "squared_error", "feature_map": km.SplineMap(n_bases=6, knots="quantile")},
+    ),
+}
+
+
+def kinds(X):
+    """The same rows in the forms that have paths of their own."""
+    return {
+        "float64": X,
+        "uint8": X.astype(np.uint8),
+        "csr": sparse.csr_matrix(X.astype(np.float32)),
+    }
+
+
+def plain(X):
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def of_kernels():
+    X = rows(12)
+    for name, kernel in KERNELS.items():
+        for kind, own in kinds(X).items():
+            if kind != "uint8":
+                yield f"{name} {kind}", kernel(own)
+                yield f"{name} {kind} of two", kernel(own, own[:3])
+
+
+def of_maps():
+    X = 20 * rows()
+    fitted = {name: getattr(km, name)(**own).fit(X) for name, own in MAP_SETTINGS.items()}
+    fitted["quantile knots"] = km.SplineMap(n_bases=6, knots="quantile").fit(X)
+    fitted["sparse splines"] = km.SplineMap(n_bases=6, order=0, sparse_output=True).fit(X)
+    fitted["structured"] = km.RandomFourierMap(
+        n_components=16, sampling="structured", random_state=0
+    ).fit(X)
+    fitted["k-means"] = km.AnchorMap(n_anchors=5, anchors="kmeans", energy=1).fit(X)
+    fitted["weights"] = km.AnchorMap(n_anchors=6, n_neighbors=2, anchors="quantile").fit(X)
+    for name, one in fitted.items():
+        for kind, own in kinds(X).items():
+            yield f"{name} {kind}", plain(one.transform(own))
+            if hasattr(one, "encode"):
+                codes = one.encode(own)
+                yield f"codes {name} {kind}", plain(codes.values)
+                yield f"decoded {name} {kind}", plain(one.decode(codes))
+    plane = km.JointDesignedMap(kernels.Gaussian(0.5), 5, domain=[(0, 1)] * 2, form="modulation")
+    plane.fit(rows()[:, :2])
+    for kind, own in kinds(rows()[:, :2]).items():
+        yield f"joint {kind}", plain(plane.transform(own))
+
+
+def of_models():
+    X = 20 * rows()
+    for name, (model, kind, settings) in MODELS.items():
+        own = -kinds(X)["csr"] if kind == "negative" else kinds(X)[kind]
+        y = labels() if model is km.AdditiveClassifier else X @ np.arange(6.0)
+        one = model(random_state=0, **settings).fit(own, y)
+        yield name, (one.decision_function if y.dtype.kind == "U" else one.predict)(own)
+        yield f"terms of {name}", one.eval_terms(own)
+
+
+def everything():
+    with np.errstate(all="raise", under="ignore"):
+        return {**dict(of_kernels()), **dict(of_maps()), **dict(of_models())}
+
+
+def test_all_results_are_those_of_the_compiled_form(tmp_path):
+    """To rounding, models too: both forms take the same steps in the same order."""
+    path = tmp_path / "interpreted.npz"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-W", "error", __file__, path]
+    subprocess.run(command, check=True, env=environment, timeout=300)
+    compiled, found = everything(), np.load(path)
+    assert set(found) == set(compiled)
+    for name, expected in compiled.items():
+        assert found[name].dtype == expected.dtype, name
+        single = expected.dtype == np.float32
+        tolerance = (2e-5 if single else 1e-9) * max(1.0, float(np.abs(expected).max()))
+        np.testing.assert_allclose(found[name], expected, rtol=0, atol=tolerance, err_msg=name)
+
+
+if __name__ == "__main__":
+    from kernelmaps.compiling import interpreted
+
+    assert interpreted()
+    np.savez(sys.argv[1], **everything())
