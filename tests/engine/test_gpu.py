@@ -62,10 +62,15 @@ MAPS = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", MAPS)
-def test_kernels_agree_with_the_compiled_loops(gpu, name, dtype, seed):
+def test_kernels_agree_with_the_compiled_loops(gpu, name, dtype, seed, monkeypatch):
     X = histograms(seed).astype(dtype)
     spec = MAPS[name].fit(X).spec_
+    launched = []
+    monkeypatch.setattr(
+        triton_stand_in.Kernel, "launched", lambda self: launched.append(self.function.__name__)
+    )
     Z, refused = gpu.apply(spec, X, check=gpu.FINITE)
+    assert launched  # the kernels ran, not the readable form
     wanted = apply(spec, X)
     assert Z.dtype == wanted.dtype
     assert not refused
@@ -117,6 +122,14 @@ def test_bad_values_are_reported_and_read_nothing_outside(gpu, kind, value, seed
     assert gpu.apply(spec, X, check=gpu.NON_NEGATIVE)[1]
     assert gpu.apply(spec, X, check=gpu.FINITE)[1] == (not np.isfinite(value))
     assert not gpu.apply(spec, X)[1]
+
+
+def test_the_last_octave_of_float32_is_left_to_the_formula(gpu):
+    spec = km.HomogeneousMap().fit(histograms(0)).spec_
+    X = np.ones((3, 13), np.float32)
+    assert not gpu.apply(spec, X, check=gpu.FINITE)[1]
+    X[1, 2] = 3e38
+    assert gpu.apply(spec, X, check=gpu.FINITE)[1]
 
 
 def test_no_rows(gpu):

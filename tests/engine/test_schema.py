@@ -9,6 +9,8 @@ from every_model import rows
 import kernelmaps as km
 from kernelmaps import storage
 from kernelmaps.engine import FamilySchema, Spec, apply, code_spec, register_schema
+from kernelmaps.engine.compile import Extent, compiled_table
+from kernelmaps.engine.reference import spec_of
 from kernelmaps.engine.schema import SCHEMAS
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.schema import SchemaError, array, boolean, check_entries, integer, number
@@ -19,7 +21,6 @@ FITTED = {
     "quantile spline": km.SplineMap(n_bases=6, knots="quantile"),
     "sparse spline": km.SplineMap(n_bases=6, order=0),
     "anchor": km.AnchorMap(n_anchors=8, anchors="kmeans"),
-    "octaves": km.DesignedMap(n_components=2, method="eigen"),
     "hadamard": km.RandomOrthoprojector(n_components=4, method="hadamard"),
     "dct": km.RandomOrthoprojector(n_components=4, method="dct"),
     "fourier": km.RandomFourierMap(n_components=8, form="cosine"),
@@ -35,7 +36,9 @@ FITTED = {
 
 @pytest.fixture(scope="module")
 def specs():
-    return {name: m.fit(rows(d=2 if name == "joint" else 6)).spec_ for name, m in FITTED.items()}
+    found = {name: m.fit(rows(d=2 if name == "joint" else 6)).spec_ for name, m in FITTED.items()}
+    table = compiled_table(found["homogeneous"], np.dtype(np.float64), 6, Extent(0.0, 1.0, 1e-3))
+    return found | {"octaves": spec_of(table)}
 
 
 def remade(spec, arrays=None, numbers=None):

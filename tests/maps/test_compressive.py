@@ -272,7 +272,7 @@ def test_bad_parameters_are_named(parameters, message):
 def test_theorem_one_solves_its_inequality():
     """At M the bound is at most q, at M − 1 it is not; the constant is 4 (errata 4.4)."""
     epsilon, q, k, d, diameter = 0.1, 0.1, 10, 784, 20.0
-    M = km.required_features(epsilon, q, k, d, diameter, Gaussian(10.0)).M
+    M = km.required_features(epsilon, q, k, d, diameter, Gaussian(10.0), covering=2).M
     z, sigma_p = 2 * k, np.sqrt(d) / 10
 
     def bound(M):

@@ -201,7 +201,7 @@ def test_tasks_carry_specs_and_statistics_never_rows(rows, monkeypatch, tmp_path
 
         def compute(self, task, retries):
             value = dask.compute(task, scheduler="sync")[0]
-            return type("Future", (), {"result": lambda self: value})()
+            return type("Future", (), {"result": lambda self, timeout=None: value})()
 
     found = {}
     for times in (1, 10):
@@ -393,7 +393,7 @@ def test_a_killed_worker_without_a_nanny_is_reported(rows, tmp_path, monkeypatch
     X = rows[0]
     np.save(tmp_path / "X.npy", X)
     with (
-        distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
         distributed.Client(cluster.scheduler_address, set_as_default=False) as client,
     ):
         command = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny"]

@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from ..atomic import all_or_nothing
 from ..certificate import Certificate
-from ..engine import Spec, apply, gpu
+from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_elsewhere, column_range, extent_of, stage_columns
 from ..engine.compile import Extent
 from ..engine.table import CODE
@@ -221,6 +221,8 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             Z, refused = apply_elsewhere(self.spec_, X, check)
             if not refused:
                 return Z
+            self._check_foreign(X)
+            return evaluate(self.spec_, X)
         self._check_foreign(X)
         return apply(self.spec_, X, out=out)
 

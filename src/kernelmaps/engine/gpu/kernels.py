@@ -163,9 +163,15 @@ def _polynomial(coef, at, u, POWERS: tl.constexpr):
 
 @triton.jit
 def _report(x, flag_ptr, CHECK: tl.constexpr):
-    """Tell of values that are not finite (CHECK 1), or negative, too (2)."""
+    """Tell of values that are not finite (CHECK 1), or negative, too (2).
+
+    Those in float32's last octave, which no table of octaves has, are told of as well.
+    """
     if CHECK > 0:
-        wrong = (x != x) | (tl.abs(x) == float("inf"))
+        if x.dtype == tl.float64:
+            wrong = (x != x) | (tl.abs(x) == float("inf"))
+        else:
+            wrong = (x != x) | (tl.abs(x) >= 1.7014118346046923e38)
         if CHECK > 1:
             wrong = wrong | (x < 0)
         if tl.max(wrong.to(tl.int32), axis=0) > 0:
