@@ -8,6 +8,10 @@ a table and a position ``u`` inside it) and two tables of local polynomials in `
 
 The weights lie as ``[feature][basis][lane]``; a lane is a class.  Lengths that the compiler must
 know are passed as tuples of that length (see :mod:`kernelmaps.engine.simd`).
+
+The loops rest on the relations of :mod:`kernelmaps.engine.table.layout` (every row of a table that
+the finder gives is there, and its band ends within the weights of its feature), on codes and CSR
+columns that were checked on entry, and on a number per example in `y`, `cost` and the duals.
 """
 
 from __future__ import annotations
