@@ -155,11 +155,7 @@ def file_imports() -> dict[str, set[str]]:
     return graph
 
 
-# Rooms whose files still import one another: a debt, to be paid room by room.
-CIRCULAR = {"evaluation"}
-
-
-@pytest.mark.parametrize("room", sorted(set(EDGES) - CIRCULAR))
+@pytest.mark.parametrize("room", sorted(EDGES))
 def test_no_two_files_of_a_room_import_each_other(room):
     graph = {
         module: {name for name in names if room_of(name) == room}
