@@ -111,6 +111,27 @@ def test_range_is_robust_to_a_tiny_outlier():
     assert positive_range(np.zeros((3, 2))) == (1 / 255, 1.0)
 
 
+def test_range_of_many_values_is_that_of_a_full_sort(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    plain = rng.lognormal(0, 3, 300_000).astype(np.float32)
+    signed = plain * rng.choice([-1, 0, 1], plain.size)
+    # Every value that the sample looks at is large, so that it suggests no small level.
+    misleading = plain.copy()
+    misleading[:: misleading.size // (1 << 15)] = 1e6
+    flattering = np.ones(300_000)
+    flattering[:: flattering.size // (1 << 15)] = 1e-3
+    counts = rng.poisson(0.2, 300_000)
+    for values in (plain, signed, misleading, flattering, counts, counts.astype(np.uint8)):
+        sizes = np.sort(np.abs(values[values != 0]).astype(float))
+        expected = sizes[int(0.001 * (sizes.size - 1))], sizes[-1]
+        assert positive_range(values.reshape(-1, 3)) == expected
+        assert positive_range(np.asfortranarray(values.reshape(-1, 3))) == expected
+        assert positive_range(sparse.csr_matrix(values.reshape(-1, 3))) == expected
+    # A level far too low: all values are sorted then.
+    monkeypatch.setattr("kernelmaps.maps._range._level", lambda values: 0.0)
+    assert positive_range(plain)[0] == np.sort(plain)[int(0.001 * (plain.size - 1))]
+
+
 def test_similar_data_share_one_design(seed):
     X = histograms(seed)
     first, second = km.DesignedMap().fit(X), km.DesignedMap().fit(3.7 * X)

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..threads import in_threads
 from .base import AdditiveMap
 
 __all__ = ["differ", "feature_ranges", "positive_range", "resolve_zero", "room"]
 
 _QUANTILE = 0.001
+_SAMPLE = 1 << 15  # values that suggest where the quantile lies
+_GRAIN = 1 << 16  # values of a block
 _DOMAINS = "'auto', 'data' or a pair (low, high) of numbers or arrays"
 
 
@@ -78,15 +81,52 @@ def _bad_domain(owner: Any, domain: Any) -> ValueError:
     )
 
 
-def positive_range(X: Any) -> tuple[float, float]:
+def positive_range(X: Any, n_jobs: int | None = None) -> tuple[float, float]:
     """A robust smallest non-zero magnitude and the largest: the 0.1 % quantile, and the maximum.
 
     With fewer than 1000 non-zero values the quantile is the smallest of them. Data without a
     non-zero value have the range (1/255, 1).
+
+    The quantile is exact, so that the order of the rows does not matter, but only the smallest
+    values are sorted: those up to a level that a sample of the values suggests.
     """
-    values = np.abs((X.data if sparse.issparse(X) else X).ravel())
-    values = values[values > 0].astype(np.float64)
-    if values.size == 0:
+    values = (X.data if sparse.issparse(X) else X).ravel(order="K")
+    level = _level(values)
+    parts = in_threads(
+        lambda start, stop: _small_values(values[start:stop], level), values.size, n_jobs, _GRAIN
+    )
+    small = np.concatenate([values for part in parts for values in part[0]])
+    count = sum(part[1] for part in parts)
+    largest = max((part[2] for part in parts), default=0.0)
+    if count == 0:
         return 1 / 255, 1.0
-    rank = int(_QUANTILE * (values.size - 1))
-    return float(np.partition(values, rank)[rank]), float(values.max())
+    rank = int(_QUANTILE * (count - 1))
+    if rank >= small.size:  # the sample misled: sort them all
+        small = np.abs(values[values != 0].astype(np.float64))
+    return float(np.partition(small, rank)[rank]), float(largest)
+
+
+def _level(values: np.ndarray) -> float:
+    """A magnitude that is most likely above the quantile, and below most values."""
+    sample = np.abs(values[:: max(1, values.size // _SAMPLE)].astype(np.float64))
+    sample = np.sort(sample[sample > 0])
+    if values.size <= 4 * _SAMPLE or sample.size < _SAMPLE // 8:
+        return np.inf
+    return float(sample[int(4 * _QUANTILE * sample.size) + 8])
+
+
+def _small_values(values: np.ndarray, level: float) -> tuple[list[np.ndarray], int, float]:
+    """Non-zero magnitudes up to the level; how many are not zero; the largest."""
+    small, count, largest = [np.empty(0)], 0, 0.0
+    for start in range(0, values.size, _GRAIN):  # blocks that stay in the cache
+        block = values[start : start + _GRAIN]
+        low, high = float(block.min()), float(block.max())
+        largest = max(largest, high, -low)
+        zeros = block.size - np.count_nonzero(block) if low <= 0 <= high else 0
+        count += block.size - zeros
+        found = block[block <= level]
+        if low < 0:
+            found = np.abs(found.astype(np.float64))
+            found = found[found <= level]
+        small.append(found[found > 0].astype(np.float64))
+    return small, count, largest

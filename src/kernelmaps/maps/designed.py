@@ -225,7 +225,7 @@ class DesignedMap(AdditiveMap):
             longest = max(float(np.max(upper - lower)), np.finfo(np.float32).eps)
             self.domain_, self.range_ = (lower, upper), (0.0, longest)
             return 1.0, (0.0, longest)
-        low, high = positive_range(X)
+        low, high = positive_range(X, self.n_jobs)
         if not self._continues(homogeneous):
             high *= _MARGIN
         ratio = 2.0 ** np.ceil(np.log2(high / low))

@@ -158,7 +158,7 @@ class HomogeneousMap(AdditiveMap):
     ) -> tuple[float, Cosines]:
         """The period in use, and its series."""
         if self.period == "auto":
-            low, high = positive_range(X)
+            low, high = positive_range(X, self.n_jobs)
             # A single value says nothing of the range: then that of 8-bit numbers.
             ratio = 256.0 if low == high else 2.0 ** np.ceil(np.log2(high / low))
             ratio = float(np.clip(ratio, 4.0, _LARGEST_RATIO))
