@@ -8,17 +8,18 @@ import kernelmaps
 
 SECTIONS = {
     "maps": ("Maps", "Transformers whose inner products approximate a kernel."),
-    "kernels": ("Exact kernels", "The truth that everything is compared with."),
-    "design": ("Designing maps", "From a kernel and a size to a map."),
+    "kernels": ("Exact kernels", "The reference that every map is compared with."),
+    "design": ("Designing maps", "Compute the best map for a kernel and a size."),
     "models": ("Models", "Estimators on maps."),
-    "evaluation": ("Judging", "How good is a map, and which one to take."),
-    "inspection": ("Pictures", "Computed once, drawn when you like."),
-    "model_files": ("Files", "Maps and models on disk, without pickle."),
+    "evaluation": ("Judging maps", "How large the error of a map is, and which map to use."),
+    "certificate": ("Certificates", "Bounds on the error of a map."),
+    "inspection": ("Displays", "Plots of kernel errors and of fitted models."),
+    "model_files": ("Files", "Save and load maps and models without pickle."),
     "onnx": ("Export to ONNX", "Graphs for onnxruntime."),
-    "export_c": ("Export to C", "Headers without dependencies."),
-    "datasets": ("Data", "One loader, and synthetic data."),
-    "testing": ("Checks for your own maps", "The laws that all maps here are held to."),
-    "exceptions": ("Errors and warnings", "What you may want to catch."),
+    "export_c": ("Export to C", "C headers without dependencies."),
+    "datasets": ("Data", "Loading data, and synthetic data."),
+    "testing": ("Checks for plug-ins", "Tests that every kernel and map here passes."),
+    "exceptions": ("Errors and warnings", "Exceptions and warnings that you may want to catch."),
 }
 
 

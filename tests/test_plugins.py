@@ -50,7 +50,7 @@ def data():
 
 def test_a_kernel_from_outside_obeys_the_laws(kernel, seed):
     check_kernel(get(kernel), np.random.default_rng(seed).normal(size=(30, 3)))
-    check_kernel(get(kernel).with_parameter(2.0), seed=seed)
+    check_kernel(get(kernel).with_parameter(2.0), random_state=seed)
 
 
 def test_maps_take_a_kernel_from_outside_by_name(kernel, data):
@@ -121,4 +121,4 @@ def test_the_command_line_knows_it(kernel):
 
 
 def test_required_features_use_what_it_states(kernel):
-    assert km.required_features(0.1, 0.1, 2, 5, 1.0, get(kernel)).M > 0
+    assert km.required_features(0.1, 0.1, sparsity=2, dim=5, diameter=1.0, kernel=get(kernel)).M > 0

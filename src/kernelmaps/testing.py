@@ -23,6 +23,7 @@ from .evaluation.errors import kernel_error
 from .exceptions import OutOfDomainWarning
 from .kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel
 from .maps.base import AdditiveMap, FeatureMap
+from .seeding import generator
 
 __all__ = ["check_feature_map", "check_kernel"]
 
@@ -30,7 +31,7 @@ __all__ = ["check_feature_map", "check_kernel"]
 _SLACK = 64
 
 
-def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> None:
+def check_kernel(kernel: Kernel, X: Any = None, *, random_state: Any = 0) -> None:
     """Assert that a kernel is symmetric, positive semi-definite, and the same on every path.
 
     Parameters
@@ -39,10 +40,10 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> None:
         What to check.
     X : array of shape (n, d), optional
         Rows in the kernel's domain, some entries zero; by default sparse non-negative ones.
-    seed : int
-        For the default rows.
+    random_state : int, RandomState, Generator or None
+        Draws the default rows.
     """
-    X = _histograms(np.random.default_rng(seed), 40, 12) if X is None else np.asarray(X, float)
+    X = _histograms(generator(random_state), 40, 12) if X is None else np.asarray(X, float)
     Y = X[::-2]
     gram, cross = kernel(X), kernel(X, Y)
     scale = float(np.abs(gram).max())
@@ -90,7 +91,7 @@ def check_feature_map(
     *,
     rate: float = 0.0,
     exact: float | None = None,
-    seed: int = 0,
+    random_state: Any = 0,
     estimator_checks: bool = True,
 ) -> None:
     """Assert what every map promises.
@@ -108,12 +109,12 @@ def check_feature_map(
         The rms error must fall at least as fast as size^−rate between first and last size.
     exact : float, optional
         Bound on the largest error at the last size.
-    seed : int
-        For the default rows.
+    random_state : int, RandomState, Generator or None
+        Draws the default rows.
     estimator_checks : bool
         Whether scikit-learn's own checks run, too (some seconds).
     """
-    X = _histograms(np.random.default_rng(seed), 40, 12) if X is None else np.asarray(X, float)
+    X = _histograms(generator(random_state), 40, 12) if X is None else np.asarray(X, float)
     _check_convergence(make, sizes, X, rate, exact)
     fitted = make(sizes[0]).fit(X)
     _check_paths(fitted, X)

@@ -41,4 +41,4 @@ KERNELS = [
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_kernel_laws(kernel, seed):
-    check_kernel(kernel, seed=seed)
+    check_kernel(kernel, random_state=seed)

@@ -112,7 +112,9 @@ MAPS = {
 @pytest.mark.parametrize("name", MAPS)
 def test_map_laws(name, seed):
     make, sizes, rate, exact = MAPS[name]
-    check_feature_map(make, sizes, rate=rate, exact=exact, seed=seed, estimator_checks=False)
+    check_feature_map(
+        make, sizes, rate=rate, exact=exact, random_state=seed, estimator_checks=False
+    )
 
 
 def test_no_public_map_is_forgotten():

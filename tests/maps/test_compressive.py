@@ -269,10 +269,23 @@ def test_bad_parameters_are_named(parameters, message):
 # The theorems ------------------------------------------------------------------------------------
 
 
+def required(epsilon, probability, sparsity, dim, diameter, kernel, **options):
+    """`required_features` with its numbers in the order of the theorems."""
+    return km.required_features(
+        epsilon,
+        probability,
+        sparsity=sparsity,
+        dim=dim,
+        diameter=diameter,
+        kernel=kernel,
+        **options,
+    )
+
+
 def test_theorem_one_solves_its_inequality():
     """At M the bound is at most q, at M − 1 it is not; the constant is 4 (errata 4.4)."""
     epsilon, q, k, d, diameter = 0.1, 0.1, 10, 784, 20.0
-    M = km.required_features(epsilon, q, k, d, diameter, Gaussian(10.0), covering=2).M
+    M = required(epsilon, q, k, d, diameter, Gaussian(10.0), covering=2).M
     z, sigma_p = 2 * k, np.sqrt(d) / 10
 
     def bound(M):
@@ -289,7 +302,7 @@ def test_theorem_one_solves_its_inequality():
 
 def test_theorem_two_solves_its_inequalities():
     epsilon, q, k, d, diameter, kernel = 0.5, 0.1, 1, 10_000, 1.0, Gaussian(1.0)
-    sizes = km.required_features(epsilon, q, k, d, diameter, kernel)
+    sizes = required(epsilon, q, k, d, diameter, kernel)
     delta = epsilon / (2 * diameter * np.exp(-0.5))
 
     def isometry(m):
@@ -308,11 +321,11 @@ def test_theorem_two_solves_its_inequalities():
 
 def test_theorems_are_loose_where_the_paper_works():
     """Errata 4.8 and 4.9: m beyond d, and M far beyond the 6000 of the experiments."""
-    sizes = km.required_features(0.1, 0.1, 10, 784, 20.0, Gaussian(10.0))
+    sizes = required(0.1, 0.1, 10, 784, 20.0, Gaussian(10.0))
     assert sizes.m > 784
     assert not sizes.feasible
     assert 1e5 < sizes.M < 3e5 < sizes.M_ambient
-    assert km.required_features(0.1, 0.1, 10, 784, 20.0, Gaussian(10.0), covering=4).M > sizes.M
+    assert required(0.1, 0.1, 10, 784, 20.0, Gaussian(10.0), covering=4).M > sizes.M
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.7), Cauchy(2.0), Matern(4.0, 1.5)], ids=repr)
@@ -329,8 +342,8 @@ def test_lipschitz_constant_of_the_gaussian():
 def test_kernels_without_second_moment_are_refused():
     for kernel in (Laplacian(1.0), Matern(0.5)):
         with pytest.raises(ValueError, match="no \\(known\\) second moment"):
-            km.required_features(0.1, 0.1, 5, 50, 1.0, kernel)
-    assert km.required_features(0.1, 0.1, 5, 50, 1.0, Cauchy(1.0)).m is None
+            required(0.1, 0.1, 5, 50, 1.0, kernel)
+    assert required(0.1, 0.1, 5, 50, 1.0, Cauchy(1.0)).m is None
 
 
 @pytest.mark.parametrize(
@@ -406,7 +419,10 @@ def test_sparsity_of_sparse_signals_is_found(basis, seed):
     images = np.zeros((1, 4, 4))
     images[0, :, 1] = 1  # constant along one axis
     if basis == "dct":
-        assert km.effective_sparsity(images.reshape(1, 16), basis, 0.999, shape=(4, 4)).mean == 4
+        assert (
+            km.effective_sparsity(images.reshape(1, 16), basis, energy=0.999, shape=(4, 4)).mean
+            == 4
+        )
 
 
 def test_haar_is_orthonormal():
@@ -417,11 +433,12 @@ def test_haar_is_orthonormal():
 
 def test_bad_sparsity_arguments_are_refused():
     for arguments, message in [
-        (("wavelet",), "basis must be"), ((None, 1.5), "energy must be"),
-        ((None, 0.9, (3, 3)), "shape"),
-    ]:  # fmt: skip
+        ({"basis": "wavelet"}, "basis must be"),
+        ({"energy": 1.5}, "energy must be"),
+        ({"energy": 0.9, "shape": (3, 3)}, "shape"),
+    ]:
         with pytest.raises(ValueError, match=message):
-            km.effective_sparsity(np.eye(4), *arguments)
+            km.effective_sparsity(np.eye(4), **arguments)
 
 
 def test_automatic_form_is_paired_where_columns_are_even(seed):
@@ -438,10 +455,10 @@ def test_lipschitz_constant_for_data_much_wider_or_narrower_than_the_kernel():
     for diameter in (10.0, 1e3, 1e6, 1e8):
         assert lipschitz(Gaussian(1.0), diameter) == pytest.approx(slope, rel=1e-4)
     assert lipschitz(Gaussian(1e10), 1.0) == pytest.approx(1e-20)
-    sizes = [km.required_features(0.1, 0.1, 10, 784, D, Gaussian(1.0)).m for D in (1e5, 1e6)]
+    sizes = [required(0.1, 0.1, 10, 784, D, Gaussian(1.0)).m for D in (1e5, 1e6)]
     assert sizes[1] > 100 * sizes[0]
-    assert km.required_features(0.1, 0.1, 1, 2, 1.0, Gaussian(1e10)).m > 0
-    assert km.tune_size(np.eye(6), Gaussian(1e10), 0.1, random_state=0).n_components == 2
+    assert required(0.1, 0.1, 1, 2, 1.0, Gaussian(1e10)).m > 0
+    assert km.tune_size(np.eye(6), Gaussian(1e10), max_error=0.1, random_state=0).n_components == 2
 
 
 @pytest.mark.parametrize("wrong", [{"epsilon": "a"}, {"dim": None}, {"diameter": [1]}])

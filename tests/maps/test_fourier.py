@@ -376,8 +376,9 @@ def test_user_kernel_has_sizes(X, seed):
     own = km.tune_size(X, Minimal(), max_error=0.3, random_state=seed)
     assert own.error <= 0.3
     assert own.bound == km.tune_size(X, Gaussian(1.0), max_error=0.3, random_state=seed).bound
-    sizes = km.required_features(0.1, 0.1, 2, 5, 1.0, Minimal())
-    assert sizes.M == km.required_features(0.1, 0.1, 2, 5, 1.0, Gaussian(1.0)).M
+    size = {"sparsity": 2, "dim": 5, "diameter": 1.0}
+    sizes = km.required_features(0.1, 0.1, kernel=Minimal(), **size)
+    assert sizes.M == km.required_features(0.1, 0.1, kernel=Gaussian(1.0), **size).M
     assert sizes.m is None  # no signature: its slope is not known
 
 

@@ -32,11 +32,11 @@ METHODS = (*COSINE_METHODS, *TABLE_METHODS, "sine")
 def design_map(
     kernel: Any,
     n_components: int | None = None,
+    *,
     max_error: float | None = None,
     domain: Any = (1, 255),
     error: str | Callable = "absolute",
     method: str = "refined",
-    *,
     norm: str = "max",
     lags: Any = None,
     period: Any = None,

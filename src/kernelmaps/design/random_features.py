@@ -69,11 +69,11 @@ class RequiredFeatures:
 def required_features(
     epsilon: float,
     probability: float,
+    *,
     sparsity: float,
     dim: int,
     diameter: float,
     kernel: Any = "gaussian",
-    *,
     covering: float = 3.0,
 ) -> RequiredFeatures:
     """Random features that hold an error with a probability, by Theorems 1 and 2.
@@ -101,7 +101,10 @@ def required_features(
     Examples
     --------
     >>> import kernelmaps as km
-    >>> sizes = km.required_features(0.1, 0.1, 10, 784, 20.0, km.kernels.Gaussian(10.0))
+    >>> kernel = km.kernels.Gaussian(10.0)
+    >>> sizes = km.required_features(
+    ...     0.1, 0.1, sparsity=10, dim=784, diameter=20.0, kernel=kernel
+    ... )
     >>> round(sizes.M, -4), sizes.feasible
     (230000, False)
     """

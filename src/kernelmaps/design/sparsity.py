@@ -46,7 +46,11 @@ class Sparsity:
 
 
 def effective_sparsity(
-    X: Any, basis: str | None = None, energy: float = 0.99, shape: tuple[int, ...] | None = None
+    X: Any,
+    basis: str | None = None,
+    *,
+    energy: float = 0.99,
+    shape: tuple[int, ...] | None = None,
 ) -> Sparsity:
     """The least number k of coefficients in an orthonormal basis that hold the energy of a row.
 

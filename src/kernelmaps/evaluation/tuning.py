@@ -57,8 +57,8 @@ class TunedSize:
 def tune_size(
     X: Any,
     kernel: Any = "gaussian",
-    max_error: float = 0.1,
     *,
+    max_error: float = 0.1,
     sampling: str = "iid",
     n_seeds: int = 5,
     n_rows: int = 300,
@@ -158,7 +158,14 @@ def _bound(rows: Any, kernel: Any, epsilon: float, probability: float, k: float)
 
     diameter = float(pairwise_distances(rows).max())
     try:
-        sizes = required_features(epsilon, probability, k, rows.shape[1], diameter, kernel)
+        sizes = required_features(
+            epsilon,
+            probability,
+            sparsity=k,
+            dim=rows.shape[1],
+            diameter=diameter,
+            kernel=kernel,
+        )
     except ValueError:
         return None
     return 2 * sizes.M

@@ -57,7 +57,11 @@ class ShapeFunctionDisplay:
     """
 
     def __init__(
-        self, shapes: Sequence[ShapeFunction], classes: Sequence[Any] | None = None, title: str = ""
+        self,
+        shapes: Sequence[ShapeFunction],
+        classes: Sequence[Any] | None = None,
+        *,
+        title: str = "",
     ) -> None:
         self.shapes = list(shapes)
         self.classes = classes
@@ -130,7 +134,7 @@ class ShapeFunctionDisplay:
             _require(len(features) > 0, f"features (of {len(shapes)})", features)
             chosen = [_chosen(shapes, feature) for feature in features]
         title = type(getattr(estimator, "estimator_", estimator)).__name__
-        return cls(chosen, output_names(estimator), title)
+        return cls(chosen, output_names(estimator), title=title)
 
     def save(self, path: str | Path) -> Path:
         """Draw on a figure of its own, without a window, and write it (png, svg, pdf)."""

@@ -1,0 +1,48 @@
+"""The public API as one list: what the reference documents, taken apart into callables."""
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+from docs._reference import SECTIONS, public_names
+
+
+def members() -> dict[str, Any]:
+    """Every public class, function and kernel by its full name."""
+    names = [name for room in SECTIONS for name in public_names(room)]
+    found = {}
+    for full in names:
+        module, _, name = full.rpartition(".")
+        found[full] = getattr(import_module(module), name)
+    return found
+
+
+def methods(cls: type) -> dict[str, Any]:
+    """Public methods that this package defines, inherited ones included."""
+    found = inspect.getmembers(cls, lambda f: inspect.isfunction(f) or inspect.ismethod(f))
+    return {
+        name: method
+        for name, method in found
+        if not name.startswith("_") and (method.__module__ or "").startswith("kernelmaps")
+    }
+
+
+def callables() -> dict[str, Any]:
+    """Every public constructor, function and method."""
+    found = {}
+    for name, member in members().items():
+        if inspect.isclass(member):
+            found[name] = member
+            found |= {f"{name}.{key}": method for key, method in methods(member).items()}
+        elif inspect.isfunction(member):
+            found[name] = member
+    return found
+
+
+def parameters(function: Any) -> dict[str, inspect.Parameter]:
+    """Parameters by name, without the object itself."""
+    try:
+        found = dict(inspect.signature(function).parameters)
+    except ValueError:  # constructors of exceptions
+        return {}
+    return {name: p for name, p in found.items() if name not in ("self", "cls")}
