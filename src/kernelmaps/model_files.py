@@ -582,8 +582,13 @@ def _check_sklearn(value: Any) -> None:
             raise ValueError(f"{name} is missing, but {asked} is true")
     for name in ("coef_", "mean_", "var_", "scale_", "min_", "max_abs_"):
         found = getattr(value, name, None)
-        if found is not None and found.shape[-1] != value.n_features_in_:
+        if found is None:
+            continue
+        if found.shape[-1] != value.n_features_in_:
             raise ValueError(f"{name} has another number of features than n_features_in_")
+        sizes = np.abs(found[np.isfinite(found)])
+        if (sizes > 1e150).any() or (name == "scale_" and (sizes < 1e-150).any()):
+            raise ValueError(f"{name} reaches beyond the sizes 1e-150 to 1e+150")
     if hasattr(value, "classes_"):
         outputs = 1 if len(value.classes_) == 2 else len(value.classes_)
         if value.coef_.shape != (outputs, value.n_features_in_) or len(value.classes_) < 2:

@@ -120,6 +120,7 @@ def check_feature_map(
     _check_paths(fitted, X)
     _check_persistence(fitted, X)
     _check_domain_policy(make(sizes[0]), X)
+    _check_sizes(make(sizes[0]), X)
     if estimator_checks:
         check_estimator(make(sizes[0]), on_skip=None)
 
@@ -230,6 +231,36 @@ def _check_domain_policy(unfitted: FeatureMap, X: np.ndarray) -> None:
         warnings.simplefilter("error", OutOfDomainWarning)
         beyond = _dense(free.transform(outside))
     assert np.isfinite(beyond).all(), "out_of_domain='extrapolate' gave values that are not finite"
+
+
+def _check_sizes(unfitted: FeatureMap, X: np.ndarray) -> None:
+    """The paths agree for all sizes that maps state to be exact; larger and smaller are refused.
+
+    Those are 1e-150 to 1e150 in float64, and the normal numbers in float32.
+    """
+    X = np.where(np.abs(X) < 1e-6 * np.abs(X).max(), 0, X)  # what is left has seven decades
+    for factor, dtype in [(1e-140, np.float64), (1e140, np.float64),
+                          (1e-30, np.float32), (1e30, np.float32)]:  # fmt: skip
+        rows = (factor / np.abs(X).max() * X).astype(dtype)
+        where = f"for values of the size {factor:g}"
+        fitted = clone(unfitted).fit(rows)
+        wanted = evaluate(fitted.spec_, rows.astype(np.float64))
+        scale = float(np.abs(wanted).max())
+        assert 0 < scale < np.inf, f"{where} the features are zero or infinite"
+        for kind, each in (("dense", rows), ("CSR", sparse.csr_matrix(rows))):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", OutOfDomainWarning)  # a domain that was given
+                found = _dense(fitted.transform(each)).astype(np.float64)
+            _close(found / scale, wanted / scale, 2**10, 1, f"{kind} differs {where}", dtype)
+    for factor in (1e-200, 1e200):
+        message = ""
+        try:
+            clone(unfitted).fit(factor * X)
+        except ValueError as error:
+            message = str(error)
+        assert "size" in message or "scale" in message, (
+            f"values of the size {factor:g} were not refused by name: {message!r}"
+        )
 
 
 def _histograms(rng: np.random.Generator, n: int, d: int) -> np.ndarray:

@@ -17,6 +17,7 @@ __all__ = [
     "Extent",
     "compiled_codes",
     "compiled_table",
+    "has_table",
     "n_columns",
     "stored_table",
     "zero_at_zero",
@@ -63,6 +64,13 @@ def compiled_table(spec: Spec, dtype: np.dtype, n_features: int, extent: Extent)
     return None if coverage is None else _curve_table(spec, np.dtype(dtype), n_features, *coverage)
 
 
+def has_table(spec: Spec) -> bool:
+    """Whether a table of some precision follows the curves of an additive spec near 1."""
+    if spec.family == "piecewise":
+        return True
+    return any(_resolution(spec, np.dtype(kind)) for kind in (np.float64, np.float32))
+
+
 @lru_cache(maxsize=64)
 def stored_table(spec: Spec, dtype: np.dtype) -> Table:
     """The table of a ``piecewise`` spec, with coefficients in `dtype`."""
@@ -103,7 +111,11 @@ def _largest(extent: Extent) -> float:
 def _resolution(spec: Spec, dtype: np.dtype) -> float | None:
     """How finely a curve must be divided: decided once per spec, whatever the data."""
     argument = CURVES[spec.family].argument
-    found = tabulate(lambda t: _curve_at(spec, t), argument, *_CANONICAL[argument], dtype)
+    low, high = _CANONICAL[argument]
+    if argument == "log":  # a curve of scale · x turns where that is near 1
+        octave = 2.0 ** -np.round(np.log2(float(spec.numbers.get("scale", 1.0))))
+        low, high = low * octave, high * octave
+    found = tabulate(lambda t: _curve_at(spec, t), argument, low, high, dtype)
     return None if found is None else found[3]
 
 

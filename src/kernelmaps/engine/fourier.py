@@ -164,7 +164,7 @@ register_schema(
         optional_arrays={
             **OPERATOR_ARRAYS,
             **CLIPPED,
-            "phases": floats("f8 f4", "_"),
+            "phases": floats("f8 f4", "_", low=-1e3, high=1e3),
             "amplitudes": floats("f8 f4", "_"),
         },
         numbers={**OPERATOR_NUMBERS, "paired": boolean, "scale": number()},

@@ -255,7 +255,7 @@ def _signs(value: Any, where: str, sizes: Sizes) -> None:
 OPERATOR_ARRAYS: dict[str, Check] = {
     "matrix": numbers_in("f8 f4", "_ _", low=-1e150, high=1e150),  # products stay finite
     "rows": numbers_in("i8 i4", "outputs", low=0),
-    "gains": numbers_in("f8 f4", "outputs"),
+    "gains": numbers_in("f8 f4", "outputs", low=-1e150, high=1e150),
     "signs": _signs,
 }
 

@@ -275,7 +275,18 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         """Nothing by default; additive maps with a learned domain look at the columns."""
 
     def _check_size(self, largest: float, dtype: np.dtype, fitting: bool) -> None:
-        """Nothing by default; additive maps state the sizes for which they are exact."""
+        """Refuse sizes whose squares or differences leave the floating-point numbers."""
+        least, most = EXACT_SIZES
+        if np.dtype(dtype) == np.float32:
+            least, most = float(np.finfo(np.float32).tiny), np.inf
+        small = fitting and 0 < largest < least
+        if not small and largest <= most:
+            return
+        what = "no value is larger in size than" if small else "values reach the size"
+        raise ValueError(
+            f"{type(self).__name__}: {what} {largest:g}, outside the sizes {least:g} to "
+            f"{most:g} for which its results are exact. Divide X by a constant of that order."
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -311,20 +322,6 @@ class AdditiveMap(FeatureMap):
             return
         if len(self.domain_[0]) not in (1, self.n_features_in_):
             raise ValueError("domain_ must have one range, or one for each feature")
-
-    def _check_size(self, largest: float, dtype: np.dtype, fitting: bool) -> None:
-        """Refuse sizes whose squares or differences leave the floating-point numbers."""
-        least, most = EXACT_SIZES
-        if np.dtype(dtype) == np.float32:
-            least, most = float(np.finfo(np.float32).tiny), np.inf
-        small = fitting and 0 < largest < least
-        if not small and largest <= most:
-            return
-        what = "no value is larger in size than" if small else "values reach the size"
-        raise ValueError(
-            f"{type(self).__name__}: {what} {largest:g}, outside the sizes {least:g} to "
-            f"{most:g} for which its results are exact. Divide X by a constant of that order."
-        )
 
     def _names_out(self, names: np.ndarray) -> list[str]:
         widths = self._columns_per_feature()

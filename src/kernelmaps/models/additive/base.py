@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 
 from ...default_parts import DefaultParts
 from ...engine import code_spec
+from ...engine.compile import has_table
 from ...engine.reference import table_of
 from ...maps.base import AdditiveMap, JointMap
 from ...maps.codes import Codes
@@ -632,6 +633,8 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
             raise ValueError("on_codes is true, but feature_map_ has no codes")
         if hasattr(self, "_progress") and self._progress.weights.shape != shape:
             raise ValueError("progress has weights of another shape")
+        if not has_table(fitted.spec_):
+            raise ValueError("no table follows the curves of feature_map_")
         self._spec = code_spec(fitted.spec_) if self._on_codes else fitted.spec_
         self._fast = {}
 
