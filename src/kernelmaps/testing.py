@@ -251,7 +251,10 @@ def _check_sizes(unfitted: FeatureMap, X: np.ndarray) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", OutOfDomainWarning)  # a domain that was given
                 found = _dense(fitted.transform(each)).astype(np.float64)
-            _close(found / scale, wanted / scale, 2**10, 1, f"{kind} differs {where}", dtype)
+            assert np.isfinite(found).all(), f"{kind} features are not finite {where}"
+            # Angles of large rows in units of a given length scale have no digits left.
+            if isinstance(fitted, AdditiveMap) or factor < 1:
+                _close(found / scale, wanted / scale, 2**10, 1, f"{kind} differs {where}", dtype)
     for factor in (1e-200, 1e200):
         message = ""
         try:
