@@ -72,7 +72,7 @@ def two_columns(values: dict[str, Any], title: str) -> Any:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for key, value in values.items():
-        if value not in (None, {}, ""):
+        if value not in (None, {}, "", []):
             table.add_row(key.replace("_", " "), _shown(value))
     return table
 

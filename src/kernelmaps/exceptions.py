@@ -11,6 +11,7 @@ __all__ = [
     "OutOfDomainWarning",
     "SuspectColumnWarning",
     "ToleranceError",
+    "UnreadableCellWarning",
 ]
 
 
@@ -28,6 +29,10 @@ class KernelScaleWarning(UserWarning):
 
 class SuspectColumnWarning(UserWarning):
     """A column is probably not a feature: an ID, or a copy of the target."""
+
+
+class UnreadableCellWarning(UserWarning):
+    """Cells of a table that do not fit the kind of their column were counted as missing."""
 
 
 class DesignError(RuntimeError):

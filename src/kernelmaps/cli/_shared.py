@@ -59,7 +59,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         from ..progress import lines_to
 
         try:
-            with lines_to(note), _warnings_as_lines():
+            with lines_to(note), _warnings_as_lines(function):
                 function(*arguments, **options)
         except FileFormatError as error:
             fail(str(error), BAD_FILE)
@@ -79,21 +79,24 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def _warnings_as_lines() -> Iterator[None]:
+def _warnings_as_lines(function: Callable[..., None]) -> Iterator[None]:
     """Our warnings as lines on standard error, each once, without the place in the code."""
-    from ..exceptions import KernelScaleWarning, OutOfDomainWarning
+    from sklearn.exceptions import ConvergenceWarning
 
+    from ..exceptions import KernelScaleWarning, OutOfDomainWarning, UnreadableCellWarning
+
+    ours = (OutOfDomainWarning, KernelScaleWarning, UnreadableCellWarning, ConvergenceWarning)
     shown: set[str] = set()
 
     def line(message: Any, category: Any, *place: Any, **more: Any) -> None:
-        if not issubclass(category, (OutOfDomainWarning, KernelScaleWarning)):
+        if not issubclass(category, ours):
             as_usual(message, category, *place, **more)
         elif str(message) not in shown:
             shown.add(str(message))
-            note(f"warning: {message}")
+            note(f"warning: {in_options(str(message), function)}")
 
     with warnings.catch_warnings():
-        for category in (OutOfDomainWarning, KernelScaleWarning):
+        for category in ours:
             warnings.simplefilter("always", category)
         as_usual, warnings.showwarning = warnings.showwarning, line
         yield

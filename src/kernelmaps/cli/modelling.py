@@ -10,6 +10,20 @@ import typer
 
 from ..printing import printable
 from ._app import app
+from ._fit_options import (
+    Constraints,
+    Holdout,
+    Interactions,
+    Loss,
+    Map,
+    MaxIter,
+    ModelKind,
+    ModelOut,
+    Penalty,
+    Smoothing,
+    Terms,
+    Tol,
+)
 from ._shared import (
     AsJson,
     Columns,
@@ -34,36 +48,31 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made 
 @command
 def fit(
     data: Data,
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="The model to write: .kmap, .onnx, or .h for C."),
-    ],
+    out: ModelOut,
     target: Target = None,
-    model: Annotated[str, typer.Option(help="additive or ridge.")] = "additive",
-    map: Annotated[
-        str | None,
-        typer.Option(
-            "--map",
-            help="Map and settings, e.g. HomogeneousMap(kernel=chi2,n_components=5). "
-            "Default: SplineMap (additive), none (ridge).",
-        ),
-    ] = None,
+    model: ModelKind = "additive",
+    map: Map = None,
     task: TaskOption = "auto",
-    C: Annotated[float, typer.Option("--C", help="Inverse strength of the regularisation.")] = 1.0,
-    holdout: Annotated[
-        bool,
-        typer.Option(
-            "--holdout/--no-holdout",
-            help="Score on one in five rows that a first fit has not seen; the saved model is "
-            "fitted on all rows.",
-        ),
-    ] = True,
+    C: Penalty = 1.0,
+    interactions: Interactions = None,
+    terms: Terms = None,
+    constraints: Constraints = None,
+    smoothing: Smoothing = None,
+    loss: Loss = None,
+    max_iter: MaxIter = None,
+    tol: Tol = None,
+    holdout: Holdout = True,
     columns: Columns = None,
     drop: Drop = None,
     normalize: Normalize = "none",
     json: AsJson = False,
 ) -> None:
-    """Fit a model on a map, score it on held-out rows, and save it.
+    """Fit a model, score it on held-out rows, and save it.
+
+    A CSV or Parquet file with text, dates or missing values is fitted as a table: text becomes
+    categories, a date a trend and its month, weekday and hour, a missing value a level of its own.
+    Columns that name the rows are left out. A file of numbers alone, such as histograms, is fitted
+    on a map; `--model table` fits it as a table, and so do the options for tables.
 
     A ridge model reads Parquet, HDF5, Zarr, npy and LIBSVM block by block: they may be larger than
     memory.
@@ -72,16 +81,23 @@ def fit(
 
     `kernelmaps fit mine.csv --target label --drop id --out model.kmap`
 
+    `kernelmaps fit flats.csv -t rent --interactions auto --constraints area=increasing
+    -o model.kmap`
+
     `kernelmaps fit mine.parquet -t price --model ridge --map "RandomFourierMap(n_components=500)"
     -o model.kmap`
     """
     from kernelmaps.commands.exporting import MODEL_SUFFIXES, check_suffix
     from kernelmaps.commands.fitting import FitSettings, fit_file
+    from kernelmaps.commands.table_options import TableOptions
 
     check_norm(normalize)
     check_folder(out)
     check_suffix(out, MODEL_SUFFIXES, "a model")
-    settings = FitSettings(model, map, task, C, normalize, holdout, note)
+    options = TableOptions(terms, interactions, constraints, smoothing)
+    settings = FitSettings(
+        model, map, task, C, normalize, holdout, note, loss, max_iter, tol, options
+    )
     result = fit_file(data, settings, target=target, columns=names(columns), drop=names(drop) or ())
     result.save(out)
     show(result, json)
@@ -198,24 +214,40 @@ def explain(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Picture to write (.png, .svg, .pdf).")
     ] = Path("shapes.png"),
-    features: Annotated[int, typer.Option(help="How many features to draw.")] = 12,
+    features: Annotated[int, typer.Option(help="How many features to show and to draw.")] = 12,
+    data: Annotated[
+        str | None, typer.Option(help="Rows for --row: a file with the columns of the model.")
+    ] = None,
+    row: Annotated[
+        int | None,
+        typer.Option(help="Instead: what each term adds to one row of --data, counted from 0."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Draw what an additive model does with each feature, most important first.
+    """Show what an additive model does with each feature, most important first, or with one row.
 
-    Example: `kernelmaps explain model.kmap --out shapes.png`
+    Pairs are drawn in a second picture, beside the first.
+
+    Examples:
+
+    `kernelmaps explain model.kmap --out shapes.png`
+
+    `kernelmaps explain model.kmap --data new.csv --row 0`
     """
-    from kernelmaps.commands.describing import explain_model
+    from kernelmaps.commands.describing import explain_model, explain_row
     from kernelmaps.commands.exporting import check_suffix
 
     check_folder(out)
     check_suffix(out, (".png", ".svg", ".pdf"), "a picture")
-    result = explain_model(model, n_features=features)
-    if json:
-        show(result, True)
+    if (row is None) != (data is None):
+        raise ValueError("--row and --data go together: a row of a file.")
+    if row is not None:
+        show(explain_row(model, data, row), json)
         return
-    show(result, False)
-    say(f"picture: {result.plot(out)}")
+    result = explain_model(model, n_features=features)
+    show(result, json)
+    if not json:
+        say("\n".join(f"picture: {path}" for path in result.plot(out)))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""What a saved model does with each feature, and what a file holds."""
+"""What a saved model does with each feature and with one row, and what a file holds."""
 
 from __future__ import annotations
 
@@ -7,51 +7,140 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..display import two_columns
-from ..inspection import ShapeFunctionDisplay, importance
-from ..model_files import FileInfo, load, open_info
+import numpy as np
 
-__all__ = ["Explanation", "FileDescription", "describe_file", "explain_model"]
+from ..display import two_columns
+from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
+from ..model_files import FileInfo, load, open_info
+from .effects import effect_of
+from .predicting import rows_for
+
+__all__ = [
+    "Explanation",
+    "FileDescription",
+    "RowExplanation",
+    "describe_file",
+    "explain_model",
+    "explain_row",
+]
+
+_SHOWN = ("term", "importance", "p", "class")  # of a summary; `summary` in JSON has all of it
+_TEXT = ("feature", "term", "class", "effect")  # columns that begin at the left
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Shape functions of a model, most important first."""
+    """Shape functions of a model, most important first, and its pairs.
+
+    Attributes
+    ----------
+    title : str
+    display : ShapeFunctionDisplay
+    pairs : PairFunctionDisplay or None
+        Heat maps of pairs, where the model has some.
+    summary : Summary or None
+        Degrees of freedom and significance of the terms, for models of tables.
+    n_terms : int
+        Terms that are listed.
+    """
 
     title: str
     display: ShapeFunctionDisplay
+    pairs: PairFunctionDisplay | None = None
+    summary: Any = None
+    n_terms: int = 12
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         outputs = self.display.classes or ["score"]
-        features = [
-            {
-                "name": shape.name,
-                "importance": importance(shape),
-                "outputs": outputs,
-                "grid": shape.grid.tolist(),
-                "values": shape.values.reshape(len(shape.grid), -1).tolist(),
-            }
-            for shape in self.display.shapes
-        ]
-        return {"model": self.title, "features": features}
+        shapes = self.display.shapes
+        found: dict[str, Any] = {"model": self.title}
+        found["features"] = [_plain_shape(shape) | {"outputs": outputs} for shape in shapes]
+        if self.pairs is not None:
+            found["pairs"] = [_plain_pair(pair) for pair in self.pairs.pairs]
+        if self.summary is not None:
+            terms = [dict(zip(self.summary.columns, row)) for row in self.summary.rows]
+            found["summary"] = {**self.summary.facts, "terms": terms}
+        return found
 
     def table(self) -> Any:
-        """Features, and the standard deviation of what each adds to the score."""
+        """The most important terms, with what they add to the score."""
         from rich import box
         from rich.table import Table
 
+        heads, rows = self._lines()
         table = Table(title=self.title, box=box.SIMPLE_HEAD)
-        for heading in ("feature", "importance", "from", "to"):
-            table.add_column(heading, justify="left" if heading == "feature" else "right")
-        for shape in self.display.shapes:
-            ends = (f"{shape.grid[0]:.3g}", f"{shape.grid[-1]:.3g}")
-            table.add_row(shape.name, f"{importance(shape):.3g}", *ends)
+        for heading in heads:
+            table.add_column(heading, justify="left" if heading in _TEXT else "right")
+        for row in rows[: self.n_terms]:
+            table.add_row(*row)
+        if len(rows) > self.n_terms:
+            table.caption = f"and {len(rows) - self.n_terms} more: --features {len(rows)}"
         return table
 
-    def plot(self, path: str | Path) -> Path:
-        """Draw one panel per feature (needs matplotlib)."""
-        return self.display.save(path)
+    def _lines(self) -> tuple[list[str], list[list[str]]]:
+        """Heads and cells of the table."""
+        effects = {shape.name: effect_of(shape) for shape in self.display.shapes}
+        if self.pairs is not None:
+            effects |= {pair.name: effect_of(pair) for pair in self.pairs.pairs}
+        if self.summary is None:
+            return ["feature", "importance", "effect"], [
+                [shape.name, f"{importance(shape):.3g}", effects[shape.name]]
+                for shape in self.display.shapes
+            ]
+        heads = [name for name in self.summary.columns if name in _SHOWN]
+        shown = [self.summary.columns.index(name) for name in heads]
+        rows = [[row[k] for k in shown] for row in self.summary.rows]
+        if self.display.classes is not None:  # one line for each class: effects do not fit
+            return heads, rows
+        return [*heads, "effect"], [[*row, effects.get(row[0], "")] for row in rows]
+
+    def plot(self, path: str | Path) -> list[Path]:
+        """Draw one panel per feature, and the pairs in a file beside it (needs matplotlib)."""
+        written = [self.display.save(path)]
+        if self.pairs is not None:
+            own = Path(path)
+            written.append(self.pairs.save(own.with_name(f"{own.stem}-pairs{own.suffix}")))
+        return written
+
+
+@dataclass(frozen=True)
+class RowExplanation:
+    """What each term adds to the score of one row of a file."""
+
+    title: str
+    explanation: Any
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        own = self.explanation
+        terms = [
+            {"term": name, "value": shown, "adds": float(value)}
+            for name, shown, value in zip(own.names, own.shown, own.values)
+        ]
+        return {
+            "row": self.title,
+            "output": own.output,
+            "score": float(own.score),
+            "intercept": own.intercept,
+            "terms": sorted(terms, key=lambda term: -abs(term["adds"])),
+        }
+
+    def table(self) -> Any:
+        """Terms, the largest contribution first."""
+        from rich import box
+        from rich.table import Table
+
+        plain = self.to_dict()
+        title = f"{self.title}: {plain['output']} {plain['score']:.4g}"
+        table = Table(title=title, box=box.SIMPLE_HEAD)
+        table.add_column("term")
+        table.add_column("value")
+        table.add_column("adds", justify="right")
+        table.add_row("intercept", "", f"{plain['intercept']:+.4g}")
+        for term in plain["terms"]:
+            table.add_row(term["term"], term["value"], f"{term['adds']:+.4g}")
+        return table
 
 
 @dataclass(frozen=True)
@@ -71,7 +160,8 @@ class FileDescription:
             "arrays": len(self.info.arrays),
             "size": f"{self.info.size:,} bytes",
         }
-        shown["metadata"] = {k: v for k, v in self.info.metadata.items() if k != "range"}
+        hidden = ("range", "kinds", "held_out")
+        shown["metadata"] = {k: v for k, v in self.info.metadata.items() if k not in hidden}
         return two_columns(shown, self.path)
 
 
@@ -80,12 +170,66 @@ def explain_model(model: str | os.PathLike[str], *, n_features: int = 12) -> Exp
     metadata, fitted = open_info(model).metadata, load(model)
     title = f"{type(fitted).__name__}: {os.fspath(model)}"
     display = ShapeFunctionDisplay.of_model(
-        fitted, n_features=n_features, names=metadata.get("columns"), domain=metadata.get("range")
+        fitted,
+        n_features=n_features,
+        names=None if metadata.get("kinds") else metadata.get("columns"),
+        domain=metadata.get("range"),
     )
     display.title = title
-    return Explanation(title, display)
+    pairs = getattr(fitted, "pair_functions_", [])
+    tabular = getattr(fitted, "table_", None) is not None
+    return Explanation(
+        title,
+        display,
+        PairFunctionDisplay(pairs, title) if pairs else None,
+        fitted.summary() if tabular else None,
+        n_features,
+    )
+
+
+def explain_row(
+    model: str | os.PathLike[str], data: str | os.PathLike[str], row: int
+) -> RowExplanation:
+    """What each term of a saved model adds to the score of a row, counted from 0."""
+    metadata, fitted = open_info(model).metadata, load(model)
+    if not hasattr(fitted, "explain"):
+        raise ValueError(
+            f"{type(fitted).__name__} does not explain single rows: fit an additive model."
+        )
+    rows = rows_for(data, metadata, fitted)
+    n = rows.X.shape[0]
+    if not 0 <= row < n:
+        raise ValueError(f"row={row} is not in {rows.name}, whose rows are 0 to {n - 1}.")
+    one = rows.X.iloc[[row]] if hasattr(rows.X, "iloc") else rows.X[[row]]
+    return RowExplanation(f"row {row} of {rows.name}", fitted.explain(one))
 
 
 def describe_file(path: str | os.PathLike[str]) -> FileDescription:
     """What a file holds."""
     return FileDescription(os.fspath(path), open_info(path))
+
+
+def _plain_shape(shape: Any) -> dict[str, Any]:
+    found = {
+        "name": shape.name,
+        "importance": importance(shape),
+        "grid": shape.grid.tolist(),
+        "values": shape.values.reshape(len(shape.grid), -1).tolist(),
+    }
+    if shape.errors is not None:
+        found["errors"] = shape.errors.reshape(len(shape.grid), -1).tolist()
+    if shape.levels is not None:
+        found["levels"] = list(shape.levels)
+    if shape.missing is not None:
+        found["missing"] = np.ravel(shape.missing[0]).tolist()
+    return found
+
+
+def _plain_pair(pair: Any) -> dict[str, Any]:
+    return {
+        "name": pair.name,
+        "first": list(pair.first),
+        "second": list(pair.second),
+        "values": pair.values.tolist(),
+        "density": pair.density.tolist(),
+    }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,17 @@ from ..data.holdout import PartOfSource, held_out
 from ..data.prepared import PreparedSource, open_rows
 from ..data.reading import read_columns
 from ..data.suffixes import is_csv, is_parquet
-from ..display import two_columns
+from ..data.table_files import TableFile, read_table
 from ..evaluation.task import Task, decide_task
-from ..exceptions import OutOfDomainWarning
 from ..maps.base import AdditiveMap, FeatureMap
-from .exporting import write_model
+from .fitted_model import FittedModel
 from .parsing import parse_map
+from .scoring import predicted, prediction_scores, scores_of
+from .table_options import TableOptions
 
-__all__ = ["FitSettings", "FittedModel", "fit_file", "fit_rows", "fit_source"]
+__all__ = ["FitSettings", "FittedModel", "fit_file", "fit_rows", "fit_source", "fit_table"]
 
-MODELS = ("additive", "ridge")
+MODELS = ("additive", "table", "ridge")
 _LOOK = 16384  # rows that are looked at together
 _FEWEST = 20  # rows below which none are held out
 
@@ -45,13 +45,15 @@ class FitSettings:
 
     Attributes
     ----------
-    model : {"additive", "ridge"}
+    model : {"additive", "table", "ridge"}
+        "table" is an additive model whose smoothness is chosen column by column; "additive" takes
+        it for tables with text, dates or missing values, and a map for plain numbers.
     feature_map : str, map or None
         See :func:`parse_map`; None takes the model's own default.
     task : {"auto", "classification", "regression"}
         "auto" looks at the target, see :func:`decide_task`.
     C : float
-        Inverse strength of the regularisation.
+        Inverse strength of the regularisation, of models on a map.
     normalize : str
         How the rows were scaled, to be repeated when predicting.
     holdout : bool
@@ -59,6 +61,12 @@ class FitSettings:
         fitted on all rows. False scores on the training rows.
     say : callable
         Called with a line of text when a long step begins.
+    loss : str, optional
+        Of additive models; by default the estimator's own, and "log_loss" for classes in a table.
+    max_iter, tol : number, optional
+        When the solver of an additive model stops; by default as the estimator has them.
+    table : TableOptions
+        What is asked of the terms of a table.
     """
 
     model: str = "additive"
@@ -68,82 +76,59 @@ class FitSettings:
     normalize: str = "none"
     holdout: bool = True
     say: Callable[[str], None] = field(default=_silent, compare=False)
-
-
-@dataclass(frozen=True)
-class FittedModel:
-    """A fitted model with what is needed to use it on other files.
-
-    Attributes
-    ----------
-    model : estimator
-    metadata : dict
-        Names of columns and target, normalisation, task, rows.
-    score : float
-        Accuracy or R².
-    scored_rows : int
-        Number of held-out rows that the score is of; 0: it is of the training rows.
-    reason : str
-        Why the task was taken to be what it is.
-    streamed : bool
-        Whether the rows were read block by block, never all at once.
-    """
-
-    model: Any
-    metadata: dict[str, Any]
-    score: float
-    scored_rows: int = 0
-    reason: str = ""
-    streamed: bool = False
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model in the format that the suffix names; see :func:`write_model`."""
-        write_model(self.model, path, self.metadata)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        known = {key: value for key, value in self.metadata.items() if key != "range"}
-        return {
-            "model": repr(self.model),
-            "score": self.score,
-            "scored_on": "held-out rows" if self.scored_rows else "training rows",
-            "scored_rows": self.scored_rows or self.metadata["rows"],
-            "streamed": self.streamed,
-            **known,
-        }
-
-    def table(self) -> Any:
-        """What was fitted, as a rich table."""
-        shown = self.to_dict()
-        name = "R²" if self.metadata["task"] == "regression" else "accuracy"
-        where = f"{shown.pop('scored_rows'):,} {shown.pop('scored_on')}"
-        first = {f"{name} on {where}": shown.pop("score")}
-        shown["read"] = "block by block" if shown.pop("streamed") else "into memory"
-        if self.reason:
-            other = "regression" if shown["task"] == "classification" else "classification"
-            shown["task"] += f" ({self.reason}; otherwise: --task {other})"
-        return two_columns(first | shown, f"{type(self.model).__name__}")
+    loss: str | None = None
+    max_iter: int | None = None
+    tol: float | None = None
+    table: TableOptions = field(default_factory=TableOptions)
 
 
 def fit_rows(rows: Rows, settings: FitSettings | None = None) -> FittedModel:
-    """Fit an additive or a ridge model on rows with a target."""
+    """Fit an additive or a ridge model on rows of numbers with a target."""
     settings = settings or FitSettings()
-    chosen = _checked_map(settings)
+    return _fit_in_memory(rows, settings, _checked_map(settings), {}, {})
+
+
+def fit_table(table: TableFile, settings: FitSettings | None = None) -> FittedModel:
+    """Fit an additive model on a table: text, dates and missing values are welcome."""
+    settings = settings or FitSettings()
+    if settings.normalize != "none":
+        raise ValueError(
+            f"{table.rows.name}: normalize={settings.normalize} scales rows of numbers, and the "
+            "columns of this table hold other things, too. Leave it out."
+        )
+    if settings.C != 1.0:
+        raise ValueError(
+            f"{table.rows.name}: C={settings.C:g} has no meaning for the terms of a table, whose "
+            "smoothness is chosen from the data. Leave it out, or use smoothing=."
+        )
+    rows = replace(table.rows, X=table.frame())
+    options = settings.table.parameters(table.kinds)
+    kinds = {name: kind.to_dict() for name, kind in table.kinds.items()}
+    return _fit_in_memory(rows, settings, None, options, {"kinds": kinds})
+
+
+def _fit_in_memory(
+    rows: Rows,
+    settings: FitSettings,
+    chosen: FeatureMap | None,
+    options: dict[str, Any],
+    facts: dict[str, Any],
+) -> FittedModel:
     task = _task(rows.y, settings)
     X = rows.X
     y = rows.y if task.name == "classification" else _real_targets(rows.y, rows.name)
-    unfitted = _estimator(settings, task.name, chosen)
+    unfitted = _estimator(settings, task.name, chosen, options)
     held = held_out(0, X.shape[0])
-    score, scored = None, 0
+    scores, scored = None, 0
     if settings.holdout and _can_hold_out(y[~held], task.name) and held.any():
         settings.say(f"fitting on {int((~held).sum()):,} rows, {int(held.sum()):,} are held out")
         first = clone(unfitted).fit(X[~held], y[~held])
-        score = _score(task.name, y[held], _predicted(first, X[held]))
-        scored = int(held.sum())
+        known = _of_known_classes(first, y, held)
+        scores, scored = scores_of(first, X[known], y[known]), int(known.sum())
     settings.say(f"fitting {type(unfitted).__name__} on all {X.shape[0]:,} rows")
     fitted = unfitted.fit(X, y)
-    if score is None:
-        score = _score(task.name, y, fitted.predict(X))
+    if scores is None:
+        scores = scores_of(fitted, X, y)
     metadata = {
         "task": task.name,
         "target": rows.target,
@@ -152,9 +137,17 @@ def fit_rows(rows: Rows, settings: FitSettings | None = None) -> FittedModel:
         "normalize": settings.normalize,
         "rows": int(X.shape[0]),
         "features": int(X.shape[1]),
-        "range": _range(X),
+        "range": None if options else _range(X),
+        **facts,
+        "held_out": {"rows": scored, "scores": scores} if scored else None,
     }
-    return FittedModel(fitted, metadata, score, scored, task.reason)
+    return FittedModel(fitted, metadata, scores, scored, task.reason)
+
+
+def _of_known_classes(model: Any, y: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """Held-out rows whose class the first fit has seen; a class of one row is seen or held out."""
+    classes = getattr(model, "classes_", None)
+    return held if classes is None else held & np.isin(y, classes)
 
 
 def fit_file(
@@ -168,14 +161,24 @@ def fit_file(
     """Fit a model on a file: a ridge model block by block, so that memory does not limit it.
 
     CSV, npz, and the data of additive models, whose solver goes over the rows many times, are read
-    into memory. Excluded columns (`drop`) whose values all differ are noted as IDs, which
-    predictions then carry along.
+    into memory. Columns that are excluded (`drop`, or because they name the rows) and whose values
+    all differ are noted as IDs, which predictions then carry along.
+
+    An additive model without a map is fitted to CSV and Parquet as a table where they hold text,
+    dates or missing values, or where the settings ask for it.
     """
     settings = settings or FitSettings()
     path = Path(data)
     named = is_csv(path) or is_parquet(path)
-    streamed = settings.model == "ridge" and path.exists() and not is_csv(path)
     settings.say(f"reading {path.name}")
+    if settings.model != "ridge" and settings.feature_map is None and named and path.exists():
+        return _fit_named(path, settings, target, columns, drop)
+    if settings.model == "table" or settings.table.asked:
+        raise ValueError(
+            f"{path.name}: {', '.join(f'{name}=' for name in settings.table.asked) or 'a table'} "
+            "is for an additive model of a CSV or Parquet file, without a map."
+        )
+    streamed = settings.model == "ridge" and path.exists() and not is_csv(path)
     if streamed and path.suffix.lower() != ".npz":
         source = open_rows(
             path, target=target, columns=columns, drop=drop, normalize=settings.normalize
@@ -185,6 +188,33 @@ def fit_file(
     keep = drop if named else ()
     rows = read_rows(data, target=target, columns=columns, drop=drop, keep=keep, need_target=True)
     return fit_rows(rows.normalized(settings.normalize), settings)
+
+
+def _fit_named(
+    path: Path,
+    settings: FitSettings,
+    target: str | None,
+    columns: Sequence[str] | None,
+    drop: Sequence[str],
+) -> FittedModel:
+    """An additive model of a CSV or Parquet file, by the route that its columns ask for."""
+    _checked_map(settings)
+    options = settings.table
+    table = read_table(
+        path,
+        target=target,
+        columns=columns,
+        drop=drop,
+        keep=drop,
+        categories=options.categories(),
+        need_target=True,
+    )
+    for remark in table.remarks:
+        settings.say(remark)
+    if table.is_plain and settings.model == "additive" and not options.asked:
+        rows = replace(table.rows, X=table.matrix())
+        return fit_rows(rows.normalized(settings.normalize), settings)
+    return fit_table(table, settings)
 
 
 def fit_source(
@@ -209,7 +239,7 @@ def fit_source(
         settings.say("first pass: fitting on four in five rows")
         first = clone(unfitted).fit(PartOfSource(source, held=False))
         for block in PartOfSource(source, held=True).blocks(_LOOK):
-            seen.predicted(block, _predicted(first, block.X))
+            seen.predicted(block, predicted(first, block.X))
     settings.say(f"fitting {type(unfitted).__name__} on all rows")
     fitted = unfitted.fit(source)
     for block in source.blocks(_LOOK):
@@ -226,9 +256,10 @@ def fit_source(
         "features": int(look.X.shape[1]),
         "range": seen.range(),
     }
-    score, scored = seen.score(task.name)
+    scores, scored = seen.scores(task.name)
+    metadata["held_out"] = {"rows": scored, "scores": scores} if holdout else None
     return FittedModel(
-        fitted, metadata, score, scored if holdout else 0, task.reason, streamed=True
+        fitted, metadata, scores, scored if holdout else 0, task.reason, streamed=True
     )
 
 
@@ -258,22 +289,9 @@ class _Seen:
             return None
         return [np.asarray(end, dtype=float).tolist() for end in (self.low, self.high)]
 
-    def score(self, task: str) -> tuple[float, int]:
+    def scores(self, task: str) -> tuple[dict[str, float], int]:
         truth, found = np.concatenate(self.targets), np.concatenate(self.predictions)
-        return _score(task, truth, found), len(truth)
-
-
-def _score(task: str, truth: np.ndarray, found: np.ndarray) -> float:
-    from sklearn.metrics import accuracy_score, r2_score
-
-    return float((accuracy_score if task == "classification" else r2_score)(truth, found))
-
-
-def _predicted(model: Any, X: Any) -> np.ndarray:
-    """Predictions of held-out rows, some of which lie beyond the others: no need to warn."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutOfDomainWarning)
-        return model.predict(X)
+        return prediction_scores(task, truth, found), len(truth)
 
 
 def _can_hold_out(y: np.ndarray, task: str) -> bool:
@@ -316,7 +334,7 @@ def _checked_map(settings: FitSettings) -> FeatureMap | None:
     if model not in MODELS:
         raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {model!r}.")
     chosen = parse_map(feature_map) if isinstance(feature_map, str) else feature_map
-    if model == "additive" and chosen is not None and not isinstance(chosen, AdditiveMap):
+    if model != "ridge" and chosen is not None and not isinstance(chosen, AdditiveMap):
         raise ValueError(
             f"an additive model needs an additive map, and {type(chosen).__name__} is a joint "
             "one: use model=ridge, or a map such as SplineMap or HomogeneousMap."
@@ -324,16 +342,24 @@ def _checked_map(settings: FitSettings) -> FeatureMap | None:
     return chosen
 
 
-def _estimator(settings: FitSettings, task: str, feature_map: FeatureMap | None) -> Any:
+def _estimator(
+    settings: FitSettings,
+    task: str,
+    feature_map: FeatureMap | None,
+    options: dict[str, Any] | None = None,
+) -> Any:
     """The same file gives the same model: whatever is drawn at random is drawn from seed 0."""
     model, C = settings.model, settings.C
     if not 0 < C < np.inf:
         raise ValueError(f"{model} model: C must be a positive number, got {C!r}.")
     if feature_map is not None and feature_map.get_params().get("random_state", 0) is None:
         feature_map.set_params(random_state=0)
-    if model == "additive":
+    if model != "ridge":
         kind = "AdditiveClassifier" if task == "classification" else "AdditiveRegressor"
-        numbers: dict[str, Any] = {"C": C, "random_state": 0}
+        numbers: dict[str, Any] = {"C": C, "random_state": 0, **(options or {})}
+        numbers |= {"loss": "log_loss"} if options and task == "classification" else {}
+        given = {name: getattr(settings, name) for name in ("loss", "max_iter", "tol")}
+        numbers |= {name: value for name, value in given.items() if value is not None}
     else:
         kind = "StreamingRidgeClassifier" if task == "classification" else "StreamingRidge"
         numbers = {"alpha": 1 / C}

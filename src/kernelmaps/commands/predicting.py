@@ -6,8 +6,9 @@ import csv
 import io
 import json
 import os
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,23 @@ import numpy as np
 
 from .. import storage
 from ..data import Rows, read_rows
+from ..data.kinds import Kind
 from ..data.reading import column_names
 from ..data.suffixes import data_suffix, is_csv, is_parquet, open_text
+from ..data.table_files import read_table
 from ..display import two_columns
+from ..exceptions import FileFormatError, UnreadableCellWarning
 from ..model_files import load, open_info
+from .scoring import class_scores, scores_of
 
-__all__ = ["Evaluation", "Predictions", "check_table_suffix", "evaluate_file", "predict_rows"]
+__all__ = [
+    "Evaluation",
+    "Predictions",
+    "check_table_suffix",
+    "evaluate_file",
+    "predict_rows",
+    "rows_for",
+]
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".json")
 
@@ -131,7 +143,7 @@ def predict_rows(
         where the data have them.
     """
     metadata, fitted = _opened(model)
-    rows = _rows_for(data, metadata, fitted, keep=keep)
+    rows = rows_for(data, metadata, fitted, keep=keep)
     kept = list(rows.kept)
     if not proba:
         name = metadata.get("target") or "prediction"
@@ -153,59 +165,11 @@ def evaluate_file(
     """Score a saved model on the rows of a file with a target."""
     metadata, fitted = _opened(model)
     task = metadata.get("task") or ("classification" if hasattr(fitted, "classes_") else "")
-    rows = _rows_for(data, metadata, fitted, target=target, with_target=True)
-    found = np.asarray(fitted.predict(rows.X))
+    rows = rows_for(data, metadata, fitted, target=target, with_target=True)
+    scores, classes = scores_of(fitted, rows.X, rows.y, rows.name), {}
     if task == "classification":
-        scores, classes = _classification_scores(fitted, rows, found)
-    else:
-        task = "regression"
-        scores, classes = _regression_scores(rows.y, found), {}
-    return Evaluation(rows.name, task, int(rows.X.shape[0]), scores, classes)
-
-
-def _classification_scores(fitted: Any, rows: Rows, found: np.ndarray) -> tuple[Any, Any]:
-    from sklearn.metrics import (
-        accuracy_score,
-        balanced_accuracy_score,
-        log_loss,
-        precision_recall_fscore_support,
-    )
-
-    truth, known = np.asarray(rows.y), fitted.classes_
-    if truth.dtype.kind != np.asarray(known).dtype.kind:
-        truth, found, known = truth.astype(str), found.astype(str), np.asarray(known).astype(str)
-    strange = np.setdiff1d(truth, known)
-    if strange.size:
-        raise ValueError(
-            f"{rows.name}: the target has the classes {strange[:5].tolist()}, which the model was "
-            "not fitted on."
-        )
-    scores = {
-        "accuracy": float(accuracy_score(truth, found)),
-        "balanced_accuracy": float(balanced_accuracy_score(truth, found)),
-    }
-    if hasattr(fitted, "predict_proba"):
-        probabilities = np.asarray(fitted.predict_proba(rows.X), dtype=np.float64)
-        scores["log_loss"] = float(log_loss(truth, probabilities, labels=known))
-    precision, recall, _, support = precision_recall_fscore_support(
-        truth, found, labels=known, zero_division=0
-    )
-    classes = {
-        str(name): {"rows": int(n), "recall": float(r), "precision": float(p)}
-        for name, n, r, p in zip(known, support, recall, precision)
-    }
-    return scores, classes
-
-
-def _regression_scores(y: Any, found: np.ndarray) -> dict[str, float]:
-    from sklearn.metrics import mean_absolute_error, r2_score
-
-    truth = np.asarray(y, dtype=np.float64)
-    return {
-        "r2": float(r2_score(truth, found)),
-        "rmse": float(np.sqrt(np.mean((truth - found) ** 2))),
-        "mean_absolute_error": float(mean_absolute_error(truth, found)),
-    }
+        classes = class_scores(fitted, rows.X, rows.y, rows.name)
+    return Evaluation(rows.name, task or "regression", int(rows.X.shape[0]), scores, classes)
 
 
 def _opened(model: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
@@ -218,7 +182,7 @@ def _opened(model: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
     return metadata, fitted
 
 
-def _rows_for(
+def rows_for(
     data: Any,
     metadata: dict[str, Any],
     fitted: Any,
@@ -233,20 +197,38 @@ def _rows_for(
     if keep is None:
         there = column_names(data) if metadata.get("ids") and Path(data).exists() else None
         keep = [name for name in metadata.get("ids") or [] if name in (there or [])]
-    rows = read_rows(
-        data,
-        target=target,
-        columns=columns if named else None,
-        keep=keep,
-        need_target=with_target,
-        with_target=with_target,
-    )
+    asked: dict[str, Any] = {
+        "target": target,
+        "columns": columns if named else None,
+        "keep": keep,
+        "need_target": with_target,
+        "with_target": with_target,
+    }
+    if metadata.get("kinds"):
+        return _table_for(data, metadata["kinds"], asked)
+    rows = read_rows(data, **asked)
     if rows.X.shape[1] != fitted.n_features_in_:
         raise ValueError(
             f"{rows.name} has {rows.X.shape[1]} features, the model was fitted on "
             f"{fitted.n_features_in_}."
         )
     return rows.normalized(metadata.get("normalize", "none"))
+
+
+def _table_for(data: Any, kinds: dict[str, Any], asked: dict[str, Any]) -> Rows:
+    """New rows of a table, read as those of the fit were."""
+    if asked["columns"] is None:
+        raise ValueError(
+            f"{os.fspath(data)!r} has no names of columns, which a model of a table finds its "
+            "columns by: use CSV or Parquet."
+        )
+    known = {name: Kind.of_dict(kind) for name, kind in kinds.items()}
+    if sorted(known) != sorted(asked["columns"]):
+        raise FileFormatError("the file of the model describes other columns than it names.")
+    table = read_table(data, kinds=known, **asked)
+    for remark in table.remarks:
+        warnings.warn(f"{table.rows.name}: {remark}.", UnreadableCellWarning, stacklevel=2)
+    return replace(table.rows, X=table.frame())
 
 
 def _beside(rows: Rows, found: list[list[Any]]) -> list[list[Any]]:

@@ -6,13 +6,9 @@ CSV, also compressed, is read here; npy, npz, HDF5, Zarr, Parquet and LIBSVM tex
 
 from __future__ import annotations
 
-import csv
 import os
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +17,14 @@ from scipy import sparse
 
 from ..extras import needed
 from .columns import ADVICE, Wish, hold_text, no_target, places
+from .csv_text import csv_header, csv_lines, is_text, labels_of, numbers_of
 from .loader import load, names, read_npz
 from .prepared import PreparedSource, check_cells, open_rows
-from .suffixes import data_suffix, is_csv, is_parquet, open_text
+from .suffixes import is_csv, is_parquet
 
 __all__ = ["Rows", "column_names", "read_columns", "read_rows"]
 
 _BLOCK = 65536
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_EMPTY = ("", "na", "nan", "null", "none", "?")
 
 
 @dataclass(frozen=True)
@@ -119,7 +114,7 @@ def read_rows(
             f"there is no file {os.fspath(source)!r}, nor a dataset of that name ({known_names})."
         )
     elif is_csv(path):
-        header, lines, first = _csv_lines(path)
+        header, lines, first = csv_lines(path)
         wish = Wish.of(header, str(path), target, columns, drop, need_target, with_target)
         places(header, keep, str(path))
         rows = _read_csv(path, lines, first, header, wish, keep)
@@ -147,7 +142,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str] | None:
     """Names of the columns of a CSV or Parquet file; None for files without such names."""
     path = Path(path)
     if is_csv(path) and path.is_file():
-        return _csv_header(path)
+        return csv_header(path)
     if is_parquet(path):
         return list(_parquet(path).schema.names)
     return None
@@ -159,7 +154,7 @@ def read_columns(
     """Cells of the named columns of a CSV or Parquet file, as they are; the first `n_rows`."""
     path = Path(path)
     if is_csv(path):
-        header, lines, _ = _csv_lines(path)
+        header, lines, _ = csv_lines(path)
         found = dict(zip(wanted, places(header, wanted, str(path))))
         return {column: [line[j] for line in lines[:n_rows]] for column, j in found.items()}
     if not is_parquet(path):
@@ -173,20 +168,6 @@ def read_columns(
 
 def _parquet(path: Path) -> Any:
     return needed("pyarrow.dataset").dataset(path, format="parquet")
-
-
-def _csv_header(path: Path) -> list[str]:
-    with open_text(path) as stream:
-        line = stream.readline()
-    cells = next(csv.reader([line], delimiter=_delimiter(path, line)), [])
-    return _header_of(cells)[0]
-
-
-def _header_of(cells: Sequence[str]) -> tuple[list[str], bool]:
-    """Names of the columns, and whether they stand in the first line (which is not all numbers)."""
-    if all(_is_number(cell) for cell in cells):
-        return [f"x{j}" for j in range(len(cells))], False
-    return [cell.strip() for cell in cells], True
 
 
 def _dataset(name: str, target: str | None) -> Rows:
@@ -210,122 +191,19 @@ def _read_csv(
     _refuse_text(cells, wish.features, name)
     X = np.empty((len(lines), len(wish.features)))
     for j, column in enumerate(wish.features):
-        X[:, j] = _numbers(cells[column], column, name, first)
+        X[:, j] = numbers_of(cells[column], column, name, first)
     y = None
     if wish.target is not None:
-        y = _labels(cells[wish.target], wish.target, name, first)
+        y = labels_of(cells[wish.target], wish.target, name, first)
     kept = {column: list(cells[column]) for column in keep}
     return Rows(name, X, y, wish.features, wish.target, kept)
 
 
 def _refuse_text(cells: Mapping[str, Sequence[str]], features: Sequence[str], name: str) -> None:
     """Name all columns of text at once, where there are several."""
-    texts = [column for column in features if cells[column] and _is_text(cells[column][0])]
+    texts = [column for column in features if cells[column] and is_text(cells[column][0])]
     if len(texts) > 1:
         raise ValueError(f"{name}: {hold_text(texts)}. {ADVICE}")
-
-
-def _is_text(cell: str) -> bool:
-    return not _is_number(cell) and cell.strip().lower() not in _EMPTY
-
-
-def _csv_lines(path: Path) -> tuple[list[str], list[list[str]], int]:
-    """Names of the columns, the cells, and the number of the line that the cells begin on."""
-    lines = _split(path)
-    if not lines:
-        raise ValueError(f"{path} is empty.")
-    header, named = _header_of(lines[0])
-    twice = sorted(column for column, count in Counter(header).items() if count > 1)
-    if twice:
-        raise ValueError(f"{path} has the columns {twice} more than once.")
-    body, first = (lines[1:], 2) if named else (lines, 1)
-    for number, line in enumerate(body):
-        if len(line) != len(header):
-            raise ValueError(
-                f"{path}, line {number + first}: {len(line)} cells where the header has "
-                f"{len(header)} columns."
-            )
-    return header, body, first
-
-
-def _split(path: Path) -> list[list[str]]:
-    """The cells of all lines that are not empty."""
-    with open_text(path) as stream:
-        try:
-            # Not by seeking back, which decompression would pay for twice.
-            first = stream.readline()
-            reader = csv.reader(chain([first], stream), delimiter=_delimiter(path, first))
-            return [line for line in reader if line]
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path} is not UTF-8 text ({error.reason}, byte {error.start} of a block). Save "
-                "it as UTF-8."
-            ) from error
-        except csv.Error as error:
-            raise ValueError(
-                f"{path}, line {reader.line_num}: the line cannot be split into cells: {error}."
-                " Is a quotation mark missing?"
-            ) from error
-
-
-def _delimiter(path: Path, line: str) -> str:
-    return "\t" if data_suffix(path) == ".tsv" else max(",;\t", key=line.count)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell  # Python reads 1_2 as 12
-
-
-def _numbers(cells: Sequence[str], column: str, name: str, first: int) -> np.ndarray:
-    try:
-        values = np.array(cells, dtype=np.float64)
-        plain = np.array(["_" not in cell for cell in cells], dtype=bool)
-        fine = np.isfinite(values) & plain
-        if fine.all():
-            return values
-        place = int(np.argmin(fine))
-    except ValueError:
-        place = next(i for i, cell in enumerate(cells) if not _is_number(cell))
-    found, where = cells[place], f"{name}, line {place + first}, column {column!r}: the cell"
-    if found.strip().lower() in _EMPTY:
-        raise ValueError(f"{where} is empty. Fill it, or leave the column out with drop=.")
-    raise ValueError(f"{where} holds {found!r}, not a finite number. {ADVICE}")
-
-
-def _labels(cells: Sequence[str], target: str, name: str, first: int) -> np.ndarray:
-    """Numbers where all cells are numbers (whole ones as integers), else strings."""
-    missing = [i for i, cell in enumerate(cells) if cell.strip().lower() in _EMPTY]
-    if missing:
-        raise ValueError(
-            f"{name}, line {missing[0] + first}: the target {target!r} is missing (rows without "
-            f"it: {len(missing)})."
-        )
-    if not all(_is_number(cell) for cell in cells):
-        return np.array([cell.strip() for cell in cells])
-    values = [_exact(cell) for cell in cells]
-    if all(isinstance(value, int) and -(2**63) <= value < 2**63 for value in values):
-        return np.array(values, dtype=np.int64)
-    numbers = np.array(values, dtype=np.float64)
-    for place, value in enumerate(values):
-        if not np.isfinite(numbers[place]) or int(numbers[place]) != int(value):
-            fault = "neither a 64-bit integer nor a float64 represents exactly"
-            fault = fault if np.isfinite(numbers[place]) else "is not a finite number"
-            raise ValueError(
-                f"{name}, line {place + first}: the target {target!r} holds {cells[place][:50]!r}, "
-                f"which {fault}. Rescale it, or put a letter in front if it names a class."
-            )
-    whole = np.all(numbers == np.round(numbers)) and np.all(np.abs(numbers) <= 2.0**53)
-    return numbers.astype(np.int64) if whole else numbers
-
-
-def _exact(cell: str) -> int | float:
-    """An integer where the text is one, because float64 has no others beyond 2⁵³."""
-    value = float(cell)
-    return int(cell) if np.isfinite(value) and _WHOLE.fullmatch(cell.strip()) else value
 
 
 # ---- everything else ----------------------------------------------------------------------------

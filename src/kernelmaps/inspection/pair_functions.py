@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,18 +58,10 @@ class PairFunctionDisplay:
         columns : int
             Panels in a row of a new figure.
         """
-        import matplotlib.pyplot as plt
-
         if axes is None:
-            columns = min(columns, len(self.pairs))
-            rows = -(-len(self.pairs) // columns)
-            size = (_PANEL[0] * columns, _PANEL[1] * rows + 0.4)
-            figure, axes = plt.subplots(
-                rows, columns, figsize=size, layout="constrained", squeeze=False
-            )
-            for ax in axes.ravel()[len(self.pairs) :]:
-                ax.remove()
-            figure.suptitle(self.title, fontsize=11)
+            import matplotlib.pyplot as plt
+
+            axes = self._panels(plt.figure(layout="constrained"), columns)
         self.axes_ = np.ravel(axes)[: len(self.pairs)]
         self.figure_ = self.axes_[0].figure
         shown = [_last(pair) for pair in self.pairs]
@@ -82,6 +75,30 @@ class PairFunctionDisplay:
             _label(ax.yaxis, pair.second)
         self.figure_.colorbar(image, ax=list(self.axes_), shrink=0.7, label="score")
         return self
+
+    def save(self, path: str | Path) -> Path:
+        """Draw on a figure of its own, without a window, and write it (png, svg, pdf)."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(layout="constrained", dpi=130)
+        FigureCanvasAgg(figure)
+        self.plot(self._panels(figure, 3))
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(target)
+        return target
+
+    def _panels(self, figure: Any, columns: int) -> Any:
+        """Axes of a figure, in rows of `columns`, and its title."""
+        columns = min(columns, len(self.pairs))
+        rows = -(-len(self.pairs) // columns)
+        figure.set_size_inches(max(4.5, _PANEL[0] * columns), _PANEL[1] * rows + 0.4)
+        axes = figure.subplots(rows, columns, squeeze=False)
+        for ax in axes.ravel()[len(self.pairs) :]:
+            ax.remove()
+        figure.suptitle(printable(self.title), fontsize=11, parse_math=False)
+        return axes.ravel()[: len(self.pairs)]
 
 
 def _last(pair: PairFunction) -> np.ndarray:

@@ -259,8 +259,8 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
             worst = float(np.max(self.duality_gap_ / np.maximum(self.objective_, 1e-300)))
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} epochs with a "
-                f"relative duality gap of {worst:.2g} > tol={self.tol:g}: raise max_iter or tol, "
-                "or lower a large C.",
+                f"relative duality gap of {worst:.2g} > tol={self.tol:g}: raise max_iter= or "
+                "tol=, or lower a large C=.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -228,7 +228,7 @@ class TableRoute:
         if not all(fit.converged for fit in fits):
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} steps: raise "
-                "max_iter.",
+                "max_iter=.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

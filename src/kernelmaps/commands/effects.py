@@ -1,0 +1,62 @@
+"""What a term adds to the score, in a line of text: a curve of blocks, levels, or cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..models.shapes import PairFunction
+
+__all__ = ["effect_of"]
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_WIDTH = 16  # blocks of a curve
+_LEVELS = 6  # of a category that are named
+_LONGEST = 24  # characters of a level's name
+
+
+def effect_of(function: Any) -> str:
+    """A shape function or a pair in one line; of several outputs, the last one's."""
+    if isinstance(function, PairFunction):
+        return _cells(function)
+    values = function.values.reshape(len(function.grid), -1)[:, -1]
+    text = _curve(function.grid, values) if function.levels is None else _levels(function, values)
+    if function.missing is not None:
+        text += f"; missing {np.ravel(function.missing[0])[-1]:+.3g}"
+    return text
+
+
+def _curve(grid: np.ndarray, values: np.ndarray) -> str:
+    """``18 ▁▂▄▆█ 90``: the function from the least to the largest value of the feature."""
+    if len(grid) < 2:
+        return f"{grid[0]:.4g}"
+    at = np.interp(np.linspace(grid[0], grid[-1], _WIDTH), grid, values)
+    low, high = float(at.min()), float(at.max())
+    steps = (at - low) / (high - low or 1.0) * (len(_BLOCKS) - 1)
+    blocks = "".join(_BLOCKS[round(step)] for step in steps)
+    return f"{grid[0]:.4g} {blocks} {grid[-1]:.4g}, {low:+.3g} to {high:+.3g}"
+
+
+def _levels(function: Any, values: np.ndarray) -> str:
+    """Levels with the largest effects, from the highest to the lowest."""
+    largest = np.argsort(-np.abs(values), kind="stable")[:_LEVELS]
+    order = sorted(largest.tolist(), key=lambda k: -values[k])
+    text = ", ".join(f"{_short(function.levels[k])} {values[k]:+.3g}" for k in order)
+    more = len(values) - len(order)
+    return f"{text}, … ({more} more)" if more > 0 else text
+
+
+def _cells(pair: PairFunction) -> str:
+    """The highest and the lowest cell that training rows were in."""
+    values = pair.values if pair.values.ndim == 2 else pair.values[..., -1]
+    values = np.where(pair.density > 0, values, np.nan)
+    found = []
+    for place in (np.nanargmax(values), np.nanargmin(values)):
+        i, j = (int(k) for k in np.unravel_index(place, values.shape))
+        found.append(f"{_short(pair.first[i])} × {_short(pair.second[j])} {values[i, j]:+.3g}")
+    return ", ".join(found)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"

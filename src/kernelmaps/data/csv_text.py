@@ -1,0 +1,164 @@
+"""CSV as text: lines, cells, and what a cell holds."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from .columns import ADVICE
+from .suffixes import data_suffix, open_text
+
+__all__ = [
+    "GAPS",
+    "csv_header",
+    "csv_lines",
+    "gaps_of",
+    "is_number",
+    "is_text",
+    "labels_of",
+    "numbers_of",
+]
+
+GAPS = frozenset(("", "na", "n/a", "#n/a", "<na>", "nan", "null", "?"))
+"""What stands for a missing value, in small letters."""
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+
+
+def csv_header(path: Path) -> list[str]:
+    """Names of the columns."""
+    with open_text(path) as stream:
+        line = stream.readline()
+    cells = next(csv.reader([line], delimiter=_delimiter(path, line)), [])
+    return _header_of(cells)[0]
+
+
+def _header_of(cells: Sequence[str]) -> tuple[list[str], bool]:
+    """Names of the columns, and whether they stand in the first line (which is not all numbers)."""
+    if all(is_number(cell) for cell in cells):
+        return [f"x{j}" for j in range(len(cells))], False
+    return [cell.strip() or f"column {j + 1}" for j, cell in enumerate(cells)], True
+
+
+def csv_lines(path: Path) -> tuple[list[str], list[list[str]], int]:
+    """Names of the columns, the cells, and the number of the line that the cells begin on."""
+    lines = _split(path)
+    if not lines:
+        raise ValueError(f"{path} is empty.")
+    header, named = _header_of(lines[0])
+    twice = sorted(column for column, count in Counter(header).items() if count > 1)
+    if twice:
+        raise ValueError(f"{path} has the columns {twice} more than once.")
+    body, first = (lines[1:], 2) if named else (lines, 1)
+    for number, line in enumerate(body):
+        if len(line) != len(header):
+            raise ValueError(
+                f"{path}, line {number + first}: {len(line)} cells where the header has "
+                f"{len(header)} columns."
+            )
+    return header, body, first
+
+
+def _split(path: Path) -> list[list[str]]:
+    """The cells of all lines that are not empty."""
+    with open_text(path) as stream:
+        try:
+            # Not by seeking back, which decompression would pay for twice.
+            first = stream.readline()
+            reader = csv.reader(chain([first], stream), delimiter=_delimiter(path, first))
+            return [line for line in reader if line]
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path} is not UTF-8 text ({error.reason}, byte {error.start} of a block). Save "
+                "it as UTF-8."
+            ) from error
+        except csv.Error as error:
+            raise ValueError(
+                f"{path}, line {reader.line_num}: the line cannot be split into cells: {error}."
+                " Is a quotation mark missing?"
+            ) from error
+
+
+def _delimiter(path: Path, line: str) -> str:
+    return "\t" if data_suffix(path) == ".tsv" else max(",;\t", key=line.count)
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number as Python writes it."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell  # Python reads 1_2 as 12
+
+
+def is_text(cell: str) -> bool:
+    """Whether a cell is neither a number nor missing."""
+    return not is_number(cell) and not _is_gap(cell)
+
+
+def _is_gap(cell: str) -> bool:
+    return cell.strip().lower() in GAPS
+
+
+def gaps_of(cells: Sequence[str]) -> np.ndarray:
+    """Which cells are missing; "none" is among numbers, while it may be a level among words."""
+    found = np.array([_is_gap(cell) for cell in cells], dtype=bool)
+    none = np.array([cell.strip().lower() == "none" for cell in cells], dtype=bool)
+    if none.any() and all(map(is_number, (cells[i] for i in np.flatnonzero(~(found | none))))):
+        return found | none
+    return found
+
+
+def numbers_of(cells: Sequence[str], column: str, name: str, first: int) -> np.ndarray:
+    """Cells as finite numbers; anything else is refused by its place."""
+    try:
+        values = np.array(cells, dtype=np.float64)
+        plain = np.array(["_" not in cell for cell in cells], dtype=bool)
+        fine = np.isfinite(values) & plain
+        if fine.all():
+            return values
+        place = int(np.argmin(fine))
+    except ValueError:
+        place = next(i for i, cell in enumerate(cells) if not is_number(cell))
+    found, where = cells[place], f"{name}, line {place + first}, column {column!r}: the cell"
+    if _is_gap(found) or found.strip().lower() == "none":
+        raise ValueError(f"{where} is empty. Fill it, or leave the column out with drop=.")
+    raise ValueError(f"{where} holds {found!r}, not a finite number. {ADVICE}")
+
+
+def labels_of(cells: Sequence[str], target: str, name: str, first: int) -> np.ndarray:
+    """Numbers where all cells are numbers (whole ones as integers), else strings."""
+    missing = np.flatnonzero(gaps_of(cells))
+    if missing.size:
+        raise ValueError(
+            f"{name}, line {missing[0] + first}: the target {target!r} is missing (rows without "
+            f"it: {len(missing)})."
+        )
+    if not all(is_number(cell) for cell in cells):
+        return np.array([cell.strip() for cell in cells])
+    values = [_exact(cell) for cell in cells]
+    if all(isinstance(value, int) and -(2**63) <= value < 2**63 for value in values):
+        return np.array(values, dtype=np.int64)
+    numbers = np.array(values, dtype=np.float64)
+    for place, value in enumerate(values):
+        if not np.isfinite(numbers[place]) or int(numbers[place]) != int(value):
+            fault = "neither a 64-bit integer nor a float64 represents exactly"
+            fault = fault if np.isfinite(numbers[place]) else "is not a finite number"
+            raise ValueError(
+                f"{name}, line {place + first}: the target {target!r} holds {cells[place][:50]!r}, "
+                f"which {fault}. Rescale it, or put a letter in front if it names a class."
+            )
+    whole = np.all(numbers == np.round(numbers)) and np.all(np.abs(numbers) <= 2.0**53)
+    return numbers.astype(np.int64) if whole else numbers
+
+
+def _exact(cell: str) -> int | float:
+    """An integer where the text is one, because float64 has no others beyond 2⁵³."""
+    value = float(cell)
+    return int(cell) if np.isfinite(value) and _WHOLE.fullmatch(cell.strip()) else value

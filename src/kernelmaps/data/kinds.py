@@ -1,0 +1,177 @@
+"""Kinds of columns in files: numbers, categories and dates, told from the cells.
+
+A raw column is a list of text cells (CSV), or an array of float64 or datetime64 (Parquet, whose
+columns have types). `kind_of` says what it holds, `cells_as` reads it as that kind, also in a later
+file whose cells differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import FileFormatError
+from .csv_text import GAPS
+from .dates import PERIODS, date_form, parse_dates, varying_parts
+from .frames import level_name
+
+__all__ = ["Kind", "RawColumn", "cells_as", "kind_of", "names_rows"]
+
+RawColumn = list[str] | np.ndarray
+
+_NUMBER_GAPS = GAPS | {"none", "-", "."}
+_WHOLE = re.compile(r"[+-]?\d+\.0+")
+_GROUPED = re.compile(r"[+-]?[$€£]?[+-]?(\d{1,3}(,\d{3})+|\d+)(\.\d*)?\s*%?")
+_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d*)?\s*[%€]?")
+_FEW_WORDS = 0.05  # share of words up to which a column of many numbers is one with gaps
+_MANY_NUMBERS = 20  # different numbers that such a column has at least
+_FEW_ROWS = 20  # rows below which nothing is taken for an ID
+_ID = re.compile(r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a column holds.
+
+    Attributes
+    ----------
+    name : {"number", "category", "date"}
+    form : str
+        How it is written: for numbers "plain", "1,234.5" or "1.234,5"; for dates their format.
+    parts : tuple of str
+        For dates: the parts that repeat and are features of their own; see `PERIODS`.
+    """
+
+    name: str
+    form: str = "plain"
+    parts: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of_dict(cls, values: dict[str, Any]) -> Kind:
+        """The kind that `to_dict` wrote; a file that says anything else is refused."""
+        name, form, parts = (values.get(key) for key in ("name", "form", "parts"))
+        known = isinstance(parts, list | tuple) and all(part in PERIODS for part in parts)
+        if name not in ("number", "category", "date") or not isinstance(form, str) or not known:
+            raise FileFormatError(f"the file describes a column as {values!r}, which is unknown.")
+        return cls(name, form, tuple(parts))
+
+
+def kind_of(raw: RawColumn) -> Kind:
+    """Tell numbers, dates and categories apart."""
+    if isinstance(raw, np.ndarray):
+        return Kind("date", "", varying_parts(raw)) if raw.dtype.kind == "M" else Kind("number")
+    known = list(dict.fromkeys(cell for cell in raw if cell.strip().lower() not in _NUMBER_GAPS))
+    if not known:
+        empty = all(cell.strip().lower() in GAPS for cell in raw)
+        return Kind("number" if empty else "category")
+    form = _number_form(known, raw)
+    if form is not None:
+        return Kind("number", form)
+    form = date_form([cell.strip() for cell in known])
+    if form is not None:
+        return Kind("date", form, varying_parts(parse_dates(known, form)))
+    return Kind("category")
+
+
+def _number_form(known: list[str], raw: Sequence[str]) -> str | None:
+    """How numbers are written in a column; None if it does not hold numbers."""
+    numbers = sum(_number(cell, "plain") is not None for cell in known)
+    if numbers == len(known):
+        return "plain"
+    for form in ("1,234.5", "1.234,5"):
+        if all(_number(cell, form) is not None for cell in known):
+            return form
+    if numbers < _MANY_NUMBERS:
+        return None
+    words = {cell for cell in known if _number(cell, "plain") is None}
+    return "plain" if sum(cell in words for cell in raw) <= _FEW_WORDS * len(raw) else None
+
+
+def _number(cell: str, form: str) -> float | None:
+    cell = cell.strip()
+    if form != "plain":
+        if not (_GROUPED if form == "1,234.5" else _COMMA).fullmatch(cell):
+            return None
+        cell = re.sub(r"[$€£%\s]", "", cell)
+        cell = cell.replace(form[1], "").replace(form[5], ".")
+    try:
+        return None if "_" in cell else float(cell)  # Python reads 1_2 as 12
+    except ValueError:
+        return None
+
+
+def cells_as(raw: RawColumn, kind: Kind) -> tuple[np.ndarray, list[str]]:
+    """Read a column as a kind.
+
+    Returns
+    -------
+    values : ndarray
+        float64 with NaN, objects with None, or datetime64[s] with NaT where a cell is missing.
+    unreadable : list of str
+        Different cells that are neither empty nor of this kind; they count as missing.
+    """
+    if kind.name == "category":
+        return _levels(raw), []
+    wanted = "M" if kind.name == "date" else "f"
+    if isinstance(raw, np.ndarray) and raw.dtype.kind == wanted:
+        return raw, []
+    cells = [str(cell) for cell in raw.tolist()] if isinstance(raw, np.ndarray) else raw
+    if kind.name == "date":
+        values = parse_dates(cells, kind.form or "ISO 8601")
+        unread = np.isnat(values)
+    else:
+        known = {cell: _number(cell, kind.form) for cell in dict.fromkeys(cells)}
+        values = np.array([known[cell] for cell in cells], dtype=np.float64)  # None becomes NaN
+        unread = np.isnan(values)
+    bad = dict.fromkeys(cells[i] for i in np.flatnonzero(unread).tolist())
+    return values, [cell for cell in bad if cell.strip().lower() not in _NUMBER_GAPS | {"nat"}]
+
+
+def _levels(raw: RawColumn) -> np.ndarray:
+    """Names of levels: 3 for 3.0, which is how files with gaps write whole numbers."""
+    if isinstance(raw, np.ndarray):
+        gaps = np.isnat(raw) if raw.dtype.kind == "M" else np.isnan(raw)
+        found = [None if gap else level_name(value) for value, gap in zip(raw.tolist(), gaps)]
+        return np.array(found, dtype=object)
+    known = {cell: _level(cell.strip()) for cell in dict.fromkeys(raw)}
+    return np.array([known[cell] for cell in raw], dtype=object)
+
+
+def _level(cell: str) -> str | None:
+    if cell.lower() in GAPS:
+        return None
+    return cell.split(".")[0] if _WHOLE.fullmatch(cell) else cell
+
+
+def names_rows(name: str, values: np.ndarray) -> str | None:
+    """Why a column names the rows instead of saying something about them; None if it does not.
+
+    Text of which most rows have a level of their own; whole numbers, all different, that count the
+    rows (from 0 or 1) or are called an ID.
+    """
+    n = len(values)
+    if n < _FEW_ROWS:
+        return None
+    if values.dtype.kind == "O":
+        known = [value for value in values.tolist() if value is not None]
+        levels = len(set(known))
+        if levels == len(known) > _FEW_ROWS:
+            return "its values are all different"
+        return f"it has {levels:,} levels in {n:,} rows" if 2 * levels > n else None
+    if values.dtype.kind != "f" or not np.isfinite(values).all():
+        return None
+    if (values != np.round(values)).any() or len(np.unique(values)) < n:
+        return None
+    if values.min() in (0, 1) and values.max() == values.min() + n - 1:
+        return "it counts the rows"
+    if _ID.search(name):
+        return "its values are all different, and its name is that of an ID"
+    return None

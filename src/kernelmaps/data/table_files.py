@@ -1,0 +1,244 @@
+"""Read a CSV or Parquet file as a table: numbers, categories and dates, with missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..extras import needed
+from .columns import Wish, places
+from .csv_text import csv_lines, gaps_of, labels_of
+from .dates import date_columns
+from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
+from .reading import Rows, read_columns
+from .suffixes import is_csv
+
+__all__ = ["TableFile", "read_table"]
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table whose columns have kinds.
+
+    Attributes
+    ----------
+    rows : Rows
+        `rows.columns` are the columns of the file that are used; `rows.X` is None until `frame` is
+        asked for.
+    kinds : dict of str to Kind
+        Of each of these columns.
+    values : dict of str to ndarray
+        Their cells, as :func:`cells_as` reads them.
+    ids : list of str
+        Columns that were left out because they name the rows.
+    remarks : list of str
+        Sentences for the user: what was left out, or taken for missing.
+    """
+
+    rows: Rows
+    kinds: dict[str, Kind]
+    values: dict[str, np.ndarray]
+    ids: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all columns are numbers without gaps."""
+        return all(kind.name == "number" for kind in self.kinds.values()) and not any(
+            np.isnan(values).any() for values in self.values.values()
+        )
+
+    def matrix(self) -> np.ndarray:
+        """The columns of a plain table as one array."""
+        found = list(self.values.values())
+        return np.column_stack(found) if found else np.empty((0, 0))
+
+    def frame(self) -> Any:
+        """A pandas frame: numbers, categories, and each date as numbers."""
+        pandas = needed("pandas")
+        found: dict[str, Any] = {}
+        for name, kind in self.kinds.items():
+            values = self.values[name]
+            if kind.name == "date":
+                found |= date_columns(values, name, kind.parts)
+            else:
+                found[name] = pandas.Categorical(values) if kind.name == "category" else values
+        return pandas.DataFrame(found)
+
+
+def read_table(
+    path: str | Path,
+    *,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    kinds: Mapping[str, Kind] | None = None,
+    need_target: bool = False,
+    with_target: bool = True,
+) -> TableFile:
+    """Read a CSV or Parquet file, whose columns may hold text, dates and gaps.
+
+    Parameters
+    ----------
+    path, target, columns, drop, keep, need_target, with_target
+        As for :func:`read_rows`. Rows without a target are left out.
+    categories : sequence of str
+        Columns that are categories though they look like numbers or dates.
+    kinds : mapping of str to Kind, optional
+        Kinds of the columns, known from the file that a model was fitted on. By default they are
+        told from the cells, and columns that are constant or name the rows are left out, unless
+        `columns` asks for them.
+    """
+    path = Path(path)
+    header, columns_of, labels = _opened(path)
+    wish = Wish.of(header, str(path), target, columns, drop, need_target, with_target)
+    places(header, keep, str(path))
+    places(wish.features, categories, str(path))
+    y, taken = (None, None) if wish.target is None else labels(wish.target)
+    remarks = []
+    if taken is not None and not taken.all():
+        remarks.append(f"{_count(~taken, 'row')} without {wish.target!r} left out")
+    raw = {name: _at(cells, taken) for name, cells in columns_of(wish.features).items()}
+    known = dict(kinds) if kinds is not None else _kinds(raw, categories)
+    values = {}
+    for name, cells in raw.items():
+        values[name], unread = cells_as(cells, known[name])
+        if unread:
+            remarks.append(_unreadable(name, known[name], unread))
+    ids: list[str] = []
+    if kinds is None and columns is None:
+        ids, more = _useless(values)
+        remarks += more
+    kept = {k: _at(v, taken) for k, v in read_columns(path, [*keep, *ids]).items()}
+    used = [name for name in wish.features if name in values]
+    rows = Rows(str(path), None, y, used, wish.target, kept)
+    table = TableFile(rows, {name: known[name] for name in used}, values, ids, remarks)
+    _check(table, len(next(iter(raw.values()), [])))
+    return table
+
+
+def _check(table: TableFile, n_rows: int) -> None:
+    name = table.rows.name
+    if not n_rows:
+        raise ValueError(f"{name} has no rows.")
+    if not table.values:
+        raise ValueError(f"{name} has no column to learn from. {'. '.join(table.remarks)}.")
+
+
+def _kinds(raw: Mapping[str, RawColumn], categories: Sequence[str]) -> dict[str, Kind]:
+    return {
+        name: Kind("category") if name in categories else kind_of(cells)
+        for name, cells in raw.items()
+    }
+
+
+def _useless(values: dict[str, np.ndarray]) -> tuple[list[str], list[str]]:
+    """Take columns out that name the rows or say nothing; their names (of IDs), and remarks."""
+    ids, remarks = [], []
+    for name in list(values):
+        reason = names_rows(name, values[name])
+        if reason is not None:
+            ids.append(name)
+        elif _is_constant(values[name]):
+            reason = "all its values are the same"
+        else:
+            continue
+        remarks.append(f"column {name!r} left out: {reason}")
+        del values[name]
+    return ids, remarks
+
+
+def _is_constant(values: np.ndarray) -> bool:
+    """Whether a column has one value, a missing one counted."""
+    if values.dtype.kind == "O":
+        return len(set(values.tolist())) == 1
+    gaps = np.isnat(values) if values.dtype.kind == "M" else np.isnan(values)
+    return bool(gaps.all() or (not gaps.any() and (values == values[0]).all()))
+
+
+def _unreadable(name: str, kind: Kind, unread: list[str]) -> str:
+    shown = ", ".join(repr(cell[:30]) for cell in unread[:3]) + (", …" if len(unread) > 3 else "")
+    return f"column {name!r} holds {kind.name}s: {shown} counted as missing"
+
+
+def _count(mask: np.ndarray, noun: str) -> str:
+    n = int(mask.sum())
+    return f"{n:,} {noun}{'s' if n != 1 else ''}"
+
+
+def _at(cells: Any, taken: np.ndarray | None) -> Any:
+    """Cells of the rows that are used."""
+    if taken is None or taken.all():
+        return cells
+    if isinstance(cells, np.ndarray):
+        return cells[taken]
+    return [cell for cell, used in zip(cells, taken.tolist()) if used]
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+Columns = Callable[[Sequence[str]], dict[str, RawColumn]]
+Labels = Callable[[str], tuple[np.ndarray, np.ndarray]]
+
+
+def _opened(path: Path) -> tuple[list[str], Columns, Labels]:
+    """Names of the columns, their cells, and the labels with the rows that have one."""
+    return _csv(path) if is_csv(path) else _parquet(path)
+
+
+def _csv(path: Path) -> tuple[list[str], Columns, Labels]:
+    header, lines, first = csv_lines(path)
+    cells = dict(zip(header, map(list, zip(*lines)))) if lines else {name: [] for name in header}
+
+    def labels(target: str) -> tuple[np.ndarray, np.ndarray]:
+        there = ~gaps_of(cells[target])
+        return labels_of(_at(cells[target], there), target, str(path), first), there
+
+    return header, lambda names: {name: cells[name] for name in names}, labels
+
+
+def _parquet(path: Path) -> tuple[list[str], Columns, Labels]:
+    data = needed("pyarrow.dataset").dataset(path, format="parquet")
+
+    def columns(names: Sequence[str]) -> dict[str, RawColumn]:
+        table = data.to_table(columns=list(names))
+        return {name: _arrow_cells(table.column(name), name, str(path)) for name in names}
+
+    def labels(target: str) -> tuple[np.ndarray, np.ndarray]:
+        raw = columns([target])[target]
+        if isinstance(raw, list):
+            there = ~gaps_of(raw)
+            return np.array(_at(raw, there)), there
+        there = ~(np.isnat(raw) if raw.dtype.kind == "M" else np.isnan(raw))
+        y = raw[there]
+        whole = y.dtype.kind == "f" and (y == np.round(y)).all() and (np.abs(y) < 2**53).all()
+        return y.astype(np.int64) if whole else y, there
+
+    return list(data.schema.names), columns, labels
+
+
+def _arrow_cells(column: Any, name: str, path: str) -> RawColumn:
+    """A column of Parquet as numbers, dates or text."""
+    pa = needed("pyarrow")
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return column.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        if getattr(kind, "tz", None):
+            column = column.cast(pa.timestamp(kind.unit))  # UTC, without its name
+        return column.to_numpy(zero_copy_only=False).astype("datetime64[s]")
+    if pa.types.is_nested(kind):
+        raise ValueError(
+            f"{path}: column {name!r} holds {kind}, not one value in each row. Leave it out with "
+            "drop=."
+        )
+    return ["" if cell is None else str(cell) for cell in column.to_pylist()]

@@ -1,0 +1,264 @@
+"""The command line on tables of text, dates, IDs and gaps."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from test_cli import assert_refused, invoke, run
+
+import kernelmaps as km
+from kernelmaps.model_files import open_info
+
+N = 400
+
+
+def cells(seed=0):
+    """Columns of a table of rides: an ID, a date, a city, an area with gaps, and the fare."""
+    rng = np.random.default_rng(seed)
+    minutes = rng.integers(0, 900 * 24 * 60, N).astype("timedelta64[m]")
+    when = np.datetime64("2021-03-01T00:00") + minutes
+    hour = (when - when.astype("datetime64[D]")).astype(int) / 60
+    city = rng.choice(["Bern", "Köln [/b]", "New York, NY"], N)
+    area = rng.gamma(5, 20, N)
+    fare = 20 + 3 * np.cos(2 * np.pi * hour / 24) + 4.0 * (city == "Bern") + 0.05 * area
+    fare += 0.3 * rng.normal(size=N)
+    return {
+        "ride_id": [f"R{k}" for k in range(N)],
+        "when": [str(moment).replace("T", " ") for moment in when],
+        "city": city.tolist(),
+        "area": ["" if k % 10 == 0 else f"{value:.2f}" for k, value in enumerate(area)],
+        "source": ["app"] * N,
+        "fare": [f"{value:.3f}" for value in fare],
+        "tip": np.where(fare > np.median(fare), "yes", "no").tolist(),
+    }
+
+
+def write(path, columns):
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def rides(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("data") / "rides.csv", cells())
+
+
+@pytest.fixture(scope="module")
+def model(rides, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "rides.kmap"
+    run("fit", rides, "-t", "fare", "--drop", "tip", "-o", path)
+    return path
+
+
+def test_any_csv_is_fitted_and_what_was_decided_is_said(rides, tmp_path):
+    out = tmp_path / "m.kmap"
+    result = invoke("fit", rides, "-t", "fare", "--drop", "tip", "-o", out)
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stderr.split())
+    assert "column 'ride_id' left out: its values are all different" in told
+    assert "column 'source' left out: all its values are the same" in told
+    shown = " ".join(result.stdout.split())
+    assert "R² on" in shown
+    assert "held-out rows" in shown
+    assert "dates: when (trend, month, weekday, hour)" in shown
+    assert "regression (the target has values with fractions; otherwise: --task" in shown
+    fitted = km.load(out)
+    parts = ["when", "when (month)", "when (weekday)", "when (hour)"]
+    assert list(fitted.feature_names_in_) == [*parts, "city", "area"]
+    kinds = {term.name: term.kind for term in fitted.table_.terms}
+    assert kinds["when (hour)"] == "periodic"
+    assert kinds["city"] == "category"
+
+
+def test_the_parts_of_dates_are_learned(model, rides):
+    """The noise has standard deviation 0.3; a tenth of the areas is missing (0.05 · 45 each)."""
+    told = json.loads(run("evaluate", model, rides, "--json"))
+    assert told["scores"]["r2"] > 0.9
+    held = open_info(model).metadata["held_out"]
+    assert held["scores"]["r2"] > 0.85
+    shape = {shape.name: shape for shape in km.load(model).shape_functions_}["when (hour)"]
+    truth = 3 * np.cos(2 * np.pi * shape.grid / 24)
+    assert np.abs(shape.values - truth + truth.mean()).max() < 0.5
+
+
+def test_new_rows_may_have_unseen_levels_gaps_and_words_for_numbers(model, rides, tmp_path):
+    columns = {name: values[:4] for name, values in cells().items()}
+    del columns["fare"], columns["tip"], columns["source"]
+    columns["city"][0] = "Atlantis"
+    columns["when"][1] = ""
+    columns["area"][2] = "huge"
+    result = invoke("predict", model, write(tmp_path / "new.csv", columns))
+    assert result.exit_code == 0, result.output
+    assert "column 'area' holds numbers: 'huge' counted as missing" in " ".join(
+        result.stderr.split()
+    )
+    lines = [line.split(",") for line in result.stdout.splitlines()]
+    assert lines[0] == ["ride_id", "fare"]
+    assert [line[0] for line in lines[1:]] == columns["ride_id"]
+    usual = [line.split(",") for line in run("predict", model, rides).splitlines()[1:5]]
+    assert lines[4][1] == usual[3][1]  # the row that was not changed
+    assert all(np.isfinite(float(line[1])) for line in lines[1:])
+    assert all(lines[k][1] != usual[k - 1][1] for k in (1, 2, 3))
+
+
+def test_rows_without_a_target_are_left_out_and_counted(rides, tmp_path):
+    columns = cells()
+    columns["fare"][3] = columns["fare"][7] = ""
+    path = write(tmp_path / "gaps.csv", columns)
+    result = invoke("fit", path, "-t", "fare", "-o", tmp_path / "m.kmap")
+    assert "2 rows without 'fare' left out" in result.stderr
+    assert open_info(tmp_path / "m.kmap").metadata["rows"] == N - 2
+
+
+def test_explain_shows_curves_levels_and_pairs(tmp_path):
+    out, columns = tmp_path / "m.kmap", cells()
+    for k, area in enumerate(columns["area"]):
+        if area and columns["city"][k] == "Bern":
+            columns["fare"][k] = str(float(columns["fare"][k]) + 0.1 * float(area))
+    rides = write(tmp_path / "rides.csv", columns)
+    run("fit", rides, "-t", "fare", "--drop", "tip,when", "--interactions", "city:area", "-o", out)
+    shown = run("explain", out, "-o", tmp_path / "s.png")
+    assert "Bern +" in shown
+    assert "▁" in shown
+    assert "city × area" in shown
+    assert "missing" in shown
+    assert (tmp_path / "s.png").stat().st_size > 1000
+    assert (tmp_path / "s-pairs.png").stat().st_size > 1000
+    told = json.loads(run("explain", out, "-o", tmp_path / "s.png", "--json"))
+    names = {feature["name"]: feature for feature in told["features"]}
+    assert set(names["city"]["levels"]) == {"Bern", "Köln [/b]", "New York, NY"}
+    assert told["pairs"][0]["name"] == "city × area"
+    assert {term["term"] for term in told["summary"]["terms"]} == {"city", "area", "city × area"}
+
+
+def test_explain_of_one_row_adds_up_to_its_prediction(model, rides):
+    told = json.loads(run("explain", model, "--data", rides, "--row", "3", "--json"))
+    total = told["intercept"] + sum(term["adds"] for term in told["terms"])
+    assert total == pytest.approx(told["score"])
+    printed = run("predict", model, rides).splitlines()[4]
+    assert float(printed.split(",")[-1]) == pytest.approx(told["score"])
+    shown = run("explain", model, "--data", rides, "--row", "3")
+    assert "intercept" in shown
+    assert_refused(2, "--row 400", "explain", model, "--data", rides, "--row", "400")
+    assert_refused(2, "--row and --data go together", "explain", model, "--row", "1")
+
+
+def test_classes_of_a_table_have_probabilities(rides, tmp_path):
+    out = tmp_path / "m.kmap"
+    told = json.loads(run("fit", rides, "-t", "tip", "--drop", "fare", "-o", out, "--json"))
+    assert told["task"] == "classification"
+    assert told["scores"]["roc_auc"] > 0.8
+    assert told["scores"]["most_frequent_class"] == pytest.approx(0.5, abs=0.15)
+    lines = run("predict", out, rides, "--proba").splitlines()
+    assert lines[0].endswith("no,yes")
+    chances = np.array([line.split(",")[-2:] for line in lines[1:]], dtype=float)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    shown = run("evaluate", out, rides)
+    assert "roc auc" in shown
+
+
+def test_options_reach_the_model(rides, tmp_path):
+    out = tmp_path / "m.kmap"
+    run(
+        "fit", rides, "-t", "fare", "--drop", "tip", "-o", out, "--max-iter", "77",
+        "--terms", "city=none,when (hour)=periodic:12", "--smoothing", "area=50",
+        "--constraints", "area=increasing+concave", "--loss", "absolute_error",
+    )  # fmt: skip
+    fitted = km.load(out)
+    assert "city" not in fitted.term_names_
+    assert fitted.terms["when (hour)"].period == 12
+    assert fitted.constraints == {"area": ("increasing", "concave")}
+    assert fitted.smoothing == {"area": 50.0}
+    assert (fitted.loss, fitted.max_iter) == ("absolute_error", 77)
+    area = {shape.name: shape for shape in fitted.shape_functions_}["area"]
+    assert (np.diff(area.values) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (["--interactions", "city:area:when"], "--interactions must be auto"),
+        (["--interactions", "city:aera"], "names the column 'aera'"),
+        (["--constraints", "area"], "--constraints must be COLUMN=VALUE"),
+        (["--constraints", "area=up"], "must be one of increasing"),
+        (["--terms", "when (hour)=periodic:day"], "is not a number: 'day'"),
+        (["--terms", "town=category"], "no column 'town'"),
+        (["--smoothing", "much"], "--smoothing must be auto or numbers"),
+        (["--C", "10"], "--C 10 has no meaning for the terms of a table"),
+        (["--normalize", "l1"], "--normalize l1 scales rows of numbers"),
+        (["--map", "SplineMap", "--interactions", "auto"], "without a map"),
+        (["--model", "forest"], "must be one of additive, table, ridge"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, match, rides, tmp_path):
+    out = tmp_path / "m.kmap"
+    assert_refused(2, match, "fit", rides, "-t", "fare", "--drop", "tip", "-o", out, *options)
+    assert not out.exists()
+
+
+def test_numbers_alone_are_fitted_on_a_map_unless_a_table_is_asked_for(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 2))
+    path = tmp_path / "plain.csv"
+    lines = [f"{k},{a},{b},{a + b * b}" for k, (a, b) in enumerate(X)]
+    path.write_text("\n".join(["row,a,b,y", *lines]))
+    result = invoke("fit", path, "-o", tmp_path / "map.kmap")
+    assert "column 'row' left out: it counts the rows" in result.stderr
+    assert not hasattr(km.load(tmp_path / "map.kmap"), "table_")
+    run("fit", path, "--model", "table", "-o", tmp_path / "table.kmap")
+    assert list(km.load(tmp_path / "table.kmap").feature_names_in_) == ["a", "b"]
+    run("fit", path, "--columns", "row,a", "-o", tmp_path / "row.kmap")
+    assert open_info(tmp_path / "row.kmap").metadata["columns"] == ["row", "a"]
+    assert run("predict", tmp_path / "map.kmap", path).startswith("row,y\n0,")
+
+
+def test_parquet_with_categories_dates_and_gaps_is_read_as_csv_is(rides, model, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_csv(rides)
+    frame["when"] = pandas.to_datetime(frame["when"])
+    frame["city"] = frame["city"].astype("category")
+    path = tmp_path / "rides.parquet"
+    frame.to_parquet(path)
+    out = tmp_path / "m.kmap"
+    told = json.loads(run("fit", path, "-t", "fare", "--drop", "tip", "-o", out, "--json"))
+    assert {name: kind["name"] for name, kind in told["kinds"].items()} == {
+        "when": "date",
+        "city": "category",
+        "area": "number",
+    }
+    of_csv = run("predict", model, path).splitlines()
+    for kind in (out, model):  # a model of either file reads the other one
+        assert run("predict", kind, rides).splitlines()[0] == "ride_id,fare"
+    mine = run("predict", out, rides).splitlines()
+    values = [[float(line.split(",")[1]) for line in lines[1:]] for lines in (of_csv, mine)]
+    np.testing.assert_allclose(*values, rtol=1e-6)
+
+
+def test_advice_about_steps_names_options_that_exist(rides, tmp_path):
+    numbers = {name: cells()[name] for name in ("fare",)}
+    numbers["a"] = [str(k % 37) for k in range(N)]
+    path = write(tmp_path / "n.csv", numbers)
+    options = ["-t", "fare", "--max-iter", "1", "--C", "1000", "-o", tmp_path / "m.kmap"]
+    result = invoke("fit", path, *options)
+    told = " ".join(result.stderr.split())
+    assert "stopped after --max-iter 1 epochs" in told
+    assert "raise --max-iter or --tol, or lower a large --C." in told
+    assert ".py" not in told
+
+
+def test_a_table_needs_names_of_columns(model, tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, np.ones((3, 6)))
+    assert_refused(2, "use CSV or Parquet", "predict", model, path)
+
+
+def test_a_file_of_a_model_that_describes_other_columns_is_refused(model, rides, tmp_path):
+    metadata, fitted = open_info(model).metadata, km.load(model)
+    for kinds in ({"city": {"name": "category"}}, {"city": metadata["kinds"]["city"]}):
+        path = tmp_path / "bad.kmap"
+        km.save(fitted, path, metadata={**metadata, "kinds": kinds})
+        assert_refused(3, "describes", "predict", path, rides)
