@@ -89,7 +89,7 @@ def _in_words(model: Any) -> str:
 def _first_lines(scores: dict[str, float], score: float, task: str, where: str) -> dict[str, Any]:
     """The scores that a person asks for first."""
     if task == "regression":
-        found = {f"R² on {where}": score}
+        found: dict[str, Any] = {f"R² on {where}": score}
         return found | ({"root mean square error": scores["rmse"]} if "rmse" in scores else {})
     usual = scores.get("most_frequent_class")
     words = f"{score:.4g}" + (f" (most frequent class: {usual:.4g})" if usual else "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from .frames import level_name
 
 __all__ = ["Kind", "RawColumn", "cells_as", "kind_of", "names_rows"]
 
-RawColumn = list[str] | np.ndarray
+RawColumn: TypeAlias = "list[str] | np.ndarray"
 
 _NUMBER_GAPS = GAPS | {"none", "-", "."}
 _WHOLE = re.compile(r"[+-]?\d+\.0+")
