@@ -47,6 +47,7 @@ from .engine.spec import Spec, spec_from_file
 from .exceptions import FileFormatError
 from .kernels.registry import kernel_class
 from .schema import (
+    Check,
     State,
     anything,
     array,
@@ -104,14 +105,21 @@ _SKLEARN = {
 _ROOMS_OF_ESTIMATORS = ("kernelmaps.maps.", "kernelmaps.models.")
 _PLUGINS: dict[str, type] = {}
 
-_SCALED = {"n_features_in_": integer(1), "n_samples_seen_": either((integer(), anything))}
+_SCALED: dict[str, Check] = {
+    "n_features_in_": integer(1),
+    "n_samples_seen_": either((integer(), anything)),
+}
 _PER_FEATURE = array("f8 f4", "features", finite=False)
-_LINEAR = {
+_LINEAR: dict[str, Check] = {
     "coef_": either((array("f8 f4", "outputs features"), array("f8 f4", "features"))),
     "intercept_": either((array("f8 f4", "outputs"), array("f8 f4", "1"), number())),
     "n_features_in_": integer(1),
 }
-_LINEAR_MORE = {"feature_names_in_": names, "n_iter_": anything, "solver_": text()}
+_LINEAR_MORE: dict[str, Check] = {
+    "feature_names_in_": names,
+    "n_iter_": anything,
+    "solver_": text(),
+}
 _OF_SKLEARN = {
     "Pipeline": State(),
     "Normalizer": State({"n_features_in_": integer(1)}, {"feature_names_in_": names}),
@@ -244,7 +252,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     header, arrays = storage.read(path)
     if header["kind"] == "spec":
-        return _class("Spec")._from_content(header, arrays)
+        return Spec._from_content(header, arrays)
     _check_header(header, path)
     reader = _Reader(arrays, header["format"])
     try:

@@ -225,8 +225,8 @@ def _solve(
     designs = [_p_norm(problem, *pair, powers=(32, 128)) for pair in valleys]
     designs += _hops(problem, designs, search, rng)
     chosen = _different(problem, designs, 1 + _FINISHED * search.effort)
-    chosen = track(chosen, "joint design: Taylor programs", enabled=search.progress)
-    ends = [_sequential(problem, *pair, steps=12) for pair in chosen]
+    programs = track(chosen, "joint design: Taylor programs", enabled=search.progress)
+    ends = [_sequential(problem, *pair, steps=12) for pair in programs]
     return _sequential(problem, *min(ends, key=lambda pair: problem.max_error(*pair)))
 
 
@@ -408,7 +408,8 @@ def _flat_signature(kernel: Any) -> Callable[[np.ndarray], np.ndarray]:
     """A one-dimensional signature from itself, a kernel, or a kernel's name."""
     if callable(kernel) and not hasattr(kernel, "signature"):
         return kernel
-    return get(kernel).signature
+    found: Any = get(kernel)
+    return found.signature
 
 
 def _axis_designs(
@@ -479,6 +480,7 @@ def _selections(
     problem: JointProblem, marginals: list[Callable], n_columns: int, pool: str, select: str
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Candidate sets of frequencies with refitted weights."""
+    pools: list[tuple[np.ndarray, Any]]  # vectors; products of the marginals' weights
     if pool == "polar":
         pools = [(_polar_pool(problem, n_columns), None)]
     else:

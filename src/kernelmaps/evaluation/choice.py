@@ -23,7 +23,7 @@ from sklearn.utils import check_array
 from ..certificate import Certificate
 from ..display import html_of
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
-from ..kernels import Kernel, get
+from ..kernels import Exponential, Kernel, get
 from ..progress import track
 from ..seeding import seed_of
 from ..sparse_rows import check_sparse
@@ -481,7 +481,7 @@ def _same_kernel(found: Any, wanted: Kernel) -> bool:
     """Whether a map approximates the kernel that is asked for, not one of its own."""
     if found is None or type(found) is not type(wanted):
         return False
-    if hasattr(found, "base"):
+    if isinstance(found, Exponential) and isinstance(wanted, Exponential):
         return found.gamma == wanted.gamma and _same_kernel(found.base, wanted.base)
     if hasattr(found, "signature_function"):
         alike = ("name", "gamma", "signed")

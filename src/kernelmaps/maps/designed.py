@@ -189,16 +189,18 @@ class DesignedMap(AdditiveMap):
         if callable(self.kernel) and not isinstance(self.kernel, kernels.Kernel):
             return False
         kernel = kernels.get(self.kernel)
-        homogeneous = isinstance(kernel, kernels.HomogeneousKernel)
-        if not homogeneous and not isinstance(kernel, kernels.StationaryKernel):
+        if isinstance(kernel, kernels.HomogeneousKernel):
+            self.kernel_ = kernel.replace(signed=self._signed)
+            return True
+        if not isinstance(kernel, kernels.StationaryKernel):
             raise ValueError(
                 f"DesignedMap needs a homogeneous or stationary kernel or a signature; {kernel!r} "
                 "is neither. AnchorMap takes any additive kernel."
             )
-        if self._signed and not homogeneous:
+        if self._signed:
             raise ValueError(f"DesignedMap: signed=True is for homogeneous kernels: {kernel!r}.")
-        self.kernel_ = kernel.replace(signed=self._signed) if homogeneous else kernel
-        return homogeneous
+        self.kernel_ = kernel
+        return False
 
     def _resolve_domain(self, X: Any, homogeneous: bool) -> tuple[float, Any]:
         """The design's unit in the data's, and the domain to design for; sets the ranges."""

@@ -279,7 +279,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
             value = getattr(self, parameter)
             if parameter == "C" and value is None:  # strengths are chosen
                 continue
-            if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
+            if isinstance(value, bool) or not isinstance(value, Real) or not float(value) > 0:
                 raise ValueError(f"{name}: {parameter} must be a positive number, got {value!r}.")
         if self.C is not None and not np.isfinite(self.C):
             raise ValueError(f"{name}: C must be finite, got {self.C!r}.")
