@@ -43,7 +43,7 @@ def main() -> None:
         again = [sys.executable, "-m", "benchmarks", *sys.argv[1:], "--as-it-is"]
         subprocess.run(again, env=os.environ | machine.PLAIN, check=True)
     if not arguments.quick:
-        print(render.write().relative_to(HERE.parent))
+        print(*(path.relative_to(HERE.parent) for path in render.write_all()), sep="\n")
 
 
 if __name__ == "__main__":

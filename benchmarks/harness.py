@@ -41,7 +41,7 @@ class Row:
     limit : float or None
         The same figure if the machine's own limit were the only one.
     of_limit : float or None
-        ours / limit: 1 is the end of the road.
+        ours / limit; 1 is the hardware limit.
     """
 
     what: str
@@ -129,7 +129,7 @@ class Bench:
         row = Row(what, peer, "s", best["ours"], best["theirs"], repeats=done, note=note)
         row.ratio = best["theirs"] / best["ours"]
         if at_least is not None:
-            row.target, row.reached = f"≥ {at_least:g}×", row.ratio >= at_least
+            row.target, row.reached = f"≥ {ratio_text(at_least)}", row.ratio >= at_least
         if flops is not None:
             row.limit_of, row.limit = flops[0], flops[1] / self.limits[flops[0]]
         elif bytes_written:
@@ -201,6 +201,11 @@ def figure(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def ratio_text(ratio: float) -> str:
+    """A ratio in two significant digits, or in whole numbers: 0.33×, 1.7×, 13×, 1,653×."""
+    return f"{ratio:,.0f}×" if ratio >= 9.95 else f"{float(f'{ratio:.2g}')}×".replace(".0×", "×")
 
 
 def line(row: Row) -> str:

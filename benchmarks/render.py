@@ -1,32 +1,161 @@
-"""Turn the results (JSON) into ``docs/performance.md``: ``python -m benchmarks.render``."""
+"""Write the performance page, its picture and the README's table: ``python -m benchmarks.render``.
+
+Everything is made from ``results/*.json``; nothing is measured here.
+"""
 
 from __future__ import annotations
 
 import json
+from html import escape
+from math import log10
 from pathlib import Path
+from typing import NamedTuple
 
-from .harness import RESULTS, Row, figure
+from .harness import RESULTS, Row, figure, ratio_text
 
-PAGE = RESULTS.parent.parent / "docs" / "performance.md"
+ROOT = RESULTS.parent.parent
+PAGE = ROOT / "docs" / "performance.md"
+PICTURE = ROOT / "docs" / "images" / "headlines.svg"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- headlines: made by benchmarks/render.py -->", "<!-- end headlines -->"
+
+
+class Headline(NamedTuple):
+    """One bar of the picture: a row of the results under a short name."""
+
+    record: str
+    what: str
+    peer: str  # how the peer's name begins in the results
+    label: str
+    beside: str  # the peer's name in the picture
+    tuned: bool = False  # whether settings of ours were tuned and the peer's were not
+
+
+HEADLINES = [
+    Headline("additive", "fit + score, 15000 × 20 additive data", "EBM",
+             "Additive model, fit and score", "EBM without pairs", tuned=True),
+    Headline("foundation", "exact χ² Gram 2000×2000×784, CSR 5 % non-zero", "sklearn",
+             "Exact χ² Gram matrix, sparse rows", "additive_chi2_kernel"),
+    Headline("additive", "fit + score, 15000 × 20 additive data", "pyGAM",
+             "Additive model, fit and score", "pyGAM", tuned=True),
+    Headline("foundation", "HomogeneousMap χ² 5-D, uint8 20000×784", "sklearn",
+             "χ² map, bytes", "AdditiveChi2Sampler"),
+    Headline("foundation", "HomogeneousMap χ² 5-D, float32 20000×784 in [0, 1)", "sklearn",
+             "χ² map, float32", "AdditiveChi2Sampler"),
+    Headline("streaming", "PCA of 20,000 × 400 float64 in 10 chunks, 100 components", "sklearn",
+             "PCA in chunks", "IncrementalPCA"),
+    Headline("foundation", "HomogeneousMap χ² 5-D, CSR float32 20000×784, 20 % non-zero", "sklearn",
+             "χ² map, sparse rows", "AdditiveChi2Sampler"),
+    Headline("fourier", "compressive features m=100 (default), 3000×784 → 6000, float32", "sklearn",
+             "Compressive Fourier features", "RBFSampler"),
+    Headline("fourier", "RandomFourierMap 5000×784 → 2000, CSR 19 % non-zero, float32", "sklearn",
+             "Fourier features, sparse rows", "RBFSampler"),
+    Headline("exponential", "rms error of exp-χ², D = 4096, scene15_bow", "sklearn Additive",
+             "Error of exp-χ² features (smaller by)", "AdditiveChi2Sampler + RBFSampler"),
+    Headline("additive", "fit inria, C=0.01: D1, degree 3, 10 bases", "LinearSVC",
+             "Additive SVM (cubic splines), fit", "LinearSVC on raw features"),
+    Headline("additive", "decision_function, cubic, 10 bases, float64 rows", "LinearSVC",
+             "Additive SVM (cubic splines), predict", "LinearSVC on raw features"),
+]  # fmt: skip
 
 INTRODUCTION = """# Performance
 
-<!-- Made by `make bench` from benchmarks/results/*.json: do not edit. -->
+<!-- Made by `python -m benchmarks.render` from benchmarks/results/*.json: do not edit. -->
 
-Every line is a race in one process on one machine: both sides in turns on the same data, the best
-of several rounds each, after one round to warm up. *Ratio* says how many times better we are than
-the peer. *Of the limit* divides our time by the time that the machine's own limit would take: for
-maps, writing the result into fresh memory (bytes over measured bandwidth); for products, the
-measured GEMM rate. 1.0 would be the end of the road. Memory is what a process of its own needs
-beyond the result. *At 128 bits* is the ratio of a second run, in which the compiler is held to the
-plainest instructions of the processor, as on machines without wide vectors; the peers keep theirs.
+```{image} images/headlines.svg
+:alt: Twelve ratios against other libraries, as bars on a logarithmic scale
+```
 
-Run it yourself with `make bench`.
+Each bar says how many times better kernelmaps is than the named peer on the same task: faster, or
+with a smaller error where the label says so. Bars left of 1× are tasks where the peer is better.
+*Tuned* means that settings of ours were chosen for the task and those of the peer are its defaults.
+All rows, with sizes, absolute figures and peers, are in the tables below.
+
+## How to read the tables
+
+Every row compares two sides in one process on one machine: they take turns on the same data, after
+one warm-up call each, and the best of several rounds counts.
+
+- **ratio**: how many times better we are than the peer. Below 1× the peer is better.
+- **at 128 bits**: the ratio of a second run in which our code is compiled for the baseline
+  instructions of the processor, as on machines without wide vectors. The peers keep theirs.
+- **target**: what we set out to reach; ✓ if reached, ✗ if not.
+- **× limit**: our time divided by the time that the hardware needs at least. For maps this is the
+  time to write the result into fresh memory; for products, the time at the measured GEMM rate. 1.0
+  is the hardware limit.
+- Memory is what a separate process needs beyond the result.
+
+Run the benchmarks yourself with `make bench`.
 """
 
 
+def find(records: dict[str, dict], headline: Headline) -> Row | None:
+    """The row of a headline, or None where it was not measured."""
+    for row in records.get(headline.record, {}).get("rows", []):
+        same = row["what"] == headline.what and row["peer"].startswith(headline.peer)
+        if same and row["ratio"] is not None:
+            return Row(**row)
+    return None
+
+
+def headline_rows(records: dict[str, dict]) -> list[tuple[Headline, Row]]:
+    """Headlines that were measured, the largest ratio first."""
+    found = [(headline, find(records, headline)) for headline in HEADLINES]
+    return sorted((pair for pair in found if pair[1]), key=lambda pair: -pair[1].ratio)
+
+
+def picture(rows: list[tuple[Headline, Row]]) -> str:
+    """The headlines as horizontal bars on a logarithmic scale, in SVG."""
+    left, width, height = 300, 330, 26
+    low, high = -1.0, max(1.0, *(log10(row.ratio) for _, row in rows)) if rows else 1.0
+
+    def x(ratio: float) -> float:
+        return left + width * (log10(ratio) - low) / (high - low)
+
+    bottom = 14 + height * len(rows)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 {bottom + 34}" width="900" '
+        'font-family="sans-serif" font-size="13">',
+        f'<rect width="900" height="{bottom + 34}" fill="#ffffff"/>',
+    ]
+    for power in range(int(low), int(high) + 1):
+        line = "#888888" if power == 0 else "#dddddd"
+        parts.append(
+            f'<line x1="{x(10**power):.1f}" x2="{x(10**power):.1f}" y1="8" y2="{bottom}" '
+            f'stroke="{line}"/><text x="{x(10**power):.1f}" y="{bottom + 18}" fill="#555555" '
+            f'text-anchor="middle">{ratio_text(10.0**power)}</text>'
+        )
+    for k, (headline, row) in enumerate(rows):
+        y = 14 + height * k
+        begin, end = sorted((x(1.0), x(row.ratio)))
+        color = "#1b4965" if row.ratio >= 1 else "#d1495b"
+        beside = headline.beside + (" (tuned)" if headline.tuned else "")
+        parts += [
+            f'<text x="{left - 12}" y="{y + 15}" text-anchor="end" fill="#222222">'
+            f"{escape(headline.label)}</text>",
+            f'<rect x="{begin:.1f}" y="{y + 2}" width="{max(end - begin, 1):.1f}" height="18" '
+            f'fill="{color}"/>',
+            f'<text x="{max(end, x(1.0)) + 8:.1f}" y="{y + 15}" fill="#222222">'
+            f'<tspan font-weight="bold">{ratio_text(row.ratio)}</tspan>'
+            f'<tspan fill="#555555">  {escape(beside)}</tspan></text>',
+        ]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def headline_table(rows: list[tuple[Headline, Row]]) -> str:
+    """The headlines as a Markdown table for the README."""
+    lines = ["| task | compared with | how many times better |", "|---|---|---|"]
+    for headline, row in rows:
+        section = f"docs/performance.md#{headline.record}"
+        note = " (our settings tuned, theirs default)" if headline.tuned else ""
+        lines.append(
+            f"| {headline.label} | {headline.beside}{note} | [{ratio_text(row.ratio)}]({section}) |"
+        )
+    return "\n".join(lines)
+
+
 def section(record: dict, plain: dict | None = None) -> str:
-    """One room: its machine and its table, with the ratios of a run at 128 bits beside."""
+    """One record: its machine and its table, with the ratios of a run at 128 bits beside."""
     narrow = {row["what"]: row["ratio"] for row in (plain or {}).get("rows", [])}
     machine, limits = record["machine"], record["limits"]
     # Our own threads make a load of their number; much more is other people's work.
@@ -42,7 +171,7 @@ def section(record: dict, plain: dict | None = None) -> str:
         f"NumPy {machine['numpy']}, scikit-learn {machine['scikit-learn']}, "
         f"numba {machine['numba']}.{warning}",
         "",
-        "| what | ours | peer | theirs | ratio | at 128 bits | wanted | of the limit | note |",
+        "| task | ours | peer | theirs | ratio | at 128 bits | target | × limit | note |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [table_row(Row(**row), narrow.get(row["what"])) for row in record["rows"]]
@@ -57,7 +186,7 @@ def table_row(row: Row, narrow: float | None = None) -> str:
         f"{figure(row.ours)} {row.unit}",
         row.peer or "–",
         figure(row.theirs),
-        *(f"{ratio:.1f}×" if ratio is not None else "–" for ratio in (row.ratio, narrow)),
+        *(ratio_text(ratio) if ratio is not None else "–" for ratio in (row.ratio, narrow)),
         (row.target or "–") + mark,
         f"{row.of_limit:.1f}× ({row.limit_of})" if row.of_limit is not None else "–",
         row.note or "–",
@@ -65,17 +194,44 @@ def table_row(row: Row, narrow: float | None = None) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def write(results: Path = RESULTS, page: Path = PAGE) -> Path:
-    """Write the page from all results there are."""
+def load(results: Path = RESULTS) -> dict[str, dict]:
+    """The records of all races by name."""
     found = [json.loads(p.read_text(encoding="utf-8")) for p in sorted(results.glob("*.json"))]
     # Other scripts keep results here, too: those of a race have the machine's limits with them.
-    records = [record for record in found if isinstance(record, dict) and "limits" in record]
+    return {
+        record["name"]: record
+        for record in found
+        if isinstance(record, dict) and "limits" in record
+    }
+
+
+def page_text(results: Path = RESULTS) -> str:
+    """The performance page."""
     plain = {p.stem: json.loads(p.read_text("utf-8")) for p in (results / "plain").glob("*.json")}
-    parts = [INTRODUCTION, *(section(record, plain.get(record["name"])) for record in records)]
+    sections = [section(record, plain.get(name)) for name, record in load(results).items()]
+    return "\n".join([INTRODUCTION, *sections])
+
+
+def readme_text(text: str, results: Path = RESULTS) -> str:
+    """The README with the table of headlines as the results have it."""
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n\n{headline_table(headline_rows(load(results)))}\n\n{END}{after}"
+
+
+def write(results: Path = RESULTS, page: Path = PAGE) -> Path:
+    """Write the page from all results there are."""
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text("\n".join(parts), encoding="utf-8")
+    page.write_text(page_text(results), encoding="utf-8")
     return page
 
 
+def write_all() -> list[Path]:
+    """Write the page, its picture and the README's table."""
+    PICTURE.write_text(picture(headline_rows(load())), encoding="utf-8")
+    README.write_text(readme_text(README.read_text(encoding="utf-8")), encoding="utf-8")
+    return [write(), PICTURE, README]
+
+
 if __name__ == "__main__":
-    print(write())
+    print(*write_all(), sep="\n")

@@ -40,7 +40,11 @@ templates_path = ["_templates"]
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "kernelmaps"
-html_theme_options = {"show_toc_level": 2, "navbar_align": "left"}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navbar_align": "left",
+    "header_links_before_dropdown": 7,  # up to Performance; the rest is under "More"
+}
 html_static_path = ["_static"]
 html_css_files = ["kernelmaps.css"]
 

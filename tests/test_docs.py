@@ -78,6 +78,32 @@ def test_pictures_that_pages_show_exist():
     assert missing == []
 
 
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+ROLE = re.compile(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`")
+MADE = ("generated/", "auto_examples/")
+
+
+def broken_links(text: str, folder: Path) -> list[str]:
+    """Links to files that are not there; pages that Sphinx makes are left out."""
+    files = {target: folder / target for target in LINK.findall(text) if "://" not in target}
+    pages = {target: folder / f"{target}.md" for target in ROLE.findall(text)}
+    return [
+        target
+        for target, path in (files | pages).items()
+        if not any(part in target for part in MADE) and not path.exists()
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_between_pages_lead_somewhere(page):
+    assert broken_links(page.read_text("utf-8"), page.parent) == []
+
+
+def test_broken_links_are_found():
+    text = "[a](gone.md#b) {doc}`lost` {doc}`API <generated/api>` [c](https://x.org) {doc}`index`"
+    assert broken_links(text, ROOT / "docs") == ["gone.md", "lost"]
+
+
 def test_code_blocks_are_found():
     page = "a\n```python\nx = 1\n```\n\n- b\n\n  ```python\n  y = 2\n  ```\n```sh\nls\n```\n"
     assert code_blocks(page) == [(3, "x = 1\n"), (9, "y = 2\n")]

@@ -39,4 +39,4 @@ def needed(package: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise ModuleNotFoundError(f"this needs {install_hint(name)}", name=name) from error
+        raise ModuleNotFoundError(install_hint(name), name=name) from error

@@ -1,6 +1,7 @@
 """The harness is fair, counts bytes rightly, and renders what it measured."""
 
 import json
+import re
 import time
 
 import numpy as np
@@ -105,15 +106,53 @@ def test_results_become_json_and_a_page(tmp_path, monkeypatch):
     assert record["machine"]["numpy"] == np.__version__
     page = render.write(tmp_path, tmp_path / "performance.md").read_text(encoding="utf-8")
     assert "## Some room" in page
-    line = "| fast \\| loop | 0.1 s | peer | 1 | 10.0× | {} | ≥ 3× ✓ | 2.0× (fresh_write) | – |"
+    line = "| fast \\| loop | 0.1 s | peer | 1 | 10× | {} | ≥ 3× ✓ | 2.0× (fresh_write) | – |"
     assert line.format("–") in page
     for name, value in machine.PLAIN.items():
         monkeypatch.setenv(name, value)
     bench.rows[0].ratio = 7.0  # the same race at 128 bits, kept beside
     assert bench.save(tmp_path) == tmp_path / "plain" / path.name
     page = render.write(tmp_path, tmp_path / "performance.md").read_text(encoding="utf-8")
-    assert line.format("7.0×") in page
+    assert line.format("7×") in page
     assert "| alone | 12,345 MB | – | – | – | – | – | – |" in page
+
+
+def test_ratios_have_two_digits():
+    ratios = (1 / 3, 0.47, 0.9, 5 / 3, 5.0, 9.97, 13.4, 1653.1)
+    assert [harness.ratio_text(r) for r in ratios] == [
+        "0.33×", "0.47×", "0.9×", "1.7×", "5×", "10×", "13×", "1,653×",
+    ]  # fmt: skip
+    row = Bench("test", limits=LIMITS).race(
+        "a", lambda: None, lambda: None, peer="p", repeats=2, at_least=1 / 3
+    )
+    assert row.target == "≥ 0.33×"
+
+
+def test_page_picture_and_readme_show_the_results():
+    """``python -m benchmarks.render`` after results change; nothing is edited by hand."""
+    rows = render.headline_rows(render.load())
+    assert render.PAGE.read_text("utf-8") == render.page_text()
+    assert render.PICTURE.read_text("utf-8") == render.picture(rows)
+    readme = render.README.read_text("utf-8")
+    assert readme == render.readme_text(readme)
+    assert not re.search(r"\d\.\d{3,}×", render.page_text())
+
+
+def test_headlines_are_rows_of_the_results_and_tuning_is_stated_in_them():
+    rows = render.headline_rows(render.load())
+    assert [headline for headline, _ in rows] == sorted(
+        render.HEADLINES, key=lambda headline: -render.find(render.load(), headline).ratio
+    )
+    assert len(rows) == 12
+    for headline, row in rows:
+        assert headline.tuned == ("tuned" in row.note)
+    assert any(row.ratio < 1 for _, row in rows)  # what we lose is shown, too
+
+
+def test_headlines_that_were_not_measured_are_left_out():
+    records = {"foundation": {"rows": []}}
+    assert render.headline_rows(records) == []
+    assert render.picture([]).count("<rect") == 1
 
 
 def test_figures_are_short():

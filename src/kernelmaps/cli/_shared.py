@@ -134,7 +134,7 @@ def _missing(error: ImportError) -> str:
     words = str(error)
     if "pip install" in words or not error.name:
         return words
-    return f"this needs {install_hint(error.name.split('.')[0])}"
+    return install_hint(error.name.split(".")[0])
 
 
 def note(line: str) -> None:
