@@ -66,3 +66,25 @@ def test_codes_that_would_write_elsewhere_are_refused(codes, message):
 def test_sums_of_other_codings_do_not_merge():
     with pytest.raises(ValueError, match="same coding"):
         CodeSums([3]).merge(CodeSums([4]))
+
+
+def test_products_of_some_columns_are_a_part_of_those_of_all(seed):
+    codes, bases, weight, y = coded_rows(seed, 200, [7, 30, 12], [3, 5, 2])
+    sums = CodeSums([len(basis) for basis in bases]).update(codes, y, weight)
+    gram, right = sums.products(bases)
+    start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
+    kept = np.r_[0, start[0] : start[1], start[2] : start[3]]
+    some = sums.products([bases[0], bases[2]], [0, 2])
+    np.testing.assert_allclose(some[0], gram[np.ix_(kept, kept)])
+    np.testing.assert_allclose(some[1], right[kept])
+
+
+def test_sums_without_pairs_have_the_rest(seed):
+    codes, bases, weight, y = coded_rows(seed, 200, [7, 30, 12], [3, 5, 2])
+    sizes = [len(basis) for basis in bases]
+    alone = CodeSums(sizes, pairs=False).update(codes, y, weight)
+    both = CodeSums(sizes).update(codes, y, weight)
+    assert alone.pairs == {}
+    assert alone.zero().with_pairs is False
+    for a, b in zip(alone.singles + alone.targets, both.singles + both.targets, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Column", "is_frame", "is_mixed", "read_columns"]
+__all__ = ["Column", "is_frame", "is_mixed", "joined_columns", "read_columns"]
 
 
 @dataclass(frozen=True)
@@ -250,12 +250,28 @@ def _factorized(values: Any, kind: str) -> tuple[np.ndarray, list[str]]:
 
         items = values.cast(polars.String).to_numpy() if kind == "O" else values.to_numpy()
     elif package == "pyarrow":
-        items = np.array(values.to_pylist(), dtype=object)
+        return _dictionary(values)
     elif package == "pandas":
         items = values.to_numpy(dtype=object, na_value=None) if kind == "O" else values.to_numpy()
     else:
         items = np.asarray(values)
     return _distinct(items)
+
+
+def _dictionary(values: Any) -> tuple[np.ndarray, list[str]]:
+    """Codes and levels of a pyarrow column, which encodes itself."""
+    import pyarrow
+
+    whole = values.combine_chunks() if hasattr(values, "combine_chunks") else values
+    if isinstance(whole, pyarrow.ChunkedArray):
+        whole = whole.unify_dictionaries().combine_chunks()
+    if not pyarrow.types.is_dictionary(whole.type):
+        whole = whole.dictionary_encode()
+    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    items = whole.dictionary.to_pylist()
+    missing = np.array([*(_missing(item) for item in items), True])
+    codes[missing[codes]] = -1
+    return _merged(codes, [level_name(item) for item in items])
 
 
 def _distinct(items: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -278,3 +294,20 @@ def _merged(codes: np.ndarray, levels: list[str]) -> tuple[np.ndarray, list[str]
     place = {name: k for k, name in enumerate(names)}
     to = np.array([*(place[name] for name in levels), -1], np.int64)  # the last: missing
     return to[codes], names
+
+
+def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
+    """The columns of several chunks of one table, one below the other."""
+    out = []
+    for own in zip(*parts, strict=True):
+        name = own[0].name
+        if not own[0].is_category:
+            out.append(Column(name, np.concatenate([c.values for c in own]), None, []))
+            continue
+        levels = list(dict.fromkeys(level for column in own for level in column.levels))
+        place = {level: k for k, level in enumerate(levels)}
+        codes = [
+            np.array([*(place[level] for level in c.levels), -1], np.int64)[c.codes] for c in own
+        ]
+        out.append(Column(name, None, np.concatenate(codes), levels))
+    return out

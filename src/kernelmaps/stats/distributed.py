@@ -6,7 +6,7 @@ what comes back is one set of sums. Rows stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
@@ -16,7 +16,7 @@ from ..data.sources import Source
 from ..extras import needed
 from .blockwise import features_of, fold_blocks
 
-__all__ = ["call_on_sample", "fold_on_dask"]
+__all__ = ["call_on_sample", "fold_on_dask", "sum_on_dask"]
 
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
 FAN_IN = 8
@@ -50,7 +50,7 @@ def _tree(
 
     # One key for the map: it reaches each worker once, not once per task.
     shared = dask.delayed(transform, traverse=False) if transform is not None else None
-    leaf, centre, merge = dask.delayed(_leaf), dask.delayed(_centre), dask.delayed(_merge)
+    leaf, centre = dask.delayed(_leaf), dask.delayed(_centre)
     zero = stats.zero()
     if stats.shift is None:
         zero = centre(zero, *parts[0], starts[0], shared, block_rows, name)
@@ -58,9 +58,27 @@ def _tree(
         leaf(zero, *part, start, shared, block_rows, f"{name}, partition {i}")
         for i, (part, start) in enumerate(zip(parts, starts))
     ]
+    return _merged(nodes)
+
+
+def _merged(nodes: list[Any]) -> Any:
+    """One task that merges the sums of all, `FAN_IN` at a time."""
+    import dask
+
+    merge = dask.delayed(_merge)
     while len(nodes) > 1:
         nodes = [merge(nodes[i : i + FAN_IN]) for i in range(0, len(nodes), FAN_IN)]
     return nodes[0]
+
+
+def sum_on_dask(parts: list[Any], leaf: Callable[..., Any], client: Any = None) -> Any:
+    """Sums of all partitions: ``leaf(number, *part)`` where each one is, merged in a tree."""
+    import dask
+
+    task = dask.delayed(leaf)
+    nodes = [task(number, *part) for number, part in enumerate(parts)]
+    with connected(client) as client:
+        return _computed(_merged(nodes), client)
 
 
 @contextmanager

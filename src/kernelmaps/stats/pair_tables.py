@@ -33,6 +33,8 @@ class CodeSums:
     ----------
     sizes : sequence of int
         Number of codes of each column.
+    pairs : bool, default=True
+        Whether pairs are summed up, too.
 
     Attributes
     ----------
@@ -55,14 +57,19 @@ class CodeSums:
            [1., 1.]])
     """
 
-    def __init__(self, sizes: Sequence[int]) -> None:
+    def __init__(self, sizes: Sequence[int], pairs: bool = True) -> None:
         self.sizes = [int(size) for size in sizes]
+        self.with_pairs = pairs
         self.weight = self.target = self.square = 0.0
         self.count = 0
         self.singles = [np.zeros(size) for size in self.sizes]
         self.targets = [np.zeros(size) for size in self.sizes]
-        places = combinations(range(len(self.sizes)), 2)
+        places = combinations(range(len(self.sizes)), 2) if pairs else ()
         self.pairs = {(j, k): np.zeros((self.sizes[j], self.sizes[k])) for j, k in places}
+
+    def zero(self) -> CodeSums:
+        """Empty sums of the same coding."""
+        return CodeSums(self.sizes, self.with_pairs)
 
     def update(
         self,
@@ -125,19 +132,25 @@ class CodeSums:
             table += other.pairs[place]
         return self
 
-    def products(self, bases: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Return ZᵀWZ and ZᵀWy for Z = [1, B_1, B_2, …] at the codes of the rows."""
+    def products(
+        self, bases: Sequence[np.ndarray], columns: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return ZᵀWZ and ZᵀWy for Z = [1, B_1, B_2, …] at the codes of the rows.
+
+        `columns` says, in increasing order, whose codes the bases are of; by default all.
+        """
+        columns = range(len(bases)) if columns is None else columns
         start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
         gram, right = np.zeros((start[-1], start[-1])), np.zeros(start[-1])
         gram[0, 0], right[0] = self.weight, self.target
-        for j, basis in enumerate(bases):
-            own = slice(start[j], start[j + 1])
+        for a, (j, basis) in enumerate(zip(columns, bases, strict=True)):
+            own = slice(start[a], start[a + 1])
             gram[0, own] = self.singles[j] @ basis
             gram[own, own] = basis.T @ (self.singles[j][:, None] * basis)
             right[own] = self.targets[j] @ basis
-        for (j, k), table in self.pairs.items():
-            block = bases[j].T @ (table @ bases[k])
-            gram[start[j] : start[j + 1], start[k] : start[k + 1]] = block
+            for b in range(a):
+                block = bases[b].T @ (self.pairs[columns[b], j] @ basis)
+                gram[start[b] : start[b + 1], own] = block
         return _mirrored(gram), right
 
 

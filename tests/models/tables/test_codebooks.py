@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelmaps.data.frames import Column, read_columns
-from kernelmaps.models.tables.codebooks import MISSING, OTHER, fit_codebook
+from kernelmaps.models.tables.codebooks import MISSING, OTHER, encode_columns, fit_codebook
 
 
 def number(values):
@@ -83,3 +83,43 @@ def test_words_where_numbers_were_are_refused():
     words = read_columns(np.array([["red"]], dtype=object), "Model")[0]
     with pytest.raises(ValueError, match="column 'a' holds categories such as 'red'"):
         book.encode(words, "Model")
+
+
+def test_all_columns_are_coded_as_each_alone(seed):
+    """Ties with edges, values beyond the range, gaps and extreme sizes included."""
+    rng = np.random.default_rng(seed)
+    n = 5000
+    parts = [
+        rng.normal(size=n),
+        np.round(rng.lognormal(0, 2, n), 1),
+        rng.integers(0, 7, n).astype(float),
+        np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 900, n) / 7),
+        np.concatenate([[1e300, -1e300, 5e-324, 0.0], rng.normal(size=n - 4) * 1e-200]),
+        np.ones(n),
+        np.full(n, np.nan),
+    ]
+    columns = [Column(f"x{j}", values, None, []) for j, values in enumerate(parts)]
+    levels = ["a", "b", "c"]
+    columns.append(Column("words", None, rng.integers(-1, 3, n), levels))
+    books = [fit_codebook(column, np.ones(n)) for column in columns]
+    later = [
+        Column(
+            book.name,
+            np.resize(
+                np.concatenate(
+                    [book.edges, book.nodes, np.nextafter(book.edges, -np.inf), [1e308, -1e308]]
+                    + [[np.nan]]
+                ),
+                800,
+            ),
+            None,
+            [],
+        )
+        for book in books[:-1]
+    ]
+    later.append(Column("words", None, rng.integers(-1, 4, 800), [*levels, "unseen"]))
+    for rows in (columns, later):
+        found = encode_columns(books, rows, "test")
+        for book, column, codes in zip(books, rows, found, strict=True):
+            np.testing.assert_array_equal(codes, book.encode(column, "test"))
+            assert codes.dtype == np.uint8

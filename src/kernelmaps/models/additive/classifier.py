@@ -12,6 +12,8 @@ form in which the weights are kept.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +24,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ...atomic import all_or_nothing
+from ...data.frames import is_frame
+from ...data.table_source import open_table
 from ...maps.base import AdditiveMap
 from ...schema import array, labels
 from ..tables.likelihoods import likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
+from ..tables.sampling import RowChecks, count_labels
 from .base import checked, targets_of, weights_of
 from .calibration import platt
 from .out_of_core import OutOfCore, out_of_core
@@ -194,7 +199,8 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         X : array-like, CSR matrix or Codes of shape (n_samples, n_features)
             uint8, uint16, float32 and float64 are used as they lie in memory. Anything else that
             `kernelmaps.data.open_source` opens (files, chunks, Dask), and a `Source` itself, is
-            read block by block and never as a whole.
+            read block by block and never as a whole. Tables also come from CSV files, and from
+            Parquet and Dask frames with text.
         y : array-like of shape (n_samples,), str or None
             Labels of any kind; for files with names the column that holds them, None if the
             chunks or the file carry them.
@@ -214,14 +220,41 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
     def _fit_table(self, X: Any, y: Any, sample_weight: Any) -> AdditiveClassifier:
         """Fit the terms of a table, one class against the rest."""
         self._check_parameters()
+        if out_of_core(X) and not is_frame(X):
+            return self._fit_table_source(X, y, sample_weight)
         columns = self._columns(X, reset=True)
         y = targets_of(self, y, len(columns[0]))
         codes, positive, weight = self._coded(y, weights_of(self, sample_weight, len(y)))
         targets = [np.where(codes == code, 1.0, -1.0) for code in positive]
         loss = likelihood(self._loss_name, targets[0])
         self._fit_columns(columns, targets, [loss] * len(targets), weight, np.zeros(len(y)))
+        return self._finish_table(columns, targets, weight)
+
+    def _fit_table_source(self, X: Any, y: Any, sample_weight: Any) -> AdditiveClassifier:
+        """Fit the terms of a table that is read chunk by chunk; the labels are read first."""
+        source = open_table(X, y, sample_weight)
+        sample = self._sampled(source)
+        checks = RowChecks(type(self).__name__, classes=np.zeros(0))
+        self.classes_, counts = count_labels(source, checks)
+        check_classification_targets(self.classes_)
+        self._check_classes()
+        factors = None
+        if self.class_weight is not None:
+            factors = self._weights_by_class(self.classes_)
+            if isinstance(self.class_weight, str):  # "balanced": by the rows of each class
+                factors = counts.sum() / (len(counts) * counts)
+        checks = replace(checks, classes=self.classes_, class_weight=factors)
+        outputs = [float(code) for code in self._outputs()]
+        loss = likelihood(self._loss_name, np.ones(1))
+        held = self._fit_source(source, sample, checks, [loss] * len(outputs), outputs)
+        return self._finish_table(sample.columns, held.targets, held.weight)
+
+    def _finish_table(
+        self, columns: Any, targets: Sequence[np.ndarray], weight: np.ndarray
+    ) -> AdditiveClassifier:
+        """Fit Platt's sigmoids to the scores of some rows."""
         self.intercept_ = self.table_.intercept
-        self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
+        self._sigmoid = np.tile([1.0, 0.0], (len(targets), 1))
         if self._loss_name != "log_loss":
             scores = self.table_.scores(columns, type(self).__name__)
             for k, target in enumerate(targets):
@@ -244,11 +277,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"AdditiveClassifier needs examples of at least 2 classes; y has only one class, "
-                f"{self.classes_[0]!s}."
-            )
+        self._check_classes()
         if self.class_weight is not None:
             weight = weight * self._weights_by_class(y)[codes]
         if len(np.unique(codes[weight > 0])) < 2:
@@ -257,6 +286,13 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
                 "check sample_weight and class_weight."
             )
         return codes, self._outputs(), weight
+
+    def _check_classes(self) -> None:
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"AdditiveClassifier needs examples of at least 2 classes; y has only one class, "
+                f"{self.classes_[0]!s}."
+            )
 
     def _weights_by_class(self, y: np.ndarray) -> np.ndarray:
         found = compute_class_weight(self.class_weight, classes=self.classes_, y=y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -11,10 +12,13 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
 from ...atomic import all_or_nothing
+from ...data.frames import is_frame
+from ...data.table_source import open_table
 from ...maps.base import AdditiveMap
 from ...schema import number
 from ..tables.likelihoods import likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
+from ..tables.sampling import RowChecks
 from .base import checked, targets_of, weights_of
 from .out_of_core import OutOfCore, out_of_core
 
@@ -140,18 +144,17 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         ----------
         X, y, sample_weight
             See there.
-        exposure : array-like of shape (n_samples,), optional
+        exposure : array-like of shape (n_samples,) or str, optional
             For ``loss="poisson"`` and ``"gamma"``: what each row was exposed to (time, insured
-            years, area). The model is then of y per unit: log E[y] = log exposure + f(x).
+            years, area). The model is then of y per unit: log E[y] = log exposure + f(x). For
+            files and Dask frames the name of a column.
         """
         self._check_parameters()
         self._forget()
         if self._takes_table(X):
             return self._fit_table(X, y, sample_weight, exposure)
         if exposure is not None:
-            raise ValueError(
-                f"AdditiveRegressor: exposure is for loss='poisson' and 'gamma', not {self.loss!r}."
-            )
+            self._check_exposure_has_use()
         if out_of_core(X):
             source, found = self._survey(X, y, sample_weight)
             weight = weights_of(self, found.weight, len(found.y))
@@ -180,6 +183,8 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
 
     def _fit_table(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> AdditiveRegressor:
         """Fit the terms of a table."""
+        if out_of_core(X) and not is_frame(X):
+            return self._fit_table_source(X, y, sample_weight, exposure)
         columns = self._columns(X, reset=True)
         y = self._numbers(targets_of(self, y, len(columns[0])))
         weight = weights_of(self, sample_weight, len(y))
@@ -191,13 +196,30 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self.intercept_ = float(self.table_.intercept[0])
         return self
 
-    def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
-        if exposure is None:
-            return np.zeros(n)
+    def _fit_table_source(
+        self, X: Any, y: Any, sample_weight: Any, exposure: Any
+    ) -> AdditiveRegressor:
+        """Fit the terms of a table that is read chunk by chunk."""
+        if exposure is not None:
+            self._check_exposure_has_use()
+        source = open_table(X, y, sample_weight, exposure)
+        sample, checks = self._sampled(source), RowChecks(type(self).__name__)
+        seen = np.concatenate([checks.targets(chunk) for chunk in sample.chunks])
+        loss = likelihood(self._loss_name, seen, quantile=self.quantile, epsilon=self.epsilon)
+        self._fit_source(source, sample, replace(checks, loss=loss), [loss])
+        self.intercept_ = float(self.table_.intercept[0])
+        return self
+
+    def _check_exposure_has_use(self) -> None:
         if self.loss not in ("poisson", "gamma"):
             raise ValueError(
                 f"AdditiveRegressor: exposure is for loss='poisson' and 'gamma', not {self.loss!r}."
             )
+
+    def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
+        if exposure is None:
+            return np.zeros(n)
+        self._check_exposure_has_use()
         exposure = column_or_1d(exposure).astype(np.float64)
         if len(exposure) != n or not (np.isfinite(exposure) & (exposure > 0)).all():
             raise ValueError(

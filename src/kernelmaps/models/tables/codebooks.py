@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from ...data.frames import Column
+from ...engine import Spec, Table
+from ...engine.encode import encode_within
+from ...engine.reference import spec_of
+from ...engine.table import EDGES
 from ...schema import SchemaError, State, anything, array, boolean, text
 
-__all__ = ["MISSING", "OTHER", "Codebook", "fit_codebook"]
+__all__ = ["MISSING", "OTHER", "SAMPLE", "Codebook", "encode_columns", "fit_codebook"]
 
 MISSING = 0  # code of a missing value, in every column
 OTHER = 1  # code of a category's levels that have none of their own
 _CODES = 256
-_SAMPLE = 200_000  # rows that quantiles are taken from
+SAMPLE = 200_000  # rows that quantiles are taken from
+_ROWS = 1 << 15  # whose codes are found at a time
 
 
 @dataclass(frozen=True)
@@ -115,14 +121,66 @@ class Codebook:
         return "other" if code == OTHER else self.levels[code - 2]
 
 
+def encode_columns(
+    books: Sequence[Codebook], columns: Sequence[Column], owner: str, n_jobs: int | None = None
+) -> tuple[np.ndarray, ...]:
+    """Codes of all columns; those of the numbers are found together."""
+    out: list = [None] * len(books)
+    numbers = []
+    for j, (book, column) in enumerate(zip(books, columns, strict=True)):
+        if book.kind == "number" and not column.is_category and len(book.nodes) > 1:
+            numbers.append(j)
+        else:
+            out[j] = book.encode(column, owner)
+    if numbers:
+        values = [columns[j].values for j in numbers]
+        for j, codes in zip(numbers, _places([books[j] for j in numbers], values, n_jobs)):
+            out[j] = codes
+    return tuple(out)
+
+
+def _places(
+    books: Sequence[Codebook], values: Sequence[np.ndarray], n_jobs: int | None
+) -> list[np.ndarray]:
+    """Codes of numbers, by the finder of the engine, some rows of all columns at a time."""
+    spec, n = _search_of(books), len(values[0])
+    out = [np.empty(n, np.uint8) for _ in books]
+    for begin in range(0, n, _ROWS):
+        rows = slice(begin, begin + _ROWS)
+        block = np.stack([own[rows] for own in values], axis=1)
+        found, inside = encode_within(spec, block, -np.inf, np.inf, n_jobs=n_jobs)
+        found += 1
+        if not inside:  # NaN
+            found[np.isnan(block)] = MISSING
+        for own, codes in zip(out, found.T, strict=True):
+            own[rows] = codes
+    return out
+
+
+def _search_of(books: Sequence[Codebook]) -> Spec:
+    """A table of the engine whose bins are those of some codebooks."""
+    edges = []
+    for book in books:
+        first, last = book.edges[0], book.edges[-1]
+        ends = np.nextafter([first, last], [-np.inf, np.inf])  # values beyond are clipped
+        edges.append(np.concatenate([ends[:1], book.edges, ends[1:]]))
+    none = np.zeros(len(books))
+    return spec_of(
+        Table.build(
+            EDGES, 0, [np.zeros((len(own) - 1, 1, 1)) for own in edges], np.arange(len(books)),
+            lo=none, scale=none + 1, edges=edges,
+        )
+    )  # fmt: skip
+
+
 def fit_codebook(column: Column, weight: np.ndarray, most: int = _CODES) -> Codebook:
     """Codes for the values of rows of positive weight."""
     taken = weight > 0
     if column.is_category:
         return _of_levels(column, column.codes[taken], weight[taken], most)
     values, own = (column.values, weight) if taken.all() else (column.values[taken], weight[taken])
-    if len(values) > _SAMPLE:
-        rows = np.linspace(0, len(values) - 1, _SAMPLE).astype(np.int64)
+    if len(values) > SAMPLE:
+        rows = np.linspace(0, len(values) - 1, SAMPLE).astype(np.int64)
         values, own = values[rows], own[rows]
     if len(own) and own.min() == own.max():
         return _of_numbers(column.name, np.sort(values), None, most - 1)

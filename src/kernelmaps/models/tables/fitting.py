@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 from scipy import stats
 
 from ...data.frames import Column
-from .bases import Basis
-from .codebooks import Codebook, fit_codebook
+from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
+from .held import HeldRows, Part, TableRows
 from .likelihoods import Likelihood
 from .model import FittedTerm, TableModel
-from .newton import CodedRows, PenalisedFit, fit_rows
-from .pairs import PairTerm, build_pair, rank_pairs, significant
+from .newton import PenalisedFit, fit_rows
+from .pairs import build_pair, coarse_for_ranking, rank_pairs, significant
 from .terms import Term, term_basis
 
-__all__ = ["Design", "Request", "design_of", "fit_design", "fit_table"]
+__all__ = ["Design", "Request", "design_of", "fit_design", "fit_table", "hold_rows"]
 
 _ROUNDS = 4  # pairs are added in so many goes, each ranked by what the last one left
 _MOST_PAIRS = 20
@@ -61,35 +62,16 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A term while it is fitted: where its codes come from, and its basis."""
-
-    name: str
-    kind: str
-    columns: tuple[int, ...]
-    basis: Basis
-    counts: np.ndarray
-    pair: PairTerm | None = None
-    shapes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Design:
-    """Codes of rows and the terms on them."""
+    """Coded rows and the terms on them."""
 
-    books: tuple[Codebook, ...]
-    codes: tuple[np.ndarray, ...]
+    rows: TableRows
     counts: tuple[np.ndarray, ...]
     parts: tuple[Part, ...]
-    weight: np.ndarray
 
-    def rows(self, y: np.ndarray, offset: np.ndarray, n_jobs: int | None) -> CodedRows:
-        codes = [
-            self.codes[part.columns[0]] if part.pair is None else part.pair.codes(self.codes)
-            for part in self.parts
-        ]
-        bases = [part.basis for part in self.parts]
-        return CodedRows(codes, bases, y, self.weight, offset, n_jobs, self.cone())
+    @property
+    def books(self) -> tuple[Codebook, ...]:
+        return self.rows.books
 
     def cone(self) -> np.ndarray | None:
         """Constraints on the weights of all terms, the intercept's included."""
@@ -103,12 +85,19 @@ class Design:
         return np.concatenate(blocks) if blocks else None
 
 
-def design_of(columns: Sequence[Column], weight: np.ndarray, request: Request) -> Design:
-    """Codes of the columns, the terms of single columns, and the pairs that were asked for."""
+def hold_rows(
+    columns: Sequence[Column], targets: Sequence[np.ndarray], weight: np.ndarray,
+    offset: np.ndarray, request: Request,
+) -> HeldRows:  # fmt: skip
+    """Codes of columns in memory."""
     books = tuple(fit_codebook(column, weight) for column in columns)
-    codes = tuple(b.encode(c, request.owner) for b, c in zip(books, columns, strict=True))
-    counts = tuple(np.bincount(c, weight, b.n_codes) for c, b in zip(codes, books, strict=True))
-    parts = []
+    codes = encode_columns(books, columns, request.owner, request.n_jobs)
+    return HeldRows(books, codes, tuple(targets), weight, offset, request.n_jobs)
+
+
+def design_of(rows: TableRows, request: Request) -> Design:
+    """The terms of single columns, and the pairs that were asked for."""
+    books, counts, parts = rows.books, tuple(rows.counts), []
     _check_shapes(books, request)
     for j, term in request.terms.items():
         shapes = request.shapes.get(j, ())
@@ -116,7 +105,7 @@ def design_of(columns: Sequence[Column], weight: np.ndarray, request: Request) -
             term = replace(term, knots="even")  # smooth on the axis on which it is convex
         kind, basis = term_basis(term, books[j], counts[j], request.owner)
         parts.append(Part(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
-    return with_pairs(Design(books, codes, counts, tuple(parts), weight), request.pairs)
+    return with_pairs(Design(rows, counts, tuple(parts)), request.pairs)
 
 
 def _check_shapes(books: Sequence[Codebook], request: Request) -> None:
@@ -139,43 +128,34 @@ def _check_shapes(books: Sequence[Codebook], request: Request) -> None:
 def with_pairs(design: Design, pairs: Sequence[tuple[int, int]]) -> Design:
     """The design with some pairs more."""
     parts = list(design.parts)
-    for j, k in pairs:
-        pair = build_pair((j, k), design.books, design.codes, design.counts, design.weight)
+    for (j, k), weights in zip(pairs, design.rows.pair_weights(pairs), strict=True):
+        pair = build_pair((j, k), design.books, design.counts, weights)
         name = f"{design.books[j].name} × {design.books[k].name}"
         parts.append(Part(name, "pair", (j, k), pair.basis, pair.counts, pair))
     return replace(design, parts=tuple(parts))
 
 
 def fit_table(
-    columns: Sequence[Column],
-    targets: Sequence[np.ndarray],
-    losses: Sequence[Likelihood],
-    weight: np.ndarray,
-    offset: np.ndarray,
-    request: Request,
+    rows: TableRows, losses: Sequence[Likelihood], request: Request
 ) -> tuple[TableModel, list[PenalisedFit]]:
-    """Fit one model with an output for each of the targets.
+    """Fit one model with an output for each of the losses and targets.
 
-    Pairs are searched for with the first target only if there is one, else with all of them.
+    Pairs are searched for with all outputs together.
     """
-    design = design_of(columns, weight, request)
-    fits: list[PenalisedFit] | None = None
+    design = design_of(rows, request)
     if request.search:
-        design, fits = _search(design, targets, losses, offset, request)
-    if fits is None:
-        fits = [
-            fit_design(design, y, loss, offset, request)
-            for y, loss in zip(targets, losses, strict=True)
-        ]
+        design, fits = _search(design, losses, request)
+    else:
+        fits = [fit_design(design, loss, k, request) for k, loss in enumerate(losses)]
     return assemble(design, fits), fits
 
 
 def fit_design(
-    design: Design, y: np.ndarray, loss: Likelihood, offset: np.ndarray, request: Request,
+    design: Design, loss: Likelihood, output: int, request: Request,
     start: PenalisedFit | None = None, rough: bool = False,
 ) -> PenalisedFit:  # fmt: skip
-    """Fit one target; `start` is a fit of the first terms of the design."""
-    rows = design.rows(y, offset, request.n_jobs)
+    """Fit one output; `start` is a fit of the first terms of the design."""
+    rows = design.rows.coded(design.parts, design.cone(), output)
     rho, fixed = _strengths(design, request)
     if start is not None:
         free = ~fixed[: len(start.rho)]
@@ -185,7 +165,7 @@ def fit_design(
 
 def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of the strengths to start from, and which of them are fixed."""
-    level = np.log(max(float(design.weight.sum()), 1e-300))
+    level = np.log(max(design.rows.total, 1e-300))
     rho, fixed = [], []
     for part in design.parts:
         count = int(part.basis.group.max(initial=-1)) + 1
@@ -198,22 +178,21 @@ def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray
 
 
 def _search(
-    design: Design, targets: Sequence[np.ndarray], losses: Sequence[Likelihood],
-    offset: np.ndarray, request: Request,
-) -> tuple[Design, list[PenalisedFit]]:  # fmt: skip
+    design: Design, losses: Sequence[Likelihood], request: Request
+) -> tuple[Design, list[PenalisedFit]]:
     """Add pairs in some goes, each ranked by the residuals of the model before."""
-    fits: list[PenalisedFit | None] = [None] * len(targets)
+    fits: list[PenalisedFit | None] = [None] * len(losses)
 
     def fit_all(rough: bool) -> list[PenalisedFit]:
         return [
-            fit_design(design, y, loss, offset, request, start, rough)
-            for y, loss, start in zip(targets, losses, fits, strict=True)
+            fit_design(design, loss, k, request, start, rough)
+            for k, (loss, start) in enumerate(zip(losses, fits, strict=True))
         ]
 
     go, left = -(-request.search // _ROUNDS), request.search
     while left > 0:
         fits = fit_all(rough=True)
-        found = _next_pairs(design, targets, losses, offset, fits, request)[: min(go, left)]
+        found = _next_pairs(design, losses, fits, request)[: min(go, left)]
         design, added = _within_budget(design, found)
         if not added:
             break
@@ -222,24 +201,21 @@ def _search(
 
 
 def _next_pairs(
-    design: Design, targets: Sequence[np.ndarray], losses: Sequence[Likelihood],
-    offset: np.ndarray, fits: Sequence[PenalisedFit], request: Request,
-) -> list[tuple[int, int]]:  # fmt: skip
+    design: Design, losses: Sequence[Likelihood], fits: Sequence[PenalisedFit], request: Request
+) -> list[tuple[int, int]]:
     """Pairs that the residuals of any output want, the most promising first."""
     known = {part.columns for part in design.parts if part.pair is not None}
     mains = [part.columns[0] for part in design.parts if part.pair is None]
     usable = [
         j for j in mains if np.count_nonzero(design.counts[j]) > 1 and j not in request.shapes
     ]
+    places = [pair for pair in combinations(usable, 2) if pair not in known]
+    coarse = coarse_for_ranking(design.books, design.counts, usable)
     merged: dict[tuple[int, int], float] = {}
-    for y, loss, fit in zip(targets, losses, fits, strict=True):
-        eta = design.rows(y, offset, request.n_jobs).scores(fit.weights)
-        slope, bend = loss.derivatives(y, eta)
-        ranked = rank_pairs(
-            design.books, design.codes, design.counts, slope * design.weight,
-            bend * design.weight, usable, request.n_jobs,
-        )  # fmt: skip
-        wanted = set(significant(ranked, fit.dispersion)) - known
+    for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
+        tables, bend = design.rows.residuals(design.parts, fit.weights, loss, k, places, coarse)
+        ranked = rank_pairs(places, tables, bend)
+        wanted = set(significant(ranked, fit.dispersion))
         for gain, _, pair in ranked:
             if pair in wanted:
                 merged[pair] = max(merged.get(pair, 0.0), gain / fit.dispersion)
@@ -250,15 +226,12 @@ def _within_budget(
     design: Design, pairs: Sequence[tuple[int, int]]
 ) -> tuple[Design, list[tuple[int, int]]]:
     """Add pairs while the model stays small enough to choose its strengths."""
-    added = []
-    for pair in pairs:
-        larger = with_pairs(design, [pair])
-        most = max(_MOST_WEIGHTS, sum(p.basis.n_functions for p in design.parts if p.pair is None))
-        if sum(part.basis.n_functions for part in larger.parts) > most:
-            break
-        design = larger
-        added.append(pair)
-    return design, added
+    larger = with_pairs(design, pairs)
+    alone = sum(part.basis.n_functions for part in larger.parts if part.pair is None)
+    sizes = np.cumsum([part.basis.n_functions for part in larger.parts])
+    room = int(np.searchsorted(sizes, max(_MOST_WEIGHTS, alone), side="right"))
+    added = list(pairs[: max(room - len(design.parts), 0)])
+    return replace(larger, parts=larger.parts[: len(design.parts) + len(added)]), added
 
 
 def assemble(design: Design, fits: Sequence[PenalisedFit]) -> TableModel:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from .constraints import nearest
 from .likelihoods import Likelihood, Squared
 from .reml import Penalties, Sums, WorkingFit, choose_strengths, solve_with
 
-__all__ = ["CodedRows", "PenalisedFit", "fit_rows", "penalties_of"]
+__all__ = ["CodedRows", "PenalisedFit", "Point", "Rows", "fit_rows", "penalties_of"]
 
 _SETTLE = 15  # steps after which strengths stay: performance iteration may cycle
 _INNER = 3  # steps on the strengths for each step on the weights
@@ -29,9 +30,53 @@ _FINE, _ROUGH = 5e-3, 0.5  # derivatives of the restricted log-likelihood that a
 _BLOCK = 16384  # rows whose scores stay in cache while all terms add to them
 
 
+class Point(Protocol):
+    """Weights with the losses that rows have there.
+
+    Attributes
+    ----------
+    beta : ndarray
+        The weights.
+    value : float
+        Σ of the losses, without penalties.
+    """
+
+    beta: np.ndarray
+    value: float
+
+    def sums(self) -> Sums:
+        """The working least-squares problem of a Newton step from here."""
+
+
+class Rows(Protocol):
+    """Rows as the solver sees them: in memory, or read once for each call of `at`.
+
+    Attributes
+    ----------
+    bases : sequence of Basis
+    cone : ndarray or None
+        Rows C of constraints Cβ ≥ 0.
+    total : float
+        Sum of the weights.
+    """
+
+    bases: Sequence[Basis]
+    cone: np.ndarray | None
+    total: float
+
+    def at(self, loss: Likelihood, beta: np.ndarray) -> Point:
+        """The losses of all rows for some weights."""
+
+    def squared(self) -> tuple[Sums, float]:
+        """The sums of squared loss, and what was subtracted from the targets."""
+
+    def start(self, loss: Likelihood) -> float:
+        """An intercept to start from."""
+
+
 @dataclass(frozen=True)
 class CodedRows:
-    """Rows as codes of terms, with targets, weights and offsets."""
+    """Rows in memory as codes of terms, with targets, weights and offsets."""
 
     codes: Sequence[np.ndarray]
     bases: Sequence[Basis]
@@ -39,7 +84,26 @@ class CodedRows:
     weight: np.ndarray
     offset: np.ndarray
     n_jobs: int | None = None
-    cone: np.ndarray | None = None  # rows C of constraints Cβ ≥ 0
+    cone: np.ndarray | None = None
+
+    @property
+    def total(self) -> float:
+        return float(self.weight.sum())
+
+    def at(self, loss: Likelihood, beta: np.ndarray) -> CodedPoint:
+        eta = self.scores(beta)
+        value = float(self.weight @ loss.value(self.y, eta))
+        return CodedPoint(beta, value, self, loss, eta)
+
+    def squared(self) -> tuple[Sums, float]:
+        y = self.y - self.offset
+        middle = float(np.average(y, weights=self.weight))  # yᵀWy − rᵀβ would cancel
+        product = self.weight * (y - middle)
+        square = float(product @ (y - middle))
+        return Sums(*self.sums(self.weight, product), square, self.total), middle
+
+    def start(self, loss: Likelihood) -> float:
+        return loss.start(self.y, self.weight, self.offset)
 
     def scores(self, beta: np.ndarray) -> np.ndarray:
         """The scores of all rows."""
@@ -61,15 +125,29 @@ class CodedRows:
         in_threads(work, len(out), self.n_jobs, grain=_BLOCK)
         return out
 
-    def allowed(self, found: WorkingFit) -> np.ndarray:
-        """The minimum of a working problem among the weights that constraints allow."""
-        if self.cone is None or not len(self.cone):
-            return found.weights
-        return nearest(found.weights, found.inverse, self.cone)
-
     def sums(self, weight: np.ndarray, product: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bases = [basis.values for basis in self.bases]
         return cross_products(self.codes, bases, weight, product, self.n_jobs)
+
+
+@dataclass(frozen=True)
+class CodedPoint:
+    """Weights, and the scores and losses of rows in memory."""
+
+    beta: np.ndarray
+    value: float
+    rows: CodedRows
+    loss: Likelihood
+    eta: np.ndarray
+
+    def sums(self) -> Sums:
+        rows = self.rows
+        slope, bend = self.loss.derivatives(rows.y, self.eta)
+        weight = rows.weight * bend
+        product = weight * (self.eta - rows.offset) - rows.weight * slope
+        seen = weight > 0
+        square = float(np.sum(product[seen] ** 2 / weight[seen]))
+        return Sums(*rows.sums(weight, product), square, rows.total)
 
 
 @dataclass(frozen=True)
@@ -126,7 +204,7 @@ def _from_sums(
 
 
 def fit_rows(
-    rows: CodedRows,
+    rows: Rows,
     loss: Likelihood,
     rho: np.ndarray,
     fixed: np.ndarray | None = None,
@@ -138,7 +216,7 @@ def fit_rows(
 
     Parameters
     ----------
-    rows : CodedRows
+    rows : Rows
     loss : Likelihood
     rho : ndarray
         Logarithms of the strengths to start from.
@@ -151,24 +229,20 @@ def fit_rows(
     rough : bool
         Whether strengths and weights are needed only to rank what is missing.
     """
-    penalties, count = penalties_of(rows.bases), float(rows.weight.sum())
+    penalties = penalties_of(rows.bases)
     if isinstance(loss, Squared):
-        y = rows.y - rows.offset
-        middle = float(np.average(y, weights=rows.weight))  # yᵀWy − rᵀβ would cancel
-        product = rows.weight * (y - middle)
-        square = float(product @ (y - middle))
-        sums = Sums(*rows.sums(rows.weight, product), square, count)
+        sums, middle = rows.squared()
         found = choose_strengths(sums, penalties, rho, fixed=fixed, tol=_ROUGH if rough else _FINE)
-        return _from_sums(found, sums, penalties, rows.allowed(found), middle)
+        return _from_sums(found, sums, penalties, _allowed(rows, found), middle)
     beta = np.zeros(len(penalties.scale))
-    beta[0] = loss.start(rows.y, rows.weight, rows.offset)
-    eta, value, n_iter, converged = rows.scores(beta), np.inf, 0, False
+    beta[0] = rows.start(loss)
+    here, n_iter, converged = rows.at(loss, beta), 0, False
     last: list[np.ndarray] = []
     settled = fixed is not None and bool(fixed.all())
     # Newton's last steps square the error, so that the end costs little; a majorant's do not.
     tol = 1e-4 if rough else (tol if loss.majorised else min(tol, 1e-10))
     for n_iter in range(1, max_iter + 1):
-        sums, resting = _working(rows, loss, eta, count), settled
+        sums, resting = here.sums(), settled
         if resting:
             found = solve_with(sums, penalties, rho, loss.dispersion)
         else:
@@ -179,16 +253,24 @@ def fit_rows(
             # the logarithm of a strength means nothing.
             kept = np.zeros(len(rho), bool) if fixed is None else fixed
             rho = np.where(kept, rho, np.round(found.rho, 1)) if settled else found.rho
-        diagonal, wanted = penalties.diagonal(rho), rows.allowed(found)
-        before = _objective(rows, loss, eta, beta, diagonal)
-        beta, eta, value = _damped(rows, loss, beta, eta, wanted, diagonal, before)
+        diagonal = penalties.diagonal(rho)
+        before = _penalised(here, diagonal)
+        here = _damped(rows, loss, here, _allowed(rows, found), diagonal)
         if resting and loss.majorised and rows.cone is None:
-            last = [*last[-2:], beta]
-            beta, eta, value, last = _ahead(rows, loss, last, eta, value, diagonal)
+            last = [*last[-2:], here.beta]
+            here, last = _ahead(rows, loss, last, here, diagonal)
+        value = _penalised(here, diagonal)
         converged = (resting or rough) and before - value <= tol * (1 + abs(value))
         if converged:
             break
-    return _finished(found, penalties, value, n_iter, beta, converged)
+    return _finished(found, penalties, value, n_iter, here.beta, converged)
+
+
+def _allowed(rows: Rows, found: WorkingFit) -> np.ndarray:
+    """The minimum of a working problem among the weights that constraints allow."""
+    if rows.cone is None or not len(rows.cone):
+        return found.weights
+    return nearest(found.weights, found.inverse, rows.cone)
 
 
 def _seen(rho: np.ndarray, before: np.ndarray) -> np.ndarray:
@@ -196,56 +278,42 @@ def _seen(rho: np.ndarray, before: np.ndarray) -> np.ndarray:
     return np.clip(rho, -10, 30) - np.clip(before, -10, 30)
 
 
-def _working(rows: CodedRows, loss: Likelihood, eta: np.ndarray, count: float) -> Sums:
-    slope, bend = loss.derivatives(rows.y, eta)
-    weight = rows.weight * bend
-    product = weight * (eta - rows.offset) - rows.weight * slope
-    seen = weight > 0
-    square = float(np.sum(product[seen] ** 2 / weight[seen]))
-    return Sums(*rows.sums(weight, product), square, count)
-
-
-def _objective(
-    rows: CodedRows, loss: Likelihood, eta: np.ndarray, beta: np.ndarray, diagonal: np.ndarray
-) -> float:
-    return float(rows.weight @ loss.value(rows.y, eta) + 0.5 * diagonal @ beta**2)
+def _penalised(point: Point, diagonal: np.ndarray) -> float:
+    """The objective: losses and penalties."""
+    return float(point.value + 0.5 * diagonal @ point.beta**2)
 
 
 def _damped(
-    rows: CodedRows, loss: Likelihood, beta: np.ndarray, eta: np.ndarray, wanted: np.ndarray,
-    diagonal: np.ndarray, before: float,
-) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+    rows: Rows, loss: Likelihood, here: Point, wanted: np.ndarray, diagonal: np.ndarray
+) -> Point:
     """The longest of ever shorter steps towards `wanted` that does not raise the objective."""
-    target, share = rows.scores(wanted), 1.0
+    before, share = _penalised(here, diagonal), 1.0
     for _ in range(30):
-        trial, scores = beta + share * (wanted - beta), eta + share * (target - eta)
-        value = _objective(rows, loss, scores, trial, diagonal)
+        trial = rows.at(loss, here.beta + share * (wanted - here.beta))
+        value = _penalised(trial, diagonal)
         if np.isfinite(value) and value <= before + 1e-12 * abs(before):
-            return trial, scores, value
+            return trial
         share *= 0.5
-    return beta, eta, before
+    return here
 
 
 def _ahead(
-    rows: CodedRows, loss: Likelihood, last: list[np.ndarray], eta: np.ndarray, value: float,
-    diagonal: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, float, list[np.ndarray]]:  # fmt: skip
+    rows: Rows, loss: Likelihood, last: list[np.ndarray], here: Point, diagonal: np.ndarray
+) -> tuple[Point, list[np.ndarray]]:
     """Extrapolate three majorised steps (SQUAREM, Varadhan and Roland 2008) where that is lower."""
-    beta = last[-1]
     if len(last) < 3:
-        return beta, eta, value, last
+        return here, last
     step = last[1] - last[0]
     bend = (last[2] - last[1]) - step
     length = float(np.linalg.norm(step) / max(float(np.linalg.norm(bend)), 1e-300))
     length = min(length, 1e4)
     while length > 1:  # a pass over the codes each, much cheaper than one over their pairs
-        trial = last[0] + 2 * length * step + length**2 * bend
-        scores = rows.scores(trial)
-        found = _objective(rows, loss, scores, trial, diagonal)
-        if np.isfinite(found) and found < value:
-            return trial, scores, found, [trial]
+        trial = rows.at(loss, last[0] + 2 * length * step + length**2 * bend)
+        found = _penalised(trial, diagonal)
+        if np.isfinite(found) and found < _penalised(here, diagonal):
+            return trial, [trial.beta]
         length /= 4
-    return beta, eta, value, [beta]
+    return here, [here.beta]
 
 
 def _finished(

@@ -18,7 +18,16 @@ from ...threads import in_threads
 from .bases import Basis, margin, tensor_basis
 from .codebooks import OTHER, Codebook
 
-__all__ = ["Coarse", "PairTerm", "build_pair", "coarse_codes", "rank_pairs", "significant"]
+__all__ = [
+    "Coarse",
+    "PairTerm",
+    "build_pair",
+    "coarse_codes",
+    "coarse_for_ranking",
+    "rank_pairs",
+    "residual_tables",
+    "significant",
+]
 
 _RANKING = 16  # codes of a column while pairs are ranked
 _SHRINK = 10.0  # κ, in units of the mean weight of a row
@@ -42,6 +51,12 @@ class Coarse:
 
     of: np.ndarray
     size: int
+
+    def summed(self, table: np.ndarray) -> np.ndarray:
+        """Rows of a table that share a coarse code, added up."""
+        out = np.zeros((self.size, table.shape[1]))
+        np.add.at(out, self.of, table)
+        return out
 
 
 @dataclass(frozen=True)
@@ -90,25 +105,50 @@ def _frequent(counts: np.ndarray, most: int) -> Coarse:
     return Coarse(of, len(kept) + 2)
 
 
-def rank_pairs(
-    books: Sequence[Codebook],
-    codes: Sequence[np.ndarray],
-    counts: Sequence[np.ndarray],
-    slope: np.ndarray,
-    bend: np.ndarray,
-    columns: Sequence[int],
-    n_jobs: int | None = None,
-) -> list[tuple[float, float, tuple[int, int]]]:
-    """All pairs of some columns, the most promising first.
+def coarse_for_ranking(
+    books: Sequence[Codebook], counts: Sequence[np.ndarray], columns: Sequence[int]
+) -> dict[int, Coarse]:
+    """Codes of some columns while pairs are ranked."""
+    return {j: coarse_codes(books[j], counts[j], _RANKING) for j in columns}
+
+
+def residual_tables(
+    places: Sequence[tuple[int, int]], coarse: dict[int, Coarse], codes: Sequence[np.ndarray],
+    slope: np.ndarray, bend: np.ndarray, n_jobs: int | None = None,
+) -> list[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
+    """Sums of curvatures and of slopes over the coarse codes of pairs of columns.
 
     Parameters
     ----------
-    books, codes, counts
-        Of all columns.
+    places : sequence of (int, int)
+        The pairs.
+    coarse, codes
+        Of the columns.
     slope, bend : ndarray of shape (n_samples,)
-        Weighted derivatives of the losses at the fitted main effects, and curvatures.
-    columns : sequence of int
-        Which columns may be paired.
+        Weighted derivatives of the losses at the fitted scores, and curvatures.
+    """
+    small = {j: coarse[j].of[codes[j]] for j in {j for pair in places for j in pair}}
+    found: list = [None] * len(places)
+
+    def work(begin: int, end: int) -> None:
+        for at in range(begin, end):
+            j, k = places[at]
+            shape = coarse[j].size, coarse[k].size
+            found[at] = (
+                pair_table(small[j], small[k], bend, shape),
+                pair_table(small[j], small[k], slope, shape),
+            )
+
+    if places:
+        in_threads(work, len(places), n_jobs, grain=max(1, _GRAIN // max(len(bend), 1)))
+    return found
+
+
+def rank_pairs(
+    places: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
+    mean_bend: float,
+) -> list[tuple[float, float, tuple[int, int]]]:  # fmt: skip
+    """Pairs with the tables of their residuals, the most promising first.
 
     Returns
     -------
@@ -116,25 +156,12 @@ def rank_pairs(
         `cells` counts the cells that rows have, less rows and columns of the table: what chance
         alone would gain, in units of the dispersion.
     """
-    coarse = {j: coarse_codes(books[j], counts[j], _RANKING) for j in columns}
-    small = {j: coarse[j].of[codes[j]] for j in columns}
-    places = [(j, k) for j in columns for k in columns if j < k]
-    shrink = _SHRINK * float(bend.mean())
-    found: list = [None] * len(places)
-
-    def work(begin: int, end: int) -> None:
-        for at in range(begin, end):
-            j, k = places[at]
-            shape = coarse[j].size, coarse[k].size
-            weights = pair_table(small[j], small[k], bend, shape)
-            residuals = pair_table(small[j], small[k], slope, shape)
-            seen = weights > 0
-            free = np.count_nonzero(seen) - seen.any(axis=1).sum() - seen.any(axis=0).sum() + 1
-            gain = np.sum(residuals[seen] ** 2 / (weights[seen] + shrink))
-            found[at] = float(gain), float(max(free, 0)), (j, k)
-
-    if places:
-        in_threads(work, len(places), n_jobs, grain=max(1, _GRAIN // max(len(bend), 1)))
+    shrink, found = _SHRINK * mean_bend, []
+    for pair, (weights, residuals) in zip(places, tables, strict=True):
+        seen = weights > 0
+        free = np.count_nonzero(seen) - seen.any(axis=1).sum() - seen.any(axis=0).sum() + 1
+        gain = np.sum(residuals[seen] ** 2 / (weights[seen] + shrink))
+        found.append((float(gain), float(max(free, 0)), pair))
     return sorted(found, key=lambda item: -item[0])
 
 
@@ -150,16 +177,18 @@ def significant(ranked: list, dispersion: float) -> list[tuple[int, int]]:
 def build_pair(
     columns: tuple[int, int],
     books: Sequence[Codebook],
-    codes: Sequence[np.ndarray],
     counts: Sequence[np.ndarray],
-    weight: np.ndarray,
+    weights: np.ndarray,
 ) -> PairTerm:
-    """The term of a pair, its cells shared out between the two columns."""
+    """The term of a pair, its cells shared out between the two columns.
+
+    `counts` are the weights of the codes of all columns, `weights` those of this pair's codes.
+    """
     j, k = columns
     sizes = _shares(books[j], books[k])
     first = coarse_codes(books[j], counts[j], sizes[0])
     second = coarse_codes(books[k], counts[k], sizes[1])
-    cells = pair_table(first.of[codes[j]], second.of[codes[k]], weight, (first.size, second.size))
+    cells = first.summed(second.summed(weights.T).T)
     sides = [
         _side(books[j], cells.sum(axis=1), second.size),
         _side(books[k], cells.sum(axis=0), first.size),

@@ -12,13 +12,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ...data.frames import Column, is_frame, is_mixed, read_columns
+from ...data.table_source import TableSource, has_text
 from ...schema import SchemaError, State, anything, array, instance, integer, names
 from ..shapes import PairFunction, ShapeFunction
+from .codebooks import encode_columns, fit_codebook
 from .constraints import resolve_constraints
 from .describing import pair_functions, shape_functions
-from .fitting import Request, fit_table
-from .likelihoods import Likelihood
+from .fitting import Request, fit_table, hold_rows
+from .held import HeldRows, TableRows
+from .likelihoods import Likelihood, Squared
 from .model import TableModel
+from .sampling import RowChecks, Sample, take_sample
+from .streamed import Coder, StreamedRows, tally
 from .summary import Explanation, Summary, summarise
 from .terms import pair_positions, resolve_terms
 
@@ -107,7 +112,7 @@ class TableRoute:
                 f"{type(self).__name__}: the terms of a table are centred and need an intercept; "
                 "leave fit_intercept at True."
             )
-        taken = bool(asked) or (self.feature_map is None and is_mixed(X))
+        taken = bool(asked) or (self.feature_map is None and (is_mixed(X) or has_text(X)))
         if taken and self.C not in (None, 1.0):
             raise ValueError(
                 f"{type(self).__name__}: C={self.C!r} has no meaning for the terms of a table. Set "
@@ -215,23 +220,63 @@ class TableRoute:
         self, columns: Sequence[Column], targets: Sequence[np.ndarray],
         losses: Sequence[Likelihood], weight: np.ndarray, offset: np.ndarray,
     ) -> None:  # fmt: skip
+        """Fit all outputs to rows in memory, and keep the model."""
+        request = self._request([column.name for column in columns])
+        rows = hold_rows(columns, targets, weight, offset, request)
+        self._fit_coded(rows, losses, request, int(np.count_nonzero(weight)))
+
+    def _fit_coded(
+        self, rows: TableRows, losses: Sequence[Likelihood], request: Request, n_rows: int
+    ) -> None:
         """Fit all outputs and keep the model."""
-        names = [column.name for column in columns]
-        model, fits = fit_table(columns, targets, losses, weight, offset, self._request(names))
+        model, fits = fit_table(rows, losses, request)
         self._forget_map()
         self.table_ = model
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
         self.dispersion_ = np.array([fit.dispersion for fit in fits])
         self.edf_ = np.array([fit.edf.sum() for fit in fits])
-        self._n_rows = int(np.count_nonzero(weight))
+        self._n_rows = n_rows
         if not all(fit.converged for fit in fits):
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} steps: raise "
                 "max_iter=.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
+
+    def _sampled(self, source: TableSource) -> Sample:
+        """A sample of a source; names and number of the columns are kept."""
+        sample = take_sample(source, self.categorical_features, type(self).__name__)
+        self.n_features_in_ = len(sample.columns)
+        if sample.named:
+            self.feature_names_in_ = np.array(sample.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return sample
+
+    def _fit_source(
+        self, source: TableSource, sample: Sample, checks: RowChecks,
+        losses: Sequence[Likelihood], outputs: Sequence[float] = (),
+    ) -> HeldRows:  # fmt: skip
+        """Fit all outputs to a source, pass by pass, and keep the model; the rows of the sample."""
+        owner, request = type(self).__name__, self._request(sample.names)
+        checked = [checks(chunk) for chunk in sample.chunks]
+        weight = np.concatenate([own[1] for own in checked])
+        books = tuple(fit_codebook(column, weight) for column in sample.columns)
+        names = tuple(sample.names) if sample.named else ()
+        coder = Coder(books, owner, checks, tuple(outputs), names, self.n_jobs)
+        codes = encode_columns(books, sample.columns, owner, self.n_jobs)
+        y, offset = (np.concatenate([own[at] for own in checked]) for at in (0, 2))
+        held = HeldRows(books, codes, coder.targets(y), weight, offset, self.n_jobs)
+        squared = isinstance(losses[0], Squared)
+        shift = float(np.average(y - offset, weights=weight)) if weight.any() else 0.0
+        first = tally(source, coder, squared, shift if squared else 0.0)
+        if not first.sums.weight > 0:
+            raise ValueError(f"{owner}: all sample weights are zero.")
+        rows = StreamedRows(source, coder, first, held)
+        self._fit_coded(rows, losses, request, first.sums.count)
+        return held
 
     # -- what a fitted table says ---------------------------------------------------------------
 

@@ -1,0 +1,79 @@
+"""Record scores and seconds of interpret's EBM, which takes minutes for each table.
+
+``python -m benchmarks.record_ebm --data FOLDER [table ...]`` fits EBM's defaults with and without
+pairs and writes what it finds to ``results/ebm.json``, beside what is there for other tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from time import perf_counter, process_time
+from typing import Any
+
+from . import machine
+from .harness import RESULTS
+from .tables import COUNTS, NAMES, Table, load
+
+__all__ = ["RECORD", "record", "recorded"]
+
+RECORD = RESULTS / "ebm.json"
+
+
+def recorded() -> dict[str, Any]:
+    """What is on record: name of the table → settings → score, rmse, seconds."""
+    return json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
+
+
+def record(table: Table, n_jobs: int | None = None) -> dict[str, Any]:
+    """Fit both of EBM's models to a table, and keep their figures."""
+    import interpret
+
+    found: dict[str, Any] = {"interpret": interpret.__version__, "machine": machine.description()}
+    found["measure"] = table.measure
+    for words, options in (("no pairs", {"interactions": 0}), ("pairs", {})):
+        model = _model(table, n_jobs, options)
+        wall, processor = perf_counter(), process_time()
+        model.fit(table.X, table.y)
+        row = {"seconds": perf_counter() - wall, "score": table.score(model)}
+        if n_jobs == 1:  # other processes' time is not seen
+            row["processor_seconds"] = process_time() - processor
+        if table.kind != "classes":
+            row["rmse"] = table.rmse(model)
+        found[words] = row
+        print(f"{table.name}, EBM, {words}: {row}", flush=True)
+    everything = recorded() | {table.name: found}
+    text = json.dumps(everything, indent=1, ensure_ascii=False, sort_keys=True)
+    RECORD.write_text(text + "\n", encoding="utf-8")
+    return found
+
+
+def _model(table: Table, n_jobs: int | None, options: dict[str, Any]) -> Any:
+    from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
+
+    if n_jobs is not None:
+        options = {**options, "n_jobs": n_jobs}
+    if table.kind == "classes":
+        return ExplainableBoostingClassifier(random_state=0, **options)
+    if table.kind == COUNTS:
+        options = {**options, "objective": "poisson_deviance"}
+    return ExplainableBoostingRegressor(random_state=0, **options)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.record_ebm", description=__doc__)
+    parser.add_argument("tables", nargs="*", help=f"which to record; default: all of {NAMES}")
+    parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA") or None, required=False)
+    parser.add_argument("--n-jobs", type=int, help="processes; EBM's own default otherwise")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.tables) - {*NAMES, "flights"}:
+        parser.error(f"no table named {sorted(unknown)}; there are {[*NAMES, 'flights']}")
+    if arguments.data is None:
+        parser.error("--data names the folder of datasets")
+    for name in arguments.tables or NAMES:
+        record(load(arguments.data, name), arguments.n_jobs)
+
+
+if __name__ == "__main__":
+    main()

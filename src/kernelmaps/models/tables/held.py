@@ -1,0 +1,122 @@
+"""Rows of a table while it is fitted, in memory: what fitting asks of rows, wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ...stats import pair_table
+from .bases import Basis
+from .codebooks import Codebook
+from .likelihoods import Likelihood
+from .newton import CodedRows, Rows
+from .pairs import Coarse, PairTerm, residual_tables
+
+__all__ = ["HeldRows", "Part", "TableRows", "term_codes"]
+
+Pair = tuple[int, int]
+Tables = list[tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A term while it is fitted: where its codes come from, and its basis."""
+
+    name: str
+    kind: str
+    columns: tuple[int, ...]
+    basis: Basis
+    counts: np.ndarray
+    pair: PairTerm | None = None
+    shapes: tuple[str, ...] = ()
+
+
+def term_codes(parts: Sequence[Part], codes: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Codes of terms from those of the columns."""
+    return [
+        codes[part.columns[0]] if part.pair is None else part.pair.codes(codes) for part in parts
+    ]
+
+
+class TableRows(Protocol):
+    """Coded rows with one or more targets.
+
+    Attributes
+    ----------
+    books : tuple of Codebook
+    counts : tuple of ndarray
+        Weight of each code of each column.
+    n_outputs : int
+    """
+
+    books: tuple[Codebook, ...]
+    counts: tuple[np.ndarray, ...]
+    n_outputs: int
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+
+    def pair_weights(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
+        """Weights of the pairs of codes of two columns."""
+
+    def coded(self, parts: Sequence[Part], cone: np.ndarray | None, output: int) -> Rows:
+        """The rows with some terms, as the solver sees them."""
+
+    def residuals(
+        self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,
+        places: Sequence[Pair], coarse: dict[int, Coarse],
+    ) -> tuple[Tables, float]:  # fmt: skip
+        """`pairs.residual_tables` at some weights, and the mean curvature of a row."""
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """Rows in memory."""
+
+    books: tuple[Codebook, ...]
+    codes: tuple[np.ndarray, ...]
+    targets: tuple[np.ndarray, ...]
+    weight: np.ndarray
+    offset: np.ndarray
+    n_jobs: int | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.targets)
+
+    @property
+    def total(self) -> float:
+        return float(self.weight.sum())
+
+    @property
+    def counts(self) -> tuple[np.ndarray, ...]:
+        return tuple(
+            np.bincount(codes, self.weight, book.n_codes)
+            for codes, book in zip(self.codes, self.books, strict=True)
+        )
+
+    def pair_weights(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
+        sizes = [book.n_codes for book in self.books]
+        return [
+            pair_table(self.codes[j], self.codes[k], self.weight, (sizes[j], sizes[k]))
+            for j, k in pairs
+        ]
+
+    def coded(self, parts: Sequence[Part], cone: np.ndarray | None, output: int) -> CodedRows:
+        bases = [part.basis for part in parts]
+        codes, y = term_codes(parts, self.codes), self.targets[output]
+        return CodedRows(codes, bases, y, self.weight, self.offset, self.n_jobs, cone)
+
+    def residuals(
+        self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,
+        places: Sequence[Pair], coarse: dict[int, Coarse],
+    ) -> tuple[Tables, float]:  # fmt: skip
+        eta = self.coded(parts, None, output).scores(beta)
+        slope, bend = loss.derivatives(self.targets[output], eta)
+        slope, bend = slope * self.weight, bend * self.weight
+        tables = residual_tables(places, coarse, self.codes, slope, bend, self.n_jobs)
+        return tables, float(bend.mean())

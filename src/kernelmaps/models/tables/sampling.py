@@ -1,0 +1,165 @@
+"""What a fit from a source of chunks knows before its first pass: a sample, and the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...data.frames import Column, joined_columns, read_columns
+from ...data.table_source import Chunk, TableSource, chunks_of_partition
+from ...stats.distributed import sum_on_dask
+from .codebooks import SAMPLE
+from .likelihoods import Likelihood
+
+__all__ = ["RowChecks", "Sample", "count_labels", "take_sample"]
+
+
+@dataclass(frozen=True)
+class RowChecks:
+    """Targets, weights and offsets of a chunk, checked.
+
+    Attributes
+    ----------
+    owner : str
+        Estimator, for messages.
+    classes : ndarray or None
+        Labels of a classifier: its targets are their codes.
+    class_weight : ndarray or None
+        Factor of the weights of each class.
+    loss : Likelihood or None
+        Of a regressor: it knows which targets it cannot have.
+    """
+
+    owner: str
+    classes: np.ndarray | None = None
+    class_weight: np.ndarray | None = None
+    loss: Likelihood | None = None
+
+    def __call__(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        where = f"{self.owner}, chunk {chunk.number}"
+        weight = self.weights(chunk)
+        offset = np.zeros(len(weight))
+        if chunk.exposure is not None:
+            exposure = np.asarray(chunk.exposure, np.float64)
+            if not (np.isfinite(exposure) & (exposure > 0)).all():
+                raise ValueError(f"{where}: exposure must hold positive numbers, one for each row.")
+            offset = np.log(exposure)
+        y = self.targets(chunk)
+        if self.classes is None:
+            # One harmless target more: that some are positive is a matter of all chunks.
+            fault = self.loss and self.loss.fault(np.append(y[weight > 0], 1.0))
+            if fault:
+                raise ValueError(f"{where}: {fault}; found {y.min():g} … {y.max():g}.")
+            return y, weight, offset
+        codes = np.searchsorted(self.classes, y)
+        if self.class_weight is not None:
+            weight = weight * self.class_weight[codes]
+        return codes.astype(np.float64), weight, offset
+
+    def weights(self, chunk: Chunk) -> np.ndarray:
+        """Weights of the rows as they were given."""
+        if chunk.w is None:
+            return np.ones(len(chunk))
+        weight = np.asarray(chunk.w, np.float64)
+        if not (np.isfinite(weight) & (weight >= 0)).all():
+            raise ValueError(
+                f"{self.owner}, chunk {chunk.number}: sample_weight must hold finite numbers >= 0."
+            )
+        return weight
+
+    def targets(self, chunk: Chunk) -> np.ndarray:
+        """Targets of the rows: numbers, or labels as they are."""
+        where = f"{self.owner}, chunk {chunk.number}"
+        if chunk.y is None:
+            raise ValueError(
+                f"{self.owner} requires y to be passed, but the target y is None: name the column "
+                "of the target, pass an array, or chunks (X, y)."
+            )
+        y = np.asarray(chunk.y)
+        if len(y) != len(chunk):
+            raise ValueError(f"{where} has {len(chunk)} rows but {len(y)} targets.")
+        if self.classes is not None:
+            return y
+        try:
+            y = y.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}: y must be numbers ({error}).") from None
+        if not np.isfinite(y).all():
+            at = int(np.argmin(np.isfinite(y)))
+            raise ValueError(f"{where}: y contains NaN or infinity (row {at} of the chunk).")
+        return y
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Columns of some rows, and the chunks that they come from."""
+
+    columns: list[Column]
+    chunks: list[Chunk]
+    named: bool
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+
+def take_sample(source: TableSource, categorical: Sequence[Any] | None, owner: str) -> Sample:
+    """All rows where they are no more than 200,000, else as many of them."""
+    chunks = [chunk for chunk in source.sample(SAMPLE) if len(chunk)]
+    if not chunks:
+        raise ValueError(f"{owner}: {source.describe()} has no rows.")
+    parts = [read_columns(chunk.X, owner, categorical) for chunk in chunks]
+    words = [j for j in range(len(parts[0])) if any(columns[j].is_category for columns in parts)]
+    if any(not columns[j].is_category for columns in parts for j in words):
+        parts = [read_columns(chunk.X, owner, words) for chunk in chunks]
+    return Sample(joined_columns(parts), chunks, not isinstance(chunks[0].X, np.ndarray))
+
+
+def count_labels(source: TableSource, checks: RowChecks) -> tuple[np.ndarray, np.ndarray]:
+    """All labels of a source in order, and the number of rows that have them."""
+    if source.once:
+        raise TypeError(
+            f"{checks.owner}: {source.describe()} can be read only once, but a classifier reads "
+            "the labels first. Pass a file, a list of chunks, or a function that returns the "
+            "chunks."
+        )
+    if source.parts is None:
+        found = LabelCounts(checks)
+        for chunk in source.labels():
+            found.update(chunk)
+    else:
+        found = sum_on_dask(source.parts, partial(_partition_labels, checks))
+    labels = np.array(sorted(found.counts))
+    return labels, np.array([found.counts[label] for label in labels.tolist()])
+
+
+@dataclass
+class LabelCounts:
+    """Numbers of rows by label: they merge."""
+
+    checks: RowChecks
+    counts: dict[Any, int] = field(default_factory=dict)
+
+    def zero(self) -> LabelCounts:
+        return LabelCounts(self.checks)
+
+    def update(self, chunk: Chunk) -> None:
+        labels, counts = np.unique(self.checks.targets(chunk), return_counts=True)
+        for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
+            self.counts[label] = self.counts.get(label, 0) + count
+
+    def merge(self, other: LabelCounts) -> LabelCounts:
+        for label, count in other.counts.items():
+            self.counts[label] = self.counts.get(label, 0) + count
+        return self
+
+
+def _partition_labels(checks: RowChecks, number: int, *part: Any) -> LabelCounts:
+    found = LabelCounts(checks)
+    for chunk in chunks_of_partition(*part, SAMPLE, number):
+        found.update(chunk)
+    return found

@@ -1,0 +1,246 @@
+"""Models of tables from files, chunks and Dask: the same answer as in memory."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kernelmaps as km
+from kernelmaps.data.table_source import open_table
+from kernelmaps.models.tables import sampling, streamed
+
+pa = pytest.importorskip("pyarrow")
+
+
+def table(seed, n=3000):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "size": rng.gamma(3.0, 2.0, n),
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 60, n)),
+            "shop": rng.choice(["north", "south", "east"], n),
+            "flat": np.ones(n),
+        }
+    )
+    X.loc[rng.random(n) < 0.05, "shop"] = None
+    rate = 0.2 * X["size"] + np.where(X["shop"] == "east", 0.7, 0) + X["age"].isna() * 0.5
+    return X, rate.to_numpy(), rng
+
+
+def assert_same(model, other, X, tol=1e-7):
+    a, b = model.eval_terms(X), other.eval_terms(X)
+    assert model.term_names_ == other.term_names_
+    np.testing.assert_allclose(a, b, atol=tol * np.abs(a).max())
+    np.testing.assert_allclose(model.intercept_, other.intercept_, rtol=tol)
+    np.testing.assert_allclose(model.edf_, other.edf_, rtol=1e-5)
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Chunks of 700 rows, so that a pass has several."""
+    monkeypatch.setattr(streamed, "CHUNK", 700)
+
+
+def stored(folder, frame, kind):
+    if kind == "csv":
+        frame.to_csv(folder / "t.csv", index=False)
+        return folder / "t.csv"
+    if kind == "parquet":
+        frame.to_parquet(folder / "t.parquet", row_group_size=900)
+        return folder / "t.parquet"
+    (folder / "parts.parquet").mkdir()
+    for at, (a, b) in enumerate(((0, 100), (100, 2500), (2500, len(frame)))):
+        frame.iloc[a:b].to_parquet(folder / "parts.parquet" / f"{at}.parquet")
+    return folder / "parts.parquet"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "folder", "csv"])
+def test_files_give_the_model_of_memory(tmp_path, seed, kind, small_chunks):
+    X, rate, rng = table(seed)
+    y = rate + 0.3 * rng.normal(size=len(X))
+    path = stored(tmp_path, X.assign(price=y), kind)
+    model = km.AdditiveRegressor().fit(path, "price")
+    assert_same(km.AdditiveRegressor().fit(X, y), model, X)
+    assert list(model.feature_names_in_) == list(X.columns)
+    assert model._n_rows == len(X)
+
+
+def test_squared_loss_takes_one_pass(tmp_path, seed, monkeypatch):
+    X, rate, _ = table(seed)
+    path = stored(tmp_path, X.assign(y=rate), "parquet")
+    passes = []
+    plain = streamed.fold_table
+    monkeypatch.setattr(streamed, "fold_table", lambda *args: (passes.append(1), plain(*args))[1])
+    km.AdditiveRegressor().fit(path)
+    assert len(passes) == 1
+    poisson = km.AdditiveRegressor(loss="poisson").fit(path)
+    assert len(passes) == 1 + 1 + 1 + poisson.n_iter_  # counts, the start, and a pass a step
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "quantile"])
+def test_other_losses_exposures_and_weights(tmp_path, seed, loss, small_chunks):
+    X, rate, rng = table(seed)
+    exposure = rng.uniform(0.5, 2.0, len(X)) if loss != "quantile" else None
+    mean = np.exp(0.3 * rate) * (1.0 if exposure is None else exposure)
+    y = rng.poisson(mean).astype(float) if loss == "poisson" else mean * rng.gamma(5, 0.2, len(X))
+    w = rng.integers(0, 3, len(X)).astype(float)
+    frame = X.assign(y=y, sample_weight=w)
+    options = {} if exposure is None else {"exposure": "years"}
+    frame = frame if exposure is None else frame.assign(years=exposure)
+    path = stored(tmp_path, frame, "parquet")
+    ours = km.AdditiveRegressor(loss=loss, smoothing="auto").fit(path, **options)
+    held = km.AdditiveRegressor(loss=loss, smoothing="auto").fit(X, y, w, exposure=exposure)
+    assert_same(held, ours, X, tol=1e-4 if loss == "quantile" else 1e-6)
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_classes_from_a_file(tmp_path, seed, loss, class_weight, small_chunks):
+    X, rate, rng = table(seed)
+    y = np.where(rng.random(len(X)) < 1 / (1 + np.exp(1 - rate)), "yes", "no")
+    path = stored(tmp_path, X.assign(bought=pd.Categorical(y)), "parquet")
+    options = {"loss": loss, "class_weight": class_weight}
+    ours = km.AdditiveClassifier(**options).fit(path, "bought")
+    held = km.AdditiveClassifier(**options).fit(X, y)
+    assert_same(held, ours, X, tol=1e-6)
+    assert ours.classes_.tolist() == ["no", "yes"]
+    np.testing.assert_allclose(ours.predict_proba(X), held.predict_proba(X), atol=1e-6)
+
+
+def test_many_classes_and_integer_labels(tmp_path, seed, small_chunks):
+    X, rate, rng = table(seed)
+    y = np.digitize(rate + 0.3 * rng.normal(size=len(X)), [1.0, 2.0])
+    path = stored(tmp_path, X.assign(y=y), "parquet")
+    ours = km.AdditiveClassifier(loss="log_loss").fit(path)
+    assert_same(km.AdditiveClassifier(loss="log_loss").fit(X, y), ours, X, tol=1e-6)
+    assert ours.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
+def test_pairs_and_constraints_from_a_file(tmp_path, seed, loss, small_chunks):
+    X, rate, rng = table(seed)
+    mean = np.exp(0.1 * rate + 0.08 * np.where(X["shop"] == "east", X["size"], 0))
+    y = rng.poisson(mean).astype(float)
+    path = stored(tmp_path, X.assign(y=y), "parquet")
+    options = {"loss": loss, "interactions": "auto", "constraints": {"age": "increasing"}}
+    ours = km.AdditiveRegressor(**options).fit(path)
+    assert_same(km.AdditiveRegressor(**options).fit(X, y), ours, X, tol=1e-6)
+    assert "size × shop" in ours.term_names_
+
+
+def test_wide_tables_keep_no_pairs(tmp_path, seed, small_chunks, monkeypatch):
+    X, rate, _ = table(seed)
+    path = stored(tmp_path, X.assign(y=rate), "parquet")
+    plain = km.AdditiveRegressor().fit(path)
+    monkeypatch.setattr(streamed, "_TABLES", 100)
+    assert_same(plain, km.AdditiveRegressor().fit(path), X)
+
+
+def test_chunks_of_any_kind(seed, small_chunks):
+    X, rate, rng = table(seed)
+    y = rate + 0.3 * rng.normal(size=len(X))
+    cuts = [0, 11, 1200, len(X)]
+    chunks = [(X.iloc[a:b], y[a:b]) for a, b in pairwise(cuts)]
+    held = km.AdditiveRegressor(smoothing="auto").fit(X, y)
+    for given in (chunks, lambda: iter(chunks), iter(chunks)):
+        assert_same(held, km.AdditiveRegressor(smoothing="auto").fit(given), X)
+    targets = km.AdditiveRegressor(smoothing="auto").fit([c[0] for c in chunks], y)
+    assert_same(held, targets, X)
+
+
+def test_numbers_from_npy(tmp_path, seed, small_chunks):
+    rng = np.random.default_rng(seed)
+    X = rng.random((2000, 3))
+    y = np.sin(6 * X[:, 0]) + X[:, 1]
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    ours = km.AdditiveRegressor(smoothing="auto").fit(tmp_path / "X.npy", tmp_path / "y.npy")
+    assert_same(km.AdditiveRegressor(smoothing="auto").fit(X, y), ours, X)
+
+
+def test_dask_frames_of_uneven_partitions(seed):
+    pytest.importorskip("dask.dataframe")
+    distributed = pytest.importorskip("distributed")
+    import dask.dataframe as dd
+
+    X, rate, rng = table(seed, 2000)
+    y = rate + 0.3 * rng.normal(size=len(X))
+    late = y > np.median(y)
+    frame = X.assign(price=y, late=late)
+    parts = [frame.iloc[a:b] for a, b in ((0, 5), (5, 1500), (1500, 2000))]
+    dask_frame = dd.concat([dd.from_pandas(part, npartitions=1) for part in parts])
+    with distributed.Client(n_workers=2, processes=False, dashboard_address=None):
+        ours = km.AdditiveRegressor().fit(dask_frame.drop(columns="late"), "price")
+        classes = km.AdditiveClassifier(loss="log_loss").fit(
+            dask_frame.drop(columns="price"), "late"
+        )
+    assert_same(km.AdditiveRegressor().fit(X, y), ours, X)
+    assert_same(km.AdditiveClassifier(loss="log_loss").fit(X, late), classes, X, tol=1e-6)
+
+
+def test_codes_of_a_sample(tmp_path, seed, monkeypatch):
+    """With fewer rows in the sample than in the file the bins, and little else, are others."""
+    X, rate, rng = table(seed)
+    y = rate + 0.3 * rng.normal(size=len(X))
+    path = stored(tmp_path, X.assign(y=y), "parquet")
+    held = km.AdditiveRegressor().fit(X, y)
+    monkeypatch.setattr(sampling, "SAMPLE", 600)
+    ours = km.AdditiveRegressor().fit(path)
+    assert not ours.table_.books[0].exact
+    assert ours._n_rows == len(X)  # all rows are counted
+    # The noise of the fit is 0.3·sqrt(edf/n); other bins change less than that.
+    noise = 0.3 * np.sqrt(ours.edf_[0] / len(X))
+    assert np.sqrt(np.mean((held.predict(X) - ours.predict(X)) ** 2)) < noise
+
+
+def test_samples_are_spread_over_row_groups(tmp_path):
+    frame = pd.DataFrame({"a": np.arange(1000.0), "y": np.zeros(1000)})
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=50)
+    chunks = open_table(tmp_path / "t.parquet").sample(160)
+    values = np.concatenate([chunk.X.column("a").to_numpy() for chunk in chunks])
+    assert values.min() == 0
+    assert values.max() >= 950
+    assert 160 <= len(values) <= 176
+
+
+@pytest.mark.parametrize(
+    ("frame", "call", "message"),
+    [
+        ({"a": ["x", "z"], "y": [1.0, np.nan]}, {}, "chunk 0: y contains NaN or infinity"),
+        ({"a": ["x", "z"], "b": [1.0, 2.0]}, {}, "requires y"),
+        ({"a": ["x", "z"], "b": [1.0, 2.0]}, {"y": "c"}, "has no column 'c'"),
+        ({"a": ["x", "z"], "y": [1.0, 2.0]}, {"sample_weight": [-1.0, 1.0]}, "sample_weight must"),
+        ({"a": ["x", "z"], "y": [1.0, 2.0]}, {"sample_weight": [0.0, 0.0]}, "weights are zero"),
+        ({"a": ["x", "z"], "y": [1.0, 2.0]}, {"sample_weight": [1.0] * 3}, "2 and 3"),
+        ({"a": ["x", "z"], "y": ["x", "z"]}, {}, "y must be numbers"),
+        ({"a": ["x", "z"], "y": [1.0, 2.0]}, {"exposure": "a"}, "exposure is for"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path, frame, call, message):
+    pd.DataFrame(frame).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=message):
+        km.AdditiveRegressor().fit(tmp_path / "t.parquet", **call)
+
+
+def test_losses_refuse_targets_of_any_chunk(tmp_path, small_chunks):
+    X, rate, _ = table(0)
+    rate = np.append(rate[:-1], -1.0)
+    path = stored(tmp_path, X.assign(y=rate), "parquet")
+    with pytest.raises(ValueError, match="needs y >= 0"):
+        km.AdditiveRegressor(loss="poisson").fit(path)
+
+
+def test_streams_that_end_are_refused_where_more_passes_are_needed(seed):
+    X, rate, _ = table(seed, 500)
+    with pytest.raises(TypeError, match="only once"):
+        km.AdditiveRegressor(loss="poisson").fit(iter([(X, rate)]))
+    with pytest.raises(TypeError, match="only once"):
+        km.AdditiveClassifier(smoothing="auto").fit(iter([(X, rate > 1)]))
+
+
+def test_chunks_of_other_columns_are_refused(seed):
+    X, rate, _ = table(seed, 500)
+    chunks = [(X, rate), (X[["age", "size", "shop", "flat"]], rate)]
+    with pytest.raises(ValueError, match="has the columns"):
+        km.AdditiveRegressor(smoothing="auto").fit(chunks)
