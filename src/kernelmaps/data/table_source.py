@@ -55,7 +55,7 @@ class Chunk:
         first = slice(0, rows)
         X = self.X.iloc[first] if hasattr(self.X, "iloc") else self.X[first]
         beside = [labels_of(values, first) for values in (self.y, self.w, self.exposure)]
-        return Chunk(X, *beside, self.number)
+        return Chunk(X, *beside, number=self.number)
 
 
 class TableSource:
@@ -328,7 +328,7 @@ class ArrowTable(TableSource):
                 else:
                     beside.append(labels_of(item, slice(start, start + table.num_rows)))
             start += table.num_rows
-            yield Chunk(table.select(features), *beside, number)
+            yield Chunk(table.select(features), *beside, number=number)
         _check_ends(self.beside, start)
 
 
@@ -391,7 +391,7 @@ class ChunkTable(TableSource):
                 found.append(_beside(X, values, given, slice(start, end)))
             names = [name for name in self.beside if isinstance(name, str)]
             if X.shape[0]:
-                yield Chunk(_without(X, names), *found, number)
+                yield Chunk(_without(X, names), *found, number=number)
             start = end
         _check_ends(self.beside, start)
 
@@ -472,11 +472,11 @@ class DaskTable(TableSource):
         import dask
 
         for number, part in enumerate(self.parts or []):
-            yield from chunks_of_partition(*dask.compute(*part), rows, number)
+            yield from chunks_of_partition(rows, number, *dask.compute(*part))
 
 
 def chunks_of_partition(
-    X: Any, y: Any, w: Any, exposure: Any, rows: int, number: int
+    rows: int, number: int, X: Any, y: Any, w: Any, exposure: Any
 ) -> Iterator[Chunk]:
     """The chunks of one partition of Dask, where it is."""
     y, w = (None if values is None else np.asarray(values) for values in (y, w))
@@ -485,4 +485,4 @@ def chunks_of_partition(
     for begin in range(0, X.shape[0], rows):
         own = slice(begin, begin + rows)
         beside = [labels_of(values, own) for values in (y, w, exposure)]
-        yield Chunk(X.iloc[own] if hasattr(X, "iloc") else X[own], *beside, number)
+        yield Chunk(X.iloc[own] if hasattr(X, "iloc") else X[own], *beside, number=number)

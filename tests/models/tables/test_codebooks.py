@@ -107,8 +107,12 @@ def test_all_columns_are_coded_as_each_alone(seed):
             book.name,
             np.resize(
                 np.concatenate(
-                    [book.edges, book.nodes, np.nextafter(book.edges, -np.inf), [1e308, -1e308]]
-                    + [[np.nan]]
+                    [
+                        book.edges,
+                        book.nodes,
+                        np.nextafter(book.edges, -np.inf),
+                        [1e308, -1e308, np.nan],
+                    ]
                 ),
                 800,
             ),

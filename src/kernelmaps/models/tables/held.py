@@ -52,25 +52,34 @@ class TableRows(Protocol):
     n_outputs : int
     """
 
-    books: tuple[Codebook, ...]
-    counts: tuple[np.ndarray, ...]
-    n_outputs: int
+    @property
+    def books(self) -> tuple[Codebook, ...]: ...
+
+    @property
+    def counts(self) -> tuple[np.ndarray, ...]: ...
+
+    @property
+    def n_outputs(self) -> int: ...
 
     @property
     def total(self) -> float:
         """Sum of the weights."""
+        ...
 
     def pair_weights(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
         """Weights of the pairs of codes of two columns."""
+        ...
 
     def coded(self, parts: Sequence[Part], cone: np.ndarray | None, output: int) -> Rows:
         """The rows with some terms, as the solver sees them."""
+        ...
 
     def residuals(
         self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,
         places: Sequence[Pair], coarse: dict[int, Coarse],
     ) -> tuple[Tables, float]:  # fmt: skip
         """`pairs.residual_tables` at some weights, and the mean curvature of a row."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,15 @@ class Point(Protocol):
         Σ of the losses, without penalties.
     """
 
-    beta: np.ndarray
-    value: float
+    @property
+    def beta(self) -> np.ndarray: ...
+
+    @property
+    def value(self) -> float: ...
 
     def sums(self) -> Sums:
         """The working least-squares problem of a Newton step from here."""
+        ...
 
 
 class Rows(Protocol):
@@ -60,18 +64,26 @@ class Rows(Protocol):
         Sum of the weights.
     """
 
-    bases: Sequence[Basis]
-    cone: np.ndarray | None
-    total: float
+    @property
+    def bases(self) -> Sequence[Basis]: ...
+
+    @property
+    def cone(self) -> np.ndarray | None: ...
+
+    @property
+    def total(self) -> float: ...
 
     def at(self, loss: Likelihood, beta: np.ndarray) -> Point:
         """The losses of all rows for some weights."""
+        ...
 
     def squared(self) -> tuple[Sums, float]:
         """The sums of squared loss, and what was subtracted from the targets."""
+        ...
 
     def start(self, loss: Likelihood) -> float:
         """An intercept to start from."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -236,7 +248,8 @@ def fit_rows(
         return _from_sums(found, sums, penalties, _allowed(rows, found), middle)
     beta = np.zeros(len(penalties.scale))
     beta[0] = rows.start(loss)
-    here, n_iter, converged = rows.at(loss, beta), 0, False
+    here: Point = rows.at(loss, beta)
+    value, n_iter, converged = np.inf, 0, False
     last: list[np.ndarray] = []
     settled = fixed is not None and bool(fixed.all())
     # Newton's last steps square the error, so that the end costs little; a majorant's do not.

@@ -160,6 +160,6 @@ class LabelCounts:
 
 def _partition_labels(checks: RowChecks, number: int, *part: Any) -> LabelCounts:
     found = LabelCounts(checks)
-    for chunk in chunks_of_partition(*part, SAMPLE, number):
+    for chunk in chunks_of_partition(SAMPLE, number, *part):
         found.update(chunk)
     return found

@@ -223,7 +223,7 @@ def fold_table(source: TableSource, coder: Coder, stats: Any) -> Any:
 
 def _partition_sums(zero: Any, coder: Coder, number: int, *part: Any) -> Any:
     stats = zero.zero()
-    for chunk in chunks_of_partition(*part, CHUNK, number):
+    for chunk in chunks_of_partition(CHUNK, number, *part):
         stats.update(coder(chunk))
     return stats
 
