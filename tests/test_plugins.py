@@ -90,28 +90,71 @@ class OutsideMap(km.HomogeneousMap):
     """A map from outside, of a class that the library does not know."""
 
 
-def test_a_map_from_outside_is_checked_saved_and_exported(tmp_path, monkeypatch):
-    from kernelmaps import model_files
+@pytest.fixture
+def outside(monkeypatch):
+    """The map made known, for one test."""
+    from kernelmaps.maps import register, registry
 
-    monkeypatch.setattr(model_files, "_PLUGINS", {})
-    X = np.random.default_rng(0).random((20, 4))
+    monkeypatch.setattr(registry, "_FAMILIES", {})
+    yield register(OutsideMap, "homogeneous", variants=[("", {}), ("even", {"window": "uniform"})])
+    registry.PLUGINS.pop("OutsideMap")
+
+
+def test_a_map_from_outside_is_held_to_the_laws():
     check_feature_map(lambda n: OutsideMap("chi2", n), sizes=(3, 7), estimator_checks=False)
+
+
+def test_choose_and_compare_try_a_map_from_outside(outside, data):
+    from kernelmaps.evaluation.candidates import candidates
+
+    X, y = data
+    X = np.abs(X)
+    labels = [item.label for item in candidates(get("chi2"), (3,))]
+    assert {"OutsideMap 3", "OutsideMap even 3"} <= set(labels)
+    assert not any("OutsideMap" in item.label for item in candidates(get("gaussian"), (8,)))
+    chosen = km.choose(X, "chi2", max_error=0.5, families=["OutsideMap"])
+    assert type(chosen.map) is OutsideMap
+    result = km.compare(X, y, maps=["OutsideMap"], kernels=["chi2"], sizes=[3], cv=2)
+    assert any("OutsideMap" in row.label and row.score > 0.5 for row in result.rows)
+
+
+def test_files_graphs_and_the_command_line_know_a_map_from_outside(outside, tmp_path):
+    from kernelmaps.commands.parsing import parse_map
+
+    assert parse_map("OutsideMap(n_components=3)").n_components == 3
+    X = np.random.default_rng(0).random((20, 4))
     fitted = OutsideMap("chi2", 5).fit(X)
-    with pytest.raises(TypeError, match="which a model file cannot hold"):
-        km.save(fitted, tmp_path / "map.kmap")
-    model_files.register_class(OutsideMap)
     km.save(fitted, tmp_path / "map.kmap")
     loaded = km.load(tmp_path / "map.kmap")
     assert type(loaded) is OutsideMap
     np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X))
     exported = pytest.importorskip("kernelmaps.onnx")
     runtime = pytest.importorskip("onnxruntime")
-    assert "OutsideMap" in exported.register(OutsideMap)
+    assert "OutsideMap" in exported.register()
     rows = X.astype(np.float32)
     graph = exported.to_onnx(fitted, rows[:1]).SerializeToString()
     session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {session.get_inputs()[0].name: rows})
     np.testing.assert_allclose(found, fitted.transform(rows), atol=1e-5)
+
+
+def test_a_map_that_was_not_registered_is_not_saved(tmp_path):
+    fitted = OutsideMap("chi2", 5).fit([[0.5], [1.0]])
+    with pytest.raises(TypeError, match="which a model file cannot hold"):
+        km.save(fitted, tmp_path / "map.kmap")
+
+
+def test_what_is_no_map_is_not_registered(outside):
+    from kernelmaps.maps import register
+
+    with pytest.raises(TypeError, match="takes a class of maps"):
+        register(int)
+    with pytest.raises(ValueError, match="sort must be of"):
+        register(OutsideMap, "quadratic")
+    with pytest.raises(ValueError, match="no parameter 'n_bases'"):
+        register(OutsideMap, "homogeneous", size_name="n_bases")
+    with pytest.raises(ValueError, match="is taken by"):
+        register(type("OutsideMap", (km.HomogeneousMap,), {}))
 
 
 def test_the_command_line_knows_it(kernel):

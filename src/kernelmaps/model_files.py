@@ -46,6 +46,7 @@ from . import storage
 from .engine.spec import Spec, spec_from_file
 from .exceptions import FileFormatError
 from .kernels.registry import kernel_class
+from .maps.registry import PLUGINS as MAP_PLUGINS
 from .schema import (
     Check,
     State,
@@ -147,7 +148,9 @@ _OF_SKLEARN = {
 
 
 def register_class(cls: type) -> None:
-    """Let model files hold instances of a class from outside: a map or a model of a plug-in.
+    """Let model files hold instances of a class from outside, such as a model of a plug-in.
+
+    A map is made known by `kernelmaps.maps.register`, which does this, too.
 
     Parameters
     ----------
@@ -638,8 +641,8 @@ def _listed(name: str) -> type | None:
     """The class that a file may mean by `name`, or None."""
     if name in _RECORDS or name in _SKLEARN:
         return _class(name)
-    if name in _PLUGINS:
-        return _PLUGINS[name]
+    if name in _PLUGINS or name in MAP_PLUGINS:
+        return _PLUGINS.get(name) or MAP_PLUGINS[name]
     kernel = kernel_class(name)
     if kernel is not None:
         return kernel

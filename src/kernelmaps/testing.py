@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from .engine import Spec, apply, evaluate
 from .evaluation.errors import kernel_error
-from .exceptions import OutOfDomainWarning
+from .exceptions import KernelScaleWarning, OutOfDomainWarning
 from .kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel
 from .maps.base import AdditiveMap, FeatureMap
 from .seeding import generator
@@ -120,7 +120,10 @@ def check_feature_map(
     _check_paths(fitted, X)
     _check_persistence(fitted, X)
     _check_domain_policy(make(sizes[0]), X)
-    _check_sizes(make(sizes[0]), X)
+    with warnings.catch_warnings():  # a domain or a length scale that was given
+        warnings.simplefilter("ignore", OutOfDomainWarning)
+        warnings.simplefilter("ignore", KernelScaleWarning)
+        _check_sizes(make(sizes[0]), X)
     if estimator_checks:
         check_estimator(make(sizes[0]), on_skip=None)
 
@@ -248,9 +251,7 @@ def _check_sizes(unfitted: FeatureMap, X: np.ndarray) -> None:
         scale = float(np.abs(wanted).max())
         assert 0 < scale < np.inf, f"{where} the features are zero or infinite"
         for kind, each in (("dense", rows), ("CSR", sparse.csr_matrix(rows))):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", OutOfDomainWarning)  # a domain that was given
-                found = _dense(fitted.transform(each)).astype(np.float64)
+            found = _dense(fitted.transform(each)).astype(np.float64)
             assert np.isfinite(found).all(), f"{kind} features are not finite {where}"
             # Angles of large rows in units of a given length scale have no digits left.
             if isinstance(fitted, AdditiveMap) or factor < 1:

@@ -10,6 +10,7 @@ import kernelmaps
 
 from ..kernels.registry import kernel_class
 from ..maps.base import FeatureMap
+from ..maps.registry import PLUGINS
 
 __all__ = ["parse_map"]
 
@@ -86,8 +87,10 @@ def _map_class(name: str) -> Any:
         if module.startswith("kernelmaps.maps.")
         and issubclass(getattr(kernelmaps, public), FeatureMap)
     ]
+    if name in PLUGINS:
+        return PLUGINS[name]
     if name not in known:
-        raise ValueError(f"there is no map {name!r}; there are {', '.join(known)}.")
+        raise ValueError(f"there is no map {name!r}; there are {', '.join([*known, *PLUGINS])}.")
     return getattr(kernelmaps, name)
 
 

@@ -17,11 +17,11 @@ from ..kernels.bandwidth import fit_length
 from ..kernels.exponential import Exponential
 from ..kernels.homogeneous import HomogeneousKernel
 from ..kernels.stationary import StationaryKernel
+from ..maps.registry import PLUGINS, Family, plugin_families
 from .code import expression
 
 __all__ = [
     "Candidate",
-    "Family",
     "candidates",
     "families_for",
     "fitted_to_data",
@@ -57,45 +57,30 @@ class Candidate:
 
     def make(self) -> Any:
         """The unfitted map."""
-        return getattr(kernelmaps, self.name)(**self.settings)
+        return _class(self.name)(**self.settings)
 
     def code(self) -> str:
         """The line of Python that makes it."""
         shown = ", ".join(f"{key}={expression(value)}" for key, value in self.settings.items())
-        return f"km.{self.name}({shown})"
+        return f"{self.name}({shown})" if self.name in PLUGINS else f"km.{self.name}({shown})"
 
 
-@dataclass(frozen=True)
-class Family:
-    """A class of maps for one sort of kernel: how a size becomes its arguments.
+def _sizes(
+    family: Family, kernel: Any, sizes: tuple[int, ...], random_state: int | None
+) -> Iterator[Candidate]:
+    """The candidates of a family."""
+    for variant, extra in family.variants:
+        for size in sizes:
+            settings: dict[str, Any] = {"kernel": kernel} if family.takes_kernel else {}
+            settings |= {family.size_name: size, **extra}
+            if "random_state" in _class(family.name)._get_param_names():
+                settings["random_state"] = random_state
+            yield Candidate(family.name, size, settings, variant)
 
-    Attributes
-    ----------
-    name : str
-        Public name.
-    size_name : str
-        The argument that the size goes to.
-    variants : tuple of (str, dict)
-        Names and further arguments, each a family of its own.
-    takes_kernel : bool
-        Whether the class has an argument `kernel`.
-    """
 
-    name: str
-    size_name: str = "n_components"
-    variants: tuple[tuple[str, dict[str, Any]], ...] = (("", {}),)
-    takes_kernel: bool = True
-
-    def candidates(
-        self, kernel: Any, sizes: tuple[int, ...], random_state: int | None
-    ) -> Iterator[Candidate]:
-        for variant, extra in self.variants:
-            for size in sizes:
-                settings: dict[str, Any] = {"kernel": kernel} if self.takes_kernel else {}
-                settings |= {self.size_name: size, **extra}
-                if "random_state" in getattr(kernelmaps, self.name)().get_params():
-                    settings["random_state"] = random_state
-                yield Candidate(self.name, size, settings, variant)
+def _class(name: str) -> Any:
+    """A class of maps of this library, or a registered one."""
+    return PLUGINS.get(name) or getattr(kernelmaps, name)
 
 
 # Cosines beyond the largest value seen have an error in proportion; clipped values, a jump.
@@ -138,18 +123,20 @@ def sort_of(kernel: Kernel) -> str:
 
 
 def families_for(kernel: Kernel | None) -> list[Family]:
-    """Families of maps of a kernel that this version has (None: those without a kernel to name)."""
+    """Families of maps for a kernel (None: bases, which approximate no kernel)."""
     if kernel is None:
         found: tuple[Family, ...] = _DATA_DRIVEN
+        sorts: tuple[str, ...] = ("basis",)
     elif isinstance(kernel, HomogeneousKernel):
         found = (*_COSINES, *_ANCHORS, *(_SERIES if kernel.name == "chi2" else ()))
+        sorts = ("homogeneous", "additive")
     elif isinstance(kernel, AdditiveKernel):
-        found = _ANCHORS
+        found, sorts = _ANCHORS, ("additive",)
     elif isinstance(kernel, StationaryKernel):
-        found = (_fourier(kernel),)
+        found, sorts = (_fourier(kernel),), ("stationary",)
     else:
-        found = (Family("ExponentialMap", takes_kernel=False),)
-    return [family for family in found if hasattr(kernelmaps, family.name)]
+        found, sorts = (Family("ExponentialMap", takes_kernel=False),), ("exponential",)
+    return [*found, *plugin_families(sorts)]
 
 
 def _fourier(kernel: StationaryKernel) -> Family:
@@ -171,7 +158,7 @@ def candidates(
     for family in families_for(kernel):
         if not all_variants:
             family = replace(family, variants=family.variants[:1])
-        for candidate in family.candidates(_named(kernel), sizes, random_state):
+        for candidate in _sizes(family, _named(kernel), sizes, random_state):
             if isinstance(kernel, Exponential):
                 candidate.settings.update(_exponential_settings(kernel))
             found.append(candidate)
@@ -181,8 +168,7 @@ def candidates(
 def _exponential_settings(kernel: Exponential) -> dict[str, Any]:
     """The additive stage is the best that there is for the base: its error should not count."""
     base = _named(kernel.base)
-    stage = "DesignedMap" if hasattr(kernelmaps, "DesignedMap") else "HomogeneousMap"
-    first = Candidate(stage, 9, {"kernel": base, "n_components": 9}).make()
+    first = Candidate("DesignedMap", 9, {"kernel": base, "n_components": 9}).make()
     return {"additive_map": first, "gamma": kernel.gamma}
 
 

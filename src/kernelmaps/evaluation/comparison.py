@@ -16,6 +16,7 @@ import kernelmaps
 
 from ..display import html_of, text_of
 from ..kernels import Kernel, get
+from ..maps.registry import PLUGINS
 from ..seeding import seed_of
 from ..sparse_rows import check_sparse
 from .advice import program, use_this
@@ -327,8 +328,11 @@ def _map_methods(
     """Maps of all kernels and sizes, small ones first, and then the user's own."""
     model = linear_model(task, C)
     wanted = None if maps is None else [item for item in maps if isinstance(item, str)]
-    for unknown in [n for n in wanted or [] if not hasattr(kernelmaps, n)]:
-        raise ValueError(f"compare: there is no map {unknown!r} in kernelmaps.")
+    for unknown in [n for n in wanted or [] if n not in PLUGINS and not hasattr(kernelmaps, n)]:
+        raise ValueError(
+            f"compare: there is no map {unknown!r} in kernelmaps. A map of your own is given as an "
+            "object, or registered (kernelmaps.maps.register)."
+        )
     found: list[tuple[int, Method]] = []
     for kernel, scaler in [*pairs, (None, None)]:
         joint = kernel is not None and sort_of(kernel) != "additive"

@@ -37,6 +37,7 @@ except ImportError as error:  # pragma: no cover - depends on the environment
 import kernelmaps
 
 from ..engine.reference import evaluate, spec_of
+from ..maps.registry import PLUGINS
 from .tracer import Trace, Traced
 
 __all__ = ["register", "to_onnx"]
@@ -95,11 +96,12 @@ def register(*more: type) -> list[str]:
     Parameters
     ----------
     *more : classes
-        Maps of your own. Their spec is all that a graph is made of.
+        Maps of your own that were not registered (`kernelmaps.maps.register`). Their spec is
+        all that a graph is made of.
     """
     maps = [name for name, module in kernelmaps._MODULE_OF.items() if module.startswith(MAPS)]
     own = [getattr(kernelmaps, name) for name in (*maps, *MODELS, *RIDGES)]
-    classes = [cls for cls in (*own, *more) if issubclass(cls, BaseEstimator)]
+    classes = [cls for cls in (*own, *PLUGINS.values(), *more) if issubclass(cls, BaseEstimator)]
     for cls in classes:
         update_registered_converter(
             cls, f"Kernelmaps{cls.__name__}", _shapes, _convert, parser=_parse, overwrite=True

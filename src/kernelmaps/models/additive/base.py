@@ -25,7 +25,7 @@ from ...default_parts import DefaultParts
 from ...engine import code_spec
 from ...engine.compile import has_table
 from ...engine.reference import table_of
-from ...maps.base import AdditiveMap, JointMap
+from ...maps.base import EXACT_SIZES, AdditiveMap, JointMap
 from ...maps.codes import Codes
 from ...maps.spline import SplineMap
 from ...schema import State, array, boolean, instance, integer, names, number, text
@@ -618,6 +618,9 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         """Raise ValueError or TypeError if entries that were loaded contradict each other."""
         self._check_parameters()
         resolve_threads(self.n_jobs)
+        classes = getattr(self, "classes_", None)
+        if classes is not None and len(np.unique(classes)) != max(2, len(classes)):
+            raise ValueError("classes_ must have at least two entries, all different")
         if self._tabular:
             self._check_table()
         if not hasattr(self, "_weights"):
@@ -629,6 +632,9 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
             raise ValueError(f"weights of shape {shape} do not fit the map and the outputs")
         if len(self._summary.low) != shape[0]:
             raise ValueError("summary has another number of features")
+        ends = np.abs([self._summary.low, self._summary.high])
+        if ((ends > 0) & (ends < EXACT_SIZES[0])).any() or (ends > EXACT_SIZES[1]).any():
+            raise ValueError("summary reaches beyond the sizes for which maps are exact")
         if self._on_codes and not hasattr(fitted, "check_codes"):
             raise ValueError("on_codes is true, but feature_map_ has no codes")
         if hasattr(self, "_progress") and self._progress.weights.shape != shape:
