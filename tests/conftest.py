@@ -35,3 +35,13 @@ def pytest_report_header():
 def seed() -> int:
     """The seed of this run: a test that uses it must hold for every value of it."""
     return _SEED
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A real browser, see `browsing`."""
+    from browsing import start
+
+    driver = start(tmp_path_factory.mktemp("profile"))
+    yield driver
+    driver.quit()

@@ -144,7 +144,26 @@ def test_explain_of_one_row_adds_up_to_its_prediction(model, rides):
     shown = run("explain", model, "--data", rides, "--row", "3")
     assert "intercept" in shown
     assert_refused(2, "--row 400", "explain", model, "--data", rides, "--row", "400")
-    assert_refused(2, "--row and --data go together", "explain", model, "--row", "1")
+    assert_refused(2, "--row is a row of --data", "explain", model, "--row", "1")
+    assert_refused(2, "--data is for --row", "explain", model, "--data", rides)
+
+
+def test_explain_writes_the_page_of_a_model(model, rides, tmp_path):
+    page = tmp_path / "page.html"
+    assert f"report: {page}" in run("explain", model, "--report", page).replace("\n", "")
+    data = json.loads(page.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
+    assert data["title"] == "AdditiveRegressor: fare"
+    assert "held-out rows" in data["facts"][0][1]
+    assert data["rows"] == []
+    told = json.loads(run("explain", model, "--report", page, "--data", rides, "--json"))
+    assert told == {"path": str(page), "rows": N, "scored": True}
+    columns = {name: values for name, values in cells().items() if name not in ("fare", "tip")}
+    new = write(tmp_path / "new.csv", columns)
+    options = ["--report", page, "--data", new, "--row", "2", "--json"]
+    assert json.loads(run("explain", model, *options))["scored"] is False
+    data = json.loads(page.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
+    assert [row["label"] for row in data["rows"]] == ["row 2"]
+    assert_refused(2, ".html", "explain", model, "--report", tmp_path / "page.txt")
 
 
 def test_classes_of_a_table_have_probabilities(rides, tmp_path):

@@ -2,34 +2,14 @@
 
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
+from browsing import NEEDS_BROWSER, open_page, overlapping
 
 import kernelmaps as km
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-DRIVER = shutil.which("chromedriver")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-]
-
-pytestmark = [
-    pytest.mark.skipif(
-        not (CHROMIUM and DRIVER),
-        reason="no browser: install Debian's chromium and chromium-driver to run this",
-    ),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = NEEDS_BROWSER
 
 
 @pytest.fixture(scope="module")
@@ -49,29 +29,10 @@ def report(tmp_path_factory):
     return result, path
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium drives the browser")
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
-
-
 @pytest.fixture
 def page(browser, report):
-    def open_at(width, height=900, mobile=False):
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        browser.get(f"file://{report[1]}")
-        assert browser.execute_script("return document.documentElement.dataset.drawn") == "yes"
-        return browser
+    def open_at(width, height=900):
+        return open_page(browser, report[1], width, height)
 
     return open_at
 
@@ -153,7 +114,7 @@ def test_a_click_on_a_point_finds_its_line(page):
 
 
 def test_a_phone_shows_it_without_sideways_scrolling(page):
-    browser = page(390, 844, mobile=True)
+    browser = page(390, 844)
     wide, fonts = browser.execute_script(
         "return [document.documentElement.scrollWidth,"
         "[...document.querySelectorAll('p, li, svg text, .title')]"
@@ -175,17 +136,14 @@ def test_no_column_is_cut_at_1400_pixels(page):
 
 @pytest.mark.parametrize("width", [390, 1400])
 def test_labels_do_not_overlap(page, width):
-    browser = page(width, mobile=width < 500)
+    browser = page(width)
     script = """return ['#error-plot', '#score-plot'].map(id =>
     [...document.querySelectorAll(id + ' svg .name')].map(e => {
       const b = e.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; }))"""
     plots = browser.execute_script(script)
     assert all(plots)
     for boxes in plots:
-        for i, a in enumerate(boxes):
-            for b in boxes[:i]:
-                apart = a[0] >= b[2] or b[0] >= a[2] or a[1] >= b[3] - 2 or b[1] >= a[3] - 2
-                assert apart, (a, b)
+        assert overlapping(boxes) == []
 
 
 def test_the_report_begins_with_what_to_use_and_how_to_run_it(page, report):

@@ -52,6 +52,7 @@ _EXPORTS = {
     "kernelmaps.evaluation.errors": ["KernelError", "kernel_error"],
     "kernelmaps.evaluation.comparison": ["compare"],
     "kernelmaps.evaluation.choice": ["choose"],
+    "kernelmaps.evaluation.model_report": ["model_report"],
     "kernelmaps.evaluation.scaling": ["MeanNormScaler"],
     "kernelmaps.model_files": ["load", "save"],
 }

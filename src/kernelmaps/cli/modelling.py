@@ -216,11 +216,19 @@ def explain(
     ] = Path("shapes.png"),
     features: Annotated[int, typer.Option(help="How many features to show and to draw.")] = 12,
     data: Annotated[
-        str | None, typer.Option(help="Rows for --row: a file with the columns of the model.")
+        str | None,
+        typer.Option(help="Rows for --row and --report: a file with the columns of the model."),
     ] = None,
     row: Annotated[
         int | None,
         typer.Option(help="Instead: what each term adds to one row of --data, counted from 0."),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead: write an HTML page, which opens offline; with --data it explains rows "
+            "and, if they have the target, scores them."
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -233,14 +241,23 @@ def explain(
     `kernelmaps explain model.kmap --out shapes.png`
 
     `kernelmaps explain model.kmap --data new.csv --row 0`
+
+    `kernelmaps explain model.kmap --report page.html --data test.csv`
     """
-    from kernelmaps.commands.describing import explain_model, explain_row
+    from kernelmaps.commands.describing import explain_model, explain_row, write_model_report
     from kernelmaps.commands.exporting import check_suffix
 
-    check_folder(out)
+    check_folder(out, report)
     check_suffix(out, (".png", ".svg", ".pdf"), "a picture")
-    if (row is None) != (data is None):
-        raise ValueError("--row and --data go together: a row of a file.")
+    if data is None and row is not None:
+        raise ValueError("--row is a row of --data: name the file, too.")
+    if data is not None and row is None and report is None:
+        raise ValueError("--data is for --row and --report: name one of them, too.")
+    if report is not None:
+        check_suffix(report, (".html", ".htm"), "a report")
+        written = write_model_report(model, report, data, row)
+        show(written, True) if json else say(f"report: {report}")
+        return
     if row is not None:
         show(explain_row(model, data, row), json)
         return

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..data.reading import column_names
 from ..display import two_columns
+from ..evaluation.model_report import model_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..model_files import FileInfo, load, open_info
 from .effects import effect_of
@@ -22,6 +24,7 @@ __all__ = [
     "describe_file",
     "explain_model",
     "explain_row",
+    "write_model_report",
 ]
 
 _SHOWN = ("term", "importance", "p", "class")  # of a summary; `summary` in JSON has all of it
@@ -202,6 +205,46 @@ def explain_row(
         raise ValueError(f"row={row} is not in {rows.name}, whose rows are 0 to {n - 1}.")
     one = rows.X.iloc[[row]] if hasattr(rows.X, "iloc") else rows.X[[row]]
     return RowExplanation(f"row {row} of {rows.name}", fitted.explain(one))
+
+
+@dataclass(frozen=True)
+class WrittenReport:
+    """Where the page of a model was written, and what it tells of rows."""
+
+    path: str
+    rows: int
+    scored: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+def write_model_report(
+    model: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    data: str | os.PathLike[str] | None = None,
+    row: int | None = None,
+) -> WrittenReport:
+    """Write the page of a saved model, with rows of a file explained and scored."""
+    metadata, fitted = open_info(model).metadata, load(model)
+    X = y = None
+    if data is not None:
+        scored = metadata.get("target") in (column_names(data) or [metadata.get("target")])
+        rows = rows_for(data, metadata, fitted, with_target=scored)
+        X, y = rows.X, rows.y
+    model_report(
+        fitted,
+        Path(path),
+        X=X,
+        y=y,
+        rows=None if row is None else [row],
+        target=metadata.get("target") or "the target",
+        feature_names=None if metadata.get("kinds") else metadata.get("columns"),
+        domain=metadata.get("range"),
+        held_out=metadata.get("held_out"),
+    )
+    return WrittenReport(os.fspath(path), 0 if X is None else int(X.shape[0]), y is not None)
 
 
 def describe_file(path: str | os.PathLike[str]) -> FileDescription:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..display import two_columns
+from ..evaluation.scoring import MAIN_SCORE
 from .exporting import write_model
-from .scoring import MAIN_SCORE
 
 __all__ = ["FittedModel"]
 

@@ -21,11 +21,11 @@ from ..data.prepared import PreparedSource, open_rows
 from ..data.reading import read_columns
 from ..data.suffixes import is_csv, is_parquet
 from ..data.table_files import TableFile, read_table
+from ..evaluation.scoring import predicted, prediction_scores, scores_of
 from ..evaluation.task import Task, decide_task
 from ..maps.base import AdditiveMap, FeatureMap
 from .fitted_model import FittedModel
 from .parsing import parse_map
-from .scoring import predicted, prediction_scores, scores_of
 from .table_options import TableOptions
 
 __all__ = ["FitSettings", "FittedModel", "fit_file", "fit_rows", "fit_source", "fit_table"]

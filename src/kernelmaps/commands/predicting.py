@@ -21,9 +21,9 @@ from ..data.reading import column_names
 from ..data.suffixes import data_suffix, is_csv, is_parquet, open_text
 from ..data.table_files import read_table
 from ..display import two_columns
+from ..evaluation.scoring import class_scores, scores_of
 from ..exceptions import FileFormatError, UnreadableCellWarning
 from ..model_files import load, open_info
-from .scoring import class_scores, scores_of
 
 __all__ = [
     "Evaluation",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from datetime import date
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,11 @@ from sklearn.base import clone
 
 import kernelmaps
 
-from .. import storage
 from ..inspection import importance, kernel_error_grid
 from ..inspection.shapes import linear_shape_functions, output_names
 from ..maps.base import AdditiveMap, FeatureMap
 from .advice import program, use_this
+from .page import rounded, write_page
 from .results import Results, Row
 
 __all__ = ["report_data", "write_report"]
@@ -31,14 +29,7 @@ _ROWS = 1500  # for the shape functions
 
 def write_report(result: Results, path: str | Path) -> Path:
     """Write the report of a comparison; an older file is replaced only by a complete one."""
-    data = json.dumps(report_data(result), ensure_ascii=False, allow_nan=False, default=float)
-    # Nothing in the data may end the script element that holds it.
-    data = data.replace("<", "\\u003c")
-    template = files("kernelmaps.evaluation").joinpath("report.html").read_text(encoding="utf-8")
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    storage.write_file(target, template.replace("__DATA__", data).encode())
-    return target
+    return write_page("report.html", report_data(result), path)
 
 
 def report_data(result: Results) -> dict[str, Any]:
@@ -127,7 +118,7 @@ def _heatmaps(result: Results) -> list[dict[str, Any]]:
                 "label": row.label,
                 "additive": additive,
                 "over": words,
-                "error": [[float(f"{value:.3g}") for value in line] for line in error],
+                "error": rounded(error, 3),
             }
         )
     return found
@@ -180,11 +171,8 @@ def _shapes(result: Results) -> dict[str, Any] | None:
         {
             "name": shape.name,
             "outputs": outputs,
-            "grid": [float(f"{v:.4g}") for v in shape.grid],
-            "values": [
-                [float(f"{v:.4g}") for v in line]
-                for line in shape.values.reshape(len(shape.grid), -1)
-            ],
+            "grid": rounded(shape.grid),
+            "values": rounded(shape.values.reshape(len(shape.grid), -1)),
         }
         for shape in shapes[:_SHAPES]
     ]

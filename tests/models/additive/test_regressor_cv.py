@@ -52,3 +52,17 @@ EXPECTED = dict.fromkeys(NAMES, "training ends at a certified gap, not at the la
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("cls", [km.AdditiveRegressorCV, km.AdditiveClassifierCV])
+def test_the_terms_of_the_chosen_model_add_up(cls):
+    X = np.random.default_rng(0).random((120, 2))
+    y = np.sin(5 * X[:, 0]) + X[:, 1]
+    y = y if cls is km.AdditiveRegressorCV else y > np.median(y)
+    model = cls(Cs=[0.1, 1.0], cv=2).fit(X, y)
+    score = model.predict if cls is km.AdditiveRegressorCV else model.decision_function
+    total = model.eval_terms(X).sum(axis=1) + model.intercept_
+    np.testing.assert_allclose(total, score(X), rtol=1e-10)
+    said = model.explain(X[:1])
+    np.testing.assert_allclose(said.score, score(X[:1])[0], rtol=1e-10)
+    assert [shape.name for shape in model.shape_functions_] == said.names == ["x0", "x1"]

@@ -15,6 +15,7 @@ from ...maps.base import AdditiveMap
 from ...maps.spline import SplineMap
 from ...progress import track
 from ...schema import State, array, instance, integer, labels, names, number
+from ..shapes import ShapeFunction
 from .classifier import AdditiveClassifier
 from .regressor import AdditiveRegressor
 
@@ -90,6 +91,28 @@ class SearchOverC(DefaultParts, BaseEstimator):
         """What the chosen model predicts."""
         check_is_fitted(self)
         return self.estimator_.predict(X)
+
+    def eval_terms(self, X: Any) -> np.ndarray:
+        """The chosen model's score, feature by feature: `AdditiveClassifier.eval_terms`."""
+        check_is_fitted(self)
+        return self.estimator_.eval_terms(X)
+
+    def explain(self, x: Any, output: int = -1) -> Any:
+        """What each feature adds to the chosen model's score of one row."""
+        check_is_fitted(self)
+        return self.estimator_.explain(x, output)
+
+    @property
+    def intercept_(self) -> Any:
+        """Of the chosen model, the means of the terms included."""
+        check_is_fitted(self)
+        return self.estimator_.intercept_
+
+    @property
+    def shape_functions_(self) -> list[ShapeFunction]:
+        """Functions of the chosen model, one for each feature."""
+        check_is_fitted(self)
+        return self.estimator_.shape_functions_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,54 @@
+"""Write an HTML page with everything inside, which opens without a network."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import storage
+
+__all__ = ["rounded", "write_page"]
+
+
+def write_page(template: str, data: dict[str, Any], path: str | Path) -> Path:
+    """Fill a template of this room; an older file is replaced only by a complete one.
+
+    Parameters
+    ----------
+    template : str
+        Name of an HTML file with the words ``__STYLE__``, ``__TOOLS__`` and ``__DATA__``, which the
+        common style, the common script and the data take the place of.
+    data : dict
+        Plain values; no NaN.
+    path : path
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, default=float)
+    # Nothing in the data may end the script element that holds it.
+    text = text.replace("<", "\\u003c")
+    page = _part(template)
+    for word, content in (
+        ("__STYLE__", _part("page.css")),
+        ("__TOOLS__", _part("page.js")),
+        ("__DATA__", text),  # last, so that no word in the data is replaced
+    ):
+        page = page.replace(word, content)
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    storage.write_file(target, page.encode())
+    return target
+
+
+def rounded(values: Any, digits: int = 4) -> Any:
+    """An array as nested lists of short numbers; None for NaN."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 0:
+        return float(f"{array:.{digits}g}") if np.isfinite(array) else None
+    return [rounded(item, digits) for item in array]
+
+
+def _part(name: str) -> str:
+    return files("kernelmaps.evaluation").joinpath(name).read_text(encoding="utf-8").rstrip("\n")

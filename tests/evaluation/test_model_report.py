@@ -1,0 +1,183 @@
+"""The page of a model holds what the model says, for every model that is a sum of functions."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import kernelmaps as km
+
+pandas = pytest.importorskip("pandas")
+
+
+def table(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pandas.DataFrame(
+        {
+            "area": np.where(rng.random(n) < 0.1, np.nan, rng.gamma(5.0, 20.0, n)),
+            "</script><b>city": rng.choice(["Bern", "<i>Ulm</i>"], n),
+            "floor": rng.integers(0, 9, n),
+        }
+    )
+    y = np.where(X["area"].isna(), 2.0, 0.05 * X["area"]) + (X.iloc[:, 1] == "Bern")
+    return X, y + 0.3 * (X["floor"] > 4) * (X.iloc[:, 1] == "Bern") + 0.1 * rng.normal(size=n)
+
+
+def data_of(path):
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text.split('id="data">')[1].split("</script>")[0])
+
+
+@pytest.fixture(scope="module")
+def regression(tmp_path_factory):
+    X, y = table()
+    model = km.AdditiveRegressor(interactions=[("floor", "</script><b>city")]).fit(X[:300], y[:300])
+    page = tmp_path_factory.mktemp("page") / "model.html"
+    km.model_report(model, page, X=X[300:], y=y[300:], target="rent <b>")
+    return model, X[300:], y[300:], data_of(page), page
+
+
+def test_the_page_has_every_function_and_pair(regression):
+    model, _, _, data, _ = regression
+    shapes = {shape.name: shape for shape in model.shape_functions_}
+    assert {found["name"] for found in data["shapes"]} == set(shapes)
+    for found in data["shapes"]:
+        shape = shapes[found["name"]]
+        np.testing.assert_allclose(np.ravel(found["values"]), shape.values, rtol=1e-3, atol=1e-12)
+        np.testing.assert_allclose(np.ravel(found["errors"]), shape.errors, rtol=5e-3, atol=1e-12)
+        assert found["levels"] == (None if shape.levels is None else list(shape.levels))
+    [pair] = data["pairs"]
+    own = model.pair_functions_[0]
+    assert pair["name"] == own.name
+    np.testing.assert_allclose(np.squeeze(pair["values"], 2), own.values, rtol=5e-3, atol=1e-12)
+    assert [line[0] for line in data["bars"]] == [row[0] for row in model.summary().rows]
+    assert data["summary"]["rows"] == [list(row) for row in model.summary().rows]
+    assert next(f for f in data["shapes"] if f["name"] == "area")["missing"] is not None
+
+
+def test_rows_add_up_and_the_median_one_comes_first(regression):
+    model, X, y, data, _ = regression
+    predictions = model.predict(X)
+    assert "median" in data["rows"][0]["label"]
+    assert len(data["rows"]) == 5
+    for row in data["rows"]:
+        k = int(re.match(r"row (\d+)", row["label"])[1])
+        total = row["intercept"] + sum(value for _, _, value in row["terms"])
+        assert total == pytest.approx(predictions[k], rel=2e-3)
+        assert float(row["truth"]) == pytest.approx(y.iloc[k], rel=1e-5)
+    first = int(re.match(r"row (\d+)", data["rows"][0]["label"])[1])
+    assert np.mean(predictions <= predictions[first]) == pytest.approx(0.5, abs=0.02)
+
+
+def test_scores_are_those_of_the_rows(regression):
+    model, X, y, data, _ = regression
+    scores = dict(data["scores"]["scores"])
+    assert scores["R²"] == pytest.approx(model.score(X, y), rel=1e-3)
+    points = np.array(data["scores"]["points"])
+    np.testing.assert_allclose(points[:, 0], model.predict(X), rtol=1e-3)
+    np.testing.assert_allclose(points[:, 1], y, rtol=1e-3)
+
+
+def test_chosen_rows_are_explained_in_their_order(regression, tmp_path):
+    model, X = regression[:2]
+    data = data_of(km.model_report(model, tmp_path / "m.html", X=X, rows=[7, 3]))
+    assert [row["label"] for row in data["rows"]] == ["row 7", "row 3"]
+    assert data["rows"][0]["truth"] is None
+    assert data["scores"] is None
+
+
+def test_without_rows_the_page_has_what_the_model_knows(regression, tmp_path):
+    model = regression[0]
+    held_out = {"rows": 50, "scores": {"r2": 0.9}}
+    data = data_of(km.model_report(model, tmp_path / "m.html", held_out=held_out))
+    assert data["rows"] == []
+    assert data["facts"][0] == ["0.9", "R² on 50 held-out rows"]
+
+
+def test_two_classes(tmp_path):
+    X, y = table()
+    labels = np.where(y > np.median(y), "dear", "cheap")
+    model = km.AdditiveClassifier(loss="log_loss").fit(X, labels)
+    data = data_of(km.model_report(model, tmp_path / "m.html", X=X, y=labels))
+    assert data["scale"] == "the log-odds of class dear"
+    counts = np.array(data["scores"]["confusion"]["counts"])
+    assert counts.sum() == len(X)
+    assert np.trace(counts) / len(X) == pytest.approx(model.score(X, labels))
+    chances = np.array(data["scores"]["chances"])
+    assert chances[:, 2].sum() == len(X)
+    shares = chances[:, 1] @ chances[:, 2] / len(X)
+    assert shares == pytest.approx(np.mean(labels == "dear"), abs=1e-3)
+
+
+def test_three_classes_explain_the_predicted_one(tmp_path):
+    X, y = table()
+    labels = np.digitize(y, np.quantile(y, [0.33, 0.67]))
+    model = km.AdditiveClassifier(loss="log_loss", interactions=1).fit(X, labels)
+    data = data_of(km.model_report(model, tmp_path / "m.html", X=X, y=labels))
+    assert data["outputs"] == ["0", "1", "2"]
+    assert {len(line) for found in data["shapes"] for line in found["values"]} == {3}
+    scores = model.decision_function(X)
+    for row in data["rows"]:
+        k = int(re.match(r"row (\d+)", row["label"])[1])
+        assert row["output"] == row["prediction"] == str(scores[k].argmax())
+        assert row["score"] == pytest.approx(scores[k].max(), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        km.AdditiveRegressor(feature_map=km.SplineMap(n_bases=6)),
+        km.AdditiveRegressorCV(Cs=[1.0], cv=2),
+        km.StreamingRidge(feature_map=km.SplineMap(n_bases=6)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_on_maps_have_a_page_too(model, tmp_path):
+    X = np.random.default_rng(0).random((200, 2))
+    y = np.sin(5 * X[:, 0]) + X[:, 1]
+    model.fit(X, y)
+    path = km.model_report(model, tmp_path / "m.html", X=X, y=y, feature_names=["a", "b"])
+    data = data_of(path)
+    assert sorted(found["name"] for found in data["shapes"]) == ["a", "b"]
+    assert data["summary"] is None
+    assert dict(data["scores"]["scores"])["R²"] == pytest.approx(model.score(X, y), rel=1e-3)
+    if data["rows"]:
+        assert {term[0] for term in data["rows"][0]["terms"]} == {"a", "b"}
+
+
+def test_what_is_not_a_sum_of_functions_is_refused(tmp_path):
+    X = np.random.default_rng(0).random((50, 2))
+    model = km.StreamingRidge(feature_map=km.RandomFourierMap(n_components=8)).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="is not a sum of functions of one feature"):
+        km.model_report(model, tmp_path / "m.html")
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [
+        ({"y": [1.0]}, "pass X="),
+        ({"rows": [0]}, "pass X="),
+        ({"X": np.ones((3, 2)), "y": [1.0]}, "X has 3 rows, y has 1 values"),
+        ({"X": np.ones((3, 2)), "rows": [3]}, "rows holds 3, but X has the rows 0 to 2"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(more, match, tmp_path):
+    X = np.random.default_rng(0).random((50, 2))
+    model = km.AdditiveRegressor(smoothing="auto").fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=match):
+        km.model_report(model, tmp_path / "m.html", **more)
+    assert not (tmp_path / "m.html").exists()
+
+
+def test_names_cannot_leave_the_data(regression):
+    text = regression[4].read_text(encoding="utf-8")
+    assert "</script><b>city" not in text
+    assert "<i>Ulm" not in text
+    assert "<b>" not in text.split('id="data">')[1]
+
+
+def test_the_page_needs_no_network(regression):
+    text = regression[4].read_text(encoding="utf-8")
+    assert not re.findall(r"""(?:src|href)=["'](?!data:)[^"'#]""", text)
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
