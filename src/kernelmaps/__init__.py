@@ -1,11 +1,11 @@
 """Explicit feature maps for kernels.
 
-A positive-definite kernel k(x, y) hides a feature space. An explicit map φ with
-⟨φ(x), φ(y)⟩ ≈ k(x, y) brings it out, and a linear model on φ(x) then does what a kernel machine
-would, in linear time.
+A positive-definite kernel k(x, y) is an inner product in a feature space. An explicit map φ with
+⟨φ(x), φ(y)⟩ ≈ k(x, y) computes approximate coordinates in it, and a linear model on φ(x) then does
+what a kernel machine would, in linear time.
 
-Names are loaded on first use (PEP 562): ``import kernelmaps`` itself imports next to
-nothing, so that neither numba nor scikit-learn is paid for before it is needed.
+Names are loaded on first use (PEP 562): ``import kernelmaps`` imports almost nothing, and numba and
+scikit-learn are loaded when they are needed.
 """
 
 from importlib import import_module

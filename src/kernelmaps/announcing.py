@@ -1,4 +1,4 @@
-"""Say so when a loop is being compiled: that happens once, and takes a while.
+"""Announce on standard error that numba is compiling a function.
 
 numba tells its listeners when it begins and ends to compile a function. What takes longer than a
 second is announced on standard error to a person at a terminal, and to the log of everyone else.

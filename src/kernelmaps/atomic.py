@@ -1,4 +1,4 @@
-"""Methods that change an object wholly or not at all."""
+"""Decorator for methods that either succeed or leave the object unchanged."""
 
 from __future__ import annotations
 

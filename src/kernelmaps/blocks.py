@@ -1,4 +1,4 @@
-"""Row blocks: every room bounds its temporaries in the same way."""
+"""Sizes of row blocks, which bound the temporary memory of every routine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bound on a map's error, with the domain where it holds and the way it was obtained."""
+"""Error bounds of maps, with their domain and the way they were obtained."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _a_certificate(value: Any, where: str, sizes: Sizes) -> None:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is known about a map's error.
+    """Bound on the error of a map, with its domain and the way it was obtained.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class Certificate:
     probability : float
         1 for a proof; less for a statement that holds with that probability.
     found : float or None
-        The largest error that a search found. Beside a bound it says how tight that is; without
-        one it is an estimate, and no more than that.
+        The largest error that a search found. With a bound it shows how tight that is; without
+        one it is only an estimate.
     inner : Certificate or None
         A smaller bound that holds on a part of the domain: where values are zero or lie in the
         range that the map was fitted to.
@@ -71,7 +71,18 @@ class Certificate:
         return isfinite(self.bound)
 
     def scaled(self, factor: float) -> Certificate:
-        """The same in other units of the kernel: all errors times `factor`."""
+        """Return the certificate for the kernel in other units.
+
+        Parameters
+        ----------
+        factor : float
+            Factor of the kernel and of all its errors.
+
+        Returns
+        -------
+        Certificate
+            The same statement with all errors multiplied by `factor`.
+        """
         return replace(
             self,
             bound=self.bound * factor,

@@ -1,4 +1,4 @@
-"""Whether code is compiled at all, and where it is kept between two processes."""
+"""Settings of numba: whether code is compiled, and where compiled code is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets by name: bundled, synthetic, fetched, and files of a user's own."""
+"""Datasets by name: bundled, synthetic, fetched, and files."""
 
 from .data.fetching import fetch, fetch_letter, fetch_mnist, fetch_spambase
 from .data.loader import Dataset, data_folder, load, names, read_npz

@@ -1,4 +1,4 @@
-"""Parameters of a default part: a search over ``feature_map__n_bases`` needs no map to be given."""
+"""Parameters of parts that have a default, such as ``feature_map__n_bases``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,18 @@ class DefaultParts:
         return None
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also of parts (``part__name``); see scikit-learn."""
+        """Set parameters, also of parts (``part__name``), as in scikit-learn.
+
+        Parameters
+        ----------
+        **params
+            Parameters by name. Those of a default part create that part first.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
         own = self.get_params(deep=False)  # type: ignore[attr-defined]
         for name in sorted({key.partition("__")[0] for key in params if "__" in key}):
             if own.get(name, ...) is None and name not in params:

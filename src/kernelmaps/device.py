@@ -1,4 +1,4 @@
-"""Arrays on a card: how they come there and back, and how they are multiplied.
+"""Transfer and multiplication of arrays on a GPU.
 
 Only torch tensors are meant here; torch is imported when it is needed. A device "cpu" stands for
 torch's own tensors in ordinary memory: the same code without a card, which the tests run.

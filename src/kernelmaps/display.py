@@ -1,4 +1,4 @@
-"""Tables on terminals, as text and as HTML: what comes from files is shown as it is."""
+"""Tables as text and HTML, with text from files escaped."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class DesignError(RuntimeError):
 
 
 class ToleranceError(ValueError):
-    """No map holds what was asked for.
+    """No map has an error below the tolerance.
 
     Attributes
     ----------

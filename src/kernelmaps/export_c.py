@@ -37,7 +37,7 @@ def to_c(
     feature_names: Sequence[str] | None = None,
     note: str = "",
 ) -> str:
-    """The text of a C header for an additive map, a design, or an additive model.
+    """Write the C header of an additive map, a design or an additive model as text.
 
     Parameters
     ----------

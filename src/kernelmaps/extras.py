@@ -1,4 +1,4 @@
-"""Packages that only some parts need: how to import them, and which extra brings them."""
+"""Import of optional packages, with a hint which extra installs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row numbers mixed into bits that have nothing to do with the order of the rows."""
+"""Hashes of row numbers, independent of the order of the rows."""
 
 from __future__ import annotations
 

@@ -247,6 +247,16 @@ def save(
 def load(path: str | os.PathLike[str]) -> Any:
     """Read what :func:`save` wrote: a spec, a map or a model.
 
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Spec, map or model
+        The object, ready for use.
+
     Raises
     ------
     FileFormatError

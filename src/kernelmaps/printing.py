@@ -1,4 +1,4 @@
-"""Text from files, made safe to print."""
+"""Escaping of text from files before it is printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress bars: one function, silent wherever a bar would be noise."""
+"""Progress bars, shown only on terminals unless asked for."""
 
 from __future__ import annotations
 

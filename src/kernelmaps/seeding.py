@@ -1,4 +1,4 @@
-"""Random numbers from what scikit-learn calls `random_state`: one rule for the whole library."""
+"""Random generators from `random_state`."""
 
 from __future__ import annotations
 

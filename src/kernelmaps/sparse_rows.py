@@ -1,4 +1,4 @@
-"""Check of sparse matrices on entry: their index arrays must lie within their shape.
+"""Validation of the index arrays of sparse matrices.
 
 SciPy does not look at the values of `indices` and `indptr` when a matrix is made, and compiled
 loops, its own included, follow them without looking. One pass over the indices makes sure.

@@ -1,4 +1,4 @@
-"""One container for everything that kernelmaps writes: a JSON header and plain arrays.
+"""The file container of kernelmaps: a JSON header and plain arrays.
 
 Layout of a file (all integers little-endian)::
 

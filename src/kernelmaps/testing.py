@@ -1,7 +1,7 @@
-"""Checks for plug-ins: what every kernel and every map of this library is held to.
+"""Checks for plug-ins: the tests that every kernel and map of the library passes.
 
-Call :func:`check_kernel` on a kernel of your own and :func:`check_feature_map` on a map of your
-own; both raise AssertionError with what failed. The library's own members run through the same.
+Call :func:`check_kernel` on a kernel that you wrote and :func:`check_feature_map` on a map that you
+wrote; both raise AssertionError with what failed. The kernels and maps of the library pass both.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def check_feature_map(
     random_state: Any = 0,
     estimator_checks: bool = True,
 ) -> None:
-    """Assert what every map promises.
+    """Assert what every map guarantees.
 
     Parameters
     ----------

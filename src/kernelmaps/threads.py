@@ -1,4 +1,4 @@
-"""How many threads a routine may use, and how Ctrl-C ends them, decided in one place.
+"""Number of threads of a routine, and how Ctrl-C ends them.
 
 Python handles signals in the main thread, between two of its instructions: not while that thread
 is in compiled code. Long work is therefore done by other threads, while the main one waits for it

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 EPILOG = (
-    "Exit codes: 0 done, 1 not possible (no map holds the tolerance, no space on the disk), "
+    "Exit codes: 0 done, 1 not possible (no map has an error below the tolerance, disk full), "
     "2 bad input or usage, 3 a file that cannot be read as a model, 130 interrupted."
 )
 

@@ -1,4 +1,4 @@
-"""What commands share: arguments, output, and errors that end with a sentence and a number."""
+"""Arguments, output and error handling that the commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that judge maps: demo, compare, choose, design."""
+"""Commands that evaluate maps: demo, compare, choose, design."""
 
 from __future__ import annotations
 

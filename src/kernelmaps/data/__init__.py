@@ -1,4 +1,4 @@
-"""Everything that opens something: arrays, files, streams and Dask; bundled and fetched datasets.
+"""Reading data: arrays, files, streams and Dask; bundled and fetched datasets.
 
 `open_source` gives rows block by block, `read_rows` reads a table of a user's own whole, and `load`
 and `fetch` find datasets by name.

@@ -1,4 +1,4 @@
-"""Which columns of a table are features, which is the target; clear words where a name is wrong."""
+"""Selection of feature and target columns by name, with messages for wrong names."""
 
 from __future__ import annotations
 

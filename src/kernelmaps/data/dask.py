@@ -1,4 +1,4 @@
-"""Rows of Dask collections: partitions that stay where they are until they are asked for."""
+"""Rows of Dask collections, read partition by partition."""
 
 from __future__ import annotations
 

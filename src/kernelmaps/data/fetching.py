@@ -58,7 +58,7 @@ def fetch(
     download: Callable[[int], tuple[np.ndarray, np.ndarray]] | None = None,
     checksum: str | None = None,
 ) -> Dataset:
-    """A dataset by name: from ``KERNELMAPS_DATA``, from the cache, or from OpenML.
+    """Fetch a dataset by name: from ``KERNELMAPS_DATA``, the cache, or OpenML.
 
     Parameters
     ----------
@@ -143,15 +143,48 @@ def _from_openml(data_id: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fetch_mnist(**options: Any) -> Dataset:
-    """MNIST: 60000 + 10000 digits of 28 × 28 pixels, uint8; see :func:`fetch`."""
+    """Fetch MNIST: 60000 + 10000 digits of 28 × 28 pixels, uint8.
+
+    Parameters
+    ----------
+    **options
+        Options of :func:`fetch`, such as the folder.
+
+    Returns
+    -------
+    Dataset
+        Training and test rows.
+    """
     return fetch("mnist", **options)
 
 
 def fetch_letter(**options: Any) -> Dataset:
-    """Letter recognition: 16000 + 4000 rows of 16 small integers, 26 classes."""
+    """Fetch letter recognition: 16000 + 4000 rows of 16 small integers, 26 classes.
+
+    Parameters
+    ----------
+    **options
+        Options of :func:`fetch`, such as the folder.
+
+    Returns
+    -------
+    Dataset
+        Training and test rows.
+    """
     return fetch("letter", **options)
 
 
 def fetch_spambase(**options: Any) -> Dataset:
-    """Spambase: 3065 + 1536 rows of 57 word frequencies, two classes."""
+    """Fetch Spambase: 3065 + 1536 rows of 57 word frequencies, two classes.
+
+    Parameters
+    ----------
+    **options
+        Options of :func:`fetch`, such as the folder.
+
+    Returns
+    -------
+    Dataset
+        Training and test rows.
+    """
     return fetch("spambase", **options)

@@ -1,4 +1,4 @@
-"""Columns of a table as they come: numbers or categories, with gaps, from any kind of frame."""
+"""Columns of data frames as numbers or categories with missing values."""
 
 from __future__ import annotations
 

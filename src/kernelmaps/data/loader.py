@@ -56,13 +56,35 @@ class Dataset:
 
 
 def data_folder(folder: str | os.PathLike | None = None) -> Path | None:
-    """Return the folder of datasets: `folder`, or what ``KERNELMAPS_DATA`` names, or None."""
+    """Return the folder of datasets.
+
+    Parameters
+    ----------
+    folder : path, optional
+        The folder; by default the one that ``KERNELMAPS_DATA`` names.
+
+    Returns
+    -------
+    Path or None
+        None if neither is given.
+    """
     named = folder if folder is not None else os.environ.get(VARIABLE)
     return Path(named) if named else None
 
 
 def names(folder: str | os.PathLike | None = None) -> list[str]:
-    """List the datasets that `load` can give here."""
+    """List the datasets that `load` can read.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Folder of ``.npz`` files; by default the one that ``KERNELMAPS_DATA`` names.
+
+    Returns
+    -------
+    list of str
+        Names, the bundled digits included.
+    """
     where = data_folder(folder)
     found = sorted(path.stem for path in where.glob("*.npz")) if where else []
     return [*BUNDLED, *found]
@@ -105,7 +127,17 @@ def load(
 
 
 def read_npz(path: str | os.PathLike) -> dict[str, Any]:
-    """Read the arrays of an ``.npz`` file, CSR matrices put together, without pickle.
+    """Read the arrays of an ``.npz`` file without pickle; CSR matrices are put together.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    dict
+        Arrays and CSR matrices by name.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Tables of a user's own: rows, named columns and a target from a file or a known dataset.
+"""Rows, column names and a target from a file or a named dataset.
 
 CSV, also compressed, is read here; npy, npz, HDF5, Zarr, Parquet and LIBSVM text through
 :func:`kernelmaps.data.open_source`, the one reader of such files.
@@ -52,7 +52,18 @@ class Rows:
     kept: dict[str, list[Any]] = field(default_factory=dict)
 
     def of_columns(self, wanted: Sequence[str]) -> Rows:
-        """The named columns, in that order."""
+        """Select columns by name.
+
+        Parameters
+        ----------
+        wanted : sequence of str
+            Names, in the order of the result.
+
+        Returns
+        -------
+        Rows
+            The rows with these columns.
+        """
         if self.columns is None:
             raise ValueError(f"{self.name} has no names of columns, so that none can be chosen.")
         return replace(
@@ -60,7 +71,18 @@ class Rows:
         )
 
     def normalized(self, norm: str) -> Rows:
-        """Rows scaled to norm 1 ("l1" or "l2"); "none" leaves them as they are."""
+        """Scale every row to norm 1.
+
+        Parameters
+        ----------
+        norm : {"l1", "l2", "none"}
+            The norm; "none" leaves the rows unchanged.
+
+        Returns
+        -------
+        Rows
+            The scaled rows.
+        """
         if norm == "none":
             return self
         from sklearn.preprocessing import normalize
@@ -78,7 +100,7 @@ def read_rows(
     need_target: bool = False,
     with_target: bool = True,
 ) -> Rows:
-    """Read a file, or a dataset by its name.
+    """Read the rows of a file or of a named dataset.
 
     Parameters
     ----------

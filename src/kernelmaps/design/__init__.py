@@ -1,4 +1,4 @@
-"""From a kernel and a size to the best map of that size, with a certificate.
+"""Design of the best map for a kernel and a size, with a certificate.
 
 ===================  ==========================================================================
 module               what it holds

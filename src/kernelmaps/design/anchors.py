@@ -1,4 +1,4 @@
-r"""Where to put the anchors of a feature (annfm §3.2).
+r"""Placement of the anchors of a feature (annfm §3.2).
 
 *Spaced* anchors need a range only. *Fitted* anchors look at the distinct values of the feature and
 at how often each occurs; a feature with no more distinct values than anchors gets these values as

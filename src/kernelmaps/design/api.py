@@ -1,4 +1,4 @@
-r"""``design_map``: from a kernel, a domain and a size (or an error) to the best map there is."""
+r"""``design_map``: the best map for a kernel, a domain and a size or an error."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def design_map(
     cache: bool = True,
     progress: bool | None = None,
 ) -> Design:
-    """Design the best map of a size, or the smallest map of an error.
+    """Design the best map of a size, or the smallest map whose error stays below a bound.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def design_map(
         ask for a joint map of as many coordinates (section 6), a ``JointDesign``.
     error : {"absolute", "relative", "signature"} or callable, default="absolute"
         What to minimise: |k − k̂| of the kernel, |k − k̂|/k, the error of the signature, or
-        w(λ)|k(λ) − k̂(λ)| with a weight of your own.
+        w(λ)|k(λ) − k̂(λ)| with a weight that you provide.
     method : str, default="refined"
         "refined": the best cosines. "lp": cosines from a finite pool. "harmonic": the orthogonal
         projection on harmonics. "minimax": the best table of D columns. "eigen": the table of

@@ -1,4 +1,4 @@
-r"""How good any map of D columns can be: a lower bound that holds for all of them.
+r"""Lower bound on the error of every map with D columns.
 
 Let E = K − K̂ with K̂ of rank at most D and |E_ij| ≤ ε T_ij. For any weights d_i > 0 write
 K_d = diag(d) K diag(d). Eckart, Young and Mirsky say that no matrix of rank D comes closer to K_d

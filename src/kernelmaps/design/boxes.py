@@ -1,4 +1,4 @@
-r"""Cosines of several coordinates on grids of lags, and the problem that joint designs solve.
+r"""Cosines of several coordinates on grids of lags, for joint designs.
 
 On a product grid of lags a sum of cosines needs no cosine per grid point: with E_i[a, j] =
 exp(iω_j^i λ_a^i) a projection (low-dim-maps eq. 19) is Re Π_i E_i, a modulation (eq. 20) is

@@ -1,4 +1,4 @@
-"""Designs on disk, found again by what they were asked for.
+"""Cache of designs on disk, keyed by the arguments of the request.
 
 A key is the digest of everything that determines a design: the signature and the weight (sampled),
 the domain, the size, the method, the seed and the version of the solver. Files are written to a

@@ -1,4 +1,4 @@
-r"""What is known for sure about a cosine design: its error between grid points, its optimality.
+r"""Certificates of cosine designs: error between grid points, and optimality.
 
 *Between grid points.* For a positive-definite k the derivative of even order is largest at zero,
 |k''(λ)| ≤ −k''(0), and |k̂''| ≤ Σ αω². On a grid of step h a function deviates from its chord by at

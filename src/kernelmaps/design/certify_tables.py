@@ -1,4 +1,4 @@
-r"""A proof that a table keeps its error between all grid points.
+r"""Proof of the error of a table between the points of its grid.
 
 *Smooth kernels.* In s = log x (homogeneous) or s = x (stationary) the error is
 x^{γ/2} y^{γ/2} F(s, t) with F(s, t) = k(s − t) − P(s)·P(t), P polynomials. On a grid of step h

@@ -1,4 +1,4 @@
-r"""A kernel on a grid of one feature's values: what tables and lower bounds look at.
+r"""Kernel matrices on a grid of values of one feature, for tables and lower bounds.
 
 Any map of D columns has a Gram matrix of rank at most D. On a grid x_1 < … < x_N the question is
 then how well a matrix K_ij = k(x_i, x_j) can be approximated by rank D in the largest weighted

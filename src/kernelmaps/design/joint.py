@@ -1,4 +1,4 @@
-r"""A finished design of two or three coordinates: its spec, and what is known for sure about it.
+r"""Designs of two or three coordinates: spec, summary and certificate.
 
 *Between grid points.* For a positive-definite k, |∂_i²k(λ)| ≤ −∂_i²k(0), and |∂_i²k̂| ≤ Σ α(ω^i)².
 A function deviates from its multilinear interpolation on a cell of sides h_i by at most
@@ -79,7 +79,13 @@ class JointDesign:
     certificate: DesignCertificate
 
     def projections(self) -> tuple[np.ndarray, np.ndarray]:
-        """The same signature as a sum of projections: Π cos(a_i) is the mean of cos(Σ ± a_i)."""
+        """Write the signature as a sum of projections: Π cos(a_i) is the mean of cos(Σ ± a_i).
+
+        Returns
+        -------
+        frequencies, weights : ndarray
+            Frequencies of the projections and their weights.
+        """
         if self.form == "projection":
             return self.frequencies, self.weights
         vectors, weights = [], []
@@ -100,7 +106,7 @@ class JointDesign:
         return self.make_spec()
 
     def make_spec(self, *, clip: bool = True) -> Spec:
-        """√α cos(ωᵀx), √α sin(ωᵀx) as Fourier features with amplitudes, one column for ω = 0.
+        """Make the spec of the map: √α cos(ωᵀx) and √α sin(ωᵀx), one column for ω = 0.
 
         A modulation is applied as its projections, which span the same columns.
 
@@ -109,6 +115,11 @@ class JointDesign:
         clip : bool
             Clip rows to the domain; otherwise the cosines continue beyond it. Periodic axes are
             never clipped.
+
+        Returns
+        -------
+        Spec
+            The fitted map as arrays.
         """
         frequencies, weights = self.projections()
         zero = ~np.any(frequencies != 0, axis=1)
@@ -127,17 +138,45 @@ class JointDesign:
         return Spec("fourier", arrays, {"operator": "matrix", "paired": False, "scale": 1.0})
 
     def transform(self, X: Any) -> np.ndarray:
-        """φ(X) for rows of n coordinates; not clipped."""
+        """Compute φ(X) without clipping.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_dimensions)
+            Rows of coordinates.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+            The columns of the map.
+        """
         X = np.asarray(X)
         dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
         return apply(self.make_spec(clip=False), np.ascontiguousarray(X, dtype=dtype))
 
     def kernel_values(self, X: Any, Y: Any) -> np.ndarray:
-        """k̂(x_i, y_j) = ⟨φ(x_i), φ(y_j)⟩."""
+        """Compute the approximate kernel k̂(x_i, y_j) = ⟨φ(x_i), φ(y_j)⟩ of all pairs.
+
+        Parameters
+        ----------
+        X, Y : array-like
+            Rows of coordinates.
+
+        Returns
+        -------
+        ndarray
+            Matrix of approximate kernel values.
+        """
         return self.transform(X) @ self.transform(Y).T
 
     def summary(self) -> str:
-        """The design and its certificate in words."""
+        """Describe the design and its certificate in words.
+
+        Returns
+        -------
+        str
+            Several lines of text.
+        """
         c = self.certificate
         parts = [f"max error {number_words(self.max_error)}"]
         if c.locally_optimal:

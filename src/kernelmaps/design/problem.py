@@ -1,4 +1,4 @@
-r"""What is to be approximated, where, and how the error is weighed.
+r"""The approximation problem of a design: kernel, domain and weights of the error.
 
 A stationary kernel is fixed by its signature k(λ), λ = x − y; a homogeneous one by the signature in
 λ = log y − log x (low-dim-maps eq. 14). A cosine map of D columns is a signature
@@ -37,7 +37,7 @@ ERRORS = ("absolute", "relative", "signature")
 
 
 class NotPositiveDefiniteError(DesignError, ValueError):
-    """A signature is no positive-definite function: no non-negative mixture of cosines fits it."""
+    """A signature is not positive-definite: no non-negative mixture of cosines fits it."""
 
 
 def cosine_sum(lags: np.ndarray, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:

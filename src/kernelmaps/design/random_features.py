@@ -1,4 +1,4 @@
-r"""Theorems 1 and 2 of compressive-rf as tools: how many random features a guarantee asks for.
+r"""Number of random features that Theorems 1 and 2 of compressive-rf require.
 
 All counts M are of *frequencies* of the paired form: its estimate is a mean of cos ωᵀ(x − y) in
 [−1, 1], which the proofs assume (the sum of eq. 2 has twice the range, and depends on x + y, too).
@@ -43,7 +43,7 @@ __all__ = ["RequiredFeatures", "required_features"]
 
 @dataclass(frozen=True)
 class RequiredFeatures:
-    """Sizes that a guarantee asks for; counts of frequencies, of two output columns each.
+    """Sizes that a guarantee requires, in frequencies of two output columns each.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def required_features(
     kernel: Any = "gaussian",
     covering: float = 3.0,
 ) -> RequiredFeatures:
-    """Random features that hold an error with a probability, by Theorems 1 and 2.
+    """Number of random features that keep an error below a bound, by Theorems 1 and 2.
 
     Parameters
     ----------
@@ -92,11 +92,16 @@ def required_features(
     diameter : float
         Largest distance of two data points.
     kernel : str or StationaryKernel
-        Its spectrum must have a second moment: not the Laplacian, nor Matérn with ν ≤ 1. A kernel
-        of your own states it by a method ``second_moment(d)``.
+        Its spectrum must have a second moment, which excludes the Laplacian and Matérn with
+        ν ≤ 1. A kernel that you wrote defines it by a method ``second_moment(d)``.
     covering : float
         c: a ball of radius R in z dimensions takes at most (c R/r)^z balls of radius r ≤ R. 3 is
         what volumes prove; 2 is the constant of the paper, 4 that of Rahimi and Recht.
+
+    Returns
+    -------
+    RequiredFeatures
+        Numbers of columns and of measurements.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A finished design: what it is, how good it is, and the spec that applies it."""
+"""Designs of one feature: spec, summary and certificate."""
 
 from __future__ import annotations
 
@@ -48,6 +48,12 @@ class Design:
         homogeneous kernels), or over all pairs of a set.
     certificate : DesignCertificate
         What is proved about it.
+    homogeneous : bool
+        Whether the kernel is a homogeneous one (of values ≥ 0), not a stationary one.
+    gamma : float
+        Degree of a homogeneous kernel.
+    norm, objective : str, float
+        What was minimised, and its value.
     """
 
     kernel: str
@@ -81,7 +87,7 @@ class Design:
     def make_spec(
         self, n_features: int = 1, *, clip: bool = True, signed: bool = False, scale: float = 1.0
     ) -> Spec:
-        """The spec of the map on `n_features` features, all with the same curve.
+        """Make the spec of the map for `n_features` features, all with the same curve.
 
         Parameters
         ----------
@@ -95,6 +101,11 @@ class Design:
             Odd extension to negative values.
         scale : float
             The design's unit in the data's: a map designed on (m, b) is used on (m·scale, b·scale).
+
+        Returns
+        -------
+        Spec
+            The fitted map as arrays.
         """
         if self.table is not None:
             return _table_spec(self, n_features, signed, scale)
@@ -122,15 +133,43 @@ class Design:
         return cosine_values(x, self.frequencies, self.weights, gamma)
 
     def kernel_values(self, x: Any, y: Any) -> np.ndarray:
-        """k̂(x_i, y_j) = ⟨φ(x_i), φ(y_j)⟩."""
+        """Compute the approximate kernel k̂(x_i, y_j) = ⟨φ(x_i), φ(y_j)⟩ of all pairs.
+
+        Parameters
+        ----------
+        x, y : array-like
+            Values.
+
+        Returns
+        -------
+        ndarray
+            Matrix of approximate kernel values.
+        """
         return self(x) @ self(y).T
 
     def replace(self, **changes: Any) -> Design:
-        """A copy with some attributes changed."""
+        """Return a copy with some attributes changed.
+
+        Parameters
+        ----------
+        **changes
+            New values by name.
+
+        Returns
+        -------
+        Design
+            The changed copy.
+        """
         return replace(self, **changes)
 
     def summary(self) -> str:
-        """The design and its certificate in words."""
+        """Describe the design and its certificate in words.
+
+        Returns
+        -------
+        str
+            Several lines of text.
+        """
         c, unit = self.certificate, " (per unit of b)" if self.range is None else ""
         kind = "sine map" if self.method == "sine" else "cosine map"
         kind = kind if self.table is None else "table"
@@ -157,7 +196,13 @@ class Design:
         return f"{head}:\n  {'; '.join(parts)}.\n  {c.words}; rms {number_words(self.rms)}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return the design as plain values for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, strings and lists.
+        """
         named = isinstance(self.domain, str)
         plain: dict[str, Any] = {
             "kernel": self.kernel,
@@ -177,7 +222,13 @@ class Design:
         return plain
 
     def as_table(self) -> Any:
-        """Size, error, certificate, frequencies and weights, as a rich table."""
+        """Make a rich table of size, error, certificate, frequencies and weights.
+
+        Returns
+        -------
+        rich.table.Table
+            The table.
+        """
         shown = self.to_dict() | {"certificate": self.certificate.to_words()}
         for name in ("frequencies", "weights"):
             if name in shown:

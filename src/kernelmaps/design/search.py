@@ -1,4 +1,4 @@
-r"""The largest error that can be found: a search by an adversary.
+r"""Search for the largest error of a map, to test its certificate.
 
 A certificate is as good as what it survives. The search looks where errors hide: on an even and on
 a logarithmic grid, between their points, at the ends, at tiny values, on the diagonal (where

@@ -1,4 +1,4 @@
-r"""What solves designs of one problem, of any size: cosines, tables, sines."""
+r"""Solvers for designs of any size: cosines, tables, sines."""
 
 from __future__ import annotations
 

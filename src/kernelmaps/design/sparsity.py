@@ -1,4 +1,4 @@
-"""How sparse data are in a basis: what the theorems on compressive random features need to know."""
+"""Sparsity of data in a basis, for the theorems on compressive random features."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BASES = (None, "dct", "haar")
 
 @dataclass(frozen=True, eq=False)
 class Sparsity:
-    """Coefficients that a row needs.
+    """Number of coefficients that rows need in a basis.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ def effective_sparsity(
     energy: float = 0.99,
     shape: tuple[int, ...] | None = None,
 ) -> Sparsity:
-    """The least number k of coefficients in an orthonormal basis that hold the energy of a row.
+    """Smallest number of coefficients in an orthonormal basis that have the energy of a row.
 
     Parameters
     ----------
@@ -61,10 +61,16 @@ def effective_sparsity(
     basis : {None, "dct", "haar"}
         None counts the entries themselves. "haar" pads each axis to a power of two with zeros.
     energy : float in (0, 1]
-        Share of ‖x‖² to be held; 1 counts all entries that are not zero (to rounding).
+        Share of ‖x‖² that the coefficients must have; 1 counts all that are not zero (up to
+        rounding).
     shape : tuple of int, optional
         Rows are images (or signals with more axes) of this shape: the transform is taken along
         every axis. None: rows are signals of one axis.
+
+    Returns
+    -------
+    Sparsity
+        The number for each row, its mean and its maximum.
 
     Examples
     --------

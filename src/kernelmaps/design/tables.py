@@ -1,4 +1,4 @@
-r"""Tables: the best rank-D maps of any shape, not only cosines.
+r"""Tables: the best rank-D maps of any shape, beyond cosines.
 
 *Eigen*: the Nyström map of the leading D eigenfunctions of the kernel on its domain, best in the
 mean square. *Minimax*: least largest error. The table is ψ(x) = x^{γ/2} Σ_m c_m T_m(u(x)), a

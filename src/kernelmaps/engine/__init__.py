@@ -1,4 +1,4 @@
-"""The engine: what a map is (spec), means (families, reference) and how it runs (table, apply).
+"""The engine: what a fitted map is (spec), its formulas (families) and how it runs (apply).
 
 ===============  ===================================================================
 module           what it holds

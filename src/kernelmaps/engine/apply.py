@@ -1,4 +1,4 @@
-"""The one place that applies specs to rows: choose a path, run it, remember which it was."""
+"""Application of specs to rows: choose a path, run it, and record which it was."""
 
 from __future__ import annotations
 

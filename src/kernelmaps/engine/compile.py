@@ -1,4 +1,4 @@
-"""From specs to tables: which one, how fine, how wide; kept for the next call."""
+"""Tables of specs for the compiled loops, cached between calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integers instead of φ(X): where each value falls in a map's table."""
+"""Encoding of rows: the bin of each value instead of φ(X)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Formulas of the maps, written once in array-API form and read as mathematics.
+r"""Formulas of the maps, written once in array-API form.
 
 An additive family is a *curve* t ↦ (φ_1(t), …, φ_r(t)) that all features share after an affine
 change of variable; everything else — dense and CSR rows, precision, threads, tables, other array

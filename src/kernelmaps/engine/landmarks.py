@@ -1,4 +1,4 @@
-r"""A Gaussian kernel exactly along landmarks, and by random Fourier features beside them.
+r"""Gaussian kernel that is exact at landmarks, with random Fourier features for the rest.
 
 For k(x, y) = exp(−γ ‖x − y‖²), landmarks l_1, …, l_m with Gram matrix K, and any random features f
 with E ⟨f(x), f(y)⟩ = k(x, y), let T be a "whitening" with Tᵀ K T = I and

@@ -1,4 +1,4 @@
-"""What results look like, and which path made them."""
+"""Allocation of results, and the record of the path that made them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readable application of specs: plain array-API mathematics, one line after the other.
+"""Readable application of specs in plain array-API code: the reference for all fast paths.
 
 It is the oracle of the compiled loops and the path of every other array library (torch, cupy, …),
 on the device where the data are.

@@ -1,4 +1,4 @@
-"""What the spec of each family must hold: names, types, shapes, ranges and relations.
+"""Schema of the specs of each family: names, types, shapes, ranges and relations.
 
 Compiled loops follow the indices of a spec without looking. Every :class:`~.spec.Spec` is
 therefore held to the schema of its family when it is made, wherever it comes from: a map's fit, a

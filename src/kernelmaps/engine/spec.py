@@ -1,4 +1,4 @@
-"""What a fitted map *is*: a frozen bundle of plain arrays and numbers."""
+"""Specs: fitted maps as frozen bundles of plain arrays and numbers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Judging maps: their error, their accuracy, their cost; choosing between them; reporting it."""
+"""Evaluation of maps: error, accuracy and cost; comparison, choice and reports."""

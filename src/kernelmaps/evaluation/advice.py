@@ -1,4 +1,4 @@
-"""What to use, and because of what: the findings of a comparison in sentences and as a program."""
+"""Recommendations from a comparison, in sentences and as a program."""
 
 from __future__ import annotations
 

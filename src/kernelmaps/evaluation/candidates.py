@@ -1,4 +1,4 @@
-"""Which maps exist for a kernel, and in which sizes: one table for comparing and for choosing."""
+"""Candidate maps and sizes for a kernel, used by `compare` and `choose`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a table is said before anything is computed on it."""
+"""Checks of a table before anything is computed: IDs, copies of the target, one class."""
 
 from __future__ import annotations
 

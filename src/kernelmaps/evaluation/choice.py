@@ -1,4 +1,4 @@
-r"""Choose the cheapest map that holds a tolerance, with the evidence that it does.
+r"""``choose``: the smallest map whose error stays below a tolerance, with the evidence.
 
 Two random parts of the rows are held out in turns: maps are fitted on all other rows, and errors
 are measured on the pairs of the part that they have not seen. What is asked of a map is that its
@@ -168,7 +168,7 @@ def choose(
     random_state: Any = 0,
     progress: bool | None = None,
 ) -> Choice:
-    """Find the cheapest map of a kernel that holds a tolerance on pairs that it has not seen.
+    """Find the smallest map of a kernel whose error on new pairs stays below a tolerance.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ class _Search:
         return _Fold(held, seen, exact, root[:, None] * root)
 
     def go_through(self, family: list[Candidate]) -> None:
-        """Measure growing sizes, until one holds the tolerance or is too large."""
+        """Measure growing sizes until an error is below the tolerance, or the size too large."""
         for candidate in family:
             check_stop()
             start = process_time()  # what it costs, whatever else the machine does

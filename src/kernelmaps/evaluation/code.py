@@ -1,4 +1,4 @@
-"""Python that makes what was measured: maps, kernels, pipelines, and a program that runs them."""
+"""Python code for what was measured: maps, kernels, pipelines and programs."""
 
 from __future__ import annotations
 

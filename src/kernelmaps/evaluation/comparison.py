@@ -1,4 +1,4 @@
-"""Compare maps, kernels and sizes on the user's own data, beside the usual baselines."""
+"""``compare``: maps, kernels and sizes on the user's data, together with baselines."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def compare(
     random_state: Any = 0,
     progress: bool | None = None,
 ) -> Comparison:
-    """Compare maps × kernels × sizes on data of your own, beside the usual baselines.
+    """Compare maps, kernels and sizes on your data, together with the usual baselines.
 
     Every method is a scikit-learn pipeline, scored by cross-validation on the same rows and folds.
     Columns are standardised in front of stationary kernels and of the plain linear model; features

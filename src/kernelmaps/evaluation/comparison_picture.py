@@ -1,4 +1,4 @@
-"""A comparison as a picture: error against columns, score against training time."""
+"""Plot of a comparison: error against columns, score against training time."""
 
 from __future__ import annotations
 

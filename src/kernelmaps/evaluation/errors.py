@@ -1,4 +1,4 @@
-"""How far a map is from its kernel."""
+"""``kernel_error``: the difference between a map's inner products and its kernel."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class KernelError:
     bias : float
         Mean of E: negative where a map loses mass.
     n_pairs : int
-        Number of pairs looked at.
+        Number of pairs.
     size : float
         Root mean square of the kernel values.
     parts : mapping of str to KernelError
-        For maps of two stages: "additive", the error that the first stage makes by itself
-        (no number of random features repairs it), and "random", what the second adds; pair by
+        For maps of two stages: "additive", the error of the first stage alone (more
+        random features do not reduce it), and "random", what the second stage adds; for each
         pair, E is their sum. Empty for all other maps.
     """
 
@@ -75,7 +75,7 @@ def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> Kern
     X, Y : array-like or sparse matrix
         Rows whose pairs are compared; Y None means all pairs of X.
     kernel : str or Kernel, optional
-        The truth; by default the map's own `kernel_`. Transformers of other libraries need it.
+        The exact kernel; by default the map's `kernel_`. Transformers of other libraries need it.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Cross-validate one method, time its parts, and hold its map against the exact kernel."""
+"""Cross-validation and timing of one method, and the error of its map."""
 
 from __future__ import annotations
 

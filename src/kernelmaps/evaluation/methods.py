@@ -1,4 +1,4 @@
-"""What takes part in a comparison: maps under a linear model, and what they are compared with."""
+"""Methods of a comparison: maps with a linear model, and the baselines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report: one HTML file with everything inside, which opens without a network."""
+"""HTML report of a comparison: one file that opens offline."""
 
 from __future__ import annotations
 

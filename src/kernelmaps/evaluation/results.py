@@ -1,4 +1,4 @@
-"""What a comparison finds: its rows, and which of them may be compared, tied or recommended."""
+"""Results of a comparison: its rows, ties and recommendation."""
 
 from __future__ import annotations
 

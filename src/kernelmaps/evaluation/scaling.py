@@ -1,4 +1,4 @@
-"""One scale for all features, so that one penalty means the same to every map."""
+"""Scaling of all features by one factor, so that C means the same for every map."""
 
 from __future__ import annotations
 
@@ -42,6 +42,11 @@ class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows.
         y : ignored
+
+        Returns
+        -------
+        self : MeanNormScaler
+            The fitted scaler.
         """
         X = self._rows(X, reset=True)
         values = X.data if sparse.issparse(X) else X
@@ -56,6 +61,11 @@ class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows; float32 stays float32, CSR stays CSR.
+
+        Returns
+        -------
+        ndarray or sparse matrix
+            The scaled rows.
         """
         check_is_fitted(self)
         X = self._rows(X, reset=False)

@@ -1,4 +1,4 @@
-"""Tables for terminals: results as rich tables of bounded width."""
+"""Results as rich tables for terminals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classification or regression: one decision from the targets, used everywhere."""
+"""Decision between classification and regression from the targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many random features data really need, measured, beside what the theorem asks for."""
+"""Number of random features that data need, measured and compared with the theorem."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGEST = 2**20
 
 @dataclass(frozen=True)
 class TunedSize:
-    """What was measured, and what the theorem asks for.
+    """Measured size, beside the size that the theorem requires.
 
     Attributes
     ----------
@@ -65,12 +65,12 @@ def tune_size(
     probability: float = 0.1,
     random_state: Any = None,
 ) -> TunedSize:
-    """The least number of random features that holds an error on these data.
+    """Smallest number of random features whose error on the data stays below a bound.
 
     The largest error over all pairs of (at most `n_rows`) rows is measured for `n_seeds` maps. It
     falls as 1/√n (for iid features, faster for others), which gives the next size to try; sizes
-    are then halved in between until they are within 10 % of one another. A measured size holds on
-    the sample and for these seeds: take it as an estimate, where the theorem's is a guarantee.
+    between are then bisected until they are within 10 % of one another. The result is an estimate
+    for this sample and these seeds; the theorem's size is a guarantee.
 
     Parameters
     ----------
@@ -83,11 +83,16 @@ def tune_size(
     sampling : str
         As in :class:`RandomFourierMap`.
     n_seeds, n_rows : int
-        Maps tried at each size, rows looked at.
+        Maps tried at each size, and rows used.
     probability : float
         q of the theorem that the size is compared with.
     random_state : int, RandomState, Generator or None
         Chooses rows and seeds.
+
+    Returns
+    -------
+    TunedSize
+        The size, its error, and the size that the theorem asks for.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The error of a map, drawn: heat maps over the domain and the error against the ratio x/y."""
+"""Display of the error of a map: heat maps, and the error against the ratio x/y."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["KernelErrorDisplay", "kernel_error_grid"]
 
 
 class KernelErrorDisplay:
-    """Exact kernel, map, and their difference over pairs of values.
+    """Display of an exact kernel, its map, and their difference over pairs of values.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class KernelErrorDisplay:
         n_points: int = 128,
         axes: Any = None,
     ) -> KernelErrorDisplay:
-        """Evaluate a fitted map, and draw it.
+        """Evaluate a fitted map and draw its error.
 
         Parameters
         ----------
@@ -97,6 +97,11 @@ class KernelErrorDisplay:
         ----------
         axes : sequence of 4 matplotlib axes, optional
             Where to draw; a new figure by default.
+
+        Returns
+        -------
+        self : KernelErrorDisplay
+            The display, with `figure_` and `axes_`.
         """
         if axes is None:
             import matplotlib.pyplot as plt
@@ -152,9 +157,17 @@ def kernel_error_grid(
     feature: int = 0,
     n_points: int = 128,
 ) -> KernelErrorDisplay:
-    """What `KernelErrorDisplay.from_estimator` draws, not drawn: needs no matplotlib.
+    """Compute what `KernelErrorDisplay.from_estimator` draws, without matplotlib.
 
-    Parameters are those of :meth:`KernelErrorDisplay.from_estimator`.
+    Parameters
+    ----------
+    estimator, X, domain, feature, n_points
+        As for :meth:`KernelErrorDisplay.from_estimator`.
+
+    Returns
+    -------
+    KernelErrorDisplay
+        The display, not drawn.
     """
     check_is_fitted(estimator)
     name = type(estimator).__name__

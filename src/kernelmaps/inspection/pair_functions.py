@@ -1,4 +1,4 @@
-"""Heat maps of what pairs of columns add to an additive model."""
+"""Display of the pairs of an additive model as heat maps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TICKS = 8
 
 
 class PairFunctionDisplay:
-    """Heat maps of pairs, cells without training rows left blank.
+    """Display of pairs as heat maps; cells without training rows are blank.
 
     Parameters
     ----------
@@ -39,7 +39,18 @@ class PairFunctionDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> PairFunctionDisplay:
-        """Take the pairs of a fitted AdditiveClassifier or AdditiveRegressor."""
+        """Take the pairs of a fitted model, and draw nothing yet.
+
+        Parameters
+        ----------
+        estimator : AdditiveClassifier or AdditiveRegressor
+            Fitted with `interactions`.
+
+        Returns
+        -------
+        PairFunctionDisplay
+            The display; call `plot`.
+        """
         check_is_fitted(estimator)
         if not estimator.pair_functions_:
             raise ValueError(
@@ -49,7 +60,7 @@ class PairFunctionDisplay:
         return cls(estimator.pair_functions_, type(estimator).__name__)
 
     def plot(self, axes: Any = None, *, columns: int = 3) -> PairFunctionDisplay:
-        """Draw the heat maps, all on one scale of colours.
+        """Draw the heat maps, all on the same colour scale.
 
         Parameters
         ----------
@@ -57,6 +68,11 @@ class PairFunctionDisplay:
             One for each pair; a new figure by default.
         columns : int
             Panels in a row of a new figure.
+
+        Returns
+        -------
+        self : PairFunctionDisplay
+            The display.
         """
         if axes is None:
             import matplotlib.pyplot as plt
@@ -77,7 +93,18 @@ class PairFunctionDisplay:
         return self
 
     def save(self, path: str | Path) -> Path:
-        """Draw on a figure of its own, without a window, and write it (png, svg, pdf)."""
+        """Draw on a new figure without a window and write it to a file.
+
+        Parameters
+        ----------
+        path : path
+            File to write; its suffix (png, svg or pdf) is the format.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 

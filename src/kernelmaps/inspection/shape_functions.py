@@ -1,4 +1,4 @@
-"""Display of the shape functions of an additive model: one small panel for each feature."""
+"""Display of the shape functions of an additive model, one panel for each feature."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _chosen(shapes: list[ShapeFunction], feature: int | str) -> ShapeFunction:
 
 
 class ShapeFunctionDisplay:
-    """Curves g_j with the density of the data below each.
+    """Display of shape functions, with the density of the data below each.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class ShapeFunctionDisplay:
         axes: Any = None,
         columns: int = 4,
     ) -> ShapeFunctionDisplay:
-        """Draw the functions of a fitted model.
+        """Draw the shape functions of a fitted model.
 
         Parameters
         ----------
@@ -119,7 +119,18 @@ class ShapeFunctionDisplay:
         names: Sequence[str] | None = None,
         domain: Any = None,
     ) -> ShapeFunctionDisplay:
-        """The same without drawing, which needs no matplotlib; parameters as `from_estimator`."""
+        """Make the display without drawing it; this needs no matplotlib.
+
+        Parameters
+        ----------
+        estimator, features, n_features, names, domain
+            As for :meth:`from_estimator`.
+
+        Returns
+        -------
+        ShapeFunctionDisplay
+            The display; call `plot`.
+        """
         check_is_fitted(estimator)
         if names is not None:
             count = getattr(estimator, "n_features_in_", None)
@@ -137,7 +148,18 @@ class ShapeFunctionDisplay:
         return cls(chosen, output_names(estimator), title=title)
 
     def save(self, path: str | Path) -> Path:
-        """Draw on a figure of its own, without a window, and write it (png, svg, pdf)."""
+        """Draw on a new figure without a window and write it to a file.
+
+        Parameters
+        ----------
+        path : path
+            File to write; its suffix (png, svg or pdf) is the format.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
@@ -161,7 +183,7 @@ class ShapeFunctionDisplay:
         return axes.ravel()[: len(self.shapes)]
 
     def plot(self, axes: Any = None, *, columns: int = 4) -> ShapeFunctionDisplay:
-        """Draw the panels, all on the same vertical scale: tall curves matter.
+        """Draw the panels, all on the same vertical scale, so that tall curves are important ones.
 
         Parameters
         ----------
@@ -169,6 +191,11 @@ class ShapeFunctionDisplay:
             One for each function; a new figure by default.
         columns : int
             Panels in a row of a new figure.
+
+        Returns
+        -------
+        self : ShapeFunctionDisplay
+            The display.
         """
         _require(isinstance(columns, Integral) and int(columns) >= 1, "columns", columns)
         enough = axes is None or np.size(axes) >= len(self.shapes)

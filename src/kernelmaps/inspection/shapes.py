@@ -1,4 +1,4 @@
-r"""Shape functions of a fitted model, and how much each of them matters.
+r"""Shape functions of a fitted model, and their importance.
 
 The score is :math:`f(x) = b + \sum_d g_d(x_d)` with :math:`g_d(t) = w_d^\top φ_d(t)`. Models that
 know their own shape functions are asked; for any other linear model on an additive map they are
@@ -28,7 +28,7 @@ _BINS = 24
 def shape_functions(
     model: Any, *, names: Sequence[str] | None = None, domain: Any = None
 ) -> list[ShapeFunction]:
-    """Shape functions of a fitted model, in the order of the features.
+    """Return the shape functions of a fitted model, in the order of the features.
 
     Parameters
     ----------
@@ -36,9 +36,14 @@ def shape_functions(
         An additive model, a search over such models, or a linear model on an additive map that has
         `feature_map_` and `coef_` (StreamingRidge, …).
     names : sequence of str, optional
-        Of all features; by default those seen in `fit`.
+        Names of all features; by default those seen in `fit`.
     domain : (low, high), optional
         Range of each feature, for models that have not kept it.
+
+    Returns
+    -------
+    list of ShapeFunction
+        One for each feature, as arrays.
     """
     check_is_fitted(model)
     model = getattr(model, "estimator_", model)  # of a search over C
@@ -97,10 +102,20 @@ def linear_shape_functions(
 
 
 def importance(shape: ShapeFunction) -> float:
-    """Standard deviation of the function over the data, averaged over outputs.
+    """Standard deviation of a shape function over the data, averaged over outputs.
 
-    The measure of `feature_importances_`, from the density that the shape function carries: a
-    curve that is steep where there are no data does not matter.
+    This is the measure of `feature_importances_`, computed from the density that the shape function
+    carries: a curve that is steep where there are no data does not count.
+
+    Parameters
+    ----------
+    shape : ShapeFunction
+        The function.
+
+    Returns
+    -------
+    float
+        Its importance.
     """
     values, weight = _at_data(shape), shape.density / (shape.density.sum() or 1.0)
     mean = weight @ values

@@ -1,4 +1,4 @@
-"""Exact kernels: the truth that every map is compared with.
+"""Exact kernels: the reference that every map is compared with.
 
 A kernel is a small immutable object. ``k(X, Y)`` is its Gram matrix on dense or CSR rows;
 ``k.component(x, y)``, ``k.signature(λ)`` and ``k.spectrum(ω)`` are the functions that maps are

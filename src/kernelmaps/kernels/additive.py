@@ -18,14 +18,25 @@ __all__ = ["Additive", "AdditiveKernel", "Linear"]
 
 
 class AdditiveKernel(Kernel):
-    """A sum over features of one scalar kernel, `component`."""
+    """Base class of kernels that are a sum over features of a scalar kernel."""
 
     _code: int | None = None  # scalar rule of the compiled loop; None: `component` on blocks
     _parameter: float = 0.0
 
     @abstractmethod
     def component(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The scalar kernel c(x, y), elementwise with broadcasting."""
+        """Evaluate the scalar kernel c(x, y), elementwise with broadcasting.
+
+        Parameters
+        ----------
+        x, y : array-like
+            Values of one feature.
+
+        Returns
+        -------
+        ndarray
+            Kernel values.
+        """
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
         if self._code is None or interpreted():
@@ -56,7 +67,7 @@ class Linear(AdditiveKernel):
 
 
 class Additive(AdditiveKernel):
-    """Additive kernel of a user's own scalar Mercer kernel.
+    """Additive kernel of a scalar Mercer kernel that the user provides.
 
     Parameters
     ----------

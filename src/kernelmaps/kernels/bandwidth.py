@@ -1,4 +1,4 @@
-"""Length scales of stationary kernels from data: one rule for maps, comparisons and commands."""
+"""Length scales of stationary kernels from data."""
 
 from __future__ import annotations
 

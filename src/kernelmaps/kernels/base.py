@@ -1,4 +1,4 @@
-"""What every kernel is: a Gram matrix, its diagonal, and the distance that it induces."""
+"""Base class of kernels: Gram matrix, diagonal and induced distance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = Any  # a 2-D array-like or a CSR matrix
 
 
 class Kernel(ABC):
-    """A positive-definite function of two rows.
+    """Base class of kernels: positive-definite functions of two rows.
 
     Attributes
     ----------
@@ -29,7 +29,18 @@ class Kernel(ABC):
     name: str
 
     def with_parameter(self, value: float) -> Self:
-        """The same kernel with another value of its one free number, as in ``gaussian:0.5``."""
+        """Return the kernel with another value of its one free number, as in ``gaussian:0.5``.
+
+        Parameters
+        ----------
+        value : float
+            The number.
+
+        Returns
+        -------
+        Kernel
+            The changed kernel.
+        """
         raise TypeError(f"the kernel {self.name!r} has no parameter to set.")
 
     def __call__(self, X: Rows, Y: Rows | None = None, *, n_jobs: int | None = None) -> np.ndarray:
@@ -46,13 +57,37 @@ class Kernel(ABC):
         return self._gram(X, Y, n_jobs)
 
     def diag(self, X: Rows) -> np.ndarray:
-        """k(x, x) for each row."""
+        """Compute k(x, x) for each row.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The diagonal of the Gram matrix.
+        """
         return self._diag(self._checked(X)[0])
 
     def squared_distance(
         self, X: Rows, Y: Rows | None = None, *, n_jobs: int | None = None
     ) -> np.ndarray:
-        """‖φ(x) − φ(y)‖² = k(x, x) + k(y, y) − 2 k(x, y), never negative."""
+        """Compute ‖φ(x) − φ(y)‖² = k(x, x) + k(y, y) − 2 k(x, y), never negative.
+
+        Parameters
+        ----------
+        X, Y : array-like or CSR matrix
+            Rows; Y None means all pairs of X.
+        n_jobs : int, optional
+            Threads; by default all that the process may use.
+
+        Returns
+        -------
+        ndarray of shape (n_samples_X, n_samples_Y)
+            Squared distances.
+        """
         X, Y = self._checked(X, Y)
         distance = self._squared_distance(X, Y, n_jobs)
         if Y is None:

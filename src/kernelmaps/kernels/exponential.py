@@ -1,4 +1,4 @@
-"""exp(−γ D²) for the squared distance D² that a base kernel induces."""
+"""Exponential kernels exp(−γ D²) of the distance D of a base kernel."""
 
 from __future__ import annotations
 
@@ -15,10 +15,17 @@ __all__ = ["Exponential"]
 
 @dataclass(frozen=True)
 class Exponential(Kernel):
-    """exp(−γ ‖φ(x) − φ(y)‖²) with φ the feature space of `base`.
+    """The kernel exp(−γ ‖φ(x) − φ(y)‖²), with φ the feature space of `base`.
 
     For χ² the squared distance is Σ (x − y)²/(x + y), without a factor ½ (chebyshev eq. 14 and
     Algorithm 1), and every base kernel gives a positive-definite exponential (Schoenberg).
+
+    Parameters
+    ----------
+    base : Kernel
+        The kernel whose distance is used; χ² by default.
+    gamma : float
+        γ > 0, the inverse of a squared length scale.
     """
 
     base: Kernel = chi2

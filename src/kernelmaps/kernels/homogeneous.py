@@ -52,11 +52,13 @@ class HomogeneousKernel(AdditiveKernel):
     component_function : callable, optional
         c(x, y) at γ = 1 where a closed form is more accurate than the signature.
     gamma : float
-        Degree of homogeneity; smaller values bring out small entries.
+        Degree of homogeneity; smaller values give small entries more weight.
     signed : bool
         Odd extension ``sign(x) sign(y) c(|x|, |y|)`` to negative values.
     point_mass : float
         Weight of an atom of the spectrum at ω = 0 (1 for Hellinger).
+    code, distance_code : int, optional
+        Numbers of the compiled formulas of the kernel and of its distance; internal.
     """
 
     name: str
@@ -74,18 +76,51 @@ class HomogeneousKernel(AdditiveKernel):
             raise ValueError(f"{self.name}: gamma must be a positive number, got {self.gamma!r}.")
 
     def replace(self, **changes: Any) -> HomogeneousKernel:
-        """The same kernel with another `gamma` or `signed`."""
+        """Return the kernel with some attributes changed, such as `gamma` or `signed`.
+
+        Parameters
+        ----------
+        **changes
+            New values by name.
+
+        Returns
+        -------
+        HomogeneousKernel
+            The changed kernel.
+        """
         return replace(self, **changes)
 
     def with_parameter(self, value: float) -> HomogeneousKernel:
         return self.replace(gamma=value)
 
     def signature(self, lam: np.ndarray) -> np.ndarray:
-        """κ(λ) = c(e^{−λ/2}, e^{λ/2}); it does not depend on γ."""
+        """Evaluate κ(λ) = c(e^{−λ/2}, e^{λ/2}), which does not depend on γ.
+
+        Parameters
+        ----------
+        lam : array-like
+            λ = log(y/x).
+
+        Returns
+        -------
+        ndarray
+            Values of the signature.
+        """
         return self.signature_function(np.asarray(lam, dtype=np.float64))
 
     def spectrum(self, omega: np.ndarray) -> np.ndarray:
-        """Spectral density κ̂(ω), less an atom at zero (see `point_mass`)."""
+        """Evaluate the spectral density κ̂(ω), without an atom at zero (see `point_mass`).
+
+        Parameters
+        ----------
+        omega : array-like
+            Frequencies.
+
+        Returns
+        -------
+        ndarray
+            Values of the density.
+        """
         if self.spectrum_function is None:
             raise ValueError(
                 f"the kernel {self.name!r} has no spectrum. Give spectrum_function= to "

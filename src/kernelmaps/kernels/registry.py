@@ -1,4 +1,4 @@
-"""The only place where a string becomes a kernel."""
+"""Kernels by name: `get` and `register`."""
 
 from __future__ import annotations
 
@@ -33,14 +33,19 @@ _ALIASES = {
 
 
 def register(kernel: type[Kernel], name: str | None = None) -> type[Kernel]:
-    """Make a kernel of your own known by name: to `get`, the command line and model files.
+    """Register a kernel by name, for `get`, the command line and model files.
 
     Parameters
     ----------
     kernel : class of kernels
-        All its parameters have defaults. It may be used as a decorator.
+        All its parameters have defaults. `register` may be used as a decorator.
     name : str, optional
-        The name; by default the class's own `name`.
+        The name; by default the `name` of the class.
+
+    Returns
+    -------
+    class
+        The same class.
 
     Examples
     --------
@@ -76,9 +81,18 @@ def kernel_class(class_name: str) -> type[Kernel] | None:
 
 
 def get(kernel: str | Kernel | Callable) -> Kernel:
-    """A kernel from its name; kernels pass through, a function of two arrays becomes `Additive`.
+    """Return the kernel of a name; kernels are returned unchanged.
 
-    An object that samples its spectrum is a kernel, too, and no function of two numbers.
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        A name, with a width after a colon if wanted (``"gaussian:0.5"``); a kernel, or an object
+        that samples its spectrum; or a function of two arrays, which becomes `Additive`.
+
+    Returns
+    -------
+    Kernel
+        The kernel.
     """
     if isinstance(kernel, Kernel) or (
         hasattr(kernel, "sample_frequencies") and not isinstance(kernel, type)

@@ -1,4 +1,4 @@
-r"""The kernel of signs of Cauchy projections, exactly.
+r"""Exact kernel of the signs of Cauchy projections.
 
 For r with iid standard Cauchy entries, the pair (⟨r, x⟩, ⟨r, y⟩) has the characteristic function
 exp(−g(s, t)), g(s, t) = Σ_i |s x_i + t y_i|. With sign a = (1/π) PV∫ sin(sa) ds/s for both factors,

@@ -25,7 +25,7 @@ __all__ = ["Cauchy", "Gaussian", "Laplacian", "Matern", "StationaryKernel"]
 
 
 class StationaryKernel(Kernel):
-    """A kernel of the difference x − y, with k(x, x) = 1.
+    """Base class of kernels of the difference x − y, with k(x, x) = 1.
 
     A subclass gives the one-dimensional `signature` and `frequencies`, which turns uniform random
     numbers into frequencies; Monte Carlo and quasi-Monte Carlo sampling then come for free. All
@@ -48,29 +48,103 @@ class StationaryKernel(Kernel):
 
     @abstractmethod
     def signature(self, delta: np.ndarray) -> np.ndarray:
-        """κ(δ) for one feature; of isotropic kernels also κ(‖δ‖₂) for many."""
+        """Evaluate κ(δ) for one feature; for isotropic kernels also κ(‖δ‖₂) for several.
+
+        Parameters
+        ----------
+        delta : array-like
+            Differences, or their norms.
+
+        Returns
+        -------
+        ndarray
+            Kernel values.
+        """
 
     @abstractmethod
     def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
-        """Frequencies (n, d) from uniform numbers (n, `n_uniforms(d)`) in (0, 1)."""
+        """Transform uniform numbers into frequencies of the spectral distribution.
+
+        Parameters
+        ----------
+        uniforms : ndarray of shape (n, n_uniforms(d))
+            Numbers in (0, 1).
+        d : int
+            Number of features.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            Frequencies.
+        """
 
     def n_uniforms(self, d: int) -> int:
-        """Uniform numbers that one frequency of d coordinates takes."""
+        """Return how many uniform numbers one frequency needs.
+
+        Parameters
+        ----------
+        d : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            Columns that `frequencies` takes.
+        """
         return d
 
     def sample_frequencies(self, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-        """n independent frequencies in d dimensions from the spectral distribution."""
+        """Draw independent frequencies from the spectral distribution.
+
+        Parameters
+        ----------
+        n : int
+            Number of frequencies.
+        d : int
+            Number of features.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            Frequencies.
+        """
         return self.frequencies(_open_uniform(rng.random((n, self.n_uniforms(d)))), d)
 
     def radius_quantile(self, probability: np.ndarray, d: int) -> np.ndarray:
-        """Quantile of ‖ω‖₂ in d dimensions, for orthogonal features of isotropic kernels."""
+        """Quantile of ‖ω‖₂, for orthogonal features of isotropic kernels.
+
+        Parameters
+        ----------
+        probability : ndarray
+            Probabilities in (0, 1).
+        d : int
+            Number of features.
+
+        Returns
+        -------
+        ndarray
+            Quantiles.
+        """
         raise TypeError(
             f"{self!r} is not isotropic: its frequencies have no radial distribution. "
             "Use Gaussian or Matern here."
         )
 
     def with_length(self, length: float) -> Any:
-        """The same kernel with another length scale."""
+        """Return the kernel with another length scale.
+
+        Parameters
+        ----------
+        length : float
+            The length scale.
+
+        Returns
+        -------
+        StationaryKernel
+            The changed kernel.
+        """
         return replace(self, **{self.length_name: length})  # type: ignore[type-var]
 
     def with_parameter(self, value: float) -> Self:
@@ -82,15 +156,50 @@ class StationaryKernel(Kernel):
         return float(getattr(self, self.length_name))
 
     def length_at(self, distance: float) -> float:
-        """Length scale that belongs to rows at this `metric` distance from each other."""
+        """Return the length scale for rows at a typical distance from each other.
+
+        Parameters
+        ----------
+        distance : float
+            The distance, in the `metric` of the kernel.
+
+        Returns
+        -------
+        float
+            The length scale.
+        """
         return distance
 
     def length_of_variance(self, variance: float, d: int) -> float:
-        """Length scale for d features of this variance: scikit-learn's γ = 1/(d Var X)."""
+        """Return the length scale for features of a variance: scikit-learn's γ = 1/(d Var X).
+
+        Parameters
+        ----------
+        variance : float
+            Variance of all entries.
+        d : int
+            Number of features.
+
+        Returns
+        -------
+        float
+            The length scale.
+        """
         return float(np.sqrt(variance * d / 2))
 
     def second_moment(self, d: int) -> float:
-        """E‖ω‖² in d dimensions; infinite where there is none, or none is stated."""
+        """Return E‖ω‖²; infinite where it does not exist or is not known.
+
+        Parameters
+        ----------
+        d : int
+            Number of features.
+
+        Returns
+        -------
+        float
+            The second moment of the spectrum.
+        """
         return np.inf
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
@@ -126,7 +235,13 @@ class _IsotropicKernel(StationaryKernel):
 
 @dataclass(frozen=True)
 class Gaussian(_IsotropicKernel):
-    """exp(−‖x − y‖² / (2 σ²)); frequencies ω ~ N(0, σ⁻² I)."""
+    """Gaussian kernel exp(−‖x − y‖² / (2 σ²)), with frequencies ω ~ N(0, σ⁻² I).
+
+    Parameters
+    ----------
+    sigma : float
+        Length scale σ > 0.
+    """
 
     sigma: float = 1.0
     name = "gaussian"
@@ -182,6 +297,13 @@ class Matern(_IsotropicKernel):
 
     Frequencies follow a multivariate t distribution with 2ν degrees of freedom: a Gaussian vector
     over the root of an independent χ²_{2ν}/2ν.
+
+    Parameters
+    ----------
+    nu : float
+        Smoothness ν > 0.
+    scale : float
+        Length scale s > 0.
     """
 
     nu: float = 1.5
@@ -229,7 +351,13 @@ class Matern(_IsotropicKernel):
 
 @dataclass(frozen=True)
 class Laplacian(StationaryKernel):
-    """exp(−‖x − y‖₁ / s), as scikit-learn's laplacian_kernel; ω_d ~ Cauchy(1/s)."""
+    """Laplacian kernel exp(−‖x − y‖₁ / s), as in scikit-learn, with ω_d ~ Cauchy(1/s).
+
+    Parameters
+    ----------
+    scale : float
+        Length scale s > 0.
+    """
 
     scale: float = 1.0
     name = "laplacian"
@@ -255,7 +383,15 @@ class Laplacian(StationaryKernel):
 
 @dataclass(frozen=True)
 class Cauchy(StationaryKernel):
-    """Π_d 1 / (1 + (x_d − y_d)² / s²); ω_d ~ Laplace with density s/2 e^{−s|ω|}."""
+    """Cauchy kernel Π_d 1 / (1 + (x_d − y_d)² / s²).
+
+    Each ω_d has the Laplace density s/2 e^{−s|ω|}.
+
+    Parameters
+    ----------
+    scale : float
+        Length scale s > 0.
+    """
 
     scale: float = 1.0
     name = "cauchy"

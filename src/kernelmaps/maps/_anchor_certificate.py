@@ -1,4 +1,4 @@
-r"""What Theorem 1 of annfm becomes when it is to hold for every pair of values.
+r"""Certificates of anchor maps (Theorem 1 of annfm, for every pair of values).
 
 The theorem bounds the *mean signed* error by O(ε²) for smooth kernels and offsets of mean zero; it
 says nothing of a single pair, and its assumption fails for the intersection on the diagonal and

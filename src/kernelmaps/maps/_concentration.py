@@ -1,4 +1,4 @@
-r"""How the errors of many features add up (annfm, Theorem 1(b)), for any additive map.
+r"""Error of whole rows with a probability (annfm, Theorem 1(b)), for any additive map.
 
 The worst case of a row is the sum of the worst cases of its d features, d·B. Errors of both signs
 cancel: if features are independent, the sum of errors e_1, …, e_d with |e_j| ≤ B stays near its

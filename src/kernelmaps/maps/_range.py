@@ -1,4 +1,4 @@
-"""The range of each feature that a basis is laid over."""
+"""Range of each feature for spline, trigonometric and Hermite bases."""
 
 from __future__ import annotations
 

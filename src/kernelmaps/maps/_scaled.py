@@ -1,4 +1,4 @@
-r"""What the two series of the χ² kernel share: their input scale, learned or given.
+r"""Input scale of the two χ² series, learned or given.
 
 Both series are exact and start from x = 1: there one term is enough, and the further log x is from
 0, the more are needed. The kernel is homogeneous, k(sx, sy) = s k(x, y), so φ(x) = c(sx)/√s is a

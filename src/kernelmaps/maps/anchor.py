@@ -78,8 +78,8 @@ class AnchorMap(AdditiveMap):
         Eigenvectors (fewest columns), or Cholesky with pivoting (cheapest for many anchors).
     feature_range : None or tuple (low, high), default=None
         Range of the spaced anchors: numbers or arrays (one per feature); None for either end takes
-        it from the data, feature by feature. A range that is too wide is harmful: with anchors
-        evenly on [0, 1], all the mass of an L1-normalised histogram falls to the anchor 0.
+        it from the data, feature by feature. A range that is too wide is harmful: with even
+        anchors on [0, 1], nearly all values of an L1-normalised histogram take the anchor 0.
     epsilon : float, optional
         Cover radius for ``anchors="epsilon"``.
     anchor_zero : bool, default=False
@@ -88,7 +88,7 @@ class AnchorMap(AdditiveMap):
         anchors of sparse data, nearly all of which would be 0, need it.
     out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
         Values beyond the fitted range take the row of the end: with a warning, not at all, or
-        silently (nothing can be said beyond the last anchor, so that this is all of extrapolation).
+        silently (nothing is known beyond the last anchor, so there is nothing else to extrapolate).
     n_jobs : int, optional
         Threads; None means all that are available.
 
@@ -163,7 +163,7 @@ class AnchorMap(AdditiveMap):
         self.n_jobs = n_jobs
 
     def encode(self, X: Any) -> Codes:
-        """Codes of the rows: one byte per value for up to 256 anchors, plus one for weights.
+        """Encode rows: one byte per value for up to 256 anchors, plus one for weights.
 
         Parameters
         ----------
@@ -205,20 +205,36 @@ class AnchorMap(AdditiveMap):
         return filled
 
     def decode(self, codes: Any, *, out: np.ndarray | None = None) -> Any:
-        """φ from codes, dense or (CSR codes of a map with φ(0) = 0) CSR.
+        """Compute φ from codes.
 
         Parameters
         ----------
         codes : Codes, or array or CSR matrix of unsigned integers
-            Of this map. `Codes` know their map; plain arrays are checked for their range alone.
+            Codes of this map. `Codes` know their map; of plain arrays only the range is checked.
         out : ndarray, optional
             Where to write a dense result.
+
+        Returns
+        -------
+        ndarray or CSR matrix
+            CSR for CSR codes of a map with φ(0) = 0, otherwise dense.
         """
         values = self.check_codes(codes)
         return apply(code_spec(self.spec_), values, out=out, n_jobs=self.n_jobs)
 
     def check_codes(self, codes: Any) -> Any:
-        """The plain array or CSR matrix of codes, once it is sure that they are this map's."""
+        """Check that codes belong to this map.
+
+        Parameters
+        ----------
+        codes : Codes, or array or CSR matrix of unsigned integers
+            Codes to check.
+
+        Returns
+        -------
+        ndarray or CSR matrix
+            The plain codes.
+        """
         check_is_fitted(self)
         if isinstance(codes, Codes):
             if codes.map_hash != self.spec_.hash:

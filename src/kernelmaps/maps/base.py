@@ -1,4 +1,4 @@
-"""What all maps share: checking rows, learning a spec, applying it, naming the columns.
+"""Base classes of maps: check rows, learn a spec, apply it, name the columns.
 
 A new additive map is a small class: `__init__` stores parameters, `_learn(X)` returns the spec
 (and may set `kernel_`, `domain_`, `certificate_`). Everything else is here or in the engine.
@@ -77,19 +77,24 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> FeatureMap:
-        """Learn what the map needs to know of the data, usually no more than their range.
+        """Learn what the map needs to know about the data, usually only their range.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows.
         y : ignored
+
+        Returns
+        -------
+        self
+            The fitted map.
         """
         self._fit_rows(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """The same as ``fit(X).transform(X)``, but the rows are checked once.
+        """Fit to rows and transform them, which are checked only once.
 
         Parameters
         ----------
@@ -120,7 +125,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         return X, extent
 
     def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
-        """φ(X).
+        """Compute the mapped rows φ(X).
 
         Parameters
         ----------
@@ -147,7 +152,18 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         return apply(self.spec_, X, out=out, n_jobs=self.n_jobs, extent=extent)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the output columns."""
+        """Return the names of the output columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the input columns; by default those seen in `fit`.
+
+        Returns
+        -------
+        ndarray of str
+            One name for each output column.
+        """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         return np.asarray(self._names_out(names), dtype=object)
@@ -393,19 +409,24 @@ class AdditiveMap(FeatureMap):
     def row_certificate(
         self, X: Any, *, probability: float = 0.99, random_state: int = 0
     ) -> Certificate:
-        """A bound on the error of whole rows that holds with a probability (annfm, Theorem 1(b)).
+        """Bound the error of whole rows with a given probability (annfm, Theorem 1(b)).
 
-        The worst case of a row is the sum over its features, and grows like their number d; if
-        features are independent, errors cancel, and their sum grows like √d.
+        The worst case of a row is the sum over its features, which grows like their number d.
+        If features are independent, errors cancel, and their sum grows like √d.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows like those that the statement is about; at most 2000 pairs of them are measured.
         probability : float in (0, 1)
-            Of the statement, over the rows that were measured and a fresh pair.
+            Probability of the statement, over the rows that were measured and a new pair.
         random_state : int
             Seed of the pairs.
+
+        Returns
+        -------
+        Certificate
+            The bound, with its probability.
         """
         from ._concentration import sum_bound
 

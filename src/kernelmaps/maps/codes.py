@@ -1,4 +1,4 @@
-"""Codes: a training set in one byte per value, and the map that the bytes belong to."""
+"""Codes: rows stored as one byte per value, with the hash of their map."""
 
 from __future__ import annotations
 
@@ -89,12 +89,18 @@ class Codes:
 
     def __array__(self, *arguments: Any, **keywords: Any) -> np.ndarray:
         raise TypeError(
-            "Codes are no numbers to compute with: the map's decode(codes) gives features, and "
+            "Codes are not numeric: the map's decode(codes) gives features, and "
             "codes.values the integers themselves; codes.save(path) writes them to a file."
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the codes to a file (no pickle), atomically."""
+        """Write the codes to a file atomically, without pickle.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        """
         header = {"map_hash": self.map_hash, "shape": list(self.shape)}
         if sparse.issparse(self.values):
             names = ("data", "indices", "indptr")
@@ -105,7 +111,18 @@ class Codes:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Codes:
-        """Read codes; a damaged, foreign or newer file is refused with its reason."""
+        """Read codes from a file; a damaged, foreign or newer file is refused with the reason.
+
+        Parameters
+        ----------
+        path : path
+            A file that `save` wrote.
+
+        Returns
+        -------
+        Codes
+            The codes.
+        """
         header, arrays = storage.read(path, "codes")
         try:
             if "values" in arrays:

@@ -80,7 +80,7 @@ class CompressiveFourierMap(JointMap):
         m.
     effective_sparsity_ : Sparsity or None
         Coefficients per row that hold 99 % of the energy, of (at most 200) rows of X; None where
-        X are measurements, of which sparsity cannot be told.
+        X are measurements, whose sparsity is not known.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The designed map: the best map of its size for the range of the data."""
+"""DesignedMap: the best map of its size for the range of the data."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _MARGIN = 1.25  # above the largest value, for maps that end with their domain
 class DesignedMap(AdditiveMap):
     """The best map of `n_components` columns per feature for a kernel on a range.
 
-    Cosines whose frequencies and weights minimise the largest error over the range (in 5 columns
-    χ² is 20 times closer than by the classical homogeneous map), or with ``method="minimax"`` the
-    best table of that size. See :func:`kernelmaps.design_map`.
+    The map consists of cosines whose frequencies and weights minimise the worst-case error over the
+    range, or with ``method="minimax"`` of the best table of that size. See
+    :func:`kernelmaps.design_map`.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ class DesignedMap(AdditiveMap):
     error : {"absolute", "relative", "signature"}, default="absolute"
         What is minimised.
     domain : "data", "universal" or (m, b), default="data"
-        Range of the values that the error is least on. "data" learns it: b is the largest value
+        Range of values for which the error is minimised. "data" learns it: b is the largest value
         (a quarter more where values beyond b are clipped or refused), and m the 0.1 % quantile of
         the non-zero values, since the smallest one may be an outlier that would make the range,
         and with it the error, much larger than it needs to be. The ratio b/m is then rounded up
         to a power of two (at most 2²⁰), so that similar data share a design. "universal" needs no
-        range: least absolute error over all ratios.
+        range: the smallest absolute error over all ratios.
     method : {"refined", "lp", "harmonic", "minimax", "eigen", "sine"}, default="refined"
         How the map is designed.
     out_of_domain : {"auto", "clip", "raise", "extrapolate"}, default="auto"

@@ -1,4 +1,4 @@
-r"""The homogeneous kernel map of Vedaldi and Zisserman: the field's baseline.
+r"""The homogeneous kernel map of Vedaldi and Zisserman.
 
 A homogeneous kernel is c(x, y) = (xy)^{γ/2} κ(log y − log x). Cut the signature κ to a window of
 length Λ, continue it periodically, and keep the leading terms of its Fourier series:
@@ -53,17 +53,17 @@ class HomogeneousMap(AdditiveMap):
     Parameters
     ----------
     kernel : str or HomogeneousKernel, default="chi2"
-        "chi2", "intersection", "jensen_shannon", "hellinger" or a kernel of your own.
+        "chi2", "intersection", "jensen_shannon", "hellinger" or a kernel that you wrote.
     n_components : int, default=5
         Output columns per input feature. Odd numbers include the constant frequency, even ones
         do not.
     period : float, "auto" or "vlfeat", default="auto"
-        Length Λ of the window in log-ratios. "auto" takes the period of least error for the size
-        and the range of the data (largest value over the 0.1 % quantile of the non-zero ones, as
-        `DesignedMap` learns it; 256 if there is only one), so that the error falls with the size;
-        "vlfeat" is the rule that VLFeat publishes for its kernels, which looks at neither.
+        Length Λ of the window in log-ratios. "auto" takes the period with the smallest error
+        for the size and the range of the data (largest value over the 0.1 % quantile of the
+        non-zero ones, as in `DesignedMap`; 256 if there is only one), so that the error falls
+        with the size; "vlfeat" is the rule that VLFeat publishes, which uses neither.
     gamma : float, default=1.0
-        Degree of homogeneity; that of a kernel object counts where this is left at 1.
+        Degree of homogeneity; if it is 1, that of a kernel object is used.
     window : {"rectangular", "uniform"}, default="rectangular"
         "rectangular" cuts the signature before continuing it periodically; "uniform" samples the
         kernel's spectrum, which amounts to adding up all shifted signatures.
@@ -77,7 +77,7 @@ class HomogeneousMap(AdditiveMap):
     frequencies_, weights_ : ndarray
         The ω_j and α_j.
     period_ : float
-        The period in use (of no consequence for the Hellinger kernel, which is exact).
+        The period in use (irrelevant for the Hellinger kernel, which is exact).
     certificate_ : Certificate
         Absolute error over all pairs in (0, 1], for γ = 1.
 

@@ -1,4 +1,4 @@
-"""The designed map of two or three coordinates together."""
+"""JointDesignedMap: the best cosine map of two or three coordinates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class JointDesignedMap(JointMap):
     """The best cosine map of rows of two or three coordinates for a stationary kernel.
 
     For points of the plane or of space, colours, or the position and orientation of a patch, where
-    a handful of designed cosines do what random Fourier features need hundreds for. See
+    a few designed cosines do what takes hundreds of random Fourier features. See
     :func:`kernelmaps.design.multidim.design_joint_map`.
 
     Parameters

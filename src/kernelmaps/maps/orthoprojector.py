@@ -1,4 +1,4 @@
-r"""Random orthoprojectors: m measurements of a vector that keep its length, nearly.
+r"""Random orthoprojectors: measurements of a vector that nearly keep its length.
 
 The rows of P are orthonormal, times √(d/m) (compressive-rf section 2.2). P Pᵀ = (d/m) I, so that
 ‖Px‖² ≤ (d/m) ‖x‖², and for uniformly distributed rows the ratio r = ‖Px‖²/‖x‖² is (d/m) times a

@@ -1,4 +1,4 @@
-r"""The one place that draws frequencies, for every map with random Fourier features.
+r"""Sampling of frequencies for all maps with random Fourier features.
 
 :func:`draw_fourier` gives the spec of φ for any kernel that can sample its spectrum. Four ways to
 draw the frequencies ω_1, …, ω_n:

@@ -69,9 +69,19 @@ class SignCauchyMap(JointMap):
         self.n_jobs = n_jobs
 
     def chi2_similarity(self, Z: Any, Z_other: Any = None) -> np.ndarray:
-        """Estimate of Σ 2xy/(x+y) for non-negative rows of sum 1, from their signs.
+        """Estimate Σ 2xy/(x+y) of non-negative rows with sum 1 from their signs.
 
-        cos(π P), with P the share of signs that differ; P = (1 − ⟨φ(x), φ(y)⟩)/2.
+        The estimate is cos(π P), with P = (1 − ⟨φ(x), φ(y)⟩)/2 the share of signs that differ.
+
+        Parameters
+        ----------
+        Z, Z_other : array-like
+            Mapped rows; Z_other None means all pairs of Z.
+
+        Returns
+        -------
+        ndarray
+            Matrix of estimates.
         """
         check_is_fitted(self)
         Z = np.asarray(Z)

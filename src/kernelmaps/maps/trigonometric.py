@@ -41,7 +41,7 @@ class TrigonometricMap(AdditiveMap):
     zero_at_zero : bool or "auto", default="auto"
         Half-integer sines with Ψ(0) = 0, so that sparse data stay sparse. "auto": for CSR input.
     out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
-        Beyond the domain the functions are constant (with a warning), refused, or go on as sines.
+        Beyond the domain functions are constant (with a warning), refused, or continue as sines.
     n_jobs : int, optional
         Threads; None means all that are available.
 

@@ -1,1 +1,1 @@
-"""Estimators over maps: additive models, streaming linear models."""
+"""Estimators on maps: additive models and streaming linear models."""

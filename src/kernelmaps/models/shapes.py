@@ -1,4 +1,4 @@
-"""Functions of an additive model as arrays: what displays draw and reports print."""
+"""Shape functions and pair functions as arrays, for displays and reports."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ RIDGES = (
 def to_onnx(
     model: Any, X: Any, *, feature_names: Sequence[str] | None = None, **options: Any
 ) -> Any:
-    """ONNX model of a fitted map, model, or pipeline.
+    """Convert a fitted map, model or pipeline to an ONNX model.
 
     Parameters
     ----------
@@ -91,13 +91,18 @@ def to_onnx(
 
 
 def register(*more: type) -> list[str]:
-    """Register a converter for every map and model that this version has; their names.
+    """Register a converter for every map and model of this version.
 
     Parameters
     ----------
     *more : classes
-        Maps of your own that were not registered (`kernelmaps.maps.register`). Their spec is
-        all that a graph is made of.
+        Maps that you wrote and have not registered (`kernelmaps.maps.register`). Their graph is
+        made from their spec.
+
+    Returns
+    -------
+    list of str
+        Names of the registered classes.
     """
     maps = [name for name, module in kernelmaps._MODULE_OF.items() if module.startswith(MAPS)]
     own = [getattr(kernelmaps, name) for name in (*maps, *MODELS, *RIDGES)]

@@ -1,4 +1,4 @@
-"""An array namespace that writes ONNX nodes: the readable formulas of the maps become graphs.
+"""Array namespace that records ONNX nodes while the formulas of the maps run.
 
 Maps are written once, in array-API form (:mod:`kernelmaps.engine.reference`). Called with `Trace`
 in the place of NumPy, the same code emits an ONNX graph instead of numbers, so that every map,

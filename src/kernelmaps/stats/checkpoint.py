@@ -1,4 +1,4 @@
-"""The state of a fold in a file: the sums, the position, and what they belong to."""
+"""Checkpoints of a fold: sums, position, and digests of the rows."""
 
 from __future__ import annotations
 

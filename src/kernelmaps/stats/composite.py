@@ -1,6 +1,6 @@
-"""Several moments at once: one per group of columns (kernels), or one per group of rows (folds).
+"""Several moments at once: per group of columns (kernels) or of rows (folds).
 
-A tuple of monoids is a monoid, so these have the same verbs as `Moments` and pass through the same
+A tuple of monoids is a monoid, so these have the same methods as `Moments` and use the same
 fold, the same checkpoint and the same tree reduction.
 """
 

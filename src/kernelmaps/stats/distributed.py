@@ -1,4 +1,4 @@
-"""The fold on Dask: one task per partition, merged in a tree.
+"""Folds on Dask: one task per partition, merged in a tree.
 
 What travels out is the map, the empty statistics (shift only, kB) and, for files, where to read;
 what comes back is one set of sums. Rows stay where they are.

@@ -35,7 +35,7 @@ def fold(
     ----------
     source : Source
         From `open_source`.
-    stats : Moments, FoldMoments, KernelMoments or anything with their verbs
+    stats : Moments, FoldMoments, KernelMoments or anything with their methods
         What to add to; changed and returned.
     transform : callable, optional
         The feature map: rows to features. It is called from several threads at once.
@@ -44,7 +44,7 @@ def fold(
     n_threads : int, optional
         As `n_jobs` of scikit-learn; None means all.
     checkpoint : path, optional
-        File that holds the state of the fold. If it exists, the fold goes on from there, after
+        File that holds the state of the fold. If it exists, the fold continues from there, after
         making sure that it belongs to these data, this map and this size of blocks.
     checkpoint_every : int
         Blocks between two writes. With 1, a kill loses only blocks that were not added yet; each

@@ -1,4 +1,4 @@
-"""A feature map inside a fold on a card: rows are copied there, features never come back."""
+"""Feature maps of a fold on a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Sums over codes and over pairs of codes: what a model of discretised columns needs of its rows.
+r"""Sums over codes and over pairs of codes, for models of binned columns.
 
 With every column coded by at most some hundred integers, and :math:`B_j` the matrix of a basis at
 the codes of column j, the cross products of a weighted least-squares problem are

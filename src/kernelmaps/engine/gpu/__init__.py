@@ -1,4 +1,4 @@
-"""The same tables on a card: rows of CUDA tensors and CuPy arrays, by Triton's kernels.
+"""Tables on a GPU: rows of CUDA tensors and CuPy arrays, by Triton kernels.
 
 ===========  ===============================================================================
 module       what it holds

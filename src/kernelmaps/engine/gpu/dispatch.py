@@ -1,4 +1,4 @@
-"""Specs on rows that lie on a card: the kernels where there is one, else the readable form."""
+"""Application of specs to rows on a GPU: a kernel where there is one, else the formula."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launching the kernels: one function for each, with the shapes and grids that they expect.
+"""Launch of the GPU kernels, one function for each.
 
 Arrays are torch tensors on a card; nothing here is particular to torch, so that the tests run the
 same code on NumPy arrays.

@@ -1,4 +1,4 @@
-"""Tables on a card: the layout of the compiled loops, packed for the kernels."""
+"""Tables in the layout of the GPU kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What classifier and regressor share: checking, training, scoring, shapes."""
+r"""Base class of the additive classifier and regressor."""
 
 from __future__ import annotations
 
@@ -516,11 +516,16 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         return self._each(X, out, _loops.terms)
 
     def eval_terms(self, X: Any) -> np.ndarray:
-        """The score feature by feature.
+        """Compute the contribution of each feature to the score.
 
         ``decision_function(X)`` (or ``predict``, for a regressor) equals
         ``eval_terms(X).sum(axis=1) + intercept_``.  Each term has mean zero over the (sample of
         the) training data; the means are in the intercept.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -647,7 +652,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """The state without rows, and without numbers of single rows.
 
-        A copy or a pickle predicts as the model does, and `partial_fit` goes on from it; with
+        A copy or a pickle predicts as the model does, and `partial_fit` continues from it; with
         ``warm_start`` its next `fit` begins anew.
         """
         if hasattr(self, "_weights"):

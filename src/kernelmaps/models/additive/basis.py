@@ -1,4 +1,4 @@
-"""From a map's spec to the tables of the training loops."""
+"""Tables for the training loops, made from the spec of a map."""
 
 from __future__ import annotations
 

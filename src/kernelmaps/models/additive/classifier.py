@@ -192,12 +192,12 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveClassifier:
-        """Train.
+        """Train the classifier.
 
         Parameters
         ----------
         X : array-like, CSR matrix or Codes of shape (n_samples, n_features)
-            uint8, uint16, float32 and float64 are used as they lie in memory. Anything else that
+            uint8, uint16, float32 and float64 are used without a copy. Anything else that
             `kernelmaps.data.open_source` opens (files, chunks, Dask), and a `Source` itself, is
             read block by block and never as a whole. Tables also come from CSV files, and from
             Parquet and Dask frames with text.
@@ -206,6 +206,11 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             chunks or the file carry them.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C; examples of weight 0 do not take part.
+
+        Returns
+        -------
+        self : AdditiveClassifier
+            The fitted classifier.
         """
         self._forget()
         if self._takes_table(X):
@@ -319,14 +324,19 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         left, and then stay as they are: one pass of block dual descent.  The result depends on the
         order of the chunks and is close to, but not, the minimum that `fit` certifies; a chunk
         given twice counts as twice as many rows.  What predicts is the mean of the weights after
-        each chunk.  After `fit` it goes on from the fitted weights.
+        each chunk.  After `fit` it continues from the fitted weights.
 
         Parameters
         ----------
         X, y, sample_weight
             As for :meth:`fit`, one chunk in memory.
         classes : array-like, optional
-            All labels that will ever come; needed at the first call, unless `fit` was called.
+            All labels that will ever occur; needed at the first call, unless `fit` was called.
+
+        Returns
+        -------
+        self : AdditiveClassifier
+            The model after this chunk.
         """
         first = not hasattr(self, "_weights")
         X, y = self._next_chunk(X, y)
@@ -410,18 +420,51 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
                 self._sigmoid[k] = 0.0, -np.log(len(codes) + 1.0)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        """Compute the scores of the classes.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column for two classes, for the second of them.
+        """
         scores = self._all_scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of the highest score."""
+        """Predict the class with the highest score.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes (one-vs-rest sigmoids, scaled to sum to one)."""
+        """Predict probabilities of the classes (one-vs-rest sigmoids, scaled to sum to one).
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
         scores = self._all_scores(X).astype(np.float64)
         p = expit(scores * self._sigmoid[:, 0] + self._sigmoid[:, 1])
         if p.shape[1] == 1:

@@ -88,7 +88,18 @@ class SearchOverC(DefaultParts, BaseEstimator):
         return values
 
     def predict(self, X: Any) -> np.ndarray:
-        """What the chosen model predicts."""
+        """Predict with the chosen model.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels or numbers.
+        """
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
@@ -215,7 +226,22 @@ class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveClassifierCV:
-        """Choose C and train with it."""
+        """Choose C by cross-validation and train with it on all rows.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C.
+
+        Returns
+        -------
+        self : AdditiveClassifierCV
+            The fitted search.
+        """
         self._choose(X, y, sample_weight)
         self.classes_ = self.estimator_.classes_
         return self
@@ -229,12 +255,34 @@ class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
         return float(np.mean(best == codes))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the chosen model."""
+        """Compute the scores of the chosen model.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores of the classes.
+        """
         check_is_fitted(self)
         return self.estimator_.decision_function(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities, by the chosen model."""
+        """Predict probabilities with the chosen model.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
@@ -325,7 +373,22 @@ class AdditiveRegressorCV(RegressorMixin, SearchOverC):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveRegressorCV:
-        """Choose C and train with it."""
+        """Choose C by cross-validation and train with it on all rows.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Numbers.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C.
+
+        Returns
+        -------
+        self : AdditiveRegressorCV
+            The fitted search.
+        """
         self._choose(X, y, sample_weight)
         return self
 

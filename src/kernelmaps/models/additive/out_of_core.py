@@ -1,4 +1,4 @@
-"""Additive models from data that come in blocks: the estimators' side of :mod:`.blocks`."""
+"""Additive estimators on data that are read in blocks (see :mod:`.blocks`)."""
 
 from __future__ import annotations
 

@@ -138,16 +138,23 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None
     ) -> AdditiveRegressor:
-        """Train; `y` holds numbers, for the rest see :meth:`AdditiveClassifier.fit`.
+        """Train the regressor.
 
         Parameters
         ----------
-        X, y, sample_weight
-            See there.
+        X, sample_weight
+            As for :meth:`AdditiveClassifier.fit`.
+        y : array-like of shape (n_samples,), str or None
+            Numbers; otherwise as for :meth:`AdditiveClassifier.fit`.
         exposure : array-like of shape (n_samples,) or str, optional
             For ``loss="poisson"`` and ``"gamma"``: what each row was exposed to (time, insured
             years, area). The model is then of y per unit: log E[y] = log exposure + f(x). For
             files and Dask frames the name of a column.
+
+        Returns
+        -------
+        self : AdditiveRegressor
+            The fitted regressor.
         """
         self._check_parameters()
         self._forget()
@@ -262,7 +269,18 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
 
     @available_if(fits_chunks)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveRegressor:
-        """Learn from one more chunk of rows; see :meth:`AdditiveClassifier.partial_fit`."""
+        """Learn from one more chunk of rows; see :meth:`AdditiveClassifier.partial_fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`, one chunk in memory.
+
+        Returns
+        -------
+        self : AdditiveRegressor
+            The model after this chunk.
+        """
         first = not hasattr(self, "_weights")
         X, y = self._next_chunk(X, y)
         weight = weights_of(self, sample_weight, len(y))
@@ -271,7 +289,20 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         return self
 
     def predict(self, X: Any, *, exposure: Any = None) -> np.ndarray:
-        """The values of f; of exp(f), times the exposure, for ``"poisson"`` and ``"gamma"``."""
+        """Predict f(x); for ``"poisson"`` and ``"gamma"`` the exposure times exp(f(x)).
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+        exposure : array-like of shape (n_samples,), optional
+            What each row was exposed to; 1 by default.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
         scores = self._all_scores(X)[:, 0]
         if exposure is not None:
             scores = scores + self._log_exposure(exposure, len(scores))

@@ -1,4 +1,4 @@
-"""What an additive model keeps of its training rows when it leaves the process: no rows.
+"""Summary of the training rows that a saved additive model keeps: no rows.
 
 Shape functions are drawn over the range and the density of each feature, exports reach a little
 beyond the values seen, and importances are spreads of the terms. All of it follows from a sample

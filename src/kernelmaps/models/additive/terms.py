@@ -1,4 +1,4 @@
-r"""A trained additive model as one table: what predicting needs, and all that an export writes.
+r"""Trained additive models as one table, for prediction and export.
 
 A model's term is :math:`g_d(x) = \sum_c w_{dc} Φ_{dc}(x)`, and every Φ is a local polynomial on
 bins (:mod:`kernelmaps.engine.table`). On each bin the weighted sum is again a polynomial, with

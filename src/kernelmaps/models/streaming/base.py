@@ -1,4 +1,4 @@
-"""What the streaming estimators share: opening data, the map, the fold, rows out again."""
+"""Base class of the streaming estimators: data, map and fold."""
 
 from __future__ import annotations
 

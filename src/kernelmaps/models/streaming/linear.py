@@ -205,7 +205,7 @@ class StreamingLinear(StreamingEstimator):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Add the rows of another fitted estimator, as if they had been folded here.
+        """Add the rows of another fitted estimator, as if they had been read here.
 
         Parameters
         ----------
@@ -231,9 +231,17 @@ class StreamingLinear(StreamingEstimator):
         return self
 
     def refit(self, **params: Any) -> Self:
-        """Return a copy with other parameters (alpha, n_components, …), from the same statistics.
+        """Return a copy with other parameters, from the same statistics; no row is read again.
 
-        No row is read again.
+        Parameters
+        ----------
+        **params
+            Parameters by name: alpha, n_components, …
+
+        Returns
+        -------
+        estimator
+            The fitted copy.
         """
         check_is_fitted(self, "stats_")
         out = copy.copy(self).set_params(**params)
@@ -244,13 +252,19 @@ class StreamingLinear(StreamingEstimator):
         return out
 
     def path(self, alphas: Sequence[float], n_components: Sequence[Any] | None = None) -> Path:
-        """Models for all sizes and strengths at once; no row is read again.
+        """Compute the models for all sizes and strengths at once; no row is read again.
 
         Parameters
         ----------
         alphas : sequence of float
+            Strengths of the penalty.
         n_components : sequence of int, optional
             PCA sizes; by default that of the estimator.
+
+        Returns
+        -------
+        Path
+            Coefficients and intercepts by size, strength and target.
         """
         check_is_fitted(self, "stats_")
         alphas = np.asarray(alphas, dtype=np.float64)

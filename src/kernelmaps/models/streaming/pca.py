@@ -28,7 +28,7 @@ __all__ = ["StreamingPCA"]
 
 
 class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEstimator):
-    """Principal components of features that are never stored (Algorithm 2).
+    """Principal component analysis on data larger than memory (Algorithm 2).
 
     H = Σ z zᵀ and m = Σ z are summed block by block; the components are the leading eigenvectors
     of H − m mᵀ/n (computed about a shift, see `kernelmaps.stats.Moments`), and a row is projected
@@ -131,7 +131,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         checkpoint_every: int = 1,
         map_sample: Any = None,
     ) -> Self:
-        """Fold all rows and find their components.
+        """Read all rows once and compute their components.
 
         Parameters
         ----------
@@ -144,9 +144,14 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         client : distributed.Client or str, optional
             Fold on its workers; a string is the address of a scheduler.
         checkpoint, checkpoint_every : path, int
-            Where and how often the state is kept; an interrupted fit goes on from there.
+            Where and how often the state is kept; an interrupted fit continues from there.
         map_sample : array-like, optional
             Rows to fit the map on, instead of a sample of X.
+
+        Returns
+        -------
+        self
+            The fitted model.
         """
         source = self._open(X, None, sample_weight, reset=True, supervised=False)
         look = self._look(source, client, map_sample)
@@ -165,7 +170,21 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add one chunk of rows."""
+        """Add one chunk of rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Codes
+            Rows of the chunk.
+        y : ignored
+        sample_weight : array-like, optional
+            Weights of the rows.
+
+        Returns
+        -------
+        self : StreamingPCA
+            The PCA of all rows so far.
+        """
         first = not hasattr(self, "stats_")
         source = self._chunk(X, None, sample_weight, first=first, supervised=False)
         if first:
@@ -179,7 +198,18 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         return self
 
     def merge(self, other: StreamingPCA) -> Self:
-        """Add the rows of another fitted PCA of the same map."""
+        """Add the rows of another fitted PCA with the same map.
+
+        Parameters
+        ----------
+        other : StreamingPCA
+            The other PCA; it is not changed.
+
+        Returns
+        -------
+        self : StreamingPCA
+            The PCA of the rows of both.
+        """
         check_same_kind(self, other)
         check_is_fitted(self, "stats_")
         check_is_fitted(other, "stats_")
@@ -266,7 +296,18 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         return self._eigen()[2]
 
     def transform(self, X: Any) -> np.ndarray:
-        """Project: (φ(X) − z̄) Ū, equation (17); float32 features give float32."""
+        """Project rows: (φ(X) − z̄) Ū, equation (17); float32 features give float32.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, Codes, or another source of rows
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Projected rows.
+        """
         check_is_fitted(self, "stats_")
         U = self.components_.T
         return self._by_blocks(X, partial(affine, matrix=U, offset=-(self.mean_ @ U)))

@@ -1,4 +1,4 @@
-"""Coordinates in which a quadratic problem is solved, and what comes out of it."""
+"""Coordinates in which a quadratic problem is solved, and its solution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learners with quadratic loss as functions of merged statistics: no rows in sight.
+"""Learners with quadratic loss as functions of merged statistics.
 
 With centred sums A = Σ w z̃ z̃ᵀ, b = Σ w z̃ ỹ and W = Σ w, every loss here is
 

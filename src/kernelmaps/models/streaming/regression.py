@@ -1,4 +1,4 @@
-"""The verbs of the streaming regressors."""
+"""fit, partial_fit and predict of the streaming regressors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PathLike = str | os.PathLike[str]
 
 
 class StreamingRegression(MultiOutputMixin, RegressorMixin, StreamingLinear):
-    """The verbs of the regressors."""
+    """fit, partial_fit and predict of the regressors."""
 
     @all_or_nothing
     def fit(
@@ -33,7 +33,7 @@ class StreamingRegression(MultiOutputMixin, RegressorMixin, StreamingLinear):
         checkpoint_every: int = 1,
         map_sample: Any = None,
     ) -> Self:
-        """Fold all rows and solve.
+        """Read all rows once and solve.
 
         Parameters
         ----------
@@ -52,10 +52,15 @@ class StreamingRegression(MultiOutputMixin, RegressorMixin, StreamingLinear):
             Fold on its workers; a string is the address of a scheduler. A Dask collection is
             folded where Dask computes it anyway.
         checkpoint, checkpoint_every : path, int
-            Where and how often (in blocks) the state is kept; an interrupted fit goes on from
+            Where and how often (in blocks) the state is kept; an interrupted fit continues from
             there. Files with this name and a suffix per pass are removed when the fit is done.
         map_sample : array-like, optional
             Rows to fit the map on, instead of a sample of X.
+
+        Returns
+        -------
+        self
+            The fitted model.
         """
         return self._fit(
             X,
@@ -70,7 +75,22 @@ class StreamingRegression(MultiOutputMixin, RegressorMixin, StreamingLinear):
         )
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Add one chunk of rows; the model is solved when it is next asked for."""
+        """Add one chunk of rows; the model is solved when it is next used.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Codes
+            Rows of the chunk.
+        y : array-like of shape (n,) or (n, t)
+            Targets.
+        sample_weight : array-like, optional
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+            The model of all rows so far.
+        """
         return self._partial_fit(X, y, sample_weight)
 
     def _y_options(self) -> dict[str, Any]:
@@ -89,7 +109,18 @@ class StreamingRegression(MultiOutputMixin, RegressorMixin, StreamingLinear):
         return float(intercept[0]) if self._y_ndim == 1 else intercept
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the targets of rows from any source."""
+        """Predict the targets of rows from any source.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictions.
+        """
         check_is_fitted(self, "stats_")
         outputs = self._linear(X)
         return outputs[:, 0] if self._y_ndim == 1 else outputs

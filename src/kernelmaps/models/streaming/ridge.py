@@ -185,12 +185,22 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
         checkpoint_every: int = 1,
         map_sample: Any = None,
     ) -> Self:
-        """Fold all rows and solve; see `StreamingRidge.fit`.
+        """Read all rows once and solve.
 
         Parameters
         ----------
+        X, sample_weight, unlabeled, client, checkpoint, checkpoint_every, map_sample
+            As for :meth:`StreamingRidge.fit`.
+        y : array-like of shape (n,), str or None
+            Labels; the name of a column in files that have names; None if the chunks or the file
+            carry them.
         classes : array-like, optional
             All labels; others are then refused.
+
+        Returns
+        -------
+        self : StreamingRidgeClassifier
+            The fitted classifier.
         """
         return self._fit(
             X,
@@ -205,12 +215,23 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
         )
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add one chunk of rows; the model is solved when it is next asked for.
+        """Add one chunk of rows; the model is solved when it is next used.
 
         Parameters
         ----------
+        X : array-like, sparse matrix or Codes
+            Rows of the chunk.
+        y : array-like of shape (n,)
+            Labels.
         classes : array-like
             All labels: required in the first call, as in scikit-learn.
+        sample_weight : array-like, optional
+            Weights of the rows.
+
+        Returns
+        -------
+        self : StreamingRidgeClassifier
+            The classifier of all rows so far.
         """
         first = not hasattr(self, "stats_")
         if first and classes is None:
@@ -258,13 +279,35 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
         return intercept[1:] if len(intercept) == 2 else intercept
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of shape (n, c), or (n,) for two classes, of rows from any source."""
+        """Compute the scores of rows from any source.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column for two classes, for the second of them.
+        """
         check_is_fitted(self, "stats_")
         scores = 2 * self._linear(X) - 1
         return scores[:, 1] if scores.shape[1] == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the labels of rows from any source."""
+        """Predict the labels of rows from any source.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else np.argmax(scores, axis=1)
         return self.classes_[best]

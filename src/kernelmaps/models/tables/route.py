@@ -324,7 +324,7 @@ class TableRoute:
         return [str(label) for label in (classes if len(classes) > 2 else classes[1:])]
 
     def summary(self) -> Summary:
-        """Table of the terms: degrees of freedom, range of effect, approximate significance.
+        """Summarise the terms: degrees of freedom, range of effect, approximate significance.
 
         Returns
         -------
@@ -346,7 +346,7 @@ class TableRoute:
         return summarise(type(self).__name__, self.table_, facts, self._output_names())
 
     def explain(self, x: Any, output: int = -1) -> Explanation:
-        """What each term adds to the score of one row.
+        """Explain one row: what each term adds to its score.
 
         Parameters
         ----------

@@ -68,7 +68,18 @@ class Term:
         self.check("file")
 
     def check(self, owner: str) -> Term:
-        """Refuse settings that make no sense."""
+        """Refuse settings that contradict each other.
+
+        Parameters
+        ----------
+        owner : str
+            The estimator, for messages.
+
+        Returns
+        -------
+        Term
+            The term itself.
+        """
         where = f"{owner}: the term of column {self.column!r}"
         if self.kind not in _KINDS:
             raise ValueError(f"{where} has kind={self.kind!r}; choose one of {_KINDS}.")

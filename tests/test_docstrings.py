@@ -1,0 +1,83 @@
+"""Every public class, function and method has a complete numpydoc docstring."""
+
+import dataclasses
+import inspect
+import re
+
+import pytest
+from public_api import callables, parameters
+
+CALLABLES = callables()
+HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+
+
+def sections(doc: str) -> dict[str, str]:
+    """Text of each section by its heading; that before the first heading is under ""."""
+    parts = HEADING.split(inspect.cleandoc(doc))
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2]))}
+
+
+def described(text: str) -> set[str]:
+    """Names that a Parameters or Attributes section describes."""
+    heads = [line for line in text.splitlines() if line and not line[0].isspace()]
+    names = [name for head in heads for name in head.split(" : ")[0].split(",")]
+    return {name.strip().strip("`").lstrip("*") for name in names}
+
+
+def problems(name: str, function) -> list[str]:
+    """What a reader would miss."""
+    doc = inspect.getdoc(function)
+    if not doc or not doc.strip():
+        return ["no docstring"]
+    found, parts = [], sections(doc)
+    first = parts[""].strip().split("\n\n")[0]
+    if not first.endswith((".", ":", "?")):
+        found.append(f"the summary is not a sentence: {first!r}")
+    if len(first.splitlines()) > 1:
+        found.append(f"the summary takes more than one line: {first!r}")
+    wanted = set(parameters(function))
+    if isinstance(function, type) and issubclass(function, BaseException):
+        wanted = set()
+    texts = [parts.get(key, "") for key in ("Parameters", "Other Parameters")]
+    if dataclasses.is_dataclass(function):
+        texts.append(parts.get("Attributes", ""))
+    has = set().union(*(described(text) for text in texts))
+    if wanted - has:
+        found.append(f"parameters without a description: {sorted(wanted - has)}")
+    if not dataclasses.is_dataclass(function) and has - wanted:
+        found.append(f"described, but no parameters: {sorted(has - wanted)}")
+    if not isinstance(function, type):
+        given = inspect.signature(function).return_annotation
+        returns = given not in (None, "None", inspect.Signature.empty)
+        if returns and not {"Returns", "Yields"} & set(parts):
+            found.append("what it returns is not described")
+    return found
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_docstring_is_complete(name):
+    assert problems(name, CALLABLES[name]) == []
+
+
+def half_documented(x: float, y: float) -> float:
+    """Add two numbers
+
+    Parameters
+    ----------
+    x : float
+        The first.
+    z : float
+        Something else.
+    """
+    return x + y
+
+
+def test_what_is_missing_is_found():
+    found = problems("half_documented", half_documented)
+    assert [text.split(":")[0] for text in found] == [
+        "the summary is not a sentence",
+        "parameters without a description",
+        "described, but no parameters",
+        "what it returns is not described",
+    ]
+    assert problems("f", lambda x: x) == ["no docstring"]
