@@ -104,12 +104,36 @@ class SearchOverC(DefaultParts, BaseEstimator):
         return self.estimator_.predict(X)
 
     def eval_terms(self, X: Any) -> np.ndarray:
-        """The chosen model's score, feature by feature: `AdditiveClassifier.eval_terms`."""
+        """Compute the contribution of each feature to the score of the chosen model.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
+            As :meth:`AdditiveClassifier.eval_terms`.
+        """
         check_is_fitted(self)
         return self.estimator_.eval_terms(X)
 
     def explain(self, x: Any, output: int = -1) -> Any:
-        """What each feature adds to the chosen model's score of one row."""
+        """Explain one row: what each feature adds to the score of the chosen model.
+
+        Parameters
+        ----------
+        x : one row
+            A table or array of one row.
+        output : int, default=-1
+            For more than two classes: which one's score.
+
+        Returns
+        -------
+        Explanation
+            Prints as text; `plot` draws it as bars.
+        """
         check_is_fitted(self)
         return self.estimator_.explain(x, output)
 
