@@ -54,8 +54,8 @@ class Chunk:
         """The first rows."""
         first = slice(0, rows)
         X = self.X.iloc[first] if hasattr(self.X, "iloc") else self.X[first]
-        beside = [labels_of(values, first) for values in (self.y, self.w, self.exposure)]
-        return Chunk(X, *beside, number=self.number)
+        y, w, exposure = (labels_of(values, first) for values in (self.y, self.w, self.exposure))
+        return Chunk(X, y, w, exposure, self.number)
 
 
 class TableSource:
@@ -328,7 +328,8 @@ class ArrowTable(TableSource):
                 else:
                     beside.append(labels_of(item, slice(start, start + table.num_rows)))
             start += table.num_rows
-            yield Chunk(table.select(features), *beside, number=number)
+            y, w, exposure = beside
+            yield Chunk(table.select(features), y, w, exposure, number)
         _check_ends(self.beside, start)
 
 
@@ -390,8 +391,9 @@ class ChunkTable(TableSource):
             for values, given in zip(self.beside, (*rest, None, None, None)):
                 found.append(_beside(X, values, given, slice(start, end)))
             names = [name for name in self.beside if isinstance(name, str)]
+            y, w, exposure = found
             if X.shape[0]:
-                yield Chunk(_without(X, names), *found, number=number)
+                yield Chunk(_without(X, names), y, w, exposure, number)
             start = end
         _check_ends(self.beside, start)
 
@@ -484,5 +486,5 @@ def chunks_of_partition(
         X, exposure = X.drop(columns=[exposure]), np.asarray(X[exposure])
     for begin in range(0, X.shape[0], rows):
         own = slice(begin, begin + rows)
-        beside = [labels_of(values, own) for values in (y, w, exposure)]
-        yield Chunk(X.iloc[own] if hasattr(X, "iloc") else X[own], *beside, number=number)
+        part = X.iloc[own] if hasattr(X, "iloc") else X[own]
+        yield Chunk(part, labels_of(y, own), labels_of(w, own), labels_of(exposure, own), number)
