@@ -38,7 +38,8 @@ import kernelmaps
 
 from ..engine.reference import evaluate, spec_of
 from ..maps.registry import PLUGINS
-from .tracer import Trace, Traced
+from .tables import table_inputs, table_scores
+from .tracer import BATCH, Trace, Traced
 
 __all__ = ["register", "to_onnx"]
 
@@ -65,7 +66,8 @@ def to_onnx(
     ----------
     model : fitted estimator
     X : array-like
-        A row or more, for the number of features and the type (float32 or float64).
+        A row or more, for the number of features and the type (float32 or float64); not looked at
+        for models of frames.
     feature_names : sequence of str, optional
         Names of the columns, kept as JSON in the metadata under ``feature_names``; by default those
         that the model was fitted with. The order of classes is kept under ``classes``.
@@ -77,9 +79,16 @@ def to_onnx(
     onnx.ModelProto
         Classifiers have the outputs ``label`` and ``scores`` (the values of `decision_function`,
         with one column for two classes), those with `predict_proba` also ``probabilities``; all
-        others have ``variable``.
+        others have ``variable``. A model of a frame has an input for each column, of shape
+        (rows, 1): float64 for numbers, NaN where missing, and strings for categories, ``""`` where
+        missing.
     """
-    graph = _to_onnx(model, np.asarray(X[:1]), **options)
+    best = getattr(model, "estimator_", model)
+    columns = table_inputs(best) if getattr(best, "_tabular", False) else None
+    if columns is None:
+        graph = _to_onnx(model, np.asarray(X[:1]), **options)
+    else:
+        graph = _to_onnx(model, initial_types=columns, **options)
     if feature_names is None:
         feature_names = getattr(model, "feature_names_in_", None)
     labels = {"feature_names": feature_names, "classes": getattr(model, "classes_", None)}
@@ -121,7 +130,7 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     alias = f"Kernelmaps{type(model).__name__}"
     operator = scope.declare_local_operator(alias, model)
     operator.inputs = inputs
-    kind = type(inputs[0].type)
+    kind = _real_type(inputs)
     if not is_classifier(model):
         outputs = [scope.declare_local_variable("variable", kind())]
     else:
@@ -137,9 +146,19 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     return operator.outputs
 
 
+def _real_type(inputs: Any) -> type:
+    """Type of the results: float32 where that is what all numbers of the input are."""
+    kinds = [type(item.type) for item in inputs if not isinstance(item.type, StringTensorType)]
+    if kinds and all(issubclass(kind, FloatTensorType) for kind in kinds):
+        return FloatTensorType
+    return kinds[0] if len(inputs) == 1 and kinds else DoubleTensorType
+
+
 def _shapes(operator: Any) -> None:
     source = operator.inputs[0].type
-    if not isinstance(source, FloatTensorType | DoubleTensorType):
+    model = getattr(operator.raw_operator, "estimator_", operator.raw_operator)
+    columns = getattr(model, "_tabular", False) and len(operator.inputs) == model.n_features_in_
+    if not (columns or isinstance(source, FloatTensorType | DoubleTensorType)):
         raise TypeError(
             f"{type(operator.raw_operator).__name__}: ONNX input must be float32 or float64, got "
             f"{source}. Pass X[:1].astype('float32') to to_onnx."
@@ -152,13 +171,14 @@ def _shapes(operator: Any) -> None:
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     model = operator.raw_operator
-    dtype = np.float64 if isinstance(operator.inputs[0].type, DoubleTensorType) else np.float32
+    dtype = np.float64 if _real_type(operator.inputs) is DoubleTensorType else np.float32
 
     def emit(op: str, inputs: list[str], **attributes: Any) -> str:
         output = scope.get_unique_variable_name(op.lower())
         name = scope.get_unique_operator_name(op)
         version = min(container.target_opset, _VERSIONS.get(op, 13))
-        container.add_node(op, inputs, output, name=name, op_version=version, **attributes)
+        attributes = {"op_version": version, **attributes}
+        container.add_node(op, inputs, output, name=name, **attributes)
         return output
 
     def constant(values: np.ndarray) -> str:
@@ -171,10 +191,21 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
     trace = Trace(emit, constant)
     X = trace.input(operator.inputs[0].full_name, int(model.n_features_in_), dtype)
+    if len(operator.inputs) > 1 or isinstance(operator.inputs[0].type, StringTensorType):
+        X = [_column(trace, item, dtype) for item in operator.inputs]
     results = _formula(trace, model, X)
     for result, output in zip(results, operator.outputs, strict=True):
         identity = scope.get_unique_operator_name("Identity")
         container.add_node("Identity", [result.name], output.full_name, name=identity)
+
+
+def _column(xp: Trace, item: Any, dtype: Any) -> Traced:
+    """The input of one column; whole numbers and others become floats."""
+    if isinstance(item.type, StringTensorType):
+        return Traced(xp, item.full_name, (BATCH, 1), object)
+    kinds = {DoubleTensorType: np.float64, FloatTensorType: np.float32}
+    found = Traced(xp, item.full_name, (BATCH, 1), kinds.get(type(item.type), np.int64))
+    return found if found.dtype == dtype else xp.astype(found, dtype)
 
 
 _VERSIONS = {"Shape": 15, "Reshape": 14}
@@ -183,7 +214,8 @@ _VERSIONS = {"Shape": 15, "Reshape": 14}
 # ---- formulas -----------------------------------------------------------------------------------
 
 
-def _formula(xp: Trace, model: Any, X: Traced) -> list[Traced]:
+def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
+    """Results of a model; X is a matrix, or the list of its columns."""
     model = getattr(model, "estimator_", model)  # a search over C is its best model
     name = type(model).__name__
     if hasattr(model, "spec_"):
@@ -196,15 +228,20 @@ def _formula(xp: Trace, model: Any, X: Traced) -> list[Traced]:
         scores = scores + np.atleast_1d(model.intercept_).astype(X.dtype)
     else:
         scores = _additive_scores(xp, model, X)
+    if not is_classifier(model) and getattr(model, "loss", "") in ("poisson", "gamma"):
+        scores = xp.exp(scores)
     if is_classifier(model):
         found = [_labels(xp, model, scores), scores]
         return [*found, _probabilities(xp, model, scores)] if name not in RIDGES else found
     return [scores]
 
 
-def _additive_scores(xp: Trace, model: Any, X: Traced) -> Traced:
+def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
     from ..models.additive.terms import curve_terms, terms_table
 
+    if model._tabular:
+        columns = X if isinstance(X, list) else [X[:, j][:, None] for j in range(X.shape[1])]
+        return table_scores(xp, model, columns)
     found = curve_terms(model)
     if found is not None:
         spec, weights, offset = found

@@ -500,13 +500,6 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
         km.load(tmp_path / "model.kmap")
 
 
-def test_exports_that_have_no_form_for_tables_say_so(fitted):
-    from kernelmaps.export_c import to_c
-
-    with pytest.raises(ValueError, match="fitted to a table"):
-        to_c(fitted[0])
-
-
 @parametrize_with_checks(
     [
         km.AdditiveRegressor(smoothing="auto"),

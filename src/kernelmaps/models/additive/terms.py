@@ -33,8 +33,8 @@ def terms_table(model: Any) -> tuple[Table, np.ndarray]:
     check_is_fitted(model)
     if model._tabular:
         raise ValueError(
-            f"{type(model).__name__} was fitted to a table, whose categories and missing values "
-            "this export has no form for yet. Save it as .kmap, or fit it through a feature_map."
+            f"{type(model).__name__} was fitted to a table, whose categories, missing values and "
+            "pairs are no sum of polynomials on bins."
         )
     if model._on_codes:
         raise ValueError(

@@ -4,7 +4,7 @@ What comes out is C99 (and C++), needs nothing but ``<math.h>``, allocates nothi
 function ``void NAME(const double *x, double *out)``. Curves (cosines, Chebyshev's and the
 elementary series) are written as their formula, a few numbers long, which holds for every number;
 everything else as its table of local polynomials, with the same tails, borders and clipping as
-here. A NaN gives NaN, where Python refuses it.
+here. A NaN gives NaN, where Python refuses it; for a model of a table it is a missing value.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import numpy as np
 
 import kernelmaps
 
-from .engine import Spec, Table
-from .engine.compile import Extent, compiled_table, n_columns
-from .engine.families import CURVES
-from .engine.reference import table_of
-from .engine.table import AFFINE, EDGES, LOG2
-from .engine.table.stored import clipping
+from ..engine import Spec, Table
+from ..engine.compile import Extent, compiled_table, n_columns
+from ..engine.families import CURVES
+from ..engine.reference import table_of
+from ..engine.table import AFFINE, EDGES, LOG2
+from ..engine.table.stored import clipping
+from .tables import table_model
+from .text import c_array, c_real, c_strings
 
 __all__ = ["to_c"]
 
@@ -59,6 +61,11 @@ def to_c(
         ``NAME_FEATURE_NAMES`` and ``NAME_CLASS_NAMES``, initialisers of arrays of strings, say in
         which order.
 
+        A model of a table takes NaN for a missing value, and a category as the number of its level:
+        ``NAME_level(column, text)`` finds it among the names of the levels, gives NaN for NULL and
+        an empty text, and a number that stands for all unseen levels. Regressors give what
+        `predict` gives; classifiers also have ``NAME_probabilities(x, out)``.
+
     Examples
     --------
     >>> import kernelmaps as km
@@ -86,30 +93,19 @@ def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
     classes = getattr(what, "classes_", None)
     NAME, text = name.upper(), ""
     if feature_names is not None:
-        text += f"#define {NAME}_FEATURE_NAMES {_strings(feature_names)}\n"
+        text += f"#define {NAME}_FEATURE_NAMES {c_strings(feature_names)}\n"
     if classes is not None:
         if len(classes) == 2:
             text += "/* One score: the second class where it is positive. */\n"
-        text += f"#define {NAME}_CLASS_NAMES {_strings(classes)}\n"
+        text += f"#define {NAME}_CLASS_NAMES {c_strings(classes)}\n"
     return text
 
 
-def _strings(values: Sequence[Any]) -> str:
-    """Initialiser of an array of C strings: UTF-8, bytes beyond plain ASCII in octal."""
-
-    def quoted(value: Any) -> str:
-        plain = "".join(
-            chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
-            for byte in str(value).encode()
-        )
-        return f'"{plain}"'
-
-    return "{" + ", ".join(map(quoted, values)) + "}"
-
-
 def _model(name: str, model: Any) -> str:
-    from .models.additive.terms import curve_terms, terms_table
+    from ..models.additive.terms import curve_terms, terms_table
 
+    if model._tabular:
+        return table_model(name, model)
     found = curve_terms(model)
     if found is not None and found[0].family in _FORMULAS:
         return _weighing(name, *found)
@@ -173,53 +169,27 @@ def _header(name: str, what: Any, body: str, note: str = "") -> str:
 """
 
 
-def _array(name: str, values: Any, kind: str = "double") -> str:
-    values = np.ravel(values)
-    if kind == "double":
-        items = [_real(value) for value in values]
-    else:
-        items = [str(int(value)) for value in values]
-    lines, line = [], ""
-    for item in items or ["0"]:
-        if len(line) + len(item) > 92:
-            lines.append(line)
-            line = ""
-        line += f"{item}, "
-    lines.append(line)
-    text = "\n  ".join(part.rstrip() for part in lines).rstrip(",")
-    return f"static const {kind} {name}[{max(1, len(items))}] = {{\n  {text}}};\n"
-
-
-def _real(value: float) -> str:
-    if np.isposinf(value):
-        return "HUGE_VAL"
-    if np.isneginf(value):
-        return "-HUGE_VAL"
-    text = repr(float(value))
-    return text if any(c in text for c in ".en") else f"{text}.0"
-
-
 def _waves(name: str, spec: Spec) -> tuple[str, str]:
     """φ_j(t) = a_j t^{γ/2} cos(ω_j log t + p_j) + o_j, or the same in t itself."""
     columns, log = len(spec.arrays["amplitude"]), spec.family == "log_waves"
     offset = spec.arrays.get("offset", np.zeros(columns))
-    arrays = [_array(f"{name}_{k}", spec.arrays[k]) for k in ("amplitude", "frequency", "phase")]
+    arrays = [c_array(f"{name}_{k}", spec.arrays[k]) for k in ("amplitude", "frequency", "phase")]
     argument = "log(t)" if log else "t"
-    size = f"sign * pow(t, {_real(spec.numbers['gamma'] / 2)})" if log else "sign"
+    size = f"sign * pow(t, {c_real(spec.numbers['gamma'] / 2)})" if log else "sign"
     formula = f"""  const double size = {size}, argument = {argument};
   for (j = 0; j < {columns}; ++j)
     phi[j] = size * ({name}_amplitude[j]
       * cos({name}_frequency[j] * argument + {name}_phase[j]) + {name}_offset[j]);
 """
-    return "".join([*arrays, _array(f"{name}_offset", offset)]), formula
+    return "".join([*arrays, c_array(f"{name}_offset", offset)]), formula
 
 
 def _chebyshev(name: str, spec: Spec) -> tuple[str, str]:
     """The recurrence of the Chebyshev series (chebyshev eq. 12), in L = log(st)."""
     columns = int(spec.numbers["n_components"])
-    second = f"  phi[1] = phi[0] * a * {_real(-math.sqrt(0.5))};\n" if columns > 1 else ""
-    formula = f"""  const double L = log(t) + {_real(math.log(spec.numbers["scale"]))};
-  const double a = L * {_real(2 / math.pi)};
+    second = f"  phi[1] = phi[0] * a * {c_real(-math.sqrt(0.5))};\n" if columns > 1 else ""
+    formula = f"""  const double L = log(t) + {c_real(math.log(spec.numbers["scale"]))};
+  const double a = L * {c_real(2 / math.pi)};
   phi[0] = sign * sqrt(t) / cosh(L / 2.0);
 {second}  for (j = 2; j < {columns}; ++j)
     phi[j] = ((j % 2 ? -a : a) * phi[j - 1] + (double)(j - 2) * phi[j - 2]) / (double)j;
@@ -229,7 +199,7 @@ def _chebyshev(name: str, spec: Spec) -> tuple[str, str]:
 
 def _series(name: str, spec: Spec) -> tuple[str, str]:
     """The elementary series (chebyshev eqs. 15-16), in T = tanh(L/2)."""
-    formula = f"""  const double L = log(t) + {_real(math.log(spec.numbers["scale"]))};
+    formula = f"""  const double L = log(t) + {c_real(math.log(spec.numbers["scale"]))};
   const double ratio = tanh(L / 2.0);
   phi[0] = sign * sqrt(t) / cosh(L / 2.0);
   for (j = 1; j < {int(spec.numbers["n_components"])}; ++j) phi[j] = phi[j - 1] * ratio;
@@ -253,7 +223,7 @@ def _curve_function(name: str, spec: Spec, n_features: int) -> str:
     fit, own, used = "", "", False
     for key in ("lower", "upper", "shift", "scale"):
         if key in spec.arrays:
-            own += _array(f"{name}_{key}", np.broadcast_to(spec.arrays[key], n_features))
+            own += c_array(f"{name}_{key}", np.broadcast_to(spec.arrays[key], n_features))
             used = True
     if "lower" in spec.arrays:
         fit += f"  if (t < {name}_lower[d]) t = {name}_lower[d];\n"
@@ -300,8 +270,8 @@ def _weighing(name: str, spec: Spec, weights: np.ndarray, offset: np.ndarray) ->
     NAME, columns = name.upper(), weights.shape[1]
     return (
         f"#define {NAME}_FEATURES {len(weights)}\n#define {NAME}_COLUMNS {len(offset)}\n"
-        + _array(f"{name}_weights", weights)
-        + _array(f"{name}_intercept", offset)
+        + c_array(f"{name}_weights", weights)
+        + c_array(f"{name}_intercept", offset)
         + _curve_function(name, spec, len(weights))
         + f"""
 static void {name}(const double *x, double *out)
@@ -340,8 +310,8 @@ def _table_arrays(name: str, table: Table, with_width: bool = True) -> str:
         kinds.pop("edge_start")
     low, high = clipping(table)
     values = {key: getattr(table, key) for key in reals} | {"low": low, "high": high}
-    text = [_array(f"{name}_{key}", getattr(table, key), kind) for key, kind in kinds.items()]
-    return "".join(text + [_array(f"{name}_{key}", values[key]) for key in reals])
+    text = [c_array(f"{name}_{key}", getattr(table, key), kind) for key, kind in kinds.items()]
+    return "".join(text + [c_array(f"{name}_{key}", values[key]) for key in reals])
 
 
 def _locating(name: str, table: Table) -> str:
@@ -430,7 +400,7 @@ def _summing(name: str, table: Table, offset: np.ndarray) -> str:
     return (
         f"#define {NAME}_FEATURES {table.n_features}\n#define {NAME}_COLUMNS {len(offset)}\n"
         + arrays
-        + _array(f"{name}_offset", offset)
+        + c_array(f"{name}_offset", offset)
         + _value_function(name, table, f"{NAME}_COLUMNS")
         + f"""
 static void {name}(const double *x, double *out)

@@ -1,0 +1,196 @@
+"""Models of tables in C and ONNX: the same as Python, on unseen levels and missing values, too."""
+
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_export_c import COMPILER, needs_compiler
+
+import kernelmaps as km
+from kernelmaps.export_c import to_c
+
+MAIN = """
+#include <stdio.h>
+#include "exported.h"
+int main(void)
+{
+  double x[EXPORTED_FEATURES], out[8];
+  int d;
+  for (;;) {
+    for (d = 0; d < EXPORTED_FEATURES; ++d) if (scanf("%lf", x + d) != 1) return 0;
+    exported(x, out);
+    for (d = 0; d < EXPORTED_COLUMNS; ++d) printf("%.17g\\n", out[d]);
+    MORE
+  }
+}
+"""
+PROBABILITIES = """exported_probabilities(x, out);
+    for (d = 0; d < CLASSES; ++d) printf("%.17g\\n", out[d]);"""
+
+
+def table(seed, n=800):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "size": rng.gamma(3.0, 2.0, n),
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 60, n)),
+            "shop": rng.choice(["north", 'so"uth', "été"], n),
+            "flat": np.ones(n),
+            "void": np.full(n, np.nan),
+        }
+    )
+    X.loc[rng.random(n) < 0.05, "shop"] = None
+    y = 0.1 * X["size"] + np.where(X["shop"] == "été", 0.2 * X["size"], 0) + X["age"].isna()
+    return X, y.to_numpy() + 0.1 * rng.normal(size=n), rng
+
+
+def unusual(X):
+    """Rows with everything that training rows need not have."""
+    rows = X.head(40).copy()
+    rows.loc[0, "shop"], rows.loc[1, "size"], rows.loc[2, "size"] = "unseen", 1e9, -5.0
+    rows.loc[3, "size"], rows.loc[4, "flat"], rows.loc[5, "flat"] = np.nan, 7.0, np.nan
+    rows.loc[6, "void"], rows.loc[7, "shop"] = 3.0, None
+    return rows
+
+
+def models(seed):
+    X, y, rng = table(seed)
+    counts = rng.poisson(np.exp(y / 3)).astype(float)
+    classes = np.where(y > np.median(y), "late", "early")
+    three = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    return {
+        "pairs": km.AdditiveRegressor(interactions=[("size", "shop"), ("size", "age")]).fit(X, y),
+        "poisson": km.AdditiveRegressor(loss="poisson").fit(X, counts),
+        "two classes": km.AdditiveClassifier(loss="log_loss").fit(X, classes),
+        "platt": km.AdditiveClassifier(loss="squared_hinge").fit(X, classes),
+        "three classes": km.AdditiveClassifier(loss="log_loss", interactions=1).fit(X, three),
+    }
+
+
+KINDS = ["pairs", "poisson", "two classes", "platt", "three classes"]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return models(0)
+
+
+def expected(model, X):
+    """Scores and probabilities of a classifier, predictions of a regressor."""
+    if not hasattr(model, "classes_"):
+        return model.predict(X)[:, None]
+    scores = model.decision_function(X).reshape(len(X), -1)
+    return np.hstack([scores, model.predict_proba(X)])
+
+
+def run_in_c(model, codes, folder):
+    (folder / "exported.h").write_text(to_c(model, "exported"), encoding="utf-8")
+    classes = len(getattr(model, "classes_", ()))
+    more = PROBABILITIES.replace("CLASSES", str(classes)) if classes else ""
+    (folder / "main.c").write_text(MAIN.replace("MORE", more))
+    return compiled(folder, "\n".join(" ".join(map(repr, row)) for row in codes.tolist()))
+
+
+def compiled(folder, text):
+    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    command = [COMPILER, *flags, "main.c", "-o", "program", "-lm"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    program = [folder / "program"]
+    done = subprocess.run(program, input=text, capture_output=True, check=True, text=True)
+    return np.array(done.stdout.split(), dtype=float)
+
+
+def coded(model, X):
+    """Rows as the C function takes them: levels by number."""
+    out = np.empty(X.shape)
+    for j, book in enumerate(model.table_.books):
+        own = X.iloc[:, j]
+        if book.kind == "number":
+            out[:, j] = own
+            continue
+        place = {level: k for k, level in enumerate(book.levels)}
+        out[:, j] = [np.nan if pd.isna(level) else place.get(level, 99) for level in own]
+    return out
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", KINDS)
+def test_c_says_the_same(fitted, kind, tmp_path):
+    model, X = fitted[kind], unusual(table(0)[0])
+    wanted = expected(model, X)
+    got = run_in_c(model, coded(model, X), tmp_path).reshape(wanted.shape)
+    np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
+
+
+@needs_compiler
+def test_c_finds_levels_by_name(fitted, tmp_path):
+    (tmp_path / "exported.h").write_text(to_c(fitted["pairs"], "exported"), encoding="utf-8")
+    calls = ['"north"', r'"so\"uth"', r'"\303\251t\303\251"', '"nor"', '"norths"', '""', "0"]
+    lines = "".join(f'  printf("%.17g\\n", exported_level(2, {call}));\n' for call in calls)
+    (tmp_path / "main.c").write_text(
+        '#include <stdio.h>\n#include "exported.h"\n'
+        "int main(void)\n{\n  double x[5] = {0, 0, 0, 0, 0}, out[1];\n  exported(x, out);\n"
+        f"{lines}  return 0;\n}}\n"
+    )
+    levels = fitted["pairs"].table_.books[2].levels
+    unseen = float(len(levels))
+    named = [float(levels.index(level)) for level in ("north", 'so"uth', "été")]
+    np.testing.assert_array_equal(compiled(tmp_path, ""), [*named, unseen, unseen, np.nan, np.nan])
+
+
+def run_in_onnx(model, X, feed):
+    pytest.importorskip("skl2onnx", reason="the ONNX export needs skl2onnx")
+    runtime = pytest.importorskip("onnxruntime", reason="graphs are run by onnxruntime")
+    from kernelmaps.onnx import to_onnx
+
+    graph = to_onnx(model, X)
+    session = runtime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, feed(session))
+
+
+def by_column(X):
+    """An input for each column: strings, "" where missing, and float64."""
+
+    def feed(session):
+        out = {}
+        for item in session.get_inputs():
+            own = X[item.name]
+            if item.type == "tensor(string)":
+                out[item.name] = own.fillna("").to_numpy(dtype=object)[:, None]
+            else:
+                out[item.name] = own.to_numpy(np.float64)[:, None]
+        return out
+
+    return feed
+
+
+def assert_same(model, X, got, tol):
+    wanted = expected(model, X)
+    if not hasattr(model, "classes_"):
+        np.testing.assert_allclose(got[0].reshape(wanted.shape), wanted, rtol=tol, atol=tol)
+        return
+    assert got[0].tolist() == model.predict(X).tolist()
+    np.testing.assert_allclose(np.hstack(got[1:]), wanted, rtol=tol, atol=tol)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_onnx_says_the_same(fitted, kind):
+    model, X = fitted[kind], unusual(table(0)[0])
+    assert_same(model, X, run_in_onnx(model, X, by_column(X)), 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_onnx_of_arrays_takes_one_matrix(seed, dtype):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=500), rng.integers(0, 4, 500)]).astype(dtype)
+    y = X[:, 0] + (X[:, 1] == 2)
+    model = km.AdditiveRegressor(categorical_features=[1]).fit(X, y)
+    rows = np.array([[0.5, 1], [9.0, 7], [np.nan, 2], [-0.3, np.nan]], dtype)
+    got = run_in_onnx(model, rows, lambda session: {session.get_inputs()[0].name: rows})
+    assert got[0].dtype == dtype
+    assert_same(model, rows, got, 1e-5 if dtype == np.float32 else 1e-12)
