@@ -190,7 +190,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         return name
 
     trace = Trace(emit, constant)
-    X = trace.input(operator.inputs[0].full_name, int(model.n_features_in_), dtype)
+    X: Any = trace.input(operator.inputs[0].full_name, int(model.n_features_in_), dtype)
     if len(operator.inputs) > 1 or isinstance(operator.inputs[0].type, StringTensorType):
         X = [_column(trace, item, dtype) for item in operator.inputs]
     results = _formula(trace, model, X)
