@@ -31,6 +31,9 @@ class Pointer:
     def __add__(self, more):
         return Pointer(self.array, self.offset + np.asarray(more))
 
+    def __sub__(self, less):
+        return self + -np.asarray(less)
+
     def places(self, mask):
         offset = self.offset if mask is None else np.where(mask, self.offset, 0)
         if offset.size and not (offset.min() >= 0 and offset.max() < max(1, self.array.size)):
@@ -118,7 +121,8 @@ def language():
     tl.maximum = lambda a, b: tile(np.fmax(a, b))
     tl.abs = lambda a: tile(np.abs(a))
     tl.sum = lambda a, axis: tile(np.sum(a, axis=axis))
-    tl.max = lambda a, axis: tile(np.max(a, axis=axis))
+    tl.max = lambda a, axis=None: tile(np.max(a, axis=axis))
+    tl.min = lambda a, axis=None: tile(np.min(a, axis=axis))
     tl.zeros = lambda shape, dtype: tile(np.zeros(shape, dtype))
     tl.cos, tl.sin = (lambda a: tile(np.cos(a))), (lambda a: tile(np.sin(a)))
     tl.gather = lambda a, index, axis: tile(np.take_along_axis(a, index, axis))

@@ -12,14 +12,19 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 __all__ = [
     "PRECISIONS",
     "concatenate",
     "in_halves",
+    "is_foreign",
     "is_tensor",
     "multiply",
+    "numpy_dtype",
+    "on_card",
     "precision",
+    "refuse_card",
     "resolve",
     "solving_device",
     "solving_on",
@@ -58,6 +63,42 @@ def resolve(device: Any, owner: str) -> Any:
                 f"{'' if count == 1 else 's'}. Leave device out to run on the processor"
             )
     return found
+
+
+def is_foreign(X: Any) -> bool:
+    """Whether X is an array of another array-API library than NumPy (torch, CuPy, …)."""
+    if isinstance(X, np.ndarray | np.generic | list | tuple) or sparse.issparse(X):
+        return False
+    if hasattr(X, "iloc") or hasattr(X, "to_pandas"):
+        return False
+    from array_api_compat import is_array_api_obj
+
+    return bool(is_array_api_obj(X))
+
+
+def on_card(X: Any) -> bool:
+    """Whether X lies elsewhere than in ordinary memory."""
+    if not is_foreign(X):
+        return False
+    device = getattr(X, "device", "cpu")
+    return "cpu" not in str(device).lower()
+
+
+def refuse_card(X: Any, call: str, instead: str) -> None:
+    """TypeError if X lies on a card: `call` runs on the processor, and nothing copies by itself."""
+    if on_card(X):
+        library = type(X).__module__.partition(".")[0]
+        raise TypeError(
+            f"{call} runs on the processor, and X is a {library} array on {X.device}. {instead}"
+        )
+
+
+def numpy_dtype(dtype: Any) -> np.dtype:
+    """NumPy's name for a dtype of any library; that of its nearest neighbour for bfloat16."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    name = str(dtype).rpartition(".")[2]
+    return np.dtype("float32" if name == "bfloat16" else name)
 
 
 def is_tensor(array: Any) -> bool:

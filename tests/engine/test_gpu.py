@@ -162,26 +162,24 @@ def test_stored_values_of_sparse_rows(gpu, dtype, seed):
     assert not flag[0]
 
 
-@pytest.mark.parametrize("outputs", [1, 3, 10])
-def test_sums_over_the_features(gpu, outputs, seed):
-    from kernelmaps.engine.gpu import launch
-    from kernelmaps.engine.gpu.tables import bins_on, coefficients
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("outputs", [1, 3, 10, 40])
+def test_sums_over_the_features(gpu, outputs, dtype, seed):
+    from kernelmaps.engine.reference import spec_of
+    from kernelmaps.engine.table.dot import summed_table
 
     rng = np.random.default_rng(seed)
     coef = [rng.normal(size=(6, 4, outputs)) for _ in range(40)]
     lo, scale = np.zeros(40), np.full(40, 6.0)
     table = Table.build(AFFINE, 3, coef, np.arange(40), lo=lo, scale=scale, low=0.0, high=1.0)
-    X = rng.random((50, 40))
-    layout = layout_of(table)
-    bins, constants = bins_on(layout.bins, put)
-    weights, powers = coefficients(layout.values, outputs, put)
-    out, flag = np.zeros((50, outputs)), np.zeros(1, np.int32)
-    constants["POWERS"] = powers
-    launch.dot(bins, constants, weights, X, out, flag, gpu.FINITE)
-    from kernelmaps.engine.reference import spec_of
-
-    wanted = apply(spec_of(table), X).reshape(50, 40, outputs).sum(axis=1)
-    np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-11)
+    X = rng.random((50, 40)).astype(dtype)
+    found, outside = gpu.sums(summed_table(table, np.dtype(dtype)), X, gpu.FINITE)
+    wanted = apply(spec_of(table), X.astype(float)).reshape(50, 40, outputs).sum(axis=1)
+    # Forty cubics with coefficients of size one; positions in bins of 1/6 have 3 bits fewer.
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=40 * 8 * 8 * np.finfo(dtype).eps)
+    assert not outside
+    X[7, 8] = 1.5
+    assert gpu.sums(summed_table(table, np.dtype(dtype)), X, gpu.FINITE)[1]
 
 
 def test_arrays_in_ordinary_memory_are_not_for_a_card():

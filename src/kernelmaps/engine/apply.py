@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from . import gpu, joint
 from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
 from .families import CURVES
 from .outputs import check_out, note_path, output_dtype, record_paths
-from .reference import evaluate
+from .reference import evaluate, evaluate_table, namespace, real_rows
 from .schema import check_width
 from .spec import Spec
 from .table import CODE, Table
@@ -122,7 +122,42 @@ def apply_elsewhere(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool
         note_path(f"gpu:{spec.family}")
         return gpu.apply(spec, X, check=check)
     note_path(f"reference:{spec.family}")
-    return evaluate(spec, X), False
+    return evaluate(spec, real_rows(X, namespace(X))), False
+
+
+def sums_elsewhere(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, bool]:
+    """Sums of a table's columns over the features, for rows of another array library.
+
+    Also, whether a value was found that `check` refuses, or that is outside the table's range.
+    """
+    xp = namespace(X)
+    if gpu.usable_for(X):
+        note_path("gpu:sums")
+        return gpu.sums(_summed(table, _precision(xp, X)), X, check)
+    note_path("reference:sums")
+    X, outputs = real_rows(X, xp), int(table.width[0])
+    ends = (end[table.set_of] for end in (table.low, table.high))
+    put = partial(xp.asarray, dtype=X.dtype, device=X.device)
+    low, high = (put(end.astype(_precision(xp, X))) for end in ends)
+    parts, inside = [xp.zeros((0, outputs), dtype=xp.float64, device=X.device)], True
+    for rows in row_blocks(X.shape[0], 8 * 8 * table.n_columns):
+        block = X[rows, :]
+        inside &= bool(xp.all((block >= low) & (block <= high)))
+        terms = evaluate_table(table, block, xp)
+        shape = (block.shape[0], table.n_features, outputs)
+        parts.append(xp.sum(xp.reshape(terms, shape), axis=1, dtype=xp.float64))
+    return xp.concat(parts, axis=0), not inside
+
+
+@lru_cache(maxsize=16)
+def _summed(table: Table, dtype: np.dtype) -> Any:
+    from .table.dot import summed_table
+
+    return summed_table(table, dtype)
+
+
+def _precision(xp: Any, X: Any) -> np.dtype:
+    return np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
 
 
 def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from scipy import sparse
 
 from ..compiling import interpreted
 from ..threads import in_threads
+from . import gpu
 from .compile import stored_table
 from .outputs import note_path, output_dtype
-from .reference import positions, spec_of, table_of
+from .reference import namespace, positions, real_rows, spec_of, table_of
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import Bins, bins_of
@@ -81,17 +82,20 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
 
 def encode_within(
     spec: Spec,
-    X: np.ndarray,
+    X: Any,
     lower: Any,
     upper: Any,
     *,
     n_jobs: int | None = None,
     out: np.ndarray | None = None,
-) -> tuple[np.ndarray, bool]:
+) -> tuple[Any, bool]:
     """Codes of dense rows, and whether all values were in [lower, upper] of their features.
 
     NaN is in no range, so that rows need no other look than this; their codes mean nothing then.
+    Rows of other array libraries have theirs on their own device.
     """
+    if not isinstance(X, np.ndarray):
+        return _encode_elsewhere(spec, X, lower, upper)
     if interpreted():
         return _encode_interpreted(spec, X, lower, upper, out)
     from .simd import width
@@ -121,18 +125,40 @@ def _encode_interpreted(
     spec: Spec, X: np.ndarray, lower: Any, upper: Any, out: np.ndarray | None
 ) -> tuple[np.ndarray, bool]:
     """The same in its readable form, where nothing is compiled."""
-    note_path("encode:reference")
-    dtype = output_dtype(X.dtype)
-    table, X = table_of(spec), X.astype(dtype, copy=False)
-    least, most = (np.asarray(end, dtype) for end in (lower, upper))
-    b, u = positions(table, np.where(np.isnan(X), 0.0, X).astype(np.float64))
-    codes = b
-    if table.degree > 0:
-        place = np.clip(b + u, 0, table.bins[table.set_of])
-        codes = np.floor(place * 2.0 ** fraction_bits(table) + 0.5)
-    out = np.empty(X.shape, code_dtype(table)) if out is None else out
+    codes, inside = _formula(spec, X.astype(output_dtype(X.dtype), copy=False), lower, upper)
+    out = np.empty(X.shape, code_dtype(table_of(spec))) if out is None else out
     out[...] = codes
-    return out, bool(np.all((least <= X) & (most >= X)))
+    return out, inside
+
+
+def _formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
+    """Codes as numbers, and whether all values were in range, for floats of any library."""
+    note_path("encode:reference")
+    xp, table, device = namespace(X), table_of(spec), getattr(X, "device", None)
+    put = partial(xp.asarray, device=device)
+    least, most = (put(np.array(end), dtype=X.dtype) for end in (lower, upper))
+    known = xp.where(xp.isnan(X), xp.zeros_like(X), X)
+    codes, u = positions(table, xp.astype(known, xp.float64), xp)
+    if table.degree > 0:
+        last = put(table.bins[table.set_of].astype(np.float64))
+        place = xp.minimum(xp.maximum(xp.astype(codes, xp.float64) + u, xp.zeros_like(u)), last)
+        codes = xp.floor(place * 2.0 ** fraction_bits(table) + 0.5)
+    return codes, bool(xp.all((least <= X) & (most >= X)))
+
+
+def _encode_elsewhere(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
+    """Codes of another library's rows: by the kernel on a card, else by the readable form."""
+    xp = namespace(X)
+    X = real_rows(X, xp)
+    dtype = np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
+    table = stored_table(spec, dtype)
+    if not gpu.usable_for(X):
+        codes, inside = _formula(spec, X, lower, upper)
+        return xp.astype(codes, getattr(xp, code_dtype(table).name)), inside
+    note_path("encode:gpu")
+    frame = _frame(table, lower, upper, X.shape[1])
+    ends = frame.least, frame.most
+    return gpu.encode(_code_bins(table), ends, frame.bits, X, code_dtype(table))
 
 
 @lru_cache(maxsize=16)

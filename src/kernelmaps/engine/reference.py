@@ -16,7 +16,7 @@ from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
 from .table.stored import clipping
 
-__all__ = ["evaluate", "evaluate_table", "namespace", "positions"]
+__all__ = ["evaluate", "evaluate_table", "namespace", "positions", "real_rows"]
 
 Array = Any
 
@@ -168,6 +168,14 @@ def spec_of(table: Table) -> Spec:
     fields = dict(zip(Table.__dataclass_fields__, table.values(), strict=True))
     own = {name: fields.pop(name) for name in _TABLE_NUMBERS}
     return Spec("piecewise", fields, own)
+
+
+def real_rows(X: Array, xp: Any) -> Array:
+    """Rows as floats: uint8 and uint16 become float32, other integers float64."""
+    if xp.isdtype(X.dtype, "real floating"):
+        return X
+    small = X.dtype in (xp.uint8, getattr(xp, "uint16", xp.uint8))
+    return xp.astype(X, xp.float32 if small else xp.float64)
 
 
 def namespace(X: Array) -> Any:

@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import kernels
 from ..design.anchors import FITTED, SPACED, column_values, cover
 from ..design.square_root import FACTORIZATIONS, Root, square_root
+from ..device import is_foreign, numpy_dtype, to_host
 from ..engine import Spec, apply, code_spec, encode
 from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
 from ..engine.reference import spec_of, table_of
@@ -169,7 +170,7 @@ class AnchorMap(AdditiveMap):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             CSR rows give CSR codes where 0 has the code 0 in every feature (an anchor at 0 and no
-            values below it), else dense ones.
+            values below it), else dense ones. Those of other array libraries stay on their device.
 
         Returns
         -------
@@ -178,6 +179,8 @@ class AnchorMap(AdditiveMap):
             byte where the map interpolates, and in float32 (float64 for codes of four bytes).
         """
         check_is_fitted(self)
+        if is_foreign(X):
+            return self._encode_elsewhere(X)
         X = self._native_rows(X, reset=False)
         if sparse.issparse(X):
             self._check_rows(X, reset=False)
@@ -188,6 +191,15 @@ class AnchorMap(AdditiveMap):
         codes, inside = encode_within(self.spec_, X, *ends, n_jobs=self.n_jobs)
         if not inside:
             self._check_rows(X, reset=False)
+            self._check_domain(X)
+        return self._own_codes(codes)
+
+    def _encode_elsewhere(self, X: Any) -> Codes:
+        """Codes of another library's rows, on their own device."""
+        X = self._foreign_rows(X)
+        codes, inside = encode_within(self.spec_, X, *self._domain_for(X.dtype))
+        if not inside:
+            self._check_foreign(X)
             self._check_domain(X)
         return self._own_codes(codes)
 
@@ -253,7 +265,8 @@ class AnchorMap(AdditiveMap):
     def _check_code_range(self, codes: Any) -> Any:
         """Plain codes in the type of this map; ValueError if it has no such codes."""
         codes, table = _plain(codes), table_of(self.spec_)
-        if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or codes.dtype.kind != "u":
+        unsigned = numpy_dtype(codes.dtype).kind == "u"
+        if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or not unsigned:
             raise ValueError(
                 f"AnchorMap: codes must be unsigned integers of shape (n, {self.n_features_in_}), "
                 f"got {codes.dtype} {tuple(codes.shape)}."
@@ -261,17 +274,25 @@ class AnchorMap(AdditiveMap):
         last = (table.bins[table.set_of].astype(np.int64) << fraction_bits(table)) - (
             table.degree == 0
         )
+        if is_foreign(codes):
+            found = to_host(codes).max(axis=0, initial=0)
+            self._check_last_codes(found, last)
+            return codes
         stored = codes.data if sparse.issparse(codes) else codes
         if stored.size and stored.max() > last.min():  # else all are in range: no need to sort them
             found = codes.max(axis=0)
-            found = found.toarray()[0] if sparse.issparse(found) else found
-            if (found > last).any():
-                column = int(np.argmax(found > last))
-                raise ValueError(
-                    f"AnchorMap: column {column} has the code {int(found[column])}, but this "
-                    f"map's codes there end at {int(last[column])}. Are these codes of another map?"
-                )
+            self._check_last_codes(found.toarray()[0] if sparse.issparse(found) else found, last)
         return codes.astype(code_dtype(table), copy=False)
+
+    @staticmethod
+    def _check_last_codes(found: np.ndarray, last: np.ndarray) -> None:
+        """Refuse columns with codes beyond the last of this map."""
+        if (found > last).any():
+            column = int(np.argmax(found > last))
+            raise ValueError(
+                f"AnchorMap: column {column} has the code {int(found[column])}, but this "
+                f"map's codes there end at {int(last[column])}. Are these codes of another map?"
+            )
 
     @property  # type: ignore[override]
     def certificate_(self) -> AnchorCertificate | None:
@@ -494,6 +515,8 @@ class AnchorMap(AdditiveMap):
 
 def _plain(codes: Any) -> Any:
     """An array or a CSR matrix."""
+    if is_foreign(codes):
+        return codes
     return codes.tocsr() if sparse.issparse(codes) else np.asarray(codes)
 
 

@@ -19,9 +19,11 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from ..atomic import all_or_nothing
 from ..certificate import Certificate
+from ..device import is_foreign, numpy_dtype, to_host
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_elsewhere, column_range, extent_of, stage_columns
 from ..engine.compile import Extent
+from ..engine.reference import real_rows
 from ..engine.table import CODE
 from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
@@ -112,7 +114,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _fit_rows(self, X: Any) -> tuple[Any, Extent]:
         """Fit, and the checked rows."""
-        if _is_foreign(X):
+        if is_foreign(X):
             raise TypeError(
                 f"{type(self).__name__}.fit runs on NumPy arrays and CSR matrices, not on "
                 f"{type(X).__module__} arrays; fit on (a sample of) the data as NumPy, then "
@@ -141,7 +143,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             CSR for CSR input wherever φ(0) = 0.
         """
         check_is_fitted(self)
-        if _is_foreign(X):
+        if is_foreign(X):
             return self._transform_elsewhere(X, out)
         X, extent = self._check_rows(X, reset=False)
         return self._apply(X, extent, out)
@@ -231,6 +233,8 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     def _transform_elsewhere(self, X: Any, out: Any) -> Any:
         """φ of another library's arrays, on their device; on a card, one look at the values."""
         X = self._foreign_rows(X)
+        if getattr(self, "out_of_domain", None) == "raise":
+            self._check_domain(X)
         # Of float64 rows the sizes have to be looked at, too: see `_check_size`.
         if out is None and gpu.usable_for(X) and "64" not in str(X.dtype):
             check = gpu.NON_NEGATIVE if self._non_negative else gpu.FINITE
@@ -256,8 +260,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             )
         if xp.isdtype(X.dtype, "real floating") or (X.dtype == xp.uint8 and gpu.usable_for(X)):
             return X
-        small = X.dtype in (xp.uint8, getattr(xp, "uint16", xp.uint8))  # as for NumPy
-        return xp.astype(X, xp.float32 if small else xp.float64)
+        return real_rows(X, xp)
 
     def _check_foreign(self, X: Any) -> None:
         """Refuse what φ is not defined for."""
@@ -388,7 +391,8 @@ class AdditiveMap(FeatureMap):
     def _domain_for(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         """The domain in the precision of the rows: rounding to float32 leaves no domain."""
         assert self.domain_ is not None
-        kind = dtype if np.dtype(dtype).kind == "f" else np.dtype(np.float64)
+        kind = numpy_dtype(dtype)
+        kind = kind if kind.kind == "f" else np.dtype(np.float64)
         lower, upper = (np.asarray(end).astype(kind).astype(np.float64) for end in self.domain_)
         return lower, upper
 
@@ -396,6 +400,12 @@ class AdditiveMap(FeatureMap):
         """Smallest and largest value of each column."""
         if sparse.issparse(X):
             return min_max_axis(X, axis=0)
+        if is_foreign(X):
+            from array_api_compat import array_namespace
+
+            xp = array_namespace(X)
+            ends = xp.min(X, axis=0), xp.max(X, axis=0)
+            return tuple(to_host(xp.astype(end, xp.float64)) for end in ends)
         return column_range(X, self.n_jobs)
 
     def _check_out_of_domain(self) -> None:
@@ -478,14 +488,3 @@ def check_count(owner: Any, name: str, value: Any, least: int = 1) -> int:
             f"{type(owner).__name__}: {name} must be an integer >= {least}, got {value!r}."
         )
     return int(value)
-
-
-def _is_foreign(X: Any) -> bool:
-    """An array of another array-API library (torch, cupy, …)."""
-    if isinstance(X, np.ndarray | np.generic | list | tuple) or sparse.issparse(X):
-        return False
-    if hasattr(X, "iloc") or hasattr(X, "to_pandas"):
-        return False
-    from array_api_compat import is_array_api_obj
-
-    return bool(is_array_api_obj(X))

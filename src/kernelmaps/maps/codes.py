@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import storage
+from ..device import numpy_dtype, refuse_card, to_host
 from ..exceptions import FileFormatError
 from ..sparse_rows import check_sparse
 
@@ -24,7 +25,7 @@ class Codes:
 
     Parameters
     ----------
-    values : ndarray or CSR matrix of unsigned integers, shape (n_samples, n_features)
+    values : array or CSR matrix of unsigned integers, shape (n_samples, n_features)
         A look-up map's codes are bins (uint8 up to 256 anchors, uint16 beyond). An interpolating
         map's are positions in fixed point: the high byte is the left anchor, the low byte the
         weight of the right one (two bytes each beyond 256 anchors). In a CSR matrix, what is not
@@ -42,8 +43,8 @@ class Codes:
 
     def __init__(self, values: Any, map_hash: str) -> None:
         check_sparse(values, "Codes", "values")
-        kind = getattr(getattr(values, "dtype", None), "kind", "")
-        if kind != "u" or len(values.shape) != 2:
+        dtype = getattr(values, "dtype", None)
+        if dtype is None or numpy_dtype(dtype).kind != "u" or len(values.shape) != 2:
             found = f"{getattr(values, 'dtype', type(values).__name__)}"
             raise ValueError(
                 "Codes: values must be a matrix of unsigned integers, an array or CSR, found "
@@ -69,7 +70,8 @@ class Codes:
         if sparse.issparse(self.values):
             parts = (self.values.data, self.values.indices, self.values.indptr)
             return sum(part.nbytes for part in parts)
-        return self.values.nbytes
+        n, d = self.shape
+        return int(n * d * numpy_dtype(self.dtype).itemsize)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -101,12 +103,17 @@ class Codes:
         path : path
             The file.
         """
+        refuse_card(
+            self.values,
+            "Codes.save",
+            "Copy them first: Codes(values.cpu().numpy(), map_hash) of a torch tensor.",
+        )
         header = {"map_hash": self.map_hash, "shape": list(self.shape)}
         if sparse.issparse(self.values):
             names = ("data", "indices", "indptr")
             arrays = {name: getattr(self.values, name) for name in names}
         else:
-            arrays = {"values": self.values}
+            arrays = {"values": to_host(self.values)}
         storage.write(path, "codes", header, arrays)
 
     @classmethod

@@ -13,7 +13,8 @@ Needs torch with Triton (``pip install kernelmaps[gpu]``). Without it, and for a
 libraries, the readable form (:mod:`kernelmaps.engine.reference`) runs on the data's own device.
 """
 
-from .dispatch import apply, usable_for
+from .dispatch import apply, apply_stored, encode, sums, usable_for
 from .launch import ANY, FINITE, NON_NEGATIVE
 
-__all__ = ["ANY", "FINITE", "NON_NEGATIVE", "apply", "usable_for"]
+__all__ = ["ANY", "FINITE", "NON_NEGATIVE"]
+__all__ += ["apply", "apply_stored", "encode", "sums", "usable_for"]

@@ -1,10 +1,12 @@
 """Triton kernels over the table of local polynomials: find the bin, evaluate, write or add up.
 
 They read the same layout as the compiled loops of the CPU (:mod:`kernelmaps.engine.table`): a value
-has a *row* of the table and a position ``u`` in its bin, and a column is a polynomial in ``u``. Two
-things differ on a card. The coefficients of one column lie side by side, those of float32 in pairs:
-these kernels are bound by the number of accesses to the cache, not by arithmetic. And a thread owns
-one column of the result, so that neighbouring threads write neighbouring numbers.
+has a *row* of the table and a position ``u`` in its bin, and a column is a polynomial in ``u``. A
+program locates a tile of values, each of them once, and then evaluates their columns as a matrix
+(value, column). These kernels are bound by accesses to the first-level cache, so that the lanes of
+a warp read the coefficients of *one* value side by side: of a float32 cubic all four lie together,
+16 bytes for each lane, and a row is padded to a power of two of columns. Reading them word by word,
+or with one value for each lane, takes two to four times as long.
 
 `numbers` and `whole` hold one line of `stride` entries per field, see
 :class:`kernelmaps.engine.gpu.tables.DeviceTable`.
@@ -139,43 +141,59 @@ def _halves(word):
 
 
 @triton.jit
-def _polynomial(coef, at, u, POWERS: tl.constexpr):
-    """Σ_k coef[at, k] u^k by Horner's rule; float32 coefficients come in pairs.
+def _columns(coef_ptr, row, u, begin, count, padded, POWERS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Σ_k coef[row, k, begin + c] u^k for values (V,) and columns c < COLUMNS, by Horner's rule.
 
-    A pair is one access instead of two. All four of a cubic at once would be a matrix, which
-    Triton lays out in another way than the vector that it becomes: the way back costs more.
+    Columns from `count` on are not read; `padded` is the number of columns of a row. See
+    `tables.coefficients` for the order of them: the last axis of what is loaded is contiguous,
+    which also tells Triton how to share it among lanes.
     """
-    if POWERS == 1:
-        return tl.load(coef + at)
-    elif u.dtype == tl.float64:
-        value = tl.load(coef + at * POWERS + (POWERS - 1))
-        for k in tl.static_range(POWERS - 2, -1, -1):
-            value = value * u + tl.load(coef + at * POWERS + k)
-        return value
+    u_, c = u[:, None], tl.arange(0, COLUMNS)[None, :]
+    read = c < count
+    if POWERS == 4 and u.dtype == tl.float32:
+        at = (row * padded + begin) * 2
+        w = tl.arange(0, 2 * COLUMNS)[None, :]
+        words = tl.load(coef_ptr + at[:, None] + w, w < 2 * count, other=0)
+        first, second = tl.split(tl.reshape(words, (row.shape[0], COLUMNS, 2)))
+        a, b = _halves(first)
+        square, cube = _halves(second)
+        return ((cube * u_ + square) * u_ + b) * u_ + a
+    elif POWERS == 2 and u.dtype == tl.float32:
+        at = row * padded + begin
+        a, b = _halves(tl.load(coef_ptr + at[:, None] + c, read, other=0))
+        return b * u_ + a
     else:
-        low, high = _halves(tl.load(coef + at * (POWERS // 2) + (POWERS // 2 - 1)))
-        value = high * u + low
-        for k in tl.static_range(POWERS // 2 - 2, -1, -1):
-            low, high = _halves(tl.load(coef + at * (POWERS // 2) + k))
-            value = (value * u + high) * u + low
+        at = (row * POWERS + (POWERS - 1)) * padded + begin
+        place = coef_ptr + at[:, None] + c
+        value = tl.load(place, read, other=0)
+        for k in tl.static_range(1, POWERS):
+            value = value * u_ + tl.load(place - k * padded, read, other=0)
         return value
 
 
 @triton.jit
-def _report(x, flag_ptr, CHECK: tl.constexpr):
-    """Tell of values that are not finite (CHECK 1), or negative, too (2).
+def _refused(x, CHECK: tl.constexpr):
+    """Which values are not finite (CHECK 1), or negative, too (2); none for CHECK 0.
 
-    Those in float32's last octave, which no table of octaves has, are told of as well.
+    Those in float32's last octave, which no table of octaves has, are refused as well.
     """
-    if CHECK > 0:
+    if CHECK == 0:
+        return x != x
+    else:
         if x.dtype == tl.float64:
             wrong = (x != x) | (tl.abs(x) == float("inf"))
         else:
             wrong = (x != x) | (tl.abs(x) >= 1.7014118346046923e38)
         if CHECK > 1:
             wrong = wrong | (x < 0)
-        if tl.max(wrong.to(tl.int32), axis=0) > 0:
-            tl.store(flag_ptr, 1)
+        return wrong
+
+
+@triton.jit
+def _tell(wrong, flag_ptr):
+    """Set the flag if something was wrong. All threads have to meet for it: once, at the end."""
+    if tl.max(wrong.to(tl.int32)) > 0:
+        tl.store(flag_ptr, 1)
 
 
 @triton.jit
@@ -191,107 +209,161 @@ def _real(x):
 
 @triton.jit
 def emit(
-    x_ptr, out_ptr, flag_ptr, n, d, width, band, feature_ptr, within_ptr, first_ptr, coef_ptr,
+    x_ptr, out_ptr, flag_ptr, n, d, group, width, padded, margin, column_ptr, count_ptr, first_ptr,
+    coef_ptr,
     numbers, whole, guide, edges, stride, shift, start, limit, unit, nothing, mirror,
     KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
     PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, POWERS: tl.constexpr,
-    BANDED: tl.constexpr, CHECK: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, VALUES: tl.constexpr,
+    BANDED: tl.constexpr, EVEN: tl.constexpr, OWN: tl.constexpr, CHECK: tl.constexpr,
+    VALUES: tl.constexpr, COLUMNS: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
-    """φ of rows that lie one after the other: ROWS rows, COLUMNS columns of the result.
+    """φ of rows that lie one after the other.
 
-    Every column finds the place of its own value. Where that takes a search, the values of at most
-    VALUES features are located first, once each, and the columns pick theirs.
+    A group of rows is divided into tiles of VALUES values, none of them in part. A program has one
+    tile in each of STEPS groups, with the same features, whose parameters it reads once. EVEN:
+    every feature has OWN columns; else `count_ptr` says how many, and `column_ptr` where.
     """
-    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    known = c < width
-    own = tl.load(feature_ptr + c, known, other=0)
-    place = tl.load(within_ptr + c, known, other=0)
-    f, used = own, known
-    if KIND == EDGES:
-        begin = tl.load(feature_ptr + tl.program_id(1) * COLUMNS)
-        own = tl.where(known, own - begin, 0)
-        f = begin + tl.arange(0, VALUES)
-        used = f < d
-        f = tl.minimum(f, d - 1)
+    k = tl.program_id(1) * VALUES + tl.arange(0, VALUES)
+    r = k // d
+    f = k - r * d
     p = _parameters(f, numbers, whole, stride, KIND, CLIPPED)
-    first = tl.program_id(0).to(tl.int64) * ROWS
-    for i in range(first, tl.minimum(first + ROWS, n)):
-        x = tl.load(x_ptr + i * d + f, used, other=0)
-        _report(x, flag_ptr, CHECK)
+    begin = tl.program_id(2) * COLUMNS
+    c = begin + tl.arange(0, COLUMNS)
+    if EVEN:
+        to = (k * OWN)[:, None] + c[None, :]
+        real = (c < OWN)[None, :]
+    else:
+        to = (r * width + tl.load(column_ptr + f))[:, None] + c[None, :]
+        real = c[None, :] < tl.load(count_ptr + f)[:, None]
+    wrong = k < 0
+    for step in range(STEPS):
+        top = (tl.program_id(0).to(tl.int64) * STEPS + step) * group
+        left = (tl.minimum(n - top, group) * d).to(tl.int32)
+        x = tl.load(x_ptr + top * d + k, k < left, other=0)
+        wrong = wrong | _refused(x, CHECK)
         row, u = _find(
             _real(x), p, guide, edges, shift, start, limit, unit, nothing, mirror,
             KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
         )  # fmt: skip
-        if KIND == EDGES:
-            row = tl.gather(row, own, 0)
-            u = tl.gather(u, own, 0)
-        at = row * band + place
         if BANDED:
-            away = place - tl.load(first_ptr + row)
-            stored = (away >= 0) & (away < band)
-            at = row * band + tl.where(stored, away, 0)
-        value = _polynomial(coef_ptr, at, u, POWERS)
-        if BANDED:
-            value = tl.where(stored, value, 0.0)
-        tl.store(out_ptr + i * width + c, value.to(out_ptr.dtype.element_ty), known)
+            # A row has the columns from `away` on: those before and behind belong to other rows.
+            away = tl.load(first_ptr + row)
+            since = margin + begin - away
+            value = _columns(coef_ptr, row, u, since, COLUMNS, padded, POWERS, COLUMNS)
+            place = c[None, :] - away[:, None]
+            value = tl.where((place >= 0) & (place < padded), value, 0.0)
+        else:
+            value = _columns(coef_ptr, row, u, begin, OWN - begin, padded, POWERS, COLUMNS)
+        out = out_ptr + top * width + to
+        tl.store(out, value.to(out_ptr.dtype.element_ty), real & (k < left)[:, None])
+    if CHECK > 0:
+        _tell(wrong, flag_ptr)
 
 
 @triton.jit
 def emit_stored(
-    x_ptr, feature_ptr, out_ptr, to_ptr, flag_ptr, n, band, column_ptr, first_ptr, coef_ptr,
+    x_ptr, feature_ptr, out_ptr, to_ptr, flag_ptr, n, band, padded, margin, column_ptr, first_ptr,
+    coef_ptr,
     numbers, whole, guide, edges, stride, shift, start, limit, unit, nothing, mirror,
     KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
     PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, POWERS: tl.constexpr,
-    BANDED: tl.constexpr, CHECK: tl.constexpr, VALUES: tl.constexpr,
+    CHECK: tl.constexpr, VALUES: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """The stored columns of the values of sparse rows, and where they stand in the result."""
-    to = tl.program_id(0).to(tl.int64) * VALUES + tl.arange(0, VALUES)
-    v = to // band
-    c = (to - v * band).to(tl.int32)
+    v = tl.program_id(0).to(tl.int64) * VALUES + tl.arange(0, VALUES)
+    begin = tl.program_id(1) * COLUMNS
+    c = begin + tl.arange(0, COLUMNS)
     inside = v < n
     f = tl.load(feature_ptr + v, inside, other=0).to(tl.int32)
     x = tl.load(x_ptr + v, inside, other=0)
-    _report(x, flag_ptr, CHECK)
+    if CHECK > 0:
+        _tell(_refused(x, CHECK), flag_ptr)
     p = _parameters(f, numbers, whole, stride, KIND, CLIPPED)
     row, u = _find(
         _real(x), p, guide, edges, shift, start, limit, unit, nothing, mirror,
         KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
     )  # fmt: skip
-    value = _polynomial(coef_ptr, row * band + c, u, POWERS)
-    tl.store(out_ptr + to, value.to(out_ptr.dtype.element_ty), inside)
-    tl.store(to_ptr + to, tl.load(column_ptr + f) + tl.load(first_ptr + row) + c, inside)
+    value = _columns(coef_ptr, row, u, margin + begin, band - begin, padded, POWERS, COLUMNS)
+    real = inside[:, None] & (c < band)[None, :]
+    to = (v * band)[:, None] + c[None, :]
+    first = tl.load(column_ptr + f) + tl.load(first_ptr + row)
+    tl.store(out_ptr + to, value.to(out_ptr.dtype.element_ty), real)
+    tl.store(to_ptr + to, first[:, None] + c[None, :], real)
 
 
 @triton.jit
 def dot(
-    x_ptr, out_ptr, flag_ptr, n, d, outputs, split, coef_ptr,
+    x_ptr, out_ptr, flag_ptr, n, d, outputs, padded, split, coef_ptr, low_ptr, high_ptr,
     numbers, whole, guide, edges, stride, shift, start, limit, unit, nothing, mirror,
     KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
     PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, POWERS: tl.constexpr,
-    CHECK: tl.constexpr, PLACES: tl.constexpr,
+    CHECK: tl.constexpr, BOUNDED: tl.constexpr,
+    ROWS: tl.constexpr, FEATURES: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Sums over the features of their polynomials: PLACES (row, output) pairs, some features.
+    """Sums over `split` features of their polynomials, for ROWS rows: one share of the scores.
 
-    Programs of the second axis have `split` features each; they add to the result in the order in
-    which they come, so that sums of several shares agree to rounding, not bit for bit.
+    Rows come first in the order of values, so that a thread has all features of its rows, and adds
+    them up by itself. BOUNDED: the flag is also set by values outside low … high.
     """
-    place = tl.program_id(0).to(tl.int64) * PLACES + tl.arange(0, PLACES)
-    i = place // outputs
-    k = (place - i * outputs).to(tl.int32)
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    begin = tl.program_id(2) * COLUMNS
+    c = begin + tl.arange(0, COLUMNS)
     inside = i < n
-    total = tl.zeros((PLACES,), out_ptr.dtype.element_ty)
-    begin = tl.program_id(1) * split
-    for f in range(begin, tl.minimum(begin + split, d)):
-        x = tl.load(x_ptr + i * d + f, inside, other=0)
-        _report(x, flag_ptr, CHECK)
-        p = _parameters(f, numbers, whole, stride, KIND, CLIPPED)
+    total = tl.zeros((ROWS, COLUMNS), out_ptr.dtype.element_ty)
+    wrong = (inside[:, None]) & (tl.arange(0, FEATURES)[None, :] < 0)
+    since = tl.program_id(1) * split
+    until = tl.minimum(since + split, d)
+    for block in range(since, until, FEATURES):
+        f = (block + tl.arange(0, FEATURES))[None, :]
+        used = inside[:, None] & (f < until)
+        at = tl.minimum(f, d - 1)
+        p = _parameters(at, numbers, whole, stride, KIND, CLIPPED)
+        x = tl.load(x_ptr + i[:, None] * d + f, used, other=0)
+        wrong = wrong | _refused(x, CHECK)
+        if BOUNDED:
+            size = _real(x)
+            beyond = (size < tl.load(low_ptr + at)) | (size > tl.load(high_ptr + at))
+            wrong = wrong | (used & beyond)
         row, u = _find(
             _real(x), p, guide, edges, shift, start, limit, unit, nothing, mirror,
             KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
         )  # fmt: skip
-        total += _polynomial(coef_ptr, row * outputs + k, u, POWERS)
-    tl.atomic_add(out_ptr + place, total, inside)
+        row = tl.where(used, row, nothing)
+        row = tl.reshape(tl.permute(row, (1, 0)), (FEATURES * ROWS,))
+        u = tl.reshape(tl.permute(u, (1, 0)), (FEATURES * ROWS,))
+        value = _columns(coef_ptr, row, u, begin, outputs - begin, padded, POWERS, COLUMNS)
+        total += tl.sum(tl.reshape(value, (FEATURES, ROWS, COLUMNS)), axis=0)
+    _tell(wrong, flag_ptr)
+    place = out_ptr + ((tl.program_id(1) * n + i) * outputs)[:, None] + c[None, :]
+    tl.store(place, total, inside[:, None] & (c < outputs)[None, :])
+
+
+@triton.jit
+def encode(
+    x_ptr, out_ptr, flag_ptr, count, d, scale, half, low_ptr, high_ptr,
+    numbers, whole, guide, edges, stride, shift, start, limit, unit, nothing, mirror,
+    KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
+    PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, VALUES: tl.constexpr,
+):  # fmt: skip
+    """Codes of values: bins, or positions b + u in units of 1/scale, rounded (`half` is 1/2).
+
+    The flag is set by values outside low … high of their features, and by NaN.
+    """
+    v = tl.program_id(0).to(tl.int64) * VALUES + tl.arange(0, VALUES)
+    inside = v < count
+    f = (v % d).to(tl.int32)
+    x = _real(tl.load(x_ptr + v, inside, other=0))
+    within = (x >= tl.load(low_ptr + f)) & (x <= tl.load(high_ptr + f))
+    _tell(inside & (within == 0), flag_ptr)
+    p = _parameters(f, numbers, whole, stride, KIND, CLIPPED)
+    if KIND == AFFINE:
+        x = x.to(tl.float64)
+    b, u = _find(
+        x, p, guide, edges, shift, start, limit, unit, nothing, mirror,
+        KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
+    )  # fmt: skip
+    code = b * scale.to(tl.int32) + (u * scale.to(u.dtype) + half.to(u.dtype)).to(tl.int32)
+    tl.store(out_ptr + v, code.to(out_ptr.dtype.element_ty), inside)
 
 
 @triton.jit

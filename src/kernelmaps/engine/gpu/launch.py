@@ -6,19 +6,18 @@ same code on NumPy arrays.
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
-from .tables import DeviceBins, DeviceTable
+from .tables import COLUMNS, DeviceCodes, DeviceSums, DeviceTable, power_of_two
 
-__all__ = ["dot", "emit", "emit_stored", "hadamard", "waves"]
+__all__ = ["dot", "emit", "emit_stored", "encode", "hadamard", "waves"]
 
-TILE_COLUMNS = 256  # of the result, that a program writes at a time
-TILE_ROWS = 8  # that it writes one after the other
 ANY, FINITE, NON_NEGATIVE = range(3)
-
-
-def _power_of_two(n: int) -> int:
-    return 1 << max(0, int(n) - 1).bit_length()
+VALUES = 128  # that a program locates at a time: one for each of its threads
+STEPS = 4  # how often it does so
+SHARES = 16  # of the features of a sum, at most
+TILE_OF_SUMS = 8192  # numbers that a program adds up at a time
 
 
 def emit(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
@@ -26,11 +25,13 @@ def emit(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
     from . import kernels
 
     n, d = X.shape
-    columns = min(TILE_COLUMNS, _power_of_two(table.width))
-    kernels.emit[(-(-n // TILE_ROWS), -(-table.width // columns))](
-        X, out, flag, n, d, table.width, table.band, table.feature, table.within, table.first,
-        table.coef, *table.bins, **table.constants, CHECK=check, ROWS=TILE_ROWS, COLUMNS=columns,
-        VALUES=_power_of_two(min(d, columns // table.narrowest + 2)), num_warps=2,
+    columns = min(COLUMNS, power_of_two(table.own))
+    group = VALUES // gcd(VALUES, d)  # rows of which whole tiles are made
+    grid = (-(-n // (group * STEPS)), group * d // VALUES, -(-table.own // columns))
+    kernels.emit[grid](
+        X, out, flag, n, d, group, table.width, table.padded, table.margin, table.column,
+        table.count, table.first, table.coef, *table.bins, **table.constants, OWN=table.own,
+        CHECK=check, VALUES=VALUES, COLUMNS=columns, STEPS=STEPS, num_warps=VALUES // 32,
     )  # fmt: skip
 
 
@@ -40,26 +41,44 @@ def emit_stored(
     """The stored columns of `values` of `features` into `out`, and their places into `to`."""
     from . import kernels
 
-    kernels.emit_stored[(-(-len(values) * table.band // 512),)](
-        values, features, out, to, flag, len(values), table.band, table.column, table.first,
-        table.coef, *table.bins, **table.constants, CHECK=check, VALUES=512,
+    columns = min(COLUMNS, power_of_two(table.band))
+    constants = {name: v for name, v in table.constants.items() if name not in ("BANDED", "EVEN")}
+    kernels.emit_stored[(-(-len(values) // VALUES), -(-table.band // columns))](
+        values, features, out, to, flag, len(values), table.band, table.padded, table.margin,
+        table.column, table.first, table.coef, *table.bins, **constants, CHECK=check, VALUES=VALUES,
+        COLUMNS=columns,
     )  # fmt: skip
 
 
-def dot(
-    bins: DeviceBins, constants: dict[str, Any], coef: Any, X: Any, out: Any, flag: Any, check: int
-) -> None:
-    """Add the sums over the features of their polynomials to `out` (n, outputs)."""
+def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
+    """Sums over the features, in shares of them: (shares, n, outputs), made by ``empty(shape)``.
+
+    Adding the shares in their order gives the same numbers every time.
+    """
     from . import kernels
 
     n, d = X.shape
-    outputs = out.shape[1]
-    programs = -(-n * outputs // 256)
-    # Enough programs to fill a card, whatever the number of rows.
-    shares = max(1, min(-(-d // 32), 4096 // max(1, programs)))
-    kernels.dot[(programs, shares)](
-        X, out, flag, n, d, outputs, -(-d // shares), coef, *bins, **constants, CHECK=check,
-        PLACES=256,
+    columns, features = min(COLUMNS, power_of_two(table.outputs)), 8
+    rows = max(8, min(64, TILE_OF_SUMS // (columns * features)))
+    split = -(-d // (SHARES * features)) * features
+    shares = -(-d // split)
+    out = empty((shares, n, table.outputs))
+    kernels.dot[(-(-n // rows), shares, -(-table.outputs // columns))](
+        X, out, flag, n, d, table.outputs, table.padded, split, table.coef, table.low, table.high,
+        *table.bins, **table.constants, CHECK=check, ROWS=rows, FEATURES=features,
+        COLUMNS=columns, num_warps=4,
+    )  # fmt: skip
+    return out
+
+
+def encode(table: DeviceCodes, X: Any, out: Any, flag: Any) -> None:
+    """Codes of X into `out`; the flag is set by values outside their feature's range."""
+    from . import kernels
+
+    count, size = X.shape[0] * X.shape[1], 1024
+    kernels.encode[(-(-count // size),)](
+        X, out, flag, count, X.shape[1], float(table.scale), 0.5 if table.scale > 1 else 0.0,
+        table.low, table.high, *table.bins, **table.constants, VALUES=size,
     )  # fmt: skip
 
 
@@ -69,7 +88,7 @@ def waves(Z: Any, phases: Any, amplitudes: Any, paired: bool) -> None:
 
     n, stride = Z.shape
     width = stride // 2 if paired else stride
-    columns = min(512, _power_of_two(width))
+    columns = min(512, power_of_two(width))
     rows = max(1, 2048 // columns)
     kernels.waves[(-(-n // rows), -(-width // columns))](
         Z, phases, amplitudes, n, width, stride, PAIRED=paired, ROWS=rows, COLUMNS=columns

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..table.layout import Bins, Block, Layout
 from ..table.stored import AFFINE, EDGES
 
-__all__ = ["DeviceBins", "DeviceTable", "bins_on", "coefficients", "table_on"]
+if TYPE_CHECKING:
+    from ..table.dot import Summed
+
+__all__ = ["COLUMNS", "DeviceBins", "DeviceCodes", "DeviceSums", "DeviceTable", "bins_on"]
+__all__ += ["codes_on", "coefficients", "padded_columns", "power_of_two", "sums_on", "table_on"]
+
+COLUMNS = 32  # that a program evaluates at a time, at most
+
+
+def power_of_two(n: int) -> int:
+    """The smallest power of two that is not below n."""
+    return 1 << max(0, int(n) - 1).bit_length()
 
 
 class DeviceBins(NamedTuple):
@@ -39,21 +50,47 @@ class DeviceTable(NamedTuple):
     constants: dict[str, Any]  # of the kernels' compiler
     coef: Any  # see `coefficients`
     first: Any  # int32[rows]
-    feature: Any  # int32[width]: of each output column
-    within: Any  # int32[width]: which of its feature's columns it is
     column: Any  # int32[d]: first output column of a feature
+    count: Any  # int32[d]: how many columns it has
+    features: int
     width: int
-    band: int
-    narrowest: int  # columns of the feature that has the fewest
+    own: int  # columns of every feature, if all have as many; else of the widest
+    padded: int  # columns of a row of `coef`
+    margin: int  # columns before its first row
+    band: int  # columns that are stored
 
 
-def bins_on(bins: Bins, put: Any) -> tuple[DeviceBins, dict[str, Any]]:
-    """Where values fall, on the card that `put` copies arrays to."""
+class DeviceSums(NamedTuple):
+    """A table whose columns are summed over the features, on a card."""
+
+    bins: DeviceBins
+    constants: dict[str, Any]
+    coef: Any
+    low: Any  # by feature: values outside low … high are noticed; empty: none are
+    high: Any
+    outputs: int
+    padded: int
+
+
+class DeviceCodes(NamedTuple):
+    """Bins whose numbers are codes, on a card."""
+
+    bins: DeviceBins
+    constants: dict[str, Any]
+    low: Any  # by feature
+    high: Any
+    scale: int  # positions in a bin; 1 for look-ups
+
+
+def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> tuple[DeviceBins, dict[str, Any]]:
+    """Where values fall, on the card that `put` copies arrays to.
+
+    Look-ups must fall into the very bin that the CPU finds, in float64, and so must all with
+    `exact`; polynomials go on continuously into the next bin: the rows' own precision does.
+    """
     kind, search = len(bins.kind), bins.search
     dtype = search.edges.dtype
-    # Look-ups must fall into the very bin that the CPU finds, in float64; polynomials go on
-    # continuously into the next bin, so that the rows' own precision does.
-    exact = kind == AFFINE and not len(bins.placed)
+    exact = kind == AFFINE and (exact or not len(bins.placed))
     number = np.dtype(np.float64) if exact else dtype
     origin = bins.origin.astype(number)
     rest = (bins.origin.astype(np.float64) - origin.astype(np.float64)).astype(number)
@@ -87,41 +124,68 @@ def bins_on(bins: Bins, put: Any) -> tuple[DeviceBins, dict[str, Any]]:
     return packed, constants
 
 
-def coefficients(block: Block, columns: int, put: Any) -> tuple[Any, int]:
+def padded_columns(columns: int) -> int:
+    """Columns of a row on the card: a power of two, or whole tiles of the kernels."""
+    return -(-columns // COLUMNS) * COLUMNS if columns > COLUMNS else power_of_two(columns)
+
+
+def coefficients(block: Block, columns: int, put: Any, *, margin: int = 0) -> tuple[Any, int]:
     """Coefficients as the kernels read them, and how many powers there are with the padding.
 
-    [row][column][power]; float32 ones of a polynomial are pairs, read as one 64-bit word.
+    [row][power][column] as on the CPU, with columns of zeros up to `padded_columns`. Of a float32
+    polynomial with two to four coefficients they lie side by side, [row][column][power], in words
+    of 64 bits. `margin`: as many columns of zeros before the first row and behind the last.
     """
-    powers = len(block.powers)
-    pairs = block.coef.dtype == np.float32 and powers > 1
-    padded = powers + powers % 2 if pairs else powers
+    powers, padded = len(block.powers), columns if margin else padded_columns(columns)
+    words = block.coef.dtype == np.float32 and 2 <= powers <= 4
+    kept = (powers + 1) // 2 * 2 if words else powers
     stored = block.coef.reshape(-1, powers, len(block.chunk) * len(block.parts))
-    coef = np.zeros((len(stored), columns, padded), block.coef.dtype)
-    coef[:, :, :powers] = stored[:, :, :columns].transpose(0, 2, 1)
-    return put(coef.ravel().view(np.int64 if pairs else coef.dtype)), padded
+    coef = np.zeros((len(stored), kept, padded), block.coef.dtype)
+    coef[:, :powers, :columns] = stored[:, :, :columns]
+    coef = np.ascontiguousarray(coef.transpose(0, 2, 1)) if words else coef
+    around = np.zeros(margin * (kept if words else 1), coef.dtype)
+    flat = np.concatenate([around, coef.ravel(), around])
+    return put(flat.view(np.int64) if words else flat), kept
 
 
 def table_on(layout: Layout, put: Any) -> DeviceTable:
     """A map's layout on the card that `put` copies arrays to."""
-    d = len(layout.column) - 1
     bins, constants = bins_on(layout.bins, put)
-    band = int(layout.band.max())
-    coef, powers = coefficients(layout.values, band, put)
-    widths = np.diff(layout.column)
-    feature = np.repeat(np.arange(d), widths)
-    constants |= {"POWERS": powers, "BANDED": layout.even == 0}
+    band, widths = int(layout.band.max()), np.diff(layout.column)
+    own, banded = int(widths.max()), layout.even == 0
+    margin = padded_columns(own) if banded else 0
+    coef, powers = coefficients(layout.values, band, put, margin=margin)
+    constants |= {"POWERS": powers, "BANDED": banded, "EVEN": bool((widths == own).all())}
     return DeviceTable(
         bins,
         constants,
         coef,
         put(layout.values.first.astype(np.int32)),
-        put(feature.astype(np.int32)),
-        put((np.arange(len(feature)) - layout.column[feature]).astype(np.int32)),
         put(layout.column[:-1].astype(np.int32)),
+        put(widths.astype(np.int32)),
+        len(widths),
         int(layout.column[-1]),
+        own,
+        band if banded else padded_columns(band),
+        margin,
         band,
-        int(widths.min()),
     )
+
+
+def sums_on(table: Summed, put: Any) -> DeviceSums:
+    """A model's layout on the card that `put` copies arrays to."""
+    bins, constants = bins_on(table.bins, put)
+    coef, powers = coefficients(table.values, table.outputs, put)
+    constants |= {"POWERS": powers, "BOUNDED": bool(len(table.low))}
+    low, high = (put(end) for end in (table.low, table.high))
+    padded = padded_columns(table.outputs)
+    return DeviceSums(bins, constants, coef, low, high, table.outputs, padded)
+
+
+def codes_on(bins: Bins, low: np.ndarray, high: np.ndarray, bits: int, put: Any) -> DeviceCodes:
+    """Bins of codes with so many bits behind the point, on the card that `put` copies to."""
+    found, constants = bins_on(bins, put, exact=True)
+    return DeviceCodes(found, constants, put(low), put(high), 1 << bits)
 
 
 def _line(values: np.ndarray, stride: int, dtype: Any) -> np.ndarray:

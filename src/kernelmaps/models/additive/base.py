@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from ...default_parts import DefaultParts
+from ...device import is_foreign, refuse_card
 from ...engine import code_spec
 from ...engine.compile import has_table
 from ...engine.reference import table_of
@@ -37,7 +38,8 @@ from ..tables.route import TableRoute
 from .losses import LOSSES, Loss, find_loss
 from .summary import Progress, Summary, density_edges, summarise
 
-__all__ = ["AdditiveModel", "ShapeFunction", "checked", "targets_of", "weights_of"]
+__all__ = ["AdditiveModel", "ShapeFunction", "checked", "refuse_training_on_card"]
+__all__ += ["targets_of", "weights_of"]
 
 _MOST_LANES = 16
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
@@ -475,9 +477,13 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
             self._look_at(X)
         return (out + self._offset).astype(self._precision(X), copy=False)
 
-    def _all_scores(self, X: Any) -> np.ndarray:
+    def _all_scores(self, X: Any) -> Any:
         """Scores of rows as a user passes them, one column per output."""
         check_is_fitted(self)
+        if is_foreign(X):
+            from .elsewhere import scores
+
+            return scores(self, X)
         if self._tabular:
             return self._table_scores(X)
         return self._scores(self._rows(X), look=True)
@@ -533,6 +539,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
             For a table, one column for each term of ``term_names_``, pairs included.
         """
         check_is_fitted(self)
+        refuse_card(X, f"{type(self).__name__}.eval_terms", "Pass X.cpu().numpy().")
         if self._tabular:
             terms = self._table_terms(X)
             return terms[:, :, 0] if terms.shape[2] == 1 else terms
@@ -694,6 +701,16 @@ def _not_additive(owner: str, given: Any) -> str:
         f"{owner}: feature_map must be an additive map, one that acts on each feature alone; "
         f"{what}. Additive are {known}. For other maps put a linear model behind them: "
         "make_pipeline(feature_map, LinearSVC())."
+    )
+
+
+def refuse_training_on_card(owner: Any, X: Any, call: str) -> None:
+    """Training is for the processor; nothing is copied there unasked."""
+    refuse_card(
+        X,
+        f"{type(owner).__name__}.{call}",
+        "Train on rows in ordinary memory (X.cpu().numpy() of a torch tensor); "
+        "decision_function and predict take rows where they are.",
     )
 
 

@@ -26,12 +26,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from ...atomic import all_or_nothing
 from ...data.frames import is_frame
 from ...data.table_source import open_table
+from ...device import is_foreign
 from ...maps.base import AdditiveMap
 from ...schema import array, labels
 from ..tables.likelihoods import likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks, count_labels
-from .base import checked, targets_of, weights_of
+from .base import checked, refuse_training_on_card, targets_of, weights_of
 from .calibration import platt
 from .out_of_core import OutOfCore, out_of_core
 
@@ -212,6 +213,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         self : AdditiveClassifier
             The fitted classifier.
         """
+        refuse_training_on_card(self, X, "fit")
         self._forget()
         if self._takes_table(X):
             return self._fit_table(X, y, sample_weight)
@@ -338,6 +340,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         self : AdditiveClassifier
             The model after this chunk.
         """
+        refuse_training_on_card(self, X, "partial_fit")
         first = not hasattr(self, "_weights")
         X, y = self._next_chunk(X, y)
         check_classification_targets(y)
@@ -449,6 +452,10 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             Labels.
         """
         scores = self.decision_function(X)
+        if is_foreign(scores):
+            from .elsewhere import best_labels
+
+            return best_labels(self, scores)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
 
@@ -465,7 +472,12 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        scores = self._all_scores(X).astype(np.float64)
+        scores = self._all_scores(X)
+        if is_foreign(scores):
+            from .elsewhere import probabilities
+
+            return probabilities(self, scores)
+        scores = scores.astype(np.float64)
         p = expit(scores * self._sigmoid[:, 0] + self._sigmoid[:, 1])
         if p.shape[1] == 1:
             return np.hstack([1 - p, p])

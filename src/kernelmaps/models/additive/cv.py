@@ -16,6 +16,7 @@ from ...maps.spline import SplineMap
 from ...progress import track
 from ...schema import State, array, instance, integer, labels, names, number
 from ..shapes import ShapeFunction
+from .base import refuse_training_on_card
 from .classifier import AdditiveClassifier
 from .regressor import AdditiveRegressor
 
@@ -32,6 +33,7 @@ class SearchOverC(DefaultParts, BaseEstimator):
 
     def _choose(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Choose C and train with it."""
+        refuse_training_on_card(self, X, "fit")
         self.Cs_ = self._values()
         model, classes = self._model(float(self.Cs_[0])), isinstance(self, ClassifierMixin)
         rows, codes, positive, weight = model._problem(X, y, sample_weight)

@@ -14,12 +14,13 @@ from sklearn.utils.metaestimators import available_if
 from ...atomic import all_or_nothing
 from ...data.frames import is_frame
 from ...data.table_source import open_table
+from ...engine.reference import namespace
 from ...maps.base import AdditiveMap
 from ...schema import number
 from ..tables.likelihoods import likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks
-from .base import checked, targets_of, weights_of
+from .base import checked, refuse_training_on_card, targets_of, weights_of
 from .out_of_core import OutOfCore, out_of_core
 
 __all__ = ["AdditiveRegressor"]
@@ -156,6 +157,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self : AdditiveRegressor
             The fitted regressor.
         """
+        refuse_training_on_card(self, X, "fit")
         self._check_parameters()
         self._forget()
         if self._takes_table(X):
@@ -281,6 +283,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self : AdditiveRegressor
             The model after this chunk.
         """
+        refuse_training_on_card(self, X, "partial_fit")
         first = not hasattr(self, "_weights")
         X, y = self._next_chunk(X, y)
         weight = weights_of(self, sample_weight, len(y))
@@ -304,9 +307,11 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
             Predictions.
         """
         scores = self._all_scores(X)[:, 0]
+        xp = namespace(scores)
         if exposure is not None:
-            scores = scores + self._log_exposure(exposure, len(scores))
-        return np.exp(scores) if self.loss in ("poisson", "gamma") else scores
+            logarithms = self._log_exposure(exposure, len(scores))
+            scores = scores + xp.asarray(logarithms, dtype=scores.dtype, device=scores.device)
+        return xp.exp(scores) if self.loss in ("poisson", "gamma") else scores
 
     def _keep(self, found: list) -> None:
         super()._keep(found)

@@ -1,0 +1,92 @@
+"""Scores of additive models for rows of another array library, on their own device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from ...device import is_tensor, multiply
+from ...engine import Table, gpu
+from ...engine.apply import sums_elsewhere
+from .basis import bands_of
+from .terms import summed
+
+__all__ = ["best_labels", "probabilities", "scores"]
+
+
+def scores(model: Any, X: Any) -> Any:
+    """Scores, one column per output, in float64 for float64 rows and in float32 for all others.
+
+    The table of the compiled loops is summed on the device; for maps that have no table of their
+    own, φ(X) is multiplied by the weights.
+    """
+    if model._tabular:
+        raise TypeError(
+            f"{type(model).__name__} of a table takes rows in ordinary memory, not an array of "
+            f"{type(X).__module__}. Pass a frame, or X.cpu().numpy() of a torch tensor."
+        )
+    fitted = model.feature_map_
+    X = fitted._foreign_rows(X)
+    xp, table = array_namespace(X), _table(model)
+    if table is None:
+        found = _by_columns(model, X, xp)
+    else:
+        rows = fitted.encode(X).values if model._on_codes else X
+        check = gpu.NON_NEGATIVE if fitted._non_negative else gpu.FINITE
+        found, wrong = sums_elsewhere(table, rows, gpu.ANY if model._on_codes else check)
+        if wrong and not model._on_codes:
+            fitted._check_foreign(X)
+            fitted._check_domain(X)
+    found = found + xp.asarray(model._offset, dtype=found.dtype, device=X.device)
+    return xp.astype(found, xp.float64 if X.dtype == xp.float64 else xp.float32)
+
+
+def _table(model: Any) -> Table | None:
+    """The table of the scores; None for maps that have none of their own."""
+    spec = model._spec
+    if "mix" not in spec.arrays and spec.family != "piecewise":
+        return None
+    if "elsewhere" not in model._fast:
+        bands = bands_of(spec, np.zeros((1, model.n_features_in_)), np.dtype(np.float64))
+        model._fast["elsewhere"] = summed(bands.table, model._weights)
+    return model._fast["elsewhere"]
+
+
+def _by_columns(model: Any, X: Any, xp: Any) -> Any:
+    Z = model.feature_map_.transform(X)
+    Z = Z if Z.dtype in (xp.float32, xp.float64) else xp.astype(Z, xp.float32)
+    flat = model._weights.reshape(-1, model._weights.shape[2])
+    weights = xp.asarray(flat, dtype=Z.dtype, device=X.device)
+    return multiply(Z, weights) if is_tensor(Z) else Z @ weights
+
+
+def best_labels(model: Any, found: Any) -> Any:
+    """The classes of the highest scores."""
+    xp, classes = array_namespace(found), model.classes_
+    if classes.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{type(model).__name__}.predict: labels of type {classes.dtype} have no form on "
+            f"{found.device}. Take classes_[k] of the k with the highest decision_function(X)."
+        )
+    best = xp.astype(found > 0, xp.int64) if found.ndim == 1 else xp.argmax(found, axis=1)
+    return xp.take(xp.asarray(classes, device=found.device), best, axis=0)
+
+
+def probabilities(model: Any, found: Any) -> Any:
+    """One-vs-rest sigmoids of scores (n, outputs), scaled to sum to one."""
+    xp = array_namespace(found)
+    slope, shift = (
+        xp.asarray(model._sigmoid[:, k], dtype=xp.float64, device=found.device) for k in (0, 1)
+    )
+    # The half that does not overflow.
+    z = xp.astype(found, xp.float64) * slope + shift
+    small = xp.exp(-xp.abs(z))
+    p = xp.where(z >= 0, 1 / (1 + small), small / (1 + small))
+    if p.shape[1] == 1:
+        return xp.concat([1 - p, p], axis=1)
+    total = xp.sum(p, axis=1, keepdims=True)
+    some = total > 0
+    even = xp.full_like(p, 1 / p.shape[1])
+    return xp.where(some, p / xp.where(some, total, xp.ones_like(total)), even)

@@ -1,0 +1,151 @@
+"""Additive models on rows of other array libraries: scores on the rows' own device."""
+
+import numpy as np
+import pytest
+
+import kernelmaps as km
+from kernelmaps.engine import record_paths
+
+
+@pytest.fixture(params=["array_api_strict", "torch"])
+def xp(request):
+    return pytest.importorskip(request.param)
+
+
+def problem(seed, classes=3, rows=120):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(1.0, size=(rows, 5))
+    return X, np.digitize(X[:, 0] + 0.3 * X[:, 1], np.linspace(0, 3, classes + 1)[1:-1])
+
+
+def host(array):
+    return np.asarray(array.cpu().numpy() if hasattr(array, "cpu") else array)
+
+
+MAPS = {
+    "splines": km.SplineMap(),
+    "banded": km.SplineMap(order=0),
+    "anchors": km.AnchorMap("chi2", 12, n_neighbors=2),
+    "chi2": km.HomogeneousMap(),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("splines", "float32"),
+        ("splines", "float64"),
+        ("banded", "float64"),
+        ("anchors", "float32"),
+        ("chi2", "float64"),
+    ],
+)
+def test_scores_are_those_of_the_processor(xp, name, dtype, seed):
+    X, y = problem(seed)
+    X = X.astype(dtype)
+    model = km.AdditiveClassifier(MAPS[name], tol=1e-3).fit(X, y)
+    rows = xp.asarray(X)
+    with record_paths() as paths:
+        scores = model.decision_function(rows)
+    assert all(path.startswith("reference:") for path in paths)
+    assert type(scores) is type(rows)
+    wanted = model.decision_function(X)
+    # Positions in bins are rounded once; the columns of χ² are tabulated to 100 roundings.
+    tolerance = (500 if name == "chi2" else 50) * np.finfo(dtype).eps * np.abs(wanted).max()
+    np.testing.assert_allclose(host(scores), wanted, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(
+        host(model.predict_proba(rows)), model.predict_proba(X), rtol=0, atol=tolerance
+    )
+    clear = np.sort(wanted, axis=1)[:, -1] - np.sort(wanted, axis=1)[:, -2] > 2 * tolerance
+    np.testing.assert_array_equal(host(model.predict(rows))[clear], model.predict(X)[clear])
+
+
+def test_two_classes_and_regressors(xp, seed):
+    X, y = problem(seed, 2)
+    classifier = km.AdditiveClassifier(tol=1e-3).fit(X, y)
+    rows = xp.asarray(X)
+    assert classifier.decision_function(rows).shape == (len(X),)
+    np.testing.assert_array_equal(host(classifier.predict(rows)), classifier.predict(X))
+    np.testing.assert_allclose(
+        host(classifier.predict_proba(rows)), classifier.predict_proba(X), rtol=0, atol=1e-12
+    )
+    regressor = km.AdditiveRegressor(tol=1e-3).fit(X, X[:, 0] ** 2)
+    wanted = regressor.predict(X)
+    np.testing.assert_allclose(host(regressor.predict(rows)), wanted, rtol=0, atol=1e-11)
+
+
+def test_models_of_codes_take_values(xp, seed):
+    X, y = problem(seed)
+    anchors = km.AnchorMap("chi2", 12).fit(X)
+    model = km.AdditiveClassifier(anchors, tol=1e-3).fit(anchors.encode(X), y)
+    wanted = model.decision_function(anchors.encode(X))
+    # Codes are the same; float32 polynomials of the processor against float64 ones.
+    np.testing.assert_allclose(host(model.decision_function(xp.asarray(X))), wanted, atol=1e-4)
+
+
+def test_codes_of_other_libraries(xp, seed):
+    X, _ = problem(seed)
+    for options in ({"n_neighbors": 2}, {"anchors": "quantile"}, {"n_anchors": 300}):
+        anchors = km.AnchorMap("chi2", **{"n_anchors": 12, **options}).fit(X)
+        codes, wanted = anchors.encode(xp.asarray(X)), anchors.encode(X)
+        np.testing.assert_array_equal(host(codes.values), wanted.values)
+        assert str(codes.dtype).endswith(wanted.dtype.name)
+        assert codes.nbytes == wanted.nbytes
+        decoded = host(anchors.decode(codes))
+        np.testing.assert_allclose(decoded, anchors.decode(wanted), rtol=0, atol=1e-5)
+    with pytest.raises(ValueError, match="NaN"):
+        anchors.encode(xp.asarray(np.where(X > X.max() / 2, np.nan, X)))
+
+
+def test_bad_rows_are_named(xp, seed):
+    X, y = problem(seed)
+    model = km.AdditiveClassifier(km.SplineMap(out_of_domain="raise"), tol=1e-2).fit(X, y)
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="contains NaN or infinity; SplineMap refuses both"):
+        model.decision_function(xp.asarray(X))
+    X[3, 2] = 1e3
+    for call in (model.decision_function, model.feature_map_.transform):
+        with pytest.raises(ValueError, match=r"1 of 5 columns .* column 2 reaches \[.*, 1000\]"):
+            call(xp.asarray(X))
+    with pytest.raises(ValueError, match=r"is expecting \(n, 5\)"):
+        model.decision_function(xp.asarray(X[:, :4]))
+
+
+def test_text_labels_have_no_form_on_a_device(xp, seed):
+    X, y = problem(seed, 2)
+    model = km.AdditiveClassifier(tol=1e-2).fit(X, np.where(y > 0, "yes", "no"))
+    with pytest.raises(TypeError, match="AdditiveClassifier.predict: labels of type <U3"):
+        model.predict(xp.asarray(X))
+
+
+def test_models_of_tables_name_what_they_take(xp, seed):
+    X, y = problem(seed, 2)
+    model = km.AdditiveClassifier(interactions=0).fit(X, y)
+    with pytest.raises(TypeError, match="of a table takes rows in ordinary memory"):
+        model.decision_function(xp.asarray(X))
+
+
+@pytest.fixture
+def elsewhere():
+    """Rows on a device that is not ordinary memory: a stand-in for a card."""
+    strict = pytest.importorskip("array_api_strict")
+    X, y = problem(0)
+    return strict.asarray(X, device=strict.Device("device1")), y
+
+
+@pytest.mark.parametrize(
+    ("model", "calls"),
+    [
+        (km.AdditiveClassifier(), ("fit", "partial_fit")),
+        (km.AdditiveRegressor(), ("fit", "partial_fit")),
+        (km.AdditiveClassifierCV(), ("fit",)),
+        (km.AdditiveRegressorCV(), ("fit",)),
+    ],
+)
+def test_training_on_a_card_is_refused_and_nothing_is_copied(model, calls, elsewhere):
+    X, y = elsewhere
+    for call in calls:
+        with pytest.raises(TypeError, match=rf"{type(model).__name__}\.{call} runs on the proc"):
+            getattr(model, call)(X, y)
+    with pytest.raises(TypeError, match="decision_function and predict take rows where they are"):
+        model.fit(X, y)
