@@ -146,8 +146,8 @@ def _sums_on(table: _Held, xp: Any, device: Any) -> DeviceSums:
 def _codes_on(
     bins: _Held, low: bytes, high: bytes, dtype: np.dtype, bits: int, xp: Any, device: Any
 ) -> DeviceCodes:
-    ends = (np.frombuffer(end, dtype).copy() for end in (low, high))
-    return codes_on(bins.held, *ends, bits, partial(_put, xp, device))
+    least, most = (np.frombuffer(end, dtype).copy() for end in (low, high))
+    return codes_on(bins.held, least, most, bits, partial(_put, xp, device))
 
 
 def _put(xp: Any, device: Any, array: np.ndarray) -> Any:
