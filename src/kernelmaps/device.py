@@ -167,7 +167,7 @@ def concatenate(tensors: list[Any]) -> Any:
 def in_halves(
     work: Callable[[slice], Result], rows: int, join: Callable[[Result, Result], Result], owner: str
 ) -> Result:
-    """``work`` on all rows; on fewer at a time where the card has not enough memory for them."""
+    """``work`` on all rows; on fewer at a time where the GPU lacks the memory for them."""
     import torch
 
     def on(part: slice) -> Result:
@@ -176,8 +176,8 @@ def in_halves(
         except torch.cuda.OutOfMemoryError:
             if part.stop - part.start < 2:
                 raise MemoryError(
-                    f"{owner}: the card has not enough memory for the features of one row beside "
-                    "the sums. Use fewer components, or leave device out"
+                    f"{owner}: the GPU does not have enough memory for the sums and the features "
+                    "of one row. Use fewer components, or leave device out"
                 ) from None
         torch.cuda.empty_cache()
         middle = (part.start + part.stop) // 2

@@ -635,7 +635,7 @@ def _check_steps(steps: Any) -> None:
 
 
 class _MissingFunction:
-    """Stands for a user's own kernel function, which is code and so not in the file."""
+    """Placeholder for a user's kernel function, which is code and therefore not in the file."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -163,7 +163,7 @@ def test_a_tolerance_that_nothing_holds_names_the_nearest(X):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({}, "say what is wanted"),
+        ({}, "pass a requirement"),
         ({"max_error": -1}, "max_error must be positive"),
         ({"n_columns": 0}, "n_columns must be positive"),
         ({"max_error": 0.1, "error": "squared"}, "error must be"),

@@ -607,8 +607,11 @@ def test_refuses_codes_of_another_map():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_neighbors": 41}, "n_neighbors=41 needs as many anchors, n_anchors=40"),
-        ({"n_neighbors": 3, "anchors": [0.1, 0.2]}, "n_neighbors=3 needs as many anchors, got 2"),
+        ({"n_neighbors": 41}, "n_neighbors=41 needs at least as many anchors, got 40"),
+        (
+            {"n_neighbors": 3, "anchors": [0.1, 0.2]},
+            "n_neighbors=3 needs at least as many anchors, got 2",
+        ),
         ({"n_anchors": 70000}, "at most 65536"),
         ({"n_anchors": 0}, "n_anchors must be an integer >= 1"),
         ({"weights": "linear", "n_neighbors": 3}, "interpolates between n_neighbors=2"),

@@ -239,7 +239,7 @@ def test_gamma_of_equal_rows_is_refused(rule):
     "stage", [km.RandomFourierMap(), AdditiveChi2Sampler(), "chi2", km.ChebyshevMap, Exponential()]
 )
 def test_first_stage_without_a_distance_is_refused(stage):
-    with pytest.raises(TypeError, match="a first stage without a distance meaning"):
+    with pytest.raises(TypeError, match="Put RandomFourierMap after other features"):
         exponential(additive_map=stage).fit([[0.5, 0.5]])
 
 

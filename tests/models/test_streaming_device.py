@@ -116,7 +116,7 @@ def test_halves_join_and_give_up_with_a_reason(torch):
     pieces = in_halves(work(3), 10, lambda a, b: a + b, "test")
     assert [p[0] for p in pieces] == sorted(p[0] for p in pieces)
     assert sum(b - a for a, b in pieces) == 10
-    with pytest.raises(MemoryError, match="Fold: the card has not enough memory"):
+    with pytest.raises(MemoryError, match="Fold: the GPU does not have enough memory"):
         in_halves(work(0), 10, lambda a, b: a + b, "Fold")
 
 

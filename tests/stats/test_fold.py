@@ -438,7 +438,7 @@ def test_a_checkpoint_of_an_earlier_version_is_refused(tmp_path):
     storage.write(
         path, header.pop("kind"), header, {k: v for k, v in arrays.items() if k != DIGESTS}
     )
-    with pytest.raises(FileFormatError, match=r"earlier version.*Delete it to begin anew"):
+    with pytest.raises(FileFormatError, match=r"earlier version.*Delete it to start again"):
         fold(open_source(counted()), Moments(tag="map"), checkpoint=path, block_rows=10)
     storage.write(path, "fold-checkpoint", header, arrays | {DIGESTS: np.zeros((3, 5), np.uint8)})
     with pytest.raises(FileFormatError, match=r"digests have the shape \(3, 5\)"):
@@ -450,10 +450,10 @@ def test_damaged_checkpoint_is_refused(tmp_path):
     data = bytearray(path.read_bytes())
     data[-20] ^= 1
     path.write_bytes(data)
-    with pytest.raises(FileFormatError, match=r"damaged.*Delete it to begin anew"):
+    with pytest.raises(FileFormatError, match=r"damaged.*Delete it to start again"):
         fold(open_source(counted()), Moments(tag="map"), checkpoint=path, block_rows=10)
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(FileFormatError, match="Delete it to begin anew"):
+    with pytest.raises(FileFormatError, match="Delete it to start again"):
         fold(open_source(counted()), Moments(tag="map"), checkpoint=path, block_rows=10)
 
 

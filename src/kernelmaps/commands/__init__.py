@@ -1,1 +1,1 @@
-"""What the verbs of the command line do; `cli` parses the options and prints the results."""
+"""What the commands of the command line do; `cli` parses options and prints results."""

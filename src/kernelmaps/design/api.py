@@ -206,9 +206,9 @@ def _check_arguments(
     if max_error is not None and not (np.isfinite(max_error) and max_error > 0):
         raise ValueError(f"design_map: max_error must be positive, got {max_error!r}.")
     if method not in METHODS:
-        raise ValueError(f"design_map: method={method!r}; it is one of {METHODS}.")
+        raise ValueError(f"design_map: method must be one of {METHODS}, got {method!r}.")
     if norm not in ("max", "sum"):
-        raise ValueError(f"design_map: norm={norm!r}; it is 'max' (eq. 5) or 'sum' (eq. 4).")
+        raise ValueError(f"design_map: norm must be 'max' (eq. 5) or 'sum' (eq. 4), got {norm!r}.")
     if effort < 1:
         raise ValueError(f"design_map: effort must be >= 1, got {effort!r}.")
 

@@ -242,8 +242,8 @@ def _resolve_domain(
     if isinstance(domain, str):
         if domain != "universal" or not homogeneous or lags is not None or period is not None:
             raise ValueError(
-                f"design_map: domain={domain!r}; it is a pair (m, b), a set of values, or, for "
-                "homogeneous kernels without lags or period, 'universal'."
+                "design_map: domain must be a pair (m, b), a set of values or, for homogeneous "
+                f"kernels without lags or period, 'universal'; got {domain!r}."
             )
         return None, None
     values = np.unique(np.asarray(domain, dtype=np.float64).ravel())
@@ -289,7 +289,7 @@ def _resolve_weight(
 
         return user, 1.0, "weighted"
     if error not in ERRORS:
-        raise ValueError(f"design_map: error={error!r}; it is one of {ERRORS} or a function w(λ).")
+        raise ValueError(f"design_map: error must be one of {ERRORS} or a function, got {error!r}.")
     if error == "relative":
         smallest = float(np.min(signature(np.linspace(0, span, 501))))
         if smallest <= 0:

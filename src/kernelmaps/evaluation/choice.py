@@ -460,7 +460,7 @@ def _requirements(
     confidence: float,
 ) -> dict[str, Any]:
     if max_error is None and n_columns is None and seconds is None:
-        raise ValueError("choose: say what is wanted: max_error=, n_columns= or seconds=.")
+        raise ValueError("choose: pass a requirement: max_error=, n_columns= or seconds=.")
     for name, value in (("max_error", max_error), ("n_columns", n_columns), ("seconds", seconds)):
         if value is not None and not value > 0:
             raise ValueError(f"choose: {name} must be positive, got {value!r}.")

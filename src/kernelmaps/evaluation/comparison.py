@@ -330,8 +330,8 @@ def _map_methods(
     wanted = None if maps is None else [item for item in maps if isinstance(item, str)]
     for unknown in [n for n in wanted or [] if n not in PLUGINS and not hasattr(kernelmaps, n)]:
         raise ValueError(
-            f"compare: there is no map {unknown!r} in kernelmaps. A map of your own is given as an "
-            "object, or registered (kernelmaps.maps.register)."
+            f"compare: there is no map {unknown!r} in kernelmaps. Pass a map that you wrote as an "
+            "object, or register it (kernelmaps.maps.register)."
         )
     found: list[tuple[int, Method]] = []
     for kernel, scaler in [*pairs, (None, None)]:

@@ -172,7 +172,7 @@ def kernel_error_grid(
     check_is_fitted(estimator)
     name = type(estimator).__name__
     if not hasattr(estimator, "kernel_"):
-        raise TypeError(f"KernelErrorDisplay: {name} has no kernel to be compared with.")
+        raise TypeError(f"KernelErrorDisplay: {name} has no kernel to compare with.")
     title = f"{name} ({getattr(estimator.kernel_, 'name', 'kernel')})"
     if not isinstance(estimator, AdditiveMap):
         if X is None:

@@ -434,7 +434,8 @@ class AnchorMap(AdditiveMap):
             )
         if most < self.n_neighbors:
             raise ValueError(
-                f"AnchorMap: n_neighbors={self.n_neighbors} needs as many anchors, got {most}."
+                f"AnchorMap: n_neighbors={self.n_neighbors} needs at least as many anchors, got "
+                f"{most}."
             )
         return rows if len(rows) == n_features else rows * n_features
 
@@ -497,7 +498,7 @@ class AnchorMap(AdditiveMap):
                 f"got {n}."
             )
         if isinstance(self.anchors, str) and k > n:
-            raise ValueError(f"AnchorMap: n_neighbors={k} needs as many anchors, n_anchors={n}.")
+            raise ValueError(f"AnchorMap: n_neighbors={k} needs at least as many anchors, got {n}.")
         if self.weights == "linear" and k != 2:
             raise ValueError(
                 f"AnchorMap: weights='linear' interpolates between n_neighbors=2 anchors, got {k}."

@@ -113,7 +113,7 @@ class DesignedMap(AdditiveMap):
         columns = check_count(self, "n_components", self.n_components)
         self._check_out_of_domain()
         if self.method not in METHODS:
-            raise ValueError(f"DesignedMap: method={self.method!r}; it is one of {METHODS}.")
+            raise ValueError(f"DesignedMap: method must be one of {METHODS}, got {self.method!r}.")
         if self.method in TABLE_METHODS and self.out_of_domain == "extrapolate":
             raise ValueError(
                 f"DesignedMap: a table (method={self.method!r}) ends with its domain; use "
@@ -206,7 +206,8 @@ class DesignedMap(AdditiveMap):
         """The design's unit in the data's, and the domain to design for; sets the ranges."""
         if isinstance(self.domain, str) and self.domain not in ("data", "universal"):
             raise ValueError(
-                f"DesignedMap: domain={self.domain!r}; it is 'data', 'universal' or a pair (m, b)."
+                "DesignedMap: domain must be 'data', 'universal' or a pair (m, b), got "
+                f"{self.domain!r}."
             )
         if isinstance(self.domain, str) and self.domain == "universal":
             self.range_, self.domain_ = None, None
@@ -214,8 +215,8 @@ class DesignedMap(AdditiveMap):
         if not isinstance(self.domain, str):
             if np.ndim(self.domain) != 1 or len(self.domain) != 2:
                 raise ValueError(
-                    f"DesignedMap: domain={self.domain!r}; it is 'data', 'universal' or a pair "
-                    "(m, b). JointDesignedMap takes one pair for each of several coordinates."
+                    "DesignedMap: domain must be 'data', 'universal' or a pair (m, b), got "
+                    f"{self.domain!r}. JointDesignedMap takes one pair for each coordinate."
                 )
             low, high = (float(end) for end in self.domain)
             self.range_ = (low, high)

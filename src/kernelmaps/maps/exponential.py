@@ -231,8 +231,8 @@ class ExponentialMap(DefaultParts, JointMap):
         raise TypeError(
             "ExponentialMap: additive_map must be an additive map, whose columns have the distance "
             "of a kernel (ChebyshevMap, DesignedMap, HomogeneousMap, AnchorMap, SplineMap, …); "
-            f"{self.additive_map!r} is a first stage without a distance meaning. For features of "
-            "your own use RandomFourierMap behind them in a Pipeline."
+            f"the columns of {self.additive_map!r} do not. Put RandomFourierMap after other "
+            "features in a Pipeline."
         )
 
     def _resolved_gamma(self, base: Kernel, X: Any, rng: np.random.Generator) -> float:

@@ -131,14 +131,14 @@ class JointDesignedMap(JointMap):
         if not isinstance(self.domain, str):
             if np.shape(self.domain) != (X.shape[1], 2):
                 raise ValueError(
-                    f"JointDesignedMap: domain={self.domain!r}; it is 'data' or one pair (low, "
-                    f"high) for each of the {X.shape[1]} features."
+                    "JointDesignedMap: domain must be 'data' or one pair (low, high) for each of "
+                    f"the {X.shape[1]} features, got {self.domain!r}."
                 )
             return [(float(low), float(high)) for low, high in self.domain]
         if self.domain != "data":
             raise ValueError(
-                f"JointDesignedMap: domain={self.domain!r}; it is 'data' or one pair (low, high) "
-                "for each feature."
+                "JointDesignedMap: domain must be 'data' or one pair (low, high) for each feature, "
+                f"got {self.domain!r}."
             )
         found = []
         lower, upper = self._column_range(X)

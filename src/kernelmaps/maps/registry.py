@@ -47,7 +47,7 @@ def register(
     size_name: str = "n_components",
     variants: Sequence[tuple[str, dict[str, Any]]] = (("", {}),),
 ) -> type[FeatureMap]:
-    """Make a map of your own known to `compare`, `choose`, the command line, files and ONNX.
+    """Register a map for `compare`, `choose`, the command line, files and ONNX.
 
     Parameters
     ----------

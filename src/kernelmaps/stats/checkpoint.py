@@ -66,7 +66,7 @@ class Checkpoint:
             digests = _stored_digests(arrays.pop(DIGESTS, None))
         except FileFormatError as error:
             raise FileFormatError(
-                f"{self.name}: the checkpoint cannot be used: {error} Delete it to begin anew."
+                f"{self.name}: the checkpoint cannot be used: {error} Delete it to start again."
             ) from error
         self._check_identity(header["identity"])
         untouched = self.files is not None and header["files"] == self.files
@@ -138,7 +138,7 @@ class Checkpoint:
     def _refusal(self, fault: str) -> ValueError:
         return ValueError(
             f"{self.name}: the checkpoint {str(self.path)!r} belongs to another fold ({fault}). "
-            "Delete it to begin anew, or name another file."
+            "Delete it to start again, or name another file."
         )
 
 

@@ -431,7 +431,7 @@ def test_a_chunk_of_one_class_leaves_the_probabilities(seed):
     y = (score > np.median(score)).astype(int)
     model = km.AdditiveClassifier(km.SplineMap(domain=(0, 1))).fit(X, y)
     before = model._sigmoid.copy()
-    with pytest.warns(UserWarning, match="all of one class"):
+    with pytest.warns(UserWarning, match="belong to one class"):
         model.partial_fit(X[y == 1][:20], y[y == 1][:20])
     np.testing.assert_array_equal(model._sigmoid, before)
 

@@ -104,7 +104,7 @@ def test_chunks_one_by_one(seed):
     model.fit(X, y)  # starts anew
     assert not hasattr(model, "n_samples_seen_")
     before = model.decision_function(X)
-    with pytest.warns(UserWarning, match="all of one class"):
+    with pytest.warns(UserWarning, match="belong to one class"):
         model.partial_fit(X[:1], y[:1])  # goes on from there: one row of 601 moves little
     assert model.n_samples_seen_ == 601
     assert np.corrcoef(before, model.decision_function(X))[0, 1] > 0.999
@@ -198,9 +198,9 @@ def test_chunks_without_a_class_or_without_weight(seed):
         model.partial_fit(X[own : own + 200], y[own : own + 200], classes=[0, 1, 2])
     assert model.predict_proba(X)[:, 2].max() < 0.02
     none = km.AdditiveClassifier(km.SplineMap(domain=(0, 1)), class_weight={0: 0.0, 1: 1.0})
-    with pytest.warns(UserWarning, match="all of one class"):
+    with pytest.warns(UserWarning, match="belong to one class"):
         none.partial_fit(X, y, classes=[0, 1])
-    with pytest.warns(UserWarning, match="all of one class"):
+    with pytest.warns(UserWarning, match="belong to one class"):
         none.partial_fit(X[y == 0], y[y == 0])
     assert np.isfinite(none.decision_function(X)).all()
     with pytest.raises(ValueError, match="finite numbers >= 0"):

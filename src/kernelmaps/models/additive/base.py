@@ -660,7 +660,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         """The state without rows, and without numbers of single rows.
 
         A copy or a pickle predicts as the model does, and `partial_fit` continues from it; with
-        ``warm_start`` its next `fit` begins anew.
+        ``warm_start`` its next `fit` starts from scratch.
         """
         if hasattr(self, "_weights"):
             self._seen()

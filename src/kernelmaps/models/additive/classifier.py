@@ -348,7 +348,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             if classes is None:
                 raise ValueError(
                     "AdditiveClassifier.partial_fit: classes must be passed at the first call: all "
-                    "labels that will ever come."
+                    "labels that will ever occur."
                 )
             self.classes_ = np.unique(classes)
             if len(self.classes_) < 2:
@@ -375,9 +375,9 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             weight = weight * self._weights_by_class(y)[codes]
         if len(np.unique(codes[weight > 0])) < 2:
             warnings.warn(
-                "AdditiveClassifier.partial_fit: the rows of this chunk are all of one class, so "
-                "that there is nothing in it to tell classes apart by: little or nothing is "
-                "learned. Shuffle the data, or make the chunks larger.",
+                "AdditiveClassifier.partial_fit: all rows of this chunk belong to one class, so "
+                "little or nothing can be learned from it. Shuffle the data, or make the chunks "
+                "larger.",
                 UserWarning,
                 stacklevel=2,
             )

@@ -159,7 +159,7 @@ class OutOfCore(AdditiveModel):
         fresh = not hasattr(self, "_weights")
         if not fresh and self._on_codes:
             raise ValueError(
-                f"{name}.partial_fit goes on with values, but the model was fitted on codes. Fit "
+                f"{name}.partial_fit continues with values, but the model was fitted on codes. Fit "
                 "it on values, or use fit with all codes."
             )
         if not self._streaming:
