@@ -77,6 +77,11 @@ def to_c(
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ValueError(f"to_c: name must be a C identifier, got {name!r}.")
     what = getattr(what, "estimator_", what)  # a search over C is its best model
+    if getattr(what, "_pairwise", False):
+        raise ValueError(
+            "to_c: the model has multi_class='ovo', whose votes have no form in C. Train it with "
+            "multi_class='ovr'."
+        )
     labels = _labels(name, what, feature_names)
     if hasattr(what, "shape_functions_"):
         return _header(name, what, labels + _model(name, what), note)

@@ -123,8 +123,14 @@ def importance(shape: ShapeFunction) -> float:
 
 
 def output_names(model: Any) -> list[str] | None:
-    """Names of the curves of a panel: the classes where there are more than two, else None."""
-    classes = getattr(getattr(model, "estimator_", model), "classes_", None)
+    """Names of the curves of a panel: the classes where there are more than two, else None.
+
+    One against one, they are the pairs of classes.
+    """
+    fitted = getattr(model, "estimator_", model)
+    if getattr(fitted, "_pairwise", False):
+        return fitted._output_names()
+    classes = getattr(fitted, "classes_", None)
     return None if classes is None or len(classes) <= 2 else [str(item) for item in classes]
 
 

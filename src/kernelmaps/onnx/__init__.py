@@ -218,6 +218,11 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
     """Results of a model; X is a matrix, or the list of its columns."""
     model = getattr(model, "estimator_", model)  # a search over C is its best model
     name = type(model).__name__
+    if getattr(model, "_pairwise", False):
+        raise ValueError(
+            f"{name}: multi_class='ovo' has no form in ONNX. Train the model with "
+            "multi_class='ovr'."
+        )
     if hasattr(model, "spec_"):
         return [evaluate(model.spec_, X, xp)]
     if name == "StreamingPCA":

@@ -1,11 +1,20 @@
-"""Platt's sigmoid: from scores to probabilities."""
+"""Platt's sigmoid: from scores to probabilities, and the rows whose scores it is fitted to."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy import sparse
 from scipy.special import expit
 
-__all__ = ["platt"]
+from ...hashing import mixed_bits
+
+__all__ = ["folds_by_content", "platt", "some_of_all", "standing_for_all"]
+
+_FOLDS = 3
+_MOST_ROWS = 20_000  # whose scores a sigmoid is fitted to, of a fitted model
+_FEW = 50  # rows of a class that its probabilities should rest on
 
 
 def platt(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
@@ -37,3 +46,63 @@ def platt(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> tuple
         if np.abs(gradient).max() <= 1e-8 * weight.sum() or size <= 1e-6:
             break
     return max(float(theta[0]), 0.0), float(theta[1])
+
+
+def folds_by_content(rows: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
+    """Fold of each row, −1 for rows of weight 0; None if a class has too few different rows.
+
+    Folds hold the classes in their shares. They go by the content of the rows: a row that occurs
+    twice is in one fold, so that none is scored by a model that knows it, and a weight of 2 gives
+    the folds of a row that occurs twice.
+    """
+    fold, key = np.full(len(codes), -1), _content(rows)
+    for code in np.unique(codes[weight > 0]):
+        own = np.flatnonzero((codes == code) & (weight > 0))
+        different, place = np.unique(key[own], return_inverse=True)
+        if len(different) < 2:
+            return None
+        turn = np.empty(len(different), np.int64)
+        turn[np.argsort(mixed_bits(different))] = np.arange(len(different)) % _FOLDS
+        fold[own] = turn[place]
+    return fold
+
+
+def _content(rows: Any) -> np.ndarray:
+    """A number for each row that depends on its values alone, in the bits of a uint64."""
+    weights = np.random.default_rng(0).random(rows.shape[1])
+    if sparse.issparse(rows):
+        sums = np.asarray(rows.astype(np.float64) @ weights)
+    else:
+        step = max(1, 2**20 // max(1, rows.shape[1]))
+        blocks = [rows[k : k + step] * weights for k in range(0, len(rows), step)]
+        sums = np.concatenate([block.sum(axis=1) for block in blocks])
+    return np.ascontiguousarray(sums, np.float64).view(np.uint64)
+
+
+def some_of_all(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Rows of positive weight: all, or some at random with enough of every class."""
+    rng, taken = np.random.default_rng(0), np.flatnonzero(weight > 0)
+    if len(taken) == 0:  # a chunk of weight 0
+        return np.arange(len(weight))
+    if len(taken) <= _MOST_ROWS:
+        return taken
+    some = np.sort(rng.permutation(taken)[:_MOST_ROWS])
+    have = np.bincount(codes[some], minlength=int(codes.max(initial=0)) + 1)
+    more = [some]
+    for code in np.flatnonzero(have < _FEW):
+        others = np.setdiff1d(taken[codes[taken] == code], some)
+        more.append(rng.permutation(others)[: _FEW - have[code]])
+    return np.concatenate(more)
+
+
+def standing_for_all(taken: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Weights of some rows that stand for all.
+
+    Classes have the shares that they have among all rows, and the sum is the number of rows that
+    count: Platt's targets depend on it, while the unit of the weights means nothing.
+    """
+    own, kinds = weight[taken].astype(np.float64), codes[taken]
+    count = int(codes.max(initial=0)) + 1
+    whole, part = (np.bincount(c, w, count) for c, w in ((codes, weight), (kinds, own)))
+    own *= np.divide(whole, part, out=np.zeros(count), where=part > 0)[kinds]
+    return own * (np.count_nonzero(weight > 0) / max(own.sum(), 1e-300))

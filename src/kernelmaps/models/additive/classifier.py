@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -29,16 +30,18 @@ from ...data.table_source import open_table
 from ...device import is_foreign
 from ...maps.base import AdditiveMap
 from ...schema import array, labels
+from ..one_against_one import coupled, decided, pairs_of, votes
 from ..tables.likelihoods import likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks, count_labels
 from .base import checked, refuse_training_on_card, targets_of, weights_of
-from .calibration import platt
+from .calibration import folds_by_content, platt, some_of_all, standing_for_all
 from .out_of_core import OutOfCore, out_of_core
+from .pairwise import solve_pairs
 
 __all__ = ["AdditiveClassifier"]
 
-_FEW = 50  # rows of a class that its probabilities should rest on
+_MOST_VALUES = 2**22  # rows times features times outputs that are trained again, without folds
 
 
 class AdditiveClassifier(ClassifierMixin, OutOfCore):
@@ -92,19 +95,29 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         with the first and turns to the second where 100 epochs were not enough (D2 splines, weak
         regularisation) and the map has at most 3000 columns. Both end at the same minimum, with
         the same certificate; `solver_` says which one it was.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        Many classes one against the rest, or one against one: a model for each pair of classes on
+        the rows of the two, all on one map, whose votes decide as in scikit-learn's
+        `OneVsOneClassifier`. For maps, and rows that are in memory.
+    calibration : {"auto", "out_of_fold", "in_sample"}, default="auto"
+        Scores that probabilities are fitted to, unless the loss is "log_loss": of rows that took
+        no part in the training that scores them (three more fits, which start from the solution),
+        or of the fitted model itself. "auto" takes the first up to 4 million values (rows times
+        features times outputs), and always the second in `partial_fit` and for files.
 
     Attributes
     ----------
     classes_ : ndarray
         Labels.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        b, the means of the terms included.
+    intercept_ : ndarray of shape (n_outputs,)
+        b, the means of the terms included. Outputs are one for two classes, else the classes, or
+        for ``multi_class="ovo"`` the pairs (0, 1), (0, 2), … of classes.
     feature_map_ : AdditiveMap
         The fitted map.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
         β with w = Σ β_i ψ(x_i).
     objective_, duality_gap_ : ndarray
-        ½‖w‖² + C Σ ℓ for each one-vs-rest problem, and the certified distance to its minimum.
+        ½‖w‖² + C Σ ℓ for each output, and the certified distance to its minimum.
     n_iter_ : int
         Epochs.
     shape_functions_ : list of ShapeFunction
@@ -115,12 +128,14 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
     Notes
     -----
     Many classes are trained one against the rest, together: they are the lanes of the vectors in
-    one pass over the data.
+    one pass over the data. One against one, K classes have K (K − 1)/2 outputs, each with weights
+    of its own; `eval_terms` and `shape_functions_` are then those of the pairs. (The machine of
+    Crammer and Singer is not offered: its step for an example is one problem over all classes, not
+    one for each lane.)
 
     ``predict_proba`` is the sigmoid itself for ``loss="log_loss"``, else Platt's sigmoid fitted to
-    the scores of (a sample of) the training data, as in the paper. For probabilities that are
-    honest about overfitting use ``sklearn.calibration.CalibratedClassifierCV`` (sigmoid or
-    isotonic).
+    scores of the training rows, as `calibration` says. Probabilities of pairs are coupled as in
+    LIBSVM.
 
     Examples
     --------
@@ -172,6 +187,8 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         smoothing: Any = None,
         categorical_features: Any = None,
         solver: str = "auto",
+        multi_class: str = "ovr",
+        calibration: str = "auto",
     ) -> None:
         self.feature_map = feature_map
         self.C = C
@@ -190,6 +207,8 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         self.smoothing = smoothing
         self.categorical_features = categorical_features
         self.solver = solver
+        self.multi_class = multi_class
+        self.calibration = calibration
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveClassifier:
@@ -221,7 +240,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             return self._fit_blocks(X, y, sample_weight)
         rows, codes, positive, weight = self._problem(X, y, sample_weight)
         self._train(rows, codes, positive, self._costs(weight))
-        self._calibrate(rows, codes, positive, weight)
+        self._calibrate(rows, codes, positive, weight, every=True)
         return self
 
     def _fit_table(self, X: Any, y: Any, sample_weight: Any) -> AdditiveClassifier:
@@ -232,6 +251,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         columns = self._columns(X, reset=True)
         y = targets_of(self, y, len(columns[0]))
         codes, positive, weight = self._coded(y, weights_of(self, sample_weight, len(y)))
+        self._refuse_pairs("the terms of a table")
         targets = [np.where(codes == code, 1.0, -1.0) for code in positive]
         loss = likelihood(self._loss_name, targets[0])
         self._fit_columns(columns, targets, [loss] * len(targets), weight, np.zeros(len(y)))
@@ -314,7 +334,56 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         return len(self._outputs())
 
     def _outputs(self) -> np.ndarray:
+        """The code that each output calls +1; of pairs, both codes."""
+        if self._pairwise:
+            return pairs_of(len(self.classes_))
         return np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.ones(1)
+
+    @property
+    def _pairwise(self) -> bool:
+        """Whether outputs are pairs of classes."""
+        return self.multi_class == "ovo" and len(self.classes_) > 2
+
+    def _output_names(self) -> list[str]:
+        if not self._pairwise:
+            return super()._output_names()
+        named = [(str(self.classes_[a]), str(self.classes_[b])) for a, b in self._outputs()]
+        return [f"{b}, not {a}" for a, b in named]
+
+    def _refuse_pairs(self, what: str) -> None:
+        if self._pairwise:
+            raise ValueError(
+                f"AdditiveClassifier: multi_class='ovo' is not there for {what}. Use "
+                "multi_class='ovr', or sklearn.multiclass.OneVsOneClassifier(AdditiveClassifier())."
+            )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        options = {
+            "multi_class": ("ovr", "ovo"),
+            "calibration": ("auto", "out_of_fold", "in_sample"),
+        }
+        for name, known in options.items():
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"AdditiveClassifier: {name} must be one of {', '.join(map(repr, known))}, got "
+                    f"{getattr(self, name)!r}."
+                )
+
+    def _train(
+        self,
+        X: Any,
+        y: np.ndarray,
+        positive: np.ndarray,
+        cost: np.ndarray,
+        start: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
+        if not self._pairwise:
+            super()._train(X, y, positive, cost, start)
+            return
+        if start is None and self.warm_start and hasattr(self, "dual_coef_"):
+            start = self._start(len(y), len(positive))
+        self._keep(solve_pairs(self, X, y, positive, cost, start))
 
     @available_if(fits_chunks)
     def partial_fit(
@@ -364,6 +433,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
                 f"AdditiveClassifier.partial_fit: y has the labels {unseen.tolist()}, which were "
                 f"not among the classes {self.classes_.tolist()} of the first call."
             )
+        self._refuse_pairs("partial_fit")
         codes = np.searchsorted(self.classes_, y)
         weight = weights_of(self, sample_weight, len(y))
         if isinstance(self.class_weight, str):
@@ -390,37 +460,81 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         source, found = self._survey(X, y, sample_weight)
         weight = weights_of(self, found.weight, len(found.y))
         codes, positive, weight = self._coded(found.y, weight)
+        self._refuse_pairs("rows that come in blocks")
         rows = self._train_blocks(source, found, codes, positive, self._costs(weight))
         self._calibrate(rows, codes[found.at], positive, weight[found.at])
         return self
 
     def _calibrate(
-        self, rows: Any, codes: np.ndarray, positive: np.ndarray, weight: np.ndarray
+        self,
+        rows: Any,
+        codes: np.ndarray,
+        positive: np.ndarray,
+        weight: np.ndarray,
+        *,
+        every: bool = False,
     ) -> None:
-        """Describe the model, and fit Platt's sigmoid of each output to some of the rows.
+        """Describe the model, and fit Platt's sigmoid of each output to scores of the rows.
 
-        A class with none of the rows, or with all of them, keeps the sigmoid that it has.
+        A class with none of the rows, or with all of them, keeps the sigmoid that it has. `every`
+        says that these are all rows of the training, which folds can be left out of.
         """
-        taken = self._describe(rows, weight)
+        self._describe(rows, weight)
         if self._loss.name == "log_loss" or not (self._streaming and hasattr(self, "_sigmoid")):
             self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
             self._calibrated = np.zeros(len(positive), bool)
         if self._loss.name == "log_loss":
             return
-        more = _rare(taken, codes, weight)
-        scores = self._trained_scores(self._sample)
-        if len(more):
-            scores = np.concatenate([scores, self._trained_scores(rows[more])])
-            taken = np.concatenate([taken, more])
-        scores, standing = scores.astype(np.float64), _standing(taken, codes, weight)
+        fold = self._folds(rows, codes, weight) if every else None
+        if fold is not None:
+            taken = np.flatnonzero(fold >= 0)
+            scores = self._out_of_fold(rows, codes, positive, weight, fold)[taken]
+        else:
+            taken = some_of_all(codes, weight)
+            scores = self._trained_scores(rows[taken]).astype(np.float64)
+        kinds, standing = codes[taken], standing_for_all(taken, codes, weight)
         for k, code in enumerate(positive):
-            own = codes[taken] == code
-            if own.any() and not own.all():
-                self._sigmoid[k] = platt(scores[:, k], own, standing)
+            own = np.isin(kinds, code)  # the rows of a pair; or those of the class
+            part = own if self._pairwise else np.ones(len(own), bool)
+            own = kinds == code[1] if self._pairwise else own
+            if own[part].any() and not own[part].all():
+                self._sigmoid[k] = platt(scores[part, k], own[part], standing[part])
                 self._calibrated[k] = True
-            elif not self._calibrated[k] and not own.any():
+            elif not self._calibrated[k] and not own[part].any():
                 # Platt's target of a class without rows
                 self._sigmoid[k] = 0.0, -np.log(len(codes) + 1.0)
+
+    def _folds(self, rows: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
+        """Folds for scores of rows left out; None where those of the fitted model are taken."""
+        size = rows.shape[0] * rows.shape[1] * self._n_outputs()
+        asked = self.calibration == "out_of_fold" or size <= _MOST_VALUES
+        if self.calibration == "in_sample" or not asked:
+            return None
+        return folds_by_content(rows, codes, weight)
+
+    def _out_of_fold(
+        self,
+        rows: Any,
+        codes: np.ndarray,
+        positive: np.ndarray,
+        weight: np.ndarray,
+        fold: np.ndarray,
+    ) -> np.ndarray:
+        """Scores of rows by models that were trained without them, from the solution with them."""
+        params = self.get_params(deep=False)
+        twin = type(self)(**{**params, "tol": 10 * self.tol})  # scores of rows need no more
+        for name in ("_spec", "_on_codes", "feature_map_", "classes_", "n_features_in_"):
+            setattr(twin, name, getattr(self, name))
+        start, scores = (self.dual_coef_, self._offset), np.zeros((len(codes), len(positive)))
+        for k in range(int(fold.max()) + 1):
+            held_out = np.flatnonzero(fold == k)
+            own = weight.copy()
+            own[held_out] = 0.0
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the fit itself has warned
+                twin._train(rows, codes, positive, twin._costs(own), start)
+            scores[held_out] = twin._trained_scores(rows[held_out])
+        return scores
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of the classes.
@@ -433,10 +547,17 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column for two classes, for the second of them.
+            One column for two classes, for the second of them. One against one, the votes for each
+            class, ties broken by the scores of the pairs.
         """
-        scores = self._all_scores(X)
+        scores = self._by_class(self._all_scores(X))
         return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _by_class(self, scores: np.ndarray) -> np.ndarray:
+        """Scores of outputs as the values of `decision_function`."""
+        if self._pairwise and is_foreign(scores):
+            self._refuse_pairs("rows of other array libraries")
+        return votes(scores, len(self.classes_)) if self._pairwise else scores
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class with the highest score.
@@ -451,16 +572,17 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self.decision_function(X)
+        scores = self._by_class(self._all_scores(X))
         if is_foreign(scores):
             from .elsewhere import best_labels
 
-            return best_labels(self, scores)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[best]
+            return best_labels(self, scores[:, 0] if scores.shape[1] == 1 else scores)
+        return self.classes_[decided(scores, len(self.classes_))]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Predict probabilities of the classes (one-vs-rest sigmoids, scaled to sum to one).
+        """Predict probabilities of the classes.
+
+        They are sigmoids of the scores, scaled to sum to one; those of pairs are coupled.
 
         Parameters
         ----------
@@ -476,33 +598,13 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         if is_foreign(scores):
             from .elsewhere import probabilities
 
+            self._refuse_pairs("rows of other array libraries")
             return probabilities(self, scores)
         scores = scores.astype(np.float64)
         p = expit(scores * self._sigmoid[:, 0] + self._sigmoid[:, 1])
+        if self._pairwise:
+            return coupled(p, len(self.classes_))
         if p.shape[1] == 1:
             return np.hstack([1 - p, p])
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
-
-
-def _rare(taken: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Some more rows of classes that a sample hardly has."""
-    rng, more = np.random.default_rng(0), [np.zeros(0, np.int64)]
-    have = np.bincount(codes[taken], minlength=int(codes.max(initial=0)) + 1)
-    for code in np.flatnonzero(have < _FEW):
-        others = np.setdiff1d(np.flatnonzero((codes == code) & (weight > 0)), taken)
-        more.append(rng.permutation(others)[: _FEW - have[code]])
-    return np.concatenate(more)
-
-
-def _standing(taken: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Weights of some rows that stand for all.
-
-    Classes have the shares that they have among all rows, and the sum is the number of rows that
-    count: Platt's targets depend on it, while the unit of the weights means nothing.
-    """
-    own, kinds = weight[taken].astype(np.float64), codes[taken]
-    count = int(codes.max(initial=0)) + 1
-    whole, part = (np.bincount(c, w, count) for c, w in ((codes, weight), (kinds, own)))
-    own *= np.divide(whole, part, out=np.zeros(count), where=part > 0)[kinds]
-    return own * (np.count_nonzero(weight > 0) / max(own.sum(), 1e-300))

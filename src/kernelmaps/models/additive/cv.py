@@ -15,6 +15,7 @@ from ...maps.base import AdditiveMap
 from ...maps.spline import SplineMap
 from ...progress import track
 from ...schema import State, array, instance, integer, labels, names, number
+from ..one_against_one import decided
 from ..shapes import ShapeFunction
 from .base import refuse_training_on_card
 from .classifier import AdditiveClassifier
@@ -171,7 +172,7 @@ class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
         Values of C, or how many from 1e-4 to 1e3.
     cv : int or splitter, default=5
         Folds.
-    loss, fit_intercept, tol, max_iter, class_weight, random_state, n_jobs
+    loss, fit_intercept, tol, max_iter, class_weight, random_state, n_jobs, multi_class, calibration
         As for :class:`AdditiveClassifier`.
     progress : bool, optional
         Show a progress bar.
@@ -237,6 +238,8 @@ class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: bool | None = None,
+        multi_class: str = "ovr",
+        calibration: str = "auto",
     ) -> None:
         self.feature_map = feature_map
         self.Cs = Cs
@@ -249,6 +252,8 @@ class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+        self.multi_class = multi_class
+        self.calibration = calibration
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveClassifierCV:
@@ -277,7 +282,7 @@ class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
         return AdditiveClassifier(C=C, **own)
 
     def _score(self, model: Any, found: np.ndarray, codes: np.ndarray) -> float:
-        best = found.argmax(1) if found.shape[1] > 1 else (found[:, 0] > 0).astype(int)
+        best = decided(model._by_class(found), len(model.classes_))
         return float(np.mean(best == codes))
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -1,0 +1,101 @@
+"""Probabilities rest on scores of rows that the scoring model has not seen."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import log_loss
+
+import kernelmaps as km
+from kernelmaps.models.additive import classifier
+from kernelmaps.models.additive.calibration import folds_by_content, some_of_all
+
+
+def noisy(seed, n=300, d=12):
+    """Labels that few of the columns say something about: a weak penalty overfits."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, d))
+    return X, (X[:, 0] + 0.5 * rng.standard_normal(n) > 0.5).astype(int)
+
+
+def test_they_are_honest_where_the_model_overfits(seed):
+    X, y = noisy(seed)
+    X_test, y_test = noisy(seed + 1000, 2000)
+    found = {}
+    for how in ("out_of_fold", "in_sample"):
+        model = km.AdditiveClassifier(C=100.0, calibration=how, random_state=0).fit(X, y)
+        found[how] = log_loss(y_test, model.predict_proba(X_test))
+    assert found["out_of_fold"] < 0.9 * found["in_sample"]
+    assert found["out_of_fold"] < 1.05 * np.log(2)  # hardly worse than saying nothing
+
+
+def test_scores_are_those_of_models_without_the_rows(monkeypatch, seed):
+    """Brute force: a fresh fit without each fold gives the scores that the sigmoid is fitted to."""
+    X, y = noisy(seed, 120, 3)
+    seen = {}
+
+    def keep(scores, positive, weight):
+        seen.setdefault("scores", scores)
+        return 1.0, 0.0
+
+    monkeypatch.setattr(classifier, "platt", keep)
+    options = {"C": 1.0, "tol": 1e-8, "random_state": 0}
+    model = km.AdditiveClassifier(**options).fit(X, y)
+    fold = folds_by_content(X, y, np.ones(len(y)))
+    for k in range(3):
+        others = fold != k
+        fresh = km.AdditiveClassifier(model.feature_map_, **options).fit(X[others], y[others])
+        # Strong convexity: ½|w − w*|² is at most the gap, and a score moves by |w − w*||ψ|.
+        room = np.sqrt(2 * 1e-7 * fresh.objective_[0]) * 2 * np.sqrt(3.0) + 1e-9
+        own = fold == k
+        gap = np.abs(seen["scores"][own] - fresh.decision_function(X[own]))
+        assert gap.max() < 10 * room
+
+
+def test_folds_go_by_content(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((60, 4)), np.arange(60) % 3
+    twice = np.concatenate([X, X[:20]]), np.concatenate([y, y[:20]])
+    one, two = folds_by_content(X, y, np.ones(60)), folds_by_content(*twice, np.ones(80))
+    np.testing.assert_array_equal(two[:60], one)
+    np.testing.assert_array_equal(two[60:], one[:20])
+    np.testing.assert_array_equal(folds_by_content(sparse.csr_matrix(X), y, np.ones(60)) >= 0, True)
+    for code in range(3):  # the classes have their shares in every fold
+        assert np.ptp(np.bincount(one[y == code], minlength=3)) <= 1
+    weight = np.where(np.arange(60) < 30, 1.0, 0.0)
+    np.testing.assert_array_equal(folds_by_content(X, y, weight) < 0, weight == 0)
+    assert folds_by_content(X[:4], np.array([0, 0, 1, 2]), np.ones(4)) is None
+
+
+def test_many_rows_are_sampled_with_some_of_every_class():
+    codes = np.zeros(60_000, int)
+    codes[:30] = 1
+    taken = some_of_all(codes, np.ones(60_000))
+    assert 20_000 <= len(taken) <= 20_050
+    assert np.count_nonzero(codes[taken] == 1) == 30
+    assert len(np.unique(taken)) == len(taken)
+    few = some_of_all(codes, np.arange(60_000) < 100)
+    np.testing.assert_array_equal(few, np.arange(100))
+
+
+def test_large_data_are_not_trained_again(monkeypatch, seed):
+    X, y = noisy(seed)
+    calls = []
+    inner = km.AdditiveClassifier._out_of_fold
+    monkeypatch.setattr(
+        km.AdditiveClassifier, "_out_of_fold", lambda *a: calls.append(1) or inner(*a)
+    )
+    km.AdditiveClassifier().fit(X, y)
+    assert len(calls) == 1
+    monkeypatch.setattr(classifier, "_MOST_VALUES", X.size - 1)
+    km.AdditiveClassifier().fit(X, y)
+    assert len(calls) == 1
+    km.AdditiveClassifier(calibration="out_of_fold").fit(X, y)
+    assert len(calls) == 2
+    km.AdditiveClassifier(loss="log_loss").fit(X, y)
+    assert len(calls) == 2
+
+
+def test_an_unknown_calibration_is_refused():
+    X, y = noisy(0)
+    with pytest.raises(ValueError, match="calibration must be one of 'auto', 'out_of_fold'"):
+        km.AdditiveClassifier(calibration="platt").fit(X, y)

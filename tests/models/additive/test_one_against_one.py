@@ -1,0 +1,171 @@
+"""One against one: equal to scikit-learn's wrapper, on one map, in files, with probabilities."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.multiclass import OneVsOneClassifier
+
+import kernelmaps as km
+from kernelmaps.export_c import to_c
+from kernelmaps.inspection.shapes import output_names
+from kernelmaps.models.one_against_one import coupled, pairs_of, votes
+
+
+@pytest.fixture
+def flowers():
+    X, y = load_iris(return_X_y=True)
+    return X, np.array(["setosa", "versicolor", "virginica"])[y]
+
+
+def four_classes(seed, n=200):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 3))
+    return X, (X[:, 0] > 0.5) + 2 * (X[:, 1] > 0.4) + 10
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
+def test_it_is_scikit_learns_wrapper_on_the_same_map(loss, seed):
+    """The problems are the same, so that the values differ by rounding alone."""
+    X, y = four_classes(seed)
+    shared = km.SplineMap().fit(X)
+    options = {"loss": loss, "random_state": 0, "n_jobs": 1}
+    own = km.AdditiveClassifier(shared, multi_class="ovo", **options).fit(X, y)
+    each = km.AdditiveClassifier(FrozenEstimator(shared), **options)
+    theirs = OneVsOneClassifier(each).fit(X, y)
+    np.testing.assert_allclose(
+        own.decision_function(X), theirs.decision_function(X), rtol=0, atol=1e-10
+    )
+    np.testing.assert_array_equal(own.predict(X), theirs.predict(X))
+    assert own.decision_function(X).shape == (len(X), 4)
+    assert own.duality_gap_.shape == (6,)
+    assert np.all(own.duality_gap_ <= own.tol * own.objective_)
+
+
+def test_terms_are_those_of_the_pairs(flowers):
+    X, y = flowers
+    model = km.AdditiveClassifier(multi_class="ovo", random_state=0).fit(X, y)
+    scores = model.eval_terms(X).sum(axis=1) + model.intercept_
+    np.testing.assert_allclose(votes(scores, 3), model.decision_function(X), atol=1e-9)
+    assert model._output_names()[0] == "versicolor, not setosa"
+    assert output_names(model) == model._output_names()
+    assert len(model.shape_functions_) == 4
+    assert model.shape_functions_[0].values.shape[1] == 3
+
+
+def test_rows_of_other_classes_have_no_duals(flowers):
+    X, y = flowers
+    model = km.AdditiveClassifier(multi_class="ovo", random_state=0).fit(X, y)
+    for column, (a, b) in zip(model.dual_coef_.T, pairs_of(3)):
+        outside = ~np.isin(y, model.classes_[[a, b]])
+        assert not column[outside].any()
+        assert column[~outside].any()
+        assert abs(column.sum()) < 1e-9 * np.abs(column).sum()  # the intercept's condition
+
+
+def test_two_classes_need_no_pairs(flowers):
+    X, y = flowers
+    X, y = X[50:], y[50:]
+    one, other = (
+        km.AdditiveClassifier(multi_class=how, random_state=0).fit(X, y) for how in ("ovo", "ovr")
+    )
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
+def test_probabilities_of_pairs_are_coupled_at_the_minimum(seed):
+    """Against a general minimiser of the sum of squares."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.02, 0.98, (3, 6))
+    found = coupled(p, 4)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    for row, q in zip(p, found):
+        r = np.zeros((4, 4))
+        for k, (a, b) in enumerate(pairs_of(4)):
+            r[b, a], r[a, b] = row[k], 1 - row[k]
+
+        def cost(z, r=r):
+            return sum(
+                (r[j, i] * z[i] - r[i, j] * z[j]) ** 2 for i in range(4) for j in range(4) if i != j
+            )
+
+        bounds, total = [(0, 1)] * 4, {"type": "eq", "fun": lambda z: z.sum() - 1}
+        other = minimize(
+            cost, np.full(4, 0.25), bounds=bounds, constraints=total, options={"ftol": 1e-14}
+        )
+        assert cost(q) <= other.fun + 1e-10
+
+
+def test_pairs_that_agree_give_their_probabilities_back():
+    """With r_ab = p_a / (p_a + p_b) for all pairs, the coupling is p itself."""
+    p = np.array([0.5, 0.3, 0.2])
+    a, b = pairs_of(3).T
+    np.testing.assert_allclose(coupled((p[b] / (p[a] + p[b]))[None], 3)[0], p, atol=1e-12)
+
+
+def test_probabilities_agree_with_the_labels(flowers):
+    X, y = flowers
+    model = km.AdditiveClassifier(multi_class="ovo", random_state=0).fit(X, y)
+    p = model.predict_proba(X)
+    assert p.min() >= 0
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert np.mean(model.classes_[p.argmax(axis=1)] == y) > 0.95
+
+
+def test_the_search_over_C_takes_votes(flowers):
+    X, y = flowers
+    search = km.AdditiveClassifierCV(Cs=[0.01, 1.0], cv=3, multi_class="ovo", random_state=0)
+    search.fit(X, y)
+    assert search.estimator_.multi_class == "ovo"
+    assert search.scores_.max() > 0.9
+    assert clone(search).get_params()["multi_class"] == "ovo"
+
+
+def test_it_goes_through_files(flowers, tmp_path):
+    X, y = flowers
+    model = km.AdditiveClassifier(multi_class="ovo", random_state=0).fit(X, y)
+    km.save(model, tmp_path / "model.kmap")
+    loaded = km.load(tmp_path / "model.kmap")
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_codes_and_sparse_rows(seed):
+    from scipy import sparse
+
+    X, y = four_classes(seed)
+    anchors = km.AnchorMap(n_anchors=12).fit(X)
+    coded = km.AdditiveClassifier(anchors, multi_class="ovo", random_state=0)
+    coded.fit(anchors.encode(X), y)
+    plain = km.AdditiveClassifier(anchors, multi_class="ovo", random_state=0).fit(X, y)
+    assert np.mean(coded.predict(X) == plain.predict(X)) > 0.98
+    homogeneous = km.HomogeneousMap().fit(X)
+    dense = km.AdditiveClassifier(homogeneous, multi_class="ovo", random_state=0).fit(X, y)
+    rows = sparse.csr_matrix(X)
+    stored = km.AdditiveClassifier(homogeneous, multi_class="ovo", random_state=0).fit(rows, y)
+    assert np.mean(dense.predict(X) == stored.predict(rows)) > 0.99
+
+
+def test_a_pair_without_rows_has_no_weights(seed):
+    X, y = four_classes(seed)
+    weight = (y < 12).astype(float)  # two of the classes do not count
+    model = km.AdditiveClassifier(multi_class="ovo", random_state=0).fit(X, y, weight)
+    assert not model._weights[:, :, -1].any()
+    assert np.mean(model.predict(X[weight > 0]) == y[weight > 0]) > 0.9
+
+
+def test_what_has_no_pairs_says_so(flowers):
+    X, y = flowers
+    model = km.AdditiveClassifier(multi_class="ovo")
+    with pytest.raises(ValueError, match="multi_class='ovo' is not there for partial_fit"):
+        model.partial_fit(X, y, classes=np.unique(y))
+    with pytest.raises(ValueError, match="is not there for rows that come in blocks"):
+        model.fit(lambda: iter([(X, y)]))
+    with pytest.raises(ValueError, match="is not there for the terms of a table"):
+        km.AdditiveClassifier(multi_class="ovo", smoothing="auto").fit(X, y)
+    with pytest.raises(ValueError, match="multi_class must be one of 'ovr', 'ovo', got 'both'"):
+        km.AdditiveClassifier(multi_class="both").fit(X, y)
+    with pytest.raises(ValueError, match="votes have no form in C"):
+        to_c(model.fit(X, y))
