@@ -157,7 +157,11 @@ def catalogue() -> Catalogue:
 
 
 def reproduce(
-    name: str, *, folder: str | os.PathLike[str] | None = None, quick: bool = False
+    name: str,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    quick: bool = False,
+    jobs: int | None = None,
 ) -> Reproduction:
     """Recompute one table.
 
@@ -169,8 +173,12 @@ def reproduce(
         Where the datasets lie; default: the environment variable ``KERNELMAPS_DATA``.
     quick : bool
         Fewer rows and seeds, for a first look.
+    jobs : int, optional
+        Processes, for tables whose parts are independent jobs.
     """
     entry = _entry(name)
+    if jobs is not None and not hasattr(_script(entry.module), "jobs"):
+        raise ValueError(f"{name} is one computation, without independent jobs: leave out --jobs.")
     where = os.fspath(folder) if folder else os.environ.get("KERNELMAPS_DATA")
     if entry.data and not where:
         raise FileNotFoundError(
@@ -180,6 +188,7 @@ def reproduce(
     arguments = entry.quick if quick and entry.quick else entry.arguments
     start = perf_counter()
     given = ["--data", where] if entry.data and where else []
+    given += [] if jobs is None else ["--jobs", str(jobs)]
     _run_script(entry.module, [*arguments, *given])
     _stamp(entry, None)
     return _told(name, entry, perf_counter() - start)
@@ -232,7 +241,11 @@ def _entry(name: str) -> Entry:
 def _run_script(module: str, arguments: Sequence[str]) -> None:
     """Run a script's `main`; what it prints goes to standard error."""
     with redirect_stdout(sys.stderr):
-        import_module(f"benchmarks.{module}").main(arguments)
+        _script(module).main(arguments)
+
+
+def _script(module: str) -> Any:
+    return import_module(f"benchmarks.{module}")
 
 
 def _record_path(entry: Entry) -> Path:
@@ -301,6 +314,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("table", nargs="?", help="what to recompute; none: list them")
     parser.add_argument("--data", help="folder of the datasets; default: KERNELMAPS_DATA")
     parser.add_argument("--quick", action="store_true", help="fewer rows, for a first look")
+    parser.add_argument("--jobs", type=int, help="processes, for tables of independent jobs")
     parser.add_argument("--stored", action="store_true", help="show the last result")
     parser.add_argument("--page", help="write all stored results as a page (Markdown)")
     parser.add_argument("--machine", help="with --page: where new results were computed")
@@ -316,7 +330,9 @@ def main(given: Sequence[str] | None = None) -> None:
         elif options.stored:
             found = stored(options.table)
         else:
-            found = reproduce(options.table, folder=options.data, quick=options.quick)
+            found = reproduce(
+                options.table, folder=options.data, quick=options.quick, jobs=options.jobs
+            )
     except (ValueError, FileNotFoundError) as error:
         parser.error(str(error))
     if options.json:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks import reproduce
@@ -117,3 +118,81 @@ def test_a_script_gets_its_arguments(monkeypatch):
     monkeypatch.setattr(script, "main", given.append)
     reproduce._run_script("reproduce_low_dim_maps", ["--quick"])
     assert given == [["--quick"]]
+
+
+def test_jobs_are_run_once_and_collected(tmp_path, monkeypatch):
+    """Jobs leave files; those that are there are not run again, and failures leave none."""
+    from benchmarks import parallel
+
+    script = tmp_path / "counting_script.py"
+    script.write_text(
+        "ran = []\ndef run(job, folder):\n    ran.append(job)\n    return 1 / job['x']\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    results, jobs = tmp_path / "out", [{"x": x} for x in (1, 2, 0)]
+    parallel.compute("counting_script", jobs, None, results, 1)
+    parallel.compute("counting_script", jobs, None, results, 1)
+    import counting_script
+
+    assert [job["x"] for job in counting_script.ran] == [1, 2, 0, 0]
+    found = parallel.finished(results)
+    assert sorted((item["job"]["x"], item["found"]) for item in found) == [(1, 1.0), (2, 0.5)]
+    assert parallel.where(found)["threads"] >= 1
+    parallel.compute("counting_script", [{"x": 4}], None, results, 0)
+    assert len(parallel.finished(results)) == 2
+
+
+def test_the_jobs_of_a_table_differ(tmp_path):
+    """Each job has a file of its own, and every line of the paper's table is there."""
+    from benchmarks import parallel, reproduce_annfm, reproduce_compressive_rf
+
+    for script in (reproduce_annfm, reproduce_compressive_rf):
+        jobs = script.jobs()
+        assert len({parallel._file(tmp_path, job) for job in jobs}) == len(jobs)
+    mnist = [job for job in reproduce_annfm.jobs(("mnist",)) if job["sample"] == 0]
+    names = {(job["kernel"], f"{job['method']} {job['size']}") for job in mnist}
+    from benchmarks.reproductions import _ANNFM_1
+
+    assert {(k, name) for k, lines in _ANNFM_1.items() for name in lines} <= names
+
+
+def test_samples_become_one_line_with_their_spread():
+    from benchmarks import reproduce_annfm
+
+    job = {"data": "mnist", "kernel": "chi2", "method": "VZ", "size": "3"}
+    result = {"seconds": 1.0, "stored": 10, "c": 1.0, "validation": 90.0, "rows": [10, 10]}
+    found = [
+        {"job": {**job, "sample": s}, "found": {**result, "accuracy": 93.0 + s}, "machine": {}}
+        for s in range(3)
+    ]
+    (line,) = reproduce_annfm.record_of(found, {})["lines"]
+    assert (line["accuracy"], line["sd"], line["samples"]) == (94.0, 1.0, 3)
+    told = ENTRIES["annfm-tables-1-2"].lines({"lines": [line]})[0]
+    assert told.difference == pytest.approx(94.0 - 93.86)
+    assert told.note.startswith("± 1.00 over 3 samples")
+
+
+def test_votes_of_pairs_are_counted():
+    from benchmarks.reproduce_compressive_rf import counted
+
+    y = np.array([0, 1, 2])
+    pairs = {(0, 1): "010", (0, 2): "001", (1, 2): "001"}
+    items = [{"job": {"pair": list(pair)}, "found": votes} for pair, votes in pairs.items()]
+    assert counted(items, (None, y, None, y)) == 100.0
+    items[1]["found"] = "101"  # the first row now has one vote for each class: the first wins
+    assert counted(items, (None, y, None, np.array([0, 1, 1]))) == pytest.approx(200 / 3)
+
+
+def test_the_machine_of_crammer_and_singer_is_liblinears(seed):
+    from benchmarks import crammer_singer
+
+    rng = np.random.default_rng(seed)
+    X = rng.random((300, 8)).astype(np.float32)
+    y = (X[:, :4] + 0.2 * rng.random((300, 4))).argmax(axis=1)
+    apart, largest = crammer_singer.difference(X, y)
+    assert apart < 0.02 * largest
+
+
+def test_tables_without_jobs_say_so():
+    with pytest.raises(ValueError, match="is one computation, without independent jobs"):
+        reproduce.reproduce("low-dim-maps-table-1", jobs=2)
