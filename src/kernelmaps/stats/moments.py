@@ -75,6 +75,9 @@ class Moments:
         If given, labels outside of them are refused.
     tag : str
         Content hash of the map that made the features; sums of different maps do not merge.
+    by_class : bool
+        For labels: keep Σ w z zᵀ of every class apart, so that `pair` gives the sums of two
+        classes alone.
 
     Attributes
     ----------
@@ -90,6 +93,8 @@ class Moments:
         Σ w (y − y₀)(z − s)ᵀ.
     classes : ndarray or None
         Sorted labels, one per row of V.
+    G : ndarray of shape (t, D, D) or None
+        The part of each class in H, if `by_class`; that in m is the row of V, that in W is b.
     """
 
     kind = "moments"
@@ -108,8 +113,14 @@ class Moments:
             "b": array("f8", "targets", least=0),
             "yy": array("f8", "targets", least=0),
             "classes": optional(labels),
-        }
+        },
+        allowed={
+            "by_class": boolean,
+            "G": optional(array("f8", "targets features features", least=0)),
+        },
     )
+    by_class = False  # of files that do not say it
+    G: Any = None
 
     def _check_state(self) -> None:
         """Raise SchemaError if entries that were loaded contradict each other."""
@@ -123,15 +134,25 @@ class Moments:
             raise SchemaError("Moments: 'classes' belong to the target 'class'")
         if self.classes is not None and self.V is not None and len(self.V) != len(self.classes):
             raise SchemaError("Moments: 'classes' and 'V' have different lengths")
+        if (self.G is None) != (self.V is None or not self.by_class):
+            raise SchemaError("Moments: 'G' belongs to sums by class")
 
-    def __init__(self, target: Target = "none", *, classes: Any = None, tag: str = "") -> None:
-        self.target, self.tag = target, tag
+    def __init__(
+        self,
+        target: Target = "none",
+        *,
+        classes: Any = None,
+        tag: str = "",
+        by_class: bool = False,
+    ) -> None:
+        self.target, self.tag, self.by_class = target, tag, by_class
         self.n, self.weight = 0, 0.0
         # Arrays from the first row on; None before, so that an empty one is a few kB.
         self.shift: Any = None
         self.m: Any = None
         self.H: Any = None
         self.V: Any = None
+        self.G = None
         self.y_shift, self.b, self.yy = np.zeros(0), np.zeros(0), np.zeros(0)
         self.closed = classes is not None
         self.classes = None if target != "class" else np.unique([] if classes is None else classes)
@@ -142,7 +163,8 @@ class Moments:
 
     def zero(self) -> Self:
         """Return the neutral element that merges with this one; it shares the shift."""
-        out = type(self)(self.target, classes=self.classes if self.closed else None, tag=self.tag)
+        closed = self.classes if self.closed else None
+        out = type(self)(self.target, classes=closed, tag=self.tag, by_class=self.by_class)
         if self.shift is not None:
             out.shift = self.shift
             out.y_shift = self.y_shift if self.target == "real" else out.y_shift
@@ -201,7 +223,7 @@ class Moments:
             raise ValueError(
                 f"a block has {Z.shape[1]} features, the blocks before had {len(self.shift)}"
             )
-        out = type(self)(self.target, tag=self.tag)
+        out = type(self)(self.target, tag=self.tag, by_class=self.by_class)
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         out.n = Z.shape[0] if w is None else int(np.count_nonzero(w))
         out.weight = float(Z.shape[0] if w is None else w.sum())
@@ -211,6 +233,8 @@ class Moments:
         products = _products_on_device if is_tensor(Z) else _products
         with np.errstate(over="ignore", invalid="ignore"):  # told below, with the column
             out.m, out.V, out.H = products(Z, Y, w)
+            if self.by_class:
+                out.G = _grams(Z, np.asarray(y).ravel(), out.classes, w)
         if not is_tensor(Z):  # asking a card would wait for it: `on_host` looks at all at once
             out._check_finite()
         return out
@@ -244,11 +268,13 @@ class Moments:
             self.b[rows] += other.b
             self.yy[rows] += other.yy
             self.V[rows] += other.V
+        if self.G is not None:
+            self.G[rows] += other.G
         return self
 
     def on_host(self) -> Self:
         """Bring sums that lie on a card back; returns self."""
-        for name in ("m", "H", "V"):
+        for name in ("m", "H", "V", "G"):
             value = getattr(self, name)
             if is_tensor(value):
                 setattr(self, name, to_host(value, np.float64))
@@ -268,6 +294,9 @@ class Moments:
             out.b = self.b + self.weight * eps_y
             out.yy = self.yy + eps_y * (2 * self.b + self.weight * eps_y)
             out.V = self.V + np.outer(self.b, eps) + np.outer(eps_y, out.m)
+        if self.G is not None:
+            cross = (self.V + 0.5 * np.outer(self.b, eps))[:, :, None] * eps
+            out.G = self.G + cross + cross.transpose(0, 2, 1)
         return out
 
     def projected(self, U: np.ndarray) -> Self:
@@ -275,6 +304,7 @@ class Moments:
         out = self._bare_copy()
         out.shift, out.m, out.H = self.shift @ U, self.m @ U, U.T @ (self.H @ U)
         out.V = None if self.V is None else self.V @ U
+        out.G = None if self.G is None else U.T @ (self.G @ U)
         return out
 
     def features_only(self) -> Moments:
@@ -289,10 +319,19 @@ class Moments:
         out = self.copy()
         negative = part._bare_copy()
         negative.n, negative.weight = -part.n, -part.weight
-        for name in ("m", "H", "b", "yy", "V"):
+        for name in ("m", "H", "b", "yy", "V", "G"):
             value = getattr(part, name)
             setattr(negative, name, None if value is None else -value)
         return out.merge(negative) if part.n else out
+
+    def pair(self, a: int, b: int) -> Moments:
+        """Sums of two classes alone, with the target 1 for the second and 0 for the first."""
+        out = Moments("real", tag=self.tag)
+        out.n, out.weight = self.n, float(self.b[a] + self.b[b])
+        out.shift, out.y_shift = self.shift, np.zeros(1)
+        out.m, out.H, out.V = self.V[a] + self.V[b], self.G[a] + self.G[b], self.V[b : b + 1]
+        out.b, out.yy = self.b[b : b + 1], self.yy[b : b + 1]
+        return out
 
     # ---- what learners ask for --------------------------------------------------------------
 
@@ -329,6 +368,7 @@ class Moments:
             "n": self.n,
             "weight": self.weight,
             "closed": self.closed,
+            "by_class": self.by_class,
             "classes": None if self.classes is None else self.classes.tolist(),
             "classes_dtype": None if self.classes is None else self.classes.dtype.str,
         }
@@ -340,6 +380,8 @@ class Moments:
         arrays |= {"m": to_host(self.m), "H": _pack(to_host(self.H))}
         if self.V is not None:
             arrays |= {"b": self.b, "yy": self.yy, "V": to_host(self.V)}
+        if self.G is not None:
+            arrays["G"] = np.stack([_pack(part) for part in to_host(self.G)])
         return header, arrays
 
     @classmethod
@@ -347,7 +389,7 @@ class Moments:
         """Inverse of `state`; raises FileFormatError if these are not the sums of anything."""
         try:
             out = cls._filled(header, arrays)
-            check_entries(vars(out), out._state.required, {}, "Moments")
+            check_entries(vars(out), out._state.required, out._state.allowed, "Moments")
             out._check_state()
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise FileFormatError(f"the file does not hold usable statistics: {error!r}") from error
@@ -355,7 +397,7 @@ class Moments:
 
     @classmethod
     def _filled(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        out = cls(header["target"], tag=header["tag"])
+        out = cls(header["target"], tag=header["tag"], by_class=header.get("by_class", False))
         out.n, out.weight, out.closed = header["n"], header["weight"], header["closed"]
         if header["classes"] is not None:
             kind = np.dtype(header["classes_dtype"])
@@ -364,11 +406,15 @@ class Moments:
                 raise TypeError(f"labels of type {kind}")
             out.classes = np.array(header["classes"], dtype=kind)
             out.y_shift, out.b, out.yy = (np.zeros(len(out.classes)) for _ in range(3))
-        if not set(arrays) <= {"shift", "m", "H", "V", "y_shift", "b", "yy"}:
+        if not set(arrays) <= {"shift", "m", "H", "V", "G", "y_shift", "b", "yy"}:
             raise KeyError(f"unknown arrays among {sorted(arrays)}")
         for name in arrays:
             value = np.array(arrays[name])
-            setattr(out, name, _unpack(value, len(arrays["shift"])) if name == "H" else value)
+            if name == "H":
+                value = _unpack(value, len(arrays["shift"]))
+            elif name == "G":
+                value = np.stack([_unpack(part, len(arrays["shift"])) for part in value])
+            setattr(out, name, value)
         return out
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -388,6 +434,7 @@ class Moments:
         zeros = _zeros_on(like.device) if is_tensor(like) else np.zeros
         self.m, self.H, self.b, self.yy = zeros(d), zeros((d, d)), np.zeros(t), np.zeros(t)
         self.V = None if self.target == "none" else zeros((t, d))
+        self.G = zeros((t, d, d)) if self.by_class else None
 
     def _check_finite(self) -> None:
         """One bad feature shows in its own square."""
@@ -452,7 +499,7 @@ class Moments:
             return
         union = np.union1d(self.classes, classes) if len(self.classes) else classes
         rows = np.searchsorted(union, self.classes) if len(self.classes) else []
-        for name in ("y_shift", "b", "yy", "V"):
+        for name in ("y_shift", "b", "yy", "V", "G"):
             old = getattr(self, name)
             if old is not None:
                 zeros = _zeros_on(old.device) if is_tensor(old) else np.zeros
@@ -466,6 +513,11 @@ class Moments:
             raise ValueError(
                 f"statistics of target {other.target!r} ({type(other).__name__}) cannot be merged "
                 f"into statistics of target {self.target!r} ({type(self).__name__})"
+            )
+        if self.by_class != other.by_class:
+            raise ValueError(
+                "sums that are kept by class (multi_class='ovo') cannot be merged with sums that "
+                "are not: fold both with the same multi_class"
             )
         if self.tag != other.tag:
             raise ValueError(
@@ -503,6 +555,25 @@ def _products(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:
     V = None if Y is None else Y.astype(dtype) @ Z
     H = _gram(Z if w is None else _scale_rows(Z, np.sqrt(ones)))
     return np.asarray(ones @ Z, dtype=np.float64), V.toarray() if sp.issparse(V) else V, H
+
+
+def _grams(Z: Any, labels: np.ndarray, classes: np.ndarray, w: np.ndarray | None) -> Any:
+    """ZᵀWZ of the rows of each class, of shape (t, D, D)."""
+    parts = []
+    for label in classes:
+        rows = np.flatnonzero(labels == label)
+        own = Z[rows]
+        if is_tensor(own):
+            root = None if w is None else to_device(np.sqrt(w[rows]), own.device).to(own.dtype)
+            own = own if root is None else own * root[:, None]
+            parts.append(multiply(own.T, own).double())
+        else:
+            parts.append(_gram(own if w is None else _scale_rows(own, np.sqrt(w[rows]))))
+    if is_tensor(Z):
+        import torch
+
+        return torch.stack(parts)
+    return np.stack(parts).astype(np.float64)
 
 
 def _products_on_device(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:

@@ -1,5 +1,6 @@
 """The streaming estimators against scikit-learn in memory, and against themselves."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -10,13 +11,14 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import AdditiveChi2Sampler, RBFSampler
 from sklearn.linear_model import Ridge, RidgeClassifier, RidgeCV
+from sklearn.multiclass import OneVsOneClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelmaps as km
 from kernelmaps.models.streaming import quadratic
 from kernelmaps.stats import Moments
-from kernelmaps.stats.composite import fold_of_row
+from kernelmaps.stats.composite import fold_of_row, load_stats
 
 MAP = RBFSampler(gamma=0.1, n_components=40, random_state=0)
 
@@ -43,6 +45,7 @@ def chunked(*arrays, size=97):
         km.StreamingPCA(),
         km.StreamingRidge(),
         km.StreamingRidgeClassifier(),
+        km.StreamingRidgeClassifier(multi_class="ovo"),
         km.StreamingElasticNet(alpha=0.1),
         km.StreamingGroupLasso(alpha=0.1),
     ]
@@ -817,3 +820,89 @@ def test_checkpoint_of_another_question_is_refused(seed, tmp_path, first, second
     assert (tmp_path / "fit.moments").exists()
     with pytest.raises(ValueError, match=r"belongs to another fold.*statistics"):
         second.fit(lambda: iter([(X[:100], y[:100]), (X[100:], y[100:])]), checkpoint=path)
+
+
+class TestOneAgainstOne:
+    """Pairs come from the sums of their two classes: no second pass, and no other statistics."""
+
+    def data(self, seed, n=240):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, 5)) + 3.0
+        return X, np.array(list("abcd"))[np.argmax(X[:, :4] + rng.normal(size=(n, 4)), axis=1)]
+
+    def test_it_is_scikit_learns_wrapper_of_its_ridge_classifier(self, seed):
+        X, y = self.data(seed)
+        own = km.StreamingRidgeClassifier(2.0, multi_class="ovo").fit(X, y)
+        theirs = OneVsOneClassifier(RidgeClassifier(2.0)).fit(X, y)
+        np.testing.assert_allclose(
+            own.decision_function(X), theirs.decision_function(X), rtol=0, atol=1e-9
+        )
+        np.testing.assert_array_equal(own.predict(X), theirs.predict(X))
+        each = np.array([estimator.coef_.ravel() for estimator in theirs.estimators_])
+        np.testing.assert_allclose(own.coef_, each, atol=1e-10)
+
+    def test_chunks_merge_and_weights_are_the_fit_to_all_rows(self, seed):
+        X, y = self.data(seed)
+        weight = np.random.default_rng(seed).integers(0, 3, len(y)).astype(float)
+        whole = km.StreamingRidgeClassifier(multi_class="ovo").fit(X, y, weight)
+        rows = np.repeat(np.arange(len(y)), weight.astype(int))
+        again = km.StreamingRidgeClassifier(multi_class="ovo").fit(X[rows], y[rows])
+        np.testing.assert_allclose(again.coef_, whole.coef_, atol=1e-9)
+        order = np.argsort(y, kind="stable")  # chunks of one class each, about other shifts
+        X, y, weight = X[order], y[order], weight[order]
+        parts = [
+            km.StreamingRidgeClassifier(multi_class="ovo").partial_fit(
+                X[part], y[part], list("abcd"), weight[part]
+            )
+            for part in (slice(0, 70), slice(70, 240))
+        ]
+        np.testing.assert_allclose(parts[0].merge(parts[1]).coef_, whole.coef_, atol=1e-9)
+
+    def test_with_a_pca_it_is_the_pipeline(self, seed):
+        X, y = self.data(seed)
+        own = km.StreamingRidgeClassifier(1.0, n_components=3, multi_class="ovo").fit(X, y)
+        Z = PCA(3).fit_transform(X)
+        theirs = OneVsOneClassifier(RidgeClassifier(1.0)).fit(Z, y)
+        np.testing.assert_allclose(
+            own.decision_function(X), theirs.decision_function(Z), rtol=0, atol=1e-9
+        )
+
+    def test_folds_choose_by_the_errors_of_the_pairs(self, seed):
+        X, y = self.data(seed, 60)
+        alphas = [1e-3, 1.0, 1e3]
+        model = km.StreamingRidgeClassifier(alphas, validation=3, multi_class="ovo").fit(X, y)
+        fold = fold_of_row(np.arange(60), 3)
+        errors = np.zeros(3)
+        for k, (a, b) in itertools.product(range(3), itertools.combinations("abcd", 2)):
+            held, train = (np.isin(y, [a, b]) & mask for mask in (fold == k, fold != k))
+            for i, alpha in enumerate(alphas):
+                ridge = Ridge(alpha).fit(X[train], y[train] == b)
+                if held.any():
+                    errors[i] += np.sum((ridge.predict(X[held]) - (y[held] == b)) ** 2)
+        np.testing.assert_allclose(model.cv_results_["mean_squared_error"][0], errors / 60)
+        chosen = km.StreamingRidgeClassifier(alphas, validation="gcv", multi_class="ovo").fit(X, y)
+        assert chosen.alpha_ in alphas
+
+    def test_it_goes_through_files_and_goes_on(self, seed, tmp_path):
+        X, y = self.data(seed)
+        model = km.StreamingRidgeClassifier(multi_class="ovo").fit(X[:100], y[:100])
+        km.save(model, tmp_path / "model.kmap")
+        loaded = km.load(tmp_path / "model.kmap")
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        loaded.partial_fit(X[100:], y[100:])
+        whole = km.StreamingRidgeClassifier(multi_class="ovo").fit(X, y)
+        np.testing.assert_allclose(loaded.coef_, whole.coef_, atol=1e-9)
+        loaded.stats_.save(tmp_path / "stats")
+        np.testing.assert_allclose(load_stats(tmp_path / "stats").G, loaded.stats_.G)
+
+    def test_what_it_cannot_do_is_said(self, seed):
+        X, y = self.data(seed)
+        with pytest.raises(ValueError, match="multi_class must be 'ovr' or 'ovo', got 'all'"):
+            km.StreamingRidgeClassifier(multi_class="all").fit(X, y)
+        with pytest.raises(ValueError, match="validation='loo' is not there for"):
+            km.StreamingRidgeClassifier([1, 2], validation="loo", multi_class="ovo").fit(X, y)
+        rest = km.StreamingRidgeClassifier().fit(X, y)
+        with pytest.raises(ValueError, match="folded without sums by class"):
+            rest.refit(multi_class="ovo")
+        with pytest.raises(ValueError, match="kept by class"):
+            rest.merge(km.StreamingRidgeClassifier(multi_class="ovo").fit(X, y))

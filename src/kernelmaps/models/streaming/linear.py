@@ -83,8 +83,12 @@ class StreamingLinear(StreamingEstimator):
         found = self._solution
         if found is not None and found.coef.shape[1] != sum(self._features.widths):
             raise ValueError("solution has another number of features than the map gives")
-        if found is not None and len(found.coef) != max(1, len(self._total().y_shift)):
+        if found is not None and len(found.coef) != self._n_outputs():
             raise ValueError("solution has another number of targets than stats_")
+
+    def _n_outputs(self) -> int:
+        """Targets that a model is solved for."""
+        return max(1, len(self._total().y_shift))
 
     def _folded_width(self) -> int:
         axes = self._axes
@@ -157,9 +161,12 @@ class StreamingLinear(StreamingEstimator):
         return look
 
     def _empty(self, folded: Features, classes: Any) -> Any:
-        zero = Moments(self._target, classes=classes, tag=folded.tag)
+        zero = self._no_rows(folded, classes)
         by_folds = self._chooses() and isinstance(self.validation, Integral)
         return FoldMoments.of(zero, int(self.validation)) if by_folds else zero
+
+    def _no_rows(self, folded: Features, classes: Any) -> Moments:
+        return Moments(self._target, classes=classes, tag=folded.tag)
 
     def _kernel_pca(
         self, source: Source, extra: Source | None, look: Look, checkpoint: Any, options: Any
@@ -274,7 +281,7 @@ class StreamingLinear(StreamingEstimator):
         for columns in self._candidates(at, sizes):
             W = self._solutions(at, at.total, columns, alphas)
             coefs.append(self._back(at, W, columns))
-            intercepts.append(at.total.y_mean - W @ at.total.mean[columns])
+            intercepts.append(self._intercepts(at.total, W, columns))
         return Path(sizes, alphas, np.array(coefs), np.array(intercepts))
 
     # ---- solving ----------------------------------------------------------------------------
@@ -296,7 +303,7 @@ class StreamingLinear(StreamingEstimator):
         W = self._solutions(at, at.total, columns, alphas[best[1] : best[1] + 1])[0]
         return _Solution(
             coef=self._back(at, W, columns),
-            intercept=at.total.y_mean - W @ at.total.mean[columns],
+            intercept=self._intercepts(at.total, W, columns),
             alpha=float(alphas[best[1]]),
             n_components=self._kept(at, columns),
             cv_results=results,
@@ -325,8 +332,17 @@ class StreamingLinear(StreamingEstimator):
             check_rows(self, train)
             for s, columns in enumerate(candidates):
                 W = self._solutions(at, train, columns, alphas)
-                errors[s] += held_out_errors(W, columns, train, held)
+                errors[s] += self._held_out_errors(W, columns, train, held)
         return errors / at.total.weight
+
+    def _held_out_errors(
+        self, W: np.ndarray, columns: np.ndarray, train: Moments, held: Moments
+    ) -> np.ndarray:
+        return held_out_errors(W, columns, train, held)
+
+    def _intercepts(self, stats: Moments, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """ȳ − Wz̄, for weights of shape (…, t, k)."""
+        return stats.y_mean - W @ stats.mean[columns]
 
     def _coordinates(self, sizes: list[Any]) -> Coordinates:
         total = self._total()

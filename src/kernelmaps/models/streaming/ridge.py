@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
 from ...stats import Moments
+from ..one_against_one import decided, pairs_of, votes
 from .leave_one_out import LeaveOneOut
 from .linear import StreamingLinear
 from .projection import Coordinates
@@ -64,9 +65,9 @@ class _Ridge(StreamingLinear):
     ) -> np.ndarray:
         if self.validation not in self._CRITERIA:
             return super()._errors(at, candidates, alphas, second_pass)
-        spectra = [(c, spectrum_of(at.total, c, at.diagonal)) for c in candidates]
         if self.validation == "gcv":
-            return np.array([[s.gcv(alpha) for alpha in alphas] for _, s in spectra])
+            return np.array([self._by_gcv(at, columns, alphas) for columns in candidates])
+        spectra = [(c, spectrum_of(at.total, c, at.diagonal)) for c in candidates]
         if second_pass is None:
             raise ValueError(
                 f"{type(self).__name__}: leave-one-out needs a second pass over the rows, which "
@@ -74,6 +75,11 @@ class _Ridge(StreamingLinear):
             )
         loo = second_pass(LeaveOneOut(at.total, spectra, alphas, at.projection))
         return loo.errors / at.total.weight
+
+    def _by_gcv(self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray) -> list[float]:
+        """The criterion of every α on some columns."""
+        spectrum = spectrum_of(at.total, columns, at.diagonal)
+        return [spectrum.gcv(alpha) for alpha in alphas]
 
 
 class StreamingRidge(StreamingRegression, _Ridge):
@@ -145,13 +151,19 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
     alpha, feature_map, n_components, validation, n_jobs, block_rows, progress, device, precision
         See `StreamingRidge`. The criterion of `validation` is the squared error of the one-hot
         targets.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        Many classes one against the rest, or one against one, in the same pass: ZᵀZ of every class
+        is kept apart, and the sums of a pair are those of its two classes. Votes decide, as in
+        scikit-learn's `OneVsOneClassifier`. It takes D² numbers for every class, and a
+        factorisation for every pair; ``validation="loo"`` is not there for it.
 
     Attributes
     ----------
     classes_ : ndarray
         Sorted labels.
     coef_, intercept_ : ndarray of shape (c, D) and (c,); (1, D) and (1,) for two classes
-        On the features, as scikit-learn's RidgeClassifier.
+        On the features, as scikit-learn's RidgeClassifier; one against one, of the pairs of classes
+        (0, 1), (0, 2), …
     alpha_, n_components_, cv_results_, stats_, feature_map_
         See `StreamingRidge`.
 
@@ -170,6 +182,26 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
     """
 
     _target = "class"
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        feature_map: Any = None,
+        *,
+        n_components: Any = None,
+        validation: Any = 5,
+        n_jobs: int | None = None,
+        block_rows: int | None = None,
+        progress: bool | None = None,
+        device: Any = None,
+        precision: str | None = None,
+        multi_class: str = "ovr",
+    ) -> None:
+        super().__init__(
+            alpha, feature_map, n_components=n_components, validation=validation, n_jobs=n_jobs,
+            block_rows=block_rows, progress=progress, device=device, precision=precision,
+        )  # fmt: skip
+        self.multi_class = multi_class
 
     @all_or_nothing
     def fit(
@@ -266,6 +298,80 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
         found = [part.classes for part in getattr(self.stats_, "parts", [self.stats_])]
         return np.unique(np.concatenate([labels for labels in found if len(labels)] or found))
 
+    # ---- one against one --------------------------------------------------------------------
+
+    @property
+    def _pairwise(self) -> bool:
+        """Whether outputs are pairs of classes."""
+        return self.multi_class == "ovo" and len(self.classes_) > 2
+
+    def _pairs(self, stats: Moments) -> list[Moments]:
+        """The sums of every pair of classes."""
+        if stats.G is None:
+            raise ValueError(
+                f"{type(self).__name__}: the statistics were folded without sums by class, which "
+                "multi_class='ovo' needs; fit again"
+            )
+        places = np.searchsorted(stats.classes, self.classes_)
+        return [stats.pair(*places[pair]) for pair in pairs_of(len(places))]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        name = type(self).__name__
+        if self.multi_class not in ("ovr", "ovo"):
+            raise ValueError(
+                f"{name}: multi_class must be 'ovr' or 'ovo', got {self.multi_class!r}"
+            )
+        if self.multi_class == "ovo" and self._wants_loo():
+            raise ValueError(
+                f"{name}: validation='loo' is not there for multi_class='ovo'; use 'gcv' or a "
+                "number of folds"
+            )
+
+    def _no_rows(self, folded: Any, classes: Any) -> Moments:
+        by_class = self.multi_class == "ovo"
+        return Moments(self._target, classes=classes, tag=folded.tag, by_class=by_class)
+
+    def _n_outputs(self) -> int:
+        return len(pairs_of(len(self.classes_))) if self._pairwise else super()._n_outputs()
+
+    def _solutions(
+        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+    ) -> np.ndarray:
+        if not self._pairwise:
+            return super()._solutions(at, stats, columns, alphas)
+        found = [super(StreamingRidgeClassifier, self)._solutions(at, pair, columns, alphas)
+                 for pair in self._pairs(stats)]  # fmt: skip
+        return np.concatenate(found, axis=1)
+
+    def _intercepts(self, stats: Moments, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        if not self._pairwise:
+            return super()._intercepts(stats, W, columns)
+        pairs = self._pairs(stats)
+        means = np.array([pair.mean[columns] for pair in pairs])
+        return np.array([pair.y_mean[0] for pair in pairs]) - (W * means).sum(axis=-1)
+
+    def _held_out_errors(
+        self, W: np.ndarray, columns: np.ndarray, train: Moments, held: Moments
+    ) -> np.ndarray:
+        if not self._pairwise:
+            return super()._held_out_errors(W, columns, train, held)
+        known = [self._pairs(stats) for stats in (train, held)]
+        parts = [
+            super(StreamingRidgeClassifier, self)._held_out_errors(W[:, k : k + 1], columns, *both)
+            for k, both in enumerate(zip(*known))
+            if both[1].weight > 0
+        ]
+        return np.sum(parts, axis=0)
+
+    def _by_gcv(self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray) -> list[float]:
+        if not self._pairwise:
+            return super()._by_gcv(at, columns, alphas)
+        spectra = [spectrum_of(pair, columns) for pair in self._pairs(at.total)]
+        return [sum(spectrum.gcv(alpha) for spectrum in spectra) for alpha in alphas]
+
+    # ---- what is learned --------------------------------------------------------------------
+
     @property
     def coef_(self) -> np.ndarray:
         """β for targets ±1, on the features."""
@@ -289,11 +395,19 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column for two classes, for the second of them.
+            One column for two classes, for the second of them. One against one, the votes for each
+            class, ties broken by the scores of the pairs.
         """
+        scores = self._by_class(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _by_class(self, X: Any) -> np.ndarray:
+        """Scores with a column for each class, or one for two classes."""
         check_is_fitted(self, "stats_")
         scores = 2 * self._linear(X) - 1
-        return scores[:, 1] if scores.shape[1] == 2 else scores
+        if self._pairwise:
+            return votes(scores, len(self.classes_))
+        return scores[:, 1:] if scores.shape[1] == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the labels of rows from any source.
@@ -308,6 +422,4 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else np.argmax(scores, axis=1)
-        return self.classes_[best]
+        return self.classes_[decided(self._by_class(X), len(self.classes_))]
