@@ -58,6 +58,18 @@ HEADLINES = [
              "Additive SVM (cubic splines), predict", "LinearSVC on raw features"),
 ]  # fmt: skip
 
+TITLES = {
+    "additive": "Additive models",
+    "anchor": "Anchor maps and codes",
+    "design": "Design of maps",
+    "exponential": "Exponential kernels",
+    "foundation": "Kernels and homogeneous maps",
+    "fourier": "Random Fourier features",
+    "product": "Compare and choose",
+    "streaming": "Streaming models",
+    "tables": "Models of tables",
+}
+
 INTRODUCTION = """# Performance
 
 <!-- Made by `python -m benchmarks.render` from benchmarks/results/*.json: do not edit. -->
@@ -146,12 +158,18 @@ def headline_table(rows: list[tuple[Headline, Row]]) -> str:
     """The headlines as a Markdown table for the README."""
     lines = ["| task | compared with | how many times better |", "|---|---|---|"]
     for headline, row in rows:
-        section = f"docs/performance.md#{headline.record}"
+        anchor = title(headline.record).lower().replace(" ", "-")
+        section = f"docs/performance.md#{anchor}"
         note = " (our settings tuned, theirs default)" if headline.tuned else ""
         lines.append(
             f"| {headline.label} | {headline.beside}{note} | [{ratio_text(row.ratio)}]({section}) |"
         )
     return "\n".join(lines)
+
+
+def title(name: str) -> str:
+    """The heading of a record."""
+    return TITLES.get(name, name.replace("_", " ").capitalize())
 
 
 def section(record: dict, plain: dict | None = None) -> str:
@@ -162,7 +180,7 @@ def section(record: dict, plain: dict | None = None) -> str:
     busy = machine.get("load", 0) > 2 * machine["threads"]
     warning = f" **The machine was busy with other work (load {machine['load']}).**" if busy else ""
     lines = [
-        f"## {record['name'].replace('_', ' ').capitalize()}",
+        f"## {title(record['name'])}",
         "",
         f"{record['date']}, {machine['threads']} threads of {machine['processor']}; memory copy "
         f"{limits['copy'] / 1e9:.1f} GB/s, write {limits['write'] / 1e9:.1f} GB/s, write into "

@@ -45,6 +45,11 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,  # up to Performance; the rest is under "More"
 }
+# Pages without subpages need no list of them at the side.
+html_sidebars = {
+    page: []
+    for page in ("installation", "performance", "reproduction", "contributing", "changelog")
+}
 html_static_path = ["_static"]
 html_css_files = ["kernelmaps.css"]
 
