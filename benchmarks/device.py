@@ -1,15 +1,21 @@
-"""Maps on a GPU, through the array API: the same formulas, another library, the data's own device.
+"""The race on a card: ``python -m benchmarks.device [maps] [prediction] [streaming] [--quick]``.
 
-Two steps, so that the machine with the GPU needs no more than NumPy, SciPy and torch::
+Needs a CUDA card and torch with Triton (``pip install 'kernelmaps[gpu]'``). Every figure is checked
+against the processor before it is timed, the results are written to benchmarks/results/device.json,
+and the performance page is rendered anew.
 
-    python -m benchmarks.device prepare FOLDER   # fit maps here, store specs, rows and results
-    python -m benchmarks.device run FOLDER       # there: equality, then speed beside the CPU
+A time is that of one call among twenty on the card's queue, its result's memory included: what a
+program pays that keeps the card busy. The limit of a map is the time to read the rows and to write
+the result at the speed of a copy on the same card; of a joint map, its matrix product alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -17,79 +23,269 @@ from typing import Any
 
 import numpy as np
 
-from kernelmaps.engine import Spec, apply, record_paths
+import kernelmaps as km
+from kernelmaps.device import multiply, precision
+from kernelmaps.engine import apply, evaluate, gpu, record_paths
+from kernelmaps.engine.apply import stage_columns, sums_elsewhere
+from kernelmaps.engine.linear import n_outputs
+from kernelmaps.models.additive import elsewhere
+
+from . import render
+from .harness import RESULTS, Row, line
 
 ROWS, FEATURES = 20_000, 784
-# Cosines of large angles lose the digits that the angle has before the point.
+PRECISIONS = ("float32", "tf32")
 TOLERANCE = {"float32": 2e-5, "float64": 1e-10}
+"""Largest error relative to the largest feature; large angles lose the digits before the point."""
+
+ADDITIVE = {
+    "HomogeneousMap χ², 5 columns": km.HomogeneousMap("chi2", 5),
+    "DesignedMap χ², 5 columns": km.DesignedMap("chi2", 5),
+    "AnchorMap 40, two neighbours, rank 5": km.AnchorMap("chi2", 40, n_neighbors=2, rank=5),
+    "AnchorMap 40, quantiles, rank 5": km.AnchorMap(
+        "chi2", 40, anchors="quantile", n_neighbors=2, rank=5
+    ),
+    "ChebyshevMap, 10 columns": km.ChebyshevMap(10),
+    "SeriesMap, 10 columns": km.SeriesMap(10),
+    "SplineMap, 10 columns": km.SplineMap(),
+}
 
 
-def prepare(folder: Path) -> None:
-    """Fit one map of each kind to histograms; store what the other machine needs."""
-    import kernelmaps as km
+class Race:
+    """Rows of the record, and the clock of the card."""
 
-    folder.mkdir(parents=True, exist_ok=True)
-    X = np.random.default_rng(0).gamma(0.5, size=(50, FEATURES))
-    X /= X.sum(axis=1, keepdims=True)
-    maps = {
-        "homogeneous": km.HomogeneousMap("chi2", 5),
-        "designed": km.DesignedMap("chi2", 5),
-        "anchor": km.AnchorMap("chi2", 40, n_neighbors=2, rank=5),
-        "chebyshev": km.ChebyshevMap(10),
-        "series": km.SeriesMap(10),
-        "spline": km.SplineMap(),
-        "fourier": km.RandomFourierMap("gaussian", 1000, random_state=0),
-        "exponential": km.ExponentialMap(n_components=300, random_state=0),
-    }
-    np.save(folder / "rows.npy", X)
-    for name, feature_map in maps.items():
-        fitted = feature_map.fit(X)
-        fitted.spec_.save(folder / f"{name}.kmap")
-        np.save(folder / f"{name}.npy", np.asarray(fitted.transform(X)))
-        print(name, fitted.spec_)
+    def __init__(self, quick: bool) -> None:
+        import torch
+        import triton
 
+        self.torch, self.quick, self.rows = torch, quick, list[Row]()
+        source = torch.empty(2**28, dtype=torch.float32, device="cuda")
+        target = torch.empty_like(source)
+        self.copy = 2 * source.nbytes / self.seconds(lambda: target.copy_(source))
+        self.card = {
+            "card": torch.cuda.get_device_name(),
+            "copy": self.copy,
+            "torch": torch.__version__,
+            "triton": triton.__version__,
+        }
 
-def run(folder: Path) -> list[dict[str, Any]]:
-    """Compare with the stored results on the GPU, then time both devices on larger data."""
-    import torch
-
-    rows = np.load(folder / "rows.npy")
-    large = np.tile(rows, (ROWS // len(rows), 1)).astype(np.float32)
-    records = []
-    for path in sorted(folder.glob("*.kmap")):
-        spec, wanted = Spec.load(path), np.load(path.with_suffix(".npy"))
-        record: dict[str, Any] = {"map": path.stem, "device": torch.cuda.get_device_name()}
-        for dtype in ("float32", "float64"):
-            X = torch.asarray(rows, dtype=getattr(torch, dtype), device="cuda")
-            with record_paths() as paths:
-                Z = apply(spec, X)
-            assert paths == [f"gpu:{spec.family}"], paths
-            assert Z.is_cuda
-            error = float(np.abs(Z.cpu().numpy() - wanted).max() / np.abs(wanted).max())
-            assert error < TOLERANCE[dtype], (path.stem, dtype, error)
-            record[f"error_{dtype}"] = error
-        on_gpu = torch.asarray(large, device="cuda")
-        record["gpu_ms"] = 1e3 * _best(partial(apply, spec, on_gpu), torch.cuda.synchronize)
-        on_cpu = torch.asarray(large[: ROWS // 10])
-        record["cpu_formula_ms"] = 1e4 * _best(partial(apply, spec, on_cpu), lambda: None, 3)
-        written = 4 * ROWS * wanted.shape[1]
-        record["gpu_output_GB_per_s"] = written / record["gpu_ms"] / 1e6
-        records.append(record)
-        print(json.dumps(record), flush=True)
-    return records
-
-
-def _best(call: Any, wait: Any, repeats: int = 10) -> float:
-    call()
-    wait()
-    times = []
-    for _ in range(repeats):
-        start = perf_counter()
+    def seconds(self, call: Callable[[], Any], calls: int = 20) -> float:
+        """Time of a call among several on the queue: the best of five turns."""
+        torch, times = self.torch, []
         call()
-        wait()
-        times.append(perf_counter() - start)
-    return min(times)
+        for _ in range(2 if self.quick else 5):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda.synchronize()
+            begin.record()
+            for _ in range(calls):
+                call()
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end) / 1e3 / calls)
+        return min(times)
+
+    def waiting(self, call: Callable[[], Any]) -> float:
+        """Time of a single call, from the empty queue to the end of its work."""
+        torch, times = self.torch, []
+        for _ in range(10):
+            torch.cuda.synchronize()
+            start = perf_counter()
+            call()
+            torch.cuda.synchronize()
+            times.append(perf_counter() - start)
+        return min(times)
+
+    def add(self, row: Row) -> None:
+        if row.limit:
+            row.of_limit = row.ours / row.limit
+        row.ratio = row.theirs / row.ours if row.theirs else None
+        self.rows.append(row)
+        print(line(row), row.note, flush=True)
+
+    def time(
+        self, what: str, call: Callable[[], Any], limit: float, limit_of: str, **words: Any
+    ) -> Row:
+        """Time a call in milliseconds beside its limit in seconds."""
+        share = words.pop("share", None)
+        row = Row(what, unit="ms", ours=1e3 * self.seconds(call), limit=1e3 * limit, **words)
+        row.limit_of = limit_of
+        if share is not None:
+            row.target, row.reached = f"≥ {share:.0%} of the limit", row.limit >= share * row.ours
+        self.add(row)
+        return row
+
+
+def histograms(rows: int) -> np.ndarray:
+    """Rows of a Dirichlet distribution: many small values and some large ones."""
+    X = np.random.default_rng(0).gamma(0.5, size=(rows, FEATURES))
+    return X / X.sum(axis=1, keepdims=True)
+
+
+def checked(race: Race, fitted: Any, X: np.ndarray) -> str:
+    """Errors beside the processor in both precisions, in words."""
+    errors = []
+    for dtype in TOLERANCE:
+        rows = race.torch.asarray(X, dtype=getattr(race.torch, dtype), device="cuda")
+        with record_paths() as paths:
+            Z = fitted.transform(rows)
+        assert paths == [f"gpu:{fitted.spec_.family}"], paths
+        assert Z.is_cuda
+        wanted = apply(fitted.spec_, rows.double().cpu().numpy())
+        error = np.abs(Z.double().cpu().numpy() - wanted).max() / np.abs(wanted).max()
+        assert error < TOLERANCE[dtype], (type(fitted).__name__, dtype, error)
+        errors.append(f"{error:.1g} in {dtype}")
+    return f"error {', '.join(errors)}"
+
+
+def maps(race: Race) -> None:
+    """Every kind of map."""
+    few = histograms(50)
+    X = race.torch.asarray(np.tile(few, (ROWS // 50, 1)).astype(np.float32), device="cuda")
+    for name, feature_map in ADDITIVE.items():
+        fitted = feature_map.fit(few)
+        error, spec = checked(race, fitted, few), fitted.spec_
+        formula = race.seconds(partial(evaluate, spec, X), 3)
+        size = X.nbytes + apply(spec, X).nbytes
+        alone = race.waiting(partial(fitted.transform, X))
+        note = f"{error}; one call of transform and its checks, waited for: {1e3 * alone:.2f} ms"
+        words = {"peer": "array-API formula", "theirs": 1e3 * formula, "note": note}
+        call = partial(apply, spec, X)
+        race.time(name, call, size / race.copy, "copy", share=0.5, **words)
+    raw = (255 * X / X.max()).to(race.torch.uint8)
+    spec = km.HomogeneousMap("chi2", 5).fit(raw[:50].cpu().numpy()).spec_
+    size = raw.nbytes + apply(spec, raw).nbytes
+    call = partial(apply, spec, raw)
+    race.time("HomogeneousMap χ², 5 columns, bytes", call, size / race.copy, "copy", share=0.5)
+    anchors = km.AnchorMap("chi2", 40, n_neighbors=2).fit(few)
+    size = X.nbytes + 2 * X.shape[0] * X.shape[1]
+    race.time("AnchorMap.encode, two bytes", partial(anchors.encode, X), size / race.copy, "copy")
+    joint(race, few, X)
+
+
+def joint(race: Race, few: np.ndarray, X: Any) -> None:
+    """Joint maps, beside their matrix products; structured ones beside dense products."""
+    for name, feature_map, arithmetics in (
+        ("RandomFourierMap, 1000 columns", km.RandomFourierMap(n_components=1000), PRECISIONS),
+        ("RandomFourierMap, 4000 columns", km.RandomFourierMap(n_components=4000), PRECISIONS),
+        ("CompressiveFourierMap, 100 → 2000", km.CompressiveFourierMap(100, 2000), PRECISIONS),
+        ("ExponentialMap, 300 columns", km.ExponentialMap(n_components=300), ("float32",)),
+        (
+            "ExponentialMap, 1000 columns, 40 landmarks",
+            km.ExponentialMap(n_components=1000, n_landmarks=40),
+            ("float32",),
+        ),
+    ):
+        fitted = feature_map.set_params(random_state=0).fit(few)
+        error, shapes = checked(race, fitted, few), list(products(fitted.spec_, FEATURES))
+        for arithmetic in arithmetics:
+            with precision(arithmetic):
+                limit = sum(product_seconds(race, *shape) for shape in shapes)
+                alone = " and ".join(f"{a} × {b}" for a, b in shapes)
+                call, words = partial(apply, fitted.spec_, X), {"share": 0.7, "note": error}
+                race.time(f"{name}, {arithmetic}", call, limit, f"product {alone}", **words)
+
+
+def products(spec: Any, width: int) -> Iterator[tuple[int, int]]:
+    """Shapes (inner, outer) of the dense products that a joint map stands for."""
+    if spec.family == "chain":
+        for part in spec.parts:
+            yield from products(part, width)
+            width = stage_columns(part, width)
+    elif spec.family == "landmarks":
+        yield width, len(spec.arrays["sizes"])
+        yield from products(spec.parts[1], width)
+    elif spec.family in ("fourier", "projection"):
+        yield width, n_outputs(spec)
+
+
+def product_seconds(race: Race, inner: int, outer: int) -> float:
+    A, B = (race.torch.rand(*s, device="cuda") for s in ((ROWS, inner), (inner, outer)))
+    return race.seconds(lambda: multiply(A, B))
+
+
+def prediction(race: Race) -> None:
+    """Ten classes, 784 features."""
+    X = histograms(2000)
+    y = np.argsort(np.argsort(X[:, 0] + X[:, 1])) // 200
+    model = km.AdditiveClassifier(km.SplineMap(), C=10.0, tol=0.1, max_iter=3).fit(X, y)
+    rows = race.torch.asarray(np.tile(X, (ROWS // 2000, 1)).astype(np.float32), device="cuda")
+    wanted = model.decision_function(X.astype(np.float32))
+    with record_paths() as paths:
+        found = model.decision_function(rows[:2000]).cpu().numpy()
+    assert paths == ["gpu:sums"], paths
+    error = np.abs(found - wanted).max() / np.abs(wanted).max()
+    assert error < TOLERANCE["float32"], error
+    alone = race.waiting(partial(model.decision_function, rows))
+    note = f"error {error:.1g}; one call of decision_function: {1e3 * alone:.2f} ms"
+    table = elsewhere.score_table(model)
+    call = partial(sums_elsewhere, table, rows, gpu.ANY)
+    race.time("scores of 10 classes", call, rows.nbytes / race.copy, "copy", share=0.3, note=note)
+
+
+def streaming(race: Race) -> None:
+    """Kernel ridge regression on ten million rows from host memory."""
+    rows = 1_000_000 if race.quick else 10_000_000
+    rng = np.random.default_rng(0)
+    X = rng.random((rows, 28), dtype=np.float32)
+    y = (np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * X[:, 3]).astype(np.float32)
+    small = _ridge(1000, "float64").fit(X[:20_000], y[:20_000])
+    on_processor = _ridge(1000, None, device=None).fit(X[:20_000].astype(np.float64), y[:20_000])
+    gap = np.abs(small.coef_ - on_processor.coef_).max() / np.abs(on_processor.coef_).max()
+    race.add(
+        Row("StreamingRidge, 20,000 rows, D = 1000, float64: coefficients beside the processor",
+            unit="(relative)", ours=float(gap), target="≤ 1e-8", reached=bool(gap <= 1e-8))
+    )  # fmt: skip
+    for size, arithmetic, most in ((10_000, "tf32", 20.0), (4_000, "float64", 12.0)):
+        times = []
+        for n in (rows // 10, rows // 2, rows):
+            start = perf_counter()
+            model = _ridge(size, arithmetic).fit(X[:n], y[:n])
+            times.append(perf_counter() - start)
+        score = model.score(X[:20_000], y[:20_000])
+        # Of the time that grows: the solve and the start do not.
+        linear = (times[2] - times[0]) / (times[1] - times[0]) / (0.9 / 0.4)
+        note = f"R² {score:.5f}; {times[0]:.1f}, {times[1]:.1f} s for a tenth and a half of the "
+        note += f"rows: growth {linear:.2f} of a linear one"
+        what = f"StreamingRidge, {rows:,} × 28, D = {size:,}, {arithmetic}, solve included"
+        target = f"≤ {most:g} s"
+        race.add(Row(what, ours=times[2], target=target, reached=times[2] <= most, note=note))
+
+
+def _ridge(size: int, arithmetic: str | None, device: str | None = "cuda") -> km.StreamingRidge:
+    features = km.RandomFourierMap("gaussian", n_components=size, random_state=0)
+    return km.StreamingRidge(1e-3, feature_map=features, device=device, precision=arithmetic)
+
+
+PARTS = {"maps": maps, "prediction": prediction, "streaming": streaming}
+
+
+def save(race: Race, path: Path = RESULTS / "device.json") -> Path:
+    """Write the rows; those of parts that were not run this time stay."""
+    kept = json.loads(path.read_text("utf-8"))["rows"] if path.exists() else []
+    new = [asdict(row) for row in race.rows]
+    names = {row["what"] for row in new}
+    record = {
+        "name": "device",
+        "date": datetime.now(UTC).date().isoformat(),
+        **race.card,
+        "rows": [row for row in kept if row["what"] not in names] + new,
+    }
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.device", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
+    parser.add_argument("--quick", action="store_true", help="smaller, and results are not kept")
+    arguments = parser.parse_args()
+    race = Race(arguments.quick)
+    print(f"{race.card['card']}: copies at {race.copy / 1e12:.2f} TB/s", flush=True)
+    for name in arguments.parts or PARTS:
+        PARTS[name](race)
+    if not arguments.quick:
+        print(save(race), *render.write_all(), sep="\n")
 
 
 if __name__ == "__main__":
-    {"prepare": prepare, "run": run}[sys.argv[1]](Path(sys.argv[2]))
+    main()

@@ -196,6 +196,29 @@ def section(record: dict, plain: dict | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
+def card_section(record: dict) -> str:
+    """The record of a card."""
+    lines = [
+        "## On a card",
+        "",
+        f"{record['date']}, one {record['card']}; copies on the card at "
+        f"{record['copy'] / 1e12:.2f} TB/s; torch {record['torch']}, Triton {record['triton']}. "
+        "A time is that of one call among twenty on the card's queue, its result's memory "
+        "included. The limit of an additive map is a copy of the rows and the result, that of a "
+        "joint map its dense matrix product alone. Run it with `python -m benchmarks.device`.",
+        "",
+        "| task | ours | target | share of the limit | formula | note |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in (Row(**row) for row in record["rows"]):
+        mark = {True: " ✓", False: " ✗", None: ""}[row.reached]
+        share = f"{1 / row.of_limit:.0%} ({row.limit_of})" if row.of_limit else "–"
+        theirs = f"{figure(row.theirs)} {row.unit}" if row.theirs else "–"
+        cells = [row.what, f"{figure(row.ours)} {row.unit}", (row.target or "–") + mark, share]
+        lines.append("| " + " | ".join([*cells, theirs, row.note or "–"]) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def table_row(row: Row, narrow: float | None = None) -> str:
     """One Markdown line of the table; `narrow`: the ratio at 128 bits."""
     mark = {True: " ✓", False: " ✗", None: ""}[row.reached]
@@ -227,6 +250,9 @@ def page_text(results: Path = RESULTS) -> str:
     """The performance page."""
     plain = {p.stem: json.loads(p.read_text("utf-8")) for p in (results / "plain").glob("*.json")}
     sections = [section(record, plain.get(name)) for name, record in load(results).items()]
+    card = results / "device.json"
+    if card.exists():
+        sections.append(card_section(json.loads(card.read_text("utf-8"))))
     return "\n".join([INTRODUCTION, *sections])
 
 

@@ -97,7 +97,8 @@ def apply_stored(spec: Spec, values: Any, features: Any, d: int, check: int) -> 
 def sums(table: Summed, X: Any, check: int) -> tuple[Any, bool]:
     """Sums of a table's columns over the features, and whether a value is refused or outside.
 
-    Summed in the rows' precision over at most some hundred features at a time, in float64 beyond.
+    With ``check=ANY`` nobody looks, and nothing waits for the card. The shares of a sum, some
+    dozens of features each, have the rows' precision, their total has float64's.
     """
     xp = namespace(X)
     X = _contiguous(_floats(xp, X) if len(table.bins.kind) != CODE else X)
@@ -107,7 +108,7 @@ def sums(table: Summed, X: Any, check: int) -> tuple[Any, bool]:
     if not X.shape[0]:
         return xp.zeros((0, table.outputs), dtype=xp.float64, device=_device(X)), False
     shares = launch.dot(found, X, flag, check, empty)
-    return xp.sum(shares, axis=0, dtype=xp.float64), bool(flag[0])
+    return xp.sum(shares, axis=0, dtype=xp.float64), bool(check) and bool(flag[0])
 
 
 def encode(

@@ -13,7 +13,7 @@ from ...engine.apply import sums_elsewhere
 from .basis import bands_of
 from .terms import summed
 
-__all__ = ["best_labels", "probabilities", "scores"]
+__all__ = ["best_labels", "probabilities", "score_table", "scores"]
 
 
 def scores(model: Any, X: Any) -> Any:
@@ -29,7 +29,7 @@ def scores(model: Any, X: Any) -> Any:
         )
     fitted = model.feature_map_
     X = fitted._foreign_rows(X)
-    xp, table = array_namespace(X), _table(model)
+    xp, table = array_namespace(X), score_table(model)
     if table is None:
         found = _by_columns(model, X, xp)
     else:
@@ -43,7 +43,7 @@ def scores(model: Any, X: Any) -> Any:
     return xp.astype(found, xp.float64 if X.dtype == xp.float64 else xp.float32)
 
 
-def _table(model: Any) -> Table | None:
+def score_table(model: Any) -> Table | None:
     """The table of the scores; None for maps that have none of their own."""
     spec = model._spec
     if "mix" not in spec.arrays and spec.family != "piecewise":
