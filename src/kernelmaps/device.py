@@ -21,6 +21,7 @@ __all__ = [
     "is_foreign",
     "is_tensor",
     "multiply",
+    "namespace_of",
     "numpy_dtype",
     "on_card",
     "precision",
@@ -74,6 +75,15 @@ def is_foreign(X: Any) -> bool:
     from array_api_compat import is_array_api_obj
 
     return bool(is_array_api_obj(X))
+
+
+def namespace_of(X: Any) -> Any:
+    """The array-API functions for X: NumPy itself, or those of its library."""
+    if not is_foreign(X):
+        return np
+    from array_api_compat import array_namespace
+
+    return array_namespace(X)
 
 
 def on_card(X: Any) -> bool:

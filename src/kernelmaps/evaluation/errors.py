@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
 from ..blocks import row_blocks
+from ..device import is_foreign, namespace_of
 from ..sparse_rows import check_sparse
 
 __all__ = ["KernelError", "kernel_error"]
@@ -73,7 +74,8 @@ def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> Kern
     map : FeatureMap or transformer
         A fitted map; an unfitted one is fitted to X (on a copy).
     X, Y : array-like or sparse matrix
-        Rows whose pairs are compared; Y None means all pairs of X.
+        Rows whose pairs are compared; Y None means all pairs of X. Rows of other array libraries
+        are compared on their own device.
     kernel : str or Kernel, optional
         The exact kernel; by default the map's `kernel_`. Transformers of other libraries need it.
 
@@ -98,11 +100,11 @@ def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> Kern
     names = ("whole", "additive", "random") if stage is not None else ("whole",)
     sums = {name: _Sums() for name in names}
     for rows in row_blocks(X.shape[0], 5 * 8 * Y.shape[0]):
-        exact = np.asarray(truth(X[rows], Y), dtype=np.float64)
-        found = _product(left[rows], right)
+        exact = _wide(truth(X[rows, :], Y))
+        found = _product(left[rows, :], right)
         sums["whole"].add(found - exact, exact)
         if stage is not None:
-            between = np.asarray(stage(X[rows], Y), dtype=np.float64)
+            between = _wide(stage(X[rows, :], Y))
             sums["additive"].add(between - exact, exact)
             sums["random"].add(found - between, exact)
     return sums["whole"].result({name: sums[name].result() for name in names[1:]})
@@ -116,11 +118,12 @@ class _Sums:
         self.pairs = 0
 
     def add(self, error: np.ndarray, exact: np.ndarray) -> None:
-        self.largest = max(self.largest, float(np.abs(error).max(initial=0)))
-        self.total += float(error.sum())
-        self.squares += float(np.square(error).sum())
-        self.truth_squares += float(np.square(exact).sum())
-        self.pairs += error.size
+        xp = namespace_of(error)
+        self.largest = max(self.largest, float(xp.max(xp.abs(error))) if error.shape[0] else 0.0)
+        self.total += float(xp.sum(error))
+        self.squares += float(xp.sum(error**2))
+        self.truth_squares += float(xp.sum(exact**2))
+        self.pairs += error.shape[0] * error.shape[1]
 
     def result(self, parts: Mapping[str, KernelError] | None = None) -> KernelError:
         relative = np.sqrt(self.squares / self.truth_squares) if self.truth_squares else None
@@ -156,11 +159,21 @@ def _kernel_of(map: Any, kernel: Any) -> kernels.Kernel:
 
 def _rows(X: Any) -> Any:
     """CSR or NumPy: rows, or features that `set_output` made a frame."""
+    if is_foreign(X):
+        return X
     check_sparse(X, "kernel_error")
     return X.tocsr() if sparse.issparse(X) else np.asarray(X)
 
 
 def _product(left: Any, right: Any) -> np.ndarray:
+    if is_foreign(left):
+        return _wide(left) @ _wide(right).T
     product = left @ right.T
     dense = product.toarray() if sparse.issparse(product) else product
     return np.asarray(dense, dtype=np.float64)
+
+
+def _wide(values: Any) -> Any:
+    """Numbers in float64, in their own library."""
+    xp = namespace_of(values)
+    return xp.asarray(values, dtype=xp.float64)

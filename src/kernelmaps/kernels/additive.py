@@ -5,14 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..blocks import BLOCK_BYTES, row_blocks
 from ..compiling import interpreted
+from ..device import is_foreign, namespace_of
 from ..threads import in_threads
 from .base import Kernel, Rows
+from .elsewhere import sums_over_features
 
 __all__ = ["Additive", "AdditiveKernel", "Linear"]
 
@@ -43,6 +46,12 @@ class AdditiveKernel(Kernel):
             return _component_sums(self.component, X, Y, n_jobs)
         return compiled_sums(self._code, self._parameter, X, Y, n_jobs)
 
+    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+        return sums_over_features(xp, X, Y, self.component)
+
+    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
+        return xp.sum(self.component(X, X), axis=1)
+
     def _diag(self, X: Rows) -> np.ndarray:
         if sparse.issparse(X):
             at_zero = float(self.component(np.zeros(1), np.zeros(1))[0])
@@ -63,7 +72,7 @@ class Linear(AdditiveKernel):
     name = "linear"
 
     def component(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.multiply(x, y)
+        return x * y if is_foreign(x) else np.multiply(x, y)
 
 
 class Additive(AdditiveKernel):
@@ -95,9 +104,10 @@ class Additive(AdditiveKernel):
         self.name = name or getattr(component, "__name__", "additive").replace("<lambda>", "custom")
 
     def component(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        x, y = np.asarray(x), np.asarray(y)
+        xp = namespace_of(x)
+        x, y = xp.asarray(x), xp.asarray(y)
         try:
-            value = np.asarray(self._component(x, y))
+            value = xp.asarray(self._component(x, y))
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"Additive({self.name}): component(x, y) failed on arrays ({error}). It must work "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,9 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from ..blocks import row_blocks
+from ..device import is_foreign
 from ..sparse_rows import check_sparse
+from .elsewhere import foreign_pair
 
 __all__ = ["Kernel", "Rows", "check_pair", "check_rows"]
 
@@ -50,9 +53,12 @@ class Kernel(ABC):
         ----------
         X, Y : array-like or sparse matrix of shape (n, d), (m, d)
             float32 input gives a float32 matrix, everything else float64. CSR is never densified.
+            Arrays of other libraries (torch, CuPy) have theirs on their own device.
         n_jobs : int, optional
             Threads, as in scikit-learn; None means all that are available.
         """
+        if is_foreign(X):
+            return self._elsewhere(self._gram_elsewhere, X, Y)
         X, Y = self._checked(X, Y)
         return self._gram(X, Y, n_jobs)
 
@@ -69,6 +75,8 @@ class Kernel(ABC):
         ndarray of shape (n_samples,)
             The diagonal of the Gram matrix.
         """
+        if is_foreign(X):
+            return self._elsewhere(lambda xp, X, Y: self._diag_elsewhere(xp, X), X, None)
         return self._diag(self._checked(X)[0])
 
     def squared_distance(
@@ -88,6 +96,8 @@ class Kernel(ABC):
         ndarray of shape (n_samples_X, n_samples_Y)
             Squared distances.
         """
+        if is_foreign(X):
+            return self._elsewhere(self._distance_elsewhere, X, Y)
         X, Y = self._checked(X, Y)
         distance = self._squared_distance(X, Y, n_jobs)
         if Y is None:
@@ -109,6 +119,38 @@ class Kernel(ABC):
             distance[rows] += own[rows, None] + theirs
         np.maximum(distance, 0, out=distance)
         return distance.astype(X.dtype, copy=False)
+
+    def _elsewhere(self, form: Callable[[Any, Any, Any], Any], X: Any, Y: Any) -> Any:
+        """A form in float64 on the rows' own device, in the rows' precision."""
+        xp, x, y = foreign_pair(self.name, X, Y)
+        self._check_foreign(xp, x, "X")
+        if Y is not None:
+            self._check_foreign(xp, y, "Y")
+        single = xp.result_type(X.dtype, X.dtype if Y is None else Y.dtype) == xp.float32
+        return xp.astype(form(xp, x, y), xp.float32 if single else xp.float64)
+
+    def _check_foreign(self, xp: Any, X: Any, name: str) -> None:  # noqa: B027
+        """As `_check_values`, for rows of another library."""
+
+    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+        """Gram matrix of float64 rows of another library."""
+        raise TypeError(
+            f"the {self.name} kernel runs on the processor, and has no form for arrays of "
+            f"{type(X).__module__}. Pass rows in ordinary memory: X.cpu().numpy() of a torch "
+            "tensor."
+        )
+
+    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
+        """Diagonal for float64 rows of another library."""
+        parts = [self._gram_elsewhere(xp, X[i : i + 1, :], X[i : i + 1, :]) for i in range(X.shape[0])]
+        return xp.concat([xp.reshape(part, (-1,)) for part in parts])
+
+    def _distance_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+        """‖φ(x) − φ(y)‖² for float64 rows of another library."""
+        own = self._diag_elsewhere(xp, X)
+        theirs = own if Y is X else self._diag_elsewhere(xp, Y)
+        distance = own[:, None] + theirs[None, :] - 2 * self._gram_elsewhere(xp, X, Y)
+        return xp.maximum(distance, xp.zeros_like(distance))
 
     def _checked(self, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows | None]:
         X, Y = check_pair(self.name, X, Y)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -48,6 +48,15 @@ class Exponential(Kernel):
         distance = self.base.squared_distance(X, Y, n_jobs=n_jobs)
         distance *= -self.gamma
         return np.exp(distance, out=distance)
+
+    def _check_foreign(self, xp: Any, X: Any, name: str) -> None:
+        self.base._check_foreign(xp, X, name)
+
+    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+        return xp.exp(-self.gamma * self.base._distance_elsewhere(xp, X, Y))
+
+    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
+        return xp.ones(X.shape[0], dtype=X.dtype, device=X.device)
 
     def _diag(self, X: Rows) -> np.ndarray:
         return np.ones(X.shape[0], dtype=X.dtype)

@@ -23,12 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import log
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from ..device import namespace_of
 from .additive import AdditiveKernel, compiled_sums
 from .base import Rows
 
@@ -106,7 +108,8 @@ class HomogeneousKernel(AdditiveKernel):
         ndarray
             Values of the signature.
         """
-        return self.signature_function(np.asarray(lam, dtype=np.float64))
+        xp = namespace_of(lam)
+        return self.signature_function(xp.asarray(lam, dtype=xp.float64))
 
     def spectrum(self, omega: np.ndarray) -> np.ndarray:
         """Evaluate the spectral density κ̂(ω), without an atom at zero (see `point_mass`).
@@ -129,19 +132,20 @@ class HomogeneousKernel(AdditiveKernel):
         return self.spectrum_function(np.asarray(omega, dtype=np.float64))
 
     def component(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        a, b = (np.abs(x), np.abs(y)) if self.signed else (x, y)
+        xp = namespace_of(x)
+        x, y = (xp.asarray(values, dtype=xp.float64) for values in (x, y))
+        a, b = (xp.abs(x), xp.abs(y)) if self.signed else (x, y)
         both = (a > 0) & (b > 0)
-        a, b = np.where(both, a, 1.0), np.where(both, b, 1.0)
-        root = np.sqrt(a) * np.sqrt(b)  # not sqrt(a * b): the product may under- or overflow
+        a, b = (xp.where(both, size, xp.ones_like(size)) for size in (a, b))
+        root = xp.sqrt(a) * xp.sqrt(b)  # not sqrt(a * b): the product may under- or overflow
         if self.component_function is not None:
             value = self.component_function(a, b)
         else:
-            value = root * self.signature(np.log(b) - np.log(a))
+            value = root * self.signature(xp.log(b) - xp.log(a))
         if self.gamma != 1:
             value = value * root ** (self.gamma - 1)
-        value = np.where(both, value, 0.0)
-        return np.sign(x) * np.sign(y) * value if self.signed else value
+        value = xp.where(both, value, xp.zeros_like(value))
+        return xp.sign(x) * xp.sign(y) * value if self.signed else value
 
     @property
     def grows(self) -> bool:
@@ -165,9 +169,14 @@ class HomogeneousKernel(AdditiveKernel):
 
     def _check_values(self, X: Rows, name: str) -> None:
         values = X.data if sparse.issparse(X) else X
-        if self.signed or values.size == 0 or values.min() >= 0:
-            return
-        worst = float(values.min())
+        if not self.signed and values.size and values.min() < 0:
+            self._refuse(float(values.min()), name)
+
+    def _check_foreign(self, xp: Any, X: Any, name: str) -> None:
+        if not self.signed and X.shape[0] and bool(xp.any(X < 0)):
+            self._refuse(float(xp.min(X)), name)
+
+    def _refuse(self, worst: float, name: str) -> None:
         raise ValueError(
             f"the {self.name} kernel needs non-negative values, but {name} goes down to "
             f"{worst:g}. Shift or clip the data, or use kernel.replace(signed=True) for the odd "
@@ -205,7 +214,8 @@ def _root_gram(root_x: Rows, Y: Rows | None, exponent: float) -> np.ndarray:
 
 
 def _sech(x: np.ndarray) -> np.ndarray:
-    decay = np.exp(-np.abs(x))  # 1/cosh without overflow
+    xp = namespace_of(x)
+    decay = xp.exp(-xp.abs(x))  # 1/cosh without overflow
     return 2 * decay / (1 + decay * decay)
 
 
@@ -222,7 +232,12 @@ def _chi2_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _intersection_signature(lam: np.ndarray) -> np.ndarray:
-    return np.exp(-np.abs(lam) / 2)
+    xp = namespace_of(lam)
+    return xp.exp(-xp.abs(lam) / 2)
+
+
+def _intersection_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return namespace_of(x).minimum(x, y)
 
 
 def _intersection_spectrum(omega: np.ndarray) -> np.ndarray:
@@ -230,7 +245,7 @@ def _intersection_spectrum(omega: np.ndarray) -> np.ndarray:
 
 
 def _hellinger_signature(lam: np.ndarray) -> np.ndarray:
-    return np.ones_like(lam)
+    return namespace_of(lam).ones_like(lam)
 
 
 def _hellinger_spectrum(omega: np.ndarray) -> np.ndarray:
@@ -238,15 +253,17 @@ def _hellinger_spectrum(omega: np.ndarray) -> np.ndarray:
 
 
 def _hellinger_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.sqrt(x) * np.sqrt(y)
+    xp = namespace_of(x)
+    return xp.sqrt(x) * xp.sqrt(y)
 
 
 def _jensen_shannon_signature(lam: np.ndarray) -> np.ndarray:
     # e^{λ/2}/2 log2(1 + e^{−λ}) + e^{−λ/2}/2 log2(1 + e^{λ}), with λ → |λ| to stay in range
-    size = np.abs(lam)
-    small = np.log1p(np.exp(-size))  # log(1 + e^{−|λ|}); log(1 + e^{|λ|}) = |λ| + small
-    grow, decay = np.exp(np.minimum(size, 700) / 2), np.exp(-size / 2)
-    return (grow * small + decay * (size + small)) / (2 * np.log(2))
+    xp = namespace_of(lam)
+    size = xp.abs(lam)
+    small = xp.log1p(xp.exp(-size))  # log(1 + e^{−|λ|}); log(1 + e^{|λ|}) = |λ| + small
+    grow, decay = xp.exp(xp.clip(size, None, 700.0) / 2), xp.exp(-size / 2)
+    return (grow * small + decay * (size + small)) / (2 * log(2))
 
 
 def _jensen_shannon_spectrum(omega: np.ndarray) -> np.ndarray:
@@ -255,13 +272,15 @@ def _jensen_shannon_spectrum(omega: np.ndarray) -> np.ndarray:
 
 def _jensen_shannon_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     # log(1 + large/small) as log(1 + r) − log r, r = small/large <= 1: no ratio overflows
-    small, large = np.minimum(x, y), np.maximum(x, y)
+    xp = namespace_of(x)
+    small, large = xp.minimum(x, y), xp.maximum(x, y)
     ratio = small / large
-    near = np.log1p(ratio)
+    near = xp.log1p(ratio)
     # A difference of logarithms has fewer digits: only where the ratio itself has none.
-    some = ratio > np.finfo(np.float64).tiny
-    log = np.where(some, np.log(np.where(some, ratio, 1)), np.log(small) - np.log(large))
-    return (large * near + small * (near - log)) / (2 * np.log(2))
+    some = ratio > float(np.finfo(np.float64).tiny)
+    safe = xp.where(some, ratio, xp.ones_like(ratio))
+    logarithm = xp.where(some, xp.log(safe), xp.log(small) - xp.log(large))
+    return (large * near + small * (near - logarithm)) / (2 * log(2))
 
 
 # The integers are the scalar rules of the compiled loops (_loops.CHI2, …), written out because
@@ -273,7 +292,7 @@ intersection = HomogeneousKernel(
     "intersection",
     _intersection_signature,
     _intersection_spectrum,
-    np.minimum,
+    _intersection_component,
     code=1,
     distance_code=3,  # Σ |x − y|
 )

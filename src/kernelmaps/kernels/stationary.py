@@ -17,9 +17,11 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
 from ..blocks import row_blocks
+from ..device import namespace_of
 from ..threads import limit_threads
 from .additive import compiled_sums
 from .base import Kernel, Rows
+from .elsewhere import sums_over_features
 
 __all__ = ["Cauchy", "Gaussian", "Laplacian", "Matern", "StationaryKernel"]
 
@@ -214,6 +216,16 @@ class StationaryKernel(Kernel):
     def _diag(self, X: Rows) -> np.ndarray:
         return np.ones(X.shape[0], dtype=X.dtype)
 
+    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+        """Product over features of the signature, or κ of the distance."""
+        if self.isotropic:
+            squared = sums_over_features(xp, X, Y, lambda x, y: (x - y) ** 2)
+            return self.signature(xp.sqrt(squared))
+        return xp.exp(sums_over_features(xp, X, Y, lambda x, y: xp.log(self.signature(x - y))))
+
+    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
+        return xp.ones(X.shape[0], dtype=X.dtype, device=X.device)
+
 
 class _IsotropicKernel(StationaryKernel):
     isotropic = True
@@ -251,7 +263,8 @@ class Gaussian(_IsotropicKernel):
         _require_positive("Gaussian", "sigma", self.sigma)
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
-        return np.exp(-0.5 * (np.asarray(delta, dtype=np.float64) / self.sigma) ** 2)
+        xp, delta = _floats(delta)
+        return xp.exp(-0.5 * (delta / self.sigma) ** 2)
 
     def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
         return special.ndtri(uniforms) / self.sigma
@@ -315,13 +328,19 @@ class Matern(_IsotropicKernel):
         _require_positive("Matern", "scale", self.scale)
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
-        z = np.sqrt(2 * self.nu) * np.abs(np.asarray(delta, dtype=np.float64)) / self.scale
+        xp, delta = _floats(delta)
+        z = (2 * self.nu) ** 0.5 * xp.abs(delta) / self.scale
         if self.nu == 0.5:
-            return np.exp(-z)
+            return xp.exp(-z)
         if self.nu == 1.5:
-            return (1 + z) * np.exp(-z)
+            return (1 + z) * xp.exp(-z)
         if self.nu == 2.5:
-            return (1 + z + z * z / 3) * np.exp(-z)
+            return (1 + z + z * z / 3) * xp.exp(-z)
+        if xp is not np:
+            raise TypeError(
+                f"the matern kernel with nu={self.nu:g} runs on the processor; on a device nu can "
+                "be 0.5, 1.5 or 2.5. Pass rows in ordinary memory: X.cpu().numpy() of a tensor."
+            )
         z = np.minimum(z, 1e100)  # nothing is left long before, and squares stay finite
         safe = np.where(z > 0, z, 1.0)
         log = (1 - self.nu) * np.log(2) - special.gammaln(self.nu) + self.nu * np.log(safe)
@@ -370,7 +389,11 @@ class Laplacian(StationaryKernel):
         return float(d * np.sqrt(variance))
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
-        return np.exp(-np.abs(np.asarray(delta, dtype=np.float64)) / self.scale)
+        xp, delta = _floats(delta)
+        return xp.exp(-xp.abs(delta) / self.scale)
+
+    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+        return xp.exp(-sums_over_features(xp, X, Y, lambda x, y: xp.abs(x - y)) / self.scale)
 
     def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
         return np.tan(np.pi * (uniforms - 0.5)) / self.scale
@@ -407,7 +430,8 @@ class Cauchy(StationaryKernel):
         return float(np.sqrt(2) * super().length_of_variance(variance, d))
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
-        return 1 / (1 + (np.asarray(delta, dtype=np.float64) / self.scale) ** 2)
+        _, delta = _floats(delta)
+        return 1 / (1 + (delta / self.scale) ** 2)
 
     def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
         centred = uniforms - 0.5
@@ -420,6 +444,12 @@ class Cauchy(StationaryKernel):
         log = compiled_sums(4, 1 / self.scale, X, Y, n_jobs)  # _loops.LOG_CAUCHY
         np.negative(log, out=log)
         return np.exp(log, out=log)
+
+
+def _floats(delta: Any) -> tuple[Any, Any]:
+    """Differences in float64, and the functions of their library."""
+    xp = namespace_of(delta)
+    return xp, xp.asarray(delta, dtype=xp.float64)
 
 
 def _squared_distances(X: Rows, Y: Rows) -> np.ndarray:

@@ -62,6 +62,13 @@ class MapKernel(Kernel):
         squares = Z.multiply(Z) if hasattr(Z, "multiply") else Z * Z
         return np.asarray(squares.sum(axis=1)).ravel()
 
+    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+        left = apply(self.spec, X)
+        return left @ (left if Y is X else apply(self.spec, Y)).T
+
+    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
+        return xp.sum(apply(self.spec, X) ** 2, axis=1)
+
 
 class ExponentialMap(DefaultParts, JointMap):
     """Random Fourier features of exp(−γ D²) for the distance D of any additive map.
