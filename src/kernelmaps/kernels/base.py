@@ -142,7 +142,9 @@ class Kernel(ABC):
 
     def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
         """Diagonal for float64 rows of another library."""
-        parts = [self._gram_elsewhere(xp, X[i : i + 1, :], X[i : i + 1, :]) for i in range(X.shape[0])]
+        parts = [
+            self._gram_elsewhere(xp, X[i : i + 1, :], X[i : i + 1, :]) for i in range(X.shape[0])
+        ]
         return xp.concat([xp.reshape(part, (-1,)) for part in parts])
 
     def _distance_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
