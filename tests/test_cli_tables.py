@@ -11,6 +11,7 @@ import kernelmaps as km
 from kernelmaps.model_files import open_info
 
 N = 400
+LEVELS = ["low", "mid", "top"]
 
 
 def cells(seed=0):
@@ -281,3 +282,77 @@ def test_a_file_of_a_model_that_describes_other_columns_is_refused(model, rides,
         path = tmp_path / "bad.kmap"
         km.save(fitted, path, metadata={**metadata, "kinds": kinds})
         assert_refused(3, "describes", "predict", path, rides)
+
+
+def labelled(path, labels, n=90):
+    """A table of one number and one category, with a column of labels to predict."""
+    a = [str(k % 13) for k in range(n)]
+    return write(path, {"a": a, "b": ["xyz"[k % 3] for k in range(n)], "t": labels(n)})
+
+
+def test_explain_of_several_classes_has_a_line_for_each_term(tmp_path):
+    path = labelled(tmp_path / "d.csv", lambda n: [LEVELS[k % 13 // 5] for k in range(n)])
+    out = tmp_path / "m.kmap"
+    run("fit", path, "-t", "t", "-o", out)
+    lines = [line.split() for line in run("explain", out, "-o", tmp_path / "s.png").splitlines()]
+    heads = next(line for line in lines if line[:1] == ["term"])
+    assert heads == ["term", "importance", "low", "mid", "top"]
+    [curve] = [line for line in lines if line[:1] == ["a"]]
+    assert curve[2].startswith("█")  # low where a is small
+    assert curve[4].startswith("▁")
+    assert len([line for line in lines if line[:1] == ["b"]]) == 1
+
+
+def test_explain_of_many_classes_names_the_one_that_it_shows(tmp_path):
+    path = labelled(tmp_path / "d.csv", lambda n: [f"c{k % 13 // 2}" for k in range(n)])
+    run("fit", path, "-t", "t", "-o", tmp_path / "m.kmap")
+    assert "effect on c6" in run("explain", tmp_path / "m.kmap", "-o", tmp_path / "s.png")
+
+
+def test_a_target_of_text_offers_no_regression(tmp_path):
+    text = labelled(tmp_path / "d.csv", lambda n: [["u", "v"][k % 13 // 7] for k in range(n)])
+    shown = run("fit", text, "-t", "t", "-o", tmp_path / "m.kmap")
+    assert "classification (the target is not a number)" in shown
+    assert "otherwise" not in shown
+    numbers = labelled(tmp_path / "n.csv", lambda n: [str(k % 13 // 7) for k in range(n)])
+    assert "otherwise: --task regression" in " ".join(
+        run("fit", numbers, "-t", "t", "-o", tmp_path / "m.kmap").split()
+    )
+
+
+def test_a_target_that_names_the_rows_is_refused(tmp_path):
+    path = labelled(tmp_path / "d.csv", lambda n: [f"name {k}" for k in range(n)])
+    match = "the target has 90 different texts in 90 rows"
+    assert_refused(2, match, "fit", path, "-t", "t", "-o", tmp_path / "m.kmap")
+
+
+def test_a_target_may_be_written_with_commas(tmp_path):
+    path = labelled(tmp_path / "d.csv", lambda n: [f"${999 + 7 * (k % 13):,}" for k in range(n)])
+    told = json.loads(run("fit", path, "-t", "t", "-o", tmp_path / "m.kmap", "--json"))
+    assert told["task"] == "regression"
+    assert told["score"] > 0.99
+
+
+def test_a_column_that_gives_the_target_away_is_pointed_out(tmp_path):
+    columns = cells()
+    columns["log"] = [f"{np.log(float(fare)):.6f}" for fare in columns["fare"]]
+    path = write(tmp_path / "d.csv", columns)
+    result = invoke("fit", path, "-t", "fare", "-o", tmp_path / "m.kmap")
+    assert "column 'log' orders the rows as 'fare' does" in result.stderr
+    assert "column 'area' orders" not in result.stderr
+
+
+def test_a_table_without_a_useful_column_is_refused(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("id,y\n" + "\n".join(f"u{k},{k % 3}" for k in range(40)))
+    match = "no column to learn from: column 'id' left out: its values are all different."
+    assert_refused(2, match, "fit", path, "-o", tmp_path / "m.kmap")
+
+
+def test_without_pandas_a_table_says_what_to_install(rides, tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    told = assert_refused(2, "pip install 'kernelmaps[data]'", "fit", rides, "-t", "fare",
+                          "-o", tmp_path / "m.kmap")  # fmt: skip
+    assert told.stderr.count("pip install") == 1

@@ -80,7 +80,7 @@ def two_columns(values: dict[str, Any], title: str) -> Any:
 def _shown(value: Any) -> str:
     """A value as a person reads it: four digits, no brackets, no more than twenty items."""
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
     if isinstance(value, dict):
         return "\n".join(f"{key} = {_shown(item)}" for key, item in value.items())
     if isinstance(value, list):

@@ -14,7 +14,7 @@ from ..display import two_columns
 from ..evaluation.model_report import model_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..model_files import FileInfo, load, open_info
-from .effects import effect_of
+from .effects import effect_of, effects_of
 from .predicting import rows_for
 
 __all__ = [
@@ -27,8 +27,9 @@ __all__ = [
     "write_model_report",
 ]
 
-_SHOWN = ("term", "importance", "p", "class")  # of a summary; `summary` in JSON has all of it
-_TEXT = ("feature", "term", "class", "effect")  # columns that begin at the left
+_SHOWN = ("term", "importance", "p")  # of a summary; `summary` in JSON has all of it
+_RIGHT = ("importance", "p")  # columns of numbers
+_CLASSES = 6  # whose effects fit beside each other
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Explanation:
         heads, rows = self._lines()
         table = Table(title=self.title, box=box.SIMPLE_HEAD)
         for heading in heads:
-            table.add_column(heading, justify="left" if heading in _TEXT else "right")
+            table.add_column(heading, justify="right" if heading in _RIGHT else "left")
         for row in rows[: self.n_terms]:
             table.add_row(*row)
         if len(rows) > self.n_terms:
@@ -82,21 +83,24 @@ class Explanation:
         return table
 
     def _lines(self) -> tuple[list[str], list[list[str]]]:
-        """Heads and cells of the table."""
-        effects = {shape.name: effect_of(shape) for shape in self.display.shapes}
-        if self.pairs is not None:
-            effects |= {pair.name: effect_of(pair) for pair in self.pairs.pairs}
+        """Heads and cells of the table: one line for each term."""
+        functions = [*self.display.shapes, *(self.pairs.pairs if self.pairs is not None else [])]
+        classes = self.display.classes
+        if classes is None or len(classes) > _CLASSES:
+            head = "effect" if classes is None else f"effect on {classes[-1]}"
+            last, effects = [head], {f.name: [effect_of(f)] for f in functions}
+        else:
+            last, effects = list(classes), {f.name: effects_of(f) for f in functions}
         if self.summary is None:
-            return ["feature", "importance", "effect"], [
-                [shape.name, f"{importance(shape):.3g}", effects[shape.name]]
-                for shape in self.display.shapes
+            return ["feature", "importance", *last], [
+                [f.name, f"{importance(f):.3g}", *effects[f.name]] for f in self.display.shapes
             ]
-        heads = [name for name in self.summary.columns if name in _SHOWN]
-        shown = [self.summary.columns.index(name) for name in heads]
-        rows = [[row[k] for k in shown] for row in self.summary.rows]
-        if self.display.classes is not None:  # one line for each class: effects do not fit
-            return heads, rows
-        return [*heads, "effect"], [[*row, effects.get(row[0], "")] for row in rows]
+        heads = [name for name in _SHOWN if classes is None or name != "p"]  # p is of one class
+        places = [self.summary.columns.index(name) for name in heads]
+        lines = {row[0]: [row[k] for k in places] for row in self.summary.rows}
+        return [*heads, *last], [
+            [*line, *effects.get(name, [""] * len(last))] for name, line in lines.items()
+        ]
 
     def plot(self, path: str | Path) -> list[Path]:
         """Draw one panel per feature, and the pairs in a file beside it (needs matplotlib)."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from ..models.shapes import PairFunction
 
-__all__ = ["effect_of"]
+__all__ = ["effect_of", "effects_of"]
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_WIDTH = 16  # blocks of a curve
+_WIDTH, _SHORT = 16, 10  # blocks of a curve, and of one of several
 _LEVELS = 6  # of a category that are named
 _LONGEST = 24  # characters of a level's name
 
@@ -27,15 +27,35 @@ def effect_of(function: Any) -> str:
     return text
 
 
+def effects_of(function: Any) -> list[str]:
+    """A shape function or a pair in a few characters for each of several outputs."""
+    n = function.values.shape[-1]
+    if isinstance(function, PairFunction):
+        spans = np.ptp(function.values.reshape(-1, n), axis=0)
+        return [f"± {span / 2:.2g}" for span in spans]
+    if function.levels is None:
+        return [_blocks(function.grid, function.values[:, k], _SHORT) for k in range(n)]
+    best = function.values.argmax(axis=0)
+    return [
+        f"{_short(function.levels[best[k]], 14)} {function.values[best[k], k]:+.2g}"
+        for k in range(n)
+    ]
+
+
 def _curve(grid: np.ndarray, values: np.ndarray) -> str:
     """``18 ▁▂▄▆█ 90``: the function from the least to the largest value of the feature."""
     if len(grid) < 2:
         return f"{grid[0]:.4g}"
-    at = np.interp(np.linspace(grid[0], grid[-1], _WIDTH), grid, values)
+    ends = f"{values.min():+.3g} to {values.max():+.3g}"
+    return f"{grid[0]:.4g} {_blocks(grid, values, _WIDTH)} {grid[-1]:.4g}, {ends}"
+
+
+def _blocks(grid: np.ndarray, values: np.ndarray, width: int) -> str:
+    """A curve as blocks of eight heights."""
+    at = np.interp(np.linspace(grid[0], grid[-1], width), grid, values)
     low, high = float(at.min()), float(at.max())
     steps = (at - low) / (high - low or 1.0) * (len(_BLOCKS) - 1)
-    blocks = "".join(_BLOCKS[round(step)] for step in steps)
-    return f"{grid[0]:.4g} {blocks} {grid[-1]:.4g}, {low:+.3g} to {high:+.3g}"
+    return "".join(_BLOCKS[round(step)] for step in steps)
 
 
 def _levels(function: Any, values: np.ndarray) -> str:
@@ -58,5 +78,5 @@ def _cells(pair: PairFunction) -> str:
     return ", ".join(found)
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+def _short(name: str, longest: int = _LONGEST) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"

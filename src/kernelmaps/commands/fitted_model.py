@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..display import two_columns
 from ..evaluation.scoring import MAIN_SCORE
 from .exporting import write_model
@@ -44,6 +46,10 @@ class FittedModel:
         """Accuracy or R²."""
         return self.scores[MAIN_SCORE[self.metadata["task"]]]
 
+    def _is_numeric(self) -> bool:
+        """Whether the target holds numbers, so that it could be taken for either."""
+        return np.asarray(getattr(self.model, "classes_", 0)).dtype.kind in "iuf"
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model in the format that the suffix names; see :func:`write_model`."""
         write_model(self.model, path, self.metadata)
@@ -74,7 +80,8 @@ class FittedModel:
             shown |= {"model": _in_words(self.model), "columns": _in_kinds(kinds)}
         if self.reason:
             other = "regression" if shown["task"] == "classification" else "classification"
-            shown["task"] += f" ({self.reason}; otherwise: --task {other})"
+            change = f"; otherwise: --task {other}" if self._is_numeric() else ""
+            shown["task"] += f" ({self.reason}{change})"
         return two_columns(first | shown, f"{type(self.model).__name__}")
 
 

@@ -32,6 +32,7 @@ __all__ = ["FitSettings", "FittedModel", "fit_file", "fit_rows", "fit_source", "
 
 MODELS = ("additive", "table", "ridge")
 _LOOK = 16384  # rows that are looked at together
+_ALMOST_ONE = 0.999  # rank correlation with the target that is pointed out
 _FEWEST = 20  # rows below which none are held out
 
 
@@ -124,7 +125,8 @@ def _fit_in_memory(
         settings.say(f"fitting on {int((~held).sum()):,} rows, {int(held.sum()):,} are held out")
         first = clone(unfitted).fit(X[~held], y[~held])
         known = _of_known_classes(first, y, held)
-        scores, scored = scores_of(first, X[known], y[known]), int(known.sum())
+        if known.any():
+            scores, scored = scores_of(first, X[known], y[known]), int(known.sum())
     settings.say(f"fitting {type(unfitted).__name__} on all {X.shape[0]:,} rows")
     fitted = unfitted.fit(X, y)
     if scores is None:
@@ -209,7 +211,7 @@ def _fit_named(
         categories=options.categories(),
         need_target=True,
     )
-    for remark in table.remarks:
+    for remark in [*table.remarks, *_same_order(table)]:
         settings.say(remark)
     if table.is_plain and settings.model == "additive" and not options.asked:
         rows = replace(table.rows, X=table.matrix())
@@ -314,8 +316,35 @@ def _is_fraction(cell: Any) -> bool:
         return False
 
 
+def _same_order(table: TableFile) -> list[str]:
+    """Point out columns that order the rows as the target does: is it known of new rows?"""
+    from scipy.stats import spearmanr
+
+    y = table.rows.y
+    if y is None or y.dtype.kind not in "iuf" or len(np.unique(y)) < _FEWEST:
+        return []
+    words = f"orders the rows as {table.rows.target!r} does: leave it out if new rows lack it"
+    return [
+        f"column {name!r} {words}"
+        for name, values in table.values.items()
+        if values.dtype.kind == "f"
+        and np.isfinite(values).all()
+        and np.ptp(values) > 0
+        and abs(spearmanr(values, y).statistic) > _ALMOST_ONE
+    ]
+
+
 def _task(y: Any, settings: FitSettings) -> Task:
-    return decide_task(y, settings.task, owner="fit")
+    task = decide_task(y, settings.task, owner="fit")
+    values = np.asarray(y)
+    if task.name == "classification" and values.dtype.kind not in "iufb":
+        classes = len(np.unique(values))
+        if 2 * classes > len(values) >= _FEWEST:
+            raise ValueError(
+                f"the target has {classes:,} different texts in {len(values):,} rows, so that no "
+                "class can be learned: name another target."
+            )
+    return task
 
 
 def _real_targets(y: Any, name: str) -> np.ndarray:

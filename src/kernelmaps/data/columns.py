@@ -9,8 +9,8 @@ from difflib import get_close_matches
 __all__ = ["ADVICE", "Wish", "hold_text", "nearest", "no_target", "places"]
 
 ADVICE = (
-    "Name it with target= if it is what to predict, leave it out with drop=, or replace the text "
-    "by numbers first."
+    "Name it with target= if it is what to predict, leave it out with drop=, replace the text by "
+    "numbers first, or fit an additive model without a map, which takes text as it is."
 )
 
 

@@ -128,7 +128,7 @@ def _check(table: TableFile, n_rows: int) -> None:
     if not n_rows:
         raise ValueError(f"{name} has no rows.")
     if not table.values:
-        raise ValueError(f"{name} has no column to learn from. {'. '.join(table.remarks)}.")
+        raise ValueError(f"{name} has no column to learn from: {'; '.join(table.remarks)}.")
 
 
 def _kinds(raw: Mapping[str, RawColumn], categories: Sequence[str]) -> dict[str, Kind]:
@@ -198,7 +198,11 @@ def _csv(path: Path) -> tuple[list[str], Columns, Labels]:
 
     def labels(target: str) -> tuple[np.ndarray, np.ndarray]:
         there = ~gaps_of(cells[target])
-        return labels_of(_at(cells[target], there), target, str(path), first), there
+        known = _at(cells[target], there)
+        kind = kind_of(known)
+        if kind.name == "number" and kind.form != "plain":
+            return cells_as(known, kind)[0], there
+        return labels_of(known, target, str(path), first), there
 
     return header, lambda names: {name: cells[name] for name in names}, labels
 
