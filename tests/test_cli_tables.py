@@ -2,12 +2,16 @@
 
 import csv
 import json
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
 from test_cli import assert_refused, invoke, run
 
 import kernelmaps as km
+from kernelmaps.data.kinds import Kind
+from kernelmaps.data.table_files import read_table
 from kernelmaps.model_files import open_info
 
 N = 400
@@ -41,6 +45,12 @@ def write(path, columns):
         writer.writerow(columns)
         writer.writerows(zip(*columns.values()))
     return path
+
+
+def known_kinds(model):
+    """Kinds of the columns that a model was fitted on."""
+    kinds = open_info(model).metadata["kinds"]
+    return {name: Kind.of_dict(kind) for name, kind in kinds.items()}
 
 
 @pytest.fixture(scope="module")
@@ -299,7 +309,7 @@ def test_explain_of_several_classes_has_a_line_for_each_term(tmp_path):
     assert heads == ["term", "importance", "low", "mid", "top"]
     [curve] = [line for line in lines if line[:1] == ["a"]]
     assert curve[2].startswith("█")  # low where a is small
-    assert curve[4].startswith("▁")
+    assert curve[4].endswith("█")
     assert len([line for line in lines if line[:1] == ["b"]]) == 1
 
 
@@ -356,3 +366,44 @@ def test_without_pandas_a_table_says_what_to_install(rides, tmp_path, monkeypatc
     told = assert_refused(2, "pip install 'kernelmaps[data]'", "fit", rides, "-t", "fare",
                           "-o", tmp_path / "m.kmap")  # fmt: skip
     assert told.stderr.count("pip install") == 1
+
+
+def test_a_table_is_exported_with_its_features_and_a_word_on_dates(model, rides, tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    said = run("export", model, tmp_path / "m.onnx")
+    assert "Dates (when) must be given as numbers" in " ".join(said.split())
+    session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
+    fitted = km.load(model)
+    assert names == list(fitted.feature_names_in_)
+    X = read_table(rides, kinds=known_kinds(model), columns=["when", "city", "area"]).frame()[:5]
+    texts = X["city"].astype(str).to_numpy(object)[:, None]
+    feed = {
+        item.name: texts if item.type == "tensor(string)" else X.iloc[:, [k]].to_numpy()
+        for k, item in enumerate(session.get_inputs())
+    }
+    found = session.run(None, feed)[0].ravel()
+    np.testing.assert_allclose(found, fitted.predict(X), rtol=1e-6)
+    run("export", model, tmp_path / "m.h")
+    header = (tmp_path / "m.h").read_text("utf-8")
+    assert "Dates (when) must be given as numbers" in header
+    assert '"when (hour)"' in header
+
+
+def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
+    """On the file that its first block of Python writes."""
+    page = (Path(__file__).parent.parent / "docs/tutorials/table.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(page.split("```python\n")[1].split("```")[0], "table.md", "exec"), {})
+    blocks = [block.split("```")[0] for block in page.split("```sh\n")[1:]]
+    lines = [line.split("#")[0] for block in blocks for line in block.strip().splitlines()]
+    assert len(lines) == 6
+    for line in lines:
+        command, *arguments = shlex.split(line)
+        assert command == "kernelmaps"
+        run(*arguments)
+    assert {"rides.html", "predictions.csv", "shapes.png"} <= {p.name for p in tmp_path.iterdir()}
+    assert (
+        json.loads(run("evaluate", "rides.kmap", "new_rides.csv", "--json"))["scores"]["r2"] > 0.8
+    )

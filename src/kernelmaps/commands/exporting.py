@@ -102,13 +102,13 @@ def _write_onnx(model: Any, path: str | os.PathLike[str], metadata: dict[str, An
     norm = metadata.get("normalize", "none")
     whole = model if norm == "none" else Pipeline([("rows", Normalizer(norm)), ("model", model)])
     row = np.ones((1, model.n_features_in_), dtype=np.float32)
-    graph = to_onnx(whole, row, feature_names=metadata.get("columns"))
+    graph = to_onnx(whole, row, feature_names=_feature_names(metadata))
     for key in ("task", "target"):
         if metadata.get(key):
             entry = graph.metadata_props.add()
             entry.key, entry.value = key, str(metadata[key])
     storage.write_file(path, graph.SerializeToString())
-    return ""
+    return _about_dates(metadata)
 
 
 def _write_header(model: Any, path: str | os.PathLike[str], metadata: dict[str, Any]) -> str:
@@ -116,11 +116,29 @@ def _write_header(model: Any, path: str | os.PathLike[str], metadata: dict[str, 
 
     norm = metadata.get("normalize", "none")
     note = "" if norm == "none" else f"Rows must be scaled to {norm} norm 1 before the call."
+    note = note or _about_dates(metadata)
     name = re.sub(r"\W", "_", Path(path).stem)
     name = name if re.match(r"[A-Za-z_]", name) else f"map_{name}"
-    text = to_c(model, name=name, feature_names=metadata.get("columns"), note=note)
+    text = to_c(model, name=name, feature_names=_feature_names(metadata), note=note)
     storage.write_file(path, text.encode())
     return note
+
+
+def _feature_names(metadata: dict[str, Any]) -> list[str] | None:
+    """Names of the features where the model does not know them itself, as models of tables do."""
+    return None if metadata.get("kinds") else metadata.get("columns")
+
+
+def _about_dates(metadata: dict[str, Any]) -> str:
+    """What the caller of an exported model has to do with dates."""
+    kinds = metadata.get("kinds") or {}
+    dates = [name for name, kind in kinds.items() if kind.get("name") == "date"]
+    if not dates:
+        return ""
+    return (
+        f"Dates ({', '.join(dates)}) must be given as numbers: years with a fraction and, where "
+        "the model has them, month (1 to 12), weekday (Monday is 1) and hour (0 to 24)."
+    )
 
 
 def _write_json(model: Any, path: str | os.PathLike[str]) -> str:
