@@ -63,7 +63,11 @@ def test_rows_add_up_and_the_median_one_comes_first(regression):
     assert len(data["rows"]) == 5
     for row in data["rows"]:
         k = int(re.match(r"row (\d+)", row["label"])[1])
-        total = row["intercept"] + sum(value for _, _, value in row["terms"])
+        total = row["intercept"] + sum(value for _, _, value, _ in row["terms"])
+        said = model.explain(X.iloc[[k]])
+        bands = {name: 2 * error for name, error in zip(said.names, said.errors)}
+        for name, _, _, band in row["terms"]:
+            assert band == pytest.approx(bands[name], rel=0.05)
         assert total == pytest.approx(predictions[k], rel=2e-3)
         assert float(row["truth"]) == pytest.approx(y.iloc[k], rel=1e-5)
     first = int(re.match(r"row (\d+)", data["rows"][0]["label"])[1])

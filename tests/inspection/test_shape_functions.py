@@ -89,3 +89,17 @@ def test_unknown_features_and_models_are_refused(model, rows):
     joint = km.StreamingRidge(feature_map=km.RandomFourierMap(n_components=8)).fit(*rows)
     with pytest.raises(ValueError, match="StreamingRidge on RandomFourierMap is not a sum"):
         ShapeFunctionDisplay.of_model(joint)
+
+
+def test_the_value_of_a_missing_feature_is_drawn_beside_the_curve():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    X[::7, 0] = np.nan
+    y = np.where(np.isnan(X[:, 0]), 2.0, X[:, 0]) + 0.1 * rng.normal(size=300)
+    model = km.AdditiveRegressor(smoothing="auto").fit(X, y)
+    display = ShapeFunctionDisplay.from_estimator(model, features=[0, 1])
+    texts = [[text.get_text() for text in ax.texts] for ax in display.axes_]
+    assert texts == [["missing"], []]
+    curve, point = display.axes_[0].get_lines()[:2]
+    assert point.get_xdata()[0] > curve.get_xdata().max()
+    assert point.get_ydata()[0] == pytest.approx(model.shape_functions_[0].missing[0])

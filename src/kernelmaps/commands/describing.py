@@ -121,9 +121,10 @@ class RowExplanation:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         own = self.explanation
+        errors = [None] * len(own.names) if own.errors is None else own.errors.tolist()
         terms = [
-            {"term": name, "value": shown, "adds": float(value)}
-            for name, shown, value in zip(own.names, own.shown, own.values)
+            {"term": name, "value": shown, "adds": float(value), "error": error}
+            for name, shown, value, error in zip(own.names, own.shown, own.values, errors)
         ]
         return {
             "row": self.title,
@@ -146,7 +147,8 @@ class RowExplanation:
         table.add_column("adds", justify="right")
         table.add_row("intercept", "", f"{plain['intercept']:+.4g}")
         for term in plain["terms"]:
-            table.add_row(term["term"], term["value"], f"{term['adds']:+.4g}")
+            band = "" if term["error"] is None else f" ± {2 * term['error']:.2g}"
+            table.add_row(term["term"], term["value"], f"{term['adds']:+.4g}{band}")
         return table
 
 

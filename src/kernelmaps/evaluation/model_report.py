@@ -254,10 +254,12 @@ def _rows(
             guess = np.asarray(model.predict(one))[0]
             output = _output_of(model, guess)
             own = model.explain(one, output=output)
-        order = np.argsort(-np.abs(own.values), kind="stable")
+        order = np.argsort(-np.abs(own.values), kind="stable").tolist()
+        named = own.names if names is None else names
+        bands = [None if own.errors is None else rounded(2 * own.errors[t], 2) for t in order]
         terms = [
-            [names[t] if names else own.names[t], own.shown[t], rounded(own.values[t])]
-            for t in order
+            [named[t], own.shown[t], rounded(own.values[t]), band]
+            for t, band in zip(order, bands, strict=True)
         ]
         found.append(
             {

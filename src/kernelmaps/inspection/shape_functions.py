@@ -243,6 +243,8 @@ class ShapeFunctionDisplay:
         if shape.levels is not None:
             names = [printable(level) for level in shape.levels]
             ax.set_xticks(shape.grid, names, rotation=90 if len(names) > 4 else 0, parse_math=False)
+        if shape.missing is not None:
+            _draw_missing(ax, shape)
         ax.axhline(0, color="0.55", lw=0.7, zorder=0)
         peak = float(shape.density.max()) or 1.0
         height = 0.9 * (low - floor) * np.sqrt(shape.density / peak)  # √: rare values stay visible
@@ -255,3 +257,18 @@ class ShapeFunctionDisplay:
         ax.set_title(printable(shape.name), fontsize=9, pad=3, parse_math=False)
         ax.tick_params(labelsize=7, length=2)
         ax.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_missing(ax: Any, shape: ShapeFunction) -> None:
+    """The value of rows where the feature is missing, to the right of all others."""
+    low, high = float(shape.edges[0]), float(shape.edges[-1])
+    place = high + 0.09 * (high - low) if shape.levels is None else high + 0.5
+    values, errors = shape.missing.reshape(2, -1)
+    for k, (value, error) in enumerate(zip(values, errors, strict=True)):
+        ax.errorbar(
+            place, value, yerr=2 * error, fmt="D", color=_COLORS[k % len(_COLORS)], ms=3, lw=1
+        )
+    ax.annotate(
+        "missing", (place, 0), xycoords=("data", "axes fraction"), xytext=(0, 3),
+        textcoords="offset points", rotation=90, ha="center", va="bottom", fontsize=6, color="0.4",
+    )  # fmt: skip

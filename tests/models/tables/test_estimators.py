@@ -517,3 +517,15 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+def test_the_errors_of_an_explanation_are_those_of_the_functions():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(0, 9, 400), "b": rng.choice(["u", "v"], 400)})
+    y = X["a"] + (X["b"] == "u") + 0.3 * rng.normal(size=400)
+    model = km.AdditiveRegressor().fit(X, y)
+    shapes = {shape.name: shape for shape in model.shape_functions_}
+    said = model.explain(X.iloc[[3]])
+    a, b = X.iloc[3]
+    wanted = [shapes["a"].errors[a], shapes["b"].errors[shapes["b"].levels.index(b)]]
+    np.testing.assert_allclose(said.errors, wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -117,6 +117,11 @@ class TableModel:
         return np.stack(list(self._each(columns, owner)), axis=1) if self.terms else np.zeros(
             (len(columns[0]), 0, len(self.intercept))
         )  # fmt: skip
+
+    def errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+        """Standard errors of the terms for rows, shaped as their contributions."""
+        terms = tuple(replace(term, values=term.errors) for term in self.terms)
+        return replace(self, terms=terms).contributions(columns, owner)
 
     def scores(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Scores of rows: shape (n_samples, n_outputs)."""

@@ -371,7 +371,12 @@ class TableRoute:
         intercept = float(np.ravel(self.intercept_)[output])
         names, shown = self._row_in_words(x, len(values))
         label = self._output_names()[output]
-        return Explanation(names, shown, values, intercept, intercept + values.sum(), label)
+        score = intercept + values.sum()
+        errors = None
+        if self._tabular:
+            columns = self._columns(x, reset=False)
+            errors = self.table_.errors(columns, type(self).__name__)[0, :, output]
+        return Explanation(names, shown, values, intercept, score, label, errors)
 
     def _row_in_words(self, x: Any, count: int) -> tuple[list[str], list[str]]:
         """Names of the terms, and the row's values of their columns."""
