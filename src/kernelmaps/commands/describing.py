@@ -84,7 +84,8 @@ class Explanation:
 
     def _lines(self) -> tuple[list[str], list[list[str]]]:
         """Heads and cells of the table: one line for each term."""
-        functions = [*self.display.shapes, *(self.pairs.pairs if self.pairs is not None else [])]
+        functions: list[Any] = list(self.display.shapes)
+        functions += self.pairs.pairs if self.pairs is not None else []
         classes = self.display.classes
         if classes is None or len(classes) > _CLASSES:
             head = "effect" if classes is None else f"effect on {classes[-1]}"
