@@ -34,12 +34,12 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="Folder for the report, the picture and the figures (JSON).")
     ] = Path("demo_out"),
-    budget: Annotated[float, typer.Option(help="Seconds of measuring.")] = 15.0,
+    budget: Annotated[float, typer.Option(help="Seconds for the measurements.")] = 15.0,
     json: Annotated[
         bool, typer.Option("--json", help="Print the figures as JSON instead of a table.")
     ] = False,
 ) -> None:
-    """Compare every map on the bundled digits, beside plain linear and exact-kernel machines.
+    """Compare every map on the bundled digits, together with linear and exact kernel machines.
 
     Prints a table; writes a report, a picture and the figures.
 
@@ -147,9 +147,11 @@ def choose(
     kernel: Annotated[
         str, typer.Option("--kernel", "-k", help="chi2, intersection, gaussian:WIDTH, exp_chi2, …")
     ] = "chi2",
-    max_error: Annotated[float | None, typer.Option(help="Tolerance for fresh pairs.")] = None,
-    n_columns: Annotated[int | None, typer.Option(help="Most output columns.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="Most time to map all rows.")] = None,
+    max_error: Annotated[
+        float | None, typer.Option(help="Largest error allowed on new pairs of rows.")
+    ] = None,
+    n_columns: Annotated[int | None, typer.Option(help="Largest number of output columns.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Longest time to map all rows.")] = None,
     relative: Annotated[
         bool, typer.Option("--relative", help="Errors over √(k(x,x) k(y,y)), not absolute ones.")
     ] = False,
@@ -200,7 +202,7 @@ def choose(
 def design(
     kernel: Annotated[str, typer.Argument(help="chi2, intersection, gaussian:WIDTH, …")] = "chi2",
     n_components: Annotated[int | None, typer.Option("--columns", "-n", help="Columns.")] = None,
-    max_error: Annotated[float | None, typer.Option(help="Instead: largest error.")] = None,
+    max_error: Annotated[float | None, typer.Option(help="Instead: largest error allowed.")] = None,
     domain: Annotated[str, typer.Option(help="Smallest and largest value, as LOW,HIGH.")] = "1,255",
     error: Annotated[str, typer.Option(help="absolute or relative.")] = "absolute",
     method: Annotated[str, typer.Option(help="refined, minimax, …")] = "refined",

@@ -273,7 +273,7 @@ def info(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .kmap file.")],
     json: AsJson = False,
 ) -> None:
-    """Tell what a file holds; its checksum is verified.
+    """Show what a file contains, and verify its checksum.
 
     Example: `kernelmaps info model.kmap --json`
     """

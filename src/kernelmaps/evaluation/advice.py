@@ -12,7 +12,7 @@ def use_this(result: Results) -> list[str]:
     """The recommendation, its reasons, and what the others reached; the first sentence says all."""
     use = result.recommended()
     if use is None:
-        return ["Nothing was finished, so that nothing can be recommended."]
+        return ["No method finished, so none can be recommended."]
     if result.task == "none":
         return _without_targets(result, use)
     score = f"{result.score_name} {use.score:.3f} ± {use.score_std:.3f}"
@@ -81,7 +81,7 @@ def _not_compared(result: Results, kind: str, name: str) -> list[str]:
 
 def _difference(result: Results, use: Row, other: Row) -> str:
     if result.tied(use, other):
-        return "no difference beyond the noise"
+        return "statistically tied"
     gap = use.score - other.score
     return f"{abs(gap):.3f} {'lower' if gap > 0 else 'higher'}"
 
