@@ -277,7 +277,8 @@ def _told(name: str, entry: Entry, seconds: float | None) -> Reproduction:
 def _kind(machine: Any) -> str:
     """A machine in words, from what a record says about it."""
     if isinstance(machine, dict):
-        return f"{machine['threads']} threads of {machine['processor']}"
+        count = machine["threads"]
+        return f"{count} thread{'s' * (count > 1)} of {machine['processor']}"
     return str(machine or "")
 
 

@@ -237,8 +237,9 @@ def run(job: dict[str, Any], folder: str) -> dict[str, Any]:
 
 
 def record_of(found: list[dict[str, Any]], old: dict[str, Any]) -> dict[str, Any]:
-    """Lines of all samples together, in the paper's order; others stay as they were."""
-    lines = {_key(line): line for line in old.get("lines", [])}
+    """Lines of all samples together, in the paper's order; other datasets stay as they were."""
+    new = {item["job"]["data"] for item in found}
+    lines = {_key(line): line for line in old.get("lines", []) if line["data"] not in new}
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for item in found:
         groups.setdefault(_key(item["job"]), []).append(item["found"])

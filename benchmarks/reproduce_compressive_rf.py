@@ -182,10 +182,11 @@ def peer(job: dict[str, Any], data: Any) -> float:
 
 
 def record_of(found: list[dict[str, Any]], folder: str, old: dict[str, Any]) -> dict[str, Any]:
-    """Figures by dataset and name, from the files of the jobs; others stay as they were."""
-    record = {k: v for k, v in old.items() if k in SIGMA}
+    """Figures by dataset and name, from the files of the jobs; other datasets stay as they were."""
+    new = {item["job"]["data"] for item in found}
+    record = {k: v for k, v in old.items() if k in SIGMA and k not in new}
     groups: dict[tuple[str, str], list[Any]] = {}
-    for item in found:
+    for item in sorted(found, key=lambda item: _place(item["job"])):
         groups.setdefault((item["job"]["data"], label(item["job"])), []).append(item)
     for (name, what), items in groups.items():
         own = record.setdefault(name, {"sigma": SIGMA[name], "cells": {}, "others": {}})
@@ -198,6 +199,13 @@ def record_of(found: list[dict[str, Any]], folder: str, old: dict[str, Any]) -> 
         part[what] = {"ours": float(np.mean(each)), "seeds": len(each), "each": each}
         part[what]["paper"] = printed(name, job)
     return {**record, "machine": parallel.where(found)}
+
+
+def _place(job: dict[str, Any]) -> tuple[Any, ...]:
+    """As in the paper's tables."""
+    order = ("cell", "linear", "kernel", "peer").index(job["kind"])
+    m = job.get("m") or 0
+    return list(SIGMA).index(job["data"]), order, job.get("M", 0), m, job.get("seed", 0)
 
 
 def label(job: dict[str, Any]) -> str:
