@@ -11,10 +11,10 @@ export KERNELMAPS_DATA
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    every map on the bundled digits: a table and a picture in demo_out/"
+	@echo "make demo    compare maps on the bundled digits; report and picture in demo_out/"
 	@echo "make test    the test suite"
 	@echo "make lint    style and types"
-	@echo "make bench   speed and memory beside named peers -> benchmarks/results, docs"
+	@echo "make bench   speed and memory compared with other libraries -> benchmarks/results, docs"
 	@echo "make docs    the documentation -> docs/_build/html"
 	@echo "make clean   everything that the above made, but for $(VENV)"
 

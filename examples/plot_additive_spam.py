@@ -2,11 +2,11 @@
 What makes a message spam?
 ==========================
 
-An additive classifier is as easy to train as a linear one, but each word may act in its own way:
-a little of it, or a lot of it. And since the score is a sum, one can look at what was learned.
+An additive classifier is as easy to train as a linear one, but the effect of each word may depend
+on how often it occurs. And because the score is a sum, what was learned can be plotted.
 
-With the folder of datasets at hand (``KERNELMAPS_DATA``), this page uses the *spambase* messages,
-4601 mails received in one office of Hewlett-Packard; without it, synthetic ones that resemble them.
+If ``KERNELMAPS_DATA`` names a folder of datasets, this page uses the *spambase* messages,
+4601 mails received in one office of Hewlett-Packard; otherwise, synthetic ones that resemble them.
 """
 
 import matplotlib.pyplot as plt

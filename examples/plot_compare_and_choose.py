@@ -2,9 +2,8 @@
 Which map?
 ==========
 
-Two questions about explicit maps, and the two functions that answer them on your own data: which
-map of a kernel is cheapest for an error that I can live with, and which kernel and map predict best
-for what they cost?
+Two functions answer two questions about your data: which is the smallest map of a kernel for a
+given error (``choose``), and which kernel and map predict best for their cost (``compare``)?
 """
 
 import matplotlib.pyplot as plt

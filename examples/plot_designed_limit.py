@@ -3,8 +3,7 @@ How good can a map of five columns be?
 ======================================
 
 A map of D columns per feature can be a classical Fourier series, the best cosines, or a table.
-Below all of them there is a bound that no map of that size can beat, and the best table of the χ²
-kernel touches it.
+A lower bound holds for all maps of that size, and the best table of the χ² kernel reaches it.
 """
 
 import matplotlib.pyplot as plt

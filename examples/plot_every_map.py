@@ -2,10 +2,9 @@
 Every map in one picture
 ========================
 
-Where each map errs: pictures of the difference between a map's inner products and the kernel's
-values. For additive maps the axes are two values of one feature; for joint maps, which see whole
-rows, a point is a pair of rows. Below, the functions that the maps without a given kernel are made
-of.
+The difference between the inner products of each map and its kernel. For additive maps the axes are
+two values of one feature; for joint maps, which act on whole rows, a point is a pair of rows. At
+the end, the basis functions of the maps that have no given kernel.
 """
 
 import matplotlib.pyplot as plt

@@ -113,6 +113,10 @@ def test_citation_names_this_version():
 
     (cited,) = [line.split(": ")[1] for line in text.splitlines() if line.startswith("version: ")]
     assert __version__.startswith(cited)
+    page = (ROOT / "docs" / "guide" / "citing.md").read_text("utf-8")
+    assert f"version = {{{cited}}}" in page
+    for reference in re.findall(r"^    title: (.+)$", text, re.MULTILINE):
+        assert reference.split(":")[0] in page
 
 
 def test_continuous_integration_runs_all_supported_versions_and_systems():
@@ -122,6 +126,9 @@ def test_continuous_integration_runs_all_supported_versions_and_systems():
     assert f"python: [{', '.join(f'{version!r}' for version in stated)}]".replace("'", '"') in text
     for system in ("ubuntu-latest", "ubuntu-24.04-arm", "macos-latest", "windows-latest"):
         assert system in text
+    named = re.findall(r"(?<=\s)(?:tests|tools)/[\w./]+", text)
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 DISTRIBUTION_OF = {"sklearn": "scikit-learn", "skimage": "scikit-image"}

@@ -214,7 +214,7 @@ def test_a_target_of_one_value():
 
 def test_no_weight_at_all_is_refused(fitted):
     _, X, y = fitted
-    with pytest.raises(ValueError, match="at least one non-zero|weights are zero"):
+    with pytest.raises(ValueError, match=r"at least one non-zero|weights are zero"):
         km.AdditiveRegressor().fit(X, y, np.zeros(len(y)))
 
 
