@@ -15,7 +15,7 @@ from kernelmaps import storage
 from kernelmaps.exceptions import FileFormatError
 
 HERE = Path(__file__).parent
-COUNT = 1500
+COUNT = 3000
 
 
 def python(*arguments, **environment):
@@ -47,7 +47,7 @@ def test_thousands_of_mutants_are_refused_or_work(seed, tmp_path):
     assert sum(counts.values()) == COUNT
     assert counts["refused"] > COUNT / 2
     assert counts["works"] > COUNT / 20  # the mutants are not all so wild that nothing is tested
-    assert counts["use"] < COUNT / 200
+    assert counts["use"] <= COUNT / 1000
 
 
 def test_mutants_are_drawn_again_by_their_number(tmp_path):
@@ -92,26 +92,18 @@ def test_the_driver_names_a_mutant_that_ends_its_worker(monkeypatch, tmp_path):
 
 
 BOUNDED = """
-import numpy as np
-from scipy import sparse
-from every_model import rows
-import kernelmaps as km
+from laws.test_maps import MAPS
+from kernelmaps.testing import check_feature_map
 
-X = rows()
-for feature_map in (
-    km.SplineMap(6), km.SplineMap(6, knots="quantile"), km.AnchorMap(n_anchors=5, n_neighbors=2),
-    km.RandomOrthoprojector(4, method="hadamard"),
-):
-    Z = feature_map.fit(X).transform(X)
-    C = feature_map.transform(sparse.csr_matrix(X))
-    C = C.toarray() if sparse.issparse(C) else C
-    np.testing.assert_allclose(C, Z, atol=1e-12)
-    assert Z.shape == feature_map.transform(3 * X).shape
+# One map of each kind of compiled loop; all of them pass, in four times the time.
+for name in ("homogeneous-chi2", "spline-quantile", "anchor-js-linear", "fourier-structured"):
+    make, sizes, *_ = MAPS[name]
+    check_feature_map(make, (sizes[0], sizes[0]), estimator_checks=False)
 """
 
 
-def test_tables_keep_within_their_arrays_with_boundary_checks_on(tmp_path_factory, request):
-    """The compiled loops once with numba's checks of every index: kept apart from the others."""
+def test_the_laws_hold_with_boundary_checks_on(request):
+    """With numba's checks of every index; those loops are cached by themselves."""
     cache = request.config.cache.mkdir("boundary-checks")
     options = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache)}
     ran = python("-W", "ignore", "-c", BOUNDED, **options)

@@ -94,3 +94,22 @@ def test_lengths_that_do_not_belong_together_are_refused():
     X.indptr = X.indptr[:-1]
     with pytest.raises(ValueError, match="indptr must have 41 entries, found 40"):
         check_sparse(X, "somebody")
+
+
+def test_engine_sums_and_scaler_refuse_indices_out_of_range():
+    """Those that take rows without a map or a model in front of them."""
+    X = sparse.random(60, 6, 0.5, format="csr", random_state=0)
+    spec = km.SplineMap(6).fit(X).spec_
+    damaged = X.copy()
+    damaged.indices[3] = 10**8
+    scaler = km.MeanNormScaler().fit(X)
+    moments = km.stats.Moments("real").update(X, np.arange(60.0))
+    for call in (
+        lambda: km.engine.apply(spec, damaged),
+        lambda: km.engine.encode(spec, damaged),
+        lambda: km.stats.Moments("real").update(damaged, np.arange(60.0)),
+        lambda: moments.partial(damaged, np.arange(60.0)),
+        lambda: scaler.transform(damaged),
+    ):
+        with pytest.raises(ValueError, match="is damaged: indices must be from 0 to 5"):
+            call()

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from kernelmaps import datasets
+from kernelmaps.data.loader import read_npz
 from kernelmaps.exceptions import FileFormatError
 
 
@@ -116,6 +117,38 @@ def test_damaged_file_is_refused(tmp_path, content):
     (tmp_path / "bad.npz").write_bytes(content)
     with pytest.raises(FileFormatError, match=r"bad\.npz is not a readable"):
         datasets.load("bad", folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("indices", [0.7, 1.2]),
+        ("shape", [np.inf, 3.0]),
+        ("shape", [[2, 3]]),
+        ("indptr", [0.0, 1, 2]),
+    ],
+)
+def test_parts_of_csr_that_are_not_integers_are_refused(tmp_path, part, value):
+    parts = {"data": [1.0, 1.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [2, 3]}
+    np.savez(tmp_path / "x.npz", **{f"X_{name}": v for name, v in {**parts, part: value}.items()})
+    with pytest.raises(FileFormatError, match=f"{part} of a sparse matrix must be a vector"):
+        read_npz(tmp_path / "x.npz")
+
+
+def test_npz_whose_directory_lies_about_its_size_is_refused(tmp_path):
+    """A member declares 1e11 rows, and the directory a size that would hold them."""
+    import io
+    import zipfile
+
+    header = io.BytesIO()
+    shape = {"descr": "<f8", "fortran_order": False, "shape": (10**11, 3)}
+    np.lib.format.write_array_header_2_0(header, shape)
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", header.getvalue() + bytes(64))
+        archive.infolist()[0].file_size = 10**13
+    with pytest.raises(FileFormatError, match="ends early"):
+        read_npz(path)
 
 
 def test_npy_file_is_not_an_npz_file(tmp_path):

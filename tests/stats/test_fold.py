@@ -457,6 +457,29 @@ def test_damaged_checkpoint_is_refused(tmp_path):
         fold(open_source(counted()), Moments(tag="map"), checkpoint=path, block_rows=10)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("stats", None), ("identity", "x"), ("files", 3), ("more", 1)]
+)
+def test_checkpoint_with_another_header_is_refused(tmp_path, key, value):
+    path, (X, _) = tmp_path / "sums", rows(0)
+    fold(open_source(X), Moments(), block_rows=100, checkpoint=path)
+    header, arrays = storage.read(path)
+    kind = header.pop("kind")
+    storage.write(path, kind, {**header, key: value}, arrays)
+    with pytest.raises(FileFormatError, match=f"cannot be used: the checkpoint.*{key}"):
+        fold(open_source(X), Moments(), block_rows=100, checkpoint=path)
+
+
+def test_checkpoint_whose_sums_overflow_is_refused(tmp_path):
+    path, (X, _) = tmp_path / "sums", rows(0)
+    fold(open_source(X), Moments(), block_rows=100, checkpoint=path)
+    header, arrays = storage.read(path)
+    kind = header.pop("kind")
+    storage.write(path, kind, header, arrays | {"m": np.full_like(arrays["m"], 1e200)})
+    with pytest.raises(FileFormatError, match="the sums overflow"):
+        fold(open_source(X), Moments(), block_rows=100, checkpoint=path)
+
+
 def test_interrupted_write_leaves_the_checkpoint_before(tmp_path, monkeypatch):
     path = stopped(tmp_path)
     before = path.read_bytes()

@@ -27,7 +27,7 @@ __all__ = [
 
 GAPS = frozenset(("", "na", "n/a", "#n/a", "<na>", "nan", "null", "?"))
 """What stands for a missing value, in small letters."""
-_WHOLE = re.compile(r"[+-]?[0-9]+")
+_WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
 
 
 def csv_header(path: Path) -> list[str]:
@@ -161,4 +161,5 @@ def labels_of(cells: Sequence[str], target: str, name: str, first: int) -> np.nd
 def _exact(cell: str) -> int | float:
     """An integer where the text is one, because float64 has no others beyond 2⁵³."""
     value = float(cell)
-    return int(cell) if np.isfinite(value) and _WHOLE.fullmatch(cell.strip()) else value
+    whole = np.isfinite(value) and _WHOLE.fullmatch(cell.strip())
+    return int(cell.strip().partition(".")[0]) if whole else value

@@ -150,7 +150,14 @@ def read_npz(path: str | os.PathLike) -> dict[str, Any]:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
         _assemble_csr(arrays)
-    except (ValueError, EOFError, zipfile.BadZipFile, TypeError, AttributeError) as error:
+    except (
+        ValueError,
+        OverflowError,
+        EOFError,
+        zipfile.BadZipFile,
+        TypeError,
+        AttributeError,
+    ) as error:
         raise FileFormatError(f"{path} is not a readable .npz file: {error}") from error
     return arrays
 
@@ -166,6 +173,12 @@ def _assemble_csr(arrays: dict[str, Any]) -> None:
 def _csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray) -> Any:
     from scipy.sparse import csr_matrix
 
+    for name, part in (("indices", indices), ("indptr", indptr), ("shape", shape)):
+        if part.dtype.kind not in "iu" or part.ndim != 1:
+            raise ValueError(
+                f"{name} of a sparse matrix must be a vector of integers, found {part.dtype} "
+                f"of shape {part.shape}"
+            )
     # Files keep small unsigned indices; SciPy's routines want signed ones, as short as possible.
     matrix = csr_matrix(
         (data, indices.astype(np.int64), indptr.astype(np.int64)), shape=tuple(map(int, shape))

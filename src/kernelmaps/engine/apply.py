@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ..blocks import BLOCK_BYTES, row_blocks
 from ..compiling import interpreted
+from ..sparse_rows import check_sparse
 from ..threads import in_threads, limit_threads
 from . import gpu, joint
 from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
@@ -43,7 +44,7 @@ def apply(
     spec : Spec
         The map.
     X : array or CSR matrix
-        Checked rows. NumPy arrays (float32, float64, uint8, uint16) and CSR matrices run on
+        Rows. NumPy arrays (float32, float64, uint8, uint16) and CSR matrices run on
         compiled loops, arrays of other libraries on the array-API formulas, on their own device.
     out : ndarray, optional
         Where a dense result is written.
@@ -62,6 +63,8 @@ def apply(
     if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
         _refuse_out(out, "arrays that are not NumPy's")
         return apply_elsewhere(spec, X)[0]
+    if extent is None:  # else the caller has looked at the rows
+        check_sparse(X, "apply")
     check_width(spec, X.shape[1])
     if spec.family == "piecewise" and spec.numbers["binning"] == CODE:
         _check_codes(spec, X)

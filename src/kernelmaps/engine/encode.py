@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ..compiling import interpreted
+from ..sparse_rows import check_sparse
 from ..threads import in_threads
 from . import gpu
 from .compile import stored_table
@@ -58,6 +59,7 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
     """
     if not sparse.issparse(X):
         return encode_within(spec, X, -np.inf, np.inf, n_jobs=n_jobs)[0]
+    check_sparse(X, "encode")
     if interpreted():
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         codes = encode(spec, X.toarray())[rows, X.indices]

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from .. import storage
 from ..data.sources import Block, Source
 from ..exceptions import FileFormatError
+from ..schema import Check, SchemaError, check_entries, instance, optional, text
 from .composite import stats_from_state
 
 __all__ = ["Checkpoint"]
@@ -21,6 +22,9 @@ __all__ = ["Checkpoint"]
 KIND = "fold-checkpoint"
 DIGESTS, DIGEST_BYTES = "digests of blocks", 16
 SAMPLES = 8  # blocks that stand for all where the files are as they were
+_ENTRIES: dict[str, Check] = {
+    "identity": instance((dict,)), "stats": instance((dict,)), "files": optional(instance((list,)))
+}  # fmt: skip
 
 
 class Checkpoint:
@@ -63,8 +67,9 @@ class Checkpoint:
             return self.source.blocks(self.block_rows)
         try:
             header, arrays = storage.read(self.path, KIND)
+            check_entries(header, _ENTRIES, {"kind": text((KIND,))}, "the checkpoint")
             digests = _stored_digests(arrays.pop(DIGESTS, None))
-        except FileFormatError as error:
+        except (FileFormatError, SchemaError) as error:
             raise FileFormatError(
                 f"{self.name}: the checkpoint cannot be used: {error} Delete it to start again."
             ) from error

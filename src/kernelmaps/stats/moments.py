@@ -55,6 +55,7 @@ from ..schema import (
     optional,
     text,
 )
+from ..sparse_rows import check_sparse
 
 __all__ = ["BLOCK_ROWS", "Moments"]
 
@@ -145,6 +146,10 @@ class Moments:
         tag: str = "",
         by_class: bool = False,
     ) -> None:
+        if target not in ("none", "real", "class"):
+            raise ValueError(
+                f"{type(self).__name__}: target must be 'none', 'real' or 'class', got {target!r}."
+            )
         self.target, self.tag, self.by_class = target, tag, by_class
         self.n, self.weight = 0, 0.0
         # Arrays from the first row on; None before, so that an empty one is a few kB.
@@ -191,6 +196,7 @@ class Moments:
         """
         if self.shift is not None or Z.shape[0] == 0:
             return
+        check_sparse(Z, type(self).__name__, "Z")
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if w is not None and not w.sum() > 0:
             return  # only rows of weight zero: nothing is known yet
@@ -219,6 +225,7 @@ class Moments:
         """
         if Z.shape[0] == 0 or self.shift is None:
             return self.zero()
+        check_sparse(Z, type(self).__name__, "Z")
         if Z.shape[1] != len(self.shift):
             raise ValueError(
                 f"a block has {Z.shape[1]} features, the blocks before had {len(self.shift)}"
@@ -391,6 +398,9 @@ class Moments:
             out = cls._filled(header, arrays)
             check_entries(vars(out), out._state.required, out._state.allowed, "Moments")
             out._check_state()
+            with np.errstate(over="ignore", invalid="ignore"):
+                if out.H is not None and not np.isfinite(out.scatter()).all():
+                    raise ValueError("the sums overflow")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise FileFormatError(f"the file does not hold usable statistics: {error!r}") from error
         return out
