@@ -28,7 +28,7 @@ def pair_of(seed, counts):
         margin((np.arange(30) + 0.5) / 30, cells.sum(1), n_bases=8, category=False),
         margin(np.zeros(0), cells.sum(0), n_bases=0, category=True),
     ]
-    return tensor_basis(*sides, cells.ravel()), cells.ravel()
+    return tensor_basis(*sides, cells.ravel(), 30), cells.ravel()
 
 
 @pytest.mark.parametrize("missing", [True, False])
@@ -92,3 +92,18 @@ def test_codes_without_rows_get_the_mean():
 
 def test_one_level_has_no_function():
     assert category_basis(np.array([0.0, 0.0, 9.0])).n_functions == 0
+
+
+def test_a_pair_keeps_its_smoothest_functions(seed):
+    """Those with the smallest penalties, of which the others are a continuation."""
+    counts = counts_of(seed, 30)
+    sides = [
+        margin((np.arange(30) + 0.5) / 30, counts, n_bases=8, category=False),
+        margin((np.arange(9) + 0.5) / 9, counts[:10], n_bases=6, category=False),
+    ]
+    cells = np.outer(counts, counts[:10]).ravel()
+    whole, some = (tensor_basis(*sides, cells, most) for most in (1000, 12))
+    assert some.n_functions == 12 < whole.n_functions
+    kept = np.argsort(whole.penalty)[:12]
+    np.testing.assert_array_equal(np.sort(some.penalty), whole.penalty[kept])
+    np.testing.assert_array_equal(some.values, whole.values[:, np.sort(kept)])

@@ -359,6 +359,37 @@ def test_no_pairs_are_found_in_an_additive_truth(seed):
     assert km.AdditiveRegressor(interactions="auto").fit(X, y).pair_functions_ == []
 
 
+def test_no_pairs_are_found_where_few_rows_are_in_doubt(seed):
+    """Sparse columns that nearly separate the classes: single surprises are no pattern."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((1500, 8)) < 0.15, rng.gamma(2.0, 1.0, (1500, 8)), 0.0)
+    score = 3 * (X[:, 0] > 0) + 3 * (X[:, 1] > 0) - 5 * (X[:, 2] > 0) + X[:, 3] - 1
+    y = rng.random(1500) < 1 / (1 + np.exp(-3 * score))
+    model = km.AdditiveClassifier(loss="log_loss", interactions="auto").fit(X, y)
+    assert model.pair_functions_ == []
+
+
+def test_pairs_get_as_many_functions_as_they_need(seed):
+    """A checkerboard of many squares needs more than the 40 functions that a pair begins with."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((6000, 2))
+    truth = np.sin(6 * np.pi * X[:, 0]) * np.sin(6 * np.pi * X[:, 1])
+    model = km.AdditiveRegressor(interactions="auto").fit(X, truth + 0.1 * rng.normal(size=6000))
+    (pair,) = [term for term in model.table_.terms if len(term.columns) == 2]
+    assert pair.edf[0] > 60
+    assert np.mean((model.predict(X) - truth) ** 2) < 0.1 * np.mean(truth**2)
+
+
+def test_counts_have_a_dispersion_of_their_own(seed):
+    """Negative binomial counts with variance 3μ: the estimate is about 3, not 1."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((4000, 2))
+    mean = np.exp(1 + X[:, 0])
+    y = rng.negative_binomial(mean / 2, 1 / 3)
+    model = km.AdditiveRegressor(loss="poisson", smoothing="auto").fit(X, y)
+    assert abs(model.dispersion_[0] - 3) < 0.5  # the standard error of the estimate is below 0.1
+
+
 def test_a_pair_shows_what_is_beyond_its_columns(seed):
     """Its means along either column are zero where the columns are independent."""
     X, y = planted_pair(seed, 6000)

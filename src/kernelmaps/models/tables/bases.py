@@ -45,6 +45,13 @@ class Basis:
     def n_functions(self) -> int:
         return self.values.shape[1]
 
+    def smoothest(self, most: int) -> Basis:
+        """The functions with the smallest penalties."""
+        if self.n_functions <= most:
+            return self
+        kept = np.sort(np.argsort(self.penalty, kind="stable")[:most])
+        return Basis(self.values[:, kept], self.penalty[kept], self.group[kept])
+
 
 def natural(
     raw: np.ndarray, penalty: np.ndarray, counts: np.ndarray, *, constants: bool = True
@@ -199,8 +206,13 @@ def margin(position: np.ndarray, counts: np.ndarray, *, n_bases: int, category: 
     return functions, scaled / max(np.trace(scaled) / max(len(scaled), 1), 1e-300)
 
 
-def tensor_basis(first: tuple, second: tuple, counts: np.ndarray) -> Basis:
-    """Products of the functions of two margins; code a·n_b + b stands for the pair (a, b)."""
+def tensor_basis(first: tuple, second: tuple, counts: np.ndarray, most: int) -> Basis:
+    """Products of the functions of two margins; code a·n_b + b stands for the pair (a, b).
+
+    Of all products only the `most` smoothest combinations are kept: in coordinates where the
+    penalty is diagonal, the others are those that it would leave least of (as in thin-plate
+    regression splines, Wood 2003). So fine margins cost no more weights than coarse ones.
+    """
     (left, left_penalty), (right, right_penalty) = first, second
     raw = np.einsum("ac,bd->abcd", left, right)
     raw = raw.reshape(left.shape[0] * right.shape[0], -1)
@@ -208,4 +220,4 @@ def tensor_basis(first: tuple, second: tuple, counts: np.ndarray) -> Basis:
     penalty = np.kron(left_penalty, sizes[1]) + np.kron(sizes[0], right_penalty)
     if raw.shape[1] == 0:
         return Basis(np.zeros((len(raw), 0)), np.zeros(0), np.zeros(0, np.int64))
-    return natural(raw, penalty, counts, constants=False)
+    return natural(raw, penalty, counts, constants=False).smoothest(most)

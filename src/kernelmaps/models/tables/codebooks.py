@@ -21,6 +21,7 @@ MISSING = 0  # code of a missing value, in every column
 OTHER = 1  # code of a category's levels that have none of their own
 _CODES = 256
 SAMPLE = 200_000  # rows that quantiles are taken from
+_HALVED = 6  # how often the outer bins of a column are halved
 _ROWS = 1 << 15  # whose codes are found at a time
 
 
@@ -148,7 +149,8 @@ def _places(
     for begin in range(0, n, _ROWS):
         rows = slice(begin, begin + _ROWS)
         block = np.stack([own[rows] for own in values], axis=1)
-        found, inside = encode_within(spec, block, -np.inf, np.inf, n_jobs=n_jobs)
+        with np.errstate(over="ignore"):  # edges whose ratio is beyond all numbers
+            found, inside = encode_within(spec, block, -np.inf, np.inf, n_jobs=n_jobs)
         found += 1
         if not inside:  # NaN
             found[np.isnan(block)] = MISSING
@@ -198,12 +200,24 @@ def _of_numbers(name: str, ordered: np.ndarray, weight: np.ndarray | None, most:
         return Codebook(name, "number", distinct, edges, (), True)
     weight = np.ones(len(ordered)) if weight is None else weight[: len(ordered)]
     reached = np.cumsum(weight)
-    wanted = np.arange(1, most) * (reached[-1] / most)
+    wanted = _shares(most) * reached[-1]
     cuts = ordered[np.minimum(np.searchsorted(reached, wanted, side="right"), len(ordered) - 1)]
     edges = np.unique(cuts[cuts > ordered[0]])
     begins = np.concatenate([[0], np.searchsorted(ordered, edges)])
     nodes = np.add.reduceat(ordered * weight, begins) / np.add.reduceat(weight, begins)
     return Codebook(name, "number", nodes, edges, (), False)
+
+
+def _shares(most: int) -> np.ndarray:
+    """Shares of the weight below the edges of at most so many bins.
+
+    All bins have the same, but for the outer ones, which are halved again and again: a column's
+    tail may reach far, and its effect with it.
+    """
+    halved = min(_HALVED, most // 4)
+    bins = most - 2 * halved
+    tail = 0.5 ** np.arange(1, halved + 1) / bins
+    return np.sort(np.concatenate([np.arange(1, bins) / bins, tail, 1 - tail]))
 
 
 def _of_levels(column: Column, codes: np.ndarray, weight: np.ndarray, most: int) -> Codebook:

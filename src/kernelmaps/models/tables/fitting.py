@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from scipy import stats
@@ -16,15 +16,17 @@ from .held import HeldRows, Part, TableRows
 from .likelihoods import Likelihood
 from .model import FittedTerm, TableModel
 from .newton import PenalisedFit, fit_rows
-from .pairs import build_pair, coarse_for_ranking, rank_pairs, significant
+from .pairs import build_pair, coarse_for_ranking, promising
 from .terms import Term, term_basis
 
 __all__ = ["Design", "Request", "design_of", "fit_design", "fit_table", "hold_rows"]
 
-_ROUNDS = 4  # pairs are added in so many goes, each ranked by what the last one left
-_MOST_PAIRS = 20
-_MOST_WEIGHTS = 1500  # of all terms: a Newton step on the strengths costs its cube
-_VANISHED = 0.05  # edf of a pair that is left out
+_ROUNDS = 5  # pairs are added in so many goes, each ranked by what the last one left
+_FEW = 40  # functions that a pair begins with
+_FULL = 0.6  # edf of a pair, as a share of its functions, at which it gets twice as many
+_MOST_WEIGHTS = 2000  # of all terms: a Newton step on the strengths costs its cube
+_VANISHED = 0.3  # edf of a pair that is left out
+Known = dict[tuple[int, ...], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def design_of(rows: TableRows, request: Request) -> Design:
         shapes = request.shapes.get(j, ())
         if {"convex", "concave"} & set(shapes) and term.knots == "auto":
             term = replace(term, knots="even")  # smooth on the axis on which it is convex
-        kind, basis = term_basis(term, books[j], counts[j], request.owner)
+        kind, basis = term_basis(term, books[j], counts[j], request.owner, len(request.terms))
         parts.append(Part(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
     return with_pairs(Design(rows, counts, tuple(parts)), request.pairs)
 
@@ -125,13 +127,16 @@ def _check_shapes(books: Sequence[Codebook], request: Request) -> None:
             )
 
 
-def with_pairs(design: Design, pairs: Sequence[tuple[int, int]]) -> Design:
-    """The design with some pairs more."""
+def with_pairs(
+    design: Design, pairs: Sequence[tuple[int, int]], functions: int | None = None
+) -> Design:
+    """The design with some pairs more, of at most so many functions each."""
     parts = list(design.parts)
     for (j, k), weights in zip(pairs, design.rows.pair_weights(pairs), strict=True):
         pair = build_pair((j, k), design.books, design.counts, weights)
+        basis = pair.basis if functions is None else pair.basis.smoothest(functions)
         name = f"{design.books[j].name} × {design.books[k].name}"
-        parts.append(Part(name, "pair", (j, k), pair.basis, pair.counts, pair))
+        parts.append(Part(name, "pair", (j, k), basis, pair.counts, pair))
     return replace(design, parts=tuple(parts))
 
 
@@ -152,15 +157,27 @@ def fit_table(
 
 def fit_design(
     design: Design, loss: Likelihood, output: int, request: Request,
-    start: PenalisedFit | None = None, rough: bool = False,
+    start: Known | None = None, rough: bool = False,
 ) -> PenalisedFit:  # fmt: skip
-    """Fit one output; `start` is a fit of the first terms of the design."""
+    """Fit one output; `start` holds strengths of some terms, by their columns, to begin with."""
     rows = design.rows.coded(design.parts, design.cone(), output)
     rho, fixed = _strengths(design, request)
-    if start is not None:
-        free = ~fixed[: len(start.rho)]
-        rho[: len(start.rho)][free] = start.rho[free]
+    for part, own in zip(design.parts, _groups(design), strict=True):
+        if start and part.columns in start and not fixed[own].any():
+            rho[own] = start[part.columns]
     return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, rough)
+
+
+def _groups(design: Design) -> list[slice]:
+    """Which strengths are those of each term."""
+    ends = np.cumsum([0, *(int(p.basis.group.max(initial=-1)) + 1 for p in design.parts)])
+    return [slice(a, b) for a, b in pairwise(ends.tolist())]
+
+
+def _weights(design: Design) -> list[slice]:
+    """Which weights are those of each term."""
+    ends = np.cumsum([1, *(part.basis.n_functions for part in design.parts)])
+    return [slice(a, b) for a, b in pairwise(ends.tolist())]
 
 
 def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray]:
@@ -180,45 +197,79 @@ def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray
 def _search(
     design: Design, losses: Sequence[Likelihood], request: Request
 ) -> tuple[Design, list[PenalisedFit]]:
-    """Add pairs in some goes, each ranked by the residuals of the model before."""
-    fits: list[PenalisedFit | None] = [None] * len(losses)
+    """Add pairs in some goes, each ranked by the residuals of the model before.
+
+    Pairs begin with few functions and get more where they use them all; those of which nothing is
+    left, since others say the same, make room.
+    """
+    known: list[Known] = [{} for _ in losses]
+    tried = {part.columns for part in design.parts if part.pair is not None}
+    asked, go = len(tried), -(-request.search // (_ROUNDS - 1))
 
     def fit_all(rough: bool) -> list[PenalisedFit]:
-        return [
+        fits = [
             fit_design(design, loss, k, request, start, rough)
-            for k, (loss, start) in enumerate(zip(losses, fits, strict=True))
+            for k, (loss, start) in enumerate(zip(losses, known, strict=True))
         ]
+        for start, fit in zip(known, fits, strict=True):
+            for part, own in zip(design.parts, _groups(design), strict=True):
+                start[part.columns] = fit.rho[own]
+        return fits
 
-    go, left = -(-request.search // _ROUNDS), request.search
-    while left > 0:
-        fits = fit_all(rough=True)
-        found = _next_pairs(design, losses, fits, request)[: min(go, left)]
-        design, added = _within_budget(design, found)
-        if not added:
+    for _ in range(_ROUNDS):
+        fits, before = fit_all(rough=True), design
+        design = _refined(before, fits, asked)
+        left = request.search + asked - sum(part.pair is not None for part in design.parts)
+        if left > 0:
+            found = _next_pairs(before, losses, fits, request, tried)[: min(go, left)]
+            design, added = _within_budget(design, found)
+            tried |= set(added)
+        if _sizes(design) == _sizes(before):
             break
-        left -= len(added)
     return design, fit_all(rough=False)
 
 
+def _refined(design: Design, fits: Sequence[PenalisedFit], asked: int) -> Design:
+    """Drop pairs that have vanished; twice as many functions for those that use nearly all."""
+    parts, found = [], 0
+    for part, own in zip(design.parts, _weights(design), strict=True):
+        if part.pair is None:
+            parts.append(part)
+            continue
+        found += 1
+        edf, size = max(float(fit.edf[own].sum()) for fit in fits), part.basis.n_functions
+        if edf < _VANISHED and found > asked:
+            continue
+        if edf > _FULL * size:
+            part = replace(part, basis=part.pair.basis.smoothest(2 * size))
+        parts.append(part)
+    larger = replace(design, parts=tuple(parts))
+    return larger if sum(_sizes(larger).values()) <= _MOST_WEIGHTS else replace(
+        design, parts=tuple(p for p in design.parts if p.columns in {q.columns for q in parts})
+    )  # fmt: skip
+
+
+def _sizes(design: Design) -> dict[tuple[int, ...], int]:
+    """Numbers of functions, by the columns of the terms."""
+    return {part.columns: part.basis.n_functions for part in design.parts}
+
+
 def _next_pairs(
-    design: Design, losses: Sequence[Likelihood], fits: Sequence[PenalisedFit], request: Request
-) -> list[tuple[int, int]]:
+    design: Design, losses: Sequence[Likelihood], fits: Sequence[PenalisedFit], request: Request,
+    tried: set[tuple[int, ...]],
+) -> list[tuple[int, int]]:  # fmt: skip
     """Pairs that the residuals of any output want, the most promising first."""
-    known = {part.columns for part in design.parts if part.pair is not None}
     mains = [part.columns[0] for part in design.parts if part.pair is None]
     usable = [
         j for j in mains if np.count_nonzero(design.counts[j]) > 1 and j not in request.shapes
     ]
-    places = [pair for pair in combinations(usable, 2) if pair not in known]
+    places = [pair for pair in combinations(usable, 2) if pair not in tried]
     coarse = coarse_for_ranking(design.books, design.counts, usable)
     merged: dict[tuple[int, int], float] = {}
     for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
         tables, bend = design.rows.residuals(design.parts, fit.weights, loss, k, places, coarse)
-        ranked = rank_pairs(places, tables, bend)
-        wanted = set(significant(ranked, fit.dispersion))
-        for gain, _, pair in ranked:
-            if pair in wanted:
-                merged[pair] = max(merged.get(pair, 0.0), gain / fit.dispersion)
+        for pair, excess in promising(places, tables, bend, fit.dispersion):
+            merged[pair] = max(merged.get(pair, 0.0), excess)
     return sorted(merged, key=lambda pair: -merged[pair])
 
 
@@ -226,21 +277,17 @@ def _within_budget(
     design: Design, pairs: Sequence[tuple[int, int]]
 ) -> tuple[Design, list[tuple[int, int]]]:
     """Add pairs while the model stays small enough to choose its strengths."""
-    larger = with_pairs(design, pairs)
+    larger = with_pairs(design, pairs, _FEW)
     alone = sum(part.basis.n_functions for part in larger.parts if part.pair is None)
-    sizes = np.cumsum([part.basis.n_functions for part in larger.parts])
-    room = int(np.searchsorted(sizes, max(_MOST_WEIGHTS, alone), side="right"))
+    room = int(np.searchsorted([own.stop for own in _weights(larger)], max(_MOST_WEIGHTS, alone)))
     added = list(pairs[: max(room - len(design.parts), 0)])
     return replace(larger, parts=larger.parts[: len(design.parts) + len(added)]), added
 
 
 def assemble(design: Design, fits: Sequence[PenalisedFit]) -> TableModel:
     """The fitted model, its terms at their codes."""
-    start = np.cumsum([1, *(part.basis.n_functions for part in design.parts)])
-    groups = np.cumsum([0, *(int(p.basis.group.max(initial=-1)) + 1 for p in design.parts)])
     terms = []
-    for at, part in enumerate(design.parts):
-        own = slice(start[at], start[at + 1])
+    for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
         found = [_term_of(part, fit, own) for fit in fits]
         values, errors, edf, statistic, p_value = (
             np.stack(item, axis=-1) for item in zip(*found, strict=True)
@@ -250,9 +297,7 @@ def assemble(design: Design, fits: Sequence[PenalisedFit]) -> TableModel:
         if part.pair is not None:
             shape = part.pair.first.size, part.pair.second.size
             values, errors = values.reshape(*shape, -1), errors.reshape(*shape, -1)
-        strengths = np.stack(
-            [np.exp(fit.rho[groups[at] : groups[at + 1]]) for fit in fits], axis=-1
-        )
+        strengths = np.stack([np.exp(fit.rho[group]) for fit in fits], axis=-1)
         coarse = () if part.pair is None else (part.pair.first.of, part.pair.second.of)
         term = FittedTerm(
             part.name, part.kind, part.columns, values, errors, part.counts, edf, statistic,

@@ -91,9 +91,11 @@ class SquaredHinge(Likelihood):
 
 @dataclass(frozen=True)
 class Poisson(Likelihood):
-    """exp(η) − yη: counts with a logarithmic link."""
+    """exp(η) − yη: counts with a logarithmic link.
 
-    dispersion: float | None = 1.0
+    Real counts vary more than Poisson's, and strengths chosen as if they did not follow the noise:
+    the dispersion is estimated.
+    """
 
     def value(self, y, eta):
         return np.exp(np.clip(eta, -_MOST, _MOST)) - y * eta

@@ -1,6 +1,9 @@
 r"""Pairs of columns: which ones matter, and their terms.
 
-Columns are coded more coarsely for pairs, so that the codes of a pair are at most some hundred.
+Columns are coded more coarsely for pairs, so that the codes of a pair are at most some thousand.
+Their bins are even on an axis between ranks and values: bins of equal weight alone leave one for
+the tail of a column, where its effects may be largest.
+
 Pairs are ranked as FAST does (Lou, Caruana, Gehrke and Hooker 2013): with the main effects fitted,
 :math:`\sum_{ab} R_{ab}^2 / (W_{ab} + κ)`, R and W the sums of residuals and of weights over the
 pairs of codes, is about the drop in deviance that free cells would bring.
@@ -24,16 +27,18 @@ __all__ = [
     "build_pair",
     "coarse_codes",
     "coarse_for_ranking",
-    "rank_pairs",
+    "promising",
     "residual_tables",
-    "significant",
 ]
 
 _RANKING = 16  # codes of a column while pairs are ranked
 _SHRINK = 10.0  # κ, in units of the mean weight of a row
-_CELLS = 420  # codes of a pair, at most
+_CELLS = 1600  # codes of a pair, at most
+_BASES = 16  # splines of one side
+_FUNCTIONS = 240  # of a pair, at most
+_BY_VALUE = 0.3  # share of the values, beside that of the ranks, in the axis of a pair
 _LEVELS = 16  # levels of a category that a pair tells apart
-_CERTAIN = 4.0  # standard deviations by which a gain must exceed chance
+_CERTAIN = 5.0  # standard deviations by which a gain must exceed chance
 _GRAIN = 65536
 
 
@@ -82,15 +87,17 @@ def pair_codes(first: Coarse, second: Coarse, own: np.ndarray, other: np.ndarray
 
 
 def coarse_codes(book: Codebook, counts: np.ndarray, most: int) -> Coarse:
-    """At most `most` codes: bins of equal weight for numbers, frequent levels of a category."""
+    """At most `most` codes: even bins for numbers, frequent levels of a category."""
     if book.kind == "category":
         return _frequent(counts, most)
     own = counts[1:]
     bins = min(len(own), most - 1)
     if bins == len(own):
         return Coarse(np.arange(len(counts), dtype=np.uint8), len(counts))
-    middle = np.cumsum(own) - 0.5 * own
-    found = np.minimum((middle / max(own.sum(), 1e-300) * bins).astype(np.int64), bins - 1)
+    rank = (np.cumsum(own) - 0.5 * own) / max(own.sum(), 1e-300)
+    value = (book.nodes - book.nodes[0]) / (book.nodes[-1] - book.nodes[0])
+    middle = (1 - _BY_VALUE) * rank + _BY_VALUE * value
+    found = np.minimum((middle * bins).astype(np.int64), bins - 1)
     _, found = np.unique(found, return_inverse=True)
     return Coarse(np.concatenate([[0], found + 1]).astype(np.uint8), int(found.max()) + 2)
 
@@ -144,34 +151,31 @@ def residual_tables(
     return found
 
 
-def rank_pairs(
+def promising(
     places: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
-    mean_bend: float,
-) -> list[tuple[float, float, tuple[int, int]]]:  # fmt: skip
-    """Pairs with the tables of their residuals, the most promising first.
+    mean_bend: float, dispersion: float,
+) -> list[tuple[tuple[int, int], float]]:  # fmt: skip
+    r"""Pairs whose gain is beyond what chance explains, with the excess, the largest first.
 
-    Returns
-    -------
-    list of (gain, cells, (j, k))
-        `cells` counts the cells that rows have, less rows and columns of the table: what chance
-        alone would gain, in units of the dispersion.
+    Without an effect of the pair, R of a cell has the variance φW and, as sums of few rows do, a
+    fourth moment of about :math:`φ^2 (3 W^2 + W)`. So a gain of :math:`R^2 / φ(W + κ)` has the mean
+    :math:`W/(W + κ)` and the variance :math:`(2W^2 + W)/(W + κ)^2`: cells of few rows prove little.
+    The main effects have used up a row and a column of the table.
     """
     shrink, found = _SHRINK * mean_bend, []
     for pair, (weights, residuals) in zip(places, tables, strict=True):
         seen = weights > 0
-        free = np.count_nonzero(seen) - seen.any(axis=1).sum() - seen.any(axis=0).sum() + 1
-        gain = np.sum(residuals[seen] ** 2 / (weights[seen] + shrink))
-        found.append((float(gain), float(max(free, 0)), pair))
-    return sorted(found, key=lambda item: -item[0])
-
-
-def significant(ranked: list, dispersion: float) -> list[tuple[int, int]]:
-    """Pairs whose gain is beyond what chance explains."""
-    return [
-        pair
-        for gain, cells, pair in ranked
-        if cells > 0 and gain / dispersion - cells > _CERTAIN * np.sqrt(2 * cells)
-    ]
+        cells = np.count_nonzero(seen)
+        free = cells - seen.any(axis=1).sum() - seen.any(axis=0).sum() + 1
+        own = weights[seen]
+        share = max(free, 0) / max(cells, 1)
+        gain = np.sum(residuals[seen] ** 2 / (own + shrink)) / dispersion
+        chance = share * np.sum(own / (own + shrink))
+        spread = np.sqrt(np.sum((2 * own**2 + own) / (own + shrink) ** 2))
+        bar = _CERTAIN * spread + _CERTAIN**2 / 6 / (own.min(initial=np.inf) + shrink)
+        if free > 0 and gain - chance > bar:
+            found.append((pair, float(gain - chance)))
+    return sorted(found, key=lambda item: -item[1])
 
 
 def build_pair(
@@ -189,11 +193,8 @@ def build_pair(
     first = coarse_codes(books[j], counts[j], sizes[0])
     second = coarse_codes(books[k], counts[k], sizes[1])
     cells = first.summed(second.summed(weights.T).T)
-    sides = [
-        _side(books[j], cells.sum(axis=1), second.size),
-        _side(books[k], cells.sum(axis=0), first.size),
-    ]
-    basis = tensor_basis(sides[0], sides[1], cells.ravel())
+    sides = _side(books[j], cells.sum(axis=1)), _side(books[k], cells.sum(axis=0))
+    basis = tensor_basis(sides[0], sides[1], cells.ravel(), _FUNCTIONS)
     return PairTerm(columns, first, second, basis, cells)
 
 
@@ -211,9 +212,9 @@ def _shares(first: Codebook, second: Codebook) -> tuple[int, int]:
     return even, even
 
 
-def _side(book: Codebook, counts: np.ndarray, other: int) -> tuple[np.ndarray, np.ndarray]:
+def _side(book: Codebook, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if book.kind == "category":
         return margin(np.zeros(0), counts, n_bases=0, category=True)
     bins = len(counts) - 1
-    n_bases = 10 if other > 9 else 16  # more where the other side has few levels
-    return margin((np.arange(bins) + 0.5) / max(bins, 1), counts, n_bases=n_bases, category=False)
+    place = (np.arange(bins) + 0.5) / max(bins, 1)
+    return margin(place, counts, n_bases=_BASES, category=False)

@@ -9,7 +9,7 @@ come together. In all there are
 2. one pass for the weights of the codes, and, for squared loss, of all pairs of codes: then nothing
    more is needed, whatever the strengths;
 3. for other losses one pass a Newton step, and for pairs one to rank them and one to fit them in
-   each of the four goes.
+   each of the goes.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ __all__ = ["Term", "resolve_terms", "term_basis"]
 
 _KINDS = ("auto", "spline", "linear", "category", "periodic")
 _BASES, _MANY_BASES, _MANY_ROWS = 20, 40, 20_000
+_FEWEST = 10  # splines of a curve where columns are many
+_ROWS_EACH = 4  # rows, at least, for each spline of all columns together
 _EVEN = 0.5  # share of the bins that the emptier half of the range must hold to count as even
 
 
@@ -32,7 +34,8 @@ class Term:
         A smooth curve, a straight line, one value for each level, or a smooth curve around a
         circle; "auto" is a spline for numbers and a category for everything else.
     n_bases : int, optional
-        Splines of the curve; 20 by default, 40 from 20,000 rows on. The penalty, not this number,
+        Splines of the curve; 20 by default, 40 from 20,000 rows on, and fewer, down to 10, where
+        all columns together would have more than one for four rows. The penalty, not this number,
         decides how smooth it is.
     degree : int, default=3
         Of the splines.
@@ -148,8 +151,13 @@ def _term(value: Any, name: str, owner: str) -> Term:
     return replace(term, column=name).check(owner)
 
 
-def term_basis(term: Term, book: Codebook, counts: np.ndarray, owner: str) -> tuple[str, Basis]:
-    """The kind that a term turns out to be, and its basis at the codes of its column."""
+def term_basis(
+    term: Term, book: Codebook, counts: np.ndarray, owner: str, columns: int = 1
+) -> tuple[str, Basis]:
+    """The kind that a term turns out to be, and its basis at the codes of its column.
+
+    `columns` is the number of columns that have terms.
+    """
     kind = term.kind
     if kind == "auto":
         kind = "spline" if book.kind == "number" else "category"
@@ -165,7 +173,9 @@ def term_basis(term: Term, book: Codebook, counts: np.ndarray, owner: str) -> tu
     if kind == "linear":
         return kind, linear_basis(book.nodes, counts)
     periodic = kind == "periodic"
-    usual = _MANY_BASES if counts.sum() >= _MANY_ROWS else _BASES
+    rows = counts.sum()
+    usual = _MANY_BASES if rows >= _MANY_ROWS else _BASES
+    usual = min(usual, max(_FEWEST, int(rows / (_ROWS_EACH * columns))))
     return kind, number_basis(
         _positions(term, book, periodic), counts, n_bases=term.n_bases or usual, degree=term.degree,
         order=term.order, periodic=periodic,
