@@ -57,10 +57,10 @@ def design_map(
     n_components : int, optional
         Columns D. Odd numbers include the zero frequency, even ones do not.
     max_error : float, optional
-        Instead of `n_components`: the least D whose error does not exceed it.
+        Instead of `n_components`: take the smallest D whose error does not exceed it.
     domain : (m, b), array of values, or "universal", default=(1, 255)
         Range of the values, or the set of values that occur. For homogeneous kernels m is the
-        smallest value that is not zero, and "universal" asks for the least absolute error over
+        smallest value that is not zero, and "universal" asks for the smallest absolute error over
         all ratios of values up to b = 1 (times b for other b). Two or three pairs (low, high)
         ask for a joint map of as many coordinates (section 6), a ``JointDesign``.
     error : {"absolute", "relative", "signature"} or callable, default="absolute"
@@ -69,7 +69,7 @@ def design_map(
     method : str, default="refined"
         "refined": the best cosines. "lp": cosines from a finite pool. "harmonic": the orthogonal
         projection on harmonics. "minimax": the best table of D columns. "eigen": the table of
-        least mean square error. "sine": closed form of the intersection kernel.
+        smallest mean square error. "sine": closed form of the intersection kernel.
     norm : {"max", "sum"}, default="max"
         C∞ (eq. 5) or C₁ (eq. 4) over the evaluation set.
     lags : array-like, optional

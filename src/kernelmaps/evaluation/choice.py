@@ -177,22 +177,22 @@ def choose(
     kernel : str or Kernel
         Additive, stationary or exponentiated. Of a stationary or exponentiated kernel given by name
         the width follows the data, and columns are standardised in front of a stationary one; a
-        kernel object is taken as it is.
+        kernel object is used unchanged.
     max_error : float, optional
-        Tolerance: of all maps whose bound holds it, the one with the fewest columns is chosen, and
-        of several the one with the least bound.
+        Tolerance: of all maps whose bound is at most this, the one with the fewest columns is
+        chosen, and of several such maps the one with the smallest bound.
     n_columns, seconds : int, float, optional
-        Most output columns, and most time to map all rows of X. Without `max_error`, the map of
-        least error within them is chosen.
+        Largest number of output columns, and longest time to map all rows of X. Without
+        `max_error`, the map with the smallest error within these limits is chosen.
     error : {"absolute", "relative"}
         Difference of kernel values, or that over √(k(x, x) k(y, y)), which does not depend on the
         scale of the data.
     confidence : float
-        Of the bound on the largest error of fresh pairs.
+        Confidence of the bound on the largest error of new pairs.
     families : sequence of str, optional
         Names of the maps to consider; by default all that exist for the kernel.
     held_out_rows : int
-        Rows in each of the two parts (at most half of all rows) whose pairs are looked at.
+        Rows in each of the two parts (at most half of all rows) whose pairs are measured.
     random_state : int, RandomState, Generator or None
     progress : bool, optional
         Whether to show a bar; None shows it on a terminal.
@@ -200,12 +200,12 @@ def choose(
     Returns
     -------
     Choice
-        The map, fitted on all rows; its evidence; and why the others lost.
+        The map, fitted on all rows; its evidence; and why the others were not chosen.
 
     Raises
     ------
     ToleranceError
-        If no candidate holds what was asked for; its `best` is the evidence of the nearest one.
+        If no candidate meets the requirements; its `best` is the evidence of the nearest one.
 
     Examples
     --------

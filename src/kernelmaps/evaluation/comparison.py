@@ -127,28 +127,28 @@ def compare(
     task : {"auto", "classification", "regression"}
         What `y` is; "auto" decides by its values, see :mod:`kernelmaps.evaluation.task`.
     maps : sequence of str, Candidate, map or (label, map), optional
-        Names stand for all sizes and kernels of that class, objects are taken as they are. By
+        Names stand for all sizes and kernels of that class, objects are used unchanged. By
         default every map that exists for the kernels.
     kernels : sequence of str or Kernel, optional
         By default χ², intersection, exp-χ² and the Gaussian for data without negative values, else
         the Gaussian and the Laplacian. Kernels given by name take their widths from the data, and
-        stationary ones act on standardised columns; a kernel object is taken as it is.
+        stationary ones act on standardised columns; a kernel object is used unchanged.
     sizes, joint_sizes : sequence of int
         Columns per feature of additive maps, columns of joint ones.
     with_baselines : bool
-        Whether to run what the maps are to be compared with: plain linear, exact kernels,
-        scikit-learn's maps, boosting.
+        Whether to run baselines, too: a plain linear model, exact kernels, scikit-learn's maps and
+        gradient boosting.
     cv : int
         Folds of the cross-validation.
     C : float
         Penalty of the linear and kernel machines (1/C for ridge regression).
     budget : float, optional
-        Seconds of measuring (compiling is added). All methods run on few rows and the best of them
-        on all; methods that were stopped before are shown, but cannot win.
+        Seconds for the measurements (compilation not included). All methods run on few rows and
+        the best of them on all; methods that were stopped before are shown, but cannot win.
     exact_rows : int
-        Most rows that an exact kernel machine is given.
+        Largest number of rows for exact kernel machines.
     name, feature_names : str, sequence of str
-        Of the data and of its columns, in tables; by default a data frame's own.
+        Names of the data and of its columns for tables; by default those of a data frame.
     loading_code : str, optional
         Python that makes X and y, for the program in the report.
     random_state : int, RandomState, Generator or None
@@ -158,7 +158,7 @@ def compare(
     Returns
     -------
     Comparison
-        After Ctrl-C, with what was finished by then.
+        After Ctrl-C, it contains what was finished by then.
 
     Examples
     --------

@@ -19,17 +19,17 @@ __all__ = ["Codes"]
 class Codes:
     """Rows of a data set as codes of an anchor map.
 
-    Models of this library take them in place of X. The codes themselves are a plain array (or CSR
-    matrix) that nobody copies; what is added is the hash of the map that made them, so that codes
-    of another map are refused rather than misread.
+    Models of this library take them in place of X. The codes are a plain array (or CSR matrix),
+    which is not copied, with the hash of the map that made them, so that codes of another map are
+    refused.
 
     Parameters
     ----------
     values : array or CSR matrix of unsigned integers, shape (n_samples, n_features)
         A look-up map's codes are bins (uint8 up to 256 anchors, uint16 beyond). An interpolating
         map's are positions in fixed point: the high byte is the left anchor, the low byte the
-        weight of the right one (two bytes each beyond 256 anchors). In a CSR matrix, what is not
-        stored has code 0, the code of x = 0.
+        weight of the right one (two bytes each beyond 256 anchors). In a CSR matrix, entries that
+        are not stored have code 0, the code of x = 0.
     map_hash : str
         Hash of the spec of the map.
 

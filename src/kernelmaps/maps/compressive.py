@@ -45,12 +45,12 @@ class CompressiveFourierMap(JointMap):
     kernel : str or Kernel, default="gaussian"
         An isotropic kernel: "gaussian", "matern" or an object with ``isotropic = True``.
     sampling, sigma
-        As in :class:`RandomFourierMap`. "scale" and "median" look at the measurements, whose
-        distances are those of the data, nearly.
+        As in :class:`RandomFourierMap`. "scale" and "median" use the measurements, whose
+        distances are nearly those of the data.
     form : {"auto", "paired", "cosine"}, default="auto"
         "cosine" is the paper's, with random phases; "paired", cosines and sines of half as many
-        frequencies, has less error for the Gaussian and takes half the products, which are most of
-        the cost here. "auto" takes it wherever n_components is even.
+        frequencies, has a smaller error for the Gaussian and half the products, which are most
+        of the cost here. "auto" is paired if n_components is even.
     projection : {"dense", "hadamard", "dct"}, default="dense"
         As `method` of :class:`RandomOrthoprojector`: a stored matrix, or fast transforms.
     entries : {"gaussian", "bernoulli"}, default="gaussian"
@@ -79,7 +79,7 @@ class CompressiveFourierMap(JointMap):
     n_measurements_ : int
         m.
     effective_sparsity_ : Sparsity or None
-        Coefficients per row that hold 99 % of the energy, of (at most 200) rows of X; None where
+        Coefficients per row that have 99 % of the energy, of (at most 200) rows of X; None where
         X are measurements, whose sparsity is not known.
 
     Examples

@@ -89,14 +89,14 @@ class ExponentialMap(DefaultParts, JointMap):
         p log p operations for p columns of c: "auto" takes it from p = 32 on, "orthogonal" below.
     form : {"auto", "paired", "cosine"}, default="auto"
         "paired": cosines and sines of D/2 frequencies; "cosine": cosines of D frequencies with
-        random phases. The first has less error, half the cost, and ‖φ(x)‖ = 1 exactly: "auto"
-        takes it wherever D is even.
+        random phases. The first has a smaller error, half the cost, and ‖φ(x)‖ = 1 exactly:
+        "auto" is paired if D is even.
     n_landmarks : int, "auto" or None, default=None
         Columns that are spent on landmarks, rows chosen at random among the fitted ones. A pair
         with a landmark in it then has exactly the kernel value of c; all other pairs keep an
-        unbiased estimate, with less error the more the landmarks tell about them. "auto" takes a
+        unbiased estimate, with a smaller error the closer they are to landmarks. "auto" takes a
         quarter of the columns, or every fitted row if these are fewer. It costs one more product,
-        of c(x) with the c of all landmarks, which are stored. None: random features alone.
+        of c(x) with the c of all landmarks, which are stored. None: only random features.
     random_state : int, RandomState, Generator or None
         An int gives the same map in every run.
     n_jobs : int, optional
@@ -117,11 +117,11 @@ class ExponentialMap(DefaultParts, JointMap):
 
     Notes
     -----
-    Rows of zeros are histograms like others: c(0) = 0, and for χ² the exact kernel between them and
-    y is exp(−γ Σ y), with no special case.
+    Rows of zeros need no special case: c(0) = 0, and for χ² the exact kernel between such a row and
+    y is exp(−γ Σ y).
 
-    A map whose columns belong to no kernel with a name (splines) has its own inner product as
-    kernel. Frequencies are kept in the precision of the fitted rows.
+    For a map without a named kernel (splines), the kernel is its inner product. Frequencies are
+    kept in the precision of the fitted rows.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class RandomFourierMap(JointMap):
         Output columns D.
     sampling : {"iid", "orthogonal", "structured", "sobol"}, default="iid"
         How frequencies are drawn: see :mod:`kernelmaps.maps.sampling`. "orthogonal" has the
-        least error for isotropic kernels; "structured" comes close, stores no matrix, and
+        smallest error for isotropic kernels; "structured" comes close, stores no matrix, and
         is the fastest for many features (lengths are padded to the next power of two).
     form : {"auto", "cosine", "paired"}, default="auto"
         √(2/D) cos(ωᵀx + b), or cosines followed by sines of D/2 frequencies, which is more

@@ -59,7 +59,7 @@ class HermiteMap(AdditiveMap):
         Use Ψ(x) − Ψ(0) of features that are scaled but not shifted, so that sparse data stay
         sparse. "auto": for CSR input.
     out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
-        Beyond the data's range the polynomials are constant (with a warning), refused, or go on.
+        Beyond the data's range the polynomials are constant (with a warning), refused, or continue.
     n_jobs : int, optional
         Threads; None means all that are available.
 

@@ -62,13 +62,13 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
     tol : float, default=1e-3
         Training ends with a certified duality gap of at most `tol` times the objective.
     max_iter : int, default=1000
-        Most epochs; a ConvergenceWarning says what gap was left.
+        Largest number of epochs; if they are not enough, a ConvergenceWarning states the gap.
     class_weight : dict or "balanced", optional
         Weights of the classes' examples.
     warm_start : bool, default=False
-        Start from the last fit's duals (same rows, another C, say).
+        Start from the dual variables of the last fit (the same rows with another C, for example).
     random_state : int, RandomState or None
-        For the order of the examples.
+        Determines the order of the examples.
     n_jobs : int, optional
         Threads; None means all that are available.
     progress : bool, optional
@@ -78,21 +78,20 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         from columns to kinds ("spline", "linear", "category", "periodic"), a :class:`Term`, or
         None to leave a column out. By default each column has the term that suits it.
     interactions : "auto", int or list of pairs, optional
-        For tables: pairs of columns that have a term of their own. "auto" looks for at most 20,
-        a number for at most as many; those that the data do not want are shrunk away.
+        For tables: pairs of columns that get an additional term. "auto" looks for at most 20,
+        a number for at most as many; those that do not help are shrunk away.
     constraints : dict, optional
         For tables: "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by
         column.
     smoothing : "auto", float or dict, optional
         For tables: strengths of the penalties, chosen by restricted maximum likelihood ("auto",
-        also for None); a number, which holds as much against the data as so many rows; or numbers
-        by column.
+        also for None); a number, which has the weight of that many rows; or numbers by column.
     categorical_features : sequence of int, str or bool, optional
         For tables: columns of numbers that are categories. Text and categories of a frame are
         categories anyway.
     solver : {"auto", "dual", "primal"}, default="auto"
-        For maps: coordinate descent on the dual, or Newton's method on the weights. "auto" begins
-        with the first and turns to the second where 100 epochs were not enough (D2 splines, weak
+        For maps: coordinate descent on the dual, or Newton's method on the weights. "auto" starts
+        with the first and switches to the second if 100 epochs are not enough (D2 splines, weak
         regularisation) and the map has at most 3000 columns. Both end at the same minimum, with
         the same certificate; `solver_` says which one it was.
     multi_class : {"ovr", "ovo"}, default="ovr"
