@@ -29,6 +29,7 @@ LEAVES = {
     "seeding",
     "schema",
     "sparse_rows",
+    "sparse_tensors",
     "storage",
     "threads",
 }
@@ -56,6 +57,7 @@ EDGES = {
     "seeding": set(),
     "schema": set(),
     "sparse_rows": set(),
+    "sparse_tensors": {"device"},
     "threads": set(),
     "storage": {"exceptions"},
     "kernels": LEAVES,

@@ -154,15 +154,15 @@ def precision(name: str) -> Iterator[None]:
         _tf32.reset(token)
 
 
-def multiply(A: Any, B: Any) -> Any:
-    """A B in the precision that is chosen, whatever torch's own settings are."""
+def multiply(A: Any, B: Any, *, out: Any = None) -> Any:
+    """A B in the precision that is chosen, whatever torch has set; into `out`, if any."""
     import torch
 
     settings = torch.backends.cuda.matmul
     before = settings.allow_tf32
     settings.allow_tf32 = _tf32.get()
     try:
-        return A @ B
+        return A @ B if out is None else torch.matmul(A, B, out=out)
     finally:
         settings.allow_tf32 = before
 

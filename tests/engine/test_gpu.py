@@ -9,7 +9,6 @@ import triton_stand_in
 import kernelmaps as km
 from kernelmaps.engine import apply
 from kernelmaps.engine.table import AFFINE, Table
-from kernelmaps.engine.table.layout import layout_of
 
 # Coefficients and positions are rounded once each, and the sums of a polynomial a few times; the
 # angles of Fourier features lose the digits that they have before the point.
@@ -57,6 +56,7 @@ MAPS = {
     ),
     "exponential": km.ExponentialMap(n_components=40, random_state=0),
     "compressive": km.CompressiveFourierMap(5, 20, random_state=0),
+    "landmarks": km.ExponentialMap(n_components=40, n_landmarks=8, random_state=0),
 }
 
 
@@ -137,29 +137,59 @@ def test_no_rows(gpu):
     assert gpu.apply(spec, np.zeros((0, 13)))[0].shape == (0, 65)
 
 
-def put(array):
-    return np.ascontiguousarray(array)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_stored_values_of_sparse_rows(gpu, dtype, seed):
     from scipy import sparse
 
-    from kernelmaps.engine.compile import Extent, compiled_table
-    from kernelmaps.engine.gpu import launch
-    from kernelmaps.engine.gpu.tables import table_on
-
     X = sparse.csr_matrix(sparse.random(30, 11, 0.3, random_state=seed, dtype=dtype))
     spec = km.HomogeneousMap().fit(X).spec_
     wanted = apply(spec, X)
-    extent = Extent(float(X.data.min()), float(X.data.max()), float(X.data.min()))
-    table = table_on(layout_of(compiled_table(spec, np.dtype(dtype), 11, extent)), put)
-    out, to = np.empty(5 * X.nnz, dtype), np.empty(5 * X.nnz, np.int32)
-    flag = np.zeros(1, np.int32)
-    launch.emit_stored(table, X.data, X.indices, out, to, flag, gpu.FINITE)
-    np.testing.assert_array_equal(to, wanted.indices)
-    assert np.abs(out - wanted.data).max() <= TOLERANCE[dtype] * np.abs(wanted.data).max()
-    assert not flag[0]
+    out, to, refused = gpu.apply_stored(spec, X.data, X.indices, 11, gpu.FINITE)
+    np.testing.assert_array_equal(to.ravel(), wanted.indices)
+    error = np.abs(out.ravel() - wanted.data).max()
+    assert error <= TOLERANCE[dtype] * np.abs(wanted.data).max()
+    assert not refused
+    X.data[5] = np.nan
+    assert gpu.apply_stored(spec, X.data, X.indices, 11, gpu.FINITE)[2]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"anchors": "uniform"},
+        {"anchors": "uniform", "n_neighbors": 2},
+        {"anchors": "quantile"},
+        {"anchors": "kmeans", "n_neighbors": 2},
+        {"anchors": "uniform", "n_anchors": 300, "n_neighbors": 2},
+    ],
+)
+def test_codes_are_those_of_the_processor(gpu, options, dtype, seed, monkeypatch):
+    from kernelmaps.engine import encode as codes_of
+    from kernelmaps.engine import gpu as room
+    from kernelmaps.engine.encode import _encode_elsewhere
+
+    monkeypatch.setattr(room, "usable_for", lambda X: True)
+    X = histograms(seed).astype(dtype)
+    spec = km.AnchorMap("chi2", **{"n_anchors": 12, **options}).fit(X).spec_
+    found, inside = _encode_elsewhere(spec, X, -np.inf, np.inf)
+    wanted = codes_of(spec, X)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+    assert inside
+    assert not _encode_elsewhere(spec, X, X.min(axis=0), X.max(axis=0) / 2)[1]
+    X[3, 4] = np.nan
+    assert not _encode_elsewhere(spec, X, -np.inf, np.inf)[1]
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [km.SignCauchyMap(20, random_state=0), km.RandomOrthoprojector(6, random_state=0)],
+)
+def test_products_without_a_kernel_of_their_own(gpu, feature_map, seed):
+    X = histograms(seed)
+    spec = feature_map.fit(X).spec_
+    np.testing.assert_allclose(gpu.apply(spec, X)[0], apply(spec, X), rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -128,6 +128,45 @@ def apply_elsewhere(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool
     return evaluate(spec, real_rows(X, namespace(X))), False
 
 
+def apply_sparse_tensor(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool]:
+    """φ of a torch CSR tensor: CSR where φ(0) = 0, else dense; and whether a value is refused."""
+    if _is_joint(spec) or spec.family == "chain" or not zero_at_zero(spec):
+        return apply_elsewhere(spec, X.to_dense(), check)
+    import torch
+
+    ends, features, values = X.crow_indices(), X.col_indices(), X.values()
+    found = None
+    if gpu.usable_for(values):
+        note_path(f"gpu:{spec.family}:csr")
+        found = gpu.apply_stored(spec, values, features, X.shape[1], check)
+    if found is None:
+        note_path(f"reference:{spec.family}:csr")
+        found = (*_stored_formula(spec, X), False)
+    numbers, columns, wrong = found
+    shape = (X.shape[0], stage_columns(spec, X.shape[1]))
+    parts = ends * numbers.shape[1], columns.reshape(-1).to(ends.dtype), numbers.reshape(-1)
+    return torch.sparse_csr_tensor(*parts, size=shape, check_invariants=False), wrong
+
+
+def _stored_formula(spec: Spec, X: Any) -> tuple[Any, Any]:
+    """All columns of stored values by the readable form, some dense rows at a time."""
+    import torch
+
+    d, width = X.shape[1], stage_columns(spec, X.shape[1]) // X.shape[1]
+    ends, features = X.crow_indices(), X.col_indices()
+    owners = torch.repeat_interleave(torch.arange(X.shape[0], device=X.device), torch.diff(ends))
+    parts = [X.values().new_zeros((0, width))]
+    for rows in row_blocks(X.shape[0], 4 * 8 * d * width):
+        stored = slice(int(ends[rows.start]), int(ends[rows.stop]))
+        block = X.values().new_zeros((rows.stop - rows.start, d))
+        at = owners[stored] - rows.start, features[stored]
+        block[at] = X.values()[stored]
+        Z = evaluate(spec, real_rows(block, namespace(block)))
+        parts.append(Z.reshape(len(block), d, width)[at])
+    columns = features[:, None] * width + torch.arange(width, device=X.device)
+    return torch.cat(parts), columns
+
+
 def sums_elsewhere(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, bool]:
     """Sums of a table's columns over the features, for rows of another array library.
 

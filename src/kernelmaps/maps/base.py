@@ -21,7 +21,13 @@ from ..atomic import all_or_nothing
 from ..certificate import Certificate
 from ..device import is_foreign, numpy_dtype, to_host
 from ..engine import Spec, apply, evaluate, gpu
-from ..engine.apply import apply_elsewhere, column_range, extent_of, stage_columns
+from ..engine.apply import (
+    apply_elsewhere,
+    apply_sparse_tensor,
+    column_range,
+    extent_of,
+    stage_columns,
+)
 from ..engine.compile import Extent
 from ..engine.reference import real_rows
 from ..engine.table import CODE
@@ -29,6 +35,7 @@ from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
 from ..schema import Check, State, array, instance, integer, names, optional, pair
 from ..sparse_rows import check_sparse
+from ..sparse_tensors import checked_sparse_tensor, is_sparse_tensor
 from ..threads import resolve_threads
 from .codes import Codes
 
@@ -140,7 +147,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         Returns
         -------
         array or CSR matrix of shape (n_samples, n_features_out)
-            CSR for CSR input wherever φ(0) = 0.
+            CSR for CSR input wherever φ(0) = 0 (a torch CSR tensor for one of those).
         """
         check_is_fitted(self)
         if is_foreign(X):
@@ -232,6 +239,8 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _transform_elsewhere(self, X: Any, out: Any) -> Any:
         """φ of another library's arrays, on their device; on a card, one look at the values."""
+        if is_sparse_tensor(X):
+            return self._transform_sparse_tensor(X, out)
         X = self._foreign_rows(X)
         if getattr(self, "out_of_domain", None) == "raise":
             self._check_domain(X)
@@ -245,6 +254,21 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             return evaluate(self.spec_, X)
         self._check_foreign(X)
         return apply(self.spec_, X, out=out)
+
+    def _transform_sparse_tensor(self, X: Any, out: Any) -> Any:
+        """φ of a torch CSR tensor: CSR where φ(0) = 0, else dense."""
+        name = type(self).__name__
+        if out is not None:
+            raise ValueError(f"{name}: out= cannot be used with sparse tensors.")
+        X = checked_sparse_tensor(X, name)
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {name} is expecting {self.n_features_in_}."
+            )
+        self._check_foreign(X.values())
+        if getattr(self, "out_of_domain", None) == "raise":
+            self._check_domain(X.to_dense())
+        return apply_sparse_tensor(self.spec_, X)[0]
 
     def _foreign_rows(self, X: Any) -> Any:
         """Rows of another library's arrays, of the fitted shape, as floats (or bytes)."""

@@ -216,17 +216,19 @@ def _joint(xp: Any, spec: Spec, X: Any) -> Any:
         X = xp.clip(X, _constant(xp, spec, "lower", X), _constant(xp, spec, "upper", X))
     paired = waves and bool(spec.numbers["paired"])
     width = n_outputs(spec)
+    # Angles stand where their cosines will: nothing is copied between them.
+    shape = (X.shape[0], 2 * width if paired else width)
     if spec.numbers["operator"] == "hadamard":
-        angles = xp.zeros((X.shape[0], width), dtype=X.dtype, device=_device(X))
+        Z = xp.zeros(shape, dtype=X.dtype, device=_device(X))
         signs, to, gains = _structure(xp, spec, str(X.dtype), _device(X))
-        launch.hadamard(_contiguous(X), angles, signs, to, gains)
-    elif spec.numbers["operator"] == "dct":
-        angles = _product(xp, X, _dct(xp, spec, X.dtype, _device(X)))
+        launch.hadamard(_contiguous(X), Z, signs, to, gains)
     else:
-        angles = _product(xp, X, _constant(xp, spec, "matrix", X))
+        Z = xp.empty(shape, dtype=X.dtype, device=_device(X))
+        dct = spec.numbers["operator"] == "dct"
+        own = _dct(xp, spec, X.dtype, _device(X)) if dct else _constant(xp, spec, "matrix", X)
+        _product(xp, X, own, out=Z[:, :width])
     if not waves:
-        return angles
-    Z = xp.concat([angles, angles], axis=1) if paired else angles
+        return Z
     phases, amplitudes = _wave_constants(xp, spec, X.dtype, _device(X))
     launch.waves(Z, phases, amplitudes, paired)
     return Z
@@ -268,8 +270,10 @@ def _dct(xp: Any, spec: Spec, dtype: Any, device: Any) -> Any:
     return xp.asarray(matrix, dtype=dtype, device=device)
 
 
-def _product(xp: Any, A: Any, B: Any) -> Any:
-    return multiply(A, B) if is_tensor(A) else xp.matmul(A, B)
+def _product(xp: Any, A: Any, B: Any, out: Any = None) -> Any:
+    if is_tensor(A):
+        return multiply(A, B, out=out)
+    return np.matmul(A, B, out=out)  # in the tests, which have no card
 
 
 @lru_cache(maxsize=16)

@@ -98,7 +98,7 @@ def _find_edges(
         passed = size >= tl.load(edges + edge + count + farther)
         count = tl.where(passed, count + farther, count)
     b = tl.minimum(count, top)
-    u = size * 0
+    u = tl.zeros(size.shape, size.dtype)
     if PLACED:
         left = tl.load(edges + edge + b)
         u = (size - left) / (tl.load(edges + edge + b + 1) - left)
@@ -114,7 +114,7 @@ def _find(
     """Row of the table and position in the bin, for values x of features with parameters p."""
     if KIND == CODE:
         row = p[0] + tl.minimum(x.to(tl.int32), p[1])
-        u = x.to(tl.float32) * 0
+        u = tl.zeros(x.shape, tl.float32)
     else:
         size = x
         if SIGNED:

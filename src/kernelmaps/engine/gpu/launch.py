@@ -14,10 +14,9 @@ from .tables import COLUMNS, DeviceCodes, DeviceSums, DeviceTable, power_of_two
 __all__ = ["dot", "emit", "emit_stored", "encode", "hadamard", "waves"]
 
 ANY, FINITE, NON_NEGATIVE = range(3)
-VALUES = 128  # that a program locates at a time: one for each of its threads
+VALUES = 32  # that a program locates at a time: one for each of its threads
 STEPS = 4  # how often it does so
 SHARES = 16  # of the features of a sum, at most
-TILE_OF_SUMS = 8192  # numbers that a program adds up at a time
 
 
 def emit(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
@@ -58,15 +57,15 @@ def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
     from . import kernels
 
     n, d = X.shape
-    columns, features = min(COLUMNS, power_of_two(table.outputs)), 8
-    rows = max(8, min(64, TILE_OF_SUMS // (columns * features)))
+    columns = min(COLUMNS, power_of_two(table.outputs))
+    rows, features = (32, 4) if columns > 4 else (16, 8)
     split = -(-d // (SHARES * features)) * features
     shares = -(-d // split)
     out = empty((shares, n, table.outputs))
     kernels.dot[(-(-n // rows), shares, -(-table.outputs // columns))](
         X, out, flag, n, d, table.outputs, table.padded, split, table.coef, table.low, table.high,
         *table.bins, **table.constants, CHECK=check, ROWS=rows, FEATURES=features,
-        COLUMNS=columns, num_warps=4,
+        COLUMNS=columns, num_warps=rows // 16,
     )  # fmt: skip
     return out
 
