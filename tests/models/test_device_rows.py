@@ -1,5 +1,9 @@
 """Additive models on rows of other array libraries: scores on the rows' own device."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -149,3 +153,59 @@ def test_training_on_a_card_is_refused_and_nothing_is_copied(model, calls, elsew
             getattr(model, call)(X, y)
     with pytest.raises(TypeError, match="decision_function and predict take rows where they are"):
         model.fit(X, y)
+
+
+@pytest.mark.parametrize("model", [km.StreamingRidge(), km.StreamingRidge(device="cpu")])
+def test_streaming_models_read_ordinary_memory(model, elsewhere):
+    X, y = elsewhere
+    if model.device is not None:
+        pytest.importorskip("torch")
+    with pytest.raises(TypeError, match=r"StreamingRidge reads rows from .*X is on .*device1"):
+        model.fit(X, y)
+
+
+def test_choose_and_compare_run_on_the_processor(elsewhere):
+    X, y = elsewhere
+    with pytest.raises(TypeError, match=r"kernelmaps\.choose runs on the processor"):
+        km.choose(X, max_error=0.1)
+    with pytest.raises(TypeError, match=r"kernelmaps\.compare runs on the processor"):
+        km.compare(X, y)
+
+
+def test_codes_on_a_device_are_not_saved_unasked(elsewhere, tmp_path):
+    import array_api_strict as strict
+
+    X, _ = elsewhere
+    codes = km.Codes(strict.astype(X, strict.uint8), "0" * 64)
+    with pytest.raises(TypeError, match=r"Codes\.save runs on the processor"):
+        codes.save(tmp_path / "codes.kmap")
+
+
+DISPATCH = """
+import numpy as np, sklearn, kernelmaps as km
+import array_api_strict as xp
+
+X = np.random.default_rng(0).random((20, 3))
+fitted = km.HomogeneousMap().fit(X)
+wanted = fitted.transform(X)
+for dispatch in {settings}:
+    with sklearn.config_context(array_api_dispatch=dispatch):
+        found = fitted.transform(xp.asarray(X))
+        assert isinstance(found, type(xp.asarray(X)))
+        assert np.abs(np.asarray(found) - wanted).max() < 1e-13
+        assert np.abs(fitted.transform(X) - wanted).max() == 0
+print("same")
+"""
+
+
+@pytest.mark.parametrize("dispatch", [True, False])
+def test_scikit_learns_dispatch_changes_nothing(dispatch):
+    pytest.importorskip("array_api_strict")
+    settings = "(True, False)" if dispatch else "(False,)"
+    # Without dispatch the variable that SciPy asks for need not be set.
+    environment = os.environ | {"SCIPY_ARRAY_API": "1" if dispatch else ""}
+    program = DISPATCH.format(settings=settings)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "same", done.stderr

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_array
 
 from ..certificate import Certificate
+from ..device import refuse_card
 from ..display import html_of
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
 from ..kernels import Exponential, Kernel, get
@@ -215,6 +216,7 @@ def choose(
     >>> choice.evidence.bound <= 0.01
     True
     """
+    refuse_card(X, "kernelmaps.choose", "Pass a sample of the rows as NumPy.")
     check_sparse(X, "choose")
     X = check_array(
         X, accept_sparse="csr", dtype="numeric", estimator="choose", ensure_min_samples=8

@@ -14,6 +14,7 @@ from sklearn.utils import check_array
 
 import kernelmaps
 
+from ..device import refuse_card
 from ..display import html_of, text_of
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
@@ -167,6 +168,7 @@ def compare(
     >>> result = km.compare(X, y, maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3, 7])
     >>> model = result.estimator().fit(X, y)
     """
+    refuse_card(X, "kernelmaps.compare", "Pass a sample of the rows as NumPy.")
     start, names = perf_counter(), feature_names_of(X, feature_names)
     X, y, decided, notes = _prepared(X, y, task, names)
     _check_arguments(X, cv, C, budget)

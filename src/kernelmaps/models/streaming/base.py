@@ -21,7 +21,16 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ...data import Block, Source, open_source
 from ...data.opening import is_chunks
 from ...data.sources import SlicedSource
-from ...device import PRECISIONS, is_tensor, multiply, resolve, solving_on, to_device, to_host
+from ...device import (
+    PRECISIONS,
+    is_tensor,
+    multiply,
+    on_card,
+    resolve,
+    solving_on,
+    to_device,
+    to_host,
+)
 from ...maps.codes import Codes
 from ...schema import State, boolean, instance, integer, names
 from ...sparse_rows import check_sparse
@@ -119,6 +128,12 @@ class StreamingEstimator(BaseEstimator):
         self, X: Any, y: Any = None, w: Any = None, *, reset: bool, supervised: bool
     ) -> Source:
         """Open any data, or codes of the map."""
+        if on_card(X):
+            raise TypeError(
+                f"{type(self).__name__} reads rows from ordinary memory, files and streams, and X "
+                f"is on {X.device}. Pass X.cpu().numpy() of a torch tensor; with device= blocks of "
+                "rows are copied to that device one by one, and computed there."
+            )
         name, coded = type(self).__name__, isinstance(X, Codes)
         if coded:
             check_codes(self.feature_map if reset else self._features.described, X, name)
