@@ -1,13 +1,24 @@
-"""Every public class, function and method has a complete numpydoc docstring."""
+"""Every public class, function and method has a complete numpydoc docstring; its examples run."""
 
 import dataclasses
+import doctest
+import importlib
 import inspect
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from public_api import callables, parameters
 
 CALLABLES = callables()
+SOURCE = Path(__file__).parent.parent / "src"
+WITH_EXAMPLES = [
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted((SOURCE / "kernelmaps").rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
+]
 HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 
@@ -57,6 +68,22 @@ def problems(name: str, function) -> list[str]:
 @pytest.mark.parametrize("name", CALLABLES)
 def test_docstring_is_complete(name):
     assert problems(name, CALLABLES[name]) == []
+
+
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
+def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if module.endswith(".registry"):  # what it registers would stay for other tests
+        code = f"import doctest, {module} as m; raise SystemExit(doctest.testmod(m).failed)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+        return
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
+def test_examples_are_found():
+    assert len(WITH_EXAMPLES) > 30
+    assert doctest.testmod(importlib.import_module("kernelmaps.maps.spline")).attempted > 3
 
 
 def half_documented(x: float, y: float) -> float:

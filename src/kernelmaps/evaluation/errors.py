@@ -88,7 +88,7 @@ def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> Kern
     --------
     >>> import numpy as np, kernelmaps as km
     >>> X = np.random.default_rng(0).dirichlet(np.ones(10), size=50)
-    >>> km.kernel_error(km.HomogeneousMap("chi2", 7), X).max < 1e-3
+    >>> km.kernel_error(km.DesignedMap("chi2", 7), X).max < 1e-3
     True
     """
     map = _fitted(map, X)

@@ -113,7 +113,7 @@ class AnchorMap(AdditiveMap):
     >>> import kernelmaps as km
     >>> X = np.random.default_rng(0).random((100, 3))
     >>> feature_map = km.AnchorMap("chi2", n_anchors=40, n_neighbors=2, energy=0.9999).fit(X)
-    >>> bool(km.kernel_error(feature_map, X).max < 2e-3)
+    >>> bool(km.kernel_error(feature_map, X).max < 0.01)
     True
     >>> km.AnchorMap("chi2").fit(X).encode(X).nbytes
     300

@@ -86,7 +86,7 @@ class HomogeneousMap(AdditiveMap):
     >>> import kernelmaps as km
     >>> X = [[0.2, 0.8], [0.5, 0.5]]
     >>> Z = km.HomogeneousMap("chi2", n_components=7).fit_transform(X)
-    >>> abs(Z @ Z.T - km.kernels.chi2(X)).max() < 1e-4
+    >>> bool(abs(Z @ Z.T - km.kernels.chi2(X)).max() < 1e-3)
     True
     """
 
