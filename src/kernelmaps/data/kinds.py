@@ -68,10 +68,9 @@ def kind_of(raw: RawColumn) -> Kind:
     """Tell numbers, dates and categories apart."""
     if isinstance(raw, np.ndarray):
         return Kind("date", "", varying_parts(raw)) if raw.dtype.kind == "M" else Kind("number")
-    known = list(dict.fromkeys(cell for cell in raw if cell.strip().lower() not in _NUMBER_GAPS))
-    if not known:
-        empty = all(cell.strip().lower() in GAPS for cell in raw)
-        return Kind("number" if empty else "category")
+    if _plain_numbers(raw) is not None:
+        return Kind("number")
+    known = [cell for cell in dict.fromkeys(raw) if cell.strip().lower() not in _NUMBER_GAPS]
     form = _number_form(known, raw)
     if form is not None:
         return Kind("number", form)
@@ -81,11 +80,23 @@ def kind_of(raw: RawColumn) -> Kind:
     return Kind("category")
 
 
+def _plain_numbers(cells: Sequence[str]) -> np.ndarray | None:
+    """Numbers where all cells are such or missing, read at once; None otherwise."""
+    if any("_" in cell for cell in cells):  # Python reads 1_2 as 12
+        return None
+    try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        filled = ["nan" if cell.strip().lower() in _NUMBER_GAPS else cell for cell in cells]
+    try:
+        return np.array(filled, dtype=np.float64)
+    except ValueError:
+        return None
+
+
 def _number_form(known: list[str], raw: Sequence[str]) -> str | None:
     """How numbers are written in a column; None if it does not hold numbers."""
     numbers = sum(_number(cell, "plain") is not None for cell in known)
-    if numbers == len(known):
-        return "plain"
     for form in ("1,234.5", "1.234,5"):
         if all(_number(cell, form) is not None for cell in known):
             return form
@@ -128,6 +139,9 @@ def cells_as(raw: RawColumn, kind: Kind) -> tuple[np.ndarray, list[str]]:
         values = parse_dates(cells, kind.form or "ISO 8601")
         unread = np.isnat(values)
     else:
+        plain = _plain_numbers(cells) if kind.form == "plain" else None
+        if plain is not None:
+            return plain, []
         known = {cell: _number(cell, kind.form) for cell in dict.fromkeys(cells)}
         values = np.array([known[cell] for cell in cells], dtype=np.float64)  # None becomes NaN
         unread = np.isnan(values)

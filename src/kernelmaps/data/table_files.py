@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def read_table(
         `columns` asks for them.
     """
     path = Path(path)
-    header, columns_of, labels = _opened(path)
+    header, columns_of, labels, cells_of = _opened(path)
     wish = Wish.of(header, str(path), target, columns, drop, need_target, with_target)
     places(header, keep, str(path))
     places(wish.features, categories, str(path))
@@ -115,7 +115,7 @@ def read_table(
     if kinds is None and columns is None:
         ids, more = _useless(values)
         remarks += more
-    kept = {k: _at(v, taken) for k, v in read_columns(path, [*keep, *ids]).items()}
+    kept = {name: _at(cells, taken) for name, cells in cells_of([*keep, *ids]).items()}
     used = [name for name in wish.features if name in values]
     rows = Rows(str(path), None, y, used, wish.target, kept)
     table = TableFile(rows, {name: known[name] for name in used}, values, ids, remarks)
@@ -185,14 +185,16 @@ def _at(cells: Any, taken: np.ndarray | None) -> Any:
 
 Columns = Callable[[Sequence[str]], dict[str, RawColumn]]
 Labels = Callable[[str], tuple[np.ndarray, np.ndarray]]
+Cells = Callable[[Sequence[str]], dict[str, list[Any]]]
+Opened: TypeAlias = "tuple[list[str], Columns, Labels, Cells]"
 
 
-def _opened(path: Path) -> tuple[list[str], Columns, Labels]:
-    """Names of the columns, their cells, and the labels with the rows that have one."""
+def _opened(path: Path) -> Opened:
+    """Names of the columns, raw columns, labels with the rows that have one, and plain cells."""
     return _csv(path) if is_csv(path) else _parquet(path)
 
 
-def _csv(path: Path) -> tuple[list[str], Columns, Labels]:
+def _csv(path: Path) -> Opened:
     header, lines, first = csv_lines(path)
     cells = dict(zip(header, map(list, zip(*lines)))) if lines else {name: [] for name in header}
 
@@ -204,10 +206,13 @@ def _csv(path: Path) -> tuple[list[str], Columns, Labels]:
             return cells_as(known, kind)[0], there
         return labels_of(known, target, str(path), first), there
 
-    return header, lambda names: {name: cells[name] for name in names}, labels
+    def columns(names: Sequence[str]) -> dict[str, Any]:
+        return {name: cells[name] for name in names}
+
+    return header, columns, labels, columns
 
 
-def _parquet(path: Path) -> tuple[list[str], Columns, Labels]:
+def _parquet(path: Path) -> Opened:
     data = needed("pyarrow.dataset").dataset(path, format="parquet")
 
     def columns(names: Sequence[str]) -> dict[str, RawColumn]:
@@ -224,7 +229,7 @@ def _parquet(path: Path) -> tuple[list[str], Columns, Labels]:
         whole = y.dtype.kind == "f" and (y == np.round(y)).all() and (np.abs(y) < 2**53).all()
         return y.astype(np.int64) if whole else y, there
 
-    return list(data.schema.names), columns, labels
+    return list(data.schema.names), columns, labels, lambda names: read_columns(path, names)
 
 
 def _arrow_cells(column: Any, name: str, path: str) -> RawColumn:
