@@ -25,6 +25,8 @@ def pages(tmp_path_factory):
             "<b>city</b> & </script>": rng.choice(["Bern", "<i>Ulm</i>", LONG], n),
             "day": rng.integers(1, 366, n),
             "tiny": 1e-7 * rng.random(n),
+            "turnover": rng.gamma(2, 1e6, n),
+            "stamp": 1_600_000_000 + rng.integers(0, 5000, n),
             "shop": [f"shop {k}" for k in rng.integers(0, 40, n)],
         }
     )
@@ -96,14 +98,27 @@ def test_text_can_be_read_on_a_phone(page):
 def test_every_function_has_a_curve_or_its_levels(browser, pages):
     driver = open_page(browser, pages["numbers"], 1400)
     count = "return document.querySelectorAll(arguments[0]).length"
-    assert driver.execute_script(count, "#shapes .tile") == 5
-    assert driver.execute_script(count, "#shapes .curve") == 3
-    assert driver.execute_script(count, "#shapes .band") == 3
+    assert driver.execute_script(count, "#shapes .tile") == 7
+    assert driver.execute_script(count, "#shapes .curve") == 5
+    assert driver.execute_script(count, "#shapes .band") == 5
     assert driver.execute_script(count, "#pairs .tile") >= 1
     assert driver.execute_script(count, "#pairs .heat") > 20
     assert "24 more levels" in driver.find_element("css selector", "#shapes").text
     assert driver.execute_script(count, "#scores circle") == 300
     assert driver.execute_script(count, "#legend span") == 0
+
+
+def test_axes_far_from_zero_have_their_extent(browser, pages):
+    """Seconds since 1970 within an hour and a half: neither the curve nor its ticks collapse."""
+    driver = open_page(browser, pages["numbers"], 1400)
+    script = """const tile = [...document.querySelectorAll('#shapes .tile')]
+    .find(e => e.querySelector('.title').textContent === 'stamp');
+    return [tile.querySelector('.curve').getBBox().width,
+            [...tile.querySelectorAll('.tick')].map(e => e.textContent)]"""
+    width, ticks = driver.execute_script(script)
+    assert width > 150
+    assert len(ticks) == len(set(ticks)) >= 2
+    assert all(1_600_000_000 <= int(tick) <= 1_600_005_000 for tick in ticks)
 
 
 def test_a_row_is_chosen_and_its_bars_follow(page):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
+from kernelmaps.evaluation.page import rounded_axis
 
 pandas = pytest.importorskip("pandas")
 
@@ -185,3 +186,20 @@ def test_the_page_needs_no_network(regression):
     text = regression[4].read_text(encoding="utf-8")
     assert not re.findall(r"""(?:src|href)=["'](?!data:)[^"'#]""", text)
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize("values", [[1.6e9, 1.6e9 + 2500.5, 1.6e9 + 5000], [0.0, 1e-9], [3.0, 3.0]])
+def test_places_on_an_axis_keep_four_digits_of_its_extent(values):
+    found = np.array(rounded_axis(values))
+    assert np.abs(found - values).max() <= 1e-4 * np.ptp(values) + 1e-12
+
+
+def test_the_plot_of_probabilities_has_the_means_of_its_groups(tmp_path):
+    X, y = table()
+    labels = y > np.median(y)
+    model = km.AdditiveClassifier(loss="log_loss").fit(X, labels)
+    data = data_of(km.model_report(model, tmp_path / "m.html", X=X, y=labels))
+    chances = np.array(data["scores"]["chances"])
+    mean = chances[:, 0] @ chances[:, 2] / len(X)
+    assert mean == pytest.approx(model.predict_proba(X)[:, 1].mean(), abs=1e-3)
+    assert (np.diff(chances[:, 0]) >= 0).all()

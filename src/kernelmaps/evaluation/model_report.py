@@ -15,7 +15,7 @@ import kernelmaps
 
 from ..exceptions import OutOfDomainWarning
 from ..inspection.shapes import importance, output_names, shape_functions
-from .page import rounded, write_page
+from .page import rounded, rounded_axis, write_page
 from .scoring import scores_of
 
 __all__ = ["model_report"]
@@ -188,10 +188,10 @@ def _shapes(model: Any, shapes: list[Any]) -> list[dict[str, Any]]:
         found.append(
             {
                 "name": shape.name,
-                "grid": rounded(shape.grid, 6),
+                "grid": rounded_axis(shape.grid),
                 "values": rounded(shape.values.reshape(n, -1)),
                 "errors": None if shape.errors is None else rounded(shape.errors.reshape(n, -1), 3),
-                "edges": rounded(shape.edges, 6),
+                "edges": rounded_axis(shape.edges),
                 "density": rounded(shape.density, 3),
                 "levels": None if shape.levels is None else list(shape.levels),
                 "missing": None if shape.missing is None else rounded(_columns(shape.missing)),

@@ -17,6 +17,6 @@ const sup = s => [...s].map(c => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c] || (c === "-" 
 function evenTicks(lo, hi) {
   const raw = (hi - lo) / 5, p = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map(m => m * p).find(s => s >= raw), t = [];
-  for (let v = Math.ceil(lo / step) * step; v <= hi + 1e-12; v += step) t.push(+v.toPrecision(6));
+  for (let v = Math.ceil(lo / step) * step; v <= hi + 1e-12; v += step) t.push(+v.toPrecision(12));
   return t;
 }

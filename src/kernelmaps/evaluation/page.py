@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import storage
 
-__all__ = ["rounded", "write_page"]
+__all__ = ["rounded", "rounded_axis", "write_page"]
 
 
 def write_page(template: str, data: dict[str, Any], path: str | Path) -> Path:
@@ -48,6 +48,15 @@ def rounded(values: Any, digits: int = 4) -> Any:
     if array.ndim == 0:
         return float(f"{array:.{digits}g}") if np.isfinite(array) else None
     return [rounded(item, digits) for item in array]
+
+
+def rounded_axis(values: Any) -> list[float]:
+    """Places on an axis as short numbers that keep four digits of its extent."""
+    array = np.asarray(values, dtype=np.float64)
+    extent = float(np.ptp(array)) if len(array) else 0.0
+    size = float(np.abs(array).max(initial=0.0))
+    more = int(np.ceil(np.log10(size / extent))) if 0 < extent < size else 0
+    return rounded(array, min(17, 5 + max(0, more)))
 
 
 def _part(name: str) -> str:

@@ -17,7 +17,7 @@ from ..inspection import importance, kernel_error_grid
 from ..inspection.shapes import linear_shape_functions, output_names
 from ..maps.base import AdditiveMap, FeatureMap
 from .advice import program, use_this
-from .page import rounded, write_page
+from .page import rounded, rounded_axis, write_page
 from .results import Results, Row
 
 __all__ = ["report_data", "write_report"]
@@ -171,7 +171,7 @@ def _shapes(result: Results) -> dict[str, Any] | None:
         {
             "name": shape.name,
             "outputs": outputs,
-            "grid": rounded(shape.grid),
+            "grid": rounded_axis(shape.grid),
             "values": rounded(shape.values.reshape(len(shape.grid), -1)),
         }
         for shape in shapes[:_SHAPES]
