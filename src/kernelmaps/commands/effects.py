@@ -46,8 +46,13 @@ def _curve(grid: np.ndarray, values: np.ndarray) -> str:
     """``18 ▁▂▄▆█ 90``: the function from the least to the largest value of the feature."""
     if len(grid) < 2:
         return f"{grid[0]:.4g}"
+    low, high = float(grid[0]), float(grid[-1])
+    size = max(abs(low), abs(high), 1e-300)
+    # Enough digits to tell the ends from each other, and none in scientific notation up to 10¹⁰.
+    digits = 3 + int(np.ceil(np.log10(size / max(high - low, 1e-300))))
+    digits = min(15, max(4, digits, int(np.log10(size)) + 1 if 1 <= size < 1e10 else 0))
     ends = f"{values.min():+.3g} to {values.max():+.3g}"
-    return f"{grid[0]:.4g} {_blocks(grid, values, _WIDTH)} {grid[-1]:.4g}, {ends}"
+    return f"{low:.{digits}g} {_blocks(grid, values, _WIDTH)} {high:.{digits}g}, {ends}"
 
 
 def _blocks(grid: np.ndarray, values: np.ndarray, width: int) -> str:

@@ -1,0 +1,52 @@
+"""What a term adds, in a line of text."""
+
+import numpy as np
+import pytest
+
+from kernelmaps.commands.effects import effect_of, effects_of
+from kernelmaps.models.shapes import PairFunction, ShapeFunction
+
+
+def shape(grid, values, levels=None, missing=None):
+    grid = np.asarray(grid, dtype=float)
+    density = np.full(len(grid) - 1, 1 / (len(grid) - 1)) if len(grid) > 1 else np.ones(0)
+    return ShapeFunction("f", grid, np.asarray(values, float), grid, density, None, levels, missing)
+
+
+def test_a_curve_goes_from_its_first_to_its_last_value():
+    text = effect_of(shape([18, 54, 90], [-1, 0, 1]))
+    assert text == "18 ▁▁▂▂▃▃▄▄▅▅▆▆▇▇██ 90, -1 to +1"
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ((1.6e9, 1.6e9 + 5000), ("1600000000", "1600005000")),
+        ((2021.2, 2023.7), ("2021.2", "2023.7")),
+    ],
+)
+def test_ends_far_from_zero_are_told_apart(ends, said):
+    text = effect_of(shape(ends, [0, 1]))
+    assert text.startswith(f"{said[0]} ▁")
+    assert f"█ {said[1]}," in text
+
+
+def test_levels_come_in_the_order_of_their_effects():
+    found = effect_of(shape([0, 1, 2], [0.1, -2, 1], ("u", "v", "w"), np.array([0.5, 0.1])))
+    assert found == "w +1, u +0.1, v -2; missing +0.5"
+    many = effect_of(shape(range(9), np.arange(9.0), tuple("abcdefghi")))
+    assert many == "i +8, h +7, g +6, f +5, e +4, d +3, … (3 more)"
+
+
+def test_a_pair_names_its_highest_and_lowest_cell_that_had_rows():
+    values = np.array([[1.0, -3.0], [0.5, 9.0]])
+    density = np.array([[0.4, 0.3], [0.3, 0.0]])
+    pair = PairFunction("a × b", ("0", "1"), ("x", "y"), values, values, density)
+    assert effect_of(pair) == "0 × x +1, 0 × y -3"
+
+
+def test_several_outputs_have_a_few_characters_each():
+    curves = effects_of(shape([0, 1], [[0, 1], [1, 0]]))
+    assert curves == ["▁▂▃▃▄▅▆▆▇█", "█▇▆▆▅▄▃▃▂▁"]
+    levels = effects_of(shape([0, 1], [[0, 1], [1, 0]], ("u", "v")))
+    assert levels == ["v +1", "u +1"]
