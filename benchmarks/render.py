@@ -80,7 +80,8 @@ INTRODUCTION = """# Performance
 
 Each bar says how many times better kernelmaps is than the named peer on the same task: faster, or
 with a smaller error where the label says so. Bars left of 1× are tasks where the peer is better.
-*Tuned* means that settings of ours were chosen for the task and those of the peer are its defaults.
+*Tuned* means that settings of ours were chosen for the task and those of the peer are its defaults;
+*earlier loop*, that the compiled code has changed since and the row has not been measured again.
 All rows, with sizes, absolute figures and peers, are in the tables below.
 
 ## How to read the tables
@@ -116,6 +117,12 @@ def headline_rows(records: dict[str, dict]) -> list[tuple[Headline, Row]]:
     return sorted((pair for pair in found if pair[1]), key=lambda pair: -pair[1].ratio)
 
 
+def remarks(headline: Headline, row: Row, tuned: str) -> str:
+    """What a reader has to know beside the ratio, in brackets."""
+    found = [tuned] * headline.tuned + ["earlier loop"] * ("earlier loop" in row.note)
+    return f" ({', '.join(found)})" if found else ""
+
+
 def picture(rows: list[tuple[Headline, Row]]) -> str:
     """The headlines as horizontal bars on a logarithmic scale, in SVG."""
     left, width, height = 300, 330, 26
@@ -141,7 +148,7 @@ def picture(rows: list[tuple[Headline, Row]]) -> str:
         y = 14 + height * k
         begin, end = sorted((x(1.0), x(row.ratio)))
         color = "#1b4965" if row.ratio >= 1 else "#d1495b"
-        beside = headline.beside + (" (tuned)" if headline.tuned else "")
+        beside = headline.beside + remarks(headline, row, "tuned")
         parts += [
             f'<text x="{left - 12}" y="{y + 15}" text-anchor="end" fill="#222222">'
             f"{escape(headline.label)}</text>",
@@ -160,7 +167,7 @@ def headline_table(rows: list[tuple[Headline, Row]]) -> str:
     for headline, row in rows:
         anchor = title(headline.record).lower().replace(" ", "-")
         section = f"docs/performance.md#{anchor}"
-        note = " (our settings tuned, theirs default)" if headline.tuned else ""
+        note = remarks(headline, row, "our settings tuned, theirs default")
         lines.append(
             f"| {headline.label} | {headline.beside}{note} | [{ratio_text(row.ratio)}]({section}) |"
         )

@@ -146,6 +146,8 @@ def test_headlines_are_rows_of_the_results_and_tuning_is_stated_in_them():
     assert len(rows) == 12
     for headline, row in rows:
         assert headline.tuned == ("tuned" in row.note)
+        outdated = "earlier loop" in row.note
+        assert outdated == ("earlier loop" in render.remarks(headline, row, "tuned"))
     assert any(row.ratio < 1 for _, row in rows)  # what we lose is shown, too
 
 
