@@ -8,6 +8,7 @@ import triton_stand_in
 
 import kernelmaps as km
 from kernelmaps.engine import apply
+from kernelmaps.engine.reference import spec_of
 from kernelmaps.engine.table import AFFINE, Table
 
 # Coefficients and positions are rounded once each, and the sums of a polynomial a few times; the
@@ -89,8 +90,6 @@ def test_features_with_unlike_numbers_of_columns(gpu, seed):
     table = Table.build(
         AFFINE, 2, coef, np.arange(3), lo=np.zeros(3), scale=np.full(3, 4.0), low=0.0, high=1.0
     )
-    from kernelmaps.engine.reference import spec_of
-
     X = rng.random((9, 3))
     spec = spec_of(table)
     np.testing.assert_allclose(gpu.apply(spec, X)[0], apply(spec, X), rtol=0, atol=1e-13)
@@ -137,12 +136,25 @@ def test_no_rows(gpu):
     assert gpu.apply(spec, np.zeros((0, 13)))[0].shape == (0, 65)
 
 
+def hats(d):
+    """Linear hat functions on [0, 1]: two of four columns are stored in each bin, and φ(0) = 0."""
+    rng = np.random.default_rng(0)
+    coef = rng.normal(size=(3, 2, 2))
+    coef[0, 0] = 0
+    table = Table.build(
+        AFFINE, 1, [coef], np.zeros(d), lo=np.zeros(1), scale=np.full(1, 3.0), low=0.0, high=1.0,
+        width=np.full(1, 4), first=[np.arange(3)], zero=True,
+    )  # fmt: skip
+    return spec_of(table)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_stored_values_of_sparse_rows(gpu, dtype, seed):
+@pytest.mark.parametrize("banded", [False, True])
+def test_stored_values_of_sparse_rows(gpu, banded, dtype, seed):
     from scipy import sparse
 
     X = sparse.csr_matrix(sparse.random(30, 11, 0.3, random_state=seed, dtype=dtype))
-    spec = km.HomogeneousMap().fit(X).spec_
+    spec = hats(11) if banded else km.HomogeneousMap().fit(X).spec_
     wanted = apply(spec, X)
     out, to, refused = gpu.apply_stored(spec, X.data, X.indices, 11, gpu.FINITE)
     np.testing.assert_array_equal(to.ravel(), wanted.indices)
@@ -182,6 +194,21 @@ def test_codes_are_those_of_the_processor(gpu, options, dtype, seed, monkeypatch
     assert not _encode_elsewhere(spec, X, -np.inf, np.inf)[1]
 
 
+def test_codes_next_to_half_a_code_are_those_of_the_processor(gpu, monkeypatch):
+    from kernelmaps.engine import encode as codes_of
+    from kernelmaps.engine import gpu as room
+    from kernelmaps.engine.encode import _encode_elsewhere
+
+    monkeypatch.setattr(room, "usable_for", lambda X: True)
+    X = np.linspace(0.1, 0.7, 50, dtype=np.float32)[:, None]
+    spec = km.AnchorMap("chi2", 12, anchors="uniform", n_neighbors=2).fit(X).spec_
+    lo, scale = spec.arrays["lo"][0], spec.arrays["scale"][0]
+    half = (lo + (np.arange(11 * 256) + 0.5) / (256 * scale)).astype(np.float32)[:, None]
+    np.testing.assert_array_equal(
+        _encode_elsewhere(spec, half, -np.inf, np.inf)[0], codes_of(spec, half)
+    )
+
+
 @pytest.mark.parametrize(
     "feature_map",
     [km.SignCauchyMap(20, random_state=0), km.RandomOrthoprojector(6, random_state=0)],
@@ -195,18 +222,18 @@ def test_products_without_a_kernel_of_their_own(gpu, feature_map, seed):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("outputs", [1, 3, 10, 40])
 def test_sums_over_the_features(gpu, outputs, dtype, seed):
-    from kernelmaps.engine.reference import spec_of
     from kernelmaps.engine.table.dot import summed_table
 
     rng = np.random.default_rng(seed)
-    coef = [rng.normal(size=(6, 4, outputs)) for _ in range(40)]
-    lo, scale = np.zeros(40), np.full(40, 6.0)
-    table = Table.build(AFFINE, 3, coef, np.arange(40), lo=lo, scale=scale, low=0.0, high=1.0)
-    X = rng.random((50, 40)).astype(dtype)
+    d = 43  # not a whole number of tiles
+    coef = [rng.normal(size=(6, 4, outputs)) for _ in range(d)]
+    lo, scale = np.zeros(d), np.full(d, 6.0)
+    table = Table.build(AFFINE, 3, coef, np.arange(d), lo=lo, scale=scale, low=0.0, high=1.0)
+    X = rng.random((50, d)).astype(dtype)
     found, outside = gpu.sums(summed_table(table, np.dtype(dtype)), X, gpu.FINITE)
-    wanted = apply(spec_of(table), X.astype(float)).reshape(50, 40, outputs).sum(axis=1)
-    # Forty cubics with coefficients of size one; positions in bins of 1/6 have 3 bits fewer.
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=40 * 8 * 8 * np.finfo(dtype).eps)
+    wanted = apply(spec_of(table), X.astype(float)).reshape(50, d, outputs).sum(axis=1)
+    # So many cubics with coefficients of size one; positions in bins of 1/6 have 3 bits fewer.
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=d * 8 * 8 * np.finfo(dtype).eps)
     assert not outside
     X[7, 8] = 1.5
     assert gpu.sums(summed_table(table, np.dtype(dtype)), X, gpu.FINITE)[1]
