@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA") or None)
     parser.add_argument("--quick", action="store_true", help="few repeats, results not kept")
     parser.add_argument("--as-it-is", action="store_true", help="not again at 128 bits")
+    parser.add_argument("--with-ebm", action="store_true", help="record EBM's tables anew: an hour")
     arguments = parser.parse_args()
     if unknown := set(arguments.rooms) - set(ROOMS):
         parser.error(f"no benchmark named {sorted(unknown)}; there are {ROOMS}")
@@ -34,7 +35,7 @@ def main() -> None:
         limits = machine.limits()
         print(f"\n{room}: the machine's limits are")
         print("  " + ", ".join(f"{name} {rate / 1e9:.1f} G/s" for name, rate in limits.items()))
-        bench = Bench(room, arguments.data, arguments.quick, limits)
+        bench = Bench(room, arguments.data, arguments.quick, arguments.with_ebm, limits)
         importlib.import_module(f"benchmarks.bench_{room}").run(bench)
         if not arguments.quick:
             print(bench.save().relative_to(HERE.parent))

@@ -71,11 +71,14 @@ class Bench:
         Folder of real datasets, for benchmarks that need them.
     quick : bool
         Fewer repeats, to see that everything runs.
+    with_ebm : bool
+        Record EBM's figures anew, which takes an hour.
     """
 
     name: str
     data: str | None = None
     quick: bool = False
+    with_ebm: bool = False
     limits: dict[str, float] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 

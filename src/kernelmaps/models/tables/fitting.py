@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from ...data.frames import Column
+from ...threads import limit_blas
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
 from .held import HeldRows, Part, TableRows
@@ -147,12 +148,15 @@ def fit_table(
 
     Pairs are searched for with all outputs together.
     """
-    design = design_of(rows, request)
+    # Matrices of single terms are small: more threads cost BLAS more than they bring.
+    with limit_blas(1):
+        design = design_of(rows, request)
     if request.search:
         design, fits = _search(design, losses, request)
     else:
         fits = [fit_design(design, loss, k, request) for k, loss in enumerate(losses)]
-    return assemble(design, fits), fits
+    with limit_blas(1):
+        return assemble(design, fits), fits
 
 
 def fit_design(
@@ -277,7 +281,8 @@ def _within_budget(
     design: Design, pairs: Sequence[tuple[int, int]]
 ) -> tuple[Design, list[tuple[int, int]]]:
     """Add pairs while the model stays small enough to choose its strengths."""
-    larger = with_pairs(design, pairs, _FEW)
+    with limit_blas(1):
+        larger = with_pairs(design, pairs, _FEW)
     alone = sum(part.basis.n_functions for part in larger.parts if part.pair is None)
     room = int(np.searchsorted([own.stop for own in _weights(larger)], max(_MOST_WEIGHTS, alone)))
     added = list(pairs[: max(room - len(design.parts), 0)])

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from ...stats import cross_products
-from ...threads import in_threads
+from ...threads import in_threads, limit_blas
 from .bases import Basis
 from .constraints import nearest
 from .likelihoods import Likelihood, Squared
@@ -27,6 +27,7 @@ __all__ = ["CodedRows", "PenalisedFit", "Point", "Rows", "fit_rows", "penalties_
 _SETTLE = 15  # steps after which strengths stay: performance iteration may cycle
 _INNER = 3  # steps on the strengths for each step on the weights
 _FINE, _ROUGH = 5e-3, 0.5  # derivatives of the restricted log-likelihood that are small enough
+_SMALL = 800  # weights below which more threads cost BLAS more than they bring
 _BLOCK = 16384  # rows whose scores stay in cache while all terms add to them
 
 
@@ -242,6 +243,16 @@ def fit_rows(
         Whether strengths and weights are needed only to rank what is missing.
     """
     penalties = penalties_of(rows.bases)
+    if len(penalties.scale) < _SMALL:
+        with limit_blas(1):
+            return _fit(rows, loss, penalties, rho, fixed, tol, max_iter, rough)
+    return _fit(rows, loss, penalties, rho, fixed, tol, max_iter, rough)
+
+
+def _fit(
+    rows: Rows, loss: Likelihood, penalties: Penalties, rho: np.ndarray,
+    fixed: np.ndarray | None, tol: float, max_iter: int, rough: bool,
+) -> PenalisedFit:  # fmt: skip
     if isinstance(loss, Squared):
         sums, middle = rows.squared()
         found = choose_strengths(sums, penalties, rho, fixed=fixed, tol=_ROUGH if rough else _FINE)
