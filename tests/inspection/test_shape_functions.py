@@ -103,3 +103,32 @@ def test_the_value_of_a_missing_feature_is_drawn_beside_the_curve():
     curve, point = display.axes_[0].get_lines()[:2]
     assert point.get_xdata()[0] > curve.get_xdata().max()
     assert point.get_ydata()[0] == pytest.approx(model.shape_functions_[0].missing[0])
+
+
+def test_of_many_levels_those_with_the_largest_effects_are_drawn():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    shops = rng.integers(0, 40, 2000)
+    X = pandas.DataFrame({"shop": [f"shop number {k:02d} of a long street" for k in shops]})
+    model = km.AdditiveRegressor().fit(X, shops + rng.normal(size=2000))
+    [ax] = ShapeFunctionDisplay.from_estimator(model).axes_
+    ax.figure.canvas.draw()
+    labels = [text for text in ax.get_xticklabels() if text.get_text()]
+    assert ax.get_title() == "shop (14 of 40 levels)"
+    shape = model.shape_functions_[0]
+    largest = np.argsort(-np.abs(shape.values))[:14]
+    assert {text.get_text()[:14] for text in labels} == {shape.levels[k][:14] for k in largest}
+    boxes = [text.get_window_extent() for text in labels]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_long_names_of_classes_stay_on_the_figure():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 4))
+    y = np.array([f"a class with a long name, number {k}" for k in (8 * X[:, 0]).astype(int)])
+    model = km.AdditiveClassifier(km.SplineMap(5)).fit(X, y)
+    figure = ShapeFunctionDisplay.from_estimator(model).figure_
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width

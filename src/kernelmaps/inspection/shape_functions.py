@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from .shapes import importance, output_names, shape_functions
 __all__ = ["ShapeFunctionDisplay"]
 
 _PANEL = (2.6, 2.0)  # inches
+_LEVELS = 14  # of a category that are drawn
+_LETTERS = 34  # that fit below (or above) a panel
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
            "#6b7a8f", "#c06c84")  # fmt: skip
 
@@ -211,7 +214,7 @@ class ShapeFunctionDisplay:
         margin = 0.06 * (high - low) or 1.0
         floor = low - 4 * margin  # room for the density
         for index, (ax, shape) in enumerate(zip(self.axes_, self.shapes, strict=True)):
-            self._draw(ax, shape, floor, low - margin, high + margin)
+            self._draw(ax, _fewer_levels(shape), floor, low - margin, high + margin)
             spec = ax.get_subplotspec()
             if spec is None or spec.is_first_col() or index == 0:
                 ax.set_ylabel("score", fontsize=8)
@@ -219,11 +222,17 @@ class ShapeFunctionDisplay:
             handles = self.axes_[0].get_lines()[: len(self.classes)]
             legend = self.figure_.legend(
                 handles, [printable(str(c)) for c in self.classes], loc="outside lower center",
-                ncols=min(10, len(self.classes)), frameon=False, fontsize=8,
+                ncols=self._legend_columns(), frameon=False, fontsize=8,
             )  # fmt: skip
             for text in legend.get_texts():
                 text.set_parse_math(False)
         return self
+
+    def _legend_columns(self) -> int:
+        """As many names beside each other as the figure is wide."""
+        longest = max(len(printable(str(label))) for label in self.classes or [""])
+        room = self.figure_.get_size_inches()[0] / (0.075 * longest + 0.5)  # inches of 8 points
+        return max(1, min(10, int(room), len(self.classes or [""])))
 
     def _draw(self, ax: Any, shape: ShapeFunction, floor: float, low: float, high: float) -> None:
         values = shape.values[:, None] if shape.values.ndim == 1 else shape.values
@@ -241,10 +250,11 @@ class ShapeFunctionDisplay:
             elif values.shape[1] == 1:
                 ax.fill_between(shape.grid, values[:, k], 0, color=color, alpha=0.12, lw=0)
         if shape.levels is not None:
-            names = [printable(level) for level in shape.levels]
-            ax.set_xticks(shape.grid, names, rotation=90 if len(names) > 4 else 0, parse_math=False)
+            names = [_short(printable(level)) for level in shape.levels]
+            wide = sum(map(len, names)) + 2 * len(names) > _LETTERS
+            ax.set_xticks(shape.grid, names, rotation=90 if wide else 0, parse_math=False)
         if shape.missing is not None:
-            _draw_missing(ax, shape)
+            _draw_missing(ax, shape, (floor + high) / 2)
         ax.axhline(0, color="0.55", lw=0.7, zorder=0)
         peak = float(shape.density.max()) or 1.0
         height = 0.9 * (low - floor) * np.sqrt(shape.density / peak)  # √: rare values stay visible
@@ -254,12 +264,34 @@ class ShapeFunctionDisplay:
         )  # fmt: skip
         ax.set_ylim(floor, high)
         ax.margins(x=0.01)
-        ax.set_title(printable(shape.name), fontsize=9, pad=3, parse_math=False)
+        ax.set_title(_short(printable(shape.name), _LETTERS), fontsize=9, pad=3, parse_math=False)
         ax.tick_params(labelsize=7, length=2)
         ax.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_missing(ax: Any, shape: ShapeFunction) -> None:
+def _fewer_levels(shape: ShapeFunction) -> ShapeFunction:
+    """Of many levels those with the largest effects, whose names have room."""
+    if shape.levels is None or len(shape.levels) <= _LEVELS:
+        return shape
+    size = np.abs(shape.values.reshape(len(shape.levels), -1)).max(axis=1)
+    kept = np.sort(np.argsort(-size, kind="stable")[:_LEVELS])
+    return replace(
+        shape,
+        name=f"{_short(shape.name, _LETTERS - 14)} ({_LEVELS} of {len(shape.levels)} levels)",
+        grid=np.arange(float(_LEVELS)),
+        edges=np.arange(_LEVELS + 1) - 0.5,
+        values=shape.values[kept],
+        errors=None if shape.errors is None else shape.errors[kept],
+        density=shape.density[kept],
+        levels=tuple(shape.levels[k] for k in kept),
+    )
+
+
+def _short(name: str, longest: int = 18) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+
+
+def _draw_missing(ax: Any, shape: ShapeFunction, middle: float) -> None:
     """The value of rows where the feature is missing, to the right of all others."""
     low, high = float(shape.edges[0]), float(shape.edges[-1])
     place = high + 0.09 * (high - low) if shape.levels is None else high + 0.5
@@ -268,7 +300,8 @@ def _draw_missing(ax: Any, shape: ShapeFunction) -> None:
         ax.errorbar(
             place, value, yerr=2 * error, fmt="D", color=_COLORS[k % len(_COLORS)], ms=3, lw=1
         )
-    ax.annotate(
-        "missing", (place, 0), xycoords=("data", "axes fraction"), xytext=(0, 3),
-        textcoords="offset points", rotation=90, ha="center", va="bottom", fontsize=6, color="0.4",
+    end, side = (0.02, "bottom") if values[0] > middle else (0.98, "top")  # away from the value
+    ax.text(
+        place, end, "missing", transform=ax.get_xaxis_transform(), rotation=90, ha="center",
+        va=side, fontsize=6, color="0.4",
     )  # fmt: skip
