@@ -206,7 +206,7 @@ def section(record: dict, plain: dict | None = None) -> str:
 def card_section(record: dict) -> str:
     """The record of a card."""
     lines = [
-        "## On a card",
+        "## On a GPU",
         "",
         f"{record['date']}, one {record['card']}; copies on the card at "
         f"{record['copy'] / 1e12:.2f} TB/s; torch {record['torch']}, Triton {record['triton']}. "
