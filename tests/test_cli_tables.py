@@ -407,3 +407,11 @@ def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
     assert (
         json.loads(run("evaluate", "rides.kmap", "new_rides.csv", "--json"))["scores"]["r2"] > 0.8
     )
+
+
+def test_a_column_with_the_name_of_a_part_of_a_date_is_refused(tmp_path):
+    columns = cells()
+    columns["when (hour)"] = [str(k % 7) for k in range(N)]
+    path = write(tmp_path / "d.csv", columns)
+    match = "'when (hour)' has the name of a part of a date. Rename it, or leave it out with --drop"
+    assert_refused(2, match, "fit", path, "-t", "fare", "-o", tmp_path / "m.kmap")

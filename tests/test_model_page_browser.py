@@ -89,6 +89,11 @@ def test_labels_do_not_overlap_and_stay_on_their_tile(page, width):
     assert overlapping(tiles) == []
 
 
+def test_bars_have_room_on_a_phone(page):
+    tracks = [box for group in boxes(page(390), ".track") for box in group]
+    assert min(right - left for left, _, right, _ in tracks) >= 60
+
+
 def test_text_can_be_read_on_a_phone(page):
     driver = page(390)
     heights = [b[3] - b[1] for group in boxes(driver, "svg text, p, .label, .title") for b in group]

@@ -64,9 +64,16 @@ class TableFile:
         for name, kind in self.kinds.items():
             values = self.values[name]
             if kind.name == "date":
-                found |= date_columns(values, name, kind.parts)
+                more: dict[str, Any] = date_columns(values, name, kind.parts)
             else:
-                found[name] = pandas.Categorical(values) if kind.name == "category" else values
+                more = {name: pandas.Categorical(values) if kind.name == "category" else values}
+            twice = sorted(set(more) & set(found))
+            if twice:
+                raise ValueError(
+                    f"{self.rows.name}: the column {twice[0]!r} has the name of a part of a date. "
+                    "Rename it, or leave it out with drop=."
+                )
+            found |= more
         return pandas.DataFrame(found)
 
 
