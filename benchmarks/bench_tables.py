@@ -170,10 +170,13 @@ def race_ebm(
         peer = f"EBM, {words} (recorded)"
         _compare(bench, f"{table.name}, {words}: score", table.measure, own, peer,
                  on_record[words]["score"])  # fmt: skip
-        theirs = on_record[words].get("processor_seconds", on_record[words]["seconds"])
-        row = bench.measure(f"{table.name}, {words}: fit", used[words], "s", peer=peer,
+        theirs, own = on_record[words]["seconds"], used[words]
+        if "processor_seconds" in on_record[words]:  # one process: what a busy machine leaves alone
+            theirs = on_record[words]["processor_seconds"]
+            own = _processor(table, **({"interactions": "auto"} if words == "pairs" else {}))
+        row = bench.measure(f"{table.name}, {words}: fit", own, "s", peer=peer,
                             theirs=theirs)  # fmt: skip
-        row.ratio, row.target = theirs / used[words], "≥ 100×"
+        row.ratio, row.target = theirs / own, "≥ 100×"
         row.reached = row.ratio >= 100
     return scores
 
@@ -217,12 +220,12 @@ def race_bam(bench: Bench, table: Table, at_least: float, repeats: int = 3) -> N
     _compare(bench, f"{table.name}: score", table.measure, table.score(model), peer, theirs)
 
 
-def _processor(table: Table) -> float:
+def _processor(table: Table, **options: Any) -> float:
     """Processor seconds of a fit: what a busy machine does not change."""
     best = np.inf
     for _ in range(3):
         start = process_time()
-        ours(table).fit(table.X, table.y)
+        ours(table, **options).fit(table.X, table.y)
         best = min(best, process_time() - start)
     return best
 

@@ -10,6 +10,7 @@ from kernelmaps.models.tables.reml import (
     _curvature,
     choose_strengths,
     solve_with,
+    widening,
 )
 
 
@@ -78,3 +79,20 @@ def test_weights_solve_the_ridge_problem(seed):
     np.testing.assert_allclose(fit.weights, wanted, rtol=1e-7, atol=1e-8)
     penalised = np.sum((y - Z @ wanted) ** 2) + d @ wanted**2
     assert fit.dispersion == pytest.approx(penalised / (len(y) - 1), rel=1e-6)
+
+
+def test_uncertain_strengths_widen_the_covariance(seed):
+    """By JHJᵀ, with J the derivative of the weights by the logarithms of the strengths."""
+    _, _, sums, penalties = problem(seed, 200)
+    fit = choose_strengths(sums, penalties, np.zeros(3))
+    step, J = 1e-4, np.zeros((8, 3))
+    for j in range(3):
+        move = step * np.eye(3)[j]
+        up, down = (solve_with(sums, penalties, fit.rho + s * move) for s in (1, -1))
+        J[:, j] = (up.weights - down.weights) / (2 * step)
+    values, vectors = np.linalg.eigh(_curvature(fit, penalties, sums.rows, True))
+    H = vectors / (np.maximum(values, 0) + 1 / 9) @ vectors.T
+    wider = widening(fit, penalties, sums.rows, np.ones(3, bool), True)
+    np.testing.assert_allclose(wider, J @ H @ J.T, atol=1e-6 * np.abs(wider).max())
+    some = widening(fit, penalties, sums.rows, np.array([False] * 3), True)
+    assert not some.any()

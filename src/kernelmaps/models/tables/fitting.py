@@ -317,7 +317,8 @@ def assemble(design: Design, fits: Sequence[PenalisedFit]) -> TableModel:
 def _term_of(part: Part, fit: PenalisedFit, own: slice) -> tuple:
     """Values and standard errors at the codes, edf, Wald's statistic and its significance."""
     basis, weights, covariance = part.basis.values, fit.weights[own], fit.covariance[own, own]
-    errors = np.sqrt(np.maximum(np.einsum("ca,ab,cb->c", basis, covariance, basis), 0.0))
+    spread = covariance + fit.wider[own, own]
+    errors = np.sqrt(np.maximum(np.sum((basis @ spread) * basis, axis=1), 0.0))
     edf = float(fit.edf[own].sum())
     statistic, p_value = _wald(weights, covariance, edf)
     return basis @ weights, errors, edf, statistic, p_value

@@ -20,7 +20,7 @@ from ...threads import in_threads, limit_blas
 from .bases import Basis
 from .constraints import nearest
 from .likelihoods import Likelihood, Squared
-from .reml import Penalties, Sums, WorkingFit, choose_strengths, solve_with
+from .reml import Penalties, Sums, WorkingFit, choose_strengths, solve_with, widening
 
 __all__ = ["CodedRows", "PenalisedFit", "Point", "Rows", "fit_rows", "penalties_of"]
 
@@ -171,8 +171,8 @@ class PenalisedFit:
     ----------
     weights : ndarray
         β, the intercept first.
-    covariance : ndarray
-        Posterior covariance of β.
+    covariance, wider : ndarray
+        Posterior covariance of β for these strengths, and what their uncertainty adds to it.
     rho : ndarray
         Logarithms of the strengths.
     edf : ndarray
@@ -186,6 +186,7 @@ class PenalisedFit:
 
     weights: np.ndarray
     covariance: np.ndarray
+    wider: np.ndarray
     rho: np.ndarray
     edf: np.ndarray
     dispersion: float
@@ -206,14 +207,15 @@ def penalties_of(bases: Sequence[Basis]) -> Penalties:
 
 
 def _from_sums(
-    found: WorkingFit, sums: Sums, penalties: Penalties, weights: np.ndarray, middle: float
-) -> PenalisedFit:
+    found: WorkingFit, sums: Sums, penalties: Penalties, weights: np.ndarray, middle: float,
+    wider: np.ndarray,
+) -> PenalisedFit:  # fmt: skip
     """A squared-loss fit whose targets were shifted by `middle`."""
     system = sums.gram @ weights + penalties.diagonal(found.rho) * weights
     value = 0.5 * (sums.square - 2 * sums.right @ weights + weights @ system)
     weights = weights.copy()
     weights[0] += middle
-    return _finished(found, penalties, value, 1, weights)
+    return _finished(found, penalties, value, 1, weights, wider)
 
 
 def fit_rows(
@@ -256,7 +258,8 @@ def _fit(
     if isinstance(loss, Squared):
         sums, middle = rows.squared()
         found = choose_strengths(sums, penalties, rho, fixed=fixed, tol=_ROUGH if rough else _FINE)
-        return _from_sums(found, sums, penalties, _allowed(rows, found), middle)
+        wider = _wider(found, penalties, rows.total, fixed, loss, rough)
+        return _from_sums(found, sums, penalties, _allowed(rows, found), middle, wider)
     beta = np.zeros(len(penalties.scale))
     beta[0] = rows.start(loss)
     here: Point = rows.at(loss, beta)
@@ -287,7 +290,18 @@ def _fit(
         converged = (resting or rough) and before - value <= tol * (1 + abs(value))
         if converged:
             break
-    return _finished(found, penalties, value, n_iter, here.beta, converged)
+    wider = _wider(found, penalties, rows.total, fixed, loss, rough)
+    return _finished(found, penalties, value, n_iter, here.beta, wider, converged)
+
+
+def _wider(
+    found: WorkingFit, penalties: Penalties, total: float, fixed: np.ndarray | None,
+    loss: Likelihood, rough: bool,
+) -> np.ndarray:  # fmt: skip
+    """What the uncertainty of chosen strengths adds to the covariance; a rough fit needs none."""
+    free = np.ones(penalties.count, bool) if fixed is None else ~fixed
+    free &= not rough
+    return widening(found, penalties, total, free, loss.dispersion is None)
 
 
 def _allowed(rows: Rows, found: WorkingFit) -> np.ndarray:
@@ -342,11 +356,11 @@ def _ahead(
 
 def _finished(
     found: WorkingFit, penalties: Penalties, value: float, n_iter: int,
-    beta: np.ndarray, converged: bool = True,
+    beta: np.ndarray, wider: np.ndarray, converged: bool = True,
 ) -> PenalisedFit:  # fmt: skip
     diagonal = penalties.diagonal(found.rho)
     edf = 1 - diagonal * np.diag(found.inverse)
     return PenalisedFit(
-        beta, found.inverse * found.dispersion, found.rho, edf,
+        beta, found.inverse * found.dispersion, wider, found.rho, edf,
         found.dispersion, float(value), found.criterion, n_iter, converged,
     )  # fmt: skip

@@ -24,11 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-__all__ = ["Penalties", "Sums", "WorkingFit", "choose_strengths", "solve_with"]
+__all__ = ["Penalties", "Sums", "WorkingFit", "choose_strengths", "solve_with", "widening"]
 
 LOWEST = np.log(1e-2)  # of ρ: a hundredth of a row against the data
 HIGHEST = 20.0  # of ρ − log n: nothing is left of the function
 _STEP = 4.0
+_PRIOR = 1 / 9.0  # curvature of a prior on ρ, for its uncertainty alone
 _RIDGE = 1e-10  # of G's mean diagonal: keeps the factor positive where data say nothing
 
 
@@ -131,6 +132,26 @@ def _curvature(fit: WorkingFit, penalties: Penalties, rows: float, profiled: boo
     if profiled:
         out -= np.outer(shares, shares) / max(rows - 1.0, 1.0)
     return 0.5 * out
+
+
+def widening(
+    fit: WorkingFit, penalties: Penalties, rows: float, free: np.ndarray, profiled: bool
+) -> np.ndarray:
+    r"""What the uncertainty of the strengths adds to the covariance of the weights.
+
+    To first order :math:`J H^{-1} J^\top` with :math:`J = ∂β/∂ρ = -V \mathrm{diag}(d) β` by the
+    weights of each strength, and H the curvature of ℓ (Wood, Pya and Säfken 2016). The curvature
+    of a prior with a standard deviation of three bounds the uncertainty where the data have none
+    to offer: for a function that has vanished, say.
+    """
+    if not free.any():
+        return np.zeros_like(fit.inverse)
+    pull = (penalties.diagonal(fit.rho) * fit.weights)[:, None] * penalties.indicator()[:, free]
+    slope = fit.inverse @ pull
+    hessian = _curvature(fit, penalties, rows, profiled)[np.ix_(free, free)]
+    values, vectors = np.linalg.eigh(hessian)
+    half = slope @ (vectors / np.sqrt(np.maximum(values, 0.0) + _PRIOR))
+    return half @ half.T
 
 
 def choose_strengths(
