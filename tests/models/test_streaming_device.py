@@ -166,3 +166,12 @@ def test_without_torch_the_extra_is_named(monkeypatch):
     X, y = problem(0, 50)
     with pytest.raises(ImportError, match=r"pip install kernelmaps\[gpu\]"):
         km.StreamingRidge(device="cuda").fit(X, y)
+
+
+def test_products_go_where_they_belong(torch):
+    from kernelmaps.device import multiply
+
+    A, B, Z = torch.rand(5, 3), torch.rand(3, 4), torch.full((5, 8), 7.0)
+    multiply(A, B, out=Z[:, :4])
+    torch.testing.assert_close(Z[:, :4], A @ B)
+    assert bool((Z[:, 4:] == 7).all())
