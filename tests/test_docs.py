@@ -78,18 +78,32 @@ def test_pictures_that_pages_show_exist():
     assert missing == []
 
 
-LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]*)(?:#([^)]*))?\)")
 ROLE = re.compile(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`")
 MADE = ("generated/", "auto_examples/")
 
 
+def headings(text: str) -> set[str]:
+    """Anchors of a page, as GitHub and Sphinx make them."""
+    found = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
 def broken_links(text: str, folder: Path) -> list[str]:
-    """Links to files that are not there; pages that Sphinx makes are left out."""
-    files = {target: folder / target for target in LINK.findall(text) if "://" not in target}
+    """Links to files or headings that are not there; pages that Sphinx makes are left out."""
+    broken = []
+    for target, heading in LINK.findall(text):
+        path = folder / target
+        if not target or "://" in target or any(part in target for part in MADE):
+            continue
+        if not path.exists():
+            broken.append(target)
+        elif heading and heading not in headings(path.read_text("utf-8")):
+            broken.append(f"{target}#{heading}")
     pages = {target: folder / f"{target}.md" for target in ROLE.findall(text)}
-    return [
+    return broken + [
         target
-        for target, path in (files | pages).items()
+        for target, path in pages.items()
         if not any(part in target for part in MADE) and not path.exists()
     ]
 
@@ -102,6 +116,8 @@ def test_links_between_pages_lead_somewhere(page):
 def test_broken_links_are_found():
     text = "[a](gone.md#b) {doc}`lost` {doc}`API <generated/api>` [c](https://x.org) {doc}`index`"
     assert broken_links(text, ROOT / "docs") == ["gone.md", "lost"]
+    text = "[a](performance.md#how-to-read-the-tables) [b](performance.md#nowhere)"
+    assert broken_links(text, ROOT / "docs") == ["performance.md#nowhere"]
 
 
 def test_code_blocks_are_found():
