@@ -24,8 +24,8 @@ DIGITS = 10000
 THREADS = 2
 GAP = 1e-3  # to the optimum, relative
 KINDS = {
-    "even": {},
-    "even, interpolated": {"n_neighbors": 2},
+    "even": {"anchors": "uniform"},
+    "even, interpolated": {"anchors": "uniform", "n_neighbors": 2},
     "k-means": {"anchors": "kmeans"},
     "quantile": {"anchors": "quantile"},
     "square-root": {"anchors": "sqrt"},
@@ -98,8 +98,9 @@ def train(bench: Bench, data: str, words: str) -> None:
     # c = 10: what cross-validation finds, or so, on these sets (reproduce_annfm).
     C = 10 / float(km.kernels.chi2.diag(X).mean())
     anchors = km.AnchorMap(
-        "chi2", 40, feature_range=(0, None), out_of_domain="extrapolate", n_jobs=THREADS
-    )
+        "chi2", 40, anchors="uniform", feature_range=(0, None), out_of_domain="extrapolate",
+        n_jobs=THREADS,
+    )  # fmt: skip
     vz = km.HomogeneousMap("chi2", 3, n_jobs=THREADS)
     options = stopping(vz.fit_transform(X), y, C)
 

@@ -41,7 +41,9 @@ TOLERANCE = {"float32": 2e-5, "float64": 1e-10}
 ADDITIVE = {
     "HomogeneousMap χ², 5 columns": km.HomogeneousMap("chi2", 5),
     "DesignedMap χ², 5 columns": km.DesignedMap("chi2", 5),
-    "AnchorMap 40, two neighbours, rank 5": km.AnchorMap("chi2", 40, n_neighbors=2, rank=5),
+    "AnchorMap 40, two neighbours, rank 5": km.AnchorMap(
+        "chi2", 40, anchors="uniform", n_neighbors=2, rank=5
+    ),
     "AnchorMap 40, quantiles, rank 5": km.AnchorMap(
         "chi2", 40, anchors="quantile", n_neighbors=2, rank=5
     ),
@@ -156,7 +158,7 @@ def maps(race: Race) -> None:
     size = raw.nbytes + apply(spec, raw).nbytes
     call = partial(apply, spec, raw)
     race.time("HomogeneousMap χ², 5 columns, bytes", call, size / race.copy, "copy", share=0.5)
-    anchors = km.AnchorMap("chi2", 40, n_neighbors=2).fit(few)
+    anchors = km.AnchorMap("chi2", 40, anchors="uniform", n_neighbors=2).fit(few)
     size = X.nbytes + 2 * X.shape[0] * X.shape[1]
     race.time("AnchorMap.encode, two bytes", partial(anchors.encode, X), size / race.copy, "copy")
     joint(race, few, X)

@@ -138,7 +138,7 @@ def methods(kernel: str, data: str) -> list[tuple[str, str, Make]]:
     sizes = {"mnist": (30, 40, 50), "inria": (30, 50)}.get(data, (20, 30, 40, 50))
 
     def anchors(n: int, **options: Any) -> Make:
-        options = {"feature_range": (0, None), **options}
+        options = {"anchors": "uniform", "feature_range": (0, None), **options}
         return lambda *rows: Additive(km.AnchorMap(kernel, n, **options), *rows)
 
     found: list[tuple[str, str, Make]] = [("exact", "-", lambda *rows: Exact(kernel, *rows))]

@@ -118,7 +118,8 @@ def test_kept_ranks_are_those_of_the_errata():
         ("hellinger", 1, 1),
     ]:
         for energy, expected in ((0.95, at_95), (0.99, at_99)):
-            assert km.AnchorMap(kernel, 40, energy=energy).fit(X).ranks_.tolist() == [expected]
+            own = km.AnchorMap(kernel, 40, anchors="uniform", energy=energy).fit(X)
+            assert own.ranks_.tolist() == [expected]
 
 
 def test_rank_and_energy_are_kept():
@@ -273,8 +274,8 @@ def test_histograms_keep_their_mass():
         Z = km.AnchorMap("chi2", 40, energy=1, **options).fit(X).transform(X)
         return np.sum(Z**2, axis=1).mean() / exact
 
-    assert mass(feature_range=UNIT) < 0.15
-    for options in ({}, {"anchors": "sqrt"}, {"anchors": "log"}):
+    assert mass(anchors="uniform", feature_range=UNIT) < 0.15
+    for options in ({}, {"anchors": "uniform"}, {"anchors": "sqrt"}, {"anchors": "log"}):
         assert 0.9 < mass(**options) < 1.1
 
 
@@ -507,12 +508,12 @@ def test_certificate_bounds_every_error(kernel, k, anchors, seed):
 def test_certificate_is_theorem_1_for_chi2():
     """N anchors on [0, 1] cover to 1/(2(N − 1)), and ‖∇c‖₁ ≤ 2: the bound is their product."""
     X = np.linspace(0, 1, 50)[:, None]
-    certificate = km.AnchorMap("chi2", 41, energy=1).fit(X).certificate_
+    certificate = km.AnchorMap("chi2", 41, anchors="uniform", energy=1).fit(X).certificate_
     assert certificate.cover_radius == pytest.approx(1 / 80)
     assert certificate.gradient_bound == 2
     assert certificate.theorem_bound == pytest.approx(2 / 80, abs=1e-10)
     assert certificate.bound == pytest.approx(2 / 80, rel=0.05)
-    hellinger = km.AnchorMap("hellinger", 41, energy=1).fit(X).certificate_
+    hellinger = km.AnchorMap("hellinger", 41, anchors="uniform", energy=1).fit(X).certificate_
     assert hellinger.gradient_bound == np.inf  # at 0
     assert hellinger.bound == pytest.approx(np.sqrt(1 / 80))  # of √ε, as errata 0.8 has it
 
@@ -654,3 +655,17 @@ def test_refuses_more_columns_than_fit(monkeypatch):
         ValueError, match=r"32 columns on 4096 anchors .* more do not fit into 1 MB"
     ):
         square_root(km.kernels.intersection.component, np.linspace(0, 1, 4096), energy=0.9999)
+
+
+def test_the_default_anchors_follow_the_kernel(seed):
+    """Even in √x where the kernel changes fastest next to 0, even in x elsewhere."""
+    X = np.random.default_rng(seed).dirichlet(np.full(50, 0.3), size=100)
+    own, roots, even = (
+        km.AnchorMap("chi2", 40, **options).fit(X)
+        for options in ({}, {"anchors": "sqrt"}, {"anchors": "uniform"})
+    )
+    assert own.spec_.hash == roots.spec_.hash
+    # The kernel is homogeneous: errors of small values, most of a histogram, are what counts.
+    assert km.kernel_error(own, X).rms < 0.3 * km.kernel_error(even, X).rms
+    signed = km.AnchorMap(lambda x, y: np.exp(-((x - y) ** 2)), 9).fit(X - 0.5)
+    np.testing.assert_allclose(np.diff(signed.anchors_[0], 2), 0, atol=1e-12)

@@ -43,7 +43,7 @@ from .codes import Codes
 
 __all__ = ["AnchorMap"]
 
-PLACEMENTS = (*SPACED, *FITTED, "epsilon")
+PLACEMENTS = ("auto", *SPACED, *FITTED, "epsilon")
 WEIGHTS = ("auto", "uniform", "linear")
 MAX_ANCHORS = 65536
 
@@ -58,14 +58,15 @@ class AnchorMap(AdditiveMap):
         ``c(x, y)`` on arrays.
     n_anchors : int, default=40
         Anchors per feature, at most 65536. Codes take one byte up to 256, two beyond.
-    anchors : str or array, default="uniform"
-        "uniform", "sqrt" and "log" divide the feature's range evenly in x, √x and log x; "kmeans"
-        is the exact optimum of eq. 3, "quantile" puts equally many data between anchors, and
-        "epsilon" the fewest anchors that come within `epsilon` of every value, however many that
-        are. An array holds the anchors for all features, or one row for each; a list of arrays may
-        have rows of different lengths, as `anchors_` has. A feature with fewer distinct values
-        than anchors has these as its "kmeans" and "quantile" anchors, and a constant feature has
-        one anchor.
+    anchors : str or array, default="auto"
+        "auto" is "sqrt" for kernels of values >= 0, which change fastest next to 0, and "uniform"
+        for others. "uniform" (the paper's), "sqrt" and "log" divide the feature's range evenly in
+        x, √x and log x; "kmeans" is the exact optimum of eq. 3, "quantile" puts equally many data
+        between anchors, and "epsilon" the fewest anchors that come within `epsilon` of every
+        value, however many that are. An array holds the anchors for all features, or one row for
+        each; a list of arrays may have rows of different lengths, as `anchors_` has. A feature
+        with fewer distinct values than anchors has these as its "kmeans" and "quantile" anchors,
+        and a constant feature has one anchor.
     n_neighbors : int, default=1
         k, the anchors that a value is mapped with; in a feature with fewer anchors, all of them.
     weights : {"auto", "uniform", "linear"}, default="auto"
@@ -137,7 +138,7 @@ class AnchorMap(AdditiveMap):
         kernel: Any = "chi2",
         n_anchors: int = 40,
         *,
-        anchors: Any = "uniform",
+        anchors: Any = "auto",
         n_neighbors: int = 1,
         weights: str = "auto",
         energy: float = 0.99,
@@ -356,10 +357,17 @@ class AnchorMap(AdditiveMap):
             low = np.minimum(found[0], [a[0] for a in features])
             return features, (low, np.maximum(found[1], [a[-1] for a in features]))
         columns = sparse.csc_matrix(X) if sparse.issparse(X) else X
-        if self.anchors not in SPACED:
+        if self._placement not in SPACED:
             return [self._fitted(columns, d) for d in range(X.shape[1])], found
         low, high = self._range(found)
         return [self._spaced(columns, d, low[d], high[d]) for d in range(X.shape[1])], (low, high)
+
+    @property
+    def _placement(self) -> str:
+        """How anchors are placed, where none are given."""
+        if self.anchors == "auto":
+            return "sqrt" if self._non_negative else "uniform"
+        return self.anchors
 
     def _spaced(self, X: Any, d: int, low: float, high: float) -> np.ndarray:
         if low == high:
@@ -373,7 +381,7 @@ class AnchorMap(AdditiveMap):
                 )
             values = column_values(X, d)[0]
             least = float(np.min(values[(values > 0) & (values < high)], initial=high / 2))
-        place = SPACED[self.anchors]
+        place = SPACED[self._placement]
         anchors = place(low, high, self.n_anchors, least)
         return self._with_zero(anchors, place(low, high, self.n_anchors - 1, least))
 
