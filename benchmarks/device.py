@@ -170,10 +170,10 @@ def joint(race: Race, few: np.ndarray, X: Any) -> None:
         ("RandomFourierMap, 1000 columns", km.RandomFourierMap(n_components=1000), PRECISIONS),
         ("RandomFourierMap, 4000 columns", km.RandomFourierMap(n_components=4000), PRECISIONS),
         ("CompressiveFourierMap, 100 → 2000", km.CompressiveFourierMap(100, 2000), PRECISIONS),
-        ("ExponentialMap, 300 columns", km.ExponentialMap(n_components=300), ("float32",)),
+        ("ExponentialMap, 300 columns", km.ExponentialMap(km.ChebyshevMap(10), 300), ("float32",)),
         (
             "ExponentialMap, 1000 columns, 40 landmarks",
-            km.ExponentialMap(n_components=1000, n_landmarks=40),
+            km.ExponentialMap(km.ChebyshevMap(10), 1000, n_landmarks=40),
             ("float32",),
         ),
     ):

@@ -15,7 +15,7 @@ def test_products_that_a_joint_map_stands_for():
     assert list(device.products(fourier.spec_, 6)) == [(6, 20)]  # cosines and sines in pairs
     compressive = km.CompressiveFourierMap(3, 40, random_state=0).fit(X)
     assert list(device.products(compressive.spec_, 6)) == [(6, 3), (3, 20)]
-    landmarks = km.ExponentialMap(n_components=40, n_landmarks=4, random_state=0).fit(X)
+    landmarks = km.ExponentialMap(km.ChebyshevMap(10), 40, n_landmarks=4, random_state=0).fit(X)
     assert list(device.products(landmarks.spec_, 6)) == [(60, 4), (60, 18)]
 
 
