@@ -19,7 +19,7 @@ from .reference import namespace, positions, real_rows, spec_of, table_of
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import Bins, bins_of
-from .table.search import by_vector
+from .table.memory import by_vector
 
 __all__ = ["code_dtype", "code_spec", "encode", "encode_within", "fraction_bits", "zero_codes"]
 
@@ -174,7 +174,7 @@ def _code_bins(table: Table) -> Bins:
         low, high = (
             np.clip(end, 0, bins.last + len(bins.placed[:1])) for end in (bins.low, bins.high)
         )
-        return bins._replace(low=low, high=high)
+        return bins._replace(low=low, high=high, clipped=(0,))
     if table.degree == 0:
         return bins
     edges, edge = bins.search.edges, bins.search.edge

@@ -161,20 +161,20 @@ def rounded(typing_context, x, unit, half, array):
     return kind(x, _dtype(x), _dtype(x), array), build
 
 
-@meaning(lambda x, last: (b := int(min(last, max(0.0, x))), x - b))
-def split(typing_context, x, last):
-    """Integers b = int(x) within 0 … last, and x − b."""
+@meaning(lambda x, last, known: (b := int(min(last, max(0.0, x))), x - b))
+def split(typing_context, x, last, known):
+    """Integers b = int(x) within 0 … last, and x − b; `known` has length 2 if no x is negative."""
     count = like(types.int32, x)
     kind = types.Tuple((count, x))
 
     def build(context, builder, signature, args):
-        none = constant(x, 0.0)
-        bounded = _at_most(builder, _at_least(builder, args[0], none), args[1])
+        positive = args[0] if len(known) == 2 else _at_least(builder, args[0], constant(x, 0.0))
+        bounded = _at_most(builder, positive, args[1])
         whole = builder.fptosi(bounded, llvm(count))
         rest = builder.fsub(args[0], builder.sitofp(whole, llvm(x)))
         return context.make_tuple(builder, kind, [whole, rest])
 
-    return kind(x, x), build
+    return kind(x, x, known), build
 
 
 def _leading(builder, x, kind: types.Type, shift):

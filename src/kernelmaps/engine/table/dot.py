@@ -3,8 +3,9 @@
 The columns of the table are the model's outputs. Some features of a row at a time are located
 (:mod:`.locate`), and the polynomials of their rows are added up in registers: for one output,
 several values side by side, whose blocks of coefficients are transposed; for more, the outputs side
-by side. The coefficients of so few features stay in the cache while all rows pass by, and the rows
-to come are asked for early: that is worth more than any wider vector.
+by side. The coefficients of so few features stay in the cache while a block of rows passes by, each
+with its sums so far, and the rows to come are asked for early: that is worth more than any wider
+vector.
 
 Values outside the range of the table, and those that are not finite, are noticed on the way.
 """
@@ -24,7 +25,9 @@ from ..simd import (
     gather_blocks,
     item,
     load,
+    load_first,
     multiply_add,
+    parameter,
     plus_distance,
     prefetch,
     store,
@@ -33,15 +36,18 @@ from ..simd import (
 )
 from .emit import polynomial
 from .layout import Bins, Block, bins_of, block_of, rows_of
-from .locate import INNER, load_values, locate, locate_stored
-from .search import by_vector
-from .stored import CODE, Table
+from .locate import INNER, find
+from .memory import LANES, aligned, by_vector
+from .stored import AFFINE, CODE, EDGES, Table
 
 __all__ = ["Room", "Summed", "dot_dense", "dot_stored", "room_for", "summed_table"]
 
-TILE = 128  # features at a time: their coefficients, and where they lie, stay in the nearest cache
-_AHEAD = 2  # rows from the one at work to the one that is asked for
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+TILE = 128  # features at a time, at most
+BLOCK = 1024  # rows at a time: their sums stay in a cache while the features pass by
+_TILE_BYTES = 2**18  # of coefficients at a time: a part of a second-level cache
+_FAR = 4  # widths of a range, from zero to its start
+_AHEAD = 256  # values from the one at work to the one that is asked for
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 class Summed(NamedTuple):
@@ -49,18 +55,21 @@ class Summed(NamedTuple):
 
     bins: Bins
     values: Block  # columns: the outputs; of one output, the number of powers is a power of two
-    low: np.ndarray  # T by feature, in vectors: values outside low … high are noticed; CODE: none
+    low: np.ndarray  # T by feature, in vectors: values outside low … high are noticed (CODE: none)
     high: np.ndarray
+    few: tuple  # length 1: the features do not fill a vector
     features: int
     outputs: int
+    tile: int  # features at a time: their coefficients stay in a cache
 
 
 class Room(NamedTuple):
-    """Memory of one thread: room for a tile of values, and a vector more."""
+    """Memory of one thread."""
 
-    row: np.ndarray  # int32
+    row: np.ndarray  # int32: of a tile of values, and a vector more
     u: np.ndarray  # T
-    sums: np.ndarray  # T
+    sums: np.ndarray  # T: of a block of rows, a vector each (one output) or an entry per output
+    one: np.ndarray  # T
 
 
 def summed_table(table: Table, dtype: np.dtype) -> Summed:
@@ -76,25 +85,46 @@ def summed_table(table: Table, dtype: np.dtype) -> Summed:
         block = np.zeros((shape[0], padded, shape[2]))
         block[:, :powers] = table.coef[start : start + int(np.prod(shape))].reshape(shape)
         blocks.append(block)
-    bins = bins_of(table, row, dtype)
+    bins = _clipped_before(table, bins_of(table, row, dtype), dtype)
     first = [np.zeros(len(block), np.int32) for block in blocks]
     low, high = (by_vector(end[table.set_of].astype(dtype)) for end in (table.low, table.high))
-    if table.binning == CODE:
-        low, high = low[:0], high[:0]
     values = block_of(first, blocks, dtype, bool(bins.mirror))
-    return Summed(bins, values, low, high, table.n_features, outputs)
+    each = values.coef.nbytes // table.n_features  # bytes
+    tile = max(LANES, min(TILE, _TILE_BYTES // each // LANES * LANES))
+    few = (0,) * (table.n_features < width(dtype.itemsize))
+    return Summed(bins, values, low, high, few, table.n_features, outputs, tile)
+
+
+def _clipped_before(table: Table, bins: Bins, dtype: np.dtype) -> Bins:
+    """Bins for values that were clipped to their ranges, and found in the rows' own precision.
+
+    Values that vanish and odd extensions ask for the value as it is. Look-ups need the very bin, in
+    float64; polynomials go on continuously into the next bin, so that what float32 may change is as
+    little as a rounding error of x, unless the range is far from zero.
+    """
+    smooth = table.degree > 0 and table.binning in (AFFINE, EDGES)
+    if not smooth or len(bins.signed) or len(bins.vanishes):
+        return bins
+    within = bool(np.all(table.low >= table.lo))
+    bins = bins._replace(clipped=(0,) * (2 * within if table.binning == AFFINE else 0))
+    near = np.abs(table.lo) * table.scale <= _FAR * table.bins
+    if table.binning == EDGES or not near.all():
+        return bins
+    names = ("origin", "factor", "last", "low", "high")
+    return bins._replace(**{name: by_vector(getattr(bins, name).astype(dtype)) for name in names})
 
 
 def room_for(table: Summed) -> tuple[Room, tuple]:
     """Room for one thread, and the lanes of its vectors."""
-    dtype = table.values.coef.dtype
+    values, dtype = table.values, table.values.coef.dtype
     lanes = (0,) * width(dtype.itemsize)
-    size = TILE + 16
-    return Room(np.zeros(size, np.int32), np.zeros(size, dtype), np.zeros(16, dtype)), lanes
+    size = max(len(lanes) if table.outputs == 1 else 0, len(values.chunk) * len(values.parts))
+    row, u = (aligned(TILE + 2 * LANES, kind) for kind in (np.int32, dtype))
+    return Room(row, u, aligned(BLOCK * size, dtype), np.zeros(16, dtype)), lanes
 
 
-def _sum(table, room, n, lanes, at, out, x, ahead):
-    """``out[at + c]`` += the sum of output c over the n values that were located.
+def _sum(table, room, n, lanes, at, x, ahead):
+    """``room.sums``, from row `at` of the block on, += the sum over the n values located.
 
     Meanwhile ``x[ahead : ahead + n]`` is asked for, a line at a time: all at once they would wait.
     """
@@ -102,16 +132,21 @@ def _sum(table, room, n, lanes, at, out, x, ahead):
 
 
 @overload(_sum, jit_options=INNER)
-def _sum_of(table, room, n, lanes, at, out, x, ahead):
+def _sum_of(table, room, n, lanes, at, x, ahead):
+    return _one_output if _single(table) else _many_outputs
+
+
+def _single(table):
+    """Whether a table has one output, from its type."""
     block = table.types[table.fields.index("values")]
     chunk, parts = (len(block.types[block.fields.index(name)]) for name in ("chunk", "parts"))
-    return _one_output if chunk * parts == 1 else _many_outputs
+    return chunk * parts == 1
 
 
-def _one_output(table, room, n, lanes, at, out, x, ahead):
+def _one_output(table, room, n, lanes, at, x, ahead):
     """Polynomials of as many values as there are lanes, by Horner's rule."""
-    values = table.values
-    total = zeros(values.coef, lanes)
+    values, here = table.values, at * len(lanes)
+    total = load(room.sums, here, lanes)
     for k in range(0, n, len(lanes)):
         prefetch(x, ahead + k)
         coef = gather_blocks(values.coef, room.row, k, values.powers, lanes)
@@ -120,43 +155,99 @@ def _one_output(table, room, n, lanes, at, out, x, ahead):
         for power in range(len(values.powers) - 2, -1, -1):
             value = multiply_add(value, u, coef[power])
         total = add(total, value)
-    store(room.sums, 0, fold(total, (0,)))
-    out[at] += item(room.sums, 0)
+    store(room.sums, here, total)
 
 
-def _many_outputs(table, room, n, lanes, at, out, x, ahead):
+def _many_outputs(table, room, n, lanes, at, x, ahead):
     """The outputs of two values at a time: two sums hide half the latency of an addition."""
     values, size = table.values, len(table.values.chunk)
+    here = at * size * len(values.parts)
     for part in range(len(values.parts)):
-        a = zeros(values.coef, values.chunk)
-        b = a
+        a = load(room.sums, here + part * size, values.chunk)
+        b = zeros(values.coef, values.chunk)
         for k in range(0, n, 2):
             prefetch(x, ahead + k)
             a = add(a, polynomial(values, np.int64(item(room.row, k)), item(room.u, k), part))
             row, u = np.int64(item(room.row, k + 1)), item(room.u, k + 1)
             b = add(b, polynomial(values, row, u, part))
-        store(room.sums, 0, add(a, b))
-        left = table.outputs - part * size
-        for c in range(size if left > size else left):
-            out[at + part * size + c] += item(room.sums, c)
+        store(room.sums, here + part * size, add(a, b))
+
+
+def _drain(table, room, count, lanes, top, out):
+    """Add the sums of `count` rows to `out`, from row `top` on, and clear them."""
+    raise NotImplementedError("for compiled loops")
+
+
+@overload(_drain, jit_options=INNER)
+def _drain_of(table, room, count, lanes, top, out):
+    return _drain_one if _single(table) else _drain_many
+
+
+def _drain_one(table, room, count, lanes, top, out):
+    for i in range(count):
+        store(room.one, 0, fold(load(room.sums, i * len(lanes), lanes), (0,)))
+        out[top + i] += item(room.one, 0)
+        store(room.sums, i * len(lanes), zeros(room.sums, lanes))
+
+
+def _drain_many(table, room, count, lanes, top, out):
+    size = len(table.values.chunk) * len(table.values.parts)
+    for i in range(count):
+        for c in range(table.outputs):
+            out[(top + i) * table.outputs + c] += item(room.sums, i * size + c)
+        for c in range(size):
+            room.sums[i * size + c] = 0
 
 
 @nb.njit(**INNER)
 def _end(table, room, n, lanes):
     """Behind n values: others that add nothing, to fill a vector."""
-    store(room.row, n, fill(room.row, np.int32(table.bins.nothing), lanes))
-    store(room.u, n, zeros(room.u, lanes))
+    if n % len(lanes) != 0:
+        store(room.row, n, fill(room.row, np.int32(table.bins.nothing), lanes))
+        store(room.u, n, zeros(room.u, lanes))
+
+
+def _within(table, x, j, across, beyond):
+    """Values for the finder, and `beyond` plus their distance from the range (NaN for NaN).
+
+    Arguments as those of :func:`.locate.find`.
+    """
+    raise NotImplementedError("for compiled loops")
+
+
+@overload(_within, jit_options=INNER)
+def _within_of(table, x, j, across, beyond):
+    bins = table.types[table.fields.index("bins")]
+    coded = len(bins.types[bins.fields.index("kind")]) == CODE
+    return _as_it_is if coded else _in_range
+
+
+def _as_it_is(table, x, j, across, beyond):
+    return x, beyond
+
+
+def _in_range(table, x, j, across, beyond):
+    value = as_floats(x, table.values.coef)
+    low, high = parameter(table.low, j, value, across), parameter(table.high, j, value, across)
+    inside = between(value, low, high)
+    beyond = plus_distance(beyond, inside, value)
+    return (value if len(table.bins.clipped) == 1 else inside), beyond
 
 
 @nb.njit(**INNER)
-def _notice(table, x, at, j, n, lanes, total):
-    """Add by how much values x[at + k] of features j + k, k < n, are outside; NaN stays NaN."""
+def _locate(table, x, at, j, n, lanes, room, beyond):
+    """Rows and positions of n values x[at + k] of features j + k, as :func:`.locate.locate`.
+
+    Adds by how much values are outside of their range.
+    """
     for start in range(0, n, len(lanes)):
-        k = start if start <= n - len(lanes) else max(n - len(lanes), 0)
-        value = as_floats(load_values(x, at + k, n, lanes), table.values.coef)
-        inside = between(value, load(table.low, j + k, lanes), load(table.high, j + k, lanes))
-        total = plus_distance(total, inside, value)
-    return total
+        k = start if len(table.few) or start <= n - len(lanes) else n - len(lanes)
+        x_k = load_first(x, at, n, lanes) if len(table.few) else load(x, at + k, lanes)
+        value, beyond = _within(table, x_k, j + k, (0,), beyond)
+        row, u = find(table.bins, value, j + k, (0,))
+        store(room.row, k, row)
+        store(room.u, k, u)
+    return beyond
 
 
 @nb.njit(**_OPTIONS)
@@ -165,33 +256,45 @@ def dot_dense(table, x, lanes, room, begin, end, out):
 
     Returns by how much values were outside the range in all: 0 if none was, NaN for NaN.
     """
-    d = table.features
+    d, tile = table.features, table.tile
     beyond = zeros(table.values.coef, lanes)
-    for a in range(0, d, TILE):
-        n = TILE if d - a > TILE else d - a
-        for i in range(begin, end):
-            locate(table.bins, x, i * d + a, a, n, lanes, room.row, room.u)
-            if table.low.size > 0:
-                beyond = _notice(table, x, i * d + a, a, n, lanes, beyond)
-            _end(table, room, n, lanes)
-            _sum(table, room, n, lanes, i * table.outputs, out, x, (i + _AHEAD) * d + a)
-    store(room.sums, 0, fold(beyond, (0,)))
-    return item(room.sums, 0)
+    for top in range(begin, end, BLOCK):
+        bottom = top + BLOCK if top + BLOCK < end else end
+        a = 0
+        while a < d:
+            n = tile if a + tile + len(lanes) <= d else d - a
+            ahead = (1 + _AHEAD // n) * d
+            for i in range(top, bottom):
+                at = i * d + a
+                beyond = _locate(table, x, at, a, n, lanes, room, beyond)
+                _end(table, room, n, lanes)
+                _sum(table, room, n, lanes, i - top, x, at + ahead)
+            a += n
+        _drain(table, room, bottom - top, lanes, top, out)
+    store(room.one, 0, fold(beyond, (0,)))
+    return item(room.one, 0)
+
+
+@nb.njit(**INNER)
+def _locate_stored(table, rows, at, n, room, beyond):
+    """The same for stored values of CSR rows."""
+    for k in range(n):
+        j = np.int64(item(rows.indices, at + k))
+        value, beyond = _within(table, item(rows.data, at + k), j, (), beyond)
+        room.row[k], room.u[k] = find(table.bins, value, j, ())
+    return beyond
 
 
 @nb.njit(**_OPTIONS)
 def dot_stored(table, rows, lanes, room, begin, end, out):
-    """The same for CSR rows; features that are not stored add nothing."""
-    beyond = 0.0
+    """As `dot_dense`, for CSR rows; features that are not stored add nothing."""
+    beyond = table.values.coef.dtype.type(0)
     for i in range(begin, end):
         last = np.int64(item(rows.indptr, i + 1))
         for a in range(np.int64(item(rows.indptr, i)), last, TILE):
             n = TILE if last - a > TILE else last - a
-            locate_stored(table.bins, rows, a, n, room.row, room.u)
-            for k in range(a, a + n if table.low.size > 0 else a):
-                j, value = np.int64(item(rows.indices, k)), np.float64(item(rows.data, k))
-                inside = between(value, np.float64(table.low[j]), np.float64(table.high[j]))
-                beyond += abs(inside - value)
+            beyond = _locate_stored(table, rows, a, n, room, beyond)
             _end(table, room, n, lanes)
-            _sum(table, room, n, lanes, i * table.outputs, out, rows.data, a + n)
+            _sum(table, room, n, lanes, 0, rows.data, a + n)
+        _drain(table, room, 1, lanes, i, out)
     return beyond

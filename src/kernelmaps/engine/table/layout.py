@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .search import Search, Uneven, by_vector, no_search, search_of
+from .memory import aligned, by_vector
+from .search import Search, Uneven, no_search, search_of
 from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping
 
 __all__ = ["Bins", "Block", "Layout", "bins_of", "block_of", "layout_of", "rows_of"]
@@ -39,7 +40,8 @@ class Bins(NamedTuple):
     kind: tuple  # length: AFFINE, LOG2, EDGES or CODE
     signed: tuple  # length 1: negative values have the rows `mirror` further on
     vanishes: tuple  # length 1: zero has the row `nothing`
-    clipped: tuple  # length 1: values are clipped to low … high (AFFINE: always)
+    # length 1: values are clipped to low … high; 2: they come from there, and none precedes a bin
+    clipped: tuple
     placed: tuple  # length 0: look-ups; 1: positions of T's precision; 2: of float64's (EDGES)
     # By feature, the last one repeated to fill a vector.
     row: np.ndarray  # int32: row of the first bin
@@ -167,7 +169,9 @@ def block_of(
     chunk = min(_CHUNK, 1 << (columns - 1).bit_length())
     parts = -(-columns // chunk)
     rows = sum(len(block) for block in coef)
-    values = np.zeros(((rows + 1) * (1 + mirrored), powers, chunk * parts), dtype)
+    shape = ((rows + 1) * (1 + mirrored), powers, chunk * parts)
+    flat = aligned(int(np.prod(shape)), dtype)
+    values = flat.reshape(shape)
     starts = np.zeros(len(values), np.int32)
     at = 0
     for own, block in zip(first, coef, strict=True):
@@ -178,7 +182,7 @@ def block_of(
     if mirrored:
         values[rows + 1 :] = -values[: rows + 1]
         starts[rows + 1 :] = starts[: rows + 1]
-    return Block(starts, values.ravel(), (0,) * powers, (0,) * chunk, (0,) * parts)
+    return Block(starts, flat, (0,) * powers, (0,) * chunk, (0,) * parts)
 
 
 def _coefficients(table: Table, s: int) -> np.ndarray:

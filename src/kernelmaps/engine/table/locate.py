@@ -48,6 +48,7 @@ from .stored import AFFINE, CODE, EDGES, LOG2
 # They are part of these loops: a call would hand over a whole table by value for every vector.
 INNER = {
     "error_model": "numpy",
+    "_nrt": False,  # nothing is allocated: no references are counted
     "forceinline": True,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
@@ -94,16 +95,18 @@ def _affine(bins, x, j, across):
     """Even bins: b = ⌊t⌋ and u = t − b."""
     value = as_floats(x, bins.search.edges)
     t = even_position(bins, magnitude(value, bins.signed), j, across)
-    b, u = split(t, parameter(bins.last, j, x, across))
+    b, u = split(t, parameter(bins.last, j, x, across), bins.clipped)
     row = plus(parameter(bins.row, j, x, across), b)
     return _settled(bins, value, row), as_floats(u, bins.search.edges)
 
 
 @nb.njit(**INNER)
 def even_position(bins, size, j, across):
-    """t = (x − origin)·factor within [low, high], in float64."""
+    """t = (x − origin)·factor within [low, high], in the precision of the origin."""
     origin = parameter(bins.origin, j, size, across)
     t = from_origin(as_floats(size, bins.origin), origin, parameter(bins.factor, j, size, across))
+    if len(bins.clipped) != 1:
+        return t
     return between(t, parameter(bins.low, j, size, across), parameter(bins.high, j, size, across))
 
 
@@ -111,7 +114,7 @@ def _octaves(bins, x, j, across):
     """Octaves by the bits of positive floats, each divided evenly."""
     value = as_floats(x, bins.search.edges)
     size = magnitude(value, bins.signed)
-    if len(bins.clipped):
+    if len(bins.clipped) == 1:
         size = between(size, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
     b, u = octave_and_rest(size, bins.shift, bins.start, bins.limit)
     return _settled(bins, value, plus(parameter(bins.row, j, x, across), b)), u
@@ -127,7 +130,7 @@ def _uneven(bins, x, j, across):
 @nb.njit(**INNER)
 def uneven_position(bins, x, j, across):
     """Bin and position: from the value's cell (see :mod:`.search`), comparing what is left."""
-    if len(bins.clipped):
+    if len(bins.clipped) == 1:
         x = between(x, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
     cell = plus(_cell(bins, x, j, across), parameter(bins.search.cell, j, x, across))
     edge, top = parameter(bins.search.edge, j, x, across), parameter(bins.top, j, x, across)

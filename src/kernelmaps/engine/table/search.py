@@ -23,11 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .memory import LANES, by_vector
 from .stored import Table
 
-__all__ = ["LANES", "Search", "Uneven", "by_vector", "no_search", "search_of"]
+__all__ = ["Search", "Uneven", "no_search", "search_of"]
 
-LANES = 16  # features in the longest vector: arrays by feature are padded to whole ones
 _CELLS = 16  # at most, per threshold
 _TILE_BYTES = 2**15  # of tables, that a first-level cache holds beside the rows
 
@@ -193,11 +193,6 @@ def _not_below(edges: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The smallest numbers of `dtype` that are not below the edges."""
     near = edges.astype(dtype)
     return np.where(near < edges, np.nextafter(near, dtype.type(np.inf)), near)
-
-
-def by_vector(array: np.ndarray) -> np.ndarray:
-    """Numbers by feature, the last one repeated to fill a vector."""
-    return np.concatenate([array, np.repeat(array[-1:], -len(array) % LANES)])
 
 
 def _starts(parts: list[np.ndarray]) -> np.ndarray:

@@ -409,10 +409,10 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
     def _laid_out(
         self, compiled: Any, part: slice, weights: np.ndarray | None = None
     ) -> np.ndarray:
-        from .basis import zeros
+        from ...engine.table.memory import aligned
 
         stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
-        flat = zeros((compiled.n_weights + 64) * lanes, compiled.basis.values.coef.dtype)
+        flat = aligned((compiled.n_weights + 64) * lanes, compiled.basis.values.coef.dtype)
         cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
         own = (self._weights if weights is None else weights)[:, :, part]
         cells[:, : own.shape[1], : own.shape[2]] = own

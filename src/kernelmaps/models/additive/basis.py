@@ -15,9 +15,10 @@ from ...engine.reference import evaluate_table, table_of
 from ...engine.table import CODE
 from ...engine.table.layout import Bins, bins_of
 from ...engine.table.layout import Block as TableBlock
+from ...engine.table.memory import aligned
 from ._loops import Basis, Rows
 
-__all__ = ["Compiled", "compile_basis", "lanes_for", "rows_of", "zeros"]
+__all__ = ["Compiled", "compile_basis", "lanes_for", "rows_of"]
 
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
 _CODE_SHARE = 0.05  # of X's bytes, for look-up tables of its codes
@@ -110,13 +111,6 @@ def rows_of(X: Any) -> Rows:
     if sparse.issparse(X):
         return Rows(X.data, X.indices, X.indptr, (0,), X.shape[1])
     return Rows(X.reshape(-1), np.zeros(0, np.int32), np.zeros(0, np.int32), (), X.shape[1])
-
-
-def zeros(size: int, dtype: Any) -> np.ndarray:
-    """Zeros that begin on a cache line: vectors of weights then never straddle two."""
-    raw = np.zeros(size * np.dtype(dtype).itemsize + 64, np.uint8)
-    begin = -raw.ctypes.data % 64
-    return raw[begin : begin + size * np.dtype(dtype).itemsize].view(dtype)
 
 
 def compile_basis(spec: Spec, X: Any, dtype: Any, lanes: tuple, *, whole: bool = False) -> Compiled:
@@ -259,7 +253,7 @@ def _chunks(taps: int, lanes: int) -> tuple[int, int]:
 def _table(
     first: np.ndarray, coef: np.ndarray, dtype: np.dtype, chunk: int, parts: int
 ) -> TableBlock:
-    flat = zeros(coef.size, dtype)
+    flat = aligned(coef.size, dtype)
     flat[:] = coef.ravel()
     return TableBlock(first, flat, (0,) * coef.shape[1], (0,) * chunk, (0,) * parts)
 

@@ -26,11 +26,12 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.table.memory import aligned
 from ...progress import track
 from ...threads import check_stop, together
 from . import _loops
 from ._loops import Centre, Duals, Problem, Rows, Tally, Visits
-from .basis import Compiled, zeros
+from .basis import Compiled
 from .losses import LOSSES
 
 __all__ = ["Settings", "Solution", "State", "in_blocks", "solve"]
@@ -186,7 +187,7 @@ class State:
         dtype = self.compiled.basis.values.coef.dtype
         # One vector more: the last feature's may reach beyond its weights.
         size = (self.compiled.n_weights + 64) * len(self.compiled.lanes)
-        return zeros(size, dtype)
+        return aligned(size, dtype)
 
     def _accumulate(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
         compiled = self.compiled

@@ -1,0 +1,28 @@
+"""Arrays as vectors of the compiled loops like them: whole vectors, from the start of a cache line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["LANES", "aligned", "by_vector"]
+
+LANES = 16  # features in the longest vector: arrays by feature are padded to whole ones
+_LINE = 64  # bytes of a cache line: a vector that straddles two is loaded twice
+
+
+def aligned(size: int, dtype: Any) -> np.ndarray:
+    """Zeros that begin on a cache line."""
+    n_bytes = size * np.dtype(dtype).itemsize
+    raw = np.zeros(n_bytes + _LINE, np.uint8)
+    begin = -raw.ctypes.data % _LINE
+    return raw[begin : begin + n_bytes].view(dtype)
+
+
+def by_vector(array: np.ndarray) -> np.ndarray:
+    """Numbers by feature, the last one repeated to fill a vector."""
+    out = aligned(len(array) + -len(array) % LANES, array.dtype)
+    out[: len(array)] = array
+    out[len(array) :] = array[-1:]
+    return out
