@@ -24,6 +24,7 @@ from .table.memory import by_vector
 __all__ = ["code_dtype", "code_spec", "encode", "encode_within", "fraction_bits", "zero_codes"]
 
 _GRAIN = 2**15  # values that are worth a thread
+_TILE = 1024  # features at a time where bins need no search
 
 
 def fraction_bits(table: Table) -> int:
@@ -70,7 +71,8 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
     note_path("encode:csr")
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)
-    bins, frame = _code_bins(table), _frame(table, -np.inf, np.inf, X.shape[1])
+    bins = _code_bins(table)
+    frame = _frame(table, bins, -np.inf, np.inf, X.shape[1])
     rows = Stored(X.data.astype(dtype, copy=False), X.indices, X.indptr)
     out = np.empty(len(rows.data), code_dtype(table))
     in_threads(
@@ -110,7 +112,8 @@ def encode_within(
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
     out = np.empty(X.shape, code_dtype(table)) if out is None else out
     d = X.shape[1]
-    bins, frame, lanes = _code_bins(table), _frame(table, lower, upper, d), (0,) * width(4)
+    bins, lanes = _code_bins(table), (0,) * width(4)
+    frame = _frame(table, bins, lower, upper, d)
     x, codes = X.reshape(-1), out.reshape(-1)
     wrong = in_threads(
         lambda begin, end: encode_dense(
@@ -183,12 +186,13 @@ def _code_bins(table: Table) -> Bins:
     return bins._replace(low=low, high=high, placed=(0,), clipped=(0,))
 
 
-def _frame(table: Table, lower: Any, upper: Any, d: int) -> Any:
+def _frame(table: Table, bins: Bins, lower: Any, upper: Any, d: int) -> Any:
     from .table.encode import Frame
 
-    dtype = table.coef.dtype
+    dtype, tile = table.coef.dtype, bins.search.tile if bins.search else _TILE
     least, most = (by_vector(np.broadcast_to(end, d).astype(dtype)) for end in (lower, upper))
-    return Frame(d, fraction_bits(table), least, most, np.zeros(0, code_dtype(table)))
+    room = np.zeros(0, code_dtype(table))
+    return Frame(d, fraction_bits(table), least, most, room, tile)
 
 
 @lru_cache(maxsize=16)

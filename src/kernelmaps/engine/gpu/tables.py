@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..table.layout import Bins, Block, Layout
+from ..table.search import no_search
 from ..table.stored import AFFINE, EDGES
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> tuple[DeviceBins, d
     Look-ups must fall into the very bin that the CPU finds, in float64, and so must all with
     `exact`; polynomials go on continuously into the next bin: the rows' own precision does.
     """
-    kind, search = len(bins.kind), bins.search
-    dtype = search.edges.dtype
+    kind, dtype = len(bins.kind), bins.number.dtype
+    search = bins.search or no_search(dtype)
     exact = kind == AFFINE and (exact or not len(bins.placed))
     number = np.dtype(np.float64) if exact else dtype
     origin = bins.origin.astype(number)

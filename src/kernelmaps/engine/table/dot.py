@@ -88,6 +88,8 @@ def summed_table(table: Table, dtype: np.dtype) -> Summed:
     bins = _clipped_before(table, bins_of(table, row, dtype), dtype)
     first = [np.zeros(len(block), np.int32) for block in blocks]
     low, high = (by_vector(end[table.set_of].astype(dtype)) for end in (table.low, table.high))
+    if table.binning == CODE:
+        low, high = low[:0], high[:0]
     values = block_of(first, blocks, dtype, bool(bins.mirror))
     each = values.coef.nbytes // table.n_features  # bytes
     tile = max(LANES, min(TILE, _TILE_BYTES // each // LANES * LANES))

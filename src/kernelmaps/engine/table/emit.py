@@ -22,7 +22,7 @@ __all__ = ["Room", "Stored", "emit_dense", "emit_stored", "polynomial", "room_fo
 
 TILE = 512  # values that are located at a time: rows and positions stay in the nearest cache
 
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 class Stored(NamedTuple):

@@ -26,7 +26,7 @@ from .stored import AFFINE
 
 BLOCK = 32  # rows that a tile of tables is used for at a time
 
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 class Frame(NamedTuple):
@@ -37,13 +37,13 @@ class Frame(NamedTuple):
     least: np.ndarray  # by feature, padded to whole vectors
     most: np.ndarray
     room: np.ndarray  # for a vector of codes: memory of one thread
+    tile: int  # features whose tables are used together
 
 
 @nb.njit(**INNER)
 def _code(bins, frame, x, j, across):
     """Codes as 32-bit integers, and whether a value was outside its range."""
-    edges = bins.search.edges
-    value = as_floats(x, edges)
+    value = as_floats(x, bins.number)
     least, most = parameter(frame.least, j, x, across), parameter(frame.most, j, x, across)
     return position_code(bins, frame, value, j, across), outside(value, least, most)
 
@@ -68,7 +68,7 @@ def _even_code(bins, frame, x, j, across):
 def _uneven_code(bins, frame, x, j, across):
     b, u = uneven_position(bins, x, j, across)
     if len(bins.placed):
-        return plus_share(b, u, frame.bits, bins.search.edges.dtype.type(0.5))
+        return plus_share(b, u, frame.bits, bins.number.dtype.type(0.5))
     return b
 
 
@@ -102,7 +102,7 @@ def encode_dense(bins, frame, x, lanes, begin, end, out):
     Features in tiles whose tables stay in the nearest cache for a block of rows. The next block is
     asked for meanwhile, since no hardware guesses the order of tiles.
     """
-    d, tile, wrong = frame.width, bins.search.tile, False
+    d, tile, wrong = frame.width, frame.tile, False
     for top in range(begin, end, BLOCK):
         bottom = top + BLOCK if top + BLOCK < end else end
         left = 0

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .memory import aligned, by_vector
-from .search import Search, Uneven, no_search, search_of
+from .search import Search, Uneven, search_of
 from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping
 
 __all__ = ["Bins", "Block", "Layout", "bins_of", "block_of", "layout_of", "rows_of"]
@@ -40,7 +40,7 @@ class Bins(NamedTuple):
     kind: tuple  # length: AFFINE, LOG2, EDGES or CODE
     signed: tuple  # length 1: negative values have the rows `mirror` further on
     vanishes: tuple  # length 1: zero has the row `nothing`
-    # length 1: values are clipped to low … high; 2: they come from there, and none precedes a bin
+    # length 1: values are clipped to low … high; 2: they come clipped, none before the first bin
     clipped: tuple
     placed: tuple  # length 0: look-ups; 1: positions of T's precision; 2: of float64's (EDGES)
     # By feature, the last one repeated to fill a vector.
@@ -51,7 +51,8 @@ class Bins(NamedTuple):
     last: np.ndarray  # AFFINE: last bin; EDGES: last cell
     low: np.ndarray  # range of t (AFFINE) or of x (EDGES, LOG2)
     high: np.ndarray
-    search: Search  # EDGES
+    search: Search | tuple  # EDGES; empty for others: an array costs compilation time
+    number: np.ndarray  # one T: arrays tell compiled code what T is
     shift: int  # LOG2: bits of a number that say where in its bin it lies
     start: int  # LOG2: the bits before those, of the first bin
     limit: int  # LOG2: last bin
@@ -111,7 +112,8 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
     dtype = np.dtype(table.coef.dtype if dtype is None else dtype)
     of, kind = table.set_of, table.binning
     nothing = int((row + table.bins).max())
-    search, shift, start, limit = no_search(dtype), 0, 0, 0
+    search: Search | tuple = ()
+    shift = start = limit = 0
     floats = Uneven(*[np.zeros(0, dtype)] * 5)
     if kind == AFFINE:
         # Clipping t is clipping x: both steps are monotone, in floating point as on paper.
@@ -149,6 +151,7 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
         low,
         high,
         search,
+        np.zeros(1, dtype),
         shift,
         start,
         limit,

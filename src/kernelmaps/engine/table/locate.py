@@ -87,17 +87,17 @@ def _finder(kind):
 def _codes(bins, x, j, across):
     """The value is the bin."""
     b = code_of(x, parameter(bins.top, j, x, across))
-    zero = bins.search.edges.dtype.type(0)
+    zero = bins.number.dtype.type(0)
     return plus(parameter(bins.row, j, x, across), b), filled_like(x, zero)
 
 
 def _affine(bins, x, j, across):
     """Even bins: b = ⌊t⌋ and u = t − b."""
-    value = as_floats(x, bins.search.edges)
+    value = as_floats(x, bins.number)
     t = even_position(bins, magnitude(value, bins.signed), j, across)
     b, u = split(t, parameter(bins.last, j, x, across), bins.clipped)
     row = plus(parameter(bins.row, j, x, across), b)
-    return _settled(bins, value, row), as_floats(u, bins.search.edges)
+    return _settled(bins, value, row), as_floats(u, bins.number)
 
 
 @nb.njit(**INNER)
@@ -112,7 +112,7 @@ def even_position(bins, size, j, across):
 
 def _octaves(bins, x, j, across):
     """Octaves by the bits of positive floats, each divided evenly."""
-    value = as_floats(x, bins.search.edges)
+    value = as_floats(x, bins.number)
     size = magnitude(value, bins.signed)
     if len(bins.clipped) == 1:
         size = between(size, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
@@ -122,7 +122,7 @@ def _octaves(bins, x, j, across):
 
 def _uneven(bins, x, j, across):
     """Bins between edges."""
-    value = as_floats(x, bins.search.edges)
+    value = as_floats(x, bins.number)
     b, u = uneven_position(bins, magnitude(value, bins.signed), j, across)
     return _settled(bins, value, plus(parameter(bins.row, j, x, across), b)), u
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
 from ...engine.simd import (
     add,
@@ -35,15 +36,22 @@ from ...engine.simd import (
 )
 from ...engine.table.emit import polynomial
 from ...engine.table.layout import Bins, Block
-from ...engine.table.locate import find
+from ...engine.table.locate import find, locate
 from .losses import LOSSES
 
-_options = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
+_options = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": True,
+    "error_model": "numpy",
+    "_nrt": False,  # nothing is allocated: no references are counted
+}
 # Helpers are called from the loops alone: without wrappers for Python they compile much faster.
 # They are part of these loops: a call would hand over a whole table by value for every number.
 _inner = {
     "fastmath": True,
     "error_model": "numpy",
+    "_nrt": False,
     "forceinline": True,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
@@ -76,7 +84,7 @@ class Rows(NamedTuple):
 class Problem(NamedTuple):
     """What the examples ask for: one binary or scalar problem per lane."""
 
-    loss: int  # its place in `LOSSES`
+    loss: tuple  # length: its place in `LOSSES`
     of_labels: bool
     epsilon: float
     y: np.ndarray  # float64[n]: class code, or the regression target
@@ -99,6 +107,7 @@ class Visits(NamedTuple):
 
     order: np.ndarray  # int32
     active: int
+    learn: bool
 
 
 class Tally(NamedTuple):
@@ -107,6 +116,17 @@ class Tally(NamedTuple):
     keep: np.ndarray  # float64[lanes in use]
     report: np.ndarray  # float64[4, lanes in use]
     parked: np.ndarray
+
+
+class Room(NamedTuple):
+    """Memory of one thread (made in Python: code that allocates takes long to compile)."""
+
+    row: np.ndarray  # int32: of the values of one example, and a vector more
+    u: np.ndarray  # T
+    f: np.ndarray  # T[lanes]
+    move: np.ndarray  # T[lanes]
+    seen: np.ndarray  # float64[4, lanes]
+    vector: tuple  # length: values that are placed at a time
 
 
 class Centre(NamedTuple):
@@ -137,20 +157,34 @@ def _column(rows, k, begin):
     return np.int64(item(rows.columns, k)) if len(rows.sparse) else k - begin
 
 
-@njit(**_inner)
-def _find(basis, rows, k, begin):
-    """Feature of the k-th value, its row of the tables and its position in the bin."""
-    j = _column(rows, k, begin)
-    row, u = find(basis.bins, item(rows.values, k), j, ())
-    return j, np.int64(row), u
+def _place(basis, rows, i, room):
+    """Where the values of example i fall, into `room`; the place of the first, and their number."""
+    begin, end = _span(rows, i)
+    for k in range(begin, end):
+        j = _column(rows, k, begin)
+        room.row[k - begin], room.u[k - begin] = find(basis.bins, item(rows.values, k), j, ())
+    return begin, end - begin
+
+
+@overload(_place, jit_options=_inner)
+def _place_of(basis, rows, i, room):
+    sparse = len(rows.types[rows.fields.index("sparse")])
+    return _place if sparse else _place_vectors
+
+
+def _place_vectors(basis, rows, i, room):
+    """The same for dense rows, some features at a time."""
+    begin, n = i * rows.width, rows.width
+    locate(basis.bins, rows.values, begin, 0, n, room.vector, room.row, room.u)
+    return begin, n
 
 
 @njit(**_inner)
-def _gather(basis, rows, k, begin, w, lanes, total):
+def _gather(basis, rows, room, begin, k, w, lanes, total):
     """Add the k-th value's part of the scores, chunk by chunk and lane by lane."""
-    j, row, u = _find(basis, rows, k, begin)
+    row, u = np.int64(item(room.row, k)), item(room.u, k)
     values = basis.values
-    at = (j * basis.stride + item(values.first, row)) * len(lanes)
+    at = (_column(rows, begin + k, begin) * basis.stride + item(values.first, row)) * len(lanes)
     for part in range(len(values.parts)):
         phi = repeat(polynomial(values, row, u, part), lanes)
         total = multiply_add(phi, load(w, at + part * len(basis.taken), basis.taken), total)
@@ -158,30 +192,32 @@ def _gather(basis, rows, k, begin, w, lanes, total):
 
 
 @njit(**_inner)
-def _score(basis, rows, i, w, lanes, out):
-    """``out[:len(lanes)]`` = <w, psi(x_i)>; four sums at a time hide the latency of the adds."""
-    begin, end = _span(rows, i)
+def _score(basis, rows, room, begin, n, w, lanes):
+    """``room.f`` = <w, psi> of the n values that were placed.
+
+    Four sums at a time hide the latency of the adds.
+    """
     a = zeros(w, basis.taken)
     b, c, d = a, a, a
-    whole = end - (end - begin) % 4
-    for k in range(begin, whole, 4):
-        a = _gather(basis, rows, k, begin, w, lanes, a)
-        b = _gather(basis, rows, k + 1, begin, w, lanes, b)
-        c = _gather(basis, rows, k + 2, begin, w, lanes, c)
-        d = _gather(basis, rows, k + 3, begin, w, lanes, d)
-    for k in range(whole, end):
-        a = _gather(basis, rows, k, begin, w, lanes, a)
-    store(out, 0, fold(add(add(a, b), add(c, d)), lanes))
+    whole = n - n % 4
+    for k in range(0, whole, 4):
+        a = _gather(basis, rows, room, begin, k, w, lanes, a)
+        b = _gather(basis, rows, room, begin, k + 1, w, lanes, b)
+        c = _gather(basis, rows, room, begin, k + 2, w, lanes, c)
+        d = _gather(basis, rows, room, begin, k + 3, w, lanes, d)
+    for k in range(whole, n):
+        a = _gather(basis, rows, room, begin, k, w, lanes, a)
+    store(room.f, 0, fold(add(add(a, b), add(c, d)), lanes))
 
 
 @njit(**_inner)
-def _add(basis, rows, i, w, lanes, step):
-    """w += step * (the column of x_i), lane by lane."""
-    begin, end = _span(rows, i)
+def _add(basis, rows, room, begin, n, w, lanes):
+    """w += room.move * (the column of the n values that were placed), lane by lane."""
     column = basis.column
-    steps = tile(load(step, 0, lanes), column.chunk)
-    for k in range(begin, end):
-        j, row, u = _find(basis, rows, k, begin)
+    steps = tile(load(room.move, 0, lanes), column.chunk)
+    for k in range(n):
+        row, u = np.int64(item(room.row, k)), item(room.u, k)
+        j = _column(rows, begin + k, begin)
         at = (j * basis.stride + item(column.first, row)) * len(lanes)
         for part in range(len(column.parts)):
             here = at + part * len(basis.changed)
@@ -189,60 +225,42 @@ def _add(basis, rows, i, w, lanes, step):
             store(w, here, multiply_add(phi, steps, load(w, here, basis.changed)))
 
 
-def _step_of(own, rule, otherwise):
-    @njit(**_inner)
-    def step(code, y, f, beta, q, c, epsilon):
-        if code == own:
-            return rule(y, f, beta, q, c, epsilon)
-        return otherwise(code, y, f, beta, q, c, epsilon)
-
-    return step
+def _step(loss, y, f, beta, q, c, epsilon):
+    """The best new dual variable, and its slack."""
+    return LOSSES[len(loss)].step(y, f, beta, q, c, epsilon)
 
 
-def _gap_of(own, value, conjugate, otherwise):
-    @njit(**_inner)
-    def price(code, y, f, beta, c, epsilon):
-        if code == own:
-            loss = c * value(y, f, epsilon)
-            return loss, loss + conjugate(y, beta, c, epsilon) + beta * f
-        return otherwise(code, y, f, beta, c, epsilon)
+@overload(_step, jit_options=_inner)
+def _step_of(loss, y, f, beta, q, c, epsilon):
+    rule = njit(**_inner)(LOSSES[len(loss)].step)
+    return lambda loss, y, f, beta, q, c, epsilon: rule(y, f, beta, q, c, epsilon)
+
+
+def _price(loss, y, f, beta, c, epsilon):
+    """The primal loss of an example, and its part of the duality gap."""
+    entry = LOSSES[len(loss)]
+    price = c * entry.value(y, f, epsilon)
+    return price, price + entry.conjugate(y, beta, c, epsilon) + beta * f
+
+
+@overload(_price, jit_options=_inner)
+def _price_of(loss, y, f, beta, c, epsilon):
+    entry = LOSSES[len(loss)]
+    value, conjugate = (njit(**_inner)(rule) for rule in (entry.value, entry.conjugate))
+
+    def price(loss, y, f, beta, c, epsilon):
+        price = c * value(y, f, epsilon)
+        return price, price + conjugate(y, beta, c, epsilon) + beta * f
 
     return price
 
 
-@njit(**_inner)
-def _no_step(code, y, f, beta, q, c, epsilon):
-    return beta, 0.0
-
-
-@njit(**_inner)
-def _no_price(code, y, f, beta, c, epsilon):
-    return 0.0, 0.0
-
-
-def _dispatchers():
-    """`_step` and `_price` of the loss with a given code, from the entries of `LOSSES`.
-
-    `_step` gives the best new dual variable and its slack, `_price` the primal loss of an example
-    and its part of the duality gap.
-    """
-    step, price = _no_step, _no_price
-    for code in reversed(range(len(LOSSES))):
-        value, conjugate, rule = (njit(**_inner)(f) for f in LOSSES[code][2:5])
-        step = _step_of(code, rule, step)
-        price = _gap_of(code, value, conjugate, price)
-    return step, price
-
-
-_step, _price = _dispatchers()
-
-
 @njit(**_options)
-def rules(code, y, f, beta, q, c, epsilon):
+def rules(loss, y, f, beta, q, c, epsilon):
     """New variable, slack, price and gap of one example: the rules as the loops see them."""
-    new, slack = _step(code, y, f, beta, q, c, epsilon)
-    loss, gap = _price(code, y, f, beta, c, epsilon)
-    return new, slack, loss, gap
+    new, slack = _step(loss, y, f, beta, q, c, epsilon)
+    price, gap = _price(loss, y, f, beta, c, epsilon)
+    return new, slack, price, gap
 
 
 @njit(**_inner)
@@ -252,20 +270,27 @@ def _target(problem, i, lane):
     return 1.0 if problem.y[i] == problem.positive[lane] else -1.0
 
 
+@njit(**_inner)
+def _squared_norm(basis, room, n):
+    """|psi|^2: per feature <Phi, L_d Phi>, itself a local polynomial in u."""
+    size, total = len(basis.square), 0.0
+    for k in range(n):
+        row, u = np.int64(item(room.row, k)), item(room.u, k)
+        value = item(basis.norm, row * size + size - 1)
+        for power in range(size - 2, -1, -1):
+            value = value * u + item(basis.norm, row * size + power)
+        total += value
+    return total
+
+
 @njit(**_options)
-def squared_norms(basis, rows, first, out):
-    """|psi(x_i)|^2: per feature <Phi, L_d Phi>, itself a local polynomial in u."""
-    size = len(basis.square)
-    for i in range(out.size):
-        begin, end = _span(rows, first + i)
-        total = 0.0
-        for k in range(begin, end):
-            _, row, u = _find(basis, rows, k, begin)
-            value = item(basis.norm, row * size + size - 1)
-            for power in range(size - 2, -1, -1):
-                value = value * u + item(basis.norm, row * size + power)
-            total += value
-        out[i] = total
+def norms(basis, rows, lanes, room, first, mean, norm, shift):
+    """norm[k] = |psi_i|^2 and shift[k] = <mean, psi_i> for the examples i = first + k."""
+    for k in range(norm.size):
+        begin, n = _place(basis, rows, first + k, room)
+        norm[k] = _squared_norm(basis, room, n)
+        _score(basis, rows, room, begin, n, mean, lanes)
+        shift[k] = room.f[0]
 
 
 @njit(**_inner)
@@ -275,8 +300,46 @@ def _clear(report):
             report[kind, lane] = 0.0
 
 
+@njit(**_inner)
+def _ask_for(rows, i):
+    """Have the values of example i brought from memory."""
+    begin, end = _span(rows, i)
+    for k in range(begin, end, 64 // rows.values.itemsize):
+        prefetch(rows.values, k)
+
+
+@njit(**_inner)
+def _steps(problem, centre, duals, tally, room, i, learn):
+    """The best steps in beta_i, into `room.move`; whether one moves, and whether all rest."""
+    keep, report, _ = tally
+    moved, resting = False, True
+    q, c, shift = centre.norm[i], problem.cost[i], centre.shift[i]
+    for lane in range(problem.positive.size):
+        target, old = _target(problem, i, lane), duals.beta[i, lane]
+        score = room.f[lane] + duals.offset[lane] - duals.slope[lane] * shift
+        new, slack = old, -1.0
+        if learn:
+            new, slack = _step(problem.loss, target, score, old, q, c, problem.epsilon)
+        loss, gap = _price(problem.loss, target, score, old, c, problem.epsilon)
+        step = new - old
+        report[0, lane] = max(report[0, lane], abs(step) * q)
+        report[1, lane] += loss
+        report[2, lane] += gap
+        report[3, lane] += old * score
+        room.seen[1, lane], room.seen[2, lane], room.seen[3, lane] = loss, gap, old * score
+        room.move[lane] = step
+        if step != 0.0:
+            moved = True
+            duals.beta[i, lane] = new
+            duals.slope[lane] += step
+            duals.offset[lane] += step * (centre.pull - shift)
+        if step != 0.0 or slack <= keep[lane]:
+            resting = False
+    return moved, resting
+
+
 @njit(**_options)
-def epoch(basis, rows, problem, centre, duals, visits, tally, learn):
+def epoch(basis, rows, problem, centre, duals, visits, tally, room):
     """Visit the first ``active`` examples of ``order`` once; returns how many stay active.
 
     Each lane takes its best step in beta_i; the weights follow at once.  The score of a lane is
@@ -287,50 +350,23 @@ def epoch(basis, rows, problem, centre, duals, visits, tally, learn):
     that are put aside, from the last time that they were seen.  Without ``learn`` nothing moves:
     the report is then exact for the weights as they are.
     """
-    w, beta, offset, slope, lanes = duals
-    order, active = visits
-    keep, report, parked = tally
-    used = problem.positive.size
-    f, move = np.zeros(len(lanes), w.dtype), np.zeros(len(lanes), w.dtype)
-    seen = np.zeros((4, used))
-    _clear(report)
+    order, active, learn = visits
+    w, lanes = duals.w, duals.lanes
+    _clear(tally.report)
     t = 0
     while t < active:
         i = order[t]
         if t + 1 < active:
-            begin, end = _span(rows, order[t + 1])
-            for k in range(begin, end, 64 // rows.values.itemsize):
-                prefetch(rows.values, k)
-        _score(basis, rows, i, w, lanes, f)
-        moved, resting = False, True
-        q, c, shift = centre.norm[i], problem.cost[i], centre.shift[i]
-        for lane in range(used):
-            target, old = _target(problem, i, lane), beta[i, lane]
-            score = f[lane] + offset[lane] - slope[lane] * shift
-            new, slack = old, -1.0
-            if learn:
-                new, slack = _step(problem.loss, target, score, old, q, c, problem.epsilon)
-            loss, gap = _price(problem.loss, target, score, old, c, problem.epsilon)
-            step = new - old
-            report[0, lane] = max(report[0, lane], abs(step) * q)
-            report[1, lane] += loss
-            report[2, lane] += gap
-            report[3, lane] += old * score
-            seen[1, lane], seen[2, lane], seen[3, lane] = loss, gap, old * score
-            move[lane] = step
-            if step != 0.0:
-                moved = True
-                beta[i, lane] = new
-                slope[lane] += step
-                offset[lane] += step * (centre.pull - shift)
-            if step != 0.0 or slack <= keep[lane]:
-                resting = False
+            _ask_for(rows, order[t + 1])
+        begin, n = _place(basis, rows, i, room)
+        _score(basis, rows, room, begin, n, w, lanes)
+        moved, resting = _steps(problem, centre, duals, tally, room, i, learn)
         if moved:
-            _add(basis, rows, i, w, lanes, move)
+            _add(basis, rows, room, begin, n, w, lanes)
         if resting:
             for kind in range(1, 4):
-                for lane in range(used):
-                    parked[kind, lane] += seen[kind, lane]
+                for lane in range(problem.positive.size):
+                    tally.parked[kind, lane] += room.seen[kind, lane]
             active -= 1
             order[t], order[active] = order[active], order[t]
         else:
@@ -339,33 +375,33 @@ def epoch(basis, rows, problem, centre, duals, visits, tally, learn):
 
 
 @njit(**_options)
-def accumulate(basis, rows, lanes, examples, steps, w):
+def accumulate(basis, rows, lanes, room, examples, steps, w):
     """w += sum over the listed examples of steps[k] * column(x_i)."""
-    move = np.zeros(len(lanes), w.dtype)
     for k in range(examples.size):
         for lane in range(steps.shape[1]):
-            move[lane] = steps[k, lane]
-        _add(basis, rows, examples[k], w, lanes, move)
+            room.move[lane] = steps[k, lane]
+        begin, n = _place(basis, rows, examples[k], room)
+        _add(basis, rows, room, begin, n, w, lanes)
 
 
 @njit(**_options)
-def scores(basis, rows, lanes, begin, w, out):
-    """out[k, lane] = <w, psi(x_i)> for the examples i = begin + k."""
-    f = np.zeros(len(lanes), w.dtype)
+def scores(basis, rows, lanes, room, first, w, out):
+    """out[k, lane] = <w, psi(x_i)> for the examples i = first + k."""
     for k in range(out.shape[0]):
-        _score(basis, rows, begin + k, w, lanes, f)
+        begin, n = _place(basis, rows, first + k, room)
+        _score(basis, rows, room, begin, n, w, lanes)
         for lane in range(out.shape[1]):
-            out[k, lane] = f[lane]
+            out[k, lane] = room.f[lane]
 
 
 @njit(**_options)
-def terms(basis, rows, lanes, begin, w, out):
+def terms(basis, rows, lanes, room, first, w, out):
     """out[k, j, lane] = <w_j, psi_j(x_ij)>: the scores feature by feature; zeros stay as given."""
-    f = np.zeros(len(lanes), w.dtype)
     nothing = zeros(w, basis.taken)
     for i in range(out.shape[0]):
-        first, end = _span(rows, begin + i)
-        for k in range(first, end):
-            store(f, 0, fold(_gather(basis, rows, k, first, w, lanes, nothing), lanes))
+        begin, n = _place(basis, rows, first + i, room)
+        for k in range(n):
+            part = _gather(basis, rows, room, begin, k, w, lanes, nothing)
+            store(room.f, 0, fold(part, lanes))
             for lane in range(out.shape[2]):
-                out[i, _column(rows, k, first), lane] = f[lane]
+                out[i, _column(rows, begin + k, begin), lane] = room.f[lane]

@@ -3,7 +3,7 @@ r"""Base class of the additive classifier and regressor."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -45,6 +45,7 @@ _MOST_LANES = 16
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
 _SMALL = 2_000_000  # values to look up below which threads do not pay
 _GRID = 101
+_BLOCK_OF_TERMS = 2**16  # terms at a time
 _PATIENCE = 100  # epochs of coordinate descent before Newton's method takes over
 
 
@@ -238,7 +239,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
 
         loss = self._loss
         return Problem(
-            loss=LOSSES.index(loss),
+            loss=(0,) * LOSSES.index(loss),
             of_labels=loss.of_labels,
             epsilon=float(getattr(self, "epsilon", 0.0)),
             y=np.asarray(y, np.float64),
@@ -420,7 +421,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
 
     def _each(self, X: Any, out: np.ndarray, loop: Any) -> np.ndarray:
         """Run a loop over rows and groups of classes; the last axis of `out` is the classes'."""
-        from .basis import rows_of
+        from .basis import room_for, rows_of
         from .dual import in_blocks
 
         rows = rows_of(X)
@@ -432,7 +433,8 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
                 own = out[begin:end]
                 if len(groups) > 1:
                     own = np.zeros((*own.shape[:-1], part.stop - part.start), out.dtype)
-                loop(compiled.basis, rows, compiled.lanes, begin, weights, own)
+                room = room_for(compiled, rows)
+                loop(compiled.basis, rows, compiled.lanes, room, begin, weights, own)
                 if len(groups) > 1:
                     out[begin:end, ..., part] = own
 
@@ -586,9 +588,13 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
 
     def _mean_over_sample(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Mean of a function of the terms, some rows at a time."""
-        size = self._sample.shape[0]
-        blocks = (self._sample[k : k + 16] for k in range(0, size, 16))
-        return sum(function(self._terms(b)).sum(axis=0, dtype=np.float64) for b in blocks) / size
+        means = (function(t).sum(axis=0, dtype=np.float64) for t in self._blocks_of_terms(self._sample))
+        return sum(means) / self._sample.shape[0]
+
+    def _blocks_of_terms(self, X: Any) -> Iterator[np.ndarray]:
+        """Terms of rows, as many at a time as a cache holds."""
+        n_rows = max(16, _BLOCK_OF_TERMS // (X.shape[1] * self._weights.shape[2]))
+        return (self._terms(X[k : k + n_rows]) for k in range(0, X.shape[0], n_rows))
 
     @property
     def shape_functions_(self) -> list[ShapeFunction]:

@@ -12,13 +12,14 @@ from ...engine import Spec, Table
 from ...engine.apply import extent_of
 from ...engine.compile import compiled_table, zero_at_zero
 from ...engine.reference import evaluate_table, table_of
+from ...engine.simd import width
 from ...engine.table import CODE
 from ...engine.table.layout import Bins, bins_of
 from ...engine.table.layout import Block as TableBlock
-from ...engine.table.memory import aligned
-from ._loops import Basis, Rows
+from ...engine.table.memory import LANES, aligned
+from ._loops import Basis, Room, Rows
 
-__all__ = ["Compiled", "compile_basis", "lanes_for", "rows_of"]
+__all__ = ["Compiled", "compile_basis", "lanes_for", "room_for", "rows_of"]
 
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
 _CODE_SHARE = 0.05  # of X's bytes, for look-up tables of its codes
@@ -65,6 +66,20 @@ class Compiled:
     stride: np.ndarray  # weights of each feature
     bands: Bands
     n_bytes: int
+
+
+def room_for(compiled: Compiled, rows: Rows) -> Room:
+    """Room for one thread that visits such rows."""
+    most = int(np.diff(rows.indptr).max(initial=0)) if len(rows.sparse) else rows.width
+    dtype, lanes = compiled.basis.values.coef.dtype, len(compiled.lanes)
+    return Room(
+        aligned(most + LANES, np.int32),
+        aligned(most + LANES, dtype),
+        aligned(lanes, dtype),
+        aligned(lanes, dtype),
+        np.zeros((4, lanes)),
+        (0,) * width(dtype.itemsize),
+    )
 
 
 def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:

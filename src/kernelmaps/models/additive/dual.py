@@ -31,7 +31,7 @@ from ...progress import track
 from ...threads import check_stop, together
 from . import _loops
 from ._loops import Centre, Duals, Problem, Rows, Tally, Visits
-from .basis import Compiled
+from .basis import Compiled, room_for
 from .losses import LOSSES
 
 __all__ = ["Settings", "Solution", "State", "in_blocks", "solve"]
@@ -145,7 +145,7 @@ def small(gap: np.ndarray, primal: np.ndarray, tol: float) -> bool:
 
 def _alone(problem: Problem) -> np.ndarray | None:
     """The intercepts that are best without weights, where these are not next to 0."""
-    start = LOSSES[problem.loss].start
+    start = LOSSES[len(problem.loss)].start
     if start is None:
         return None
     shares = np.array([problem.cost[problem.y == code].sum() for code in problem.positive])
@@ -192,7 +192,8 @@ class State:
     def _accumulate(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
         compiled = self.compiled
         examples = examples.astype(np.int32, copy=False)
-        _loops.accumulate(compiled.basis, self.rows, compiled.lanes, examples, steps, w)
+        room = room_for(compiled, self.rows)
+        _loops.accumulate(compiled.basis, self.rows, compiled.lanes, room, examples, steps, w)
 
     def _centre_rows(self) -> None:
         """Squared norms of the examples, centred where the intercept allows it."""
@@ -222,22 +223,16 @@ class State:
 
     def _norms(self) -> tuple[np.ndarray, np.ndarray]:
         """|ψ_i|² and ⟨m, ψ_i⟩ of all rows at hand."""
-        basis, lanes, threads = self.compiled.basis, self.compiled.lanes, self.settings.n_threads
-        n = self.problem.y.size
-        norm, shift = np.empty(n), np.zeros(n)
-        in_blocks(
-            threads, n,
-            lambda begin, end: _loops.squared_norms(basis, self.rows, begin, norm[begin:end]),
-        )  # fmt: skip
-        if self.settings.fit_intercept:
-            out = shift.reshape(-1, 1)
-            in_blocks(
-                threads, n,
-                lambda begin, end: _loops.scores(
-                    basis, self.rows, lanes, begin, self.mean, out[begin:end]
-                ),
-            )  # fmt: skip
-            self.visits += n
+        compiled, rows, n = self.compiled, self.rows, self.problem.y.size
+        norm, shift = np.empty(n), np.empty(n)
+        mean = self.mean if self.settings.fit_intercept else self._no_weights()
+
+        def part(begin: int, end: int) -> None:
+            room, out = room_for(compiled, rows), (norm[begin:end], shift[begin:end])
+            _loops.norms(compiled.basis, rows, compiled.lanes, room, begin, mean, *out)
+
+        in_blocks(self.settings.n_threads, n, part)
+        self.visits += n
         return norm, shift
 
     def _centred(self, norm: np.ndarray) -> None:
@@ -289,9 +284,9 @@ class State:
     ) -> int:
         duals = Duals(self.w, self.beta, self.offset, self.slope, self.compiled.lanes)
         tally = Tally(self.keep, report, put_aside)
-        visits = Visits(order, active)
+        visits, room = Visits(order, active, learn), room_for(self.compiled, self.rows)
         return _loops.epoch(
-            self.compiled.basis, self.rows, self.problem, self.centre, duals, visits, tally, learn
+            self.compiled.basis, self.rows, self.problem, self.centre, duals, visits, tally, room
         )
 
     def certify(self) -> tuple[np.ndarray, np.ndarray]:

@@ -151,7 +151,7 @@ def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -
     tol : float
         Relative duality gap that is wanted.
     """
-    loss, lanes = LOSSES[problem.loss], problem.positive.size
+    loss, lanes = LOSSES[len(problem.loss)], problem.positive.size
     cost, y = problem.cost[examples], problem.y[examples]
     out = Minimum(
         np.zeros((columns.n_columns, lanes)), np.zeros(lanes), np.zeros((problem.y.size, lanes)),
