@@ -1,4 +1,4 @@
-"""Arrays as vectors of the compiled loops like them: whole vectors, from the start of a cache line."""
+"""Arrays that suit vectors: padded to whole ones, and beginning on a cache line."""
 
 from __future__ import annotations
 

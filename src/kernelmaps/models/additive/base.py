@@ -588,7 +588,9 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
 
     def _mean_over_sample(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Mean of a function of the terms, some rows at a time."""
-        means = (function(t).sum(axis=0, dtype=np.float64) for t in self._blocks_of_terms(self._sample))
+        means = (
+            function(t).sum(axis=0, dtype=np.float64) for t in self._blocks_of_terms(self._sample)
+        )
         return sum(means) / self._sample.shape[0]
 
     def _blocks_of_terms(self, X: Any) -> Iterator[np.ndarray]:
