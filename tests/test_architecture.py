@@ -199,3 +199,26 @@ def test_scanner_sees_an_edge_that_points_back(line):
 )
 def test_scanner_lets_listed_edges_pass(line):
     assert forbidden_edges(line, "kernelmaps.kernels.homogeneous") == []
+
+
+def test_compiled_functions_take_at_most_eight_parameters():
+    """More belong into a NamedTuple, which says what they are, and which numba caches as well."""
+    seen, crowded = 0, []
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        modules = {
+            name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for name in [getattr(node, "module", None) or "", *(item.name for item in node.names)]
+        }
+        if not any(name.split(".")[0] == "numba" for name in modules):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                names = [a.arg for a in node.args.args if a.arg != "typing_context"]
+                seen += 1
+                if len(names) > 8:
+                    crowded.append(f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}")
+    assert seen > 100
+    assert not crowded

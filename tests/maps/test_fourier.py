@@ -178,8 +178,8 @@ def test_cosines_hold_their_precision_for_large_arguments(seed):
         eps = np.finfo(dtype).eps
         x = np.random.default_rng(seed).uniform(-1000, 1000, size=(1, 20_000)).astype(dtype)
         z = x.copy()
-        numbers = (np.zeros(z.shape[1], dtype), dtype(1 / (2 * np.pi)), dtype(1), dtype(2**17))
-        assert not _waves.cosines(z, 0, 1, 0, z.shape[1], *numbers)
+        piece, none = _waves.Piece(0, 1, 0, z.shape[1]), np.zeros(z.shape[1], dtype)
+        assert not _waves.cosines(z, piece, none, _waves.wave(1.0, np.dtype(dtype)))
         assert np.all(np.abs(z - np.cos(x.astype(np.longdouble))) < (np.abs(x) + 4) * eps)
 
 

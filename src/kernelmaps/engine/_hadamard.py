@@ -10,10 +10,21 @@ signs is a power of two and at least that of a row, `rows` ascend and are less t
 `gains` are as many; the columns of CSR rows are checked on entry.
 """
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
 _FAST = {"contract"}
+
+
+class Transform(NamedTuple):
+    """Signed transforms in blocks of length p, and which of their entries are the outputs."""
+
+    signs: np.ndarray  # [block, turn, p]
+    starts: np.ndarray  # first output of each block, and the number of all
+    rows: np.ndarray  # entry of the transforms, for each output
+    gains: np.ndarray
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
@@ -66,8 +77,9 @@ def _gather(a, rows, gains, offset, out):
 
 
 @nb.njit(cache=True, error_model="numpy")
-def _transform_row(x, signs, starts, rows, gains, a, b, i, out):
+def _transform_row(x, transform, a, b, i, out):
     """out[i, k] = gains[k] (H D_R ⋯ H D_1 x)[rows[k]], block after block of p outputs."""
+    signs, starts, rows, gains = transform
     for block in range(signs.shape[0]):
         _flip(x, signs, block, 0, a)
         a, b = hadamard(a, b)
@@ -79,22 +91,22 @@ def _transform_row(x, signs, starts, rows, gains, a, b, i, out):
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def apply_dense(X, signs, starts, rows, gains, top, out):
+def apply_dense(X, transform, top, out):
     """Signed Hadamard transforms of dense rows, padded with zeros to the length of the signs."""
-    a = np.empty(signs.shape[2], out.dtype)
+    a = np.empty(transform.signs.shape[2], out.dtype)
     b = np.empty_like(a)
     for i in range(X.shape[0]):
-        _transform_row(X[i], signs, starts, rows, gains, a, b, top + i, out)
+        _transform_row(X[i], transform, a, b, top + i, out)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def apply_csr(data, indices, indptr, signs, starts, rows, gains, top, out):
+def apply_csr(data, indices, indptr, transform, top, out):
     """Likewise for CSR rows: one row is unpacked at a time."""
-    x = np.zeros(signs.shape[2], out.dtype)
+    x = np.zeros(transform.signs.shape[2], out.dtype)
     a, b = np.empty_like(x), np.empty_like(x)
     for i in range(indptr.size - 1):
         for at in range(indptr[i], indptr[i + 1]):
             x[indices[at]] += data[at]
-        _transform_row(x, signs, starts, rows, gains, a, b, top + i, out)
+        _transform_row(x, transform, a, b, top + i, out)
         for at in range(indptr[i], indptr[i + 1]):
             x[indices[at]] = 0

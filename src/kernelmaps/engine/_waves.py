@@ -12,6 +12,7 @@ which is checked on entry.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -19,6 +20,33 @@ from numba.extending import overload
 
 FAR = {np.dtype(np.float32): np.float32(2.0**17), np.dtype(np.float64): 2.0**46}
 _FAST = {"contract", "nsz"}
+
+
+class Piece(NamedTuple):
+    """Rows top … bottom and columns left … right of an array.
+
+    A view would hide from the compiler that columns are neighbours in memory.
+    """
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+
+class Wave(NamedTuple):
+    """Numbers of one precision; a quarter is among them, lest it widen the rest."""
+
+    turn: Any
+    scale: Any
+    quarter: Any
+    far: Any
+
+
+def wave(scale: float, dtype: np.dtype) -> Wave:
+    """Cosines of that height, of angles in radians."""
+    real = dtype.type
+    return Wave(real(1 / (2 * np.pi)), real(scale), real(0.25), FAR[dtype])
 
 
 def cosine(t):
@@ -49,49 +77,48 @@ def _compiled_cosine(t):
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _row_cosines(z, turns, turn, scale, far):
+def _row_cosines(z, turns, wave):
     beyond = False  # or'd, not counted: counts of 64 bits would take half of the loop
     for k in range(z.size):
-        t = z[k] * turn + turns[k]
-        beyond |= not abs(t) < far
-        z[k] = scale * cosine(t)
+        t = z[k] * wave.turn + turns[k]
+        beyond |= not abs(t) < wave.far
+        z[k] = wave.scale * cosine(t)
     return beyond
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def cosines(out, top, bottom, left, right, turns, turn, scale, far):
+def cosines(out, piece, turns, wave):
     """z ← scale · cos 2π(z·turn + turns) for a piece of `out`; all arguments of one precision.
 
-    Returns whether an angle was of `far` turns or more. Rows top … bottom and columns left … right:
-    a view would hide from the compiler that columns are neighbours in memory.
+    Returns whether an angle was of `far` turns or more.
     """
-    beyond = False
-    for i in range(top, bottom):
-        beyond |= _row_cosines(out[i, left:right], turns[left:right], turn, scale, far)
+    beyond, left, right = False, piece.left, piece.right
+    for i in range(piece.top, piece.bottom):
+        beyond |= _row_cosines(out[i, left:right], turns[left:right], wave)
     return beyond
 
 
 @nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _row_pairs(z, w, turn, scale, quarter, far):
+def _row_pairs(z, w, wave):
     beyond = False
     for k in range(z.size):
-        t = z[k] * turn
-        beyond |= not abs(t) < far
-        z[k] = scale * cosine(t)
-        w[k] = scale * cosine(t - quarter)
+        t = z[k] * wave.turn
+        beyond |= not abs(t) < wave.far
+        z[k] = wave.scale * cosine(t)
+        w[k] = wave.scale * cosine(t - wave.quarter)
     return beyond
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def pairs(out, top, bottom, left, right, half, turn, scale, quarter, far):
+def pairs(out, piece, half, wave):
     """z → scale · cos z in place, and scale · sin z = scale · cos(z − ¼ turn) `half` columns on.
 
-    All numbers in the precision of `out`; a quarter comes as an argument, lest it widen the rest.
+    All numbers in the precision of `out`; returns whether an angle was of `far` turns or more.
     """
-    beyond = False
-    for i in range(top, bottom):
+    beyond, left, right = False, piece.left, piece.right
+    for i in range(piece.top, piece.bottom):
         z, w = out[i, left:right], out[i, left + half : right + half]
-        beyond |= _row_pairs(z, w, turn, scale, quarter, far)
+        beyond |= _row_pairs(z, w, wave)
     return beyond
 
 

@@ -82,23 +82,20 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
 
     note_path(f"{spec.numbers['operator']}:{'csr' if sparse.issparse(X) else 'dense'}")
     X = _clipped(np, spec, X)
-    real = out.dtype.type
-    turn, scale = real(1 / (2 * np.pi)), real(spec.numbers["scale"])
+    wave = _waves.wave(spec.numbers["scale"], out.dtype)
     paired, half = spec.numbers["paired"], n_outputs(spec)
     turns = None if paired else _turns(spec).astype(out.dtype)
     amplitudes = spec.arrays.get("amplitudes")
     if amplitudes is not None:
         amplitudes = amplitudes.astype(out.dtype)
 
-    far = _waves.FAR[out.dtype]
-
     def work(rows: slice, columns: slice, write: Write) -> None:
         write(rows, out, columns)
-        place = (out, rows.start, rows.stop, columns.start, columns.stop)
+        piece = _waves.Piece(rows.start, rows.stop, columns.start, columns.stop)
         if paired:
-            beyond = _waves.pairs(*place, half, turn, scale, real(0.25), far)
+            beyond = _waves.pairs(out, piece, half, wave)
         else:
-            beyond = _waves.cosines(*place, turns, turn, scale, far)
+            beyond = _waves.cosines(out, piece, turns, wave)
         if beyond:  # once more, by functions that know their argument to the last digit
             write(rows, out, columns)
             _far_cosines(out[rows], columns, half if paired else 0, spec)

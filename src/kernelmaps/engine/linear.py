@@ -187,7 +187,10 @@ def _writer(spec: Spec, columns: slice, X: Any, dtype: np.dtype) -> Write:
         return partial(_dct_rows, spec, X)
     signs, rows = spec.arrays["signs"], spec.arrays["rows"]
     starts = np.searchsorted(rows, np.arange(signs.shape[0] + 1) * signs.shape[2])
-    return partial(_hadamard_rows, (signs, starts, rows, spec.arrays["gains"].astype(dtype)), X)
+    from ._hadamard import Transform
+
+    transform = Transform(signs, starts, rows, spec.arrays["gains"].astype(dtype))
+    return partial(_hadamard_rows, transform, X)
 
 
 def _matrix_rows(matrix: np.ndarray, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
@@ -200,16 +203,14 @@ def _matrix_rows(matrix: np.ndarray, X: Any, rows: slice, out: np.ndarray, colum
     _waves.csr_product(*stored, matrix, rows.start, columns.start, out)
 
 
-def _hadamard_rows(
-    arguments: tuple[Any, ...], X: Any, rows: slice, out: np.ndarray, columns: slice
-) -> None:
+def _hadamard_rows(transform: Any, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
     from . import _hadamard
 
     if sparse.issparse(X):
-        _hadamard.apply_csr(*_csr_rows(X, rows, out.dtype), *arguments, rows.start, out)
+        _hadamard.apply_csr(*_csr_rows(X, rows, out.dtype), transform, rows.start, out)
     else:
         block = np.ascontiguousarray(X[rows], dtype=out.dtype)
-        _hadamard.apply_dense(block, *arguments, rows.start, out)
+        _hadamard.apply_dense(block, transform, rows.start, out)
 
 
 def _dct_rows(spec: Spec, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
