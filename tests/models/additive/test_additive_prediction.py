@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps.engine.table import AFFINE, CODE, EDGES
+from kernelmaps.engine.table import AFFINE, CODE, EDGES, Table
+from kernelmaps.engine.table.dot import summed_table
 from kernelmaps.exceptions import OutOfDomainWarning
 from kernelmaps.models.additive import prediction
 
@@ -142,6 +143,36 @@ def test_bytes_outside_the_domain_are_seen(seed):
     model.decision_function(low)
     with pytest.warns(OutOfDomainWarning):
         model.decision_function(low + 100)
+
+
+@pytest.mark.parametrize(
+    ("start", "found_in"), [(0.0, np.float32), (2.0, np.float32), (1e4, float)]
+)
+def test_rows_of_single_precision_are_found_in_it_unless_far_from_zero(start, found_in):
+    """A rounding error of x is many bins of a short range far from zero."""
+    coef = np.random.default_rng(0).random((8, 4, 1))
+    table = Table.build(
+        AFFINE, 3, [coef], np.zeros(3, int), lo=start, scale=8.0, low=start, high=start + 1
+    )
+    assert summed_table(table, np.dtype(np.float32)).bins.origin.dtype == found_in
+    lookup = Table.build(AFFINE, 0, [coef[:, :1]], np.zeros(3, int), lo=start, scale=8.0)
+    assert summed_table(lookup, np.dtype(np.float32)).bins.origin.dtype == float  # the very bin
+
+
+@pytest.mark.parametrize("case", ["sparse", "sparse-classes"])
+def test_stored_values_outside_the_domain_are_clipped(case, seed):
+    """Bins of values that come clipped have no guard of their own."""
+    model, X = trained(case, seed)
+    low, high = X.toarray().min(axis=0), X.toarray().max(axis=0)
+    far = X.copy()
+    far.data = np.where(np.arange(X.nnz) % 2, 1e3, -1e3)
+    clipped = far.copy()
+    clipped.data = np.clip(far.data, low[X.indices], high[X.indices])
+    zeros = np.zeros((2, X.shape[0], model._weights.shape[2]))
+    terms = model._compiled_terms(X)
+    assert prediction.sums(terms, far, zeros[0], 1) > 0
+    prediction.sums(terms, clipped, zeros[1], 1)
+    np.testing.assert_allclose(*zeros, atol=1e-9)
 
 
 def test_row_as_one_dimension(seed):
