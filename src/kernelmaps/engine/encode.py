@@ -161,9 +161,10 @@ def _encode_elsewhere(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, 
         codes, inside = _formula(spec, X, lower, upper)
         return xp.astype(codes, getattr(xp, code_dtype(table).name)), inside
     note_path("encode:gpu")
-    frame = _frame(table, lower, upper, X.shape[1])
+    bins = _code_bins(table)
+    frame = _frame(table, bins, lower, upper, X.shape[1])
     ends = frame.least, frame.most
-    return gpu.encode(_code_bins(table), ends, frame.bits, X, code_dtype(table))
+    return gpu.encode(bins, ends, frame.bits, X, code_dtype(table))
 
 
 @lru_cache(maxsize=16)

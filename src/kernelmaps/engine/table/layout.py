@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .memory import aligned, by_vector
-from .search import Search, Uneven, search_of
+from .search import Uneven, search_of
 from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping
 
 __all__ = ["Bins", "Block", "Layout", "bins_of", "block_of", "layout_of", "rows_of"]
@@ -51,7 +51,7 @@ class Bins(NamedTuple):
     last: np.ndarray  # AFFINE: last bin; EDGES: last cell
     low: np.ndarray  # range of t (AFFINE) or of x (EDGES, LOG2)
     high: np.ndarray
-    search: Search | tuple  # EDGES; empty for others: an array costs compilation time
+    search: Any  # EDGES: a Search; empty for others, since an array costs compilation time
     number: np.ndarray  # one T: arrays tell compiled code what T is
     shift: int  # LOG2: bits of a number that say where in its bin it lies
     start: int  # LOG2: the bits before those, of the first bin
@@ -112,7 +112,7 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
     dtype = np.dtype(table.coef.dtype if dtype is None else dtype)
     of, kind = table.set_of, table.binning
     nothing = int((row + table.bins).max())
-    search: Search | tuple = ()
+    search: Any = ()
     shift = start = limit = 0
     floats = Uneven(*[np.zeros(0, dtype)] * 5)
     if kind == AFFINE:
