@@ -1,7 +1,8 @@
 """Record scores and seconds of interpret's EBM, which takes minutes for each table.
 
 ``python -m benchmarks.record_ebm --data FOLDER [table ...]`` fits EBM's defaults with and without
-pairs and writes what it finds to ``results/recorded/ebm.json``, beside what is there for other tables.
+pairs and writes what it finds to ``results/recorded/ebm.json``, beside what is there for other
+tables.
 """
 
 from __future__ import annotations
