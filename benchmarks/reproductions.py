@@ -169,7 +169,8 @@ ENTRIES: dict[str, Entry] = {
         "annfm.json",
         _annfm("mnist"),
         "The paper's 10000 training images of each class do not exist; here 10000 random training "
-        "images, three samples of them, and the whole test set. Images are divided by their sums "
+        "images, two or three samples of them (each line says how many), and the whole test set. "
+        "Images are divided by their sums "
         "and classes trained one against one, as the paper's figures show; C is chosen by two "
         "folds of the training images, of the linear machine, too.",
         ("--sets", "mnist"),

@@ -77,8 +77,8 @@ class ExponentialMap(DefaultParts, JointMap):
     ----------
     additive_map : AdditiveMap, optional
         First stage, whose kernel gives the distance; fitted here, on a copy. None means
-        ``DesignedMap("chi2", 5, domain="universal")``: exp-χ², with half the columns and less error
-        than the paper's ``ChebyshevMap(10)``.
+        ``DesignedMap("chi2", 5, domain="universal")``: exp-χ², with half the columns of
+        the paper's ``ChebyshevMap(10)`` and an error as small.
     n_components : int, default=5000
         Output columns D.
     gamma : float, "scale" or "median", default="scale"
