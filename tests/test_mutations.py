@@ -15,7 +15,7 @@ from kernelmaps import storage
 from kernelmaps.exceptions import FileFormatError
 
 HERE = Path(__file__).parent
-COUNT = 3000
+COUNT = 2000
 
 
 def python(*arguments, **environment):

@@ -45,7 +45,7 @@ _MOST_LANES = 16
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
 _SMALL = 2_000_000  # values to look up below which threads do not pay
 _GRID = 101
-_BLOCK_OF_TERMS = 2**16  # terms at a time
+_BLOCK_OF_TERMS = 2**14  # terms at a time
 _PATIENCE = 100  # epochs of coordinate descent before Newton's method takes over
 
 

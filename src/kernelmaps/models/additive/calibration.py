@@ -13,7 +13,7 @@ from ...hashing import mixed_bits
 __all__ = ["folds_by_content", "platt", "some_of_all", "standing_for_all"]
 
 _FOLDS = 3
-_MOST_ROWS = 20_000  # whose scores a sigmoid is fitted to, of a fitted model
+_MOST_ROWS = 2_500  # whose scores a sigmoid is fitted to, of a fitted model
 _FEW = 50  # rows of a class that its probabilities should rest on
 
 

@@ -42,6 +42,7 @@ from .pairwise import solve_pairs
 __all__ = ["AdditiveClassifier"]
 
 _MOST_VALUES = 2**22  # rows times features times outputs that are trained again, without folds
+_COPIED = 2**16  # bytes of rows that are copied at a time
 
 
 class AdditiveClassifier(ClassifierMixin, OutOfCore):
@@ -490,7 +491,7 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             scores = self._out_of_fold(rows, codes, positive, weight, fold)[taken]
         else:
             taken = some_of_all(codes, weight)
-            scores = self._trained_scores(rows[taken]).astype(np.float64)
+            scores = self._scores_of_some(rows, taken)
         kinds, standing = codes[taken], standing_for_all(taken, codes, weight)
         for k, code in enumerate(positive):
             own = np.isin(kinds, code)  # the rows of a pair; or those of the class
@@ -532,8 +533,16 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # the fit itself has warned
                 twin._train(rows, codes, positive, twin._costs(own), start)
-            scores[held_out] = twin._trained_scores(rows[held_out])
+            scores[held_out] = twin._scores_of_some(rows, held_out)
         return scores
+
+    def _scores_of_some(self, rows: Any, taken: np.ndarray) -> np.ndarray:
+        """Scores of some rows, copied a few at a time: a copy of all would double the memory."""
+        step = max(16, _COPIED // max(1, rows.shape[1] * rows.dtype.itemsize))
+        parts = [taken[k : k + step] for k in range(0, len(taken), step)]
+        return np.concatenate([self._trained_scores(rows[part]) for part in parts]).astype(
+            np.float64
+        )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of the classes.
