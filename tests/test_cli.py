@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 import kernelmaps
 from kernelmaps import storage
 from kernelmaps.cli import app
+from kernelmaps.commands.fitting import FitSettings, fit_rows
+from kernelmaps.data.reading import read_rows
 from kernelmaps.evaluation import comparison, halving
 from kernelmaps.evaluation import demo as demo_module
 from kernelmaps.model_files import open_info
@@ -249,6 +251,16 @@ def test_fit_predict_and_info_on_a_table_of_ones_own(csv, ridge, tmp_path):
     assert info["title"] == "StreamingRidgeClassifier"
     assert info["metadata"]["columns"] == ["a", "b", "c", "d"]
     assert info["digest"][:12] in run("info", ridge)
+
+
+def test_a_column_that_looks_like_an_id_is_pointed_out(tmp_path):
+    values = np.random.default_rng(0).random((60, 2))
+    lines = [f"{i},{a},{b},{1000 * a}" for i, (a, b) in enumerate(values)]
+    path = tmp_path / "houses.csv"
+    path.write_text("\n".join(["number,age,size,price", *lines]))
+    told = []
+    fit_rows(read_rows(path, target="price"), FitSettings(model="ridge", say=told.append))
+    assert any("column 'number' looks like an ID" in line for line in told)
 
 
 def test_columns_are_found_by_name_and_the_target_may_be_absent(csv, ridge, tmp_path):

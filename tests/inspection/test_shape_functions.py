@@ -132,3 +132,11 @@ def test_long_names_of_classes_stay_on_the_figure():
     box = figure.legends[0].get_window_extent()
     assert box.x0 >= 0
     assert box.x1 <= figure.bbox.width
+
+
+def test_ridge_models_of_a_frame_keep_its_names():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"age": rng.random(60), "size": rng.random(60)})
+    model = km.StreamingRidge(feature_map=km.SplineMap(5)).fit(frame, frame["age"])
+    assert [item.name for item in shape_functions(model)] == ["age", "size"]

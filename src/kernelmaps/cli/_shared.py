@@ -83,9 +83,20 @@ def _warnings_as_lines(function: Callable[..., None]) -> Iterator[None]:
     """Our warnings as lines on standard error, each once, without the place in the code."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from ..exceptions import KernelScaleWarning, OutOfDomainWarning, UnreadableCellWarning
+    from ..exceptions import (
+        KernelScaleWarning,
+        OutOfDomainWarning,
+        SuspectColumnWarning,
+        UnreadableCellWarning,
+    )
 
-    ours = (OutOfDomainWarning, KernelScaleWarning, UnreadableCellWarning, ConvergenceWarning)
+    ours = (
+        OutOfDomainWarning,
+        KernelScaleWarning,
+        SuspectColumnWarning,
+        UnreadableCellWarning,
+        ConvergenceWarning,
+    )
     shown: set[str] = set()
 
     def line(message: Any, category: Any, *place: Any, **more: Any) -> None:

@@ -21,6 +21,7 @@ from ..data.prepared import PreparedSource, open_rows
 from ..data.reading import read_columns
 from ..data.suffixes import is_csv, is_parquet
 from ..data.table_files import TableFile, read_table
+from ..evaluation.checks import suspect_columns
 from ..evaluation.scoring import predicted, prediction_scores, scores_of
 from ..evaluation.task import Task, decide_task
 from ..maps.base import AdditiveMap, FeatureMap
@@ -86,6 +87,8 @@ class FitSettings:
 def fit_rows(rows: Rows, settings: FitSettings | None = None) -> FittedModel:
     """Fit an additive or a ridge model on rows of numbers with a target."""
     settings = settings or FitSettings()
+    for sentence in suspect_columns(rows.X, rows.y, rows.columns):
+        settings.say(f"warning: {sentence}")
     return _fit_in_memory(rows, settings, _checked_map(settings), {}, {})
 
 

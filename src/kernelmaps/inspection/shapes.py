@@ -56,6 +56,8 @@ def shape_functions(
             f"{type(model).__name__}{on} is not a sum of functions of one feature, so that it "
             "cannot be drawn. Fit an additive model, or a ridge model on an additive map."
         )
+    if names is None:
+        names = getattr(model, "feature_names_in_", None)
     return linear_shape_functions(feature_map, coef, names=names, domain=domain)
 
 

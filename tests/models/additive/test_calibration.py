@@ -105,7 +105,7 @@ def test_training_and_calibration_copy_few_rows():
     import tracemalloc
 
     rng = np.random.default_rng(0)
-    X = rng.integers(0, 256, (3000, 3000), dtype=np.uint8)
+    X = rng.integers(0, 256, (2000, 2000), dtype=np.uint8)
     y = X[:, 0] > X[:, 1]
     model = km.AdditiveClassifier(km.SplineMap(5), C=0.01, max_iter=5, tol=0.5)
     model.fit(X, y)  # compiles
