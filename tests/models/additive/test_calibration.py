@@ -101,17 +101,20 @@ def test_an_unknown_calibration_is_refused():
         km.AdditiveClassifier(calibration="platt").fit(X, y)
 
 
-def test_training_and_calibration_copy_few_rows():
+@pytest.mark.parametrize("calibration", ["in_sample", "out_of_fold"])
+def test_training_and_calibration_copy_few_rows(calibration):
     import tracemalloc
 
     rng = np.random.default_rng(0)
     X = rng.integers(0, 256, (2000, 2000), dtype=np.uint8)
     y = X[:, 0] > X[:, 1]
-    model = km.AdditiveClassifier(km.SplineMap(5), C=0.01, max_iter=5, tol=0.5)
+    model = km.AdditiveClassifier(
+        km.SplineMap(5), C=0.01, max_iter=5, tol=0.5, calibration=calibration
+    )
     model.fit(X, y)  # compiles
     tracemalloc.start()
     model.fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     own = model._weights.nbytes + model.dual_coef_.nbytes
-    assert peak - own < 0.3 * X.nbytes
+    assert peak - own < 0.5 * X.nbytes  # mostly numbers of single rows

@@ -73,9 +73,9 @@ def _content(rows: Any) -> np.ndarray:
     if sparse.issparse(rows):
         sums = np.asarray(rows.astype(np.float64) @ weights)
     else:
-        step = max(1, 2**20 // max(1, rows.shape[1]))
-        blocks = [rows[k : k + step] * weights for k in range(0, len(rows), step)]
-        sums = np.concatenate([block.sum(axis=1) for block in blocks])
+        step = max(1, 2**15 // max(1, rows.shape[1]))  # a few rows at a time: they become float64
+        starts = range(0, len(rows), step)
+        sums = np.concatenate([(rows[k : k + step] * weights).sum(axis=1) for k in starts])
     return np.ascontiguousarray(sums, np.float64).view(np.uint64)
 
 
