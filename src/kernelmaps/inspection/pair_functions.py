@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..models.shapes import PairFunction
 from ..printing import printable
+from .panels import PanelDisplay
 
 __all__ = ["PairFunctionDisplay"]
 
@@ -18,7 +18,7 @@ _PANEL = (3.4, 2.8)  # inches
 _TICKS = 8
 
 
-class PairFunctionDisplay:
+class PairFunctionDisplay(PanelDisplay):
     """Display of pairs as heat maps; cells without training rows are blank.
 
     Parameters
@@ -32,6 +32,8 @@ class PairFunctionDisplay:
     --------
     PairFunctionDisplay.from_estimator : takes the pairs of a fitted model.
     """
+
+    _saved_columns = 3
 
     def __init__(self, pairs: Sequence[PairFunction], title: str = "") -> None:
         self.pairs = list(pairs)
@@ -91,30 +93,6 @@ class PairFunctionDisplay:
             _label(ax.yaxis, pair.second)
         self.figure_.colorbar(image, ax=list(self.axes_), shrink=0.7, label="score")
         return self
-
-    def save(self, path: str | Path) -> Path:
-        """Draw on a new figure without a window and write it to a file.
-
-        Parameters
-        ----------
-        path : path
-            File to write; its suffix (png, svg or pdf) is the format.
-
-        Returns
-        -------
-        Path
-            The file.
-        """
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        figure = Figure(layout="constrained", dpi=130)
-        FigureCanvasAgg(figure)
-        self.plot(self._panels(figure, 3))
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(target)
-        return target
 
     def _panels(self, figure: Any, columns: int) -> Any:
         """Axes of a figure, in rows of `columns`, and its title."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..models.additive.base import ShapeFunction
 from ..printing import printable
+from .panels import PanelDisplay
 from .shapes import importance, output_names, shape_functions
 
 __all__ = ["ShapeFunctionDisplay"]
@@ -42,7 +42,7 @@ def _chosen(shapes: list[ShapeFunction], feature: int | str) -> ShapeFunction:
     return shapes[int(feature)]
 
 
-class ShapeFunctionDisplay:
+class ShapeFunctionDisplay(PanelDisplay):
     """Display of shape functions, with the density of the data below each.
 
     Parameters
@@ -149,30 +149,6 @@ class ShapeFunctionDisplay:
             chosen = [_chosen(shapes, feature) for feature in features]
         title = type(getattr(estimator, "estimator_", estimator)).__name__
         return cls(chosen, output_names(estimator), title=title)
-
-    def save(self, path: str | Path) -> Path:
-        """Draw on a new figure without a window and write it to a file.
-
-        Parameters
-        ----------
-        path : path
-            File to write; its suffix (png, svg or pdf) is the format.
-
-        Returns
-        -------
-        Path
-            The file.
-        """
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        figure = Figure(layout="constrained", dpi=130)
-        FigureCanvasAgg(figure)
-        self.plot(self._panels(figure, 4))
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(target)
-        return target
 
     def _panels(self, figure: Any, columns: int) -> Any:
         """Axes of a figure, in rows of `columns`, and its title."""

@@ -553,8 +553,8 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
 
     # -- shapes ---------------------------------------------------------------------------------
 
-    def _describe(self, X: Any, weight: np.ndarray) -> np.ndarray:
-        """A sample of the rows, for densities and means of the terms; which rows they are."""
+    def _describe(self, X: Any, weight: np.ndarray) -> None:
+        """Take a sample of the rows, for densities and means of the terms."""
         size = np.count_nonzero(weight > 0)
         whole = size in (0, len(weight))  # in a chunk of weight 0, all rows
         size = len(weight) if whole else size
@@ -569,7 +569,6 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         self.term_means_ = means.astype(self._precision(X)).astype(np.float64)
         intercept = self._offset + self.term_means_.sum(axis=0)
         self.intercept_ = float(intercept[0]) if isinstance(self, RegressorMixin) else intercept
-        return taken
 
     @property
     def feature_importances_(self) -> np.ndarray:

@@ -106,6 +106,11 @@ class SearchOverC(DefaultParts, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
+    def _check_state(self) -> None:
+        """Raise ValueError if entries that were loaded contradict each other."""
+        if hasattr(self, "estimator_") and self.n_features_in_ != self.estimator_.n_features_in_:
+            raise ValueError("n_features_in_ is not that of estimator_")
+
     def eval_terms(self, X: Any) -> np.ndarray:
         """Compute the contribution of each feature to the score of the chosen model.
 
@@ -217,12 +222,11 @@ class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
 
     def _check_state(self) -> None:
         """Raise ValueError if entries that were loaded contradict each other."""
-        if not hasattr(self, "estimator_"):
-            return
-        if not np.array_equal(self.classes_, self.estimator_.classes_):
+        super()._check_state()
+        if hasattr(self, "estimator_") and not np.array_equal(
+            self.classes_, self.estimator_.classes_
+        ):
             raise ValueError("classes_ are not those of estimator_")
-        if self.n_features_in_ != self.estimator_.n_features_in_:
-            raise ValueError("n_features_in_ is not that of estimator_")
 
     def __init__(
         self,
@@ -369,11 +373,6 @@ class AdditiveRegressorCV(RegressorMixin, SearchOverC):
         },
         allowed={"feature_names_in_": names},
     )
-
-    def _check_state(self) -> None:
-        """Raise ValueError if entries that were loaded contradict each other."""
-        if hasattr(self, "estimator_") and self.n_features_in_ != self.estimator_.n_features_in_:
-            raise ValueError("n_features_in_ is not that of estimator_")
 
     def __init__(
         self,
