@@ -68,10 +68,11 @@ def test_every_model(name):
         np.testing.assert_allclose(got[0].reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_two_classes_have_one_score_and_integer_labels():
+@pytest.mark.parametrize("name", ["StreamingRidgeClassifier", "StreamingLassoClassifier"])
+def test_two_classes_have_one_score_and_integer_labels(name):
     X = rows(40, dtype=np.float32)
     y = np.where(X[:, 0] > np.median(X[:, 0]), 7, 3)
-    model = km.StreamingRidgeClassifier(feature_map=km.HomogeneousMap()).fit(X, y)
+    model = getattr(km, name)(feature_map=km.HomogeneousMap()).fit(X, y)
     label, scores = run_in_onnx(model, X)
     assert label.tolist() == model.predict(X).tolist()
     assert scores.shape == (40, 1)

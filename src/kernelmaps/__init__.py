@@ -42,7 +42,9 @@ _EXPORTS = {
     "kernelmaps.models.streaming.sparse": [
         "StreamingElasticNet",
         "StreamingGroupLasso",
+        "StreamingGroupLassoClassifier",
         "StreamingLasso",
+        "StreamingLassoClassifier",
     ],
     "kernelmaps.design.api": ["Design", "design_map"],
     "kernelmaps.design.joint": ["JointDesign"],

@@ -54,6 +54,8 @@ RIDGES = (
     "StreamingLasso",
     "StreamingElasticNet",
     "StreamingGroupLasso",
+    "StreamingLassoClassifier",
+    "StreamingGroupLassoClassifier",
 )
 
 

@@ -48,6 +48,8 @@ def chunked(*arrays, size=97):
         km.StreamingRidgeClassifier(multi_class="ovo"),
         km.StreamingElasticNet(alpha=0.1),
         km.StreamingGroupLasso(alpha=0.1),
+        km.StreamingLassoClassifier(),
+        km.StreamingGroupLassoClassifier(multi_class="ovo"),
     ]
 )
 def test_scikit_learn_conventions(estimator, check):

@@ -180,3 +180,139 @@ def test_skglm_agrees(seed, tmp_path):
     np.testing.assert_allclose(lasso.coef_, theirs["lasso"], atol=1e-5)
     group = km.StreamingGroupLasso(0.1, groups=GROUPS, tol=1e-12).fit(X, y)
     np.testing.assert_allclose(group.coef_, theirs["group"], atol=1e-5)
+
+
+# ---- classes ------------------------------------------------------------------------------------
+
+
+def labels(seed, n=300):
+    """Three unbalanced classes that depend on the first four of twelve columns."""
+    X, Y = data(seed, n)
+    return X, np.array(list("abc"))[np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.5, 0.85]))]
+
+
+def signed(y, label):
+    return np.where(y == label, 1.0, -1.0)
+
+
+TIGHT = {"tol": 1e-12, "max_iter": 100_000}
+
+
+def test_lasso_for_classes_is_the_lasso_of_signs(seed):
+    X, y = labels(seed)
+    model = km.StreamingLassoClassifier(0.1, **TIGHT).fit(iter(chunks(X, y)))
+    each = [Lasso(0.1, **TIGHT).fit(X, signed(y, label)) for label in "abc"]
+    assert any(np.any(lasso.coef_ == 0) for lasso in each)
+    np.testing.assert_allclose(model.coef_, [lasso.coef_ for lasso in each], atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, [lasso.intercept_ for lasso in each], atol=1e-5)
+    scores = np.column_stack([lasso.predict(X) for lasso in each])
+    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[np.argmax(scores, axis=1)])
+
+
+def test_two_classes_have_one_row_of_weights(seed):
+    X, y = labels(seed)
+    y = np.where(y == "a", "a", "b")
+    model = km.StreamingLassoClassifier(0.05, **TIGHT).fit(X, y)
+    exact = Lasso(0.05, **TIGHT).fit(X, signed(y, "b"))
+    assert model.coef_.shape == (1, 12)
+    np.testing.assert_allclose(model.coef_[0], exact.coef_, atol=1e-6)
+
+
+def test_lasso_for_classes_one_against_one(seed):
+    X, y = labels(seed)
+    model = km.StreamingLassoClassifier(0.1, multi_class="ovo", **TIGHT).fit(X, y)
+    for k, (a, b) in enumerate([("a", "b"), ("a", "c"), ("b", "c")]):
+        rows = np.isin(y, [a, b])
+        exact = Lasso(0.1, **TIGHT).fit(X[rows], signed(y[rows], b))
+        np.testing.assert_allclose(model.coef_[k], exact.coef_, atol=1e-6)
+        np.testing.assert_allclose(model.intercept_[k], exact.intercept_, atol=1e-5)
+
+
+def test_the_largest_useful_alpha_is_the_documented_one(seed):
+    X, y = labels(seed)
+    largest = max(np.abs((X - X.mean(axis=0)).T @ signed(y, label)).max() for label in "abc")
+    largest /= len(X)
+    model = km.StreamingLassoClassifier(largest * (1 + 1e-9)).fit(X, y)
+    assert not model.coef_.any()
+    assert model.refit(alpha=largest * 0.99).coef_.any()
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_group_lasso_for_classes_satisfies_its_optimality_conditions(seed, multi_class):
+    X, y = labels(seed)
+    alpha = 0.05
+    model = km.StreamingGroupLassoClassifier(
+        alpha, groups=GROUPS, tol=1e-12, multi_class=multi_class
+    ).fit(X, y)
+    dropped = 0
+    for k, (w, b) in enumerate(zip(model.coef_, model.intercept_)):
+        pair = [("a", "b"), ("a", "c"), ("b", "c")][k]
+        rows = np.isin(y, pair) if multi_class == "ovo" else np.ones(len(y), dtype=bool)
+        target = signed(y[rows], pair[1] if multi_class == "ovo" else "abc"[k])
+        gradient = -(target - X[rows] @ w - b) @ (X[rows] - X[rows].mean(axis=0)) / rows.sum()
+        for group in range(3):
+            at, bound = group == GROUPS, alpha * np.sqrt(4)
+            if np.any(w[at]):
+                np.testing.assert_allclose(
+                    gradient[at], -bound * w[at] / np.linalg.norm(w[at]), atol=1e-8
+                )
+            else:
+                dropped += 1
+                assert np.linalg.norm(gradient[at]) <= bound * (1 + 1e-9)
+    assert dropped
+
+
+def test_group_lasso_for_classes_drops_the_kernel_that_says_nothing(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(900, 4))
+    y = np.digitize(np.sin(2 * X[:, 0]) + np.cos(X[:, 1]), [0.0, 1.0])
+    kernels = [
+        (slice(0, 2), RBFSampler(gamma=0.5, n_components=30, random_state=0)),
+        (slice(2, 4), RBFSampler(gamma=0.5, n_components=30, random_state=1)),
+    ]
+    model = km.StreamingGroupLassoClassifier(0.02, kernels, n_components=15).fit(X, y)
+    assert not model.coef_[:, 30:].any()
+    assert np.all(np.linalg.norm(model.coef_[:, :30], axis=1) > 0.1)
+    assert model.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+@pytest.mark.parametrize(
+    "kind",
+    [km.StreamingLassoClassifier, km.StreamingGroupLassoClassifier],
+    ids=lambda k: k.__name__,
+)
+def test_sparse_classifiers_merge_and_go_through_files(seed, tmp_path, kind, multi_class):
+    X, y = labels(seed)
+    make = lambda: kind(0.02, multi_class=multi_class, tol=1e-10)  # noqa: E731
+    whole = make().fit(X, y)
+    first = make().partial_fit(X[:140], y[:140], classes=list("abc"))
+    km.save(first, tmp_path / "first.kmap")
+    loaded = km.load(tmp_path / "first.kmap")
+    np.testing.assert_array_equal(loaded.predict(X), first.predict(X))
+    loaded.merge(make().partial_fit(X[140:], y[140:], classes=list("abc")))
+    np.testing.assert_allclose(loaded.coef_, whole.coef_, atol=1e-7)
+    assert loaded.n_iter_ >= 1
+
+
+def test_alpha_for_classes_is_chosen_on_folds(seed):
+    X, y = labels(seed)
+    alphas = [1.0, 0.05, 1e-3]
+    model = km.StreamingLassoClassifier(alphas, validation=4).fit(X, y)
+    errors = model.cv_results_["mean_squared_error"][0]
+    assert model.alpha_ == alphas[int(np.argmin(errors))] != 1.0
+    single = km.StreamingLassoClassifier(model.alpha_).fit(X, y)
+    np.testing.assert_allclose(model.coef_, single.coef_, atol=1e-5)
+
+
+def test_sparse_classifiers_refuse_what_they_cannot_do(seed):
+    X, y = labels(seed)
+    with pytest.raises(ValueError, match="StreamingLassoClassifier: multi_class must be"):
+        km.StreamingLassoClassifier(multi_class="all").fit(X, y)
+    with pytest.raises(ValueError, match="StreamingLassoClassifier: validation must be a number"):
+        km.StreamingLassoClassifier([0.1, 1.0], validation="gcv").fit(X, y)
+    with pytest.raises(ValueError, match="StreamingGroupLassoClassifier: groups must have one"):
+        km.StreamingGroupLassoClassifier(groups=[0, 1]).fit(X, y)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        km.StreamingLassoClassifier().fit(X, np.zeros(len(X), dtype=int))

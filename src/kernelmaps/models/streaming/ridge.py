@@ -8,21 +8,17 @@ memory, whatever n.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
-from ...atomic import all_or_nothing
 from ...stats import Moments
-from ..one_against_one import decided, pairs_of, votes
+from .classification import StreamingClassification
 from .leave_one_out import LeaveOneOut
 from .linear import StreamingLinear
 from .projection import Coordinates
 from .quadratic import ridge_path, spectrum_of
-from .regression import PathLike, StreamingRegression
+from .regression import StreamingRegression
 
 __all__ = ["StreamingRidge", "StreamingRidgeClassifier"]
 
@@ -139,7 +135,7 @@ class StreamingRidge(StreamingRegression, _Ridge):
     """
 
 
-class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
+class StreamingRidgeClassifier(StreamingClassification, _Ridge):
     """Ridge classifier on data larger than memory: least squares on ±1 targets, one per class.
 
     With one-hot labels ZᵀY is a grouped sum of rows, so that n D additions serve any number of
@@ -181,8 +177,6 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
     True
     """
 
-    _target = "class"
-
     def __init__(
         self,
         alpha: Any = 1.0,
@@ -203,223 +197,8 @@ class StreamingRidgeClassifier(ClassifierMixin, _Ridge):
         )  # fmt: skip
         self.multi_class = multi_class
 
-    @all_or_nothing
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        classes: Any = None,
-        unlabeled: Any = None,
-        client: Any = None,
-        checkpoint: PathLike | None = None,
-        checkpoint_every: int = 1,
-        map_sample: Any = None,
-    ) -> Self:
-        """Read all rows once and solve.
-
-        Parameters
-        ----------
-        X, sample_weight, unlabeled, client, checkpoint, checkpoint_every, map_sample
-            As for :meth:`StreamingRidge.fit`.
-        y : array-like of shape (n,), str or None
-            Labels; the name of a column in files that have names; None if the chunks or the file
-            carry them.
-        classes : array-like, optional
-            All labels; others are then refused.
-
-        Returns
-        -------
-        self : StreamingRidgeClassifier
-            The fitted classifier.
-        """
-        return self._fit(
-            X,
-            y,
-            sample_weight,
-            unlabeled=unlabeled,
-            classes=classes,
-            client=client,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            map_sample=map_sample,
-        )
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add one chunk of rows; the model is solved when it is next used.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Codes
-            Rows of the chunk.
-        y : array-like of shape (n,)
-            Labels.
-        classes : array-like
-            All labels: required in the first call, as in scikit-learn.
-        sample_weight : array-like, optional
-            Weights of the rows.
-
-        Returns
-        -------
-        self : StreamingRidgeClassifier
-            The classifier of all rows so far.
-        """
-        first = not hasattr(self, "stats_")
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        if (
-            not first
-            and classes is not None
-            and not np.array_equal(np.unique(classes), self.classes_)
-        ):
-            raise ValueError(
-                f"classes={np.unique(classes)!r} is not the same as on the first call to "
-                f"partial_fit, {self.classes_!r}"
-            )
-        return self._partial_fit(X, y, sample_weight, classes)
-
-    def _check_y(self, y: np.ndarray) -> np.ndarray:
-        check_classification_targets(y)
-        return y
-
-    def _solve(self, second_pass: Any = None) -> None:
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs rows of at least 2 classes; the data contain only "
-                f"one class: {self.classes_.tolist()}"
-            )
-        super()._solve(second_pass)
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """Sorted labels."""
-        check_is_fitted(self, "stats_")
-        found = [part.classes for part in getattr(self.stats_, "parts", [self.stats_])]
-        return np.unique(np.concatenate([labels for labels in found if len(labels)] or found))
-
-    # ---- one against one --------------------------------------------------------------------
-
-    @property
-    def _pairwise(self) -> bool:
-        """Whether outputs are pairs of classes."""
-        return self.multi_class == "ovo" and len(self.classes_) > 2
-
-    def _pairs(self, stats: Moments) -> list[Moments]:
-        """The sums of every pair of classes."""
-        if stats.G is None:
-            raise ValueError(
-                f"{type(self).__name__}: the statistics were folded without sums by class, which "
-                "multi_class='ovo' needs; fit again"
-            )
-        places = np.searchsorted(stats.classes, self.classes_)
-        return [stats.pair(*places[pair]) for pair in pairs_of(len(places))]
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        name = type(self).__name__
-        if self.multi_class not in ("ovr", "ovo"):
-            raise ValueError(
-                f"{name}: multi_class must be 'ovr' or 'ovo', got {self.multi_class!r}"
-            )
-        if self.multi_class == "ovo" and self._wants_loo():
-            raise ValueError(
-                f"{name}: validation='loo' is not there for multi_class='ovo'; use 'gcv' or a "
-                "number of folds"
-            )
-
-    def _no_rows(self, folded: Any, classes: Any) -> Moments:
-        by_class = self.multi_class == "ovo"
-        return Moments(self._target, classes=classes, tag=folded.tag, by_class=by_class)
-
-    def _n_outputs(self) -> int:
-        return len(pairs_of(len(self.classes_))) if self._pairwise else super()._n_outputs()
-
-    def _solutions(
-        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
-    ) -> np.ndarray:
-        if not self._pairwise:
-            return super()._solutions(at, stats, columns, alphas)
-        found = [super(StreamingRidgeClassifier, self)._solutions(at, pair, columns, alphas)
-                 for pair in self._pairs(stats)]  # fmt: skip
-        return np.concatenate(found, axis=1)
-
-    def _intercepts(self, stats: Moments, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        if not self._pairwise:
-            return super()._intercepts(stats, W, columns)
-        pairs = self._pairs(stats)
-        means = np.array([pair.mean[columns] for pair in pairs])
-        return np.array([pair.y_mean[0] for pair in pairs]) - (W * means).sum(axis=-1)
-
-    def _held_out_errors(
-        self, W: np.ndarray, columns: np.ndarray, train: Moments, held: Moments
-    ) -> np.ndarray:
-        if not self._pairwise:
-            return super()._held_out_errors(W, columns, train, held)
-        known = [self._pairs(stats) for stats in (train, held)]
-        parts = [
-            super(StreamingRidgeClassifier, self)._held_out_errors(W[:, k : k + 1], columns, *both)
-            for k, both in enumerate(zip(*known))
-            if both[1].weight > 0
-        ]
-        return np.sum(parts, axis=0)
-
     def _by_gcv(self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray) -> list[float]:
         if not self._pairwise:
             return super()._by_gcv(at, columns, alphas)
         spectra = [spectrum_of(pair, columns) for pair in self._pairs(at.total)]
         return [sum(spectrum.gcv(alpha) for spectrum in spectra) for alpha in alphas]
-
-    # ---- what is learned --------------------------------------------------------------------
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """β for targets ±1, on the features."""
-        coef = 2.0 * self._solved().coef  # from targets 0 and 1 to −1 and 1
-        return coef[1:] if len(coef) == 2 else coef
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Intercepts for targets ±1."""
-        intercept = 2.0 * self._solved().intercept - 1.0
-        return intercept[1:] if len(intercept) == 2 else intercept
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Compute the scores of rows from any source.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column for two classes, for the second of them. One against one, the votes for each
-            class, ties broken by the scores of the pairs.
-        """
-        scores = self._by_class(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def _by_class(self, X: Any) -> np.ndarray:
-        """Scores with a column for each class, or one for two classes."""
-        check_is_fitted(self, "stats_")
-        scores = 2 * self._linear(X) - 1
-        if self._pairwise:
-            return votes(scores, len(self.classes_))
-        return scores[:, 1:] if scores.shape[1] == 2 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the labels of rows from any source.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        return self.classes_[decided(self._by_class(X), len(self.classes_))]

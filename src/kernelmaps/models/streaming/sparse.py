@@ -1,4 +1,4 @@
-"""Lasso, elastic net and group lasso from the statistics of one pass.
+"""Lasso, elastic net and group lasso from the statistics of one pass, for numbers and classes.
 
 "This applies not only to traditional least squares regression, but also to the LASSO, group LASSO,
 and other composite regularization approaches", says the Chebyshev paper (section 6), as the loss
@@ -13,14 +13,108 @@ from typing import Any
 import numpy as np
 
 from ...stats import Moments
+from .classification import StreamingClassification
+from .linear import StreamingLinear
 from .projection import Coordinates
 from .quadratic import elastic_net_path, group_lasso_path
 from .regression import StreamingRegression
 
-__all__ = ["StreamingElasticNet", "StreamingGroupLasso", "StreamingLasso"]
+__all__ = [
+    "StreamingElasticNet",
+    "StreamingGroupLasso",
+    "StreamingGroupLassoClassifier",
+    "StreamingLasso",
+    "StreamingLassoClassifier",
+]
 
 
-class StreamingElasticNet(StreamingRegression):
+class _Lasso(StreamingLinear):
+    """The lasso on statistics, each target for itself; the elastic net where ρ is below 1."""
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        feature_map: Any = None,
+        *,
+        n_components: Any = None,
+        max_iter: int = 10_000,
+        tol: float = 1e-6,
+        validation: int = 5,
+        n_jobs: int | None = None,
+        block_rows: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.feature_map = feature_map
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
+        self.validation = validation
+        self.n_jobs = n_jobs
+        self.block_rows = block_rows
+        self.progress = progress
+
+    def _l1_ratio(self) -> float:
+        return 1.0
+
+    def _solutions(
+        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+    ) -> np.ndarray:
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        W, self.n_iter_ = elastic_net_path(stats, columns, alphas, self._l1_ratio(), **options)
+        return W
+
+
+class _GroupLasso(_Lasso):
+    """The group lasso on statistics, each target for itself."""
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        feature_map: Any = None,
+        *,
+        n_components: Any = None,
+        groups: Any = None,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        validation: int = 5,
+        n_jobs: int | None = None,
+        block_rows: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        super().__init__(
+            alpha, feature_map, n_components=n_components, max_iter=max_iter, tol=tol,
+            validation=validation, n_jobs=n_jobs, block_rows=block_rows, progress=progress,
+        )  # fmt: skip
+        self.groups = groups
+
+    def _solutions(
+        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+    ) -> np.ndarray:
+        groups = at.kernel
+        if self.groups is not None:
+            groups = np.asarray(self.groups)
+            if at.back is not None or groups.shape != at.kernel.shape:
+                raise ValueError(
+                    f"{type(self).__name__}: groups must have one entry for each of the "
+                    f"{len(at.kernel)} features, without PCA; got shape {groups.shape}"
+                )
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        W, self.n_iter_ = group_lasso_path(stats, columns, alphas, groups[columns], **options)
+        return W
+
+
+class _SparseClassification(StreamingClassification):
+    """Labels for the two above."""
+
+    def _solutions(
+        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+    ) -> np.ndarray:
+        # Targets 0 and 1 instead of −1 and 1: half the weights, a quarter of the squared error.
+        return super()._solutions(at, stats, columns, alphas / 2)
+
+
+class StreamingElasticNet(StreamingRegression, _Lasso):
     """Elastic net on data larger than memory, by scikit-learn's path on the Gram matrix.
 
     Minimises Σ w (y − f(x))²/(2W) + α ρ ‖w‖₁ + α (1 − ρ) ‖w‖²/2, each target for itself.
@@ -62,23 +156,11 @@ class StreamingElasticNet(StreamingRegression):
         block_rows: int | None = None,
         progress: bool | None = None,
     ) -> None:
-        self.alpha = alpha
-        self.feature_map = feature_map
-        self.n_components = n_components
+        super().__init__(
+            alpha, feature_map, n_components=n_components, max_iter=max_iter, tol=tol,
+            validation=validation, n_jobs=n_jobs, block_rows=block_rows, progress=progress,
+        )  # fmt: skip
         self.l1_ratio = l1_ratio
-        self.max_iter = max_iter
-        self.tol = tol
-        self.validation = validation
-        self.n_jobs = n_jobs
-        self.block_rows = block_rows
-        self.progress = progress
-
-    def _solutions(
-        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
-    ) -> np.ndarray:
-        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
-        W, self.n_iter_ = elastic_net_path(stats, columns, alphas, self._l1_ratio(), **options)
-        return W
 
     def _l1_ratio(self) -> float:
         if not 0 < self.l1_ratio <= 1:
@@ -89,7 +171,7 @@ class StreamingElasticNet(StreamingRegression):
         return self.l1_ratio
 
 
-class StreamingLasso(StreamingElasticNet):
+class StreamingLasso(StreamingRegression, _Lasso):
     """Lasso on data larger than memory: `StreamingElasticNet` with ρ = 1.
 
     Parameters
@@ -98,34 +180,8 @@ class StreamingLasso(StreamingElasticNet):
         See `StreamingElasticNet`.
     """
 
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        feature_map: Any = None,
-        *,
-        n_components: Any = None,
-        max_iter: int = 10_000,
-        tol: float = 1e-6,
-        validation: int = 5,
-        n_jobs: int | None = None,
-        block_rows: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.feature_map = feature_map
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.tol = tol
-        self.validation = validation
-        self.n_jobs = n_jobs
-        self.block_rows = block_rows
-        self.progress = progress
 
-    def _l1_ratio(self) -> float:
-        return 1.0
-
-
-class StreamingGroupLasso(StreamingRegression):
+class StreamingGroupLasso(StreamingRegression, _GroupLasso):
     """Group lasso over kernels: whole kernels are kept or dropped.
 
     Minimises Σ w (y − f(x))²/(2W) + α Σ_g √|g| ‖w_g‖, each target for itself, with one group per
@@ -154,9 +210,102 @@ class StreamingGroupLasso(StreamingRegression):
         Sweeps that the last solution took.
     """
 
+
+class StreamingLassoClassifier(_SparseClassification, _Lasso):
+    """Lasso for classes on data larger than memory: least squares on ±1 targets, few weights.
+
+    Minimises Σ w (y − f(x))²/(2W) + α ‖w‖₁ with y = ±1, each class against the rest (or each pair
+    of classes) for itself, from the sums that `StreamingRidgeClassifier` adds up.
+
+    Parameters
+    ----------
+    alpha : float or sequence of float
+        α; of several, the best is chosen by `validation`. From the largest modulus of
+        Σ w y (φ − φ̄)/W on, all weights are 0.
+    feature_map, n_components
+        See `StreamingRidge`. With PCA, the weights of the components are the sparse ones.
+    max_iter, tol : int, float
+        Of the coordinate descent.
+    validation : int
+        Number of folds.
+    n_jobs, block_rows, progress
+        See `StreamingPCA`.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        See `StreamingRidgeClassifier`.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, alpha_, n_components_, cv_results_, stats_, feature_map_
+        See `StreamingRidgeClassifier`.
+    n_iter_ : int
+        Sweeps that the last solution took; one against one, that of the last pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmaps import StreamingLassoClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 5))
+    >>> y = np.where(X[:, 1] > 0, "high", "low")
+    >>> model = StreamingLassoClassifier(alpha=0.2).fit([(X[:300], y[:300]), (X[300:], y[300:])])
+    >>> np.flatnonzero(model.coef_)
+    array([1])
+    """
+
     def __init__(
         self,
-        alpha: Any = 1.0,
+        alpha: Any = 0.01,
+        feature_map: Any = None,
+        *,
+        n_components: Any = None,
+        max_iter: int = 10_000,
+        tol: float = 1e-6,
+        validation: int = 5,
+        n_jobs: int | None = None,
+        block_rows: int | None = None,
+        progress: bool | None = None,
+        multi_class: str = "ovr",
+    ) -> None:
+        super().__init__(
+            alpha, feature_map, n_components=n_components, max_iter=max_iter, tol=tol,
+            validation=validation, n_jobs=n_jobs, block_rows=block_rows, progress=progress,
+        )  # fmt: skip
+        self.multi_class = multi_class
+
+
+class StreamingGroupLassoClassifier(_SparseClassification, _GroupLasso):
+    """Group lasso for classes: each class keeps or drops whole kernels.
+
+    Minimises Σ w (y − f(x))²/(2W) + α Σ_g √|g| ‖w_g‖ with y = ±1, each class against the rest (or
+    each pair of classes) for itself, with one group per kernel of `feature_map` (or as `groups`
+    says). A kernel whose weights are 0 for all classes need not be computed.
+
+    Parameters
+    ----------
+    alpha : float or sequence of float
+        α; of several, the best is chosen by `validation`.
+    feature_map, n_components
+        See `StreamingRidge`.
+    groups, max_iter, tol
+        See `StreamingGroupLasso`.
+    validation : int
+        Number of folds.
+    n_jobs, block_rows, progress
+        See `StreamingPCA`.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        See `StreamingRidgeClassifier`.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, alpha_, n_components_, cv_results_, stats_, feature_map_
+        See `StreamingRidgeClassifier`.
+    n_iter_ : int
+        Sweeps that the last solution took; one against one, that of the last pair.
+    """
+
+    def __init__(
+        self,
+        alpha: Any = 0.01,
         feature_map: Any = None,
         *,
         n_components: Any = None,
@@ -167,29 +316,11 @@ class StreamingGroupLasso(StreamingRegression):
         n_jobs: int | None = None,
         block_rows: int | None = None,
         progress: bool | None = None,
+        multi_class: str = "ovr",
     ) -> None:
-        self.alpha = alpha
-        self.feature_map = feature_map
-        self.n_components = n_components
-        self.groups = groups
-        self.max_iter = max_iter
-        self.tol = tol
-        self.validation = validation
-        self.n_jobs = n_jobs
-        self.block_rows = block_rows
-        self.progress = progress
-
-    def _solutions(
-        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
-    ) -> np.ndarray:
-        groups = at.kernel
-        if self.groups is not None:
-            groups = np.asarray(self.groups)
-            if at.back is not None or groups.shape != at.kernel.shape:
-                raise ValueError(
-                    f"{type(self).__name__}: groups must have one entry for each of the "
-                    f"{len(at.kernel)} features, without PCA; got shape {groups.shape}"
-                )
-        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
-        W, self.n_iter_ = group_lasso_path(stats, columns, alphas, groups[columns], **options)
-        return W
+        super().__init__(
+            alpha, feature_map, n_components=n_components, groups=groups, max_iter=max_iter,
+            tol=tol, validation=validation, n_jobs=n_jobs, block_rows=block_rows,
+            progress=progress,
+        )  # fmt: skip
+        self.multi_class = multi_class
