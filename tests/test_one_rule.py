@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from naive_table import phi
 from test_export_c import needs_compiler, run_in_c
 
 import kernelmaps as km
 from kernelmaps.engine import code_spec, encode, evaluate
-from kernelmaps.engine.reference import evaluate_table, spec_of, table_of
-from kernelmaps.engine.table import AFFINE, EDGES, LOG2, Table
+from kernelmaps.engine.piecewise import spec_of, table_of
+from kernelmaps.engine.table import AFFINE, CODE, EDGES, LOG2, Table
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning"),
@@ -134,9 +135,42 @@ def test_octaves_end_where_the_table_ends():
     table = Table.build(LOG2, 3, [coef], [0], lo=[-2.0], scale=[3.0], high=np.array([4.0]))
     X = np.array([1e-3, 0.25, 0.3, 1.0, 3.9, 4.0, 5.0, 1e9])[:, None]
     found = km.engine.apply(spec_of(table), X)
-    import array_api_compat.numpy as xp
-
-    np.testing.assert_allclose(found, evaluate_table(table, X, xp), rtol=1e-12)
+    np.testing.assert_allclose(found, evaluate(spec_of(table), X), rtol=1e-12)
+    np.testing.assert_allclose(found, phi(table, X), rtol=1e-12)
     np.testing.assert_allclose(found[0], found[1])
     np.testing.assert_allclose(found[-1], found[-2])
     assert table.binning != AFFINE
+
+
+@needs_compiler
+@pytest.mark.parametrize("binning", [AFFINE, LOG2, EDGES, CODE])
+@pytest.mark.parametrize("odd", [False, True])
+def test_any_table_in_c_is_what_it_says(binning, odd, tmp_path):
+    """Bins of every kind, odd extensions, zeros, bands, and a set that two features share."""
+    rng = np.random.default_rng(0)
+    numbers = binning != CODE
+    count, powers = 12, 3 if numbers else 1
+    table = Table.build(
+        binning,
+        powers - 1,
+        [rng.normal(size=(count, powers, r)) for r in (2, 3)],
+        [1, 0, 1],
+        lo=[-3.0, -3.0] if binning == LOG2 else [0.1, 0.2],
+        scale=[2.0, 2.0] if binning == LOG2 else [6.0, 7.0],
+        first=[rng.integers(0, 3, count) for _ in range(2)],
+        width=[4, 5],
+        edges=[np.sort(rng.random(count + 1)) for _ in range(2)] if binning == EDGES else None,
+        low=[0.15, 0.2] if numbers else None,
+        high=[0.9, 0.99] if numbers else None,
+        signed=odd and numbers,
+        zero=odd and numbers,
+    )
+    X = (
+        1.5 * rng.random((40, 3)) - 0.5
+        if numbers
+        else rng.integers(0, count, (40, 3)).astype(float)
+    )
+    X[::5, 1] = 0
+    wanted = phi(table, X)
+    np.testing.assert_allclose(run_in_c(spec_of(table), X, tmp_path), wanted, atol=1e-12)
+    np.testing.assert_allclose(evaluate(spec_of(table), X), wanted, atol=1e-12)

@@ -5,6 +5,7 @@ from itertools import pairwise
 import array_api_compat.numpy as xp_numpy
 import numpy as np
 import pytest
+from naive_table import phi
 from scipy import sparse
 
 import kernelmaps as km
@@ -12,8 +13,9 @@ from kernelmaps.engine import Spec, apply, evaluate, record_paths
 from kernelmaps.engine.apply import extent_of
 from kernelmaps.engine.families import waves_arrays
 from kernelmaps.engine.linear import BLAS_COLUMNS, BLAS_VALUES, _partition
-from kernelmaps.engine.reference import evaluate_table, spec_of, table_of
-from kernelmaps.engine.table import AFFINE, EDGES, Table
+from kernelmaps.engine.piecewise import spec_of, table_of
+from kernelmaps.engine.reference import evaluate_table
+from kernelmaps.engine.table import AFFINE, CODE, EDGES, LOG2, Table
 
 
 def log_waves(signed=False, **arrays):
@@ -35,13 +37,17 @@ def sines():
 def piecewise(binning, *, signed=False, zero=False, banded=False, seed=0):
     """Two sets of random local polynomials over three features, of different widths."""
     rng = np.random.default_rng(seed)
-    coef = [rng.normal(size=(5, 3, 2)), rng.normal(size=(4, 3, 3))]
-    first = [rng.integers(0, 2, 5), rng.integers(0, 3, 4)] if banded else None
+    powers = 1 if binning == CODE else 3
+    bins = (12, 12) if binning == LOG2 else (5, 4)
+    coef = [rng.normal(size=(bins[0], powers, 2)), rng.normal(size=(bins[1], powers, 3))]
+    first = [rng.integers(0, 2, bins[0]), rng.integers(0, 3, bins[1])] if banded else None
     edges = [np.sort(rng.random(6)), np.sort(rng.random(5))]
+    lo, scale = ([-3.0, -3.0], [2.0, 2.0]) if binning == LOG2 else ([0.1, 0.2], [6.0, 7.0])
     return Table.build(
-        binning, 2, coef, [1, 0, 1], lo=[0.1, 0.2], scale=[6.0, 7.0],
+        binning, powers - 1, coef, [1, 0, 1], lo=lo, scale=scale,
         edges=edges if binning == EDGES else None, first=first,
-        width=[4, 6] if banded else None, low=[0.05, 0.1], high=[0.9, 1.0],
+        width=[4, 6] if banded else None, low=[0.05, 0.1] if binning != LOG2 else [0.125, 0.2],
+        high=[0.9, 0.99],
         signed=signed, zero=zero,
     )  # fmt: skip
 
@@ -53,6 +59,17 @@ def rows(seed):
     return X
 
 
+@pytest.mark.parametrize("binning", [AFFINE, LOG2, EDGES, CODE])
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("banded", [False, True])
+def test_the_readable_form_is_what_a_table_says(rows, binning, zero, banded):
+    """Both signs, zeros, values outside, and features that share a set."""
+    numbers = binning != CODE
+    table = piecewise(binning, signed=zero and numbers, zero=zero and numbers, banded=banded)
+    X = rows * np.where(rows[:, :1] > 0.5, -1, 1) if numbers else np.floor(3 * rows)
+    np.testing.assert_allclose(evaluate_table(table, X, xp_numpy), phi(table, X), atol=1e-13)
+
+
 @pytest.mark.parametrize("binning", [AFFINE, EDGES])
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("banded", [False, True])
@@ -62,7 +79,7 @@ def test_tables_dense(rows, binning, signed, banded, dtype):
     X = (rows - 0.3 * signed).astype(dtype)
     with record_paths() as paths:
         Z = apply(spec_of(table), X)
-    wanted = evaluate_table(table, X.astype(np.float64), xp_numpy)
+    wanted = phi(table, X)
     assert paths == [f"table:{'affine' if binning == AFFINE else 'edges'}:dense"]
     assert Z.dtype == dtype
     # one bin's polynomial: values up to ~10, slopes up to 7 bins a unit
@@ -77,7 +94,7 @@ def test_tables_csr_with_uneven_widths(rows, binning, banded):
         Z = apply(spec_of(table), sparse.csr_matrix(rows))
     assert paths == [f"table:{'affine' if binning == AFFINE else 'edges'}:csr"]
     assert sparse.issparse(Z)
-    np.testing.assert_allclose(Z.toarray(), evaluate_table(table, rows, xp_numpy), atol=1e-13)
+    np.testing.assert_allclose(Z.toarray(), phi(table, rows), atol=1e-13)
     stored = table.band[table.set_of]
     assert Z.nnz == sum(stored[d] * np.count_nonzero(rows[:, d]) for d in range(3))
 
@@ -88,7 +105,7 @@ def test_map_that_is_not_zero_at_zero_gives_dense_rows(rows):
         Z = apply(spec_of(table), sparse.csr_matrix(rows))
     assert "table:csr-to-dense" in paths
     assert isinstance(Z, np.ndarray)
-    np.testing.assert_allclose(Z, evaluate_table(table, rows, xp_numpy), atol=1e-13)
+    np.testing.assert_allclose(Z, phi(table, rows), atol=1e-13)
 
 
 def test_table_survives_its_spec():
@@ -164,7 +181,7 @@ def test_small_integers_are_looked_up(dtype, make, seed):
 def test_integers_of_a_piecewise_map(seed):
     X = np.random.default_rng(seed).integers(0, 3, (30, 3)).astype(np.uint8)
     table = piecewise(EDGES, banded=True)
-    wanted = evaluate_table(table, X.astype(float), xp_numpy)
+    wanted = phi(table, X)
     np.testing.assert_allclose(apply(spec_of(table), X), wanted, atol=1e-5)
 
 

@@ -8,7 +8,7 @@ import triton_stand_in
 
 import kernelmaps as km
 from kernelmaps.engine import apply
-from kernelmaps.engine.reference import spec_of
+from kernelmaps.engine.piecewise import spec_of
 from kernelmaps.engine.table import AFFINE, Table
 
 # Coefficients and positions are rounded once each, and the sums of a polynomial a few times; the

@@ -9,7 +9,7 @@ from scipy import sparse
 from kernelmaps.engine import Table, encode
 from kernelmaps.engine.compile import stored_table
 from kernelmaps.engine.encode import _code_bins, encode_within, fraction_bits
-from kernelmaps.engine.reference import spec_of, table_of
+from kernelmaps.engine.piecewise import spec_of, table_of
 from kernelmaps.engine.table import EDGES
 
 KINDS = {

@@ -10,7 +10,7 @@ import kernelmaps as km
 from kernelmaps import storage
 from kernelmaps.engine import FamilySchema, Spec, apply, code_spec, register_schema
 from kernelmaps.engine.compile import Extent, compiled_table
-from kernelmaps.engine.reference import spec_of
+from kernelmaps.engine.piecewise import spec_of
 from kernelmaps.engine.schema import SCHEMAS
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.schema import SchemaError, array, boolean, check_entries, integer, number

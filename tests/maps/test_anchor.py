@@ -12,7 +12,8 @@ import kernelmaps as km
 from kernelmaps.design import anchors as placing
 from kernelmaps.design.square_root import DENSE_LIMIT, square_root
 from kernelmaps.engine import record_paths
-from kernelmaps.engine.reference import evaluate, table_of
+from kernelmaps.engine.piecewise import table_of
+from kernelmaps.engine.reference import evaluate
 from kernelmaps.exceptions import OutOfDomainWarning
 from kernelmaps.maps.codes import Codes
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..display import html_of, two_columns
 from ..engine import Spec, Table
 from ..engine.families import waves_arrays
-from ..engine.reference import spec_of
+from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES
 from .certify import DesignCertificate, number_words
 from .tables import RankTable

@@ -6,6 +6,7 @@ module           what it holds
 spec             `Spec`: the arrays and numbers that alone determine a map
 schema           what the specs of each family must hold, before any loop reads them
 families         curves of the additive maps, in array-API form
+piecewise        specs that store a table
 joint            formulas of the maps that act on whole rows
 linear, fourier  projections (matrices and fast transforms), and cosines behind them
 landmarks        a Gaussian kernel exactly along landmarks, by cosines beside them
@@ -22,12 +23,12 @@ encode           `encode(spec, X)`: one or two bytes per value instead of φ(X)
 """
 
 from ..blocks import BLOCK_BYTES
-from . import (  # noqa: F401 - they enter the list of joint maps
+from . import (  # noqa: F401 - they register their families
     fourier,
     landmarks,
     linear,
+    piecewise,
     signs,
-    table_schema,
 )
 from .apply import apply
 from .encode import code_spec, encode

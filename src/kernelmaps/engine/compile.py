@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from .families import CURVES
-from .reference import curve_values, evaluate_table, table_of
+from .piecewise import stored_table, table_of
+from .reference import curve_values, evaluate_sets
 from .spec import Spec
 from .table import CODE, LOG2, Table, code_table
 from .table.tabulate import tabulate
@@ -19,7 +20,6 @@ __all__ = [
     "compiled_table",
     "has_table",
     "n_columns",
-    "stored_table",
     "zero_at_zero",
 ]
 
@@ -69,13 +69,6 @@ def has_table(spec: Spec) -> bool:
     if spec.family == "piecewise":
         return True
     return any(_resolution(spec, np.dtype(kind)) for kind in (np.float64, np.float32))
-
-
-@lru_cache(maxsize=64)
-def stored_table(spec: Spec, dtype: np.dtype) -> Table:
-    """The table of a ``piecewise`` spec, with coefficients in `dtype`."""
-    table = table_of(spec)
-    return replace(table, coef=table.coef.astype(dtype, copy=False))
 
 
 def _coverage(spec: Spec, extent: Extent, dtype: np.dtype) -> tuple[float, float] | None:
@@ -171,22 +164,13 @@ def compiled_codes(spec: Spec, n_codes: int, n_features: int, budget: int) -> Ta
 
 @lru_cache(maxsize=16)
 def _code_table(spec: Spec, n_codes: int, sets: int, set_of: tuple[int, ...]) -> Table:
-    codes = np.repeat(np.arange(float(n_codes))[:, None], sets, axis=1)
+    codes = np.arange(float(n_codes))
     if spec.family == "piecewise":
-        table = table_of(spec)
-        column = np.concatenate([[0], np.cumsum(table.width, dtype=np.int64)])
-        by_set = replace(table, set_of=np.arange(sets, dtype=np.int32), column=column)
-        values = evaluate_table(by_set, codes, _numpy())
-        blocks = np.split(values, np.cumsum(table.width)[:-1], axis=1)
+        blocks = list(evaluate_sets(table_of(spec), codes))
     else:
-        blocks = list(np.moveaxis(curve_values(spec, codes, np), 1, 0))
+        values = curve_values(spec, np.repeat(codes[:, None], sets, axis=1), np)
+        blocks = list(np.moveaxis(values, 1, 0))
     return code_table(blocks, np.array(set_of), np.dtype(np.float32), zero_at_zero(spec))
-
-
-def _numpy():
-    import array_api_compat.numpy as xp
-
-    return xp
 
 
 def _curve_at(spec: Spec, t: np.ndarray) -> np.ndarray:

@@ -13,9 +13,9 @@ from ..compiling import interpreted
 from ..sparse_rows import check_sparse
 from ..threads import in_threads
 from . import gpu
-from .compile import stored_table
 from .outputs import note_path, output_dtype
-from .reference import namespace, positions, real_rows, spec_of, table_of
+from .piecewise import spec_of, stored_table, table_of
+from .reference import namespace, positions, real_rows
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import Bins, bins_of
@@ -139,15 +139,13 @@ def _encode_interpreted(
 def _formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
     """Codes as numbers, and whether all values were in range, for floats of any library."""
     note_path("encode:reference")
-    xp, table, device = namespace(X), table_of(spec), getattr(X, "device", None)
-    put = partial(xp.asarray, device=device)
-    least, most = (put(np.array(end), dtype=X.dtype) for end in (lower, upper))
+    xp, table = namespace(X), stored_table(spec, np.dtype(np.float64))
+    put = partial(xp.asarray, dtype=X.dtype, device=getattr(X, "device", None))
+    least, most = (put(np.array(end)) for end in (lower, upper))
     known = xp.where(xp.isnan(X), xp.zeros_like(X), X)
-    codes, u = positions(table, xp.astype(known, xp.float64), xp)
+    codes, u = positions(_code_bins(table), xp.astype(known, xp.float64), xp)
     if table.degree > 0:
-        last = put(table.bins[table.set_of].astype(np.float64))
-        place = xp.minimum(xp.maximum(xp.astype(codes, xp.float64) + u, xp.zeros_like(u)), last)
-        codes = xp.floor(place * 2.0 ** fraction_bits(table) + 0.5)
+        codes = xp.floor((xp.astype(codes, xp.float64) + u) * 2.0 ** fraction_bits(table) + 0.5)
     return codes, bool(xp.all((least <= X) & (most >= X)))
 
 

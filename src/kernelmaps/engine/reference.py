@@ -6,19 +6,23 @@ on the device where the data are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from . import joint
 from .families import CURVES, array
+from .piecewise import stored_table
 from .spec import Spec
-from .table import AFFINE, CODE, EDGES, Table
-from .table.stored import clipping
+from .table import AFFINE, CODE, EDGES, LOG2, Table
+from .table.layout import Bins, coefficients, layout_of, octaves_of
 
-__all__ = ["evaluate", "evaluate_table", "namespace", "positions", "real_rows"]
+__all__ = ["evaluate", "evaluate_sets", "evaluate_table", "namespace", "positions", "real_rows"]
 
 Array = Any
+
+_SET_VALUES = 2**21  # that are computed at a time, of many sets
 
 
 def evaluate(spec: Spec, X: Array, xp: Any = None) -> Array:
@@ -31,7 +35,7 @@ def evaluate(spec: Spec, X: Array, xp: Any = None) -> Array:
     if spec.family in joint.FAMILIES:
         return joint.FAMILIES[spec.family].formula(xp, spec, X)
     if spec.family == "piecewise":
-        return evaluate_table(table_of(spec), X, xp)
+        return evaluate_table(stored_table(spec, np.dtype(np.float64)), X, xp)
     values = curve_values(spec, X, xp)
     return xp.reshape(values, (X.shape[0], -1))
 
@@ -64,79 +68,115 @@ def standardise(xp: Any, spec: Spec, X: Array) -> Array:
 
 
 def evaluate_table(table: Table, X: Array, xp: Any) -> Array:
-    """φ(X) from a table: bins, then Horner's rule for all output columns at once.
+    """φ(X) from a table: rows of its layout, then Horner's rule for all output columns at once.
 
-    Output column c belongs to a feature f(c) and is its j(c)-th; of the bin's stored columns it is
-    number j − first, if that is one of them, and zero if not. NaN has NaN in all its columns.
+    Output column c belongs to a feature f(c) and is its j(c)-th; of the columns that a row stores
+    it is number j − first, if that is one of them, and zero if not. NaN has NaN in all its columns.
     """
+    layout = layout_of(table.astype(np.float64))
     missing = X != X
-    b, u = positions(table, xp.where(missing, xp.zeros_like(X), X), xp)
-    feature = np.repeat(np.arange(table.n_features), np.diff(table.column))
-    sets = table.set_of[feature]
-    within = np.arange(table.n_columns) - table.column[feature]
-    feature_, band = _index(xp, feature, X), _index(xp, table.band[sets], X)
-    b, u = xp.take(b, feature_, axis=1), xp.take(u, feature_, axis=1)
-    first = _gather(xp, _index(xp, table.first, X), _index(xp, table.first_start[sets], X) + b)
-    place = _index(xp, within, X) - first
+    row, u = positions(layout.bins, xp.where(missing, xp.zeros_like(X), X), xp)
+    feature = np.repeat(np.arange(table.n_features), np.diff(layout.column))
+    within = np.arange(table.n_columns) - layout.column[feature]
+    feature_, band = _index(xp, feature, X), _index(xp, layout.band[feature], X)
+    row, u = xp.take(row, feature_, axis=1), xp.take(u, feature_, axis=1)
+    place = _index(xp, within, X) - _gather(xp, _index(xp, layout.values.first, X), row)
     stored = (place >= 0) & (place < band)
-    place = xp.where(stored, place, xp.zeros_like(place))
-    start = _index(xp, table.coef_start[sets], X) + b * ((table.degree + 1) * band) + place
-    coef = _constant(xp, table.coef, X)
-    value = _gather(xp, coef, start + table.degree * band)
-    for k in range(table.degree - 1, -1, -1):
-        value = value * u + _gather(xp, coef, start + k * band)
-    x = xp.take(X, feature_, axis=1)
-    if table.zero:
-        stored = stored & (x != 0)
+    _, powers, columns = coefficients(layout).shape
+    coef = _constant(xp, coefficients(layout).ravel(), X)
+    start = row * (powers * columns) + xp.where(stored, place, xp.zeros_like(place))
+    value = _gather(xp, coef, start + (powers - 1) * columns)
+    for k in range(powers - 2, -1, -1):
+        value = value * u + _gather(xp, coef, start + k * columns)
     value = xp.where(stored, value, xp.zeros_like(value))
-    value = value * xp.sign(x) if table.signed else value
-    return xp.where(xp.take(missing, feature_, axis=1), x, value)
+    return xp.where(xp.take(missing, feature_, axis=1), xp.take(X, feature_, axis=1), value)
 
 
-def positions(table: Table, X: Array, xp: Any = None) -> tuple[Array, Array]:
-    """Bin of every value, and the position within it, found in float64 whatever the type of X.
+def evaluate_sets(table: Table, x: np.ndarray) -> Iterator[np.ndarray]:
+    """Values (numbers, columns) at some numbers, of one set of a table after the other."""
+    import array_api_compat.numpy as xp
 
-    The bin of a value depends on the number, not on the type that holds it.
+    step = max(1, _SET_VALUES // (len(x) * int(table.width.max())))
+    for begin in range(0, len(table.lo), step):
+        part = table.by_set(begin, begin + step)
+        values = evaluate_table(part, np.repeat(x[:, None], part.n_features, axis=1), xp)
+        yield from np.split(values, part.column[1:-1], axis=1)
+
+
+def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:
+    """Row of every value and the position in its bin, in float64 whatever the type of X.
+
+    The bin of a value depends on the number, not on the type that holds it. This is the readable
+    form of :func:`.table.locate.find`.
     """
     xp = namespace(X) if xp is None else xp
-    if table.binning == CODE:
-        return xp.astype(X, xp.int64), xp.zeros_like(X)
-    s, x = table.set_of, _wide(xp, X)
-    lo, scale = _constant(xp, table.lo[s], x), _constant(xp, table.scale[s], x)
-    last = _constant(xp, table.bins[s] - 1, x)
-    low, high = clipping(table)
-    x = xp.abs(x) if table.signed else x
-    x = xp.minimum(xp.maximum(x, _constant(xp, low[s], x)), _constant(xp, high[s], x))
-    if table.binning == EDGES:
-        # + 0 makes a column contiguous, which torch's searchsorted asks for
-        pairs = [_edge_bins(table, int(one), x[:, d] + 0, xp) for d, one in enumerate(s)]
-        b, u = (xp.stack(part, axis=1) for part in zip(*pairs, strict=True))
-        return b, xp.astype(u, X.dtype)
-    if table.binning == AFFINE:
-        t = (x - lo) * scale
-        b = within = xp.minimum(xp.maximum(xp.floor(t), xp.zeros_like(t)), last)
-    else:
-        positive = xp.where(x > 0, x, xp.ones_like(x))
-        octave = xp.floor(xp.log2(positive))
-        t = (positive / 2.0**octave - 1) * 2.0**scale
-        within = xp.minimum(xp.maximum(xp.floor(t), xp.zeros_like(t)), 2.0**scale - 1)
-        b = xp.maximum((octave - lo) * 2.0**scale + within, xp.zeros_like(t))
-        b = xp.minimum(b, last)
-    return xp.astype(b, xp.int64), xp.astype(t - within, X.dtype)
+    d, kind, x = X.shape[1], len(bins.kind), _wide(xp, X)
+    x = xp.abs(x) if bins.signed else x
+    if kind == LOG2 or (kind == EDGES and bins.clipped):
+        x = _clipped(bins, x, xp)
+    b, u = _FINDERS[kind](bins, x, xp)
+    row = xp.astype(b, xp.int64) + _index(xp, bins.row[:d], X)
+    if bins.signed:
+        row = xp.where(X < 0, row + bins.mirror, row)
+    if bins.vanishes:
+        row = xp.where(X == 0, _index(xp, np.array([[bins.nothing]]), X), row)
+    return row, xp.astype(u, X.dtype)
+
+
+def _even_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
+    """Bin ⌊t⌋ of t = (x − origin)·factor."""
+    parameters = (a[: x.shape[1]] for a in (bins.origin, bins.factor, bins.last))
+    origin, factor, last = (_constant(xp, a, x) for a in parameters)
+    t = (x - origin) * factor
+    t = _clipped(bins, t, xp) if bins.clipped else t
+    b = xp.minimum(xp.maximum(xp.floor(t), xp.zeros_like(t)), last)
+    return b, t - b
+
+
+def _octave_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
+    """Bins of equal width in every octave."""
+    first, count = octaves_of(bins)
+    positive = xp.where(x > 0, x, xp.ones_like(x))
+    octave = xp.floor(xp.log2(positive))
+    t = (positive / 2.0**octave - 1) * float(count)
+    within = xp.clip(xp.floor(t), 0.0, count - 1.0)
+    return xp.clip((octave - first) * float(count) + within, 0.0, float(bins.limit)), t - within
+
+
+def _uneven_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
+    """Bins between edges, one feature after the other."""
+    found = []
+    for j in range(x.shape[1]):
+        start, count = int(bins.search.edge[j]), int(bins.top[j]) + 1
+        edges = _constant(xp, bins.search.exact[start : start + count + 1], x)
+        own = x[:, j] + 0  # contiguous, which torch's searchsorted asks for
+        b = xp.clip(xp.searchsorted(edges[:count], own, side="right") - 1, 0, count - 1)
+        if bins.placed:
+            left, right = xp.take(edges, b, axis=0), xp.take(edges, b + 1, axis=0)
+            own = (own - left) / (right - left)
+        found.append((b, own))
+    b, u = (xp.stack(part, axis=1) for part in zip(*found, strict=True))
+    return b, u
+
+
+def _code_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
+    """The value is the bin."""
+    top = _constant(xp, bins.top[: x.shape[1]], x)
+    return xp.minimum(x, top), xp.zeros_like(x)
+
+
+def _clipped(bins: Bins, x: Array, xp: Any) -> Array:
+    low, high = (_constant(xp, end[: x.shape[1]], x) for end in (bins.low, bins.high))
+    return xp.minimum(xp.maximum(x, low), high)
+
+
+_FINDERS = {AFFINE: _even_bins, LOG2: _octave_bins, EDGES: _uneven_bins, CODE: _code_bins}
 
 
 def _wide(xp: Any, x: Array) -> Array:
     """In float64, on every device that has it."""
     lacks = getattr(getattr(x, "device", None), "type", None) == "mps"
     return x if lacks or x.dtype == xp.float64 else xp.astype(x, xp.float64)
-
-
-def _edge_bins(table: Table, s: int, x: Array, xp: Any) -> tuple[Array, Array]:
-    bins, start = int(table.bins[s]), int(table.edge_start[s])
-    edges = _constant(xp, table.edges[start : start + bins + 1], x)
-    b = xp.clip(xp.searchsorted(edges, x, side="right") - 1, 0, bins - 1)
-    left, right = xp.take(edges, b, axis=0), xp.take(edges, b + 1, axis=0)
-    return b, (x - left) / (right - left)
 
 
 def _gather(xp: Any, values: Array, index: Array) -> Array:
@@ -152,22 +192,6 @@ def _constant(xp: Any, values: np.ndarray, like: Array) -> Array:
 def _index(xp: Any, values: np.ndarray, like: Array) -> Array:
     """Integers in the namespace and on the device of `like`."""
     return xp.asarray(np.array(values, dtype=np.int64), device=getattr(like, "device", None))
-
-
-_TABLE_NUMBERS = ("binning", "degree", "signed", "zero")
-
-
-def table_of(spec: Spec) -> Table:
-    """The table that a ``piecewise`` spec stores."""
-    stored = {**spec.arrays, **{name: spec.numbers[name] for name in _TABLE_NUMBERS}}
-    return Table(**{name: stored[name] for name in Table.__dataclass_fields__})
-
-
-def spec_of(table: Table) -> Spec:
-    """A ``piecewise`` spec that stores a table."""
-    fields = dict(zip(Table.__dataclass_fields__, table.values(), strict=True))
-    own = {name: fields.pop(name) for name in _TABLE_NUMBERS}
-    return Spec("piecewise", fields, own)
 
 
 def real_rows(X: Array, xp: Any) -> Array:

@@ -21,9 +21,9 @@ import kernelmaps
 from ..engine import Spec, Table
 from ..engine.compile import Extent, compiled_table, n_columns
 from ..engine.families import CURVES
-from ..engine.reference import table_of
+from ..engine.piecewise import table_of
 from ..engine.table import AFFINE, EDGES, LOG2
-from ..engine.table.stored import clipping
+from ..engine.table.layout import Layout, coefficients, layout_of, octaves_of
 from .tables import table_model
 from .text import c_array, c_real, c_strings
 
@@ -88,7 +88,9 @@ def to_c(
     spec, n_features = _spec_of(what)
     if spec.family in _FORMULAS:
         return _header(name, what, labels + _mapping(name, spec, n_features), note)
-    return _header(name, what, labels + _concatenating(name, _table(spec, n_features)), note)
+    return _header(
+        name, what, labels + _concatenating(name, _layout(_table(spec, n_features))), note
+    )
 
 
 def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
@@ -114,7 +116,8 @@ def _model(name: str, model: Any) -> str:
     found = curve_terms(model)
     if found is not None and found[0].family in _FORMULAS:
         return _weighing(name, *found)
-    return _summing(name, *terms_table(model))
+    table, offset = terms_table(model)
+    return _summing(name, _layout(table), offset)
 
 
 def _spec_of(what: Any) -> tuple[Spec, int]:
@@ -152,6 +155,10 @@ def _table(spec: Spec, n_features: int) -> Table:
         if table is not None:
             return table
     raise ValueError(f"to_c: the table of this {spec.family} map would be too large.")
+
+
+def _layout(table: Table) -> Layout:
+    return layout_of(table.astype(np.float64))
 
 
 # ---- C text -------------------------------------------------------------------------------------
@@ -295,118 +302,118 @@ static void {name}(const double *x, double *out)
     )
 
 
-def _table_arrays(name: str, table: Table, with_width: bool = True) -> str:
-    kinds = {
-        "set_of": "int",
-        "bins": "int",
-        "width": "int",
-        "band": "int",
-        "first": "int",
-        "first_start": "long",
-        "coef_start": "long",
-        "edge_start": "long",
-    }
-    if not with_width:  # unused in a model, and compilers warn
-        kinds.pop("width")
-    reals = ["lo", "scale", "low", "high", "coef"]
-    if table.binning == EDGES:
-        reals.append("edges")
-    else:
-        kinds.pop("edge_start")
-    low, high = clipping(table)
-    values = {key: getattr(table, key) for key in reals} | {"low": low, "high": high}
-    text = [c_array(f"{name}_{key}", getattr(table, key), kind) for key, kind in kinds.items()]
-    return "".join(text + [c_array(f"{name}_{key}", values[key]) for key in reals])
+def _table_arrays(name: str, layout: Layout) -> str:
+    """The arrays of a layout that its bins and polynomials need."""
+    bins, d = layout.bins, len(layout.band)
+    kind = len(bins.kind)
+    whole = {"row": bins.row[:d], "band": layout.band, "first": layout.values.first}
+    reals = {"coef": coefficients(layout)}
+    if kind != LOG2:
+        whole["top"] = bins.top[:d]
+    if kind == AFFINE:
+        reals |= {"origin": bins.origin[:d], "factor": bins.factor[:d]}
+    if kind == EDGES:
+        whole["edge"] = bins.search.edge[:d]
+        reals["edges"] = bins.search.exact
+    if bins.clipped or kind == LOG2:
+        reals |= {"low": bins.low[:d], "high": bins.high[:d]}
+    text = [c_array(f"{name}_{key}", values, "int") for key, values in whole.items()]
+    return "".join(text + [c_array(f"{name}_{key}", values) for key, values in reals.items()])
 
 
-def _locating(name: str, table: Table) -> str:
-    """Statements that set the bin b and the position u of a value t of set s."""
-    if table.binning == AFFINE:
-        return f"""  t = (t - {name}_lo[s]) * {name}_scale[s];
-  b = t > 0.0 ? (t < (double)({name}_bins[s] - 1) ? (int)t : {name}_bins[s] - 1) : 0;
-  u = t - (double)b;
+def _locating(name: str, layout: Layout) -> str:
+    """Statements that set the bin b and the position u of a value t of feature d."""
+    bins = layout.bins
+    kind = len(bins.kind)
+    clip = f"""  if (t < {name}_low[d]) t = {name}_low[d];
+  if (t > {name}_high[d]) t = {name}_high[d];
 """
-    if table.binning == LOG2:
-        return f"""  {{
-    int octave, within, last = (1 << (int){name}_scale[s]) - 1;
-    double part = (2.0 * frexp(t > 0.0 ? t : 1.0, &octave) - 1.0) * (double)(last + 1);
-    within = (int)part < last ? (int)part : last;
-    b = (octave - 1 - (int){name}_lo[s]) * (last + 1) + within;
+    if kind == LOG2:
+        first, count = octaves_of(bins)
+        return f"""{clip}  {{
+    int octave, within;
+    double part = (2.0 * frexp(t > 0.0 ? t : 1.0, &octave) - 1.0) * {c_real(count)};
+    within = (int)part < {count - 1} ? (int)part : {count - 1};
+    b = (octave - 1 - ({first})) * {count} + within;
     u = part - (double)within;
   }}
 """
-    return f"""  {{
-    const double *e = {name}_edges + {name}_edge_start[s];
-    int above = {name}_bins[s];
+    clip = clip if bins.clipped else ""
+    if kind == EDGES:
+        place = "(t - e[b]) / (e[b + 1] - e[b])" if bins.placed else "0.0"
+        return f"""{clip}  {{
+    const double *e = {name}_edges + {name}_edge[d];
+    int above = {name}_top[d] + 1;
     b = 0;
     while (above - b > 1) {{
       int middle = (b + above) / 2;
       if (e[middle] <= t) b = middle; else above = middle;
     }}
-    u = (t - e[b]) / (e[b + 1] - e[b]);
+    u = {place};
   }}
+"""
+    change = f"  t = (t - {name}_origin[d]) * {name}_factor[d];\n" if kind == AFFINE else ""
+    return f"""{change}{clip}  b = t > 0.0 ? (t < {name}_top[d] ? (int)t : {name}_top[d]) : 0;
+  u = t - (double)b;
 """
 
 
-def _value_function(name: str, table: Table, width: str) -> str:
+def _value_function(name: str, layout: Layout, width: str) -> str:
     """``NAME_add(d, x, out)``: adds the columns of one feature to `out`; NaN to all of them."""
-    zero = "  if (x == 0.0) return;\n" if table.zero else ""
-    powers = table.degree + 1
-    size = "fabs(x)" if table.signed else "x"
-    sign = "(x < 0.0 ? -1.0 : 1.0)" if table.signed else "1.0"
+    bins = layout.bins
+    _, powers, columns = coefficients(layout).shape
+    other = f"  if (x < 0.0) row += {bins.mirror};\n" if bins.signed else ""
+    other += f"  if (x == 0.0) row = {bins.nothing};\n" if bins.vanishes else ""
     return f"""
 static void {name}_add(int d, double x, double *out)
 {{
-  const int s = {name}_set_of[d], band = {name}_band[s];
   const double *c;
-  double t = {size}, u;
-  int b, j, k;
+  double t = {"fabs(x)" if bins.signed else "x"}, u;
+  int b, j, k, row;
   if (x != x) {{
     for (j = 0; j < {width}; ++j) out[j] += x;
     return;
   }}
-{zero}  if (t < {name}_low[s]) t = {name}_low[s];
-  if (t > {name}_high[s]) t = {name}_high[s];
-{_locating(name, table)}  c = {name}_coef + {name}_coef_start[s] + (long)b * {powers} * band;
-  out += {name}_first[{name}_first_start[s] + b];
-  for (j = 0; j < band; ++j) {{
-    double value = c[{table.degree} * band + j];
-    for (k = {table.degree} - 1; k >= 0; --k) value = value * u + c[k * band + j];
-    out[j] += {sign} * value;
+{_locating(name, layout)}  row = {name}_row[d] + b;
+{other}  c = {name}_coef + (long)row * {powers * columns};
+  out += {name}_first[row];
+  for (j = 0; j < {name}_band[d]; ++j) {{
+    double value = c[{(powers - 1) * columns} + j];
+    for (k = {powers - 2}; k >= 0; --k) value = value * u + c[k * {columns} + j];
+    out[j] += value;
   }}
 }}
 """
 
 
-def _concatenating(name: str, table: Table) -> str:
-    NAME = name.upper()
+def _concatenating(name: str, layout: Layout) -> str:
+    NAME, widths = name.upper(), np.diff(layout.column)
     return (
-        f"#define {NAME}_FEATURES {table.n_features}\n#define {NAME}_COLUMNS {table.n_columns}\n"
-        + _table_arrays(name, table)
-        + _value_function(name, table, f"{name}_width[s]")
+        f"#define {NAME}_FEATURES {len(widths)}\n#define {NAME}_COLUMNS {layout.column[-1]}\n"
+        + _table_arrays(name, layout)
+        + c_array(f"{name}_width", widths, "int")
+        + _value_function(name, layout, f"{name}_width[d]")
         + f"""
 static void {name}(const double *x, double *out)
 {{
   int d, j;
   for (d = 0; d < {NAME}_FEATURES; ++d) {{
-    const int width = {name}_width[{name}_set_of[d]];
-    for (j = 0; j < width; ++j) out[j] = 0.0;
+    for (j = 0; j < {name}_width[d]; ++j) out[j] = 0.0;
     {name}_add(d, x[d], out);
-    out += width;
+    out += {name}_width[d];
   }}
 }}
 """
     )
 
 
-def _summing(name: str, table: Table, offset: np.ndarray) -> str:
+def _summing(name: str, layout: Layout, offset: np.ndarray) -> str:
     NAME = name.upper()
-    arrays = _table_arrays(name, table, with_width=False)
     return (
-        f"#define {NAME}_FEATURES {table.n_features}\n#define {NAME}_COLUMNS {len(offset)}\n"
-        + arrays
+        f"#define {NAME}_FEATURES {len(layout.band)}\n#define {NAME}_COLUMNS {len(offset)}\n"
+        + _table_arrays(name, layout)
         + c_array(f"{name}_offset", offset)
-        + _value_function(name, table, f"{NAME}_COLUMNS")
+        + _value_function(name, layout, f"{NAME}_COLUMNS")
         + f"""
 static void {name}(const double *x, double *out)
 {{

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..design.square_root import Root
-from ..engine.reference import evaluate_table
+from ..engine.reference import evaluate_sets
 from ..engine.table import AFFINE, EDGES, Table
 
 __all__ = ["anchor_table"]
@@ -80,9 +80,5 @@ def _window_means(rows: np.ndarray, k: int) -> np.ndarray:
 
 def _mark_zero(table: Table) -> Table:
     """The table with `zero` set where it maps 0 to 0 in every feature."""
-    import array_api_compat.numpy as xp
-
-    column = np.concatenate([[0], np.cumsum(table.width, dtype=np.int64)])
-    by_set = replace(table, set_of=np.arange(len(table.lo), dtype=np.int32), column=column)
-    at_zero = evaluate_table(by_set, np.zeros((1, len(table.lo))), xp)
-    return replace(table, zero=not at_zero.any())
+    at_zero = evaluate_sets(table, np.zeros(1))
+    return replace(table, zero=not any(values.any() for values in at_zero))

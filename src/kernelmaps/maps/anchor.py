@@ -33,7 +33,7 @@ from ..design.square_root import FACTORIZATIONS, Root, square_root
 from ..device import is_foreign, numpy_dtype, to_host
 from ..engine import Spec, apply, code_spec, encode
 from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
-from ..engine.reference import spec_of, table_of
+from ..engine.piecewise import spec_of, table_of
 from ..schema import array, many
 from ..sparse_rows import check_sparse
 from ._anchor_certificate import AnchorCertificate, certify

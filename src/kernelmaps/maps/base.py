@@ -376,7 +376,7 @@ class AdditiveMap(FeatureMap):
         ]
 
     def _columns_per_feature(self) -> np.ndarray:
-        from ..engine.reference import table_of
+        from ..engine.piecewise import table_of
 
         if self.spec_.family == "piecewise":
             return np.diff(table_of(self.spec_).column)

@@ -34,7 +34,7 @@ import numpy as np
 from scipy.special import factorial
 
 from ..engine import Spec
-from ..engine.reference import spec_of
+from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, Table
 from ..schema import array
 from ._range import differ, resolve_zero, room

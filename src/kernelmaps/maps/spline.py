@@ -28,7 +28,7 @@ from ..compiling import interpreted
 from ..design.anchors import column_values
 from ..engine import Spec
 from ..engine.compile import Extent
-from ..engine.reference import spec_of
+from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES, Table
 from ..schema import array
 from ._range import feature_ranges, resolve_zero

@@ -36,7 +36,7 @@ except ImportError as error:  # pragma: no cover - depends on the environment
 
 import kernelmaps
 
-from ..engine.reference import evaluate, spec_of
+from ..engine.reference import evaluate, evaluate_table
 from ..maps.registry import PLUGINS
 from .tables import table_inputs, table_scores
 from .tracer import BATCH, Trace, Traced
@@ -254,7 +254,7 @@ def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
         spec, weights, offset = found
         return evaluate(spec, X, xp) @ weights.reshape(-1, len(offset)) + offset.astype(X.dtype)
     table, offset = terms_table(model)
-    terms = evaluate(spec_of(table), X, xp)
+    terms = evaluate_table(table, X, xp)
     by_feature = xp.reshape(terms, (X.shape[0], table.n_features, len(offset)))
     return xp.sum(by_feature, axis=1) + offset.astype(X.dtype)
 

@@ -29,9 +29,20 @@ from .memory import aligned, by_vector
 from .search import Uneven, search_of
 from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping
 
-__all__ = ["Bins", "Block", "Layout", "bins_of", "block_of", "layout_of", "rows_of"]
+__all__ = [
+    "Bins",
+    "Block",
+    "Layout",
+    "bins_of",
+    "block_of",
+    "coefficients",
+    "layout_of",
+    "octaves_of",
+    "rows_of",
+]
 
 _CHUNK = 16  # columns in a vector, at most
+_FORMAT = {4: (23, 127), 8: (52, 1023)}  # bits of the mantissa, and bias, of floats by their bytes
 
 
 class Bins(NamedTuple):
@@ -123,7 +134,7 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
     elif kind == EDGES:
         floats, search = search_of(table, dtype)
     elif kind == LOG2:
-        mantissa, bias = (23, 127) if dtype == np.float32 else (52, 1023)
+        mantissa, bias = _FORMAT[dtype.itemsize]
         bits = int(table.scale[0])
         shift, start = mantissa - bits, (int(table.lo[0]) + bias) << bits
         limit = int(table.bins[0]) - 1
@@ -186,6 +197,20 @@ def block_of(
         values[rows + 1 :] = -values[: rows + 1]
         starts[rows + 1 :] = starts[: rows + 1]
     return Block(starts, flat, (0,) * powers, (0,) * chunk, (0,) * parts)
+
+
+def coefficients(layout: Layout) -> np.ndarray:
+    """Coefficients [row][power][column] without the columns that fill vectors."""
+    values = layout.values
+    shape = (len(values.first), len(values.powers), len(values.chunk) * len(values.parts))
+    return values.coef.reshape(shape)[:, :, : int(layout.band.max())]
+
+
+def octaves_of(bins: Bins) -> tuple[int, int]:
+    """Exponent of the first octave, and bins in each of them (LOG2)."""
+    mantissa, bias = _FORMAT[bins.number.itemsize]
+    bits = mantissa - bins.shift
+    return (bins.start >> bits) - bias, 1 << bits
 
 
 def _coefficients(table: Table, s: int) -> np.ndarray:

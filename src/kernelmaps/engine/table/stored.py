@@ -12,7 +12,7 @@ costs a memory access where a cosine costs tens of cycles, and one loop serves a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,21 @@ class Table:
     def values(self) -> tuple[Any, ...]:
         """The fields in order."""
         return tuple(getattr(self, item.name) for item in fields(self))
+
+    def astype(self, dtype: Any) -> Table:
+        """The table with coefficients of another type; the same object if they have it already."""
+        if self.coef.dtype == dtype:
+            return self
+        return replace(self, coef=self.coef.astype(dtype))
+
+    def by_set(self, begin: int, end: int) -> Table:
+        """The table of one feature for each of the sets begin..end."""
+        names = ("lo", "scale", "low", "high", "bins", "width", "band")
+        starts = ("edge_start", "first_start", "coef_start")
+        own = {name: getattr(self, name)[begin:end] for name in (*names, *starts)}
+        column = np.concatenate([[0], np.cumsum(own["width"], dtype=np.int64)])
+        set_of = np.arange(len(column) - 1, dtype=np.int32)
+        return replace(self, set_of=set_of, column=column, **own)
 
     @classmethod
     def build(

@@ -25,7 +25,7 @@ from ...default_parts import DefaultParts
 from ...device import is_foreign, refuse_card
 from ...engine import code_spec
 from ...engine.compile import has_table
-from ...engine.reference import table_of
+from ...engine.piecewise import table_of
 from ...maps.base import EXACT_SIZES, AdditiveMap, JointMap
 from ...maps.codes import Codes
 from ...maps.spline import SplineMap

@@ -11,7 +11,8 @@ from scipy import sparse
 from ...engine import Spec, Table
 from ...engine.apply import extent_of
 from ...engine.compile import compiled_table, zero_at_zero
-from ...engine.reference import evaluate_table, table_of
+from ...engine.piecewise import table_of
+from ...engine.reference import evaluate_sets
 from ...engine.simd import width
 from ...engine.table import CODE
 from ...engine.table.layout import Bins, bins_of
@@ -113,7 +114,7 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
             "out_of_domain='clip' instead of 'extrapolate', or scale the features."
         )
     plain = np.zeros(len(table.lo), np.int32)
-    return Bands(replace(table, coef=table.coef.astype(np.float64)), None, plain)
+    return Bands(table.astype(np.float64), None, plain)
 
 
 def lanes_for(count: int) -> tuple:
@@ -172,14 +173,9 @@ def _code_blocks(bands: Bands, X: Any, whole: bool) -> list[Block] | None:
     taps = int(table.band[sets].max()) + (0 if bands.mix is None else int(table.width.max()))
     if len(sets) * codes * taps * 4 > max(_CODE_BYTES, _CODE_SHARE * values.nbytes):
         return None
-    import array_api_compat.numpy as xp
-
-    grid = np.arange(float(codes))
     blocks = []
-    for s in range(len(table.lo)):
+    for s, dense in enumerate(evaluate_sets(table, np.arange(float(codes)))):
         band, width = int(table.band[s]), int(table.width[s])
-        one = replace(table, set_of=np.array([s], np.int32), column=np.array([0, width]))
-        dense = evaluate_table(one, grid[:, None], xp)
         first = np.minimum(np.argmax(dense != 0, axis=1), width - band)
         taken = np.take_along_axis(dense, first[:, None] + np.arange(band), axis=1)
         blocks.append((first.astype(np.int32), taken[:, None, :], int(bands.mix_of[s])))

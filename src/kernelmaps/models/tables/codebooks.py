@@ -11,7 +11,7 @@ import numpy as np
 from ...data.frames import Column
 from ...engine import Spec, Table
 from ...engine.encode import encode_within
-from ...engine.reference import spec_of
+from ...engine.piecewise import spec_of
 from ...engine.table import EDGES
 from ...schema import SchemaError, State, anything, array, boolean, text
 

@@ -1,6 +1,7 @@
-"""Schema of ``piecewise`` specs: every index that a table's loops follow lies inside its target.
+"""The family ``piecewise``: specs that store a table, and their schema.
 
-The loops read, for a value of feature j of set s in bin b, the coefficients from
+The schema makes sure that every index that a table's loops follow lies inside its target. The loops
+read, for a value of feature j of set s in bin b, the coefficients from
 ``coef[coef_start[s] + (b·(degree + 1) + k)·band[s] + c]``, the first column from
 ``first[first_start[s] + b]``, for uneven bins the edges ``edges[edge_start[s] + b]`` and the next
 one, and write the columns ``column[j] + first + c`` for c below ``band[s]``. They rest on
@@ -16,15 +17,41 @@ one, and write the columns ``column[j] + first + c`` for c below ``band[s]``. Th
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..schema import SchemaError, Sizes, array, boolean, integer
 from .schema import FamilySchema, check_together, register_schema
-from .table import AFFINE, CODE, EDGES, LOG2
+from .spec import Spec
+from .table import AFFINE, CODE, EDGES, LOG2, Table
 
-__all__: list[str] = []
+__all__ = ["spec_of", "stored_table", "table_of"]
+
+_NUMBERS = ("binning", "degree", "signed", "zero")
+
+
+def table_of(spec: Spec) -> Table:
+    """The table that a spec stores."""
+    stored = {**spec.arrays, **{name: spec.numbers[name] for name in _NUMBERS}}
+    return Table(**{name: stored[name] for name in Table.__dataclass_fields__})
+
+
+@lru_cache(maxsize=64)
+def stored_table(spec: Spec, dtype: np.dtype) -> Table:
+    """The same with coefficients in `dtype`, kept for the next call."""
+    return table_of(spec).astype(dtype)
+
+
+def spec_of(table: Table) -> Spec:
+    """A spec that stores a table."""
+    fields = dict(zip(Table.__dataclass_fields__, table.values(), strict=True))
+    own = {name: fields.pop(name) for name in _NUMBERS}
+    return Spec("piecewise", fields, own)
+
+
+# ---- schema -------------------------------------------------------------------------------------
 
 _WHERE = "the spec of family 'piecewise'"
 _MOST_EDGES = 2**16  # bins between edges: a search table counts them in two bytes
