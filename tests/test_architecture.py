@@ -14,7 +14,7 @@ SOURCE = Path(kernelmaps.__file__).parent
 LEAVES = {
     "announcing",
     "atomic",
-    "bits",
+    "float_bits",
     "blocks",
     "certificate",
     "compiling",
@@ -42,7 +42,7 @@ TOP = "kernelmaps"
 EDGES = {
     "announcing": set(),
     "atomic": set(),
-    "bits": {"compiling"},
+    "float_bits": {"compiling"},
     "blocks": set(),
     "certificate": {"display", "schema"},
     "compiling": set(),

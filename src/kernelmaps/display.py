@@ -39,25 +39,25 @@ def text_of(table: Any, width: int = _WIDTH) -> str:
 def html_of(table: Any) -> str:
     """A rich table as an HTML table, with its title above and its notes below."""
     columns = [list(column.cells) for column in table.columns]
-    parts = [f"<p><b>{_plain(table.title)}</b></p>"] if table.title else []
+    parts = [f"<p><b>{_cell_text(table.title)}</b></p>"] if table.title else []
     parts.append("<table>")
     if table.show_header:
-        heads = "".join(f"<th>{_plain(column.header)}</th>" for column in table.columns)
+        heads = "".join(f"<th>{_cell_text(column.header)}</th>" for column in table.columns)
         parts.append(f"<thead><tr>{heads}</tr></thead>")
     parts.append("<tbody>")
     for i in range(table.row_count):
         cells = (
-            f'<td style="text-align: {column.justify}">{_plain(own[i])}</td>'
+            f'<td style="text-align: {column.justify}">{_cell_text(own[i])}</td>'
             for column, own in zip(table.columns, columns, strict=True)
         )
         parts.append(f"<tr>{''.join(cells)}</tr>")
     parts.append("</tbody></table>")
     if table.caption:
-        parts.append(f"<p><small>{_plain(table.caption)}</small></p>")
+        parts.append(f"<p><small>{_cell_text(table.caption)}</small></p>")
     return "\n".join(parts)
 
 
-def _plain(cell: Any) -> str:
+def _cell_text(cell: Any) -> str:
     """The text of a cell, safe to be put into a page."""
     text = getattr(cell, "plain", None)
     return escape(printable(str(cell) if text is None else text)).replace("\n", "<br>")

@@ -165,7 +165,7 @@ def fail(message: str, code: int) -> None:
 def show(result: Any, as_json: bool) -> None:
     """Print a result: its table, or its plain values as JSON and nothing else."""
     if as_json:
-        text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, default=_plain)
+        text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, default=_for_json)
         typer.echo(text.translate(_JSON_CONTROLS))
         return
     console().print(result.table())
@@ -245,5 +245,5 @@ def write_text(path: Path, text: str) -> None:
     write_file(path, text.encode())
 
 
-def _plain(value: Any) -> Any:
+def _for_json(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)

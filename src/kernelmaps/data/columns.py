@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-__all__ = ["ADVICE", "Wish", "hold_text", "nearest", "no_target", "places"]
+__all__ = ["ADVICE", "ColumnChoice", "column_positions", "hold_text", "nearest", "no_target"]
 
 ADVICE = (
     "Name it with target= if it is what to predict, leave it out with drop=, replace the text by "
@@ -15,14 +15,14 @@ ADVICE = (
 
 
 @dataclass(frozen=True)
-class Wish:
+class ColumnChoice:
     """Which columns of a table are features, and which is the target."""
 
     features: list[str]
     target: str | None
 
     @classmethod
-    def of(
+    def from_header(
         cls,
         header: list[str],
         name: str,
@@ -31,7 +31,7 @@ class Wish:
         drop: Sequence[str],
         need_target: bool,
         with_target: bool,
-    ) -> Wish:
+    ) -> ColumnChoice:
         """Find the columns in the header of a table; `read_rows` says what is asked for."""
         if target is None and "y" in header:
             target = "y"
@@ -40,12 +40,12 @@ class Wish:
         if target is None and need_target:
             raise no_target(name, header)
         if target is not None:
-            places(header, [target], name, what="target")
-        places(header, drop, name)
+            column_positions(header, [target], name, what="target")
+        column_positions(header, drop, name)
         if columns is None:
             excluded = {target, *drop}
             columns = [column for column in header if column not in excluded]
-        places(header, columns, name)
+        column_positions(header, columns, name)
         return cls(list(columns), target if with_target else None)
 
 
@@ -57,7 +57,7 @@ def no_target(name: str, columns: Sequence[str] | None) -> ValueError:
     )
 
 
-def places(
+def column_positions(
     header: Sequence[str], wanted: Sequence[str], name: str, what: str = "column"
 ) -> list[int]:
     """Where the wanted names are; others are refused, with the nearest one that there is."""

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ..extras import needed
-from .columns import ADVICE, Wish, hold_text
+from .columns import ADVICE, ColumnChoice, hold_text
 from .opening import open_source
 from .sources import Block, Source
 from .suffixes import is_parquet
@@ -55,14 +55,14 @@ def _parquet(
     pa = needed("pyarrow")
     data = needed("pyarrow.dataset").dataset(path, format="parquet")
     header = list(data.schema.names)
-    wish = Wish.of(header, str(path), target, columns, drop, False, with_target)
-    kinds = {column: data.schema.field(column).type for column in wish.features}
+    choice = ColumnChoice.from_header(header, str(path), target, columns, drop, False, with_target)
+    kinds = {column: data.schema.field(column).type for column in choice.features}
     texts = [c for c, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)]
     if texts:
         raise ValueError(f"{path}: {hold_text(texts)}. {ADVICE}")
-    taken = [*wish.features, *([wish.target] if wish.target else [])]
+    taken = [*choice.features, *([choice.target] if choice.target else [])]
     data = data.replace_schema(pa.schema([data.schema.field(column) for column in taken]))
-    return open_source(data, wish.target), wish.target
+    return open_source(data, choice.target), choice.target
 
 
 class PreparedSource(Source):

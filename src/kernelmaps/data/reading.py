@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from ..extras import needed
-from .columns import ADVICE, Wish, hold_text, no_target, places
+from .columns import ADVICE, ColumnChoice, column_positions, hold_text, no_target
 from .csv_text import csv_header, csv_lines, is_text, labels_of, numbers_of
 from .loader import load, names, read_npz
 from .prepared import PreparedSource, check_cells, open_rows
@@ -67,7 +67,9 @@ class Rows:
         if self.columns is None:
             raise ValueError(f"{self.name} has no names of columns, so that none can be chosen.")
         return replace(
-            self, X=self.X[:, places(self.columns, wanted, self.name)], columns=list(wanted)
+            self,
+            X=self.X[:, column_positions(self.columns, wanted, self.name)],
+            columns=list(wanted),
         )
 
     def normalized(self, norm: str) -> Rows:
@@ -137,9 +139,11 @@ def read_rows(
         )
     elif is_csv(path):
         header, lines, first = csv_lines(path)
-        wish = Wish.of(header, str(path), target, columns, drop, need_target, with_target)
-        places(header, keep, str(path))
-        rows = _read_csv(path, lines, first, header, wish, keep)
+        choice = ColumnChoice.from_header(
+            header, str(path), target, columns, drop, need_target, with_target
+        )
+        column_positions(header, keep, str(path))
+        rows = _read_csv(path, lines, first, header, choice, keep)
     elif path.suffix.lower() == ".npz":
         rows = _read_npz(path, known)
     else:
@@ -177,12 +181,12 @@ def read_columns(
     path = Path(path)
     if is_csv(path):
         header, lines, _ = csv_lines(path)
-        found = dict(zip(wanted, places(header, wanted, str(path))))
+        found = dict(zip(wanted, column_positions(header, wanted, str(path))))
         return {column: [line[j] for line in lines[:n_rows]] for column, j in found.items()}
     if not is_parquet(path):
         raise ValueError(f"{path} has no names of columns, so that none can be kept.")
     data = _parquet(path)
-    places(list(data.schema.names), wanted, str(path))
+    column_positions(list(data.schema.names), wanted, str(path))
     names_ = list(wanted)
     table = data.to_table(columns=names_) if n_rows is None else data.head(n_rows, columns=names_)
     return table.to_pydict()
@@ -205,20 +209,20 @@ def _read_csv(
     lines: list[list[str]],
     first: int,
     header: list[str],
-    wish: Wish,
+    choice: ColumnChoice,
     keep: Sequence[str],
 ) -> Rows:
     name = str(path)
     cells = dict(zip(header, zip(*lines))) if lines else dict.fromkeys(header, ())
-    _refuse_text(cells, wish.features, name)
-    X = np.empty((len(lines), len(wish.features)))
-    for j, column in enumerate(wish.features):
+    _refuse_text(cells, choice.features, name)
+    X = np.empty((len(lines), len(choice.features)))
+    for j, column in enumerate(choice.features):
         X[:, j] = numbers_of(cells[column], column, name, first)
     y = None
-    if wish.target is not None:
-        y = labels_of(cells[wish.target], wish.target, name, first)
+    if choice.target is not None:
+        y = labels_of(cells[choice.target], choice.target, name, first)
     kept = {column: list(cells[column]) for column in keep}
-    return Rows(name, X, y, wish.features, wish.target, kept)
+    return Rows(name, X, y, choice.features, choice.target, kept)
 
 
 def _refuse_text(cells: Mapping[str, Sequence[str]], features: Sequence[str], name: str) -> None:

@@ -384,7 +384,7 @@ def sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
             f"X must have two dimensions (rows and columns), found shape {tuple(X.shape)}. "
             "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row"
         )
-    y, w = _portable(_plain(y)), _portable(_plain(w))
+    y, w = _portable(_as_array(y)), _portable(_as_array(w))
     for what, values in (("y", y), ("sample_weight", w)):
         if values is not None and values.shape[0] != X.shape[0]:
             raise ValueError(
@@ -482,7 +482,7 @@ def _stacked(blocks: list[Any]) -> Any:
     return sp.vstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.vstack(blocks)
 
 
-def _plain(values: Any) -> Any:
+def _as_array(values: Any) -> Any:
     if values is None or hasattr(values, "shape"):
         return values
     return np.asarray(values)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..extras import needed
-from .columns import Wish, places
+from .columns import ColumnChoice, column_positions
 from .csv_text import csv_lines, gaps_of, labels_of
 from .dates import date_columns
 from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
@@ -104,14 +104,16 @@ def read_table(
     """
     path = Path(path)
     header, columns_of, labels, cells_of = _opened(path)
-    wish = Wish.of(header, str(path), target, columns, drop, need_target, with_target)
-    places(header, keep, str(path))
-    places(wish.features, categories, str(path))
-    y, taken = (None, None) if wish.target is None else labels(wish.target)
+    choice = ColumnChoice.from_header(
+        header, str(path), target, columns, drop, need_target, with_target
+    )
+    column_positions(header, keep, str(path))
+    column_positions(choice.features, categories, str(path))
+    y, taken = (None, None) if choice.target is None else labels(choice.target)
     remarks = []
     if taken is not None and not taken.all():
-        remarks.append(f"{_count(~taken, 'row')} without {wish.target!r} left out")
-    raw = {name: _at(cells, taken) for name, cells in columns_of(wish.features).items()}
+        remarks.append(f"{_count(~taken, 'row')} without {choice.target!r} left out")
+    raw = {name: _at(cells, taken) for name, cells in columns_of(choice.features).items()}
     known = dict(kinds) if kinds is not None else _kinds(raw, categories)
     values = {}
     for name, cells in raw.items():
@@ -123,8 +125,8 @@ def read_table(
         ids, more = _useless(values)
         remarks += more
     kept = {name: _at(cells, taken) for name, cells in cells_of([*keep, *ids]).items()}
-    used = [name for name in wish.features if name in values]
-    rows = Rows(str(path), None, y, used, wish.target, kept)
+    used = [name for name in choice.features if name in values]
+    rows = Rows(str(path), None, y, used, choice.target, kept)
     table = TableFile(rows, {name: known[name] for name in used}, values, ids, remarks)
     _check(table, len(next(iter(raw.values()), [])))
     return table

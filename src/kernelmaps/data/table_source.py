@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..extras import needed
-from .columns import places
+from .columns import column_positions
 from .dask import DaskSource
 from .frames import is_frame
 from .opening import open_source
@@ -291,7 +291,7 @@ class ArrowTable(TableSource):
         w = "sample_weight" if w is None and "sample_weight" in names else w
         self.files, self.beside = files, (y, w, exposure)
         taken = [name for name in self.beside if isinstance(name, str)]
-        places(names, taken, str(files))
+        column_positions(names, taken, str(files))
         self.features = [name for name in names if name not in taken]
 
     def describe(self) -> str:
@@ -324,7 +324,7 @@ class ArrowTable(TableSource):
             beside = []
             for item in self.beside:
                 if isinstance(item, str):
-                    beside.append(_plain(table.column(item)))
+                    beside.append(_column_values(table.column(item)))
                 else:
                     beside.append(labels_of(item, slice(start, start + table.num_rows)))
             start += table.num_rows
@@ -347,7 +347,7 @@ def _grouped(batches: Iterator[Any], rows: int) -> Iterator[list[Any]]:
         yield group
 
 
-def _plain(column: Any) -> np.ndarray:
+def _column_values(column: Any) -> np.ndarray:
     """A column as numbers or labels."""
     if needed("pyarrow").types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -462,7 +462,7 @@ class DaskTable(TableSource):
         y = "y" if y is None and "y" in names else y
         w = "sample_weight" if w is None and "sample_weight" in names else w
         if exposure is not None:
-            places(names, [exposure], "the Dask collection")
+            column_positions(names, [exposure], "the Dask collection")
         source = DaskSource.of(X, y, w)
         self.parts = [(*part, exposure) for part in source.parts]
 

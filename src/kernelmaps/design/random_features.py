@@ -121,7 +121,7 @@ def required_features(
     kernel = kernel if own else kernels.get(kernel)
     z = min(2.0 * sparsity, float(dim))
     moment = second_moment(kernel, dim)
-    M = _features(epsilon, probability, z, dim, diameter, moment, covering)
+    M = _sparse_features(epsilon, probability, z, dim, diameter, moment, covering)
     M_ambient = _rahimi_recht(epsilon, probability, dim, diameter, moment)
     if not (getattr(kernel, "isotropic", False) and hasattr(kernel, "signature")):
         return RequiredFeatures(M, M_ambient, None, None, False)
@@ -132,7 +132,7 @@ def required_features(
     return RequiredFeatures(M, M_ambient, m, M_compressive, m <= dim)
 
 
-def _features(
+def _sparse_features(
     epsilon: float, q: float, z: float, d: int, diameter: float, moment: float, covering: float
 ) -> int:
     base = 2 * covering * np.e * d * np.sqrt(moment) * diameter / (z * epsilon)

@@ -1,7 +1,7 @@
 r"""The best cosine map of a size: continuous frequencies (low-dim-maps section 4.2).
 
-Smooth signatures (χ², Jensen-Shannon, Gaussian) have one levelled solution, which
-:mod:`~kernelmaps.design.level` finds in milliseconds. Rough ones (intersection, Laplacian), and
+Smooth signatures (χ², Jensen-Shannon, Gaussian) have one equalised solution, which
+:mod:`~kernelmaps.design.remez` finds in milliseconds. Rough ones (intersection, Laplacian), and
 those that are narrow for their domain, have several local optima that all equioscillate; there
 p-norm scouts run from many starts, sequential linear programs from the best of them and from
 perturbed optima. The result is polished by levelling its lobes.
@@ -14,15 +14,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..progress import track
-from .level import level, level_design
 from .lp import lp_design, periodic_design, pool_start
 from .pnorm import least_p_norm
 from .problem import Problem
+from .remez import equalise_lobes, remez_design
 from .slp import Cosines, fit_weights, sequential_lp
 
 __all__ = ["alternation", "refined_design"]
 
-# Relative errors below which a levelled solution is the only one, as far as many starts can tell:
+# Relative errors below which a equalised solution is the only one, as far as many starts can tell:
 # for signatures with a kink at zero, and without.
 _ALONE = {True: 2e-3, False: 0.15}
 _DENSE = 1500  # lags from which a discrete set is as good as an interval
@@ -82,16 +82,16 @@ def _refine(
     continuous = problem
     if problem.points is not None:
         continuous = Problem(problem.signature, problem.weight, problem.span, problem.unit)
-    found = level_design(continuous, n_columns)
-    levelled = found is not None and alternation(continuous, found).size > n_columns
+    found = remez_design(continuous, n_columns)
+    equalised = found is not None and alternation(continuous, found).size > n_columns
     candidates = [] if found is None else [found]
-    if not levelled and n_columns > 1 and _nearly_exact(continuous, n_columns):
+    if not equalised and n_columns > 1 and _nearly_exact(continuous, n_columns):
         less, _ = _refine(problem, n_columns - 1, norm, seed, effort, progress)
         # Lobes drown in the rounding of k: neither linear programs nor starts can help.
         both = [*candidates, less]
         return min(both, key=lambda pair: problem.max_error(*pair)), problem
     alone = _ALONE[continuous.has_kink] * continuous.scale
-    if not (levelled and continuous.max_error(*found) < alone):
+    if not (equalised and continuous.max_error(*found) < alone):
         candidates += _many_starts(continuous, n_columns, candidates, seed, effort, progress)
     if norm == "sum" or (problem.points is not None and problem.points.size < _DENSE):
         candidates = [
@@ -105,7 +105,7 @@ def _refine(
 
 def _nearly_exact(problem: Problem, n_columns: int) -> bool:
     """Whether three columns less already come close to the rounding of k."""
-    fewer = level_design(problem, max(1, n_columns - 3))
+    fewer = remez_design(problem, max(1, n_columns - 3))
     return fewer is not None and problem.max_error(*fewer) < 1e-6 * problem.scale
 
 
@@ -205,8 +205,8 @@ def _polish(problem: Problem, cosines: Cosines) -> Cosines:
     if peaks.size != n_columns + 1 or problem.points is not None:
         return finished
     nodes = _zeros_between(problem, finished, peaks)
-    levelled = level(problem, finished, nodes)[0]
-    return min(finished, levelled, key=lambda pair: problem.max_error(*pair))
+    equalised = equalise_lobes(problem, finished, nodes)[0]
+    return min(finished, equalised, key=lambda pair: problem.max_error(*pair))
 
 
 def _zeros_between(problem: Problem, cosines: Cosines, peaks: np.ndarray) -> np.ndarray:

@@ -78,7 +78,7 @@ class CosineSolver:
             kernel=problem.name,
             method=self.method,
             error=problem.error,
-            domain=problem.domain if isinstance(problem.domain, str) else _plain(problem.domain),
+            domain=_domain(problem.domain),
             n_columns=n_columns,
             frequencies=pair[0],
             weights=pair[1],
@@ -214,8 +214,11 @@ class SineSolver(TableSolver):
         )
 
 
-def _plain(values: np.ndarray) -> Any:
-    return tuple(float(v) for v in values) if values.size == 2 else values
+def _domain(domain: str | np.ndarray) -> Any:
+    """A domain as a result states it: a name, two ends, or the values themselves."""
+    if isinstance(domain, str) or domain.size != 2:
+        return domain
+    return tuple(float(end) for end in domain)
 
 
 def _values_for_rms(low: float, high: float, values: Any, homogeneous: bool) -> np.ndarray:

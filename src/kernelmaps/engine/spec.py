@@ -49,12 +49,12 @@ class Spec:
 
     family: str
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
-    numbers: Mapping[str, Any] = field(default_factory=dict)  # of type Number, see _plain
+    numbers: Mapping[str, Any] = field(default_factory=dict)  # of type Number, see _number
     parts: tuple[Spec, ...] = ()
 
     def __post_init__(self) -> None:
         frozen = {name: _frozen(name, value) for name, value in self.arrays.items()}
-        numbers = {name: _plain(name, value) for name, value in self.numbers.items()}
+        numbers = {name: _number(name, value) for name, value in self.numbers.items()}
         object.__setattr__(self, "arrays", MappingProxyType(frozen))
         object.__setattr__(self, "numbers", MappingProxyType(numbers))
         object.__setattr__(self, "parts", tuple(self.parts))
@@ -185,7 +185,7 @@ def _frozen(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def _plain(name: str, value: Any) -> Number:
+def _number(name: str, value: Any) -> Number:
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):

@@ -123,9 +123,9 @@ class Choice:
         return {
             "kernel": kernel_code(self.kernel).removeprefix("km.kernels."),
             "wanted": self.wanted,
-            "chosen": _plain(self.evidence),
+            "chosen": _as_dict(self.evidence),
             "code": self.code(),
-            "others": [_plain(item) for item in self.others],
+            "others": [_as_dict(item) for item in self.others],
             "notes": self.notes,
         }
 
@@ -133,7 +133,7 @@ class Choice:
         """One line per candidate, the chosen one first."""
         import pandas as pd
 
-        return pd.DataFrame([_plain(item) for item in (self.evidence, *self.others)])
+        return pd.DataFrame([_as_dict(item) for item in (self.evidence, *self.others)])
 
     def table(self) -> Any:
         """A rich table of all candidates with their verdicts."""
@@ -495,7 +495,7 @@ def _judged(evidence: Evidence, verdict: str) -> Evidence:
     return replace(evidence, verdict=verdict)
 
 
-def _plain(item: Evidence) -> dict[str, Any]:
+def _as_dict(item: Evidence) -> dict[str, Any]:
     plain = {"map": item.label, **asdict(item)}
     plain["certificate"] = str(item.certificate) if item.certificate else None
     del plain["candidate"]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from ..bits import log2
+from ..float_bits import log2
 
 CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY, CHI2_DISTANCE = range(6)
 FIRST_LONELY = ABSOLUTE  # from here on, c(x, 0) is not 0

@@ -259,13 +259,13 @@ class AnchorMap(AdditiveMap):
             if not codes._in_range:
                 values = self._check_code_range(values)
                 codes._in_range = True
-            return _plain(values)
+            return _array_or_csr(values)
         check_sparse(codes, "AnchorMap", "codes")
         return self._check_code_range(codes)
 
     def _check_code_range(self, codes: Any) -> Any:
         """Plain codes in the type of this map; ValueError if it has no such codes."""
-        codes, table = _plain(codes), table_of(self.spec_)
+        codes, table = _array_or_csr(codes), table_of(self.spec_)
         unsigned = numpy_dtype(codes.dtype).kind == "u"
         if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or not unsigned:
             raise ValueError(
@@ -522,7 +522,7 @@ class AnchorMap(AdditiveMap):
             )
 
 
-def _plain(codes: Any) -> Any:
+def _array_or_csr(codes: Any) -> Any:
     """An array or a CSR matrix."""
     if is_foreign(codes):
         return codes

@@ -228,10 +228,10 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
     if hasattr(model, "spec_"):
         return [evaluate(model.spec_, X, xp)]
     if name == "StreamingPCA":
-        Z = _features(xp, model, X)
+        Z = _mapped(xp, model, X)
         return [(Z - model.mean_.astype(X.dtype)) @ model.components_.T]
     if name in RIDGES:
-        scores = _features(xp, model, X) @ np.atleast_2d(model.coef_).T
+        scores = _mapped(xp, model, X) @ np.atleast_2d(model.coef_).T
         scores = scores + np.atleast_1d(model.intercept_).astype(X.dtype)
     else:
         scores = _additive_scores(xp, model, X)
@@ -259,7 +259,7 @@ def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
     return xp.sum(by_feature, axis=1) + offset.astype(X.dtype)
 
 
-def _features(xp: Trace, model: Any, X: Traced) -> Traced:
+def _mapped(xp: Trace, model: Any, X: Traced) -> Traced:
     """φ(X) of a streaming model: none, one map, or several side by side."""
     blocks = []
     for part in model._features.parts:

@@ -13,8 +13,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from ...bits import float_bits
 from ...compiling import meaning
+from ...float_bits import float_bits
 from .vectors import WORD, Vector, constant, converted, filled, like, llvm, mask, pointer
 
 _NAMES = {types.float32: "f32", types.float64: "f64"}

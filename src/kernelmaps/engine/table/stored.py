@@ -30,7 +30,7 @@ class Table:
     ----------
     binning : int
         AFFINE: t = (x − lo)·scale, bin ⌊t⌋. LOG2: `scale` bits of sub-bins in each octave, starting
-        at octave `lo`. EDGES: search among `edges`, with a guide. CODE: the value is the bin.
+        at octave `lo`. EDGES: search among `edges`. CODE: the value is the bin.
     degree : int
         Degree of the local polynomials.
     signed : bool

@@ -26,7 +26,7 @@ def pair_functions(model: TableModel) -> list[PairFunction]:
 
 
 def _shape(term: FittedTerm, book: Codebook) -> ShapeFunction:
-    values, errors = _plain(term.values), _plain(term.errors)
+    values, errors = _of_single_output(term.values), _of_single_output(term.errors)
     counts = term.counts / max(float(term.counts.sum()), 1e-300)
     missing = np.stack([values[MISSING], errors[MISSING]]) if counts[MISSING] > 0 else None
     if book.kind == "number":
@@ -55,7 +55,7 @@ def _pair(term: FittedTerm, model: TableModel) -> PairFunction:
         labels.append(tuple(_cell_label(model.books[column], coarse, int(k)) for k in seen))
     cells = np.ix_(*used)
     density = term.counts[cells] / max(float(term.counts.sum()), 1e-300)
-    values, errors = _plain(term.values)[cells], _plain(term.errors)[cells]
+    values, errors = _of_single_output(term.values)[cells], _of_single_output(term.errors)[cells]
     return PairFunction(term.name, labels[0], labels[1], values, errors, density)
 
 
@@ -66,6 +66,6 @@ def _cell_label(book: Codebook, coarse: np.ndarray, cell: int) -> str:
     return f"{book.nodes[codes[0] - 1]:.4g} … {book.nodes[codes[-1] - 1]:.4g}"
 
 
-def _plain(values: np.ndarray) -> np.ndarray:
+def _of_single_output(values: np.ndarray) -> np.ndarray:
     """Without the axis of outputs where there is one output only."""
     return values[..., 0] if values.shape[-1] == 1 else values

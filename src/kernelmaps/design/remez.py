@@ -26,7 +26,7 @@ from scipy import linalg
 
 from .problem import Problem
 
-__all__ = ["gauss_start", "interpolate", "level", "level_design"]
+__all__ = ["equalise_lobes", "gauss_start", "interpolate", "remez_design"]
 
 Cosines = tuple[np.ndarray, np.ndarray]  # frequencies, weights
 _ROUNDING = 8e-16  # of the sum of cosines, per unit of their weight
@@ -125,7 +125,7 @@ def _lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tuple[np.nd
     return places, np.abs(problem.residual(places, *cosines))
 
 
-def level(
+def equalise_lobes(
     problem: Problem, cosines: Cosines, nodes: np.ndarray, steps: int = 40
 ) -> tuple[Cosines, float]:
     """Move the zeros until all lobes are equally high, or as far as that goes.
@@ -172,7 +172,7 @@ def _try_move(
     return moved, nodes, places, after
 
 
-def level_design(problem: Problem, n_columns: int) -> Cosines | None:
+def remez_design(problem: Problem, n_columns: int) -> Cosines | None:
     """Gauss start, levelled; for short spans by way of longer ones, where rounding is no trouble.
 
     Returns None where k is too rough for it (it then has no Gauss rule that can be levelled, or
@@ -190,7 +190,7 @@ def level_design(problem: Problem, n_columns: int) -> Cosines | None:
             cosines = interpolate(problem, cosines, nodes)
         if cosines is None:
             continue
-        cosines, uneven = level(problem, cosines, nodes)
+        cosines, uneven = equalise_lobes(problem, cosines, nodes)
         error = problem.max_error(*cosines)
         if error < least:
             best, least = cosines, error

@@ -1,4 +1,4 @@
-"""The guide finds the bin that a full search finds, for edges of every kind."""
+"""The search tables find the bin that a full search finds, for edges of every kind."""
 
 from dataclasses import replace
 
@@ -7,9 +7,8 @@ import pytest
 from scipy import sparse
 
 from kernelmaps.engine import Table, encode
-from kernelmaps.engine.compile import stored_table
 from kernelmaps.engine.encode import _code_bins, encode_within, fraction_bits
-from kernelmaps.engine.piecewise import spec_of, table_of
+from kernelmaps.engine.piecewise import spec_of, stored_table, table_of
 from kernelmaps.engine.table import EDGES
 
 KINDS = {

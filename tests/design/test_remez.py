@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from kernelmaps.design.level import gauss_start, interpolate, level_design
 from kernelmaps.design.problem import build_problem, cosine_sum
 from kernelmaps.design.refine import alternation
+from kernelmaps.design.remez import gauss_start, interpolate, remez_design
 from kernelmaps.kernels import Gaussian
 
 
@@ -61,11 +61,11 @@ CASES = [
 def test_levelled_designs_equioscillate(kernel, domain, error, n_columns):
     """D + 1 alternations at one height: the certificate of local optimality."""
     problem = build_problem(kernel, domain, error)
-    cosines = level_design(problem, n_columns)
+    cosines = remez_design(problem, n_columns)
     assert alternation(problem, cosines, slack=1e-4).size == n_columns + 1
 
 
 def test_errors_near_rounding_are_reached_over_longer_spans():
     """10:1 with 11 columns is best to 7e-13: its moments are lost in rounding on that span."""
     problem = build_problem("chi2", (1, 10))
-    assert problem.max_error(*level_design(problem, 11)) < 8e-12
+    assert problem.max_error(*remez_design(problem, 11)) < 8e-12
