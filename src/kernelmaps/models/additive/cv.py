@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from ...progress import track
 from ...schema import State, array, instance, integer, labels, names, number
 from ..one_against_one import decided
 from ..shapes import ShapeFunction
-from .base import refuse_training_on_card
+from .base import AdditiveModel, refuse_training_on_card
 from .classifier import AdditiveClassifier
 from .regressor import AdditiveRegressor
 
@@ -26,14 +28,56 @@ __all__ = ["AdditiveClassifierCV", "AdditiveRegressorCV"]
 _OWN = ("Cs", "cv", "progress")
 
 
+def of_chosen(method: Callable[..., Any]) -> Any:
+    """A method of the model that a search has chosen, as the search's own."""
+
+    @wraps(method)
+    def own(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.estimator_, method.__name__)(*args, **kwargs)
+
+    return own
+
+
 class SearchOverC(DefaultParts, BaseEstimator):
     """What the searches have in common: folds, paths of warm starts, the choice."""
+
+    _chosen: type[AdditiveModel]  # class of the models
+    _state = State(
+        required={
+            "Cs_": array("f8", "sizes", low=0),
+            "scores_": array("f8", "folds sizes", finite=False),
+            "C_": number(above=0),
+            "n_iter_": integer(),
+            "n_features_in_": integer(1),
+        },
+        allowed={"feature_names_in_": names},
+    )
+
+    eval_terms = of_chosen(AdditiveModel.eval_terms)
+    explain = of_chosen(AdditiveModel.explain)
 
     def _default_part(self, name: str) -> Any:
         return SplineMap() if name == "feature_map" else None
 
-    def _choose(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Choose C and train with it."""
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Choose C by cross-validation and train with it on all rows.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels or numbers.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C.
+
+        Returns
+        -------
+        self : estimator
+            The fitted search.
+        """
         refuse_training_on_card(self, X, "fit")
         self.Cs_ = self._values()
         model, classes = self._model(float(self.Cs_[0])), isinstance(self, ClassifierMixin)
@@ -49,12 +93,16 @@ class SearchOverC(DefaultParts, BaseEstimator):
         best = int(np.argmax(self.scores_.mean(axis=0) > self.scores_.mean(axis=0).max() - 1e-12))
         self.C_ = float(self.Cs_[best])
         self.estimator_ = self._model(self.C_).fit(X, y, sample_weight)
-        self.n_iter_ = self.estimator_.n_iter_
-        self.n_features_in_ = self.estimator_.n_features_in_
-        if hasattr(self.estimator_, "feature_names_in_"):
-            self.feature_names_in_ = self.estimator_.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        for name in ("n_iter_", "n_features_in_", "feature_names_in_", "classes_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+        return self
+
+    def _model(self, C: float) -> Any:
+        own = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
+        return self._chosen(C=C, **own)
 
     def _path(
         self,
@@ -90,60 +138,10 @@ class SearchOverC(DefaultParts, BaseEstimator):
             )
         return values
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict with the chosen model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels or numbers.
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict(X)
-
     def _check_state(self) -> None:
         """Raise ValueError if entries that were loaded contradict each other."""
         if hasattr(self, "estimator_") and self.n_features_in_ != self.estimator_.n_features_in_:
             raise ValueError("n_features_in_ is not that of estimator_")
-
-    def eval_terms(self, X: Any) -> np.ndarray:
-        """Compute the contribution of each feature to the score of the chosen model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
-            As :meth:`AdditiveClassifier.eval_terms`.
-        """
-        check_is_fitted(self)
-        return self.estimator_.eval_terms(X)
-
-    def explain(self, x: Any, output: int = -1) -> Any:
-        """Explain one row: what each feature adds to the score of the chosen model.
-
-        Parameters
-        ----------
-        x : one row
-            A table or array of one row.
-        output : int, default=-1
-            For more than two classes: which one's score.
-
-        Returns
-        -------
-        Explanation
-            Prints as text; `plot` draws it as bars.
-        """
-        check_is_fitted(self)
-        return self.estimator_.explain(x, output)
 
     @property
     def intercept_(self) -> Any:
@@ -207,18 +205,14 @@ class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
     (3, 3)
     """
 
-    _state = State(
-        required={
-            "Cs_": array("f8", "sizes", low=0),
-            "scores_": array("f8", "folds sizes", finite=False),
-            "C_": number(above=0),
-            "estimator_": instance((AdditiveClassifier,)),
-            "classes_": labels,
-            "n_iter_": integer(),
-            "n_features_in_": integer(1),
-        },
-        allowed={"feature_names_in_": names},
+    _chosen = AdditiveClassifier
+    _state = SearchOverC._state.extended(
+        required={"estimator_": instance((AdditiveClassifier,)), "classes_": labels}
     )
+
+    predict = of_chosen(AdditiveClassifier.predict)
+    decision_function = of_chosen(AdditiveClassifier.decision_function)
+    predict_proba = of_chosen(AdditiveClassifier.predict_proba)
 
     def _check_state(self) -> None:
         """Raise ValueError if entries that were loaded contradict each other."""
@@ -259,67 +253,9 @@ class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
         self.multi_class = multi_class
         self.calibration = calibration
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveClassifierCV:
-        """Choose C by cross-validation and train with it on all rows.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C.
-
-        Returns
-        -------
-        self : AdditiveClassifierCV
-            The fitted search.
-        """
-        self._choose(X, y, sample_weight)
-        self.classes_ = self.estimator_.classes_
-        return self
-
-    def _model(self, C: float) -> AdditiveClassifier:
-        own = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
-        return AdditiveClassifier(C=C, **own)
-
     def _score(self, model: Any, found: np.ndarray, codes: np.ndarray) -> float:
         best = decided(model._by_class(found), len(model.classes_))
         return float(np.mean(best == codes))
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Compute the scores of the chosen model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores of the classes.
-        """
-        check_is_fitted(self)
-        return self.estimator_.decision_function(X)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Predict probabilities with the chosen model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`.
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
 
 
 class AdditiveRegressorCV(RegressorMixin, SearchOverC):
@@ -362,17 +298,10 @@ class AdditiveRegressorCV(RegressorMixin, SearchOverC):
     100.0
     """
 
-    _state = State(
-        required={
-            "Cs_": array("f8", "sizes", low=0),
-            "scores_": array("f8", "folds sizes", finite=False),
-            "C_": number(above=0),
-            "estimator_": instance((AdditiveRegressor,)),
-            "n_iter_": integer(),
-            "n_features_in_": integer(1),
-        },
-        allowed={"feature_names_in_": names},
-    )
+    _chosen = AdditiveRegressor
+    _state = SearchOverC._state.extended(required={"estimator_": instance((AdditiveRegressor,))})
+
+    predict = of_chosen(AdditiveRegressor.predict)
 
     def __init__(
         self,
@@ -400,31 +329,6 @@ class AdditiveRegressorCV(RegressorMixin, SearchOverC):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
-
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveRegressorCV:
-        """Choose C by cross-validation and train with it on all rows.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Numbers.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C.
-
-        Returns
-        -------
-        self : AdditiveRegressorCV
-            The fitted search.
-        """
-        self._choose(X, y, sample_weight)
-        return self
-
-    def _model(self, C: float) -> AdditiveRegressor:
-        own = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
-        return AdditiveRegressor(C=C, **own)
 
     def _score(self, model: Any, found: np.ndarray, y: np.ndarray) -> float:
         spread = float(np.sum((y - y.mean()) ** 2))
