@@ -14,7 +14,6 @@ from .panels import PanelDisplay
 
 __all__ = ["PairFunctionDisplay"]
 
-_PANEL = (3.4, 2.8)  # inches
 _TICKS = 8
 
 
@@ -33,11 +32,16 @@ class PairFunctionDisplay(PanelDisplay):
     PairFunctionDisplay.from_estimator : takes the pairs of a fitted model.
     """
 
+    _panel = (3.4, 2.8)
+    _border = (4.5, 0.4)
     _saved_columns = 3
 
     def __init__(self, pairs: Sequence[PairFunction], title: str = "") -> None:
         self.pairs = list(pairs)
         self.title = title
+
+    def _count(self) -> int:
+        return len(self.pairs)
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> PairFunctionDisplay:
@@ -76,11 +80,7 @@ class PairFunctionDisplay(PanelDisplay):
         self : PairFunctionDisplay
             The display.
         """
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            axes = self._panels(plt.figure(layout="constrained"), columns)
-        self.axes_ = np.ravel(axes)[: len(self.pairs)]
+        self.axes_ = self._axes(axes, columns)
         self.figure_ = self.axes_[0].figure
         shown = [_last(pair) for pair in self.pairs]
         most = max(float(np.nanmax(np.abs(values))) for values in shown) or 1.0
@@ -93,17 +93,6 @@ class PairFunctionDisplay(PanelDisplay):
             _label(ax.yaxis, pair.second)
         self.figure_.colorbar(image, ax=list(self.axes_), shrink=0.7, label="score")
         return self
-
-    def _panels(self, figure: Any, columns: int) -> Any:
-        """Axes of a figure, in rows of `columns`, and its title."""
-        columns = min(columns, len(self.pairs))
-        rows = -(-len(self.pairs) // columns)
-        figure.set_size_inches(max(4.5, _PANEL[0] * columns), _PANEL[1] * rows + 0.4)
-        axes = figure.subplots(rows, columns, squeeze=False)
-        for ax in axes.ravel()[len(self.pairs) :]:
-            ax.remove()
-        figure.suptitle(printable(self.title), fontsize=11, parse_math=False)
-        return axes.ravel()[: len(self.pairs)]
 
 
 def _last(pair: PairFunction) -> np.ndarray:

@@ -17,7 +17,6 @@ from .shapes import importance, output_names, shape_functions
 
 __all__ = ["ShapeFunctionDisplay"]
 
-_PANEL = (2.6, 2.0)  # inches
 _LEVELS = 14  # of a category that are drawn
 _LETTERS = 34  # that fit below (or above) a panel
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
@@ -59,6 +58,10 @@ class ShapeFunctionDisplay(PanelDisplay):
     ShapeFunctionDisplay.from_estimator : draws the most important functions of a fitted model.
     """
 
+    _panel = (2.6, 2.0)
+    _border = (4.0, 0.6)
+    _share_y = True
+
     def __init__(
         self,
         shapes: Sequence[ShapeFunction],
@@ -69,6 +72,9 @@ class ShapeFunctionDisplay(PanelDisplay):
         self.shapes = list(shapes)
         self.classes = classes
         self.title = title
+
+    def _count(self) -> int:
+        return len(self.shapes)
 
     @classmethod
     def from_estimator(
@@ -150,17 +156,6 @@ class ShapeFunctionDisplay(PanelDisplay):
         title = type(getattr(estimator, "estimator_", estimator)).__name__
         return cls(chosen, output_names(estimator), title=title)
 
-    def _panels(self, figure: Any, columns: int) -> Any:
-        """Axes of a figure, in rows of `columns`, and its title."""
-        columns = min(columns, len(self.shapes))
-        rows = -(-len(self.shapes) // columns)
-        figure.set_size_inches(max(4.0, _PANEL[0] * columns), _PANEL[1] * rows + 0.6)
-        axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
-        for ax in axes.ravel()[len(self.shapes) :]:
-            ax.remove()
-        figure.suptitle(printable(self.title), fontsize=11, parse_math=False)
-        return axes.ravel()[: len(self.shapes)]
-
     def plot(self, axes: Any = None, *, columns: int = 4) -> ShapeFunctionDisplay:
         """Draw the panels, all on the same vertical scale, so that tall curves are important ones.
 
@@ -179,11 +174,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         _require(isinstance(columns, Integral) and int(columns) >= 1, "columns", columns)
         enough = axes is None or np.size(axes) >= len(self.shapes)
         _require(enough, f"axes (one for each of {len(self.shapes)} functions)", axes)
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            axes = self._panels(plt.figure(layout="constrained"), columns)
-        self.axes_ = np.ravel(axes)[: len(self.shapes)]
+        self.axes_ = self._axes(axes, columns)
         self.figure_ = self.axes_[0].figure
         low = min(float(s.values.min()) for s in self.shapes)
         high = max(float(s.values.max()) for s in self.shapes)

@@ -47,9 +47,19 @@ class ScaledMap(AdditiveMap):
     _state = AdditiveMap._state.extended({"scale_": number(above=0)})
 
     _family: str
-    n_components: int
-    scale: float | str
-    signed: bool
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        scale: float | str = "auto",
+        *,
+        signed: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.scale = scale
+        self.signed = signed
+        self.n_jobs = n_jobs
 
     @abstractmethod
     def _tail(self, L: np.ndarray) -> np.ndarray:

@@ -86,19 +86,6 @@ class ChebyshevMap(ScaledMap):
 
     _state = ScaledMap._state.extended({"constant_": number(finite=False)})
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        scale: float | str = "auto",
-        *,
-        signed: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.scale = scale
-        self.signed = signed
-        self.n_jobs = n_jobs
-
     def _tail(self, L: np.ndarray) -> np.ndarray:
         return _tail(L, self.n_components)
 

@@ -68,19 +68,6 @@ class SeriesMap(ScaledMap):
 
     _state = ScaledMap._state.extended({"rate_": number()})
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        scale: float | str = "auto",
-        *,
-        signed: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.scale = scale
-        self.signed = signed
-        self.n_jobs = n_jobs
-
     def _tail(self, L: np.ndarray) -> np.ndarray:
         return np.tanh(0.5 * np.asarray(L)) ** (2 * self.n_components)
 

@@ -24,8 +24,8 @@ from ..device import in_halves, is_tensor
 from ..progress import track
 from ..threads import interruptible, ordered_map, resolve_threads
 from .checkpoint import Checkpoint
-from .moments import BLOCK_ROWS
 from .on_device import OnDevice
+from .statistics import BLOCK_ROWS
 
 __all__ = ["choose_block_rows", "features_of", "fold_blocks"]
 

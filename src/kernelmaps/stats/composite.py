@@ -16,15 +16,15 @@ import numpy as np
 from .. import storage
 from ..hashing import mixed_bits
 from ..schema import SchemaError, State, instance, integer, many
-from .moments import BLOCK_ROWS, Moments, _rows
+from .moments import Moments
+from .statistics import Statistics
 
 __all__ = ["FoldMoments", "KernelMoments", "load_stats", "stats_from_state"]
 
 
-class _Composite:
+class _Composite(Statistics):
     """Base of the tuples of moments: subclasses say how a block is split."""
 
-    kind: ClassVar[str]
     _state: ClassVar[State] = State({"parts": many(instance((Moments,)), least=1)})
 
     def _check_state(self) -> None:
@@ -60,15 +60,6 @@ class _Composite:
     def copy(self) -> Self:
         """Return an independent copy."""
         return self._like([part.copy() for part in self.parts])
-
-    def update(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
-        """Add a block of rows, the first of which is row number `start` of the whole."""
-        self.centre_on(Z, y, sample_weight)
-        for a in range(0, Z.shape[0], BLOCK_ROWS):
-            rows = slice(a, a + BLOCK_ROWS)
-            part = self.partial(Z[rows], _rows(y, rows), _rows(sample_weight, rows), start + a)
-            self.merge(part)
-        return self
 
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         """Fix the shifts, as `Moments.centre_on`."""
@@ -114,10 +105,6 @@ class _Composite:
             found = {k.split("/", 1)[1]: a for k, a in arrays.items() if k.startswith(f"{i}/")}
             parts.append(Moments.from_state(head, found))
         return cls(parts)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file, atomically."""
-        storage.write(path, self.kind, *self.state())
 
 
 class FoldMoments(_Composite):

@@ -41,7 +41,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import storage
-from ..device import is_tensor, multiply, to_device, to_host
+from ..device import is_tensor, to_device, to_host
 from ..exceptions import FileFormatError
 from ..schema import (
     SchemaError,
@@ -56,14 +56,23 @@ from ..schema import (
     text,
 )
 from ..sparse_rows import check_sparse
+from .products import (
+    as_columns,
+    block_mean,
+    class_grams,
+    float_type,
+    products,
+    products_on_device,
+    zeros_on,
+)
+from .statistics import Statistics
 
-__all__ = ["BLOCK_ROWS", "Moments"]
+__all__ = ["Moments"]
 
-BLOCK_ROWS = 8192  # longest float32 product: see "Precision" above
 Target = Literal["none", "real", "class"]
 
 
-class Moments:
+class Moments(Statistics):
     """Weighted sums of z, z zᵀ, z yᵀ, y and y² about a common shift.
 
     Parameters
@@ -179,15 +188,6 @@ class Moments:
         """Return an independent copy."""
         return self.zero().merge(self)
 
-    def update(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
-        """Add a block of rows, in products of at most `BLOCK_ROWS` rows."""
-        self.centre_on(Z, y, sample_weight)
-        for a in range(0, Z.shape[0], BLOCK_ROWS):
-            rows = slice(a, a + BLOCK_ROWS)
-            part = self.partial(Z[rows], _rows(y, rows), _rows(sample_weight, rows), start + a)
-            self.merge(part)
-        return self
-
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         """Fix the shift at the mean of a first block, if it is not fixed yet.
 
@@ -200,12 +200,12 @@ class Moments:
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if w is not None and not w.sum() > 0:
             return  # only rows of weight zero: nothing is known yet
-        mean = _mean(Z, w)
+        mean = block_mean(Z, w)
         with np.errstate(over="ignore"):
             rounded = mean.astype(np.float32).astype(np.float64)
         self.shift = np.where(np.isfinite(rounded), rounded, mean)
         if self.target == "real":
-            self.y_shift = np.average(_as_columns(y), axis=0, weights=w)
+            self.y_shift = np.average(as_columns(y), axis=0, weights=w)
 
     def partial(
         self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0, *, own: bool = False
@@ -237,11 +237,11 @@ class Moments:
         Z = self._shifted(Z, own)
         out.shift = np.zeros_like(self.shift) if sp.issparse(Z) else self.shift
         Y = self._targets(out, y, w)
-        products = _products_on_device if is_tensor(Z) else _products
+        sums = products_on_device if is_tensor(Z) else products
         with np.errstate(over="ignore", invalid="ignore"):  # told below, with the column
-            out.m, out.V, out.H = products(Z, Y, w)
+            out.m, out.V, out.H = sums(Z, Y, w)
             if self.by_class:
-                out.G = _grams(Z, np.asarray(y).ravel(), out.classes, w)
+                out.G = class_grams(Z, np.asarray(y).ravel(), out.classes, w)
         if not is_tensor(Z):  # asking a card would wait for it: `on_host` looks at all at once
             out._check_finite()
         return out
@@ -427,10 +427,6 @@ class Moments:
             setattr(out, name, value)
         return out
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file, atomically."""
-        storage.write(path, self.kind, *self.state())
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote."""
@@ -441,7 +437,7 @@ class Moments:
     def _allocate(self, like: Any) -> None:
         """Make room for sums where `like` lies; a zero without it is small enough to travel."""
         d, t = len(self.shift), len(self.y_shift)
-        zeros = _zeros_on(like.device) if is_tensor(like) else np.zeros
+        zeros = zeros_on(like.device) if is_tensor(like) else np.zeros
         self.m, self.H, self.b, self.yy = zeros(d), zeros((d, d)), np.zeros(t), np.zeros(t)
         self.V = None if self.target == "none" else zeros((t, d))
         self.G = zeros((t, d, d)) if self.by_class else None
@@ -463,7 +459,7 @@ class Moments:
         if is_tensor(Z):
             shift = to_device(self.shift, Z.device).to(Z.dtype)
             return Z.sub_(shift) if own else Z - shift
-        dtype = _float_type(Z)
+        dtype = float_type(Z)
         if sp.issparse(Z):
             return Z.tocsr().astype(dtype, copy=False)
         shift = self.shift.astype(dtype)
@@ -476,7 +472,7 @@ class Moments:
         if self.target == "none":
             return None
         if self.target == "real":
-            Y = _as_columns(y) - self.y_shift
+            Y = as_columns(y) - self.y_shift
             if Y.shape[1] != len(self.y_shift):
                 raise ValueError(
                     f"a block has {Y.shape[1]} targets, the blocks before had {len(self.y_shift)}"
@@ -512,7 +508,7 @@ class Moments:
         for name in ("y_shift", "b", "yy", "V", "G"):
             old = getattr(self, name)
             if old is not None:
-                zeros = _zeros_on(old.device) if is_tensor(old) else np.zeros
+                zeros = zeros_on(old.device) if is_tensor(old) else np.zeros
                 new = zeros((len(union), *old.shape[1:]))
                 new[rows] = old
                 setattr(self, name, new)
@@ -546,100 +542,6 @@ class Moments:
                 f"statistics of {len(other.y_shift)} targets cannot be merged into statistics of "
                 f"{len(self.y_shift)}"
             )
-
-
-def _mean(Z: Any, w: np.ndarray | None) -> np.ndarray:
-    """Weighted mean of a block's rows, in float64; 0 for sparse ones."""
-    if sp.issparse(Z):
-        return np.zeros(Z.shape[1])
-    if is_tensor(Z):
-        weights = np.ones(Z.shape[0]) if w is None else w
-        return to_host(to_device(weights / weights.sum(), Z.device) @ Z.double())
-    return np.average(Z, axis=0, weights=w)
-
-
-def _products(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:
-    """wᵀZ, YZ (None without targets) and ZᵀWZ."""
-    dtype = _float_type(Z)
-    ones = np.ones(Z.shape[0], dtype) if w is None else w.astype(dtype)
-    V = None if Y is None else Y.astype(dtype) @ Z
-    H = _gram(Z if w is None else _scale_rows(Z, np.sqrt(ones)))
-    return np.asarray(ones @ Z, dtype=np.float64), V.toarray() if sp.issparse(V) else V, H
-
-
-def _grams(Z: Any, labels: np.ndarray, classes: np.ndarray, w: np.ndarray | None) -> Any:
-    """ZᵀWZ of the rows of each class, of shape (t, D, D)."""
-    parts = []
-    for label in classes:
-        rows = np.flatnonzero(labels == label)
-        own = Z[rows]
-        if is_tensor(own):
-            root = None if w is None else to_device(np.sqrt(w[rows]), own.device).to(own.dtype)
-            own = own if root is None else own * root[:, None]
-            parts.append(multiply(own.T, own).double())
-        else:
-            parts.append(_gram(own if w is None else _scale_rows(own, np.sqrt(w[rows]))))
-    if is_tensor(Z):
-        import torch
-
-        return torch.stack(parts)
-    return np.stack(parts).astype(np.float64)
-
-
-def _products_on_device(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:
-    """The same for tensors; products in the precision of the features, or as it is chosen."""
-    ones = to_device(np.ones(Z.shape[0]) if w is None else w, Z.device).to(Z.dtype)
-    V = None
-    if Y is not None:
-        Y = Y.toarray() if sp.issparse(Y) else Y
-        V = multiply(to_device(Y, Z.device).to(Z.dtype), Z).double()
-    m = (ones @ Z).double()
-    if w is not None:
-        Z = Z * ones.sqrt()[:, None]
-    return m, V, multiply(Z.T, Z)
-
-
-def _zeros_on(device: Any) -> Any:
-    """A function that makes tensors of zeros, in float64."""
-    from functools import partial
-
-    import torch
-
-    return partial(torch.zeros, dtype=torch.float64, device=device)
-
-
-def _gram(Z: Any) -> np.ndarray:
-    """ZᵀZ: numpy sends a product with its own transpose to SYRK, half the flops of GEMM.
-
-    It does so without holding the interpreter's lock, which SciPy's wrapper of SYRK keeps:
-    two threads then do one thread's work.
-    """
-    if sp.issparse(Z):
-        return (Z.T @ Z).toarray()
-    return Z.T @ Z
-
-
-def _scale_rows(Z: Any, factor: np.ndarray) -> Any:
-    if sp.issparse(Z):
-        return sp.diags_array(factor, dtype=factor.dtype) @ Z
-    return Z * factor[:, None]
-
-
-def _float_type(Z: Any) -> np.dtype:
-    """float32 stays; everything else is float64 (sums of integers outgrow float32 quickly).
-
-    Sparse blocks are summed about 0, so they get float64 where float32 would cancel later.
-    """
-    return np.dtype(np.float32 if Z.dtype == np.float32 and not sp.issparse(Z) else np.float64)
-
-
-def _as_columns(y: Any) -> np.ndarray:
-    y = np.asarray(y, dtype=np.float64)
-    return y[:, None] if y.ndim == 1 else y
-
-
-def _rows(values: Any, rows: slice) -> Any:
-    return None if values is None else values[rows]
 
 
 def _pack(H: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...device import is_tensor, to_host
 from ...stats import Moments
-from ...stats.moments import _as_columns
+from ...stats.products import as_columns
 from .quadratic import Spectrum
 
 __all__ = ["LeaveOneOut"]
@@ -95,5 +95,5 @@ class LeaveOneOut:
 
     def _targets(self, y: Any) -> np.ndarray:
         if self.classes is None:
-            return _as_columns(y) - self.y_mean
+            return as_columns(y) - self.y_mean
         return (np.asarray(y)[:, None] == self.classes) - self.y_mean
