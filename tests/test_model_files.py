@@ -540,7 +540,7 @@ def test_a_map_from_outside_is_saved_once_it_is_registered(path):
     try:
         assert type(saved(feature_map, path)) is Louder
     finally:
-        del model_files._PLUGINS["Louder"]
+        del model_files.classes.PLUGINS["Louder"]
     with pytest.raises(FileFormatError, match="import the plug-in"):
         km.load(path)
     with pytest.raises(TypeError, match="has no _state"):

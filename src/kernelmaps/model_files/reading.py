@@ -1,0 +1,211 @@
+"""From the nodes of a model file to objects, each entry checked before it is set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from ..engine.spec import Spec, spec_from_file
+from ..exceptions import FileFormatError
+from ..schema import State, boolean, check_entries, number
+from ..sparse_rows import check_sparse
+from .classes import NAMED_KERNELS, SPEC_ENTRIES, listed_class, state_of
+from .scikit_learn import SKLEARN, check_sklearn
+
+__all__ = ["Reader"]
+
+_WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
+
+
+class Reader:
+    """Builds the objects of one file; raises FileFormatError and nothing else.
+
+    Every array is used once: what two entries share in a file would be one array that two objects
+    change, or as many copies as there are references.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], version: int) -> None:
+        self.arrays, self.version = arrays, version
+        self.used: set[str] = set()
+
+    def read(self, node: Any) -> Any:
+        """The value of a node; the container has bounded how deep nodes are nested."""
+        if isinstance(node, list):
+            return [self.read(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$" not in node:
+            return {key: self.read(item) for key, item in node.items()}
+        kind = node["$"]
+        if not isinstance(kind, str) or kind not in self._KINDS:
+            raise FileFormatError(
+                f"the file holds {kind!r:.60} values, which this version of kernelmaps does not "
+                "know."
+            )
+        try:
+            return self._KINDS[kind](self, node)
+        except FileFormatError:
+            raise
+        except _WRONG as error:
+            raise FileFormatError(f"the file has a malformed {kind!r} entry: {error!r}") from error
+
+    def _array(self, node: Any, name: str = "name", end: str = "") -> np.ndarray:
+        key = f"{node[name]}{end}"
+        if key in self.used:
+            raise ValueError(f"two entries refer to the array {key!r}")
+        self.used.add(key)
+        return self.arrays[key]
+
+    def _read_array(self, node: Any) -> Any:
+        array = self._array(node)
+        return array[()] if array.ndim == 0 else array.copy()  # files give read-only views
+
+    def _read_strings(self, node: Any) -> np.ndarray:
+        items, shape = node["items"], node["shape"]
+        if not all(isinstance(item, str) for item in items):
+            raise TypeError("strings must be strings")
+        if node["form"] == "object":
+            return np.array(items, dtype=object).reshape(shape)
+        # All strings of such an array take as much room as the longest.
+        longest = max((len(item) for item in items), default=0)
+        if len(items) * longest > 64 * sum(len(item) for item in items) + 2**20:
+            raise ValueError("strings of very different lengths")
+        return np.array(items, dtype=str).reshape(shape)
+
+    def _read_csr(self, node: Any) -> Any:
+        parts = tuple(self._array(node, end=f".{part}") for part in ("data", "indices", "indptr"))
+        rows, columns = node["shape"]
+        if type(rows) is not int or type(columns) is not int:
+            raise TypeError("the shape of a matrix must be whole numbers")
+        matrix = sparse.csr_matrix(parts, shape=(rows, columns), copy=True)
+        check_sparse(matrix, "the file", node["name"])
+        return matrix
+
+    def _read_kernel(self, node: Any) -> Any:
+        from ..kernels import Additive, HomogeneousKernel, get
+        from ..kernels.registry import KNOWN
+
+        if not isinstance(node["name"], str) or node["form"] not in NAMED_KERNELS:
+            raise TypeError("a kernel has a name and a known form")
+        missing = _MissingFunction(node["name"])
+        if node["form"] == "Additive":
+            return Additive(missing, name=node["name"])
+        changes = {"gamma": node["gamma"], "signed": node["signed"]}
+        check_entries(changes, {"gamma": number(above=0), "signed": boolean}, {}, "kernel")
+        known = get(node["name"]) if node["name"] in KNOWN else None
+        if isinstance(known, HomogeneousKernel):
+            return known.replace(**changes)
+        return HomogeneousKernel(node["name"], missing, component_function=missing, **changes)
+
+    def _read_dict(self, node: Any) -> dict[Any, Any]:
+        return {self.read(key): self.read(value) for key, value in node["items"]}
+
+    def _read_slice(self, node: Any) -> slice:
+        ends = node["ends"]
+        if len(ends) != 3 or not all(end is None or type(end) is int for end in ends):
+            raise TypeError("the ends of a slice must be whole numbers")
+        return slice(*ends)
+
+    def _read_object(self, node: Any) -> Any:
+        name = node["class"]
+        cls = listed_class(name) if isinstance(name, str) else None
+        if cls is None:
+            raise FileFormatError(
+                f"the file holds a {name!r:.60}, which this version of kernelmaps does not know. "
+                "Upgrade kernelmaps, or import the plug-in that registers it, to read the file."
+            )
+        if not isinstance(node["state"], dict):
+            raise TypeError("the entries of an object must be a dictionary")
+        if cls is Spec:
+            return self._read_spec(node["state"])
+        state = {key: self.read(item) for key, item in node["state"].items()}
+        stated = state_of(cls)
+        if stated is None:  # a kernel, which checks its parameters itself
+            return cls(**state)
+        state = self._current(cls, stated, node, state)
+        value = self._new(cls, node)
+        try:
+            stated.restore(value, state)
+            if name in SKLEARN:
+                check_sklearn(value)
+            elif hasattr(value, "_check_state"):
+                value._check_state()
+        except _WRONG as error:
+            raise FileFormatError(
+                f"the file's {name} is not usable: {error}. Restore it from a copy or write it "
+                "again."
+            ) from error
+        return value
+
+    def _read_spec(self, state: dict[str, Any]) -> Any:
+        if set(state) != set(SPEC_ENTRIES):
+            raise KeyError("the entries of a spec are family, arrays, numbers and parts")
+        # Read-only views as they are: a spec neither changes its arrays nor copies such ones.
+        arrays = {key: self._array(item) for key, item in state["arrays"].items()}
+        numbers, parts = self.read(state["numbers"]), self.read(state["parts"])
+        if not isinstance(parts, tuple) or not all(isinstance(part, Spec) for part in parts):
+            raise TypeError("the parts of a spec must be specs")
+        return spec_from_file(state["family"], arrays, numbers, parts)
+
+    def _current(self, cls: type, stated: State, node: Any, state: dict[str, Any]) -> Any:
+        """Entries under today's names; refuses those of a later version."""
+        if self.version == 1:
+            return _from_format_1(cls, stated, state)
+        version = node.get("version")
+        if type(version) is not int or version > stated.version:
+            raise FileFormatError(
+                f"the file's {cls.__name__} has version {version!r:.20}; this kernelmaps reads up "
+                f"to {stated.version}. Upgrade kernelmaps to read it."
+            )
+        return state
+
+    def _new(self, cls: Any, node: Any) -> Any:
+        """An instance with the file's parameters and nothing else."""
+        if not hasattr(cls, "_get_param_names"):
+            return object.__new__(cls)
+        params = {key: self.read(item) for key, item in node["params"].items()}
+        unknown = sorted(set(params) - set(cls._get_param_names()))
+        if unknown:
+            raise FileFormatError(
+                f"the file's {cls.__name__} has the parameters {unknown}, which this version of "
+                "kernelmaps does not know. Upgrade kernelmaps to read it."
+            )
+        return cls(**params)  # parameters that came later keep their defaults
+
+    _KINDS: ClassVar[dict[str, Any]] = {
+        "array": _read_array,
+        "strings": _read_strings,
+        "csr": _read_csr,
+        "kernel": _read_kernel,
+        "object": _read_object,
+        "tuple": lambda self, node: tuple(self.read(node["items"])),
+        "dict": _read_dict,
+        "slice": _read_slice,
+    }
+
+
+def _from_format_1(cls: type, stated: State, state: dict[str, Any]) -> dict[str, Any]:
+    """Stated entries among all attributes of an object, as format 1 kept them."""
+    if "summary" in stated.required and state:
+        raise FileFormatError(
+            f"it was written by an earlier version, whose files of {cls.__name__} held rows of the "
+            "training data. Fit the model again and save it with this version."
+        )
+    found = ((name, stated.attribute(name)) for name in (*stated.required, *stated.allowed))
+    return {name: state[attribute] for name, attribute in found if attribute in state}
+
+
+class _MissingFunction:
+    """Placeholder for a user's kernel function, which is code and therefore not in the file."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *arguments: Any) -> Any:
+        raise ValueError(
+            f"the function of the kernel {self.name!r} is code, and so not part of the model file. "
+            "The map itself is complete; set `kernel` to the function again to fit or to measure."
+        )
