@@ -80,6 +80,37 @@ def test_error_falls_with_the_size(kernel, window):
     assert np.all(errors["auto"][::3][1:] < errors["auto"][::3][:-1])
 
 
+@pytest.mark.parametrize("kernel", ["chi2", "intersection", "jensen_shannon"])
+def test_error_on_the_digits_falls_and_stays_below_vlfeats(kernel):
+    """On rows that the period was not chosen on, hence the tolerance."""
+    X = km.datasets.load("digits").X_train[:500]
+    sizes = (1, 2, 3, 4, 5, 6, 7, 9, 11)
+    errors = {
+        period: np.array([
+            km.kernel_error(km.HomogeneousMap(kernel, n, period=period).fit(X), X).max
+            for n in sizes
+        ])
+        for period in ("auto", "vlfeat")
+    }  # fmt: skip
+    assert np.all(errors["auto"][1:] <= 1.02 * errors["auto"][:-1])
+    assert np.all(errors["auto"] <= 1.05 * errors["vlfeat"])
+    assert errors["auto"][[0, 2, 5, 8]] == pytest.approx(sorted(errors["auto"][[0, 2, 5, 8]])[::-1])
+    assert np.median(errors["auto"] / errors["vlfeat"]) < 0.6
+
+
+def test_period_suits_sparse_signed_and_constant_rows(seed):
+    rng = np.random.default_rng(seed)
+    dense = np.where(rng.random((90, 40)) < 0.3, rng.random((90, 40)), 0.0)
+    plain = km.HomogeneousMap("chi2", 5).fit(dense)
+    assert km.HomogeneousMap("chi2", 5).fit(sparse.csr_matrix(dense)).period_ == plain.period_
+    large = km.HomogeneousMap("chi2", 5).fit(1e100 * dense)
+    assert large.period_ == pytest.approx(plain.period_, rel=1e-3)
+    assert km.HomogeneousMap("chi2", 5, signed=True).fit(dense).period_ == plain.period_
+    for rows in (np.zeros((3, 1)), np.ones((3, 1))):  # no ratio: that of 8-bit numbers
+        fitted = km.HomogeneousMap("chi2", 7).fit(rows)
+        assert km.kernel_error(fitted, np.geomspace(1 / 256, 1, 99)[:, None]).max < 1e-3
+
+
 def test_auto_period_of_an_own_kernel_is_that_of_its_signature():
     own = HomogeneousKernel("own", lambda lam: 1 / np.cosh(lam / 2))
     searched = km.HomogeneousMap(own, 5).fit(GRID)

@@ -13,36 +13,21 @@ non-negative. The columns are :math:`\sqrt{α_j x^γ}\,\{\cos, \sin\}(ω_j \log 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import roots_legendre
 
 from .. import kernels
 from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.families import waves_arrays
 from ..schema import array, number
-from ._range import positive_range
+from ._period import Cosines, best_series, misfit, pair_weights, ruled_period, series
 from .base import AdditiveMap, check_count
 
 __all__ = ["HomogeneousMap"]
 
-# Period as a function of the number n of cosine-sine pairs, published with VLFeat: fitted there to
-# make the error of each map small. By window and kernel.
-_PERIODS = {
-    ("rectangular", "chi2"): lambda n: 8.80 * np.sqrt(n + 4.44) - 12.6,
-    ("rectangular", "jensen_shannon"): lambda n: 9.63 * np.sqrt(n + 1.00) - 2.93,
-    ("rectangular", "intersection"): lambda n: 2.00 * np.log(n + 0.99) + 3.52,
-    ("uniform", "chi2"): lambda n: 5.86 * np.sqrt(n) + 3.65,
-    ("uniform", "jensen_shannon"): lambda n: 6.64 * np.sqrt(n) + 7.24,
-    ("uniform", "intersection"): lambda n: 2.38 * np.log(n + 0.8) + 5.6,
-}
-_LARGEST_RATIO = 2.0**20
-Cosines = tuple[np.ndarray, np.ndarray]
 _WINDOWS = ("rectangular", "uniform")
 _MONOTONE = (kernels.chi2, kernels.intersection, kernels.jensen_shannon, kernels.hellinger)
 
@@ -58,10 +43,10 @@ class HomogeneousMap(AdditiveMap):
         Output columns per input feature. Odd numbers include the constant frequency, even ones
         do not.
     period : float, "auto" or "vlfeat", default="auto"
-        Length Λ of the window in log-ratios. "auto" takes the period with the smallest error
-        for the size and the range of the data (largest value over the 0.1 % quantile of the
-        non-zero ones, as in `DesignedMap`; 256 if there is only one), so that the error falls
-        with the size; "vlfeat" is the rule that VLFeat publishes, which uses neither.
+        Length Λ of the window in log-ratios. "auto" takes the period with the smallest
+        worst error for the size and the data, measured on the pairs of a few rows (24 to 72); if
+        a smaller size does better, it takes the series of that one, and the columns that remain
+        are zero. "vlfeat" is the rule that VLFeat publishes, which uses the size alone.
     gamma : float, default=1.0
         Degree of homogeneity; if it is 1, that of a kernel object is used.
     window : {"rectangular", "uniform"}, default="rectangular"
@@ -158,13 +143,9 @@ class HomogeneousMap(AdditiveMap):
     ) -> tuple[float, Cosines]:
         """The period in use, and its series."""
         if self.period == "auto":
-            low, high = positive_range(X, self.n_jobs)
-            # A single value says nothing of the range: then that of 8-bit numbers.
-            ratio = 256.0 if low == high else 2.0 ** np.ceil(np.log2(high / low))
-            ratio = float(np.clip(ratio, 4.0, _LARGEST_RATIO))
-            return _best_series(kernel, columns, self.window, ratio)
+            return best_series(kernel, columns, self.window, pair_weights(X, kernel.gamma))
         if self.period == "vlfeat":
-            period = _ruled_period(kernel, columns, self.window)
+            period = ruled_period(kernel, columns, self.window)
         elif isinstance(self.period, Real) and 0 < self.period < np.inf:
             period = float(self.period)
         else:
@@ -172,7 +153,7 @@ class HomogeneousMap(AdditiveMap):
                 "HomogeneousMap: period must be a positive number, 'auto' or 'vlfeat', got "
                 f"{self.period!r}."
             )
-        return period, _series(kernel, columns, period, self.window)
+        return period, series(kernel, columns, period, self.window)
 
     def _larger(self, largest: float) -> float:
         return float(largest)  # the certificate is that of [0, 1], for γ = 1
@@ -180,85 +161,6 @@ class HomogeneousMap(AdditiveMap):
     @property
     def _non_negative(self) -> bool:  # type: ignore[override]
         return not (self.signed or getattr(self.kernel, "signed", False))
-
-
-def _series(
-    kernel: kernels.HomogeneousKernel, columns: int, period: float, window: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Frequencies and non-negative weights of the truncated Fourier series."""
-    if kernel.point_mass == 1:  # Hellinger: the constant is exact
-        return np.zeros(1), np.ones(1)
-    odd, pairs = columns % 2, columns // 2
-    spacing = 2 * np.pi / period
-    frequencies = spacing * (np.arange(pairs + 1) if odd else np.arange(pairs) + 0.5)
-    multiplicity = np.where(frequencies == 0, 1.0, 2.0)
-    if window == "uniform":
-        weights = spacing * kernel.spectrum(frequencies)
-    else:
-        # The signature is even and may have a kink at 0: integrate over [0, Λ/2].
-        nodes, quadrature = _legendre(64 + 8 * columns)
-        lam = 0.25 * period * (nodes + 1)
-        cosines = np.cos(frequencies[:, None] * lam)
-        weights = 0.5 * cosines @ (quadrature * kernel.signature(lam))
-    return frequencies, np.maximum(multiplicity * weights, 0.0)
-
-
-_legendre = lru_cache(maxsize=16)(roots_legendre)
-
-
-def _ruled_period(kernel: kernels.HomogeneousKernel, columns: int, window: str) -> float:
-    """VLFeat's rule."""
-    rule = _PERIODS.get((window, kernel.name))
-    if rule is None:
-        known = sorted({name for _, name in _PERIODS})
-        raise ValueError(
-            f"HomogeneousMap: period='vlfeat' is a rule for {', '.join(known)}, not for "
-            f"{kernel.name!r}. Use period='auto'."
-        )
-    return max(1.0, float(rule(columns // 2)))
-
-
-@lru_cache(maxsize=64)
-def _best_series(
-    kernel: kernels.HomogeneousKernel, columns: int, window: str, ratio: float
-) -> tuple[float, Cosines]:
-    """The period of least largest error over ratios up to `ratio`, and its series.
-
-    A size may do worse than the one below it, of which it then takes the series: the error falls
-    with the size.
-    """
-    if kernel.point_mass == 1:
-        return 2 * np.pi, _series(kernel, columns, 2 * np.pi, window)
-    lam = np.linspace(0, np.log(ratio), 400)
-    weight, exact = np.exp(-0.5 * kernel.gamma * lam), kernel.signature(lam)
-    found: list[tuple[float, float, Cosines]] = []
-    for size in range(max(1, columns - 2), columns + 1):
-
-        def worst(log_period: float, size: int = size) -> float:
-            frequencies, weights = _series(kernel, size, np.exp(log_period), window)
-            misfit = np.cos(np.multiply.outer(lam, frequencies)) @ weights - exact
-            return float(np.max(weight * np.abs(misfit)))
-
-        grid = np.linspace(np.log(0.5), np.log(80.0), 60)
-        errors = np.array([worst(value) for value in grid])
-        inner = errors[1:-1]
-        dips = 1 + np.flatnonzero((inner <= errors[:-2]) & (inner <= errors[2:]))
-        step = grid[1] - grid[0]
-        for place in dips[np.argsort(errors[dips])][:3]:  # the error has several minima
-            ends = (grid[place] - step, grid[place] + step)
-            best = minimize_scalar(worst, bounds=ends, method="bounded")
-            period = float(np.exp(best.x))
-            found.append((float(best.fun), period, _series(kernel, size, period, window)))
-    _, period, series = min(found, key=lambda item: item[0])
-    for values in series:
-        values.setflags(write=False)  # the next map of this size gets the same ones
-    return period, series
-
-
-def _misfit(
-    kernel: kernels.HomogeneousKernel, frequencies: np.ndarray, weights: np.ndarray, lam: np.ndarray
-) -> np.ndarray:
-    return np.cos(np.multiply.outer(lam, frequencies)) @ weights - kernel.signature(lam)
 
 
 def _certificate(
@@ -273,7 +175,7 @@ def _certificate(
     last step, up to s = 1, the weighted error is at most (1 − s) (Σ α_j + κ(0)).
     """
     s = np.arange(20_000) / 20_000
-    weighted = (1 - s) * np.abs(_misfit(kernel, frequencies, weights, -2 * np.log1p(-s)))
+    weighted = (1 - s) * np.abs(misfit(kernel, (frequencies, weights), -2 * np.log1p(-s)))
     slope = 2 * (1 + float(weights @ (frequencies + 0.5)))
     tail = (1 - s[-1]) * float(weights.sum() + kernel.signature(np.zeros(1))[0])
     return Certificate(

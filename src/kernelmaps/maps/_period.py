@@ -1,0 +1,206 @@
+r"""Truncated Fourier series of a homogeneous kernel's signature, and its best period for the data.
+
+The error of a pair of rows is Σ_d (x_d y_d)^{γ/2} (κ̂ − κ)(|log x_d − log y_d|), which is linear in
+the misfit of the signature. So a few rows are summed up once, as the weight of each log-ratio in
+each pair of them, and the errors of all pairs for any period are one product of matrices.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import roots_legendre
+
+from .. import kernels
+
+__all__ = ["Cosines", "best_series", "misfit", "pair_weights", "ruled_period", "series"]
+
+Cosines = tuple[np.ndarray, np.ndarray]
+
+# Period as a function of the number n of cosine-sine pairs, published with VLFeat: fitted there to
+# make the error of each map small. By window and kernel.
+_PERIODS = {
+    ("rectangular", "chi2"): lambda n: 8.80 * np.sqrt(n + 4.44) - 12.6,
+    ("rectangular", "jensen_shannon"): lambda n: 9.63 * np.sqrt(n + 1.00) - 2.93,
+    ("rectangular", "intersection"): lambda n: 2.00 * np.log(n + 0.99) + 3.52,
+    ("uniform", "chi2"): lambda n: 5.86 * np.sqrt(n) + 3.65,
+    ("uniform", "jensen_shannon"): lambda n: 6.64 * np.sqrt(n) + 7.24,
+    ("uniform", "intersection"): lambda n: 2.38 * np.log(n + 0.8) + 5.6,
+}
+_SHORTEST, _LONGEST = 0.5, 80.0  # periods that are searched
+_COARSE = 128  # of them at first
+_FINE = np.linspace(-1, 1, 9)  # around the best, in steps of the round before
+_ROUNDS = 3
+_HOPE = 8.0  # sizes whose first error is so many times that of the best are not refined
+_SIZES = 4  # this size and those below it, whose series may serve as well
+_LAGS = np.linspace(0.0, 20.0, 201)  # log-ratios; larger ones have next to no weight
+_ENTRIES = 50_000  # products of values that are summed up
+_ROWS = (24, 64)  # fewest and most rows that are looked at: more of few columns
+_FEW, _SMALL = 8, 1 << 18  # columns, and values, of which the smallest are looked for
+_NO_DATA = np.geomspace(1 / 256, 1, 64)[:, None]  # 8-bit numbers, if the rows say nothing
+
+
+def series(kernel: kernels.HomogeneousKernel, columns: int, period: float, window: str) -> Cosines:
+    """Frequencies and non-negative weights of the truncated Fourier series."""
+    if kernel.point_mass == 1:  # Hellinger: the constant is exact
+        return np.zeros(1), np.ones(1)
+    odd, pairs = columns % 2, columns // 2
+    spacing = 2 * np.pi / period
+    frequencies = spacing * (np.arange(pairs + 1) if odd else np.arange(pairs) + 0.5)
+    multiplicity = np.where(frequencies == 0, 1.0, 2.0)
+    if window == "uniform":
+        weights = spacing * kernel.spectrum(frequencies)
+    else:
+        # The signature is even and may have a kink at 0: integrate over [0, Λ/2].
+        nodes, quadrature = _legendre(64 + 8 * columns)
+        lam = 0.25 * period * (nodes + 1)
+        cosines = np.cos(frequencies[:, None] * lam)
+        weights = 0.5 * cosines @ (quadrature * kernel.signature(lam))
+    return frequencies, np.maximum(multiplicity * weights, 0.0)
+
+
+_legendre = lru_cache(maxsize=16)(roots_legendre)
+
+
+def misfit(kernel: kernels.HomogeneousKernel, found: Cosines, lam: np.ndarray) -> np.ndarray:
+    """Approximate minus exact signature."""
+    frequencies, weights = found
+    return np.cos(np.multiply.outer(lam, frequencies)) @ weights - kernel.signature(lam)
+
+
+def ruled_period(kernel: kernels.HomogeneousKernel, columns: int, window: str) -> float:
+    """VLFeat's rule."""
+    rule = _PERIODS.get((window, kernel.name))
+    if rule is None:
+        known = sorted({name for _, name in _PERIODS})
+        raise ValueError(
+            f"HomogeneousMap: period='vlfeat' is a rule for {', '.join(known)}, not for "
+            f"{kernel.name!r}. Use period='auto'."
+        )
+    return max(1.0, float(rule(columns // 2)))
+
+
+def pair_weights(X: Any, gamma: float) -> np.ndarray:
+    """How much a misfit at each log-ratio of `_LAGS` (columns) counts in each pair of rows.
+
+    Even samples of the rows and, where there are many, of the columns; values that lie between two
+    log-ratios are shared among them.
+    """
+    values = _sample(X)
+    if len(np.unique(np.abs(values[values != 0]))) < 2:
+        values = _NO_DATA
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.abs(values))
+    logs -= logs.max()
+    first, second = np.triu_indices(len(values))
+    amount = np.exp(0.5 * gamma * (logs[first] + logs[second]))
+    amount *= np.sign(values)[first] * np.sign(values)[second]
+    rows, columns = np.nonzero(amount)
+    amount = amount[rows, columns]
+    apart = np.abs(logs[first[rows], columns] - logs[second[rows], columns]) / _LAGS[1]
+    place = np.minimum(apart.astype(np.intp), len(_LAGS) - 2)
+    share = np.minimum(apart - place, 1.0)
+    at, shape = rows * len(_LAGS) + place, (len(first), len(_LAGS))
+    length = shape[0] * shape[1]
+    found = np.bincount(at, amount * (1 - share), length)
+    found += np.bincount(at + 1, amount * share, length)
+    return found.reshape(shape)
+
+
+def _sample(X: Any) -> np.ndarray:
+    """A few rows as a dense array: without the columns that are zero in all of them."""
+    n, d = X.shape
+    rows = int(np.clip(np.sqrt(2 * _ENTRIES / d), *_ROWS))
+    places = np.linspace(0, n - 1, rows).astype(np.intp)
+    if n > rows and d <= _FEW and n * d <= _SMALL:
+        # Few values miss the smallest ones, and with them the largest ratios.
+        sizes = np.abs(_dense(X))
+        places = np.append(places, np.where(sizes > 0, sizes, np.inf).argmin(axis=0))
+    chosen = X[np.unique(places)]
+    used = np.flatnonzero(np.asarray(abs(chosen).sum(axis=0)).ravel())
+    most = max(1, 2 * _ENTRIES // chosen.shape[0] ** 2)
+    if len(used) > most:
+        used = used[np.linspace(0, len(used) - 1, most).astype(np.intp)]
+    return _dense(chosen[:, used])
+
+
+def _dense(rows: Any) -> np.ndarray:
+    rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+    return rows.astype(np.float64)
+
+
+def best_series(
+    kernel: kernels.HomogeneousKernel, columns: int, window: str, pairs: np.ndarray
+) -> tuple[float, Cosines]:
+    """The period with the smallest worst error of the pairs, and its series.
+
+    The error has several minima over the period, so that all of its range is searched, and VLFeat's
+    period takes part. A size may do worse than a smaller one, whose series it then takes.
+    """
+    if kernel.point_mass == 1:
+        return 2 * np.pi, series(kernel, columns, 2 * np.pi, window)
+    sizes = range(columns, max(0, columns - _SIZES), -1)
+    rough = {size: _rough(kernel, size, window, pairs) for size in sizes}
+    limit = _HOPE * min(error for error, _ in rough.values())
+    found = [
+        (*_refined(kernel, size, window, pairs, rough[size]), size)
+        for size in sizes
+        if rough[size][0] <= limit
+    ]
+    _, period, size = min(found, key=lambda item: item[0])
+    return period, series(kernel, size, period, window)
+
+
+def _rough(
+    kernel: kernels.HomogeneousKernel, size: int, window: str, pairs: np.ndarray
+) -> tuple[float, float]:
+    """The smallest worst error of a size among the first periods, and the period."""
+    periods, misfits = _coarse(kernel, size, window)
+    errors = _worst(pairs, misfits)
+    best = int(np.argmin(errors))
+    return float(errors[best]), float(periods[best])
+
+
+def _refined(
+    kernel: kernels.HomogeneousKernel,
+    size: int,
+    window: str,
+    pairs: np.ndarray,
+    rough: tuple[float, float],
+) -> tuple[float, float]:
+    """Error and period after a search around the best one so far."""
+    error, period = rough
+    step = (_LONGEST / _SHORTEST) ** (1 / (_COARSE - 1))
+    for _ in range(_ROUNDS):
+        periods = period * step**_FINE
+        errors = _worst(pairs, _misfits(kernel, size, window, periods))
+        best = int(np.argmin(errors))
+        if errors[best] < error:
+            error, period = float(errors[best]), float(periods[best])
+        step **= _FINE[1] - _FINE[0]
+    return error, period
+
+
+def _worst(pairs: np.ndarray, misfits: np.ndarray) -> np.ndarray:
+    return np.abs(pairs @ misfits).max(axis=0)
+
+
+@lru_cache(maxsize=32)
+def _coarse(
+    kernel: kernels.HomogeneousKernel, size: int, window: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Periods to begin with, VLFeat's among them where there is one, and their misfits."""
+    periods = np.geomspace(_SHORTEST, _LONGEST, _COARSE)
+    if (window, kernel.name) in _PERIODS:
+        periods = np.append(periods, ruled_period(kernel, size, window))
+    return periods, _misfits(kernel, size, window, periods)
+
+
+def _misfits(
+    kernel: kernels.HomogeneousKernel, size: int, window: str, periods: np.ndarray
+) -> np.ndarray:
+    found = [misfit(kernel, series(kernel, size, period, window), _LAGS) for period in periods]
+    return np.stack(found, axis=1)
