@@ -215,7 +215,7 @@ def test_compare_takes_a_task(csv):
 
 
 def test_choose_that_nothing_holds_is_an_exit_code(csv):
-    assert_refused(1, "no map of chi2 holds", "choose", csv, "-t", "label", "--max-error", "1e-9",
+    assert_refused(1, "no map of chi2 meets", "choose", csv, "-t", "label", "--max-error", "1e-9",
             "--n-columns", "8")  # fmt: skip
 
 
@@ -807,6 +807,120 @@ def test_warnings_are_lines_without_places_in_the_code(csv, tmp_path):
     assert result.exit_code == 0
     assert "warning: " in result.stderr
     assert ".py" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (("choose", "digits", "--max-error", "-1"), "error: --max-error must be positive, got -1"),
+        (("choose", "digits", "--n-columns", "-1"), "error: --n-columns must be positive, got -1"),
+        (("design", "--max-error", "-1"), "error: --max-error must be positive, got -1"),
+        (("design", "-n", "3", "--max-error", "1"), "give either --columns or --max-error, and"),
+        (("design", "-n", "0"), "error: --columns must be an integer >= 1"),
+        (("compare", "digits", "--budget", "-1"), "--budget must be a positive number"),
+    ],
+)
+def test_wrong_numbers_are_told_by_option(arguments, match):
+    told = assert_refused(2, match, *arguments).stderr
+    assert "_error" not in told
+    assert "design_map" not in told
+
+
+def test_a_design_that_fails_speaks_of_options_and_says_what_it_tried(monkeypatch):
+    monkeypatch.setattr("kernelmaps.design.solvers.LARGEST", 2)
+    arguments = ("design", "chi2", "--max-error", "1e-9", "--domain", "1,9")
+    told = assert_refused(1, "of up to 2 columns has an error of at most 1e-09", *arguments).stderr
+    assert "--method 'minimax'" in " ".join(told.split())
+    assert ".best" not in told
+    assert "1 column: error" in told
+    assert "2 columns: error" in told
+
+
+def test_choose_refuses_a_format_before_the_work(csv, tmp_path, monkeypatch):
+    from kernelmaps.evaluation import choice
+
+    monkeypatch.setattr(choice, "choose", None)  # must not be reached
+    asked = ("choose", csv, "-t", "label", "--max-error", "0.2", "-k")
+    assert_refused(2, "maps of gaussian act on whole rows. Use .kmap or .onnx",
+                   *asked, "gaussian", "-o", tmp_path / "g.h")  # fmt: skip
+    assert_refused(2, "give the kernel a width (gaussian:1)",
+                   *asked, "gaussian", "-o", tmp_path / "g.json")  # fmt: skip
+
+
+def test_notes_of_a_comparison_speak_of_options(tmp_path):
+    path = tmp_path / "mine.csv"
+    rng = np.random.default_rng(0)
+    lines = [
+        "a,b,y",
+        *(f"{a:.3f},{b:.3f},{c}" for a, b, c in zip(*rng.random((2, 90)), [0, 1, 2] * 30)),
+    ]
+    path.write_text("\n".join(lines))
+    text = run("compare", path, "--maps", "HomogeneousMap", "--kernels", "chi2", "--sizes", "3",
+               "--report", tmp_path / "r.html")  # fmt: skip
+    assert "--task changes it" in " ".join(text.split())
+    assert "--task changes it" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "task=" not in text
+
+
+def test_predict_names_the_columns_that_leave_the_range(csv, tmp_path):
+    model, new = tmp_path / "m.kmap", tmp_path / "new.csv"
+    new.write_text("a,b,c,d\n90,0.2,80,0.4\n")
+    for extra in ((), ("--model", "ridge", "--map", "SplineMap")):
+        run("fit", csv, "-t", "label", "-o", model, *extra)
+        told = " ".join(invoke("predict", model, new).stderr.split())
+        assert "2 of 4 columns have values outside the fitted domain ('a', 'c')" in told, told
+
+
+# ---- stationary kernels in a ridge model --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory):
+    """Columns whose units differ by a factor of a million."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3)) * [1.0, 1e3, 1e6]
+    y = np.sin(2 * X[:, 0]) + np.cos(X[:, 1] / 1e3)
+    path = tmp_path_factory.mktemp("uneven") / "uneven.csv"
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="")
+    return path
+
+
+def test_ridge_standardises_columns_in_front_of_a_stationary_kernel(uneven, tmp_path):
+    model = tmp_path / "m.kmap"
+    fit = ("fit", uneven, "-t", "y", "--model", "ridge", "--C", "100", "-o", model, "--map")
+    result = invoke(*fit, "RandomFourierMap(n_components=400)")
+    assert "columns are standardised in front of RandomFourierMap" in result.stderr
+    assert "StandardScaler" in result.stdout  # a step, shown
+    assert json.loads(run("evaluate", model, uneven, "--json"))["scores"]["r2"] > 0.9
+    given = invoke(
+        *fit, "RandomFourierMap(n_components=400, sigma=1.0)"
+    )  # a width of these columns
+    assert given.exit_code == 0, given.output
+    assert "StandardScaler" not in given.stdout
+
+
+def test_a_standardised_ridge_model_is_exported(uneven, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")
+    model, graph = tmp_path / "m.kmap", tmp_path / "m.onnx"
+    run("fit", uneven, "-t", "y", "--model", "ridge", "-o", model,
+        "--map", "RandomFourierMap(n_components=64)")  # fmt: skip
+    run("export", model, graph)
+    session = onnxruntime.InferenceSession(graph.read_bytes())
+    X = read_rows(uneven, target="y").X
+    (found,) = session.run(None, {session.get_inputs()[0].name: X.astype(np.float32)})
+    np.testing.assert_allclose(found.ravel(), kernelmaps.load(model).predict(X), atol=1e-4)
+
+
+def test_ridge_streams_standardised_columns(uneven, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pandas.read_csv(uneven).to_parquet(tmp_path / "uneven.parquet")
+    printed = json.loads(run("fit", tmp_path / "uneven.parquet", "-t", "y", "--model", "ridge",
+                             "--map", "RandomFourierMap(n_components=400)", "--C", "100",
+                             "-o", tmp_path / "m.kmap", "--json"))  # fmt: skip
+    assert printed["streamed"]
+    assert printed["score"] > 0.8
 
 
 def documented_examples(command):

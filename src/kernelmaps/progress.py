@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-__all__ = ["lines_to", "track"]
+__all__ = ["announce", "lines_to", "track"]
 
 Item = TypeVar("Item")
 _FIRST_LINE, _NEXT_LINE = 2.0, 10.0  # seconds until the first line, and between later ones
@@ -27,6 +27,13 @@ def lines_to(write: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         _write_line.reset(token)
+
+
+def announce(line: str) -> None:
+    """Write a line of text about a long work within `lines_to`; elsewhere nothing."""
+    write = _write_line.get()
+    if write is not None:
+        write(line)
 
 
 def track(

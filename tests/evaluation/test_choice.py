@@ -95,7 +95,9 @@ def test_every_loser_has_a_reason(X):
     # A terminal shows the chosen one and, of each family, the last size that was looked at.
     families = {(item.candidate.name, item.candidate.variant) for item in choice.others}
     assert choice.table().row_count == 1 + len(families)
-    assert "confidence" in str(choice)
+    assert "confidence" in choice.summary()
+    assert choice.evidence.label in str(choice)  # print shows all that was measured
+    assert all(item.candidate.name in str(choice) for item in choice.others)
 
 
 def test_relative_errors_do_not_depend_on_the_scale(X):
@@ -154,7 +156,7 @@ def test_the_promise_holds_on_fresh_rows():
 
 
 def test_a_tolerance_that_nothing_holds_names_the_nearest(X):
-    words = "no map of chi2 holds max_error=1e-06, n_columns=20"
+    words = "no map of chi2 meets max_error=1e-06, n_columns=20"
     with pytest.raises(ToleranceError, match=words) as failure:
         km.choose(X, "chi2", max_error=1e-6, n_columns=20, **COSINES)
     assert failure.value.best.candidate.name == "HomogeneousMap"

@@ -25,6 +25,23 @@ RNG = np.random.default_rng(0)
         (RNG.integers(17, 91, size=30_000), "regression", "from 17 to 90"),  # age
         (RNG.integers(1922, 2012, size=30_000), "regression", "from 1922 to 2011"),  # year
         (RNG.poisson(60, size=30_000), "regression", "from"),  # a count
+        (RNG.poisson(3, size=2000), "regression", "as counts are"),
+        (RNG.negative_binomial(0.6, 0.4, size=5000), "regression", "most often 0"),  # visits
+        (
+            np.minimum(RNG.geometric(0.4, size=5000), 10) - 1,
+            "regression",
+            "towards 9",
+        ),  # "9 or more"
+        (RNG.negative_binomial(12, 0.55, size=4000) + 1, "regression", "as counts are"),  # rings
+        (np.repeat(np.arange(5), [164, 55, 36, 35, 13]), "classification", "5 different"),  # grades
+        (np.repeat(np.arange(1, 8), [45586, 50, 171, 8903, 3267, 10, 13]), "classification", "7"),
+        (np.repeat(np.arange(3, 9), [10, 53, 681, 638, 199, 18]), "classification", "6"),  # wine
+        (np.repeat(np.arange(10), 50), "classification", "10 different"),  # digits
+        (
+            np.repeat(np.arange(10), [463, 5, 35, 44, 51, 163, 244, 429, 20, 30]),
+            "classification",
+            "1",
+        ),
     ],
 )
 def test_tasks_are_decided_as_a_person_would(targets, task, because):

@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -18,6 +19,8 @@ from ..printing import printable
 
 IMPOSSIBLE, BAD_INPUT, BAD_FILE, INTERRUPTED = 1, 2, 3, 130
 
+# Functions that begin their messages with their name; who types a command knows it.
+_SPEAKERS = "design_map|choose|compare|fit"
 # Control characters that json.dumps leaves as they are.
 _JSON_CONTROLS = {code: f"\\u{code:04x}" for code in range(127, 160)}
 
@@ -115,15 +118,21 @@ def _warnings_as_lines(function: Callable[..., None]) -> Iterator[None]:
 
 def in_options(message: str, function: Callable[..., None]) -> str:
     """A message of the library in the words of a command: ``--max-error`` for ``max_error=``."""
+    message = re.sub(rf"^({_SPEAKERS}): ", "", message)
     flags = _flags(function)
     if not flags:
         return message
     names = "|".join(sorted(map(re.escape, flags), key=len, reverse=True))
 
     def flag(found: re.Match[str]) -> str:
-        return flags[found[1]] + (" " if found[2] else "")
+        return flags[found[1]] + (" " if found.lastindex == 2 and found[2] else "")
 
-    return re.sub(rf"(?<![\w.-])({names})=(?!=)(?=([\w'\"]?))", flag, message)
+    message = re.sub(rf"(?<![\w.-])({names})=(?!=)(?=([\w'\"]?))", flag, message)
+    # Without the equals sign: at the beginning ("cv must be …"), and names of two words, which
+    # cannot be anything else.
+    message = re.sub(rf"^({names})(?= must\b)", flag, message)
+    long = "|".join(name for name in flags if "_" in name) or "$."
+    return re.sub(rf"(?<![\w.-])({long})(?![\w=])", flag, message)
 
 
 def _flags(function: Callable[..., None]) -> dict[str, str]:
@@ -132,7 +141,9 @@ def _flags(function: Callable[..., None]) -> dict[str, str]:
     for name, hint in get_type_hints(function, include_extras=True).items():
         option = next(iter(getattr(hint, "__metadata__", ())), None)
         if isinstance(option, typer.models.OptionInfo):
-            declared = [text for text in option.param_decls or () if text.startswith("--")]
+            # Inside of Annotated, typer keeps the first name in the place of the default.
+            written = (option.default, *(option.param_decls or ()))
+            declared = [text for text in written if isinstance(text, str) and text[:2] == "--"]
             flag = declared[0] if declared else f"--{name.replace('_', '-')}"
             found |= {name: flag, flag.lstrip("-").replace("-", "_"): flag}
     return found
@@ -160,6 +171,11 @@ def fail(message: str, code: int) -> None:
     words = Text.assemble(("error:", "bold red"), " ", printable(message))
     console(stderr=True).print(words, soft_wrap=True)
     raise typer.Exit(code)
+
+
+def with_options(result: Any, function: Callable[..., None]) -> Any:
+    """A result whose notes speak of the options of a command."""
+    return replace(result, notes=[in_options(line, function) for line in result.notes])
 
 
 def show(result: Any, as_json: bool) -> None:

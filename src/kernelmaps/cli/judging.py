@@ -25,6 +25,7 @@ from ._shared import (
     read,
     say,
     show,
+    with_options,
 )
 
 
@@ -131,6 +132,7 @@ def compare(
             data, target=target, columns=names(columns), drop=names(drop), normalize=normalize
         ),
     )
+    result = with_options(result, compare)
     show(result, json)
     if report is not None:
         result.report(report)
@@ -175,21 +177,23 @@ def choose(
 
     `kernelmaps choose mine.csv --target label -k gaussian --max-error 0.1 --out map.kmap`
     """
-    from kernelmaps.commands.exporting import EXPORT_SUFFIXES, check_suffix, write_model
+    from kernelmaps.commands.exporting import check_map_suffix, write_model
     from kernelmaps.evaluation.choice import choose as run
 
     check_folder(out)
+    wanted = kernel_or_name(kernel)
     if out is not None:
-        check_suffix(out, EXPORT_SUFFIXES, "a map")
+        check_map_suffix(out, wanted)
     rows = read(data, target, columns, drop, normalize)
     result = run(
         rows.X,
-        kernel_or_name(kernel),
+        wanted,
         max_error=max_error,
         n_columns=n_columns,
         seconds=seconds,
         error="relative" if relative else "absolute",
     )
+    result = with_options(result, choose)
     if out is not None:
         write_model(result.map, out, {"columns": rows.columns, "normalize": normalize})
     show(result, json)

@@ -17,9 +17,18 @@ from sklearn.preprocessing import Normalizer
 from .. import storage
 from ..display import two_columns
 from ..engine import Spec
+from ..evaluation.candidates import sort_of
+from ..kernels import get
 from ..model_files import load, open_info, save
 
-__all__ = ["MODEL_SUFFIXES", "Exported", "check_suffix", "export_file", "write_model"]
+__all__ = [
+    "MODEL_SUFFIXES",
+    "Exported",
+    "check_map_suffix",
+    "check_suffix",
+    "export_file",
+    "write_model",
+]
 
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
 EXPORT_SUFFIXES = (*MODEL_SUFFIXES, ".json")
@@ -60,6 +69,22 @@ def check_suffix(path: str | os.PathLike[str], allowed: Sequence[str], what: str
             f"{', '.join(allowed)}."
         )
     return suffix
+
+
+def check_map_suffix(path: str | os.PathLike[str], kernel: Any) -> None:
+    """Refuse a file that the maps of a kernel (or of its name) cannot be written to."""
+    suffix, sort = check_suffix(path, EXPORT_SUFFIXES, "a map"), sort_of(get(kernel))
+    if suffix == ".h" and sort != "additive":
+        raise ValueError(
+            f"cannot write {os.fspath(path)!r}: C headers hold maps that act on each feature "
+            f"alone, and maps of {get(kernel).name} act on whole rows. Use .kmap or .onnx."
+        )
+    if suffix == ".json" and sort == "stationary" and isinstance(kernel, str):
+        raise ValueError(
+            f"cannot write {os.fspath(path)!r}: .json holds the numbers of one map, and columns "
+            f"are standardised in front of maps of {kernel}. Use .kmap or .onnx, or give the "
+            f"kernel a width ({kernel}:1), which is taken on the columns as they are."
+        )
 
 
 def write_model(

@@ -22,6 +22,7 @@ from ..data.reading import read_columns
 from ..data.suffixes import is_csv, is_parquet
 from ..data.table_files import TableFile, read_table
 from ..evaluation.checks import suspect_columns
+from ..evaluation.methods import behind_scaler
 from ..evaluation.scoring import predicted, prediction_scores, scores_of
 from ..evaluation.task import Task, decide_task
 from ..maps.base import AdditiveMap, FeatureMap
@@ -121,6 +122,7 @@ def _fit_in_memory(
     task = _task(rows.y, settings)
     X = rows.X
     y = rows.y if task.name == "classification" else _real_targets(rows.y, rows.name)
+    chosen = _scaled(chosen, settings, X)
     unfitted = _estimator(settings, task.name, chosen, options)
     held = held_out(0, X.shape[0])
     scores, scored = None, 0
@@ -237,7 +239,7 @@ def fit_source(
     if look.y is None:
         raise no_target(source.describe(), source.columns)
     task = _task(look.y, settings)
-    unfitted = _estimator(settings, task.name, chosen)
+    unfitted = _estimator(settings, task.name, _scaled(chosen, settings, look.X))
     seen = _Seen()
     holdout = settings.holdout and _can_hold_out(look.y, task.name)
     if holdout:
@@ -371,21 +373,36 @@ def _checked_map(settings: FitSettings) -> FeatureMap | None:
             f"an additive model needs an additive map, and {type(chosen).__name__} is a joint "
             "one: use model=ridge, or a map such as SplineMap or HomogeneousMap."
         )
-    return chosen
+    return None if chosen is None else _seeded(chosen)
+
+
+def _scaled(chosen: FeatureMap | None, settings: FitSettings, X: Any) -> Any:
+    """The map, behind the scaler of columns that its kernel needs; additive models know none."""
+    if chosen is None or settings.model != "ridge":
+        return chosen
+    found = behind_scaler(chosen, bool(sparse.issparse(X)))
+    if found is not chosen:
+        settings.say(f"columns are standardised in front of {type(chosen).__name__}")
+    return found
+
+
+def _seeded(feature_map: FeatureMap) -> FeatureMap:
+    """The same file gives the same model: whatever is drawn at random is drawn from seed 0."""
+    if feature_map.get_params().get("random_state", 0) is None:
+        feature_map.set_params(random_state=0)
+    return feature_map
 
 
 def _estimator(
     settings: FitSettings,
     task: str,
-    feature_map: FeatureMap | None,
+    feature_map: Any,
     options: dict[str, Any] | None = None,
 ) -> Any:
-    """The same file gives the same model: whatever is drawn at random is drawn from seed 0."""
+    """The model to fit, unfitted."""
     model, C = settings.model, settings.C
     if not 0 < C < np.inf:
         raise ValueError(f"{model} model: C must be a positive number, got {C!r}.")
-    if feature_map is not None and feature_map.get_params().get("random_state", 0) is None:
-        feature_map.set_params(random_state=0)
     if model != "ridge":
         kind = "AdditiveClassifier" if task == "classification" else "AdditiveRegressor"
         numbers: dict[str, Any] = {"C": C, "random_state": 0, **(options or {})}

@@ -23,6 +23,7 @@ from ..data.table_files import read_table
 from ..display import two_columns
 from ..evaluation.scoring import class_scores, scores_of
 from ..exceptions import FileFormatError, UnreadableCellWarning
+from ..maps.base import AdditiveMap
 from ..model_files import load, open_info
 
 __all__ = [
@@ -179,7 +180,18 @@ def _opened(model: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
             f"{os.fspath(model)!r} holds {_an(type(fitted).__name__)}, which does not predict: "
             "make a model with `kernelmaps fit`."
         )
+    if metadata.get("columns") and not metadata.get("kinds"):
+        _tell_names(fitted, metadata["columns"])
     return metadata, fitted
+
+
+def _tell_names(fitted: Any, columns: Sequence[str]) -> None:
+    """Let the maps of a model, which was fitted on an array, speak of columns by name."""
+    parts = getattr(getattr(fitted, "_features", None), "parts", [])
+    steps = [step for part in parts if part.columns is None for step in part.steps]
+    for feature_map in [getattr(fitted, "feature_map_", None), *steps]:
+        if isinstance(feature_map, AdditiveMap) and feature_map.n_features_in_ == len(columns):
+            feature_map._known_names = columns
 
 
 def rows_for(

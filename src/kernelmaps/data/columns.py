@@ -8,10 +8,11 @@ from difflib import get_close_matches
 
 __all__ = ["ADVICE", "ColumnChoice", "column_positions", "hold_text", "nearest", "no_target"]
 
-ADVICE = (
-    "Name it with target= if it is what to predict, leave it out with drop=, replace the text by "
-    "numbers first, or fit an additive model without a map, which takes text as it is."
+_OTHERWISE = (
+    "with drop=, replace the text by numbers first, or fit an additive model without a map, which "
+    "takes text as it is."
 )
+ADVICE = f"Name it with target= if it is what to predict, leave it out {_OTHERWISE}"
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,13 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
 
 
 def hold_text(columns: Sequence[str]) -> str:
-    """Say which columns hold text."""
+    """Say which columns hold text, and what to do."""
     if len(columns) == 1:
-        return f"column {columns[0]!r} holds text, not numbers"
-    return f"the columns {_some(columns)} hold text, not numbers"
+        return f"column {columns[0]!r} holds text, not numbers. {ADVICE}"
+    return (
+        f"the columns {_some(columns)} hold text, not numbers. If one of them is what to predict, "
+        f"name it with target=; leave the others out {_OTHERWISE}"
+    )
 
 
 def _some(columns: Sequence[str] | None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ..extras import needed
-from .columns import ADVICE, ColumnChoice, hold_text
+from .columns import ColumnChoice, hold_text
 from .opening import open_source
 from .sources import Block, Source
 from .suffixes import is_parquet
@@ -59,7 +59,7 @@ def _parquet(
     kinds = {column: data.schema.field(column).type for column in choice.features}
     texts = [c for c, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)]
     if texts:
-        raise ValueError(f"{path}: {hold_text(texts)}. {ADVICE}")
+        raise ValueError(f"{path}: {hold_text(texts)}")
     taken = [*choice.features, *([choice.target] if choice.target else [])]
     data = data.replace_schema(pa.schema([data.schema.field(column) for column in taken]))
     return open_source(data, choice.target), choice.target

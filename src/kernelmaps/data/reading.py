@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from ..extras import needed
-from .columns import ADVICE, ColumnChoice, column_positions, hold_text, no_target
+from .columns import ColumnChoice, column_positions, hold_text, no_target
 from .csv_text import csv_header, csv_lines, is_text, labels_of, numbers_of
 from .loader import load, names, read_npz
 from .prepared import PreparedSource, check_cells, open_rows
@@ -229,7 +229,7 @@ def _refuse_text(cells: Mapping[str, Sequence[str]], features: Sequence[str], na
     """Name all columns of text at once, where there are several."""
     texts = [column for column in features if cells[column] and is_text(cells[column][0])]
     if len(texts) > 1:
-        raise ValueError(f"{name}: {hold_text(texts)}. {ADVICE}")
+        raise ValueError(f"{name}: {hold_text(texts)}")
 
 
 # ---- everything else ----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import storage
 from ..exceptions import DesignError
+from ..progress import announce
 from ..seeding import seed_of
 from ..threads import limit_blas
 from . import cache as store
@@ -107,6 +108,7 @@ def design_map(
     0.1634
     """
     _check_arguments(n_components, max_error, method, norm, effort)
+    announce("designing: this takes seconds, or a minute for rough kernels and large sizes")
     if np.ndim(domain) == 2:
         return _joint(kernel, n_components, domain, method, period, progress)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
@@ -196,7 +198,7 @@ def _check_arguments(
     n_components: Any, max_error: Any, method: str, norm: str, effort: int
 ) -> None:
     if (n_components is None) == (max_error is None):
-        raise ValueError("design_map: give either n_components or max_error.")
+        raise ValueError("design_map: give either n_components= or max_error=, and only one.")
     if n_components is not None and (
         isinstance(n_components, bool)
         or not isinstance(n_components, int | np.integer)
@@ -288,6 +290,11 @@ def _one(solver: Any, n_columns: int, options: dict[str, Any], cache: bool) -> D
     return solver.finish(dict(solved), lower, options)
 
 
+def _step(design: Design, error: float, wanted: float) -> str:
+    columns = f"{design.n_columns} column{'s' * (design.n_columns > 1)}"
+    return f"{columns}: error {error:.3g}, at most {wanted:.3g} is asked for"
+
+
 def _least(solver: Any, max_error: float, options: dict[str, Any], cache: bool) -> Design:
     """The least D with an error of at most `max_error`: doubling, then bisection."""
     norm = options["norm"]
@@ -303,6 +310,7 @@ def _least(solver: Any, max_error: float, options: dict[str, Any], cache: bool) 
         design = _one(solver, tried, options, cache)
         if best is None or size_of(design) < size_of(best):
             best = design
+        announce(_step(design, size_of(design), max_error))
         if size_of(design) <= max_error:
             break
         failed = tried
@@ -310,14 +318,15 @@ def _least(solver: Any, max_error: float, options: dict[str, Any], cache: bool) 
             raise DesignError(
                 f"design_map: no {solver.method} map of up to {largest} columns has an error of at "
                 f"most {max_error:.3g}; the best found has {best.n_columns} columns and "
-                f"{size_of(best):.3g} (it is the attribute .best of this exception). Relax "
-                "max_error, shorten the domain, or use method='minimax'.",
+                f"{size_of(best):.3g}. Allow a larger error, shorten the domain, or use "
+                "method='minimax'.",
                 best=best,
             )
         tried = min(2 * tried, largest)
     while tried - failed > 1:
         middle = (tried + failed) // 2
         smaller = _one(solver, middle, options, cache)
+        announce(_step(smaller, size_of(smaller), max_error))
         if size_of(smaller) <= max_error:
             design, tried = smaller, middle
         else:

@@ -61,7 +61,7 @@ def _against(result: Results, use: Row) -> list[str]:
             continue
         if other is not None:
             which = f" ({other.label})" if kind in ("exact", "sklearn") else ""
-            lines.append(f"{name}{which} has {other.score:.3f}: {_difference(result, use, other)}.")
+            lines.append(f"{name}{which} has {other.score:.3f}, {_difference(result, use, other)}.")
         else:
             lines += _not_compared(result, kind, name)
     return lines
@@ -81,9 +81,9 @@ def _not_compared(result: Results, kind: str, name: str) -> list[str]:
 
 def _difference(result: Results, use: Row, other: Row) -> str:
     if result.tied(use, other):
-        return "statistically tied"
+        return "which is a statistical tie"
     gap = use.score - other.score
-    return f"{abs(gap):.3f} {'lower' if gap > 0 else 'higher'}"
+    return f"which is {abs(gap):.3f} {'lower' if gap > 0 else 'higher'}"
 
 
 def _closest(result: Results) -> list[str]:

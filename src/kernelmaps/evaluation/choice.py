@@ -22,7 +22,7 @@ from sklearn.utils import check_array
 
 from ..certificate import Certificate
 from ..device import refuse_card
-from ..display import html_of
+from ..display import html_of, text_of
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
 from ..kernels import Exponential, Kernel, get
 from ..progress import track
@@ -137,7 +137,7 @@ class Choice:
 
     def table(self) -> Any:
         """A rich table of all candidates with their verdicts."""
-        return choice_table(str(self), self.evidence, self.others, self.notes)
+        return choice_table(self.summary(), self.evidence, self.others, self.notes, self._relative)
 
     def __repr__(self) -> str:
         return f"<Choice of {self.code()}; print it for the evidence>"
@@ -146,12 +146,20 @@ class Choice:
         return html_of(self.table())
 
     def __str__(self) -> str:
+        return text_of(self.table())
+
+    @property
+    def _relative(self) -> bool:
+        return self.wanted.get("error") == "relative"
+
+    def summary(self) -> str:
+        """The chosen map and its evidence, in a sentence."""
         found = self.evidence
         sure = f"certificate: {found.certificate}" if found.certificate else "no certificate"
         return (
-            f"{self.code()}: {found.columns} columns; error on {found.n_pairs} held-out pairs at "
-            f"most {found.max:.3g}, on fresh ones at most {found.bound:.3g} "
-            f"({found.confidence:.0%} confidence); {sure}"
+            f"{self.code()}: {found.columns} columns; {'relative ' * self._relative}error on "
+            f"{found.n_pairs} held-out pairs at most {found.max:.3g}, on fresh ones at most "
+            f"{found.bound:.3g} ({found.confidence:.0%} confidence); {sure}"
         )
 
 
@@ -417,7 +425,7 @@ class _Search:
             if self.wanted[key] is not None
         )
         return ToleranceError(
-            f"choose: no map of {kernel_label(self.kernel)} holds {asked}. The most accurate of "
+            f"choose: no map of {kernel_label(self.kernel)} meets {asked}. The most accurate of "
             f"{len(self.found)} is {nearest.label} with {nearest.columns} columns: "
             f"{self.wanted['error']} error on fresh pairs at most {nearest.bound:.3g} "
             f"({nearest.confidence:.0%} confidence), {nearest.seconds:.3g} s for all rows. Allow a "
@@ -436,8 +444,8 @@ class _Search:
         if wanted["max_error"] is None:
             return f"larger error than {best.bound:.2g}"
         if item.columns > best.columns:
-            return f"holds; {item.columns - best.columns} columns more"
-        return f"holds; bound over {best.bound:.2g}"
+            return f"accurate enough; {item.columns - best.columns} more columns"
+        return f"accurate enough; larger bound than {best.bound:.2g}"
 
 
 def _families(

@@ -42,6 +42,7 @@ def run_demo(*, budget: float = 15.0, progress: bool | None = None) -> Compariso
             *(name for name in names if name not in OBJECTS),
             *((f"{n} 256", getattr(kernelmaps, n)(**given)) for n, given in OBJECTS.items()),
         ],
+        task="classification",
         kernels=KERNELS,
         sizes=(3,),
         joint_sizes=(256,),

@@ -9,13 +9,13 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..kernels import Exponential, Gaussian, Kernel
+from ..kernels import Exponential, Gaussian, Kernel, get
 from ..maps.base import JointMap
-from .candidates import kernel_label
+from .candidates import kernel_label, sort_of
 from .code import expression, kernel_code
 from .scaling import MeanNormScaler
 
-__all__ = ["Method", "baselines", "linear_model", "map_method"]
+__all__ = ["Method", "baselines", "behind_scaler", "linear_model", "map_method"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,20 @@ def map_method(label: str, feature_map: Any, kernel: str, model: Any, scaler: An
 def column_scaler(sparse: bool) -> StandardScaler:
     """Standardises columns; of sparse data without centring, so that zeros stay zeros."""
     return StandardScaler(with_mean=False) if sparse else StandardScaler()
+
+
+def behind_scaler(feature_map: Any, sparse: bool) -> Any:
+    """The map, behind a scaler of the columns if its kernel is stationary and its width is open.
+
+    A width that is given, as a number or with a kernel object, is one of the rows as they are.
+    """
+    parameters = feature_map.get_params(deep=False)
+    kernel, width = parameters.get("kernel"), parameters.get("sigma", "auto")
+    if not isinstance(kernel, str) or not isinstance(width, str):
+        return feature_map
+    if sort_of(get(kernel)) != "stationary":
+        return feature_map
+    return make_pipeline(column_scaler(sparse), feature_map)
 
 
 def baselines(

@@ -38,7 +38,7 @@ def comparison_table(result: Results) -> Any:
         padding=(0, 1, 0, 0),
     )
     table.add_column("method", overflow="fold")
-    for heading in ("cols", "max\nerror", result.score_name, "map\nms", "fit\nms", "test\nms"):
+    for heading in ("cols", "max rel.\nerror", result.score_name, "map\nms", "fit\nms", "test\nms"):
         table.add_column(heading, justify="right", no_wrap=True)
     finished = result.finished()
     for row in finished:
@@ -72,10 +72,12 @@ def _cells(row: Row, mark: str, with_status: bool = False) -> list[str]:
     ]
 
 
-def choice_table(title: str, chosen: Any, others: Sequence[Any], notes: Sequence[str]) -> Any:
+def choice_table(
+    title: str, chosen: Any, others: Sequence[Any], notes: Sequence[str], relative: bool = False
+) -> Any:
     """The chosen map, then of each other family the last size that was looked at, with why not.
 
-    `chosen` and `others` are the evidence of the candidates.
+    `chosen` and `others` are the evidence of the candidates; `relative` says what errors are.
     """
     from rich import box
     from rich.table import Table
@@ -93,7 +95,7 @@ def choice_table(title: str, chosen: Any, others: Sequence[Any], notes: Sequence
         padding=(0, 1, 0, 0),
     )
     table.add_column("map", overflow="fold")
-    for heading in ("columns", "max\nerror", "bound", "ms"):
+    for heading in ("columns", "max rel.\nerror" if relative else "max\nerror", "bound", "ms"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", min_width=16)
     shown = sorted(last.values(), key=lambda item: (item.columns, item.bound))

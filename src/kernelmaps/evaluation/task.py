@@ -12,6 +12,8 @@ __all__ = ["TASKS", "Task", "decide_task"]
 TASKS = ("auto", "classification", "regression")
 _FEW = 10  # values that are taken for classes though there are gaps between them: 1, 2, 3, 4, 5, 7
 _SOME = 30  # values without gaps that are taken for classes, wherever they begin
+_COUNTS = 6  # values from 0 on that may be counts; fewer, such as 0 to 4, are grades or classes
+_RARE = 0.05  # frequency of the largest counts, as a share of that of the most frequent one
 _MANY = 1000  # values without gaps that are taken for classes if they are counted from 0 or 1
 
 
@@ -41,7 +43,8 @@ def decide_task(y: Any, task: str = "auto", *, owner: str = "compare") -> Task:
     Whole numbers are classes if they are few (10 at most, each of them twice on average), or if
     they follow one another without gaps and are 30 at most, or if they are counted from 0 or 1
     and about equally frequent, as codes of many classes are. Everything else, prices, years, ages
-    or counts, is a number to predict.
+    or counts, is a number to predict. A count shows itself, if it is not too small, by its
+    frequencies: they fall on both sides of the most frequent value, down to rare ones.
 
     Parameters
     ----------
@@ -92,6 +95,10 @@ def _of_whole_numbers(values: np.ndarray, counts: np.ndarray) -> Task:
     seen = f"{n} different whole numbers in {rows} rows"
     if 2 * n > rows:
         return Task("regression", f"{seen}: most have a value of their own")
+    if ((values[0] == 0 and n >= _COUNTS) or n > _FEW) and _like_a_count(values, counts):
+        often, high = values[np.argmax(counts)], values[-1]
+        how = f"most often {often:g} and rarer towards {high:g}, as counts are"
+        return Task("regression", f"{seen}, {how}")
     if n <= _FEW:
         return Task("classification", seen)
     low, high = float(values[0]), float(values[-1])
@@ -103,3 +110,17 @@ def _of_whole_numbers(values: np.ndarray, counts: np.ndarray) -> Task:
     if low in (0, 1) and equal and n <= _MANY:
         return Task("classification", f"{seen}, counted from {low:g}, about equally frequent")
     return Task("regression", f"{seen}, from {low:g} to {high:g}")
+
+
+def _like_a_count(values: np.ndarray, counts: np.ndarray) -> bool:
+    """Whether the frequencies of 0, 1, 2, … rise to one value and fall to rare ones, noise aside.
+
+    Classes are in no order: their frequencies go up and down, or are about equal. The last value
+    may stand for all larger ones ("9 or more") and is not looked at.
+    """
+    size = counts[:-1].astype(np.float64)
+    top = int(np.argmax(size))
+    if size[-1] > _RARE * size[top] or (np.diff(values[:_COUNTS]) != 1).any():
+        return False
+    steps, noise = np.diff(size), 3 * np.sqrt(size[1:] + size[:-1])
+    return bool((steps[:top] >= -noise[:top]).all() and (steps[top:] <= noise[top:]).all())

@@ -47,7 +47,7 @@ class TunedSize:
     looseness: float | None
 
     def __str__(self) -> str:
-        text = f"{self.n_components} columns hold the error at {self.error:.3g}"
+        text = f"{self.n_components} columns keep the error below {self.error:.3g}"
         if self.bound is None:
             why = "the spectrum has no second moment, or the rows are all alike"
             return f"{text}; Theorem 1 says nothing: {why}"

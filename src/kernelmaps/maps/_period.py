@@ -40,6 +40,7 @@ _LAGS = np.linspace(0.0, 20.0, 201)  # log-ratios; larger ones have next to no w
 _ENTRIES = 50_000  # products of values that are summed up
 _ROWS = (24, 64)  # fewest and most rows that are looked at: more of few columns
 _FEW, _SMALL = 8, 1 << 18  # columns, and values, of which the smallest are looked for
+_KEYS, _BLOCK = 64, 1 << 15  # columns that tell rows apart, and rows at a time
 _NO_DATA = np.geomspace(1 / 256, 1, 64)[:, None]  # 8-bit numbers, if the rows say nothing
 
 
@@ -47,19 +48,26 @@ def series(kernel: kernels.HomogeneousKernel, columns: int, period: float, windo
     """Frequencies and non-negative weights of the truncated Fourier series."""
     if kernel.point_mass == 1:  # Hellinger: the constant is exact
         return np.zeros(1), np.ones(1)
+    frequencies, weights = _many_series(kernel, columns, np.array([period]), window)
+    return frequencies[:, 0], weights[:, 0]
+
+
+def _many_series(
+    kernel: kernels.HomogeneousKernel, columns: int, periods: np.ndarray, window: str
+) -> Cosines:
+    """Frequencies and weights as columns, one for each period."""
     odd, pairs = columns % 2, columns // 2
-    spacing = 2 * np.pi / period
-    frequencies = spacing * (np.arange(pairs + 1) if odd else np.arange(pairs) + 0.5)
-    multiplicity = np.where(frequencies == 0, 1.0, 2.0)
+    orders = (np.arange(pairs + 1) if odd else np.arange(pairs) + 0.5)[:, None]
+    spacing = 2 * np.pi / periods
     if window == "uniform":
-        weights = spacing * kernel.spectrum(frequencies)
+        weights = spacing * kernel.spectrum(orders * spacing)
     else:
         # The signature is even and may have a kink at 0: integrate over [0, Λ/2].
         nodes, quadrature = _legendre(64 + 8 * columns)
-        lam = 0.25 * period * (nodes + 1)
-        cosines = np.cos(frequencies[:, None] * lam)
-        weights = 0.5 * cosines @ (quadrature * kernel.signature(lam))
-    return frequencies, np.maximum(multiplicity * weights, 0.0)
+        cosines = np.cos(0.5 * np.pi * orders * (nodes + 1))
+        signature = kernel.signature(0.25 * np.multiply.outer(nodes + 1, periods))
+        weights = 0.5 * cosines @ (quadrature[:, None] * signature)
+    return orders * spacing, np.maximum(np.where(orders == 0, 1.0, 2.0) * weights, 0.0)
 
 
 _legendre = lru_cache(maxsize=16)(roots_legendre)
@@ -84,10 +92,10 @@ def ruled_period(kernel: kernels.HomogeneousKernel, columns: int, window: str) -
 
 
 def pair_weights(X: Any, gamma: float) -> np.ndarray:
-    """How much a misfit at each log-ratio of `_LAGS` (columns) counts in each pair of rows.
+    """How much a misfit at the first log-ratios of `_LAGS` (columns) counts in each pair of rows.
 
-    Even samples of the rows and, where there are many, of the columns; values that lie between two
-    log-ratios are shared among them.
+    From a few rows and, where there are many, columns; values that lie between two log-ratios are
+    shared among them.
     """
     values = _sample(X)
     if len(np.unique(np.abs(values[values != 0]))) < 2:
@@ -107,24 +115,42 @@ def pair_weights(X: Any, gamma: float) -> np.ndarray:
     length = shape[0] * shape[1]
     found = np.bincount(at, amount * (1 - share), length)
     found += np.bincount(at + 1, amount * share, length)
-    return found.reshape(shape)
+    return found.reshape(shape)[:, : int(place.max()) + 2]
 
 
 def _sample(X: Any) -> np.ndarray:
-    """A few rows as a dense array: without the columns that are zero in all of them."""
+    """A few rows, small and large ones, as a dense array without columns that are all zero.
+
+    Which rows these are depends on what they hold, not on where they stand.
+    """
     n, d = X.shape
-    rows = int(np.clip(np.sqrt(2 * _ENTRIES / d), *_ROWS))
-    places = np.linspace(0, n - 1, rows).astype(np.intp)
-    if n > rows and d <= _FEW and n * d <= _SMALL:
+    count = min(n, int(np.clip(np.sqrt(2 * _ENTRIES / d), *_ROWS)))
+    keys = _keys(X)
+    ranks = np.linspace(0, n - 1, count).astype(np.intp)
+    places = np.argpartition(keys, ranks)[ranks]
+    if n > count and d <= _FEW and n * d <= _SMALL:
         # Few values miss the smallest ones, and with them the largest ratios.
         sizes = np.abs(_dense(X))
-        places = np.append(places, np.where(sizes > 0, sizes, np.inf).argmin(axis=0))
+        sizes[sizes == 0] = np.inf
+        least = np.where(sizes == sizes.min(axis=0), keys[:, None], np.inf)
+        places = np.append(places, least.argmin(axis=0))
     chosen = X[np.unique(places)]
     used = np.flatnonzero(np.asarray(abs(chosen).sum(axis=0)).ravel())
     most = max(1, 2 * _ENTRIES // chosen.shape[0] ** 2)
     if len(used) > most:
         used = used[np.linspace(0, len(used) - 1, most).astype(np.intp)]
     return _dense(chosen[:, used])
+
+
+def _keys(X: Any) -> np.ndarray:
+    """A number for each row: a sum of (some of) its values with uneven weights."""
+    d = X.shape[1]
+    weights = 0.5 + np.modf(np.arange(1, d + 1) * 0.6180339887498949)[0]
+    if sparse.issparse(X):
+        return X @ weights
+    some = slice(0, None, -(-d // _KEYS))
+    blocks = (X[start : start + _BLOCK, some] for start in range(0, X.shape[0], _BLOCK))
+    return np.concatenate([block.astype(np.float64) @ weights[some] for block in blocks])
 
 
 def _dense(rows: Any) -> np.ndarray:
@@ -173,10 +199,11 @@ def _refined(
 ) -> tuple[float, float]:
     """Error and period after a search around the best one so far."""
     error, period = rough
+    lags = _LAGS[: pairs.shape[1]]
     step = (_LONGEST / _SHORTEST) ** (1 / (_COARSE - 1))
     for _ in range(_ROUNDS):
         periods = period * step**_FINE
-        errors = _worst(pairs, _misfits(kernel, size, window, periods))
+        errors = _worst(pairs, _misfits(kernel, size, window, periods, lags))
         best = int(np.argmin(errors))
         if errors[best] < error:
             error, period = float(errors[best]), float(periods[best])
@@ -185,7 +212,7 @@ def _refined(
 
 
 def _worst(pairs: np.ndarray, misfits: np.ndarray) -> np.ndarray:
-    return np.abs(pairs @ misfits).max(axis=0)
+    return np.abs(pairs @ misfits[: pairs.shape[1]]).max(axis=0)
 
 
 @lru_cache(maxsize=32)
@@ -200,7 +227,13 @@ def _coarse(
 
 
 def _misfits(
-    kernel: kernels.HomogeneousKernel, size: int, window: str, periods: np.ndarray
+    kernel: kernels.HomogeneousKernel,
+    size: int,
+    window: str,
+    periods: np.ndarray,
+    lags: np.ndarray = _LAGS,
 ) -> np.ndarray:
-    found = [misfit(kernel, series(kernel, size, period, window), _LAGS) for period in periods]
-    return np.stack(found, axis=1)
+    """Misfits at the log-ratios (rows) for each period (columns)."""
+    frequencies, weights = _many_series(kernel, size, periods, window)
+    cosines = np.cos(lags[:, None, None] * frequencies)
+    return np.einsum("lfp,fp->lp", cosines, weights) - kernel.signature(lags)[:, None]

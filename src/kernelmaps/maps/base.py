@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -77,6 +78,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     spec_: Spec
     kernel_: Kernel
     certificate_: Certificate | None = None
+    _known_names: Sequence[str] | None = None  # of the columns, from a file: for messages
     _warned = False  # whether values outside the domain have been spoken of
     _non_negative = False  # whether the map is defined for x >= 0 only
 
@@ -409,7 +411,7 @@ class AdditiveMap(FeatureMap):
             warnings.warn(f"{message} They are clipped to it.", OutOfDomainWarning, stacklevel=3)
 
     def _column_name(self, j: int) -> str:
-        names = getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", self._known_names)
         return str(j) if names is None else repr(str(names[j]))
 
     def _domain_for(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:

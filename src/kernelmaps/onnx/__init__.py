@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.preprocessing import StandardScaler
 
 try:
     from skl2onnx import to_onnx as _to_onnx
@@ -267,13 +268,23 @@ def _mapped(xp: Trace, model: Any, X: Traced) -> Traced:
         if part.columns is not None:
             columns = np.arange(model.n_features_in_)[part.columns]
             own = xp.take(X, columns, axis=1)
-        if part.map is not None and not hasattr(part.map, "spec_"):
-            raise TypeError(
-                f"{type(part.map).__name__} inside {type(model).__name__} is not a map of "
-                "kernelmaps: put it before the model in a pipeline to export both."
-            )
-        blocks.append(own if part.map is None else evaluate(part.map.spec_, own, xp))
+        for step in part.steps:
+            own = _step(xp, step, own, type(model).__name__)
+        blocks.append(own)
     return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
+
+
+def _step(xp: Trace, step: Any, X: Traced, owner: str) -> Traced:
+    """A map of ours, or the scaler of columns in front of one."""
+    if hasattr(step, "spec_"):
+        return evaluate(step.spec_, X, xp)
+    if not isinstance(step, StandardScaler):
+        raise TypeError(
+            f"{type(step).__name__} inside {owner} is not a map of kernelmaps: put it before the "
+            "model in a pipeline to export both."
+        )
+    X = X if step.mean_ is None or not step.with_mean else X - step.mean_.astype(X.dtype)
+    return X if step.scale_ is None else X / step.scale_.astype(X.dtype)
 
 
 def _labels(xp: Trace, model: Any, scores: Traced) -> Traced:

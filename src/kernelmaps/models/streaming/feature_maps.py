@@ -85,8 +85,10 @@ class Part:
         found = self.map
         if found is not None and getattr(found, "n_features_in_", taken) != taken:
             raise ValueError(f"a map takes {found.n_features_in_} features, but gets {taken}")
-        # What scikit-learn's scalers give has as many columns as they take.
-        width = taken if found is None else getattr(found, "_n_features_out", taken)
+        width = taken
+        for step in self.steps:
+            # What scikit-learn's scalers give has as many columns as they take.
+            width = getattr(step, "_n_features_out", width)
         if width != self.width:
             raise ValueError(f"a map gives {width} columns, but {self.width} are expected")
 
@@ -95,6 +97,14 @@ class Part:
         if hasattr(self.map, "spec_") and self.axes is None:
             return int(self.map._n_features_out)
         return int(self.transform(X[:1], coded=coded).shape[1])
+
+    @property
+    def steps(self) -> list[Any]:
+        """The parts of the map, one after the other: none, itself, or the steps of a pipeline."""
+        if self.map is None:
+            return []
+        steps = getattr(self.map, "steps", None)
+        return [self.map] if steps is None else [step for _, step in steps]
 
     @property
     def tag(self) -> str:
