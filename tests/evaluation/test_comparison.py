@@ -388,8 +388,8 @@ def test_the_fastest_of_those_tied_with_the_best_is_recommended():
     first, *rest = use_this(result)
     assert first.startswith("Use quick (chi2): accuracy 0.945 ± 0.010, because it is statistically")
     assert "(best, 0.950) and 9.0 times as fast" in first
-    assert "A plain linear model has 0.800: 0.145 lower." in rest
-    assert "The best exact kernel machine (exact) has 0.960: statistically tied." in rest
+    assert "A plain linear model has 0.800, which is 0.145 lower." in rest
+    assert "The best exact kernel machine (exact) has 0.960, which is a statistical tie." in rest
 
 
 def test_the_program_of_the_recommendation_runs_and_gives_its_score(data, tmp_path, capsys):
