@@ -95,7 +95,28 @@ class Kernel:
         return launch
 
 
+class TensorDescriptor:
+    """A matrix that tiles of one shape are read from, with zeros beyond its ends."""
+
+    def __init__(self, array, block):
+        # The copy engine reads lines of 16 bytes.
+        assert array.flags.c_contiguous
+        assert array.shape[1] * array.itemsize % 16 == 0
+        self.array, self.block = array, block
+
+    from_tensor = classmethod(lambda kind, array, block: kind(array, block))
+
+    def load(self, place):
+        out = np.zeros(self.block, self.array.dtype)
+        top, left = (int(k) for k in place)
+        found = self.array[top : top + self.block[0], left : left + self.block[1]]
+        out[: found.shape[0], : found.shape[1]] = found
+        return tile(out)
+
+
 def _argument(value):
+    if isinstance(value, TensorDescriptor):
+        return value
     if isinstance(value, np.ndarray):
         assert value.flags.c_contiguous
         return Pointer(value.reshape(-1))
@@ -124,7 +145,10 @@ def language():
     tl.max = lambda a, axis=None: tile(np.max(a, axis=axis))
     tl.min = lambda a, axis=None: tile(np.min(a, axis=axis))
     tl.zeros = lambda shape, dtype: tile(np.zeros(shape, dtype))
-    tl.cos, tl.sin = (lambda a: tile(np.cos(a))), (lambda a: tile(np.sin(a)))
+    tl.floor = lambda a: tile(np.floor(a))
+    tl.cdiv = lambda a, b: -(-a // b)
+    tl.trans = lambda a: tile(np.transpose(a))
+    tl.dot = lambda a, b, c, input_precision: tile(c + a @ b)
     tl.gather = lambda a, index, axis: tile(np.take_along_axis(a, index, axis))
     tl.reshape = lambda a, shape: tile(np.reshape(a, shape))
     tl.permute = lambda a, axes: tile(np.transpose(a, axes))
@@ -137,4 +161,11 @@ def modules():
     """Stand-ins by the names under which they are imported."""
     triton = ModuleType("triton")
     triton.jit, triton.language = Kernel, language()
-    return {"triton": triton, "triton.language": triton.language}
+    tools = ModuleType("triton.tools.tensor_descriptor")
+    tools.TensorDescriptor = TensorDescriptor
+    return {
+        "triton": triton,
+        "triton.language": triton.language,
+        "triton.tools": ModuleType("triton.tools"),
+        "triton.tools.tensor_descriptor": tools,
+    }

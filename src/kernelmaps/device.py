@@ -29,6 +29,7 @@ __all__ = [
     "resolve",
     "solving_device",
     "solving_on",
+    "tf32_chosen",
     "to_device",
     "to_host",
 ]
@@ -152,6 +153,11 @@ def precision(name: str) -> Iterator[None]:
         yield
     finally:
         _tf32.reset(token)
+
+
+def tf32_chosen() -> bool:
+    """Whether products of float32 matrices may be made in TF32: never, unless it is asked for."""
+    return _tf32.get()
 
 
 def multiply(A: Any, B: Any, *, out: Any = None) -> Any:

@@ -23,7 +23,7 @@ def test_the_record_has_every_map_and_is_on_the_page():
     record = json.loads((RESULTS / "device.json").read_text("utf-8"))
     names = [row["what"] for row in record["rows"]]
     assert set(device.ADDITIVE) <= set(names)
-    assert sum(name.startswith("StreamingRidge") for name in names) == 3
+    assert sum(name.startswith("StreamingRidge") for name in names) == 4
     section = render.card_section(record)
     assert record["card"] in section
     assert section in render.PAGE.read_text("utf-8")

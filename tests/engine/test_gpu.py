@@ -28,7 +28,18 @@ def gpu(monkeypatch):
     sys.modules.pop("kernelmaps.engine.gpu.kernels", None)
     if hasattr(gpu, "kernels"):
         del gpu.kernels
-    gpu.dispatch._table_on.cache_clear()
+    for cached in (gpu.dispatch._table_on, gpu.launch._describes, gpu.joint._described):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """Names of the kernels that were launched."""
+    names = []
+    monkeypatch.setattr(
+        triton_stand_in.Kernel, "launched", lambda self: names.append(self.function.__name__)
+    )
+    return names
 
 
 def histograms(seed, rows=37, features=13):
@@ -63,19 +74,100 @@ MAPS = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", MAPS)
-def test_kernels_agree_with_the_compiled_loops(gpu, name, dtype, seed, monkeypatch):
+def test_kernels_agree_with_the_compiled_loops(gpu, launched, name, dtype, seed):
     X = histograms(seed).astype(dtype)
     spec = MAPS[name].fit(X).spec_
-    launched = []
-    monkeypatch.setattr(
-        triton_stand_in.Kernel, "launched", lambda self: launched.append(self.function.__name__)
-    )
     Z, refused = gpu.apply(spec, X, check=gpu.FINITE)
     assert launched  # the kernels ran, not the readable form
     wanted = apply(spec, X)
     assert Z.dtype == wanted.dtype
     assert not refused
     assert np.abs(Z - wanted).max() <= TOLERANCE[dtype] * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("form", ["paired", "cosine"])
+@pytest.mark.parametrize("shape", [(70, 40, 120), (40, 260, 264)])  # short and long sums
+def test_products_in_tf32_are_fused_with_their_cosines(gpu, launched, form, shape, seed):
+    from kernelmaps.device import precision
+
+    rows, d, columns = shape
+    X = histograms(seed, rows, d).astype(np.float32)
+    spec = km.RandomFourierMap(n_components=columns, form=form, random_state=seed).fit(X).spec_
+    with precision("tf32"):
+        Z, _ = gpu.apply(spec, X)
+        assert launched == ["fourier"]
+        wide, _ = gpu.apply(spec, X.astype(np.float64))
+    plain, _ = gpu.apply(spec, X)
+    assert launched == ["fourier", "waves", "waves"]  # float64 and float32 are not TF32
+    # The stand-in multiplies in float32: what differs is the order of the sums.
+    wanted = apply(spec, X.astype(np.float64))
+    for found, tolerance in ((Z, 1e-5), (plain, 1e-5), (wide, 1e-14)):
+        assert np.abs(found - wanted).max() <= tolerance * np.abs(wanted).max()
+
+
+def test_what_the_fused_kernel_cannot_read_is_left_to_blas(gpu, launched, seed):
+    from kernelmaps.device import precision
+
+    for rows in (histograms(seed, 20, 41), histograms(seed, 20, 16)):  # not aligned; too short
+        X = rows.astype(np.float32)
+        spec = km.RandomFourierMap(n_components=40, random_state=0).fit(X).spec_
+        with precision("tf32"):
+            Z, _ = gpu.apply(spec, X)
+        wanted = apply(spec, X)
+        assert np.abs(Z - wanted).max() <= 1e-5 * np.abs(wanted).max()
+    assert launched == ["waves", "waves"]
+
+
+def test_tiles_fit_into_the_memory_of_a_card(gpu):
+    from kernelmaps.engine.gpu.launch import LARGE, SMALL, _tile
+
+    for kilobytes, expected in ((227, LARGE), (164, SMALL), (99, SMALL)):  # H200, A100, others
+        tile = _tile(784, 2000, kilobytes << 10)
+        assert tile == expected
+        assert tile.shared_bytes < kilobytes << 10
+    assert _tile(100, 1000, 227 << 10) == SMALL
+
+
+def test_angles_without_digits_stay_bounded(gpu):
+    X = np.array([[1e12], [-1e12], [3e37], [0.25]], np.float32)
+    spec = km.RandomFourierMap(km.kernels.Gaussian(1.0), n_components=32, random_state=0)
+    spec = spec.fit(X[3:]).spec_
+    Z, _ = gpu.apply(spec, X)
+    assert np.isfinite(Z).all()
+    assert np.abs(Z).max() <= spec.numbers["scale"] * (1 + 1e-6)
+    np.testing.assert_allclose(Z[3], apply(spec, X[3:])[0], rtol=0, atol=1e-6)
+    X[0, 0] = np.inf
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(gpu.apply(spec, X)[0][0]).any()
+
+
+@pytest.mark.parametrize("frequencies", [1, 3, 100, 256, 300, 640])
+def test_transforms_in_blocks_of_which_the_last_is_not_all_needed(
+    gpu, launched, frequencies, seed
+):  # fmt: skip
+    X = histograms(seed, 5, 150)
+    spec = km.RandomFourierMap(
+        n_components=2 * frequencies, sampling="structured", random_state=seed
+    ).fit(X).spec_  # fmt: skip
+    Z, _ = gpu.apply(spec, X)
+    assert launched == ["hadamard"] * (1 + (frequencies > 256)) + ["waves"]
+    np.testing.assert_allclose(Z, apply(spec, X), rtol=0, atol=1e-13)
+
+
+def test_short_or_repeated_transforms_are_matrices(gpu, launched, seed):
+    from kernelmaps.engine import Spec
+
+    X = histograms(seed, 9, 150)
+    spec = km.RandomOrthoprojector(12, method="hadamard", random_state=seed).fit(X).spec_
+    np.testing.assert_allclose(gpu.apply(spec, X)[0], apply(spec, X), rtol=0, atol=1e-13)
+    assert launched == ["hadamard"]
+    rows = np.sort(np.concatenate([spec.arrays["rows"][:6], spec.arrays["rows"][:6]]))
+    twice = Spec("projection", {**spec.arrays, "rows": rows}, spec.numbers)
+    np.testing.assert_allclose(gpu.apply(twice, X)[0], apply(twice, X), rtol=0, atol=1e-13)
+    short = km.RandomOrthoprojector(6, method="hadamard", random_state=0).fit(X[:, :13]).spec_
+    found, _ = gpu.apply(short, X[:, :13])
+    np.testing.assert_allclose(found, apply(short, X[:, :13]), rtol=0, atol=1e-13)
+    assert launched == ["hadamard"]
 
 
 def test_odd_extensions_of_a_card(gpu, seed):
@@ -103,9 +195,10 @@ def test_bytes_are_looked_up(gpu, seed):
     np.testing.assert_array_equal(Z, apply(spec, X))
 
 
-def test_halves_stay_halves(gpu, seed):
+@pytest.mark.parametrize("name", ["homogeneous", "fourier", "exponential", "landmarks"])
+def test_halves_stay_halves(gpu, name, seed):
     X = histograms(seed).astype(np.float16)
-    spec = km.HomogeneousMap().fit(X.astype(np.float64)).spec_
+    spec = MAPS[name].fit(X.astype(np.float64)).spec_
     Z, _ = gpu.apply(spec, X)
     assert Z.dtype == np.float16
     wanted = apply(spec, X.astype(np.float32))

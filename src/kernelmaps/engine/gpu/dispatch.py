@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...device import is_tensor, multiply
 from .. import joint
 from ..compile import Extent, compiled_codes, compiled_table, n_columns
 from ..families import CURVES
-from ..linear import n_outputs, project
 from ..reference import evaluate, namespace, real_rows
-from ..signs import cauchy_columns
 from ..spec import Spec
 from ..table import CODE
 from ..table.layout import Bins, layout_of
 from . import launch
+from .joint import FORMS
+from .rows import contiguous, device_of
 from .tables import DeviceCodes, DeviceSums, DeviceTable, codes_on, sums_on, table_on
 
 if TYPE_CHECKING:
@@ -56,11 +55,15 @@ def apply(spec: Spec, X: Any, *, check: int = launch.ANY) -> tuple[Any, bool]:
     """
     if type(X).__module__.partition(".")[0] == "cupy":
         return _for_cupy(spec, X, check)
-    xp = namespace(X)
+    return _apply(namespace(X), spec, X, check)
+
+
+def _apply(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
     if spec.family == "chain":
         return _chain(xp, spec, X, check)
-    if spec.family in _JOINT:
-        return _JOINT[spec.family](xp, spec, _floats(xp, X)), _refused(xp, X, check)
+    if spec.family in FORMS:
+        Z, dtype = FORMS[spec.family](xp, spec, _floats(xp, X)), _result(xp, X)
+        return Z if Z.dtype == dtype else xp.astype(Z, dtype), _refused(xp, X, check)
     if X.dtype != xp.uint8:
         X = real_rows(X, xp)
     if spec.family != "piecewise" and spec.family not in CURVES:
@@ -69,9 +72,9 @@ def apply(spec: Spec, X: Any, *, check: int = launch.ANY) -> tuple[Any, bool]:
     if table is None:
         return evaluate(spec, real_rows(X, xp), xp), _refused(xp, X, check)
     flag = _flag(xp, X)
-    out = xp.empty((X.shape[0], table.width), dtype=_result(xp, X), device=_device(X))
+    out = xp.empty((X.shape[0], table.width), dtype=_result(xp, X), device=device_of(X))
     if X.shape[0]:
-        launch.emit(table, _contiguous(X), out, flag, check)
+        launch.emit(table, contiguous(X), out, flag, check)
     return out, bool(check) and bool(flag[0])
 
 
@@ -87,8 +90,8 @@ def apply_stored(spec: Spec, values: Any, features: Any, d: int, check: int) -> 
     if table is None or not table.constants["EVEN"]:
         return None
     flag, shape = _flag(xp, values), (values.shape[0], table.band)
-    out = xp.empty(shape, dtype=values.dtype, device=_device(values))
-    to = xp.empty(shape, dtype=xp.int32, device=_device(values))
+    out = xp.empty(shape, dtype=values.dtype, device=device_of(values))
+    to = xp.empty(shape, dtype=xp.int32, device=device_of(values))
     if values.shape[0]:
         launch.emit_stored(table, values, features, out, to, flag, check)
     return out, to, bool(check) and bool(flag[0])
@@ -101,12 +104,12 @@ def sums(table: Summed, X: Any, check: int) -> tuple[Any, bool]:
     dozens of features each, have the rows' precision, their total has float64's.
     """
     xp = namespace(X)
-    X = _contiguous(_floats(xp, X) if len(table.bins.kind) != CODE else X)
-    found, flag = _sums_on(_Held(table), xp, _device(X)), _flag(xp, X)
+    X = contiguous(_floats(xp, X) if len(table.bins.kind) != CODE else X)
+    found, flag = _sums_on(_Held(table), xp, device_of(X)), _flag(xp, X)
     dtype = xp.float64 if X.dtype == xp.float64 else xp.float32
-    empty = partial(xp.empty, dtype=dtype, device=_device(X))
+    empty = partial(xp.empty, dtype=dtype, device=device_of(X))
     if not X.shape[0]:
-        return xp.zeros((0, table.outputs), dtype=xp.float64, device=_device(X)), False
+        return xp.zeros((0, table.outputs), dtype=xp.float64, device=device_of(X)), False
     shares = launch.dot(found, X, flag, check, empty)
     return xp.sum(shares, axis=0, dtype=xp.float64), bool(check) and bool(flag[0])
 
@@ -116,10 +119,10 @@ def encode(
 ) -> tuple[Any, bool]:
     """Codes of rows, and whether all values were within `ends`, one pair for each feature."""
     xp = namespace(X)
-    X, flag = _contiguous(_floats(xp, X)), _flag(xp, X)
+    X, flag = contiguous(_floats(xp, X)), _flag(xp, X)
     low, high = (end.tobytes() for end in ends)
-    found = _codes_on(_Held(bins), low, high, ends[0].dtype, bits, xp, _device(X))
-    out = xp.empty(X.shape, dtype=getattr(xp, dtype.name), device=_device(X))
+    found = _codes_on(_Held(bins), low, high, ends[0].dtype, bits, xp, device_of(X))
+    out = xp.empty(X.shape, dtype=getattr(xp, dtype.name), device=device_of(X))
     if X.shape[0]:
         launch.encode(found, X, out, flag)
     return out, not bool(flag[0])
@@ -156,7 +159,7 @@ def _put(xp: Any, device: Any, array: np.ndarray) -> Any:
 
 
 def _flag(xp: Any, X: Any) -> Any:
-    return xp.zeros(1, dtype=xp.int32, device=_device(X))
+    return xp.zeros(1, dtype=xp.int32, device=device_of(X))
 
 
 def _for_cupy(spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
@@ -172,7 +175,7 @@ def _table_for(xp: Any, spec: Spec, X: Any, d: int | None = None) -> DeviceTable
     kind = np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
     code = X.dtype == xp.uint8
     extent = None if code else _extent(xp, spec, X, kind)
-    return _table_on(spec, kind, d or X.shape[1], extent, code, xp, _device(X))
+    return _table_on(spec, kind, d or X.shape[1], extent, code, xp, device_of(X))
 
 
 @lru_cache(maxsize=32)
@@ -209,121 +212,30 @@ def _extent(xp: Any, spec: Spec, X: Any, dtype: np.dtype) -> Extent:
     return Extent(float(xp.min(X)), float(xp.max(X)), float(least))
 
 
-def _joint(xp: Any, spec: Spec, X: Any) -> Any:
-    """Fourier features and projections: a product, then cosines where the angles stand."""
-    waves = spec.family == "fourier"
-    if waves and "lower" in spec.arrays:
-        X = xp.clip(X, _constant(xp, spec, "lower", X), _constant(xp, spec, "upper", X))
-    paired = waves and bool(spec.numbers["paired"])
-    width = n_outputs(spec)
-    # Angles stand where their cosines will: nothing is copied between them.
-    shape = (X.shape[0], 2 * width if paired else width)
-    if spec.numbers["operator"] == "hadamard":
-        Z = xp.zeros(shape, dtype=X.dtype, device=_device(X))
-        signs, to, gains = _structure(xp, spec, str(X.dtype), _device(X))
-        launch.hadamard(_contiguous(X), Z, signs, to, gains)
-    else:
-        Z = xp.empty(shape, dtype=X.dtype, device=_device(X))
-        dct = spec.numbers["operator"] == "dct"
-        own = _dct(xp, spec, X.dtype, _device(X)) if dct else _constant(xp, spec, "matrix", X)
-        _product(xp, X, own, out=Z[:, :width])
-    if not waves:
-        return Z
-    phases, amplitudes = _wave_constants(xp, spec, X.dtype, _device(X))
-    launch.waves(Z, phases, amplitudes, paired)
-    return Z
-
-
-def _landmarks(xp: Any, spec: Spec, X: Any) -> Any:
-    """Landmarks and random features beside them, by four products (:mod:`..landmarks`)."""
-    points, random = spec.parts
-    own = partial(_constant, xp, spec, X=X)
-    away = X - own("center")
-    near = _product(xp, away, _constant(xp, points, "matrix", X))
-    near = 2 * near - xp.sum(away * away, axis=1)[:, None] - own("sizes")
-    kernel = xp.exp(spec.numbers["gamma"] * xp.clip(near, None, 0))
-    known = _product(xp, kernel, own("whitening"))
-    beside, _ = apply(random, X)
-    return xp.concat([known, beside - _product(xp, known, own("along"))], axis=1)
-
-
-def _signs(xp: Any, spec: Spec, X: Any) -> Any:
-    """Signs of Cauchy projections; the matrix is drawn once."""
-    n = int(spec.numbers["n_components"])
-    return xp.sign(_product(xp, X, _cauchy(xp, spec, X.dtype, _device(X)))) / n**0.5
-
-
-_JOINT = {"fourier": _joint, "projection": _joint, "landmarks": _landmarks, "signs": _signs}
-
-
-@lru_cache(maxsize=4)
-def _cauchy(xp: Any, spec: Spec, dtype: Any, device: Any) -> Any:
-    columns = cauchy_columns(spec, 0, int(spec.numbers["n_components"]))
-    return xp.asarray(columns, dtype=dtype, device=device)
-
-
-@lru_cache(maxsize=4)
-def _dct(xp: Any, spec: Spec, dtype: Any, device: Any) -> Any:
-    """The matrix of a discrete cosine transform with signs before and gains behind it."""
-    signs = spec.arrays["signs"].astype(np.float64)
-    matrix = project(np, spec, np.eye(len(signs)))
-    return xp.asarray(matrix, dtype=dtype, device=device)
-
-
-def _product(xp: Any, A: Any, B: Any, out: Any = None) -> Any:
-    if is_tensor(A):
-        return multiply(A, B, out=out)
-    return np.matmul(A, B, out=out)  # in the tests, which have no card
-
-
-@lru_cache(maxsize=16)
-def _wave_constants(xp: Any, spec: Spec, dtype: Any, device: Any) -> tuple[Any, Any]:
-    """Phases (zero for pairs) and amplitudes of all columns."""
-    columns = n_outputs(spec) * (2 if spec.numbers["paired"] else 1)
-    phases = spec.arrays.get("phases", np.zeros(1))
-    own = np.broadcast_to(spec.arrays.get("amplitudes", 1.0), columns)
-    put = partial(xp.asarray, dtype=dtype, device=device)
-    return put(np.array(phases)), put(spec.numbers["scale"] * own)
-
-
-@lru_cache(maxsize=16)
-def _structure(xp: Any, spec: Spec, dtype: str, device: Any) -> tuple[Any, Any, Any]:
-    """Signs, places and gains of a structured projection."""
-    signs, rows = spec.arrays["signs"], spec.arrays["rows"]
-    to = np.full(signs.shape[0] * signs.shape[2], -1, np.int32)
-    to[rows] = np.arange(len(rows))
-    kind = np.float64 if dtype.endswith("64") else np.float32
-    arrays = signs.astype(kind), to, spec.arrays["gains"].astype(kind)
-    return tuple(xp.asarray(np.ascontiguousarray(a), device=device) for a in arrays)
-
-
 def _chain(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
-    """Stage after stage, on so many rows that what lies between them stays small."""
-    head = spec.parts[0]
+    """Stage after stage, on so many rows that what lies between them stays small.
+
+    Of halves, only the result has half precision.
+    """
+    X = X if X.dtype == xp.uint8 else real_rows(X, xp)
+    head, dtype = spec.parts[0], _result(xp, X)
+    X = X if X.dtype == xp.uint8 else _floats(xp, X)
     width = (joint.n_columns if head.family in joint.FAMILIES else n_columns)(head, X.shape[1])
     step = max(1024, _CHAIN_BYTES // (8 * width))
     parts, refused = [], False
     for start in range(0, max(1, X.shape[0]), step):
-        Z, wrong = apply(spec.parts[0], X[start : start + step], check=check)
+        block = X if X.shape[0] <= step else X[start : start + step]
+        Z, wrong = _apply(xp, head, block, check)
         refused |= wrong
         for stage in spec.parts[1:]:
-            Z, _ = apply(stage, Z)
-        parts.append(Z)
+            Z, _ = _apply(xp, stage, Z, launch.ANY)
+        parts.append(Z if Z.dtype == dtype else xp.astype(Z, dtype))
     return (parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)), refused
-
-
-@lru_cache(maxsize=32)
-def _constant_on(xp: Any, spec: Spec, name: str, dtype: Any, device: Any) -> Any:
-    return xp.asarray(np.array(spec.arrays[name]), dtype=dtype, device=device)
 
 
 def _floats(xp: Any, X: Any) -> Any:
     """Rows in a precision that products are computed in."""
     return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float32)
-
-
-def _constant(xp: Any, spec: Spec, name: str, X: Any) -> Any:
-    return _constant_on(xp, spec, name, X.dtype, _device(X))
 
 
 def _refused(xp: Any, X: Any, check: int) -> bool:
@@ -338,11 +250,3 @@ def _refused(xp: Any, X: Any, check: int) -> bool:
 def _result(xp: Any, X: Any) -> Any:
     """Floats keep their width; bytes become float32."""
     return X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float32
-
-
-def _device(X: Any) -> Any:
-    return getattr(X, "device", None)
-
-
-def _contiguous(X: Any) -> Any:
-    return X.contiguous() if hasattr(X, "contiguous") else np.ascontiguousarray(X)

@@ -367,50 +367,154 @@ def encode(
 
 
 @triton.jit
-def waves(
-    z_ptr, phase_ptr, amplitude_ptr, n, width, stride,
-    PAIRED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Angles become cosines where they stand; PAIRED: and sines `width` columns further on."""
-    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    real = c < width
-    inside = (i < n)[:, None] & real[None, :]
-    at = z_ptr + i[:, None] * stride + c[None, :]
-    angle = tl.load(at, inside, other=0.0)
-    if PAIRED:
-        amplitude = tl.load(amplitude_ptr + width + c, real, other=0.0)[None, :]
-        tl.store(at + width, amplitude * tl.sin(angle), inside)
+def _within_half(t):
+    """The part of an angle in turns that is left within half a turn.
+
+    Angles so large that their neighbours are half a turn away have none; infinity becomes NaN.
+    """
+    if t.dtype == tl.float64:
+        t = tl.where(tl.abs(t) < 2251799813685248.0, t, t - t)
     else:
-        angle = angle + tl.load(phase_ptr + c, real, other=0.0)[None, :]
-    amplitude = tl.load(amplitude_ptr + c, real, other=0.0)[None, :]
-    tl.store(at, amplitude * tl.cos(angle), inside)
+        t = tl.where(tl.abs(t) < 4194304.0, t, t - t)
+    return t - tl.floor(t + 0.5)
 
 
 @triton.jit
-def _butterfly(x, H: tl.constexpr, SIZE: tl.constexpr):
-    """Sums and differences of the numbers k and k + H: x is a matrix (SIZE / 2H, 2, H)."""
-    pairs = tl.permute(tl.reshape(x, (SIZE // (2 * H), 2, H)), (0, 2, 1))
-    a, b = tl.split(pairs)
-    return tl.reshape(tl.permute(tl.join(a + b, a - b), (0, 2, 1)), (SIZE,))
+def _half_wave(s):
+    """sin 2πs on a half turn, |s| ≤ 1/4: the minimax polynomials of the processor's `_waves`."""
+    v = s * s
+    if s.dtype == tl.float64:
+        p = 3.8169974295671560615 + v * -0.69093588762802366194
+        p = 42.058688305395575059 + v * (-15.094471616749452933 + v * p)
+        p = 81.605249275026291884 + v * (-76.705859647469673123 + v * p)
+        return s * (6.2831853071795803916 + v * (-41.341702240395082638 + v * p))
+    else:
+        p = -76.549782387613466 + v * 39.536706762014836
+        p = -41.341655031479419 + v * (81.601004077356553 + v * p)
+        return s * (6.2831851600897227 + v * p)
+
+
+@triton.jit
+def _write_waves(
+    angle, at, phase_ptr, amplitude_ptr, c, width, inside, PAIRED: tl.constexpr
+):  # fmt: skip
+    """Cosines of angles in turns to `at`; PAIRED: and sines `width` columns further on."""
+    real = c < width
+    if PAIRED:
+        t = _within_half(angle)
+        size = tl.abs(t)
+        sine = _half_wave(tl.minimum(size, 0.5 - size))
+        sine = tl.where(t < 0, -sine, sine)
+        amplitude = tl.load(amplitude_ptr + width + c, real, other=0.0)[None, :]
+        tl.store(at + width, amplitude * sine, inside)
+    else:
+        t = _within_half(angle + tl.load(phase_ptr + c, real, other=0.0)[None, :])
+    amplitude = tl.load(amplitude_ptr + c, real, other=0.0)[None, :]
+    tl.store(at, amplitude * _half_wave(0.25 - tl.abs(t)), inside)
+
+
+@triton.jit
+def waves(
+    z_ptr, phase_ptr, amplitude_ptr, n, units,
+    PAIRED: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Angles become cosines where they stand; PAIRED: and sines `width` columns further on.
+
+    The width is UNIT·units, so that the compiler knows how rows are aligned.
+    """
+    width = units * UNIT
+    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    inside = (i < n)[:, None] & (c < width)[None, :]
+    stride = width
+    if PAIRED:
+        stride = 2 * width
+    at = z_ptr + i[:, None] * stride + c[None, :]
+    angle = tl.load(at, inside, other=0.0)
+    _write_waves(angle, at, phase_ptr, amplitude_ptr, c, width, inside, PAIRED)
+
+
+@triton.jit
+def fourier(
+    rows, matrix, phase_ptr, amplitude_ptr, out_ptr, n, units, inner,
+    PAIRED: tl.constexpr, UNIT: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Product in TF32 and cosines of it, without storing the angles between them.
+
+    `rows` (n, inner) and `matrix` (width, inner) are described to the card's copy engine, which
+    gives zeros beyond their ends; the matrix is transposed since tensor cores read both factors of
+    TF32 along the sum. Programs of GROUP tiles of rows share their columns in the cache.
+    """
+    width = units * UNIT
+    tall, wide = tl.cdiv(n, ROWS), tl.cdiv(width, COLUMNS)
+    together = GROUP * wide
+    place = tl.program_id(0)
+    first = place // together * GROUP
+    high = tl.minimum(tall - first, GROUP)
+    place = place % together
+    top, left = (first + place % high) * ROWS, place // high * COLUMNS
+    angle = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for start in range(0, inner, INNER):
+        a, b = rows.load([top, start]), matrix.load([left, start])
+        angle = tl.dot(a, tl.trans(b), angle, input_precision="tf32")
+    i, c = top + tl.arange(0, ROWS), left + tl.arange(0, COLUMNS)
+    inside = (i < n)[:, None] & (c < width)[None, :]
+    stride = width
+    if PAIRED:
+        stride = 2 * width
+    at = out_ptr + i.to(tl.int64)[:, None] * stride + c[None, :]
+    _write_waves(angle, at, phase_ptr, amplitude_ptr, c, width, inside, PAIRED)
+
+
+@triton.jit
+def _transform_bits(x, M: tl.constexpr, BITS: tl.constexpr):
+    """Hadamard transform of the last BITS bits of an index, which become the first ones.
+
+    Bit after bit becomes the last, and is then moved to the front of the last BITS: after BITS
+    turns they are in order. All of them belong to one thread, so that nothing is exchanged before
+    the end.
+    """
+    for _ in tl.static_range(BITS):
+        a, b = tl.split(tl.reshape(x, (M, 1 << (BITS - 1), 2)))
+        x = tl.reshape(tl.permute(tl.join(a + b, a - b), (0, 2, 1)), (M, 1 << BITS))
+    return tl.reshape(tl.permute(x, (1, 0)), (M * (1 << BITS),))
+
+
+@triton.jit
+def _transform(x, LOG: tl.constexpr, BITS: tl.constexpr):
+    """Hadamard transform of 2^LOG numbers, BITS levels at a time; the order is that of before."""
+    SIZE: tl.constexpr = 1 << LOG
+    REST: tl.constexpr = LOG % BITS
+    for _ in tl.static_range(LOG // BITS):
+        x = _transform_bits(tl.reshape(x, (SIZE >> BITS, 1 << BITS)), SIZE >> BITS, BITS)
+    if REST > 0:
+        x = _transform_bits(tl.reshape(x, (SIZE >> REST, 1 << REST)), SIZE >> REST, REST)
+    return x
 
 
 @triton.jit
 def hadamard(
-    x_ptr, out_ptr, sign_ptr, to_ptr, gain_ptr, n, d, width,
-    ROUNDS: tl.constexpr, LOG: tl.constexpr, SIZE: tl.constexpr,
+    x_ptr, out_ptr, sign_ptr, to_ptr, gain_ptr, d, width, first,
+    ROUNDS: tl.constexpr, LOG: tl.constexpr, BITS: tl.constexpr, KEPT: tl.constexpr,
+    LAST: tl.constexpr,
 ):  # fmt: skip
     """One row, one block of a structured projection: ROUNDS times signs and a Hadamard transform.
 
-    The row stays on the processor throughout.
+    The row stays on the processor throughout. Of the last transform the first 2^KEPT numbers are
+    made, LAST levels at a time: those of the sums over all that differ in the leading bits.
     """
-    i, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    SIZE: tl.constexpr = 1 << LOG
+    i, block = tl.program_id(0).to(tl.int64), first + tl.program_id(1)
     k = tl.arange(0, SIZE)
     x = tl.load(x_ptr + i * d + k, k < d, other=0.0)
-    for turn in tl.static_range(ROUNDS):
-        x = x * tl.load(sign_ptr + (block * ROUNDS + turn) * SIZE + k)
-        for level in tl.static_range(LOG):
-            x = _butterfly(x, 1 << level, SIZE)
-    to = tl.load(to_ptr + block * SIZE + k)
+    signs = sign_ptr + block * ROUNDS * SIZE + k
+    for turn in tl.static_range(ROUNDS - 1):
+        x = _transform(x * tl.load(signs + turn * SIZE), LOG, BITS)
+    x = x * tl.load(signs + (ROUNDS - 1) * SIZE)
+    if KEPT < LOG:
+        x = tl.sum(tl.reshape(x, (SIZE >> KEPT, 1 << KEPT)), axis=0)
+    x = _transform(x, KEPT, LAST)
+    to = tl.load(to_ptr + block * SIZE + tl.arange(0, 1 << KEPT))
     gain = tl.load(gain_ptr + tl.maximum(to, 0))
     tl.store(out_ptr + i * width + to, x * gain, to >= 0)

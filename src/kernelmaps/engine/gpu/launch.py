@@ -6,17 +6,23 @@ same code on NumPy arrays.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
+from .rows import device_of
 from .tables import COLUMNS, DeviceCodes, DeviceSums, DeviceTable, power_of_two
 
-__all__ = ["dot", "emit", "emit_stored", "encode", "hadamard", "waves"]
+__all__ = ["Factor", "can_fuse", "dot", "emit", "emit_stored", "encode", "factor", "fourier"]
+__all__ += ["hadamard", "waves"]
 
 ANY, FINITE, NON_NEGATIVE = range(3)
 VALUES = 32  # that a program locates at a time: one for each of its threads
 STEPS = 4  # how often it does so
 SHARES = 16  # of the features of a sum, at most
+UNIT = 4  # numbers that a thread reads at a time
+INNER = 32  # terms of a sum that a product takes at a time
+BITS = 5  # levels of a Hadamard transform at a time: a thread has 32 numbers
 
 
 def emit(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
@@ -82,24 +88,126 @@ def encode(table: DeviceCodes, X: Any, out: Any, flag: Any) -> None:
 
 
 def waves(Z: Any, phases: Any, amplitudes: Any, paired: bool) -> None:
-    """Angles in Z become cosines; those of a paired map have their sines in the second half."""
+    """Angles in turns become cosines; those of a paired map have their sines in the second half."""
     from . import kernels
 
     n, stride = Z.shape
     width = stride // 2 if paired else stride
-    columns = min(512, power_of_two(width))
-    rows = max(1, 2048 // columns)
+    columns = min(1024, power_of_two(width))
+    rows, unit = max(1, 2048 // columns), _unit(width)
     kernels.waves[(-(-n // rows), -(-width // columns))](
-        Z, phases, amplitudes, n, width, stride, PAIRED=paired, ROWS=rows, COLUMNS=columns
-    )
+        Z, phases, amplitudes, n, width // unit, PAIRED=paired, UNIT=unit, ROWS=rows,
+        COLUMNS=columns, num_warps=8 if rows * columns > 1024 else 4,
+    )  # fmt: skip
 
 
-def hadamard(X: Any, out: Any, signs: Any, to: Any, gains: Any) -> None:
-    """Structured projections of rows; `signs` (blocks, rounds, size), `to` the place of each."""
+@lru_cache
+def _describes() -> bool:
+    """Whether this Triton describes arrays to the card's copy engine."""
+    try:
+        from triton.tools.tensor_descriptor import TensorDescriptor
+    except ImportError:
+        return False
+    return bool(TensorDescriptor)
+
+
+def can_fuse(X: Any, width: int) -> bool:
+    """Whether rows lie as the copy engine wants them, and a product is worth a kernel."""
+    d, data = X.shape[1], getattr(X, "data_ptr", int)()
+    return d % UNIT == 0 and width % UNIT == 0 and d >= INNER and data % 16 == 0 and _describes()
+
+
+class Tile(NamedTuple):
+    """How a product is divided among the processors of a card."""
+
+    rows: int
+    columns: int
+    warps: int
+    stages: int
+
+    @property
+    def shared_bytes(self) -> int:
+        return 4 * INNER * (self.rows + self.columns) * self.stages
+
+
+LARGE, SMALL = Tile(128, 256, 8, 4), Tile(64, 128, 4, 3)
+"""The fastest of two dozen on an H200: for long sums, and for short ones."""
+
+
+def _tile(d: int, width: int, shared_bytes: int) -> Tile:
+    long = d >= 256 and width > SMALL.columns and shared_bytes > LARGE.shared_bytes
+    return LARGE if long else SMALL
+
+
+@lru_cache
+def _shared_bytes(device: Any) -> int:
+    """Memory that a program may share among its threads; of an H200 where there is no card."""
+    if getattr(device, "type", "cpu") != "cuda":
+        return 227 << 10
+    import torch
+
+    return int(torch.cuda.get_device_properties(device).shared_memory_per_block_optin)
+
+
+class Factor(NamedTuple):
+    """A transposed matrix that is described to the copy engine, and how its product is divided."""
+
+    described: Any
+    width: int
+    tile: Tile
+
+
+def factor(matrix: Any) -> Factor:
+    """What `fourier` needs of a matrix (width, d)."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    width, d = matrix.shape
+    tile = _tile(d, width, _shared_bytes(device_of(matrix)))
+    described = TensorDescriptor.from_tensor(matrix, [tile.columns, INNER])
+    return Factor(described, width, tile)
+
+
+def fourier(X: Any, by: Factor, phases: Any, amplitudes: Any, out: Any, paired: bool) -> None:
+    """Cosines of X·matrixᵀ, in turns, the product in TF32; see `can_fuse`."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
     from . import kernels
 
-    blocks, rounds, size = signs.shape
-    kernels.hadamard[(X.shape[0], blocks)](
-        X, out, signs, to, gains, X.shape[0], X.shape[1], out.shape[1],
-        ROUNDS=rounds, LOG=size.bit_length() - 1, SIZE=size, num_warps=max(1, min(16, size // 256)),
+    (n, d), tile = X.shape, by.tile
+    rows = TensorDescriptor.from_tensor(X, [tile.rows, INNER])
+    kernels.fourier[(-(-n // tile.rows) * -(-by.width // tile.columns),)](
+        rows, by.described, phases, amplitudes, out, n, by.width // UNIT, d, PAIRED=paired,
+        UNIT=UNIT, ROWS=tile.rows, COLUMNS=tile.columns, INNER=INNER, GROUP=8,
+        num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
+
+
+def _unit(width: int) -> int:
+    return UNIT if width % UNIT == 0 else 1
+
+
+def hadamard(X: Any, out: Any, signs: Any, to: Any, gains: Any, count: int) -> None:
+    """Structured projections of rows; `signs` (blocks, rounds, size), `to` the place of each.
+
+    The first `count` numbers of all blocks are wanted: of the last block, fewer are made.
+    """
+    from . import kernels
+
+    rounds, size = signs.shape[1:]
+    blocks = -(-count // size)
+    log, rest = size.bit_length() - 1, count - (blocks - 1) * size
+    options = {
+        "ROUNDS": rounds,
+        "LOG": log,
+        "BITS": min(BITS, log),
+        "num_warps": max(1, min(16, size >> (5 + BITS))),
+    }
+    for first, several, kept in (
+        (0, blocks - 1, log),
+        (blocks - 1, 1, max(1, power_of_two(rest).bit_length() - 1)),
+    ):
+        if several:
+            kernels.hadamard[(X.shape[0], several)](
+                X, out, signs, to, gains, X.shape[1], out.shape[1], first,
+                KEPT=kept, LAST=min(BITS, kept), **options,
+            )  # fmt: skip

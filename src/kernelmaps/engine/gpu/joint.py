@@ -1,0 +1,177 @@
+"""Joint maps on a GPU: products of matrices, with cosines fused or where the angles stand.
+
+Angles are in turns, so that their reduction is exact: the matrices of Fourier features are divided
+by 2π when they are copied to the card.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...device import is_tensor, multiply, tf32_chosen
+from ..linear import n_outputs, project
+from ..signs import cauchy_columns
+from ..spec import Spec
+from . import launch
+from .rows import contiguous, device_of, empty
+
+__all__ = ["FORMS"]
+
+_SMALL = 128  # numbers of a Hadamard transform, up to which a product is faster
+
+
+class _Form(NamedTuple):
+    """What is known of a linear map before its rows are; found once for a precision and device."""
+
+    width: int
+    columns: int
+    waves: bool
+    paired: bool
+    clipped: bool
+    structured: bool
+    phases: Any  # of waves
+    amplitudes: Any
+
+
+def _linear(xp: Any, spec: Spec, X: Any) -> Any:
+    """Fourier features and projections. Angles stand where their cosines will."""
+    place = (X.dtype, device_of(X))
+    form = _form(xp, spec, *place)
+    if form.clipped:
+        X = xp.clip(X, _constant(xp, spec, "lower", X), _constant(xp, spec, "upper", X))
+    X = contiguous(X)
+    Z = empty(X, (X.shape[0], form.columns))
+    if form.waves and not form.structured and _fuses(xp, X, form.width):
+        described = _described(xp, spec, X.shape[1], *place)
+        launch.fourier(X, described, form.phases, form.amplitudes, Z, form.paired)
+        return Z
+    if form.structured:
+        signs, to, gains = _structure(xp, spec, *place)
+        launch.hadamard(X, Z, signs, to, gains, int(spec.arrays["rows"][-1]) + 1)
+    else:
+        angles = Z[:, : form.width] if form.paired else Z
+        _product(X, _matrix(xp, spec, X.shape[1], *place), out=angles)
+    if form.waves:
+        launch.waves(Z, form.phases, form.amplitudes, form.paired)
+    return Z
+
+
+def _fuses(xp: Any, X: Any, width: int) -> bool:
+    """TF32 is chosen, and the shape suits the kernel; float32 products are left to BLAS."""
+    return tf32_chosen() and X.dtype == xp.float32 and launch.can_fuse(X, width)
+
+
+def _landmarks(xp: Any, spec: Spec, X: Any) -> Any:
+    """Landmarks and random features beside them, by four products (:mod:`..landmarks`)."""
+    points, random = spec.parts
+    own = partial(_constant, xp, spec, X=X)
+    away = X - own("center")
+    near = _product(away, _constant(xp, points, "matrix", X))
+    near = 2 * near - xp.sum(away * away, axis=1)[:, None] - own("sizes")
+    kernel = xp.exp(spec.numbers["gamma"] * xp.clip(near, None, 0))
+    known = _product(kernel, own("whitening"))
+    beside = FORMS[random.family](xp, random, X)
+    return xp.concat([known, beside - _product(known, own("along"))], axis=1)
+
+
+def _signs(xp: Any, spec: Spec, X: Any) -> Any:
+    """Signs of Cauchy projections; the matrix is drawn once."""
+    n = int(spec.numbers["n_components"])
+    return xp.sign(_product(X, _cauchy(xp, spec, X.dtype, device_of(X)))) / n**0.5
+
+
+FORMS = {"fourier": _linear, "projection": _linear, "landmarks": _landmarks, "signs": _signs}
+
+
+def _product(A: Any, B: Any, out: Any = None) -> Any:
+    if is_tensor(A):
+        return multiply(A, B, out=out)
+    return np.matmul(A, B, out=out)  # in the tests, which have no card
+
+
+def _is_structured(spec: Spec) -> bool:
+    """Whether Hadamard transforms are made one by one: long ones, each output once."""
+    if spec.numbers["operator"] != "hadamard" or spec.arrays["signs"].shape[2] <= _SMALL:
+        return False
+    return bool(np.all(np.diff(spec.arrays["rows"]) > 0))
+
+
+def _put(xp: Any, array: np.ndarray, dtype: Any, device: Any) -> Any:
+    kind = np.float64 if str(dtype).endswith("64") else np.float32
+    return xp.asarray(np.ascontiguousarray(array, dtype=kind), device=device)
+
+
+def _turns(spec: Spec) -> float:
+    return 1 / (2 * np.pi) if spec.family == "fourier" else 1.0
+
+
+def _constant(xp: Any, spec: Spec, name: str, X: Any) -> Any:
+    return _constant_on(xp, spec, name, X.dtype, device_of(X))
+
+
+@lru_cache(maxsize=32)
+def _constant_on(xp: Any, spec: Spec, name: str, dtype: Any, device: Any) -> Any:
+    return _put(xp, np.array(spec.arrays[name]), dtype, device)
+
+
+@lru_cache(maxsize=4)
+def _cauchy(xp: Any, spec: Spec, dtype: Any, device: Any) -> Any:
+    return _put(xp, cauchy_columns(spec, 0, int(spec.numbers["n_components"])), dtype, device)
+
+
+@lru_cache(maxsize=8)
+def _matrix(xp: Any, spec: Spec, d: int, dtype: Any, device: Any) -> Any:
+    """The matrix of an operator on rows of d features; of a transform, the product of its steps."""
+    return _put(xp, _plain_matrix(spec)[:d], dtype, device)
+
+
+@lru_cache(maxsize=8)
+def _described(xp: Any, spec: Spec, d: int, dtype: Any, device: Any) -> launch.Factor:
+    """The same with a row for each output, for the fused kernel."""
+    return launch.factor(_put(xp, _plain_matrix(spec)[:d].T, dtype, device))
+
+
+@lru_cache(maxsize=32)
+def _form(xp: Any, spec: Spec, dtype: Any, device: Any) -> _Form:
+    waves = spec.family == "fourier"
+    paired, width = waves and bool(spec.numbers["paired"]), n_outputs(spec)
+    constants = _wave_constants(xp, spec, dtype, device) if waves else (None, None)
+    return _Form(
+        width,
+        2 * width if paired else width,
+        waves,
+        paired,
+        waves and "lower" in spec.arrays,
+        _is_structured(spec),
+        *constants,
+    )
+
+
+def _plain_matrix(spec: Spec) -> np.ndarray:
+    if spec.numbers["operator"] == "matrix":
+        return _turns(spec) * spec.arrays["matrix"].astype(np.float64)
+    length = spec.arrays["signs"].shape[-1]
+    return _turns(spec) * project(np, spec, np.eye(length))
+
+
+def _wave_constants(xp: Any, spec: Spec, dtype: Any, device: Any) -> tuple[Any, Any]:
+    """Phases in turns (zero for pairs) and amplitudes of all columns."""
+    columns = n_outputs(spec) * (2 if spec.numbers["paired"] else 1)
+    phases = np.mod(_turns(spec) * spec.arrays.get("phases", np.zeros(1)), 1.0)
+    own = np.broadcast_to(spec.arrays.get("amplitudes", 1.0), columns)
+    amplitudes = spec.numbers["scale"] * own
+    return _put(xp, phases, dtype, device), _put(xp, amplitudes, dtype, device)
+
+
+@lru_cache(maxsize=16)
+def _structure(xp: Any, spec: Spec, dtype: Any, device: Any) -> tuple[Any, Any, Any]:
+    """Signs, places and gains of a structured projection."""
+    signs, rows = spec.arrays["signs"], spec.arrays["rows"]
+    to = np.full(signs.shape[0] * signs.shape[2], -1, np.int32)
+    to[rows] = np.arange(len(rows))
+    gains = _turns(spec) * spec.arrays["gains"]
+    places = xp.asarray(to, device=device)
+    return _put(xp, signs, dtype, device), places, _put(xp, gains, dtype, device)
