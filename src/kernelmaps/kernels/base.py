@@ -32,7 +32,9 @@ class Kernel(ABC):
     name: str
 
     def with_parameter(self, value: float) -> Self:
-        """Return the kernel with another value of its one free number, as in ``gaussian:0.5``.
+        """Return the kernel with another value of its one free number.
+
+        On the command line it follows the name: ``gaussian:0.5``.
 
         Parameters
         ----------

@@ -86,8 +86,8 @@ def get(kernel: str | Kernel | Callable) -> Kernel:
     Parameters
     ----------
     kernel : str, Kernel or callable
-        A name, with a width after a colon if wanted (``"gaussian:0.5"``); a kernel, or an object
-        that samples its spectrum; or a function of two arrays, which becomes `Additive`.
+        A name; a kernel, or an object that samples its spectrum; or a function of two arrays, which
+        becomes `Additive`.
 
     Returns
     -------
