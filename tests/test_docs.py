@@ -63,7 +63,8 @@ def test_readme_shows_code_and_the_test_command():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert code_blocks(text)
     assert "make test" in text
-    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    run = ROOT / ".ci" / "run"  # not in the source distribution
+    assert not run.exists() or "make test" in run.read_text(encoding="utf-8")
 
 
 def test_pictures_that_pages_show_exist():

@@ -22,6 +22,7 @@ from ._shared import (
     kernel_named,
     kernel_or_name,
     names,
+    note,
     read,
     say,
     show,
@@ -227,12 +228,15 @@ def design(
     from kernelmaps import design_map
     from kernelmaps.commands.designing import DesignReport, write_design
     from kernelmaps.commands.exporting import check_suffix
+    from kernelmaps.design.api import check_arguments
 
     check_folder(out)
     if out is not None:
         check_suffix(out, (".kmap", ".h", ".json"), "a design")
     if n_components is None and max_error is None:
         n_components = 5
+    check_arguments(n_components, max_error, method, "max", 1)
+    note(f"designing a map of {kernel}: rough kernels and large sizes take a minute")
     found = design_map(
         kernel_named(kernel),
         n_components=n_components,

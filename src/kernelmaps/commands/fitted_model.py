@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..display import two_columns
+from ..evaluation.code import expression
 from ..evaluation.scoring import MAIN_SCORE
 from .exporting import write_model
 
@@ -58,7 +59,7 @@ class FittedModel:
         """Plain values, for JSON."""
         known = {k: v for k, v in self.metadata.items() if k not in ("range", "held_out")}
         return {
-            "model": repr(self.model),
+            "model": expression(self.model),
             "score": self.score,
             "scores": self.scores,
             "scored_on": "held-out rows" if self.scored_rows else "training rows",

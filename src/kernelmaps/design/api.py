@@ -107,8 +107,7 @@ def design_map(
     >>> round(design.max_error, 4)
     0.1634
     """
-    _check_arguments(n_components, max_error, method, norm, effort)
-    announce("designing: this takes seconds, or a minute for rough kernels and large sizes")
+    check_arguments(n_components, max_error, method, norm, effort)
     if np.ndim(domain) == 2:
         return _joint(kernel, n_components, domain, method, period, progress)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
@@ -194,9 +193,8 @@ def _key(solver: Any, n_columns: int, options: dict[str, Any]) -> str:
     return storage.digest("design-key", header, arrays)
 
 
-def _check_arguments(
-    n_components: Any, max_error: Any, method: str, norm: str, effort: int
-) -> None:
+def check_arguments(n_components: Any, max_error: Any, method: str, norm: str, effort: int) -> None:
+    """Refuse wrong arguments of `design_map` before the work."""
     if (n_components is None) == (max_error is None):
         raise ValueError("design_map: give either n_components= or max_error=, and only one.")
     if n_components is not None and (
