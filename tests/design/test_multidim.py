@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import kernelmaps as km
 from kernelmaps.design.boxes import BoxWaves, JointProblem, product_grid
@@ -97,6 +98,44 @@ def test_ranking_of_the_methods_of_table_2():
     assert continuous.max_error < discrete.max_error < greedy.max_error
 
 
+def test_greedy_weights_sum_to_the_signature_at_zero():
+    """Table 2, "⊗ no LP": at 73 columns the paper prints .0439, at 31 columns .2370."""
+    common = {"form": "modulation", "select": "greedy", "refine": False}
+    for columns, printed in ((31, 0.2370), (73, 0.0439)):
+        design = design_joint_map(RBF, columns, SQUARE, **common)
+        assert design.n_columns <= columns
+        assert design.max_error <= printed
+        np.testing.assert_allclose(design.weights.sum(), 1, rtol=1e-12)
+
+
+def test_projections_are_never_worse_than_modulations():
+    """A modulation is a sum of projections of the same number of columns."""
+    common = {"resolution": 13, "effort": 0, "cache": False}
+    modulation = design_joint_map(Gaussian(0.6), 13, SQUARE, form="modulation", **common)
+    projection = design_joint_map(Gaussian(0.6), 13, SQUARE, form="projection", **common)
+    assert projection.form == "projection"
+    assert projection.max_error <= modulation.max_error * (1 + 1e-6)
+
+
+def test_weights_of_a_discrete_selection_are_the_best_of_its_frequencies():
+    """No weights >= 0 of the same frequencies have a smaller error on the grid of the program."""
+    design = design_joint_map(RBF, 31, SQUARE, form="modulation", refine=False, resolution=17)
+    axis = np.linspace(0, np.pi, 17)
+    lags = np.stack([a.ravel() for a in np.meshgrid(axis, axis, indexing="ij")], axis=1)
+    atoms = np.prod(np.cos(lags[:, None, :] * design.frequencies), axis=2)
+    exact = RBF.signature(np.sqrt(np.sum(lags**2, axis=1)))
+    least = np.max(np.abs(atoms @ design.weights - exact))
+    # Its dual: with Σ|p| = 1 and Σ p_j atom_j <= 0, no error is below Σ p_j k_j.
+    found = linprog(
+        np.r_[-exact, exact],
+        A_ub=np.hstack([atoms.T, -atoms.T]),
+        b_ub=np.zeros(atoms.shape[1]),
+        A_eq=np.ones((1, 2 * len(exact))),
+        b_eq=[1.0],
+    )
+    assert least <= -found.fun * (1 + 1e-5)
+
+
 def test_design_map_takes_several_ranges():
     """Form "auto" is the better of both forms."""
     square = [(0, 2.0), (0, 2.0)]
@@ -113,8 +152,8 @@ def test_polar_pool_of_projections():
     discrete = design_joint_map(Gaussian(0.8), 15, SQUARE, refine=False, **arguments)
     moved = design_joint_map(Gaussian(0.8), 15, SQUARE, **arguments)
     assert max(discrete.n_columns, moved.n_columns) <= 15
-    assert moved.max_error < 0.3 * discrete.max_error
-    assert moved.max_error < 0.1
+    assert moved.max_error < 0.5 * discrete.max_error
+    assert moved.max_error < 0.05
 
 
 def test_position_and_orientation_of_a_patch():

@@ -33,9 +33,24 @@ from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
 from .certify import DesignCertificate, curvature, number_words
 from .problem import Problem
 
-__all__ = ["JointDesign", "along", "everywhere", "joint_lower_bound", "wrapped_lags"]
+__all__ = ["JointDesign", "along", "everywhere", "joint_lower_bound", "reflections", "wrapped_lags"]
 
 _MOST_LAGS = 2_000_000
+
+
+def reflections(frequencies: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Projections whose sum is that of modulations: Π cos(a_i) is the mean of cos(Σ ± a_i)."""
+    vectors, shares = [], []
+    for frequency, weight in zip(frequencies, weights, strict=True):
+        active = np.flatnonzero(frequency)
+        flips = product((1, -1), repeat=max(active.size - 1, 0))
+        signs = [np.array((1, *rest))[: active.size] for rest in flips]
+        for sign in signs:
+            vector = np.zeros(frequency.size)
+            vector[active] = sign * frequency[active]
+            vectors.append(vector)
+            shares.append(weight / len(signs))
+    return np.array(vectors), np.array(shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +103,7 @@ class JointDesign:
         """
         if self.form == "projection":
             return self.frequencies, self.weights
-        vectors, weights = [], []
-        for frequency, weight in zip(self.frequencies, self.weights, strict=True):
-            active = np.flatnonzero(frequency)
-            flips = product((1, -1), repeat=max(active.size - 1, 0))
-            signs = [np.array((1, *rest))[: active.size] for rest in flips]
-            for sign in signs:
-                vector = np.zeros(frequency.size)
-                vector[active] = sign * frequency[active]
-                vectors.append(vector)
-                weights.append(weight / len(signs))
-        return np.array(vectors), np.array(weights)
+        return reflections(self.frequencies, self.weights)
 
     @cached_property
     def spec(self) -> Spec:

@@ -30,7 +30,7 @@ from ..threads import limit_blas
 from . import cache as store
 from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
 from .certify import DesignCertificate
-from .joint import JointDesign, along, everywhere, joint_lower_bound, wrapped_lags
+from .joint import JointDesign, along, everywhere, joint_lower_bound, reflections, wrapped_lags
 from .lp import harmonic_design
 from .problem import NotPositiveDefiniteError, Problem
 from .refine import refined_design
@@ -42,8 +42,9 @@ SOLVER_VERSION = 1
 _SCATTERED = 16  # disturbed selections per pool
 _HOPS = 24
 _FINISHED = 3  # designs that the Taylor programs finish
+_POLAR_STEPS = (0.75, 1.0, 1.2, 1.3, 1.4)  # distances of a polar grid, in units of π / span
 Cosines = tuple[np.ndarray, np.ndarray]
-FORMS = ("projection", "modulation")
+FORMS = ("modulation", "projection")
 POOLS = ("product", "polar")
 
 
@@ -116,8 +117,15 @@ def design_joint_map(
     target = _signatures(kernel, len(domain))
     search = _Search(pool, select, refine, effort, progress)
     problems = _problems(target, domain, periods, form, resolution)
+    found, starts = [], []
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
-        found = [_one(problem, target, n_components, search, cache) for problem in problems]
+        for problem in problems:
+            if problem.form != form and form != "auto" and not search.descends:
+                continue
+            found.append(_one(problem, target, n_components, search, starts, cache))
+            if problem.form == "modulation" and search.descends:
+                starts = [reflections(*found[-1][1])]  # projections are more general
+    found = [item for item in found if form in ("auto", item[0].form)]
     problem, pair, lower, optimal = min(found, key=lambda item: item[0].max_error(*item[1]))
     sure = everywhere(problem, *pair, target.is_product)
     ratio = sure.largest / lower if lower > 0 else np.inf
@@ -145,7 +153,7 @@ def _problems(
     form: str,
     resolution: int | None,
 ) -> list[JointProblem]:
-    """One problem for each form that is asked for and that the signature allows."""
+    """A problem for each form that the signature allows, modulations first; or of them alone."""
     spans = np.array(
         [high - low if p is None else p / 2 for (low, high), p in zip(domain, periods, strict=True)]
     )
@@ -157,7 +165,7 @@ def _problems(
         )
     _refuse_indefinite(target, spans, periods)
     steps = resolution or (25 if len(domain) == 2 else 11)
-    forms = (form,) if form != "auto" else FORMS if symmetric else FORMS[:1]
+    forms = FORMS[:1] if form == "modulation" else FORMS if symmetric else FORMS[1:]
     return [JointProblem(target.joint, spans, periods, f, steps) for f in forms]
 
 
@@ -172,12 +180,22 @@ class _Search:
     progress: bool | None
 
     @property
+    def descends(self) -> bool:
+        """Whether a modulation is a start for projections: they have the same pool, and move."""
+        return self.refine and self.pool == "product"
+
+    @property
     def words(self) -> str:
         return f"{self.pool} pool, {self.select}" + (", continuous" if self.refine else "")
 
 
 def _one(
-    problem: JointProblem, target: _Target, n_columns: int, search: _Search, cache: bool
+    problem: JointProblem,
+    target: _Target,
+    n_columns: int,
+    search: _Search,
+    starts: list[Cosines],
+    cache: bool,
 ) -> tuple[JointProblem, Cosines, float, bool]:
     """Frequencies and weights of one form, the rank bound, and whether they are locally optimal."""
     key = _key(problem, n_columns, search)
@@ -186,7 +204,7 @@ def _one(
         header, arrays = found
         pair = arrays["frequencies"], arrays["weights"]
         return problem, pair, float(header["lower_bound"]), bool(header["optimal"])
-    frequencies, weights = _solve(problem, target.marginals, n_columns, search)
+    frequencies, weights = _solve(problem, target.marginals, n_columns, search, starts)
     alive = weights > 1e-12 * np.sum(weights)
     frequencies, weights = frequencies[alive], weights[alive]
     lower = joint_lower_bound(problem, int(np.sum(problem.columns(frequencies))))
@@ -203,17 +221,25 @@ def _key(problem: JointProblem, n_columns: int, search: _Search) -> str:
     header = {"kind": "joint", "columns": n_columns, "form": problem.form, "steps": problem.steps}
     header |= {"pool": search.pool, "select": search.select, "refine": search.refine}
     header |= {"effort": search.effort}
+    if problem.form == "projection" or not search.refine:
+        header["rules"] = 2  # several polar grids; modulations as starts; weights of least error
     header |= {"periods": [p or 0.0 for p in problem.periods], "solver": SOLVER_VERSION}
     arrays = {"signature": np.round(sample, 10), "spans": np.round(problem.spans, 12)}
     return storage.digest("design-key", header, arrays)
 
 
 def _solve(
-    problem: JointProblem, marginals: list[Callable], n_columns: int, search: _Search
+    problem: JointProblem,
+    marginals: list[Callable],
+    n_columns: int,
+    search: _Search,
+    starts: list[Cosines],
 ) -> Cosines:
-    """Select from the pool, descend in p-norms, finish by Taylor programs."""
+    """Select from the pool, descend in p-norms, finish by Taylor programs, as are other starts."""
     designs = _selections(problem, marginals, n_columns, search.pool, search.select)
     if not search.refine:
+        if search.select == "lp":
+            designs = [(vectors, _minimax(problem, vectors)) for vectors, _ in designs]
         return min(designs, key=lambda pair: problem.max_error(*pair))
     rng = np.random.default_rng(0)
     designs += _scattered(problem, marginals, n_columns, search, rng)
@@ -224,7 +250,7 @@ def _solve(
     valleys = track(designs[:12], "joint design: p-norms", enabled=search.progress)
     designs = [_p_norm(problem, *pair, powers=(32, 128)) for pair in valleys]
     designs += _hops(problem, designs, search, rng)
-    chosen = _different(problem, designs, 1 + _FINISHED * search.effort)
+    chosen = _different(problem, designs, 1 + _FINISHED * search.effort) + starts
     programs = track(chosen, "joint design: Taylor programs", enabled=search.progress)
     ends = [_sequential(problem, *pair, steps=12) for pair in programs]
     return _sequential(problem, *min(ends, key=lambda pair: problem.max_error(*pair)))
@@ -433,26 +459,23 @@ def _product_pool(
     for choice in product(*(range(d[0].size) for d in designs)):
         vector = np.array([designs[i][0][c] for i, c in enumerate(choice)])
         weight = float(np.prod([designs[i][1][c] for i, c in enumerate(choice)]))
-        signs = [np.ones(vector.size)]
-        if problem.form == "projection":
-            free = np.flatnonzero(vector)[1:]
-            for flips in product((1, -1), repeat=free.size):
-                if any(f < 0 for f in flips):
-                    sign = np.ones(vector.size)
-                    sign[free] = flips
-                    signs.append(sign)
-        vectors += [sign * vector for sign in signs]
-        weights += [weight / len(signs)] * len(signs)
-    return np.array(vectors), np.array(weights)
+        vectors.append(vector)
+        weights.append(weight)
+    pool = np.array(vectors), np.array(weights)
+    return pool if problem.form == "modulation" else reflections(*pool)
 
 
-def _polar_pool(problem: JointProblem, n_columns: int) -> np.ndarray:
-    """Zero and a polar grid of half the plane."""
-    base = np.pi / float(np.max(problem.spans))
-    radii = np.arange(1, int(np.ceil(1.3 * np.sqrt(n_columns))) + 2) * 0.75 * base
+def _polar_pool(problem: JointProblem, n_columns: int, step: float) -> np.ndarray:
+    """Zero and a polar grid of half the plane, of even density, with twice as many as needed.
+
+    The distance of the grid decides how good a selection can become, and the best one is not known
+    beforehand: about what the lags [−M, M] and the width of the kernel together can tell apart.
+    """
+    step = step * np.pi / float(np.max(problem.spans))
+    reach = step * np.sqrt(2 * n_columns / np.pi)  # half a disc holds π r² / (2 step²) of them
     vectors = [np.zeros(2)]
-    for ring, radius in enumerate(radii):
-        count = max(4, 2 * ring + 4)
+    for radius in np.arange(step, reach + step, step):
+        count = max(3, round(np.pi * radius / step))
         angle = np.pi * np.arange(count) / count
         vectors += list(radius * np.stack([np.cos(angle), np.sin(angle)], axis=1))
     return np.array(vectors)
@@ -482,7 +505,7 @@ def _selections(
     """Candidate sets of frequencies with refitted weights."""
     pools: list[tuple[np.ndarray, Any]]  # vectors; products of the marginals' weights
     if pool == "polar":
-        pools = [(_polar_pool(problem, n_columns), None)]
+        pools = [(_polar_pool(problem, n_columns, step), None) for step in _POLAR_STEPS]
     else:
         sizes = _pool_sizes(problem, n_columns)
         pools = [_product_pool(problem, marginals, size) for size in sizes]
@@ -490,7 +513,9 @@ def _selections(
     for vectors, products in pools:
         if select == "greedy":
             chosen = _cut(problem, vectors, products, n_columns)
-            found.append((vectors[chosen], products[chosen]))
+            total = problem.signature(np.zeros((1, len(problem.spans))))[0]
+            kept = products[chosen]
+            found += [(vectors[chosen], kept), (vectors[chosen], kept * total / kept.sum())]
             continue
         for weights in _lp_weights(problem, vectors):
             chosen = _cut(problem, vectors, weights, n_columns)
@@ -519,6 +544,15 @@ def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
 def _refit(problem: JointProblem, frequencies: np.ndarray) -> np.ndarray:
     """Non-negative least squares on the grid: a start for the continuous extension."""
     return nnls(problem.atoms(problem.grid, frequencies), problem.target)[0]
+
+
+def _minimax(problem: JointProblem, frequencies: np.ndarray) -> np.ndarray:
+    """Weights of least largest error on the grid: the end of a design that does not move."""
+    atoms, target = problem.atoms(problem.grid, frequencies), problem.target
+    slack = -np.ones((target.size, 1))
+    rows = np.vstack([np.hstack([atoms, slack]), np.hstack([-atoms, slack])])
+    cost = np.r_[np.zeros(atoms.shape[1]), 1.0]
+    return np.maximum(solve_lp(cost, A_ub=rows, b_ub=np.r_[target, -target])[:-1], 0.0)
 
 
 def _p_norm(

@@ -1,0 +1,70 @@
+"""Parts of the scripts that recompute the papers' tables: small cases with known answers."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+
+from benchmarks import (
+    convergence,
+    reproduce_chebyshev,
+    reproduce_chebyshev_table3,
+    reproduce_figures,
+)
+from kernelmaps.maps.chebyshev import lemma_constant
+
+
+def test_calibrated_scores_have_the_same_k_th_highest(seed):
+    scores = np.random.default_rng(seed).normal(size=(90, 6)) * np.arange(1, 7)
+    k = round(500 / 150 * 90 / 6)
+    shifted = reproduce_chebyshev.calibrated(scores)
+    np.testing.assert_allclose(np.sort(shifted, axis=0)[-k], 0, atol=1e-12)
+    np.testing.assert_allclose(np.ptp(shifted - scores, axis=0), 0, atol=1e-12)
+
+
+def test_components_from_products_of_rows_are_those_of_a_pca(seed):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(30, 80)).astype(np.float32)
+    train, test = reproduce_chebyshev.principal((Z[:20], Z[20:]), 5, None)
+    own = np.vstack([train, test])
+    theirs = PCA(5, svd_solver="full").fit_transform(Z)
+    np.testing.assert_allclose(own @ own.T, theirs @ theirs.T, atol=1e-3)
+
+
+def test_lines_of_several_files_are_put_together_by_seed():
+    first = reproduce_chebyshev.row("d", "l", 10, {0: 1.0, 1: 2.0}, 3.0)
+    second = reproduce_chebyshev.row("d", "l", 10, {2: 6.0}, 1.0)
+    both = reproduce_chebyshev.together(first, second)
+    assert both["mean"] == 3.0
+    assert both["seeds"] == 3
+    assert both["seconds"] == 4.0
+    assert reproduce_chebyshev.together({"mean": 9.0}, second) is second
+
+
+def test_the_constant_of_figure_1_is_at_most_twice_the_limit_of_the_error(monkeypatch):
+    """Terms oscillate in log m, the slower the nearer x is to 1: small x see whole periods."""
+    monkeypatch.setattr(reproduce_figures, "FIRST", 2000)
+    monkeypatch.setattr(reproduce_figures, "LAST", 4000)
+    x = np.array([1e-3, 0.1, 0.5])
+    bound, tail = reproduce_figures.constants(x)
+    np.testing.assert_allclose(tail, lemma_constant(np.log(x)), rtol=1e-2)
+    assert np.all(bound <= 2 * lemma_constant(np.log(x)) * 1.01)
+    np.testing.assert_allclose(bound[0], 2 * lemma_constant(np.log(x[0])), rtol=1e-2)
+
+
+def test_nystroem_features_are_exact_at_the_landmarks(seed):
+    X = np.random.default_rng(seed).dirichlet(np.full(208, 0.5), size=60)
+    features = reproduce_chebyshev_table3.Nystroem(20, seed).fit(X)
+    at = features.landmarks_
+    exact = features.kernel_(X, at)
+    np.testing.assert_allclose(features.transform(X) @ features.transform(at).T, exact, atol=1e-6)
+    np.testing.assert_allclose(np.diag(features.kernel_(X, X)), 2, atol=1e-12)
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e6])
+def test_a_fit_of_the_sweep_reaches_its_gap_or_says_what_to_change(C, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(120, 3))
+    y = X[:, 0] + 0.3 * rng.normal(size=120) > 0.5
+    found = convergence.one("SplineMap(20, order=2)", "squared_hinge", C, X, y)
+    assert found["gap"] >= -1e-9
+    assert found["reached"] or "raise max_iter" in found["warning"]
