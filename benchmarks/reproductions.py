@@ -229,8 +229,13 @@ def _compressive(record: Any) -> list[Line]:
     found = []
     for data, entry in record.items():
         for name, cell in [*entry["cells"].items(), *entry["others"].items()]:
-            seeds = f"{cell['seeds']} seeds" if cell.get("seeds", 1) > 1 else ""
-            found.append(Line(f"{data}, {name}", cell.get("paper"), cell["ours"], "%", seeds))
+            paper, notes = cell.get("paper"), []
+            if cell.get("seeds", 1) > 1:
+                notes.append(f"{cell['seeds']} seeds")
+            if data != "mnist" and paper is not None:  # other features than the paper's
+                notes.append(f"paper, on pixels: {paper:.2f} %")
+                paper = None
+            found.append(Line(f"{data}, {name}", paper, cell["ours"], "%", "; ".join(notes)))
     return found
 
 
@@ -312,12 +317,13 @@ ENTRIES: dict[str, Entry] = {
         ("--part", "table2", "--sizes", "31"),
     ),
     "low-dim-maps-figures-4-6": Entry(
-        "Learned low-dimensional maps, Figures 1, 2 and 4 to 6",
+        "Learned low-dimensional maps, Figures 1 to 6",
         "reproduce_low_dim_maps",
         "low_dim_maps_figures.json",
         _low_dim_figures,
-        "Errors of the maps of Figures 1, 2 and 4; the pictures of Figures 4 to 6 are drawn into "
-        "benchmarks/results/reproductions/images. Figure 3 is Table 2's 31-dimensional maps.",
+        "Largest errors of the maps of Figures 1 to 4; the pictures of Figures 3 to 6 are drawn "
+        "into benchmarks/results/reproductions/images. Random Fourier features with one seed stand "
+        "for Figure 3's FastFood; Figure 5's numbers are in Table 1's section.",
         ("--part", "figures"),
     ),
     "low-dim-maps-accuracy": Entry(
@@ -385,7 +391,8 @@ ENTRIES: dict[str, Entry] = {
         _chebyshev_figure,
         "The paper draws the curve without numbers: (max m |c_m| / √x)² over m from 100000 to "
         "500000. The picture is benchmarks/results/reproductions/images/chebyshev_figure_1.png. "
-        "The paper's C is twice what the error needs, as every second term is small.",
+        "The paper's C is twice what the error needs: the terms oscillate, and the mean of their "
+        "squares is half the largest.",
         ("--part", "constants"),
     ),
     "compressive-rf-figures-2-4": Entry(
@@ -393,8 +400,8 @@ ENTRIES: dict[str, Entry] = {
         "reproduce_compressive_rf",
         "compressive-rf.json",
         _compressive,
-        "Gradient histograms of INRIA instead of pixels; the paper does not state its penalty, "
-        "here C = 1.",
+        "Gradient histograms of INRIA instead of pixels, so that the paper's figures of it are "
+        "remarks only; the paper does not state its penalty, here C = 1.",
         (),
         ("--sizes", "100", "--seeds", "1", "--kinds", "cell"),
         "mnist, inria_person_hog",

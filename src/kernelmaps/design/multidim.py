@@ -44,6 +44,7 @@ _HOPS = 24
 _FINISHED = 3  # designs that the Taylor programs finish
 _POLAR_STEPS = (0.75, 1.0, 1.2, 1.3, 1.4)  # distances of a polar grid, in units of π / span
 Cosines = tuple[np.ndarray, np.ndarray]
+Found = tuple[JointProblem, Cosines, float, bool]  # the last two: rank bound, whether it stands
 FORMS = ("modulation", "projection")
 POOLS = ("product", "polar")
 
@@ -117,15 +118,8 @@ def design_joint_map(
     target = _signatures(kernel, len(domain))
     search = _Search(pool, select, refine, effort, progress)
     problems = _problems(target, domain, periods, form, resolution)
-    found, starts = [], []
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
-        for problem in problems:
-            if problem.form != form and form != "auto" and not search.descends:
-                continue
-            found.append(_one(problem, target, n_components, search, starts, cache))
-            if problem.form == "modulation" and search.descends:
-                starts = [reflections(*found[-1][1])]  # projections are more general
-    found = [item for item in found if form in ("auto", item[0].form)]
+        found = _each(problems, form, target, n_components, search, cache)
     problem, pair, lower, optimal = min(found, key=lambda item: item[0].max_error(*item[1]))
     sure = everywhere(problem, *pair, target.is_product)
     ratio = sure.largest / lower if lower > 0 else np.inf
@@ -189,6 +183,26 @@ class _Search:
         return f"{self.pool} pool, {self.select}" + (", continuous" if self.refine else "")
 
 
+def _each(
+    problems: list[JointProblem],
+    form: str,
+    target: _Target,
+    n_columns: int,
+    search: _Search,
+    cache: bool,
+) -> list[Found]:
+    """The designs of the form that is asked for; a modulation is a start for projections."""
+    found: list[Found] = []
+    starts: list[Cosines] = []
+    for problem in problems:
+        asked = form in ("auto", problem.form)
+        if asked or search.descends:
+            one = _one(problem, target, n_columns, search, starts, cache)
+            found += [one] * asked
+            starts = [reflections(*one[1])] if search.descends else []
+    return found
+
+
 def _one(
     problem: JointProblem,
     target: _Target,
@@ -196,7 +210,7 @@ def _one(
     search: _Search,
     starts: list[Cosines],
     cache: bool,
-) -> tuple[JointProblem, Cosines, float, bool]:
+) -> Found:
     """Frequencies and weights of one form, the rank bound, and whether they are locally optimal."""
     key = _key(problem, n_columns, search)
     found = store.load(key) if cache else None
