@@ -27,8 +27,10 @@ __all__ = [
     "precision",
     "refuse_card",
     "resolve",
+    "share_memory",
     "solving_device",
     "solving_on",
+    "stack",
     "tf32_chosen",
     "to_device",
     "to_host",
@@ -178,6 +180,18 @@ def concatenate(tensors: list[Any]) -> Any:
     import torch
 
     return torch.cat(tensors, dim=1)
+
+
+def stack(tensors: list[Any]) -> Any:
+    """Tensors one below the other."""
+    import torch
+
+    return torch.cat(tensors, dim=0)
+
+
+def share_memory(a: Any, b: Any) -> bool:
+    """Whether two tensors are views of the same memory."""
+    return bool(a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr())
 
 
 def in_halves(

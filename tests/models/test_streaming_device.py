@@ -94,12 +94,11 @@ def test_memory_that_runs_out_halves_the_block(torch, monkeypatch, seed):
         return call(self, rows)
 
     monkeypatch.setattr(OnDevice, "__call__", small_card)
-    model = km.StreamingRidge(feature_map=features().fit(X), device="cpu", block_rows=400)
-    model.fit(X[:400], y[:400])  # the first block fixes the shift and must fit
-    model = km.StreamingRidge(feature_map=features().fit(X), device="cpu", block_rows=450)
+    model = km.StreamingRidge(feature_map=features().fit(X), device="cpu", block_rows=1200)
     model.fit(X, y)
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
-    assert max(longest) <= 450
+    assert max(longest) <= 500
+    assert sum(longest) == 300 + len(X)  # the shift is the mean of the first piece
 
 
 def test_halves_join_and_give_up_with_a_reason(torch):
@@ -175,3 +174,91 @@ def test_products_go_where_they_belong(torch):
     multiply(A, B, out=Z[:, :4])
     torch.testing.assert_close(Z[:, :4], A @ B)
     assert bool((Z[:, 4:] == 7).all())
+
+
+@pytest.mark.parametrize("options", [{}, {"validation": "loo", "alpha": [0.1, 1.0]}])
+def test_tensors_are_folded_where_they_are(torch, options, seed, monkeypatch):
+    from kernelmaps.stats import on_device
+
+    X, y = problem(seed, 6000)  # more than the sample that the map is fitted on
+    w = np.random.default_rng(seed).random(len(y))
+    here = km.StreamingRidge(feature_map=features(), **options).fit(X, y, w)
+    rows = torch.asarray(X)
+    before = rows.clone()
+    there = km.StreamingRidge(feature_map=features(), device="cpu", **options)
+    monkeypatch.setattr(on_device, "to_device", None)  # no row is copied from ordinary memory
+    there.fit(rows, torch.asarray(y), torch.asarray(w))
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=0, atol=1e-8)
+    found = there.predict(rows)
+    assert type(found) is torch.Tensor
+    np.testing.assert_allclose(found.numpy(), here.predict(X), rtol=0, atol=1e-9)
+    assert torch.equal(rows, before)
+
+
+def test_tensors_without_a_map_are_not_overwritten(torch, seed):
+    X, y = problem(seed)
+    rows = torch.asarray(X)
+    before = rows.clone()
+    model = km.StreamingPCA(3, device="cpu").fit(rows)
+    assert torch.equal(rows, before)
+    wanted = km.StreamingPCA(3).fit(X)
+    np.testing.assert_allclose(model.transform(rows).numpy(), wanted.transform(X), atol=1e-9)
+    parts = [(slice(0, 3), None), (slice(3, 6), None)]
+    km.StreamingRidge(feature_map=parts, device="cpu").fit(rows, y)
+    assert torch.equal(rows, before)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classes_of_tensors_are_tensors(torch, classes, seed):
+    X, y = problem(seed)
+    labels = 5 * np.digitize(y, [0.5, 1.5][: classes - 1])
+    here = km.StreamingRidgeClassifier(feature_map=features()).fit(X, labels)
+    rows = torch.asarray(X)
+    there = km.StreamingRidgeClassifier(feature_map=features(), device="cpu")
+    there.fit(rows, torch.asarray(labels))
+    assert type(there.predict(rows)) is torch.Tensor
+    np.testing.assert_array_equal(there.predict(rows).numpy(), here.predict(X))
+    assert there.decision_function(rows).shape == here.decision_function(X).shape
+    voting = km.StreamingRidgeClassifier(feature_map=features(), device="cpu", multi_class="ovo")
+    voting.fit(rows, labels)
+    np.testing.assert_array_equal(np.asarray(voting.predict(rows)), voting.predict(X))
+
+
+def test_parts_of_tensors_are_added(torch, seed):
+    X, y = problem(seed)
+    fitted = features().fit(X)
+    model = km.StreamingRidge(feature_map=fitted, device="cpu")
+    for rows in (slice(0, 900), slice(900, None)):
+        model.partial_fit(torch.asarray(X[rows]), y[rows])
+    whole = km.StreamingRidge(feature_map=fitted).fit(X, y)
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
+
+
+def test_the_place_of_the_rows_does_not_travel(torch, seed):
+    import pickle
+
+    X, y = problem(seed, 200)
+    model = km.StreamingRidge(feature_map=features(), device="cpu").fit(torch.asarray(X), y)
+    assert model._rows_on == "cpu"
+    assert pickle.loads(pickle.dumps(model))._rows_on is None
+    assert model.fit(X, y)._rows_on is None
+
+
+def test_tensors_that_are_no_rows_are_refused(torch, monkeypatch):
+    X, y = problem(0, 50)
+    model = km.StreamingRidge(device="cpu")
+    with pytest.raises(ValueError, match=r"dense with two dimensions .* found shape \(50,\)"):
+        model.fit(torch.asarray(y), y)
+    with pytest.raises(ValueError, match=r"found shape \(0, 6\) while a minimum of 1"):
+        model.fit(torch.zeros((0, 6)), y[:0])
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        model.fit(torch.zeros((3, 2), dtype=torch.complex64), y[:3])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(torch.asarray(X), y[:-1])
+    with pytest.raises(ValueError, match=r"StreamingRidge: X is on cpu, but device='meta'"):
+        km.StreamingRidge(device="meta").fit(torch.asarray(X), y)
+    X[7, 2] = np.nan
+    with pytest.raises(ValueError, match=r"contains NaN: chunk 0, row 7 .*column 2"):
+        model.fit(torch.asarray(X), y)
+    with pytest.raises(ValueError, match="X has 5 features"):
+        model.fit(torch.asarray(X[:, :6]).nan_to_num(), y).predict(torch.asarray(X[:, :5]))

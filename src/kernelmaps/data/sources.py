@@ -244,12 +244,16 @@ class SlicedSource(Source):
         kind = f"the file {where!r}" if where else f"the {type(self.X).__name__} in memory"
         return f"{kind} of {self.n_rows} rows and {self.n_features} features"
 
+    def rows_at(self, rows: slice) -> Any:
+        """Some rows, as the fold takes them."""
+        return as_rows(_sliced(self.X, rows))
+
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         end = self.begin + self.n_rows
         for a in range(self.begin + skip * block_rows, end, block_rows):
             rows = slice(a, min(a + block_rows, end))
             yield Block(
-                as_rows(_sliced(self.X, rows)),
+                self.rows_at(rows),
                 labels_of(self.y, rows),
                 labels_of(self.w, rows),
                 chunk=a // block_rows if self.chunk is None else self.chunk,

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..data.sources import Block, Source
-from ..device import in_halves, is_tensor
+from ..device import in_halves, is_tensor, share_memory, to_host
 from ..progress import track
 from ..threads import interruptible, ordered_map, resolve_threads
 from .checkpoint import Checkpoint
@@ -66,8 +66,7 @@ def fold_blocks(
         # The shift must be known before the first product; all later blocks share it.
         for block in blocks:
             if stats.shift is None:
-                Z, _ = interruptible(features_of, block, transform, name)
-                _named(name, block, stats.centre_on, Z, block.y, block.w)
+                interruptible(_centre, block, stats, transform, name)
             yield block
 
     with nullcontext() if card is None else card.session():
@@ -81,19 +80,37 @@ def fold_blocks(
     return stats if card is None else stats.on_host()
 
 
+def _centre(block: Block, stats: Any, transform: Transform | None, name: str) -> None:
+    """Fix the shift of the sums; on a card that is too small for the block, by its first rows."""
+
+    def by(rows: slice) -> None:
+        if stats.shift is None:
+            piece = _piece(block, rows)
+            Z, _ = features_of(piece, transform, name)
+            _named(name, piece, stats.centre_on, Z, piece.y, piece.w)
+
+    n = block.X.shape[0]
+    if isinstance(transform, OnDevice):
+        in_halves(by, n, lambda first, second: None, name)
+    else:
+        by(slice(0, n))
+
+
 def _sums_on_device(block: Block, stats: Any, transform: OnDevice, name: str) -> Any:
     """Sums of a block; on fewer rows at a time where its features outgrow the card's memory."""
 
     def part(rows: slice) -> Any:
-        y, w = (None if a is None else a[rows] for a in (block.y, block.w))
-        piece = replace(
-            block, X=block.X[rows], y=y, w=w, row=block.row + rows.start,
-            start=block.start + rows.start,
-        )  # fmt: skip
+        piece = _piece(block, rows)
         Z, own = features_of(piece, transform, name)
-        return _named(name, piece, stats.partial, Z, y, w, piece.start, own=own)
+        return _named(name, piece, stats.partial, Z, piece.y, piece.w, piece.start, own=own)
 
     return in_halves(part, block.X.shape[0], lambda a, b: a.merge(b), name)
+
+
+def _piece(block: Block, rows: slice) -> Block:
+    y, w = (None if a is None else a[rows] for a in (block.y, block.w))
+    row, start = block.row + rows.start, block.start + rows.start
+    return replace(block, X=block.X[rows], y=y, w=w, row=row, start=start)
 
 
 def features_of(block: Block, transform: Transform | None, name: str) -> tuple[Any, bool]:
@@ -103,7 +120,7 @@ def features_of(block: Block, transform: Transform | None, name: str) -> tuple[A
         return block.X, False
     Z = _named(name, block, transform, block.X)
     if is_tensor(Z):
-        return Z, True
+        return Z, not (is_tensor(block.X) and share_memory(Z, block.X))
     Z = Z.tocsr() if sp.issparse(Z) else np.asarray(Z)
     return Z, not sp.issparse(Z) and not np.may_share_memory(Z, block.X)
 
@@ -136,9 +153,8 @@ def _named(
 
 
 def _check_block(block: Block, name: str) -> None:
-    X = block.X.data if sp.issparse(block.X) else block.X
-    if X.dtype.kind == "f" and not np.isfinite(X).all():
-        row, column, value = _first_bad(block.X)
+    if not _all_finite(block.X):
+        row, column, value = _first_bad(to_host(block.X) if is_tensor(block.X) else block.X)
         raise ValueError(
             f"{name}: input X contains {value}: {_place(block, row)}, column {column}. "
             "Impute or drop such rows before folding"
@@ -151,6 +167,13 @@ def _check_block(block: Block, name: str) -> None:
     if block.w is not None and (block.w < 0).any():
         row = int(np.argmax(block.w < 0))
         raise ValueError(f"{name}: sample_weight is negative in {_place(block, row)}")
+
+
+def _all_finite(X: Any) -> bool:
+    if is_tensor(X):
+        return bool(X.isfinite().all())
+    values = X.data if sp.issparse(X) else X
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
 
 
 def _first_bad(X: Any) -> tuple[int, int, str]:

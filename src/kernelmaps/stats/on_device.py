@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..device import precision, resolve, to_device
+from ..device import is_tensor, numpy_dtype, precision, resolve, to_device
 
 __all__ = ["OnDevice"]
 
@@ -22,7 +22,7 @@ MOST_ROWS = 1 << 15
 
 @dataclass
 class OnDevice:
-    """Copy rows to a device and map them there.
+    """Copy rows to a device, unless they are there, and map them there.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class OnDevice:
             )
         device = resolve(self.device, self.owner)
         self._wait(device)
-        rows = to_device(X, device, np.float64 if self._double(X.dtype) else np.float32)
+        rows = _rows_on(X, device, self._double(numpy_dtype(X.dtype)))
         Z = rows if self.transform is None else self.transform(rows)
         self._note(device)
         return Z
@@ -88,3 +88,10 @@ class OnDevice:
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_pending": deque()}
+
+
+def _rows_on(X: Any, device: Any, double: bool) -> Any:
+    """Rows as a tensor of one of two precisions; a tensor that is there already stays."""
+    if not is_tensor(X):
+        return to_device(X, device, np.float64 if double else np.float32)
+    return X.to(device).double() if double else X.to(device).float()

@@ -582,9 +582,9 @@ class AdditiveClassifier(ClassifierMixin, OutOfCore):
         """
         scores = self._by_class(self._all_scores(X))
         if is_foreign(scores):
-            from .elsewhere import best_labels
+            from ..device_labels import best_labels
 
-            return best_labels(self, scores[:, 0] if scores.shape[1] == 1 else scores)
+            return best_labels(self, scores)
         return self.classes_[decided(scores, len(self.classes_))]
 
     def predict_proba(self, X: Any) -> np.ndarray:

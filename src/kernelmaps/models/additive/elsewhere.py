@@ -13,7 +13,7 @@ from ...engine.apply import sums_elsewhere
 from .basis import bands_of
 from .terms import summed
 
-__all__ = ["best_labels", "probabilities", "score_table", "scores"]
+__all__ = ["probabilities", "score_table", "scores"]
 
 
 def scores(model: Any, X: Any) -> Any:
@@ -60,18 +60,6 @@ def _by_columns(model: Any, X: Any, xp: Any) -> Any:
     flat = model._weights.reshape(-1, model._weights.shape[2])
     weights = xp.asarray(flat, dtype=Z.dtype, device=X.device)
     return multiply(Z, weights) if is_tensor(Z) else Z @ weights
-
-
-def best_labels(model: Any, found: Any) -> Any:
-    """The classes of the highest scores."""
-    xp, classes = array_namespace(found), model.classes_
-    if classes.dtype.kind not in "biuf":
-        raise TypeError(
-            f"{type(model).__name__}.predict: labels of type {classes.dtype} have no form on "
-            f"{found.device}. Take classes_[k] of the k with the highest decision_function(X)."
-        )
-    best = xp.astype(found > 0, xp.int64) if found.ndim == 1 else xp.argmax(found, axis=1)
-    return xp.take(xp.asarray(classes, device=found.device), best, axis=0)
 
 
 def probabilities(model: Any, found: Any) -> Any:

@@ -16,7 +16,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
 from ...data import Block, Source, open_source
 from ...data.opening import is_chunks
@@ -25,9 +31,9 @@ from ...device import (
     PRECISIONS,
     is_tensor,
     multiply,
-    on_card,
     resolve,
     solving_on,
+    stack,
     to_device,
     to_host,
 )
@@ -45,6 +51,7 @@ from ...stats import (
 )
 from ...stats.on_device import OnDevice
 from ...threads import ordered_map, resolve_threads
+from .device_rows import DeviceRows, check_tensor, folds_in_place, on_host
 from .feature_maps import Features, check_codes
 
 __all__ = ["StreamingEstimator"]
@@ -103,6 +110,7 @@ class StreamingEstimator(BaseEstimator):
     precision: str | None = None
     _zero_based = False  # whether the indices of the SVMlight text that was fitted begin at 0
     _on_codes = False  # whether the first rows were codes
+    _rows_on: str | None = None  # device of the tensor that was fitted; not for other processes
 
     def _check_state(self) -> None:
         """Raise ValueError or TypeError if entries that were loaded contradict each other."""
@@ -128,13 +136,12 @@ class StreamingEstimator(BaseEstimator):
         self, X: Any, y: Any = None, w: Any = None, *, reset: bool, supervised: bool
     ) -> Source:
         """Open any data, or codes of the map."""
-        if on_card(X):
-            raise TypeError(
-                f"{type(self).__name__} reads rows from ordinary memory, files and streams, and X "
-                f"is on {X.device}. Pass X.cpu().numpy() of a torch tensor; with device= blocks of "
-                "rows are copied to that device one by one, and computed there."
-            )
         name, coded = type(self).__name__, isinstance(X, Codes)
+        in_place = folds_in_place(X, self.device, name)
+        if reset:
+            self._rows_on = str(X.device) if in_place else None
+        if in_place:
+            return self._open_tensor(X, y, w, reset=reset, supervised=supervised)
         if coded:
             check_codes(self.feature_map if reset else self._features.described, X, name)
         elif not reset and self._on_codes and _unsigned(X):
@@ -148,6 +155,22 @@ class StreamingEstimator(BaseEstimator):
         values = X.values if coded else X
         source: Any = self._open_rows(values, y, w, reset=reset, supervised=supervised)
         return CodedRows(source.X, source.y, source.w) if coded else source
+
+    def _open_tensor(self, X: Any, y: Any, w: Any, *, reset: bool, supervised: bool) -> DeviceRows:
+        """Open rows that are folded where they are; targets and weights are summed here."""
+        name = type(self).__name__
+        check_tensor(X, self.device, name)
+        if reset:
+            self._on_codes = False
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        y, w = on_host(y), on_host(w)
+        if supervised:
+            y = self._check_y(_check_y(y, estimator=self, **self._y_options()))
+            check_consistent_length(X, y)
+        if w is not None:
+            w = _check_sample_weight(w, np.empty((X.shape[0], 0)), dtype=np.float64)
+        return DeviceRows(X, y if supervised else None, w)
 
     def _open_rows(self, X: Any, y: Any, w: Any, *, reset: bool, supervised: bool) -> Source:
         """Open any rows; arrays in memory pass scikit-learn's checks, and set its attributes."""
@@ -199,7 +222,7 @@ class StreamingEstimator(BaseEstimator):
                     f"{self.block_rows!r}"
                 )
             return int(self.block_rows)
-        if self.device is not None:
+        if self._place is not None:
             return OnDevice.block_rows(sum(look.features.widths))
         return choose_block_rows(look.n_features, sum(look.features.widths), look.itemsize)
 
@@ -246,7 +269,7 @@ class StreamingEstimator(BaseEstimator):
     # ---- rows out ---------------------------------------------------------------------------
 
     def _by_blocks(self, X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """Stack ``function(φ(block))`` over the blocks of any data."""
+        """Stack ``function(φ(block))`` over the blocks of any data; of a tensor, where it is."""
         check_is_fitted(self)
         name, features = type(self).__name__, self._features
         source = self._open(X, reset=False, supervised=False)
@@ -262,29 +285,36 @@ class StreamingEstimator(BaseEstimator):
 
         blocks = source.blocks(self._block_rows)
         if isinstance(transform, OnDevice):
+            there = isinstance(source, DeviceRows)
             with transform.session():
-                return np.concatenate([to_host(rows(block)) for block in blocks])
+                parts = [part if there else to_host(part) for part in map(rows, blocks)]
+            return stack(parts) if there else np.concatenate(parts)
         return np.concatenate(list(ordered_map(rows, blocks, resolve_threads(self.n_jobs))))
 
     def _step(self, features: Features, source: Source) -> Callable[[Any], Any] | None:
         """What turns the rows of a source into features, here or on the device."""
-        step = _step(features, source)
-        if self.device is None:
+        step, name = _step(features, source), type(self).__name__
+        device = source.X.device if isinstance(source, DeviceRows) else self.device
+        if device is None:
             return step
-        name = type(self).__name__
         if isinstance(source, CodedRows):
             raise TypeError(f"{name}: codes are decoded on the processor. Leave device out")
         for part in features.parts:
             if part.map is not None and not hasattr(part.map, "spec_"):
                 raise TypeError(
-                    f"{name}: {type(part.map).__name__} does not run on device={self.device!r}. "
+                    f"{name}: {type(part.map).__name__} does not run on device={str(device)!r}. "
                     "Use a map of kernelmaps, or leave device out"
                 )
-        return OnDevice(step, str(self.device), self.precision, name)
+        return OnDevice(step, str(device), self.precision, name)
+
+    @property
+    def _place(self) -> Any:
+        """Where blocks are folded and systems are solved: `device`, or where the rows were."""
+        return self._rows_on if self.device is None else self.device
 
     def _solving(self) -> AbstractContextManager[None]:
         """Around everything that solves or decomposes: where it is done."""
-        found = None if self.device is None else resolve(self.device, type(self).__name__)
+        found = None if self._place is None else resolve(self._place, type(self).__name__)
         return solving_on(found)
 
     def _check_device(self) -> None:
@@ -296,6 +326,10 @@ class StreamingEstimator(BaseEstimator):
             )
         if self.device is not None:
             resolve(self.device, type(self).__name__)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A process that loads this may see other cards, or none.
+        return {k: v for k, v in super().__getstate__().items() if k != "_rows_on"}
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

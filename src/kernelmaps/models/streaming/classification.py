@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
+from ...device import is_tensor, refuse_card, to_host
 from ...stats import Moments
 from ..one_against_one import decided, pairs_of, votes
 from .linear import StreamingLinear
@@ -225,7 +226,8 @@ class StreamingClassification(ClassifierMixin, StreamingLinear):
         check_is_fitted(self, "stats_")
         scores = 2 * self._linear(X) - 1
         if self._pairwise:
-            return votes(scores, len(self.classes_))
+            refuse_card(X, f"{type(self).__name__} one against one", "Pass X.cpu().numpy()")
+            return votes(to_host(scores), len(self.classes_))
         return scores[:, 1:] if scores.shape[1] == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -241,4 +243,9 @@ class StreamingClassification(ClassifierMixin, StreamingLinear):
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self.classes_[decided(self._by_class(X), len(self.classes_))]
+        scores = self._by_class(X)
+        if is_tensor(scores):
+            from ..device_labels import best_labels
+
+            return best_labels(self, scores)
+        return self.classes_[decided(scores, len(self.classes_))]
