@@ -70,7 +70,7 @@ def _relations(spec: Any, sizes: Sizes) -> None:
     _check_blocks("coef", arrays["coef_start"], block, arrays["coef"])
     _check_blocks("first", arrays["first_start"], bins, arrays["first"])
     _check_columns(arrays, bins, band)
-    _CHECK_BINNING[numbers["binning"]](arrays, bins, sizes)
+    _CHECK_BINNING[numbers["binning"]](arrays, bins)
     if check_together(spec, _BAND):
         _check_band(arrays, numbers, bins, sizes)
 
@@ -101,12 +101,12 @@ def _check_columns(arrays: Any, bins: np.ndarray, band: np.ndarray) -> None:
     _check(np.array_equal(arrays["column"], column), "'column' is not the sum of the widths")
 
 
-def _check_even(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
+def _check_even(arrays: Any, bins: np.ndarray) -> None:
     _check((arrays["scale"] > 0).all(), "'scale' of even bins must be positive")
     _check(arrays["edges"].size == 0, "even bins have no 'edges'")
 
 
-def _check_octaves(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
+def _check_octaves(arrays: Any, bins: np.ndarray) -> None:
     lo, scale = float(arrays["lo"][0]), float(arrays["scale"][0])
     # Terms of a model differ between features (sets), the bins of their map do not.
     shared = all(np.ptp(arrays[name]) == 0 for name in ("lo", "scale", "bins"))
@@ -118,7 +118,7 @@ def _check_octaves(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
     _check(arrays["edges"].size == 0, "bins of octaves have no 'edges'")
 
 
-def _check_edges(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
+def _check_edges(arrays: Any, bins: np.ndarray) -> None:
     _check(bins.max() <= _MOST_EDGES, f"more than {_MOST_EDGES} bins between edges")
     edges, start = arrays["edges"], arrays["edge_start"]
     _check_blocks("edges", start, bins + 1, edges)
@@ -131,7 +131,7 @@ def _check_edges(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
     _check(fine.all(), "the 'edges' of a set are too far apart or too close")
 
 
-def _check_codes(arrays: Any, bins: np.ndarray, sizes: Sizes) -> None:
+def _check_codes(arrays: Any, bins: np.ndarray) -> None:
     _check(arrays["edges"].size == 0, "codes have no 'edges'")
 
 

@@ -14,7 +14,7 @@ def use_this(result: Results) -> list[str]:
     if use is None:
         return ["No method finished, so none can be recommended."]
     if result.task == "none":
-        return _without_targets(result, use)
+        return _without_targets(use)
     score = f"{result.score_name} {use.score:.3f} ± {use.score_std:.3f}"
     rows = [row for row in result.finished() if row.kind != "exact"]
     best, others = rows[0], sum(result.tied(rows[0], row) for row in rows) - 1
@@ -38,7 +38,7 @@ def _slower(others: int) -> str:
     return f"the {others} others that are statistically tied with it are slower"
 
 
-def _without_targets(result: Results, use: Row) -> list[str]:
+def _without_targets(use: Row) -> list[str]:
     assert use.error is not None
     return [
         f"Use {_named(use)}, because it is nearest to its kernel: the error is at most "

@@ -103,7 +103,7 @@ def model_report(
         "scale": _scale(own, target),
         "outputs": outputs,
         "facts": _facts(own, X, y, held_out),
-        "shapes": _shapes(own, shapes),
+        "shapes": _shapes(shapes),
         "pairs": [_pair(pair) for pair in getattr(own, "pair_functions_", [])[:_TERMS]],
         "bars": _bars(own, shapes),
         "rows": _rows(own, X, y, rows, names if feature_names is not None else None),
@@ -180,7 +180,7 @@ def _facts(model: Any, X: Any, y: Any, held_out: dict[str, Any] | None) -> list[
     return facts
 
 
-def _shapes(model: Any, shapes: list[Any]) -> list[dict[str, Any]]:
+def _shapes(shapes: list[Any]) -> list[dict[str, Any]]:
     """Functions of single features, the most important first."""
     found = []
     for shape in sorted(shapes, key=lambda shape: -importance(shape))[:_TERMS]:

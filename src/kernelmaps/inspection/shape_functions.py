@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..models.additive.base import ShapeFunction
+from ..models.shapes import ShapeFunction
 from ..printing import printable
 from .panels import PanelDisplay
 from .shapes import importance, output_names, shape_functions

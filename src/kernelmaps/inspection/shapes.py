@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..maps.base import AdditiveMap
-from ..models.additive.base import ShapeFunction
+from ..models.shapes import ShapeFunction
 
 __all__ = ["importance", "linear_shape_functions", "output_names", "shape_functions"]
 

@@ -40,7 +40,7 @@ from scipy.special import spence
 from ..blocks import row_blocks
 from .base import Kernel, Rows
 
-__all__ = ["SignCauchy", "chi2_collision"]
+__all__ = ["SignCauchy"]
 
 
 class SignCauchy(Kernel):
@@ -114,8 +114,3 @@ def _normalised(X: Rows) -> np.ndarray:
     X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
     size = np.abs(X).sum(axis=1, keepdims=True)
     return X / np.where(size > 0, size, 1)
-
-
-def chi2_collision(similarity: np.ndarray) -> np.ndarray:
-    """1 − (2/π) arccos ρ: what k is close to for histograms with the χ² similarity ρ."""
-    return 1 - 2 / np.pi * np.arccos(np.clip(similarity, -1, 1))

@@ -202,8 +202,8 @@ def block_of(
 def coefficients(layout: Layout) -> np.ndarray:
     """Coefficients [row][power][column] without the columns that fill vectors."""
     values = layout.values
-    shape = (len(values.first), len(values.powers), len(values.chunk) * len(values.parts))
-    return values.coef.reshape(shape)[:, :, : int(layout.band.max())]
+    rows = values.coef.reshape(len(values.first), len(values.powers), -1)
+    return rows[:, :, : int(layout.band.max())]
 
 
 def octaves_of(bins: Bins) -> tuple[int, int]:

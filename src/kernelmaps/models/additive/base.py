@@ -1,55 +1,41 @@
-r"""Base class of the additive classifier and regressor."""
+"""Base class of the additive classifier and regressor: training, checks and state."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_is_fitted,
-    column_or_1d,
-    validate_data,
 )
 
 from ...default_parts import DefaultParts
-from ...device import is_foreign, refuse_card
 from ...engine import code_spec
 from ...engine.compile import has_table
-from ...engine.piecewise import table_of
-from ...maps.base import EXACT_SIZES, AdditiveMap, JointMap
+from ...maps.base import EXACT_SIZES, AdditiveMap
 from ...maps.codes import Codes
-from ...maps.spline import SplineMap
 from ...schema import State, array, boolean, instance, integer, names, number, text
 from ...seeding import generator
-from ...sparse_rows import check_sparse
 from ...threads import resolve_threads, together
-from ..shapes import ShapeFunction
-from ..tables.route import TableRoute
+from .describing import AdditiveShapes
+from .inputs import map_of, not_additive
 from .losses import LOSSES, Loss, find_loss
-from .summary import Progress, Summary, density_edges, summarise
+from .scoring import MOST_LANES
+from .summary import Progress, Summary
 
-__all__ = ["AdditiveModel", "ShapeFunction", "checked", "refuse_training_on_card"]
-__all__ += ["targets_of", "weights_of"]
+__all__ = ["AdditiveModel"]
 
-_MOST_LANES = 16
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
-_SMALL = 2_000_000  # values to look up below which threads do not pay
-_GRID = 101
-_BLOCK_OF_TERMS = 2**14  # terms at a time
 _PATIENCE = 100  # epochs of coordinate descent before Newton's method takes over
 
 
-class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
+class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
     """A linear model on an additive map, trained on the fly."""
 
     _state: ClassVar[State] = State(
@@ -85,7 +71,6 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         },
     )
 
-    _fast: dict  # compiled tables of the last predictions; not part of the model
     _of_labels = True  # whether targets are labels or numbers
 
     @property
@@ -96,8 +81,6 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
     @property
     def _loss_name(self) -> str:
         return self.loss if self.loss in self._table_losses else self._loss.name
-
-    _summary: Summary | None = None  # made of `_sample` when it is first asked for
 
     def _prepare(self, X: Any) -> Any:
         """Fit the map; the rows as the loops take them."""
@@ -150,7 +133,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         used = problem.positive.size
         compiled = compile_basis(self._spec, X, self._precision(X), lanes_for(used))
         examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
-        rows, turn = rows_of(X), self._turn(X, settings, len(examples))
+        rows, turn = rows_of(X), self._turn(settings, len(examples))
         if turn > 0:
             first = replace(settings, max_iter=turn)
             solution = solve(compiled, rows, problem, examples, first, beta, intercept)
@@ -159,7 +142,7 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         solution.weights = self._cells(solution.weights, compiled, used)
         return solution
 
-    def _turn(self, X: Any, settings: Any, n_examples: int) -> int:
+    def _turn(self, settings: Any, n_examples: int) -> int:
         """Epochs of coordinate descent before Newton's method takes over; 0 for none."""
         from .primal import is_feasible
 
@@ -203,12 +186,12 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
 
     def _lane_groups(self, count: int) -> list[slice]:
         """Classes that are trained together, one thread each: at most as many as lanes."""
-        groups = max(-(-count // _MOST_LANES), min(resolve_threads(self.n_jobs), count))
+        groups = max(-(-count // MOST_LANES), min(resolve_threads(self.n_jobs), count))
         size = -(-count // groups)
         return [slice(k, min(k + size, count)) for k in range(0, count, size)]
 
     def _default_part(self, name: str) -> Any:
-        return _map_of(None) if name == "feature_map" else None
+        return map_of(None) if name == "feature_map" else None
 
     def _settings(self, n_groups: int) -> Any:
         from .dual import Settings
@@ -304,9 +287,9 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
 
     def _fitted_map(self, X: Any) -> tuple[Any, AdditiveMap]:
         """Rows for the loops and the fitted map; sets what the rows mean (`_spec`)."""
-        given = _map_of(self.feature_map)
+        given = map_of(self.feature_map)
         if not isinstance(given, AdditiveMap):
-            raise TypeError(_not_additive(type(self).__name__, given))
+            raise TypeError(not_additive(type(self).__name__, given))
         if isinstance(X, Codes):
             return self._codes(X, given), given
         try:
@@ -336,296 +319,6 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
         self._on_codes, self._spec = True, code_spec(given.spec_)
         self.n_features_in_ = X.shape[1]
         return given.check_codes(X)
-
-    def _rows(self, X: Any) -> Any:
-        """Rows to predict for; their values are still to be looked at."""
-        check_is_fitted(self)
-        name = type(self).__name__
-        if isinstance(X, Codes):
-            if not self._on_codes:
-                raise ValueError(f"{name} was fitted on values, but X holds codes: decode them.")
-            return self.feature_map_.check_codes(X)
-        if self._on_codes:
-            kind = getattr(X, "dtype", None)
-            if getattr(kind, "kind", "f") == "u":  # codes, or pixels? Both are such bytes
-                raise ValueError(
-                    f"{name} was fitted on codes, and X is a plain array of {kind}: nothing tells "
-                    "codes from values. Pass what feature_map_.encode gives (for codes from "
-                    "elsewhere, Codes(X, feature_map_.spec_.hash)), or the values as floats."
-                )
-            return self.feature_map_.encode(X).values
-        if len(getattr(X, "shape", (0, 0))) == 1:
-            raise ValueError(
-                f"{name}: X must have two dimensions, found one. Reshape your data: "
-                "X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
-            )
-        validate_data(self, X, reset=False, skip_check_array=True)
-        if hasattr(X, "columns") and not hasattr(self.feature_map_, "feature_names_in_"):
-            X = np.asarray(X)  # the names are checked; the map was fitted without them
-        return self._whole(self.feature_map_._native_rows(X, reset=False))
-
-    def _whole(self, rows: Any) -> Any:
-        """Sparse rows as dense ones, where the map does not take 0 to 0."""
-        from .basis import vanishes
-
-        return rows.toarray() if sparse.issparse(rows) and not vanishes(self._spec) else rows
-
-    def _look_at(self, rows: Any) -> None:
-        """Refuse values that the map is not defined for, warn of those outside its domain."""
-        if not self._on_codes:
-            self.feature_map_._check_rows(rows, reset=False)
-            self.feature_map_._check_domain(rows)
-
-    def _precision(self, X: Any) -> type:
-        """float32 where the data are no finer and the tolerance does not ask for more."""
-        return np.float64 if X.dtype == np.float64 or self.tol < 1e-5 else np.float32
-
-    # -- scoring --------------------------------------------------------------------------------
-
-    def _compiled(self, X: Any, lanes: tuple) -> Any:
-        from .basis import compile_basis
-
-        precision = self._precision(X)
-        known = "mix" in self._spec.arrays or self._spec.family == "piecewise"
-        key = (X.dtype, sparse.issparse(X), precision, len(lanes))
-        if not known or key not in self._fast:
-            self._fast[key] = compile_basis(self._spec, X, precision, lanes, whole=True)
-        return self._fast[key]
-
-    def _groups(self) -> list[tuple[slice, tuple]]:
-        from .basis import lanes_for
-
-        count = self._weights.shape[2]
-        steps = range(0, count, _MOST_LANES)
-        slices = [slice(k, min(k + _MOST_LANES, count)) for k in steps]
-        return [(part, lanes_for(part.stop - part.start)) for part in slices]
-
-    def _placed(self, compiled: Any, part: slice) -> np.ndarray:
-        """The weights of some classes where the loops expect them."""
-        key = ("weights", compiled.basis.values.coef.dtype, len(compiled.lanes), part.start)
-        if key not in self._fast or self._fast[key][0] is not compiled:
-            self._fast[key] = (compiled, self._laid_out(compiled, part))
-        return self._fast[key][1]
-
-    def _laid_out(
-        self, compiled: Any, part: slice, weights: np.ndarray | None = None
-    ) -> np.ndarray:
-        from ...engine.table.memory import aligned
-
-        stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
-        flat = aligned((compiled.n_weights + 64) * lanes, compiled.basis.values.coef.dtype)
-        cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
-        own = (self._weights if weights is None else weights)[:, :, part]
-        cells[:, : own.shape[1], : own.shape[2]] = own
-        return flat
-
-    def _each(self, X: Any, out: np.ndarray, loop: Any) -> np.ndarray:
-        """Run a loop over rows and groups of classes; the last axis of `out` is the classes'."""
-        from .basis import room_for, rows_of
-        from .dual import in_blocks
-
-        rows = rows_of(X)
-        groups = [(part, self._compiled(X, lanes)) for part, lanes in self._groups()]
-        placed = [self._placed(compiled, part) for part, compiled in groups]
-
-        def work(begin: int, end: int) -> None:
-            for (part, compiled), weights in zip(groups, placed, strict=True):
-                own = out[begin:end]
-                if len(groups) > 1:
-                    own = np.zeros((*own.shape[:-1], part.stop - part.start), out.dtype)
-                room = room_for(compiled, rows)
-                loop(compiled.basis, rows, compiled.lanes, room, begin, weights, own)
-                if len(groups) > 1:
-                    out[begin:end, ..., part] = own
-
-        n_threads = resolve_threads(self.n_jobs) if X.size * out.shape[-1] > _SMALL else 1
-        in_blocks(n_threads, X.shape[0], work)
-        return out
-
-    def _compiled_terms(self, X: Any) -> Any:
-        """The model as polynomials for rows like these; None if the basis has to be evaluated."""
-        from .basis import bands_of
-        from .prediction import compiled_terms
-        from .terms import summed
-
-        key = ("terms", X.dtype)
-        if key not in self._fast:
-            self._fast[key] = None
-            if "mix" in self._spec.arrays or self._spec.family == "piecewise":
-                table = summed(bands_of(self._spec, X, np.dtype(np.float64)).table, self._weights)
-                self._fast[key] = compiled_terms(table, X.dtype, np.dtype(self._precision(X)))
-        return self._fast[key]
-
-    def _scores(self, X: Any, *, look: bool = False) -> np.ndarray:
-        """Scores of rows, one column per output.
-
-        With `look` the values have not been checked: the loops of the compiled form notice what is
-        not finite or outside the domain on their way, and only then they are searched.
-        """
-        from .prediction import sums
-
-        compiled, fitted = self._compiled_terms(X), self.feature_map_
-        # Values outside the domain are clipped, with one warning; more has to be said of others.
-        silent = fitted.out_of_domain == "clip" and getattr(fitted, "_warned", False)
-        silent &= not fitted._non_negative
-        if look and (compiled is None or not (silent or self._notices(X))):
-            self._look_at(X)
-            look = False
-        if compiled is None:
-            return self._trained_scores(X)
-        out = np.zeros((X.shape[0], self._weights.shape[2]), np.float64)
-        beyond = sums(compiled, X, out, self.n_jobs)
-        if look and beyond != 0 and not (silent and np.isfinite(beyond)):
-            self._look_at(X)
-        return (out + self._offset).astype(self._precision(X), copy=False)
-
-    def _all_scores(self, X: Any) -> Any:
-        """Scores of rows as a user passes them, one column per output."""
-        check_is_fitted(self)
-        if is_foreign(X):
-            from .elsewhere import scores
-
-            return scores(self, X)
-        if self._tabular:
-            return self._table_scores(X)
-        return self._scores(self._rows(X), look=True)
-
-    def _trained_scores(self, X: Any) -> np.ndarray:
-        """The same in the form of the training, for which nothing has to be compiled first."""
-        from . import _loops
-
-        out = np.zeros((X.shape[0], self._weights.shape[2]), np.float64)
-        self._each(X, out, _loops.scores)
-        return (out + self._offset).astype(self._precision(X), copy=False)
-
-    def _notices(self, X: Any) -> bool:
-        """Whether the compiled form sees all values that have to be spoken of.
-
-        It looks up codes blindly, and bins of look-up maps have no outer ends.
-        """
-        fitted = self.feature_map_
-        if self._on_codes or (fitted.domain_ is None and not fitted._non_negative):
-            return True
-        low, high = (0.0, np.inf) if fitted.domain_ is None else fitted.domain_
-        if X.dtype.kind == "u":
-            return bool(np.max(low) <= 0 and np.min(high) >= np.iinfo(X.dtype).max)
-        if fitted.out_of_domain == "extrapolate" and not fitted._non_negative:
-            return True
-        if "ends" not in self._fast:
-            table = table_of(self._spec)
-            ends = table.low[table.set_of], table.high[table.set_of]
-            self._fast["ends"] = bool(np.all(ends[0] >= low) and np.all(ends[1] <= high))
-        return self._fast["ends"]
-
-    def _terms(self, X: Any) -> np.ndarray:
-        from . import _loops
-
-        out = np.zeros((X.shape[0], *self._weights.shape[::2]), self._precision(X))
-        return self._each(X, out, _loops.terms)
-
-    def eval_terms(self, X: Any) -> np.ndarray:
-        """Compute the contribution of each feature to the score.
-
-        ``decision_function(X)`` (or ``predict``, for a regressor) equals
-        ``eval_terms(X).sum(axis=1) + intercept_``.  Each term has mean zero over the (sample of
-        the) training data; the means are in the intercept.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
-            For a table, one column for each term of ``term_names_``, pairs included.
-        """
-        check_is_fitted(self)
-        refuse_card(X, f"{type(self).__name__}.eval_terms", "Pass X.cpu().numpy().")
-        if self._tabular:
-            terms = self._table_terms(X)
-            return terms[:, :, 0] if terms.shape[2] == 1 else terms
-        rows = self._rows(X)
-        self._look_at(rows)
-        terms = self._terms(rows)
-        terms -= self.term_means_.astype(terms.dtype)
-        return terms[:, :, 0] if terms.shape[2] == 1 else terms
-
-    # -- shapes ---------------------------------------------------------------------------------
-
-    def _describe(self, X: Any, weight: np.ndarray) -> None:
-        """Take a sample of the rows, for densities and means of the terms."""
-        size = np.count_nonzero(weight > 0)
-        whole = size in (0, len(weight))  # in a chunk of weight 0, all rows
-        size = len(weight) if whole else size
-        step = max(1, -(-size // max(256, min(2000, size // 32))))
-        # One of each `step` rows, at random: every step-th may be of one kind.
-        taken = np.arange(0, size, step)
-        taken += np.random.default_rng(0).integers(np.minimum(step, size - taken))
-        taken = taken if whole else np.flatnonzero(weight > 0)[taken]
-        self._sample, self._summary = X[taken], None
-        means = self._mean_over_sample(lambda terms: terms)
-        # In the precision of the terms, so that these and the intercept have the same sum.
-        self.term_means_ = means.astype(self._precision(X)).astype(np.float64)
-        intercept = self._offset + self.term_means_.sum(axis=0)
-        self.intercept_ = float(intercept[0]) if isinstance(self, RegressorMixin) else intercept
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Standard deviations of the functions over (a sample of) the training data."""
-        check_is_fitted(self)
-        if self._tabular:
-            return self._table_importances()
-        return self._seen().importances.copy()
-
-    def _seen(self) -> Summary:
-        """What is kept of the training rows."""
-        if self._summary is None:
-            spread = np.sqrt(self._mean_over_sample(lambda t: (t - self.term_means_) ** 2))
-            self._summary = summarise(self._sample, spread.mean(axis=-1))
-        return self._summary
-
-    def _mean_over_sample(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Mean of a function of the terms, some rows at a time."""
-        means = (
-            function(t).sum(axis=0, dtype=np.float64) for t in self._blocks_of_terms(self._sample)
-        )
-        return sum(means) / self._sample.shape[0]
-
-    def _blocks_of_terms(self, X: Any) -> Iterator[np.ndarray]:
-        """Terms of rows, as many at a time as a cache holds."""
-        n_rows = max(16, _BLOCK_OF_TERMS // (X.shape[1] * self._weights.shape[2]))
-        return (self._terms(X[k : k + n_rows]) for k in range(0, X.shape[0], n_rows))
-
-    @property
-    def shape_functions_(self) -> list[ShapeFunction]:
-        """The g_j on a grid, with the density of the data below them: one for each feature."""
-        check_is_fitted(self)
-        if self._tabular:
-            return self._table_shapes()
-        if "shapes" not in self._fast:
-            self._fast["shapes"] = self._shapes()
-        return self._fast["shapes"]
-
-    def _shapes(self) -> list[ShapeFunction]:
-        seen = self._seen()
-        low, high, dtype = seen.low, seen.high, np.dtype(seen.dtype)
-        share = np.linspace(0, 1, _GRID)[:, None]
-        whole = self._on_codes or dtype.kind == "u"
-        grid = low + share * (high - low)
-        grid = np.round(grid) if whole else grid
-        terms = self._terms(grid.astype(dtype)) - self.term_means_
-        names = getattr(self.feature_map_, "feature_names_in_", None)
-        names = getattr(self, "feature_names_in_", names)
-        shapes = []
-        for j in range(grid.shape[1]):
-            edges = density_edges(float(low[j]), float(high[j]))
-            values = terms[:, j, 0] if terms.shape[2] == 1 else terms[:, j]
-            name = f"x{j}" if names is None else str(names[j])
-            points = np.unique(grid[:, j], return_index=True)[1]
-            density = seen.density[j]
-            shapes.append(ShapeFunction(name, grid[points, j], values[points], edges, density))
-        return shapes
 
     def _saved(self) -> dict[str, Any]:
         """What a file holds."""
@@ -680,84 +373,10 @@ class AdditiveModel(DefaultParts, TableRoute, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        given = _map_of(self.feature_map)
+        given = map_of(self.feature_map)
         tabular = self.feature_map is None and bool(self._asks_for_table())
         tags.input_tags.sparse = not tabular
         tags.input_tags.allow_nan = tags.input_tags.string = tabular
         tags.input_tags.categorical = tabular
         tags.input_tags.positive_only = bool(getattr(given, "_non_negative", False))
         return tags
-
-
-def _map_of(feature_map: Any) -> Any:
-    """The map that was meant: splines by default, and what is in a FrozenEstimator."""
-    if feature_map is None:
-        return SplineMap()
-    return feature_map.estimator if isinstance(feature_map, FrozenEstimator) else feature_map
-
-
-def _not_additive(owner: str, given: Any) -> str:
-    known = (
-        "SplineMap, TrigonometricMap, HermiteMap, HomogeneousMap, DesignedMap, AnchorMap, "
-        "ChebyshevMap and SeriesMap"
-    )
-    what = f"{type(given).__name__} acts on whole rows" if isinstance(given, JointMap) else (
-        f"{given!r} is none"
-    )  # fmt: skip
-    return (
-        f"{owner}: feature_map must be an additive map, one that acts on each feature alone; "
-        f"{what}. Additive are {known}. For other maps put a linear model behind them: "
-        "make_pipeline(feature_map, LinearSVC())."
-    )
-
-
-def refuse_training_on_card(owner: Any, X: Any, call: str) -> None:
-    """Training is for the processor; nothing is copied there unasked."""
-    refuse_card(
-        X,
-        f"{type(owner).__name__}.{call}",
-        "Train on rows in ordinary memory (X.cpu().numpy() of a torch tensor); "
-        "decision_function and predict take rows where they are.",
-    )
-
-
-def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """X untouched (its map checks the values), y one-dimensional and of its length."""
-    if isinstance(X, Codes):
-        y = column_or_1d(y, warn=True)
-    else:
-        numeric = isinstance(owner, RegressorMixin)
-        check_sparse(X, type(owner).__name__)
-        X, y = validate_data(
-            owner, X, y, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
-            y_numeric=numeric, multi_output=False,
-        )  # fmt: skip
-    if X.shape[0] != len(y):
-        raise ValueError(f"{type(owner).__name__}: X has {X.shape[0]} rows, y has {len(y)}.")
-    return X, y
-
-
-def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
-    """Targets of the rows of a table."""
-    name = type(owner).__name__
-    if y is None:
-        raise ValueError(
-            f"{name} requires y to be passed, but the target y is None: pass a value for each row."
-        )
-    y = column_or_1d(y, warn=True)
-    if y.dtype.kind == "f":
-        assert_all_finite(y, input_name="y", estimator_name=name)
-    if len(y) != n:
-        raise ValueError(
-            f"{name}: found input variables with inconsistent numbers of samples: X has {n} rows, "
-            f"y has {len(y)}."
-        )
-    return y
-
-
-def weights_of(owner: Any, sample_weight: Any, n: int) -> np.ndarray:
-    like = np.empty((n, 1))
-    weight = _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
-    if not weight.any():
-        raise ValueError(f"{type(owner).__name__}: all sample weights are zero.")
-    return weight

@@ -34,8 +34,8 @@ from ..one_against_one import coupled, decided, pairs_of, votes
 from ..tables.likelihoods import likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks, count_labels
-from .base import checked, refuse_training_on_card, targets_of, weights_of
 from .calibration import folds_by_content, platt, some_of_all, standing_for_all
+from .inputs import checked, refuse_training_on_card, targets_of, weights_of
 from .out_of_core import OutOfCore, out_of_core
 from .pairwise import solve_pairs
 

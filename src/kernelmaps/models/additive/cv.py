@@ -19,8 +19,9 @@ from ...progress import track
 from ...schema import State, array, instance, integer, labels, names, number
 from ..one_against_one import decided
 from ..shapes import ShapeFunction
-from .base import AdditiveModel, refuse_training_on_card
+from .base import AdditiveModel
 from .classifier import AdditiveClassifier
+from .inputs import refuse_training_on_card
 from .regressor import AdditiveRegressor
 
 __all__ = ["AdditiveClassifierCV", "AdditiveRegressorCV"]

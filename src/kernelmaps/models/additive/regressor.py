@@ -20,7 +20,7 @@ from ...schema import number
 from ..tables.likelihoods import likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks
-from .base import checked, refuse_training_on_card, targets_of, weights_of
+from .inputs import checked, refuse_training_on_card, targets_of, weights_of
 from .out_of_core import OutOfCore, out_of_core
 
 __all__ = ["AdditiveRegressor"]

@@ -1,0 +1,100 @@
+"""The functions that an additive model is a sum of, and how much each of them matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..shapes import ShapeFunction
+from .scoring import AdditiveScores
+from .summary import Summary, density_edges, summarise
+
+__all__ = ["AdditiveShapes"]
+
+_GRID = 101
+_BLOCK_OF_TERMS = 2**14  # terms at a time
+
+
+class AdditiveShapes(AdditiveScores):
+    """Shape functions and importances, from a sample of the training rows or its summary."""
+
+    _sample: Any  # of the training rows: not part of files and pickles
+    _summary: Summary | None = None  # made of `_sample` when it is first asked for
+
+    def _describe(self, X: Any, weight: np.ndarray) -> None:
+        """Take a sample of the rows, for densities and means of the terms."""
+        size = np.count_nonzero(weight > 0)
+        whole = size in (0, len(weight))  # in a chunk of weight 0, all rows
+        size = len(weight) if whole else size
+        step = max(1, -(-size // max(256, min(2000, size // 32))))
+        # One of each `step` rows, at random: every step-th may be of one kind.
+        taken = np.arange(0, size, step)
+        taken += np.random.default_rng(0).integers(np.minimum(step, size - taken))
+        taken = taken if whole else np.flatnonzero(weight > 0)[taken]
+        self._sample, self._summary = X[taken], None
+        means = self._mean_over_sample(lambda terms: terms)
+        # In the precision of the terms, so that these and the intercept have the same sum.
+        self.term_means_ = means.astype(self._precision(X)).astype(np.float64)
+        intercept = self._offset + self.term_means_.sum(axis=0)
+        self.intercept_ = float(intercept[0]) if isinstance(self, RegressorMixin) else intercept
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Standard deviations of the functions over (a sample of) the training data."""
+        check_is_fitted(self)
+        if self._tabular:
+            return self._table_importances()
+        return self._seen().importances.copy()
+
+    def _seen(self) -> Summary:
+        """What is kept of the training rows."""
+        if self._summary is None:
+            spread = np.sqrt(self._mean_over_sample(lambda t: (t - self.term_means_) ** 2))
+            self._summary = summarise(self._sample, spread.mean(axis=-1))
+        return self._summary
+
+    def _mean_over_sample(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Mean of a function of the terms, some rows at a time."""
+        means = (
+            function(t).sum(axis=0, dtype=np.float64) for t in self._blocks_of_terms(self._sample)
+        )
+        return sum(means) / self._sample.shape[0]
+
+    def _blocks_of_terms(self, X: Any) -> Iterator[np.ndarray]:
+        """Terms of rows, as many at a time as a cache holds."""
+        n_rows = max(16, _BLOCK_OF_TERMS // (X.shape[1] * self._weights.shape[2]))
+        return (self._terms(X[k : k + n_rows]) for k in range(0, X.shape[0], n_rows))
+
+    @property
+    def shape_functions_(self) -> list[ShapeFunction]:
+        """The g_j on a grid, with the density of the data below them: one for each feature."""
+        check_is_fitted(self)
+        if self._tabular:
+            return self._table_shapes()
+        if "shapes" not in self._fast:
+            self._fast["shapes"] = self._shapes()
+        return self._fast["shapes"]
+
+    def _shapes(self) -> list[ShapeFunction]:
+        seen = self._seen()
+        low, high, dtype = seen.low, seen.high, np.dtype(seen.dtype)
+        share = np.linspace(0, 1, _GRID)[:, None]
+        whole = self._on_codes or dtype.kind == "u"
+        grid = low + share * (high - low)
+        grid = np.round(grid) if whole else grid
+        terms = self._terms(grid.astype(dtype)) - self.term_means_
+        names = getattr(self.feature_map_, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", names)
+        shapes = []
+        for j in range(grid.shape[1]):
+            edges = density_edges(float(low[j]), float(high[j]))
+            values = terms[:, j, 0] if terms.shape[2] == 1 else terms[:, j]
+            name = f"x{j}" if names is None else str(names[j])
+            points = np.unique(grid[:, j], return_index=True)[1]
+            density = seen.density[j]
+            shapes.append(ShapeFunction(name, grid[points, j], values[points], edges, density))
+        return shapes

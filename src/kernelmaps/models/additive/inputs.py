@@ -1,0 +1,100 @@
+"""What additive models are given: the map, rows, targets and weights, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+
+from ...device import refuse_card
+from ...maps.base import JointMap
+from ...maps.codes import Codes
+from ...maps.spline import SplineMap
+from ...sparse_rows import check_sparse
+
+__all__ = [
+    "checked",
+    "map_of",
+    "not_additive",
+    "refuse_training_on_card",
+    "targets_of",
+    "weights_of",
+]
+
+
+def map_of(feature_map: Any) -> Any:
+    """The map that was meant: splines by default, and what is in a FrozenEstimator."""
+    if feature_map is None:
+        return SplineMap()
+    return feature_map.estimator if isinstance(feature_map, FrozenEstimator) else feature_map
+
+
+def not_additive(owner: str, given: Any) -> str:
+    known = (
+        "SplineMap, TrigonometricMap, HermiteMap, HomogeneousMap, DesignedMap, AnchorMap, "
+        "ChebyshevMap and SeriesMap"
+    )
+    what = f"{type(given).__name__} acts on whole rows" if isinstance(given, JointMap) else (
+        f"{given!r} is none"
+    )  # fmt: skip
+    return (
+        f"{owner}: feature_map must be an additive map, one that acts on each feature alone; "
+        f"{what}. Additive are {known}. For other maps put a linear model behind them: "
+        "make_pipeline(feature_map, LinearSVC())."
+    )
+
+
+def refuse_training_on_card(owner: Any, X: Any, call: str) -> None:
+    """Training is for the processor; nothing is copied there unasked."""
+    refuse_card(
+        X,
+        f"{type(owner).__name__}.{call}",
+        "Train on rows in ordinary memory (X.cpu().numpy() of a torch tensor); "
+        "decision_function and predict take rows where they are.",
+    )
+
+
+def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """X untouched (its map checks the values), y one-dimensional and of its length."""
+    if isinstance(X, Codes):
+        y = column_or_1d(y, warn=True)
+    else:
+        numeric = isinstance(owner, RegressorMixin)
+        check_sparse(X, type(owner).__name__)
+        X, y = validate_data(
+            owner, X, y, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
+            y_numeric=numeric, multi_output=False,
+        )  # fmt: skip
+    if X.shape[0] != len(y):
+        raise ValueError(f"{type(owner).__name__}: X has {X.shape[0]} rows, y has {len(y)}.")
+    return X, y
+
+
+def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
+    """Targets of the rows of a table."""
+    name = type(owner).__name__
+    if y is None:
+        raise ValueError(
+            f"{name} requires y to be passed, but the target y is None: pass a value for each row."
+        )
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y", estimator_name=name)
+    if len(y) != n:
+        raise ValueError(
+            f"{name}: found input variables with inconsistent numbers of samples: X has {n} rows, "
+            f"y has {len(y)}."
+        )
+    return y
+
+
+def weights_of(owner: Any, sample_weight: Any, n: int) -> np.ndarray:
+    like = np.empty((n, 1))
+    weight = _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError(f"{type(owner).__name__}: all sample weights are zero.")
+    return weight
