@@ -73,7 +73,8 @@ def test_least_size_for_an_error():
 
 def test_impossible_error_carries_the_best(monkeypatch):
     monkeypatch.setattr(solvers, "LARGEST", 4)
-    with pytest.raises(DesignError, match=r"up to 4 columns.*the best found has 4 columns") as caught:
+    words = "up to 4 columns.*the best found has 4 columns"
+    with pytest.raises(DesignError, match=words) as caught:
         design_map("intersection", max_error=1e-9, domain=(1, 20))
     assert caught.value.best.n_columns == 4
     assert caught.value.best.max_error > 1e-9
