@@ -43,7 +43,7 @@ class Forgetful(km.HomogeneousMap):
     def _learn(self, X):
         Forgetful.count += 1
         spec = super()._learn(X)
-        domain = {"lower": [0.0], "upper": [1e100 * Forgetful.count]}  # far beyond all values
+        domain = {"lower": [0.0], "upper": [1e30 * Forgetful.count]}  # far beyond all values
         return Spec(spec.family, {**spec.arrays, **domain}, spec.numbers)
 
 
@@ -55,12 +55,20 @@ class Filling(km.HomogeneousMap):
         return Z.toarray() if sparse.issparse(Z) else Z
 
 
+class Landing(km.HomogeneousMap):
+    """Copies rows of other libraries to NumPy."""
+
+    def transform(self, X, *, out=None):
+        return super().transform(X if sparse.issparse(X) else np.asarray(X), out=out)
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
         (Biased, "the stated rate"),
         (Forgetful, "two different specs"),
         (Filling, "CSR rows gave a dense result"),
+        (Landing, "rows of array_api_strict gave a ndarray"),
     ],
 )
 def test_check_feature_map_finds_a_bad_map(kind, message):

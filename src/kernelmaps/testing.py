@@ -10,6 +10,8 @@ import pickle
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,7 @@ def check_feature_map(
     _check_convergence(make, sizes, X, rate, exact)
     fitted = make(sizes[0]).fit(X)
     _check_paths(fitted, X)
+    _check_other_libraries(fitted, X)
     _check_persistence(fitted, X)
     _check_domain_policy(make(sizes[0]), X)
     with warnings.catch_warnings():  # a domain or a length scale that was given
@@ -173,6 +176,28 @@ def _check_paths(fitted: FeatureMap, X: np.ndarray) -> None:
     _close(_dense(compressed), Z, 2**10, scale, "CSR rows give another result")
     if not sparse.issparse(one):
         _check_sparsity(fitted, X, compressed)
+
+
+def _check_other_libraries(fitted: FeatureMap, X: np.ndarray) -> None:
+    """Rows of every array library that is installed give the same features, as its own arrays."""
+    Z = _dense(fitted.transform(X))
+    scale = float(np.abs(Z).max()) or 1.0
+    for name in filter(find_spec, ("array_api_strict", "torch")):
+        xp = import_module(name)
+        for dtype, slack in ((np.float64, 2**10), (np.float32, 2**8)):
+            rows = xp.asarray(X.astype(dtype))
+            found = fitted.transform(rows)
+            assert type(found) is type(rows), f"rows of {name} gave a {type(found).__name__}"
+            assert found.dtype == rows.dtype, f"{rows.dtype} rows of {name} gave {found.dtype}"
+            message = f"rows of {name} give another result"
+            _close(np.asarray(found), Z, slack, scale, message, dtype)
+        bad = X.copy()
+        bad[-1, -1] = np.nan
+        try:
+            fitted.transform(xp.asarray(bad))
+        except ValueError:
+            continue
+        raise AssertionError(f"NaN in rows of {name} was not refused")
 
 
 def _check_sparsity(fitted: FeatureMap, X: np.ndarray, compressed: Any) -> None:
