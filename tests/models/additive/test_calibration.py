@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.metrics import log_loss
 
 import kernelmaps as km
-from kernelmaps.models.additive import classifier
+from kernelmaps.models.additive import calibration
 from kernelmaps.models.additive.calibration import folds_by_content, some_of_all
 
 
@@ -37,7 +37,7 @@ def test_scores_are_those_of_models_without_the_rows(monkeypatch, seed):
         seen.setdefault("scores", scores)
         return 1.0, 0.0
 
-    monkeypatch.setattr(classifier, "platt", keep)
+    monkeypatch.setattr(calibration, "platt", keep)
     options = {"C": 1.0, "tol": 1e-8, "random_state": 0}
     model = km.AdditiveClassifier(**options).fit(X, y)
     fold = folds_by_content(X, y, np.ones(len(y)))
@@ -86,7 +86,7 @@ def test_large_data_are_not_trained_again(monkeypatch, seed):
     )
     km.AdditiveClassifier().fit(X, y)
     assert len(calls) == 1
-    monkeypatch.setattr(classifier, "_MOST_VALUES", X.size - 1)
+    monkeypatch.setattr(calibration, "_MOST_VALUES", X.size - 1)
     km.AdditiveClassifier().fit(X, y)
     assert len(calls) == 1
     km.AdditiveClassifier(calibration="out_of_fold").fit(X, y)

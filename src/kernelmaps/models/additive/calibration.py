@@ -2,19 +2,116 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 
 from ...hashing import mixed_bits
+from .out_of_core import OutOfCore
 
-__all__ = ["folds_by_content", "platt", "some_of_all", "standing_for_all"]
+__all__ = ["Calibrated", "folds_by_content", "platt", "some_of_all", "standing_for_all"]
 
 _FOLDS = 3
 _MOST_ROWS = 2_500  # whose scores a sigmoid is fitted to, of a fitted model
 _FEW = 50  # rows of a class that its probabilities should rest on
+_MOST_VALUES = 2**22  # rows times features times outputs that are trained again, without folds
+_COPIED = 2**16  # bytes of rows that are copied at a time
+
+
+class Calibrated(OutOfCore):
+    """An additive classifier whose scores become probabilities."""
+
+    calibration: str
+    _sigmoid: np.ndarray  # slope and shift of each output
+    _calibrated: np.ndarray  # outputs whose sigmoid rests on rows
+
+    @property
+    def _pairwise(self) -> bool:
+        """Whether the outputs are pairs of classes."""
+        raise NotImplementedError
+
+    def _calibrate(
+        self,
+        rows: Any,
+        codes: np.ndarray,
+        positive: np.ndarray,
+        weight: np.ndarray,
+        *,
+        every: bool = False,
+    ) -> None:
+        """Describe the model, and fit Platt's sigmoid of each output to scores of the rows.
+
+        A class with none of the rows, or with all of them, keeps the sigmoid that it has. `every`
+        says that these are all rows of the training, which folds can be left out of.
+        """
+        self._describe(rows, weight)
+        if self._loss.name == "log_loss" or not (self._streaming and hasattr(self, "_sigmoid")):
+            self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
+            self._calibrated = np.zeros(len(positive), bool)
+        if self._loss.name == "log_loss":
+            return
+        fold = self._folds(rows, codes, weight) if every else None
+        if fold is not None:
+            taken = np.flatnonzero(fold >= 0)
+            scores = self._out_of_fold(rows, codes, positive, weight, fold)[taken]
+        else:
+            taken = some_of_all(codes, weight)
+            scores = self._scores_of_some(rows, taken)
+        kinds, standing = codes[taken], standing_for_all(taken, codes, weight)
+        for k, code in enumerate(positive):
+            own = np.isin(kinds, code)  # the rows of a pair; or those of the class
+            part = own if self._pairwise else np.ones(len(own), bool)
+            own = kinds == code[1] if self._pairwise else own
+            if own[part].any() and not own[part].all():
+                self._sigmoid[k] = platt(scores[part, k], own[part], standing[part])
+                self._calibrated[k] = True
+            elif not self._calibrated[k] and not own[part].any():
+                # Platt's target of a class without rows
+                self._sigmoid[k] = 0.0, -np.log(len(codes) + 1.0)
+
+    def _folds(self, rows: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
+        """Folds for scores of rows left out; None where those of the fitted model are taken."""
+        size = rows.shape[0] * rows.shape[1] * self._n_outputs()
+        asked = self.calibration == "out_of_fold" or size <= _MOST_VALUES
+        if self.calibration == "in_sample" or not asked:
+            return None
+        return folds_by_content(rows, codes, weight)
+
+    def _out_of_fold(
+        self,
+        rows: Any,
+        codes: np.ndarray,
+        positive: np.ndarray,
+        weight: np.ndarray,
+        fold: np.ndarray,
+    ) -> np.ndarray:
+        """Scores of rows by models that were trained without them, from the solution with them."""
+        params = self.get_params(deep=False)
+        twin = type(self)(**{**params, "tol": 10 * self.tol})  # scores of rows need no more
+        for name in ("_spec", "_on_codes", "feature_map_", "classes_", "n_features_in_"):
+            setattr(twin, name, getattr(self, name))
+        start, scores = (self.dual_coef_, self._offset), np.zeros((len(codes), len(positive)))
+        for k in range(int(fold.max()) + 1):
+            held_out = np.flatnonzero(fold == k)
+            own = weight.copy()
+            own[held_out] = 0.0
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the fit itself has warned
+                twin._train(rows, codes, positive, twin._costs(own), start)
+            scores[held_out] = twin._scores_of_some(rows, held_out)
+        return scores
+
+    def _scores_of_some(self, rows: Any, taken: np.ndarray) -> np.ndarray:
+        """Scores of some rows, copied a few at a time: a copy of all would double the memory."""
+        step = max(16, _COPIED // max(1, rows.shape[1] * rows.dtype.itemsize))
+        parts = [taken[k : k + step] for k in range(0, len(taken), step)]
+        return np.concatenate([self._trained_scores(rows[part]) for part in parts]).astype(
+            np.float64
+        )
 
 
 def platt(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
