@@ -67,8 +67,6 @@ def test_a_stationary_kernel_by_name_acts_on_standardised_columns(X):
 
 def test_a_kernel_of_ones_own_gets_anchors(X):
     kernel = km.kernels.Additive(lambda x, y: np.minimum(x, y), name="mine")
-    if not hasattr(km, "AnchorMap"):
-        pytest.skip("this version has no AnchorMap")
     choice = km.choose(X, kernel, max_error=0.5, progress=False)
     assert type(choice.map).__name__ == "AnchorMap"
 

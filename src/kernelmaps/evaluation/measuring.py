@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
+from ..threads import pools
 from .errors import KernelError, kernel_error
 from .methods import Method
 from .results import Row
@@ -152,9 +153,7 @@ def _calm(method: Method, n_cells: int) -> Any:
     """One thread for boosting on little data: its threads would wait for one another."""
     if method.kind != "boosting" or n_cells > _SMALL:
         return nullcontext()
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1, "openmp")
+    return pools().limit(limits=1, user_api="openmp")
 
 
 def _one_fold(method: Method, problem: Problem, train: np.ndarray, test: np.ndarray) -> _Fold:
