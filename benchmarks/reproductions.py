@@ -373,8 +373,8 @@ ENTRIES: dict[str, Entry] = {
         "set at hand with the most classes (102). α by leave-one-out. Calibrated scores are "
         "shifted so that the k-th highest of each class is the same, k = 500 at 150 test images of "
         "a class in the paper, 199 at 60 here; the paper's figures, in the notes, are of "
-        "calibrated scores. Classes of the paper's test set have the same size; here they have 1 to "
-        "770 images, which such a calibration does not expect.",
+        "calibrated scores. Classes of the paper's test set have the same size; here they have "
+        "1 to 770 images, which such a calibration does not expect.",
         (
             "--names",
             "caltech101_bow",
@@ -416,8 +416,8 @@ ENTRIES: dict[str, Entry] = {
         _additive,
         "INRIA pedestrians instead of Daimler's, so that the paper's figures of Tables 2 to 4 are "
         "remarks only. Table 2's D2 is shown with the C of held-out rows and with the paper's "
-        "C = 1, where coordinate descent stalls and Newton's method takes over. Table 5 has our own "
-        "pyramid of gradients of the same size, and the min kernel on 5000 rows; C by two folds of "
+        "C = 1, where coordinate descent stalls and Newton's method takes over. Table 5 has our "
+        "own pyramid of gradients of the same size, the min kernel 5000 rows; C by two folds of "
         "the training rows, as in the paper, unless a note says otherwise; a standard error is 0.1 "
         "points (10000 test rows), so that D0 and the linear machine do not differ. Seconds are "
         "processor time.",
