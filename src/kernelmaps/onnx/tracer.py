@@ -287,7 +287,12 @@ class Trace:
         plain, op = getattr(np, name), name.capitalize()
 
         def function(x: Any) -> Any:
-            return self.unary(op, x) if isinstance(x, Traced) else plain(x)
+            if not isinstance(x, Traced):
+                return plain(x)
+            if op == "Cos" and x.dtype == np.float64:
+                # onnxruntime before 1.30 has no cosine of float64, but a sine.
+                return self.unary("Sin", x + np.float64(np.pi / 2))
+            return self.unary(op, x)
 
         return function
 
