@@ -46,10 +46,11 @@ class Basis:
         return self.values.shape[1]
 
     def smoothest(self, most: int) -> Basis:
-        """The functions with the smallest penalties."""
+        """The functions with the smallest penalties, those of a straight part among them."""
         if self.n_functions <= most:
             return self
-        kept = np.sort(np.argsort(self.penalty, kind="stable")[:most])
+        order = np.argsort(np.where(self.group > 0, 0.0, self.penalty), kind="stable")
+        kept = np.sort(order[:most])
         return Basis(self.values[:, kept], self.penalty[kept], self.group[kept])
 
 

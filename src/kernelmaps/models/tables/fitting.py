@@ -15,6 +15,7 @@ from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
 from .held import HeldRows, Part, TableRows
 from .likelihoods import Likelihood
+from .marginal import signals_of
 from .model import FittedTerm, TableModel
 from .newton import PenalisedFit, fit_rows
 from .pairs import build_pair, coarse_for_ranking, promising
@@ -98,15 +99,18 @@ def hold_rows(
     return HeldRows(books, codes, tuple(targets), weight, offset, request.n_jobs)
 
 
-def design_of(rows: TableRows, request: Request) -> Design:
+def design_of(rows: TableRows, losses: Sequence[Likelihood], request: Request) -> Design:
     """The terms of single columns, and the pairs that were asked for."""
-    books, counts, parts = rows.books, tuple(rows.counts), []
+    sums = rows.margins(losses)
+    books, counts, parts = rows.books, tuple(sums[0].singles), []
     _check_shapes(books, request)
     for j, term in request.terms.items():
         shapes = request.shapes.get(j, ())
         if {"convex", "concave"} & set(shapes) and term.knots == "auto":
             term = replace(term, knots="even")  # smooth on the axis on which it is convex
-        kind, basis = term_basis(term, books[j], counts[j], request.owner, len(request.terms))
+        kind, basis = term_basis(
+            term, books[j], counts[j], signals_of(sums, j), request.owner, len(request.terms)
+        )
         parts.append(Part(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
     return with_pairs(Design(rows, counts, tuple(parts)), request.pairs)
 
@@ -150,7 +154,7 @@ def fit_table(
     """
     # Matrices of single terms are small: more threads cost BLAS more than they bring.
     with limit_blas(1):
-        design = design_of(rows, request)
+        design = design_of(rows, losses, request)
     if request.search:
         design, fits = _search(design, losses, request)
     else:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...stats import pair_table
+from ...stats import CodeSums, pair_table
 from .bases import Basis
 from .codebooks import Codebook
 from .likelihoods import Likelihood
@@ -47,8 +47,6 @@ class TableRows(Protocol):
     Attributes
     ----------
     books : tuple of Codebook
-    counts : tuple of ndarray
-        Weight of each code of each column.
     n_outputs : int
     """
 
@@ -56,14 +54,15 @@ class TableRows(Protocol):
     def books(self) -> tuple[Codebook, ...]: ...
 
     @property
-    def counts(self) -> tuple[np.ndarray, ...]: ...
-
-    @property
     def n_outputs(self) -> int: ...
 
     @property
     def total(self) -> float:
         """Sum of the weights."""
+        ...
+
+    def margins(self, losses: Sequence[Likelihood]) -> Sequence[CodeSums]:
+        """Sums of weights and signals (`signal`) over the codes of each column, by output."""
         ...
 
     def pair_weights(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
@@ -101,12 +100,18 @@ class HeldRows:
     def total(self) -> float:
         return float(self.weight.sum())
 
-    @property
-    def counts(self) -> tuple[np.ndarray, ...]:
-        return tuple(
-            np.bincount(codes, self.weight, book.n_codes)
-            for codes, book in zip(self.codes, self.books, strict=True)
-        )
+    def signal(self, loss: Likelihood, output: int, start: float) -> np.ndarray:
+        """What the rows want changed at an intercept: residuals of squared loss, else slopes."""
+        return -loss.derivatives(self.targets[output], self.offset + start)[0]
+
+    def margins(self, losses: Sequence[Likelihood]) -> list[CodeSums]:
+        sizes = [book.n_codes for book in self.books]
+        found = []
+        for k, loss in enumerate(losses):
+            start = loss.start(self.targets[k], self.weight, self.offset)
+            own = CodeSums(sizes, pairs=False)
+            found.append(own.update(self.codes, self.signal(loss, k, start), self.weight))
+        return found
 
     def pair_weights(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
         sizes = [book.n_codes for book in self.books]

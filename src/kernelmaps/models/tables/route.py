@@ -20,7 +20,7 @@ from .constraints import resolve_constraints
 from .describing import pair_functions, shape_functions
 from .fitting import Request, fit_table, hold_rows
 from .held import HeldRows, TableRows
-from .likelihoods import Likelihood, Squared
+from .likelihoods import Likelihood
 from .model import TableModel
 from .sampling import RowChecks, Sample, take_sample
 from .streamed import Coder, StreamedRows, tally
@@ -269,13 +269,11 @@ class TableRoute:
         codes = encode_columns(books, sample.columns, owner, self.n_jobs)
         y, offset = (np.concatenate([own[at] for own in checked]) for at in (0, 2))
         held = HeldRows(books, codes, coder.targets(y), weight, offset, self.n_jobs)
-        squared = isinstance(losses[0], Squared)
-        shift = float(np.average(y - offset, weights=weight)) if weight.any() else 0.0
-        first = tally(source, coder, squared, shift if squared else 0.0)
-        if not first.sums.weight > 0:
+        first = tally(source, coder, losses, held)
+        if not first.sums[0].weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")
         rows = StreamedRows(source, coder, first, held)
-        self._fit_coded(rows, losses, request, first.sums.count)
+        self._fit_coded(rows, losses, request, first.sums[0].count)
         return held
 
     # -- what a fitted table says ---------------------------------------------------------------

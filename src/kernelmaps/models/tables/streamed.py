@@ -28,7 +28,7 @@ from ...stats.distributed import sum_on_dask
 from ...threads import interruptible
 from .codebooks import Codebook, encode_columns
 from .held import HeldRows, Pair, Part, Tables
-from .likelihoods import Likelihood
+from .likelihoods import Likelihood, Squared
 from .pairs import Coarse
 from .reml import Sums
 
@@ -84,20 +84,27 @@ class Coder:
 
 @dataclass
 class Tally:
-    """Weights of codes and, if wanted, of pairs of codes with weighted targets."""
+    """Sums over the codes of columns, of each output's signals at its intercept.
 
-    sums: CodeSums
-    shift: float = 0.0
+    For squared loss, whose signals are residuals, the first output has pairs of codes as well.
+    """
+
+    sums: list[CodeSums]
+    losses: tuple[Likelihood, ...]
+    starts: tuple[float, ...]
 
     def zero(self) -> Tally:
-        return Tally(self.sums.zero(), self.shift)
+        return replace(self, sums=[own.zero() for own in self.sums])
 
     def update(self, rows: HeldRows) -> None:
-        y = rows.targets[0] - rows.offset - self.shift
-        self.sums.update(rows.codes, y, rows.weight, rows.n_jobs)
+        for k, (own, loss, start) in enumerate(
+            zip(self.sums, self.losses, self.starts, strict=True)
+        ):
+            own.update(rows.codes, rows.signal(loss, k, start), rows.weight, rows.n_jobs)
 
     def merge(self, other: Tally) -> Tally:
-        self.sums.merge(other.sums)
+        for own, more in zip(self.sums, other.sums, strict=True):
+            own.merge(more)
         return self
 
 
@@ -228,13 +235,23 @@ def _partition_sums(zero: Any, coder: Coder, number: int, *part: Any) -> Any:
     return stats
 
 
-def tally(source: TableSource, coder: Coder, squared: bool, shift: float) -> Tally:
-    """The first pass: weights of codes; for squared loss with all that is needed of pairs."""
+def tally(
+    source: TableSource, coder: Coder, losses: Sequence[Likelihood], sample: HeldRows
+) -> Tally:
+    """The first pass: weights of codes; for squared loss with all that is needed of pairs.
+
+    Intercepts to begin with are those of a sample.
+    """
+    starts = [
+        loss.start(y, sample.weight, sample.offset) if sample.weight.any() else 0.0
+        for loss, y in zip(losses, sample.targets, strict=True)
+    ]
     sizes = [book.n_codes for book in coder.books]
     total = sum(sizes)
     cells = (total**2 - sum(size**2 for size in sizes)) // 2
-    pairs = squared and 8 * cells <= _TABLES
-    return fold_table(source, coder, Tally(CodeSums(sizes, pairs), shift))
+    pairs = isinstance(losses[0], Squared) and 8 * cells <= _TABLES
+    sums = [CodeSums(sizes, pairs and k == 0) for k in range(len(losses))]
+    return fold_table(source, coder, Tally(sums, tuple(losses), tuple(starts)))
 
 
 @dataclass(frozen=True)
@@ -261,16 +278,12 @@ class StreamedRows:
         return self.coder.books
 
     @property
-    def counts(self) -> tuple[np.ndarray, ...]:
-        return tuple(self.first.sums.singles)
-
-    @property
     def n_outputs(self) -> int:
         return max(len(self.coder.outputs), 1)
 
     @property
     def total(self) -> float:
-        return self.first.sums.weight
+        return self.first.sums[0].weight
 
     def fold(self, stats: Any) -> Any:
         """One pass over all rows."""
@@ -282,8 +295,11 @@ class StreamedRows:
             )
         return fold_table(self.source, self.coder, stats)
 
+    def margins(self, losses: Sequence[Likelihood]) -> list[CodeSums]:
+        return self.first.sums
+
     def pair_weights(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
-        known = self.first.sums.pairs
+        known = self.first.sums[0].pairs
         if all(pair in known for pair in pairs):
             return [known[pair] for pair in pairs]
         sizes = [book.n_codes for book in self.books]
@@ -323,14 +339,14 @@ class CodedStream:
         return self.rows.fold(StepSums(self.parts, self.output, beta, loss))
 
     def squared(self) -> tuple[Sums, float]:
-        first = self.rows.first
+        first, middle = self.rows.first.sums[0], self.rows.first.starts[0]
         alone = all(part.pair is None for part in self.parts)
-        if alone and (first.sums.with_pairs or len(self.parts) < 2):
+        if alone and (first.with_pairs or len(self.parts) < 2):
             columns = [part.columns[0] for part in self.parts]
-            products = first.sums.products([b.values for b in self.bases], columns)
-            return Sums(*products, first.sums.square, first.sums.weight), first.shift
-        empty = StepSums(self.parts, self.output, np.zeros(0), None, first.shift)
-        return self.rows.fold(empty).sums(), first.shift
+            products = first.products([b.values for b in self.bases], columns)
+            return Sums(*products, first.square, first.weight), middle
+        empty = StepSums(self.parts, self.output, np.zeros(0), None, middle)
+        return self.rows.fold(empty).sums(), middle
 
     def start(self, loss: Likelihood) -> float:
         sample = self.rows.sample

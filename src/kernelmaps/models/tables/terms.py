@@ -12,14 +12,16 @@ from ...data.frames import column_position
 from ...schema import State, anything
 from .bases import Basis, category_basis, linear_basis, number_basis
 from .codebooks import Codebook
+from .marginal import Signal, fit_margin
 
 __all__ = ["Term", "resolve_terms", "term_basis"]
 
 _KINDS = ("auto", "spline", "linear", "category", "periodic")
-_BASES, _MANY_BASES, _MANY_ROWS = 20, 40, 20_000
+_BASES, _MANY_BASES, _MANY_ROWS = 40, 80, 10_000
 _FEWEST = 10  # splines of a curve where columns are many
 _ROWS_EACH = 4  # rows, at least, for each spline of all columns together
-_EVEN = 0.5  # share of the bins that the emptier half of the range must hold to count as even
+_BETWEEN = 0.3  # share of the values, beside that of the ranks, in the axis between the two
+_ROOM = 2.0, 8  # functions that a curve keeps: times what its column alone would use, and more
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,17 @@ class Term:
         A smooth curve, a straight line, one value for each level, or a smooth curve around a
         circle; "auto" is a spline for numbers and a category for everything else.
     n_bases : int, optional
-        Splines of the curve; 20 by default, 40 from 20,000 rows on, and fewer, down to 10, where
-        all columns together would have more than one for four rows. The penalty, not this number,
-        decides how smooth it is.
+        Splines of the curve. By default 40, 80 from 10,000 rows on, and fewer, down to 10, where
+        all columns together would have more than one for four rows; only the smoothest
+        combinations of them are kept, about twice as many as the column alone could use. The
+        penalty, not this number, decides how smooth the curve is.
     degree : int, default=3
         Of the splines.
     order : {1, 2}, default=2
         Differences that are penalised: 1 prefers constants, 2 straight lines.
     knots : {"auto", "quantile", "even"}, default="auto"
-        Even steps on the axis of the ranks or of the values; "auto" takes ranks where the values
-        are uneven.
+        Even steps on the axis of the ranks or of the values; "auto" takes the one of these, or an
+        axis between them, on which a curve of this column alone explains the targets best.
     period : float, optional
         For "periodic": the length of the circle (24 for hours, 7 for days of the week). By default
         the range of the column.
@@ -152,11 +155,12 @@ def _term(value: Any, name: str, owner: str) -> Term:
 
 
 def term_basis(
-    term: Term, book: Codebook, counts: np.ndarray, owner: str, columns: int = 1
-) -> tuple[str, Basis]:
+    term: Term, book: Codebook, counts: np.ndarray, signals: Sequence[Signal], owner: str,
+    columns: int = 1,
+) -> tuple[str, Basis]:  # fmt: skip
     """The kind that a term turns out to be, and its basis at the codes of its column.
 
-    `columns` is the number of columns that have terms.
+    `signals` are the targets by these codes, `columns` is the number of columns that have terms.
     """
     kind = term.kind
     if kind == "auto":
@@ -172,33 +176,47 @@ def term_basis(
         return kind, Basis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
     if kind == "linear":
         return kind, linear_basis(book.nodes, counts)
-    periodic = kind == "periodic"
+    return kind, _curve(term, book, counts, signals, columns, kind == "periodic")
+
+
+def _curve(
+    term: Term, book: Codebook, counts: np.ndarray, signals: Sequence[Signal], columns: int,
+    periodic: bool,
+) -> Basis:  # fmt: skip
+    """Splines on the axis that suits the column best, as many of them as it can use."""
     rows = counts.sum()
     usual = _MANY_BASES if rows >= _MANY_ROWS else _BASES
     usual = min(usual, max(_FEWEST, int(rows / (_ROWS_EACH * columns))))
-    return kind, number_basis(
-        _positions(term, book, periodic), counts, n_bases=term.n_bases or usual, degree=term.degree,
-        order=term.order, periodic=periodic,
-    )  # fmt: skip
+    size = term.n_bases or usual
+    places = [_around(term, book)] if periodic else _axes(term.knots, book, size)
+    bases = [
+        number_basis(
+            place, counts, n_bases=size, degree=term.degree, order=term.order, periodic=periodic
+        )
+        for place in places
+    ]
+    margins = [fit_margin(basis, signals) for basis in bases]
+    best = max(range(len(bases)), key=lambda k: margins[k].evidence)
+    if term.n_bases is not None:
+        return bases[best]
+    return bases[best].smoothest(int(_ROOM[0] * margins[best].edf + _ROOM[1]))
 
 
-def _positions(term: Term, book: Codebook, periodic: bool) -> np.ndarray:
-    """Places of the bins on [0, 1]."""
-    nodes = book.nodes
-    extent = nodes[-1] - nodes[0]
-    if periodic:
-        # Without a stated period the step beyond the last value closes the circle.
-        step = extent / max(len(nodes) - 1, 1)
-        return (nodes - nodes[0]) / (term.period or extent + step or 1.0)
-    even = term.knots == "even" or (term.knots == "auto" and _is_even(nodes))
-    if even and extent > 0:
-        return (nodes - nodes[0]) / extent
-    return (np.arange(len(nodes)) + 0.5) / len(nodes)
+def _around(term: Term, book: Codebook) -> np.ndarray:
+    """Places of the bins on a circle of length 1."""
+    extent = book.nodes[-1] - book.nodes[0]
+    step = extent / max(len(book.nodes) - 1, 1)
+    # Without a stated period the step beyond the last value closes the circle.
+    return (book.nodes - book.nodes[0]) / (term.period or extent + step or 1.0)
 
 
-def _is_even(nodes: np.ndarray) -> bool:
-    """Whether bins of equal weight are spread about evenly over the range."""
-    if len(nodes) < 3:
-        return True
-    counts = np.histogram(nodes, bins=8)[0]
-    return bool(counts.min() >= _EVEN * len(nodes) / 8)
+def _axes(knots: str, book: Codebook, size: int) -> list[np.ndarray]:
+    """Places of the bins on [0, 1], on the axes that are to be compared."""
+    nodes, extent = book.nodes, book.nodes[-1] - book.nodes[0]
+    rank = (np.arange(len(nodes)) + 0.5) / len(nodes)
+    if knots == "quantile" or not extent > 0 or len(nodes) <= size:  # a weight for each bin
+        return [rank]
+    value = (nodes - nodes[0]) / extent
+    if knots == "even":
+        return [value]
+    return [rank, (1 - _BETWEEN) * rank + _BETWEEN * value, value]
