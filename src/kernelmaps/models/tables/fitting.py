@@ -28,7 +28,7 @@ _FEW = 40  # functions that a pair begins with
 _FULL = 0.6  # edf of a pair, as a share of its functions, at which it gets twice as many
 _MOST_WEIGHTS = 2000  # of all terms: a Newton step on the strengths costs its cube
 _VANISHED = 0.3  # edf of a pair that is left out
-Known = dict[tuple[int, ...], np.ndarray]
+Known = dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,9 @@ def design_of(rows: TableRows, losses: Sequence[Likelihood], request: Request) -
         shapes = request.shapes.get(j, ())
         if {"convex", "concave"} & set(shapes) and term.knots == "auto":
             term = replace(term, knots="even")  # smooth on the axis on which it is convex
+        signals = signals_of(sums, j)
         kind, basis = term_basis(
-            term, books[j], counts[j], signals_of(sums, j), request.owner, len(request.terms)
+            term, books[j], counts[j], signals, request.owner, len(request.terms)
         )
         parts.append(Part(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
     return with_pairs(Design(rows, counts, tuple(parts)), request.pairs)
@@ -167,13 +168,19 @@ def fit_design(
     design: Design, loss: Likelihood, output: int, request: Request,
     start: Known | None = None, rough: bool = False,
 ) -> PenalisedFit:  # fmt: skip
-    """Fit one output; `start` holds strengths of some terms, by their columns, to begin with."""
+    """Fit one output; `start` holds strengths and weights of some terms, by their columns."""
     rows = design.rows.coded(design.parts, design.cone(), output)
     rho, fixed = _strengths(design, request)
-    for part, own in zip(design.parts, _groups(design), strict=True):
-        if start and part.columns in start and not fixed[own].any():
-            rho[own] = start[part.columns]
-    return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, rough)
+    beta = None
+    if start:
+        beta = np.zeros(_weights(design)[-1].stop if design.parts else 1)
+        beta[0] = start[()][1][0]
+        for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
+            if part.columns in start:
+                known, weights = start[part.columns]
+                rho[group] = np.where(fixed[group], rho[group], known)
+                beta[own.start : own.start + len(weights)] = weights
+    return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, rough, beta)
 
 
 def _groups(design: Design) -> list[slice]:
@@ -220,8 +227,11 @@ def _search(
             for k, (loss, start) in enumerate(zip(losses, known, strict=True))
         ]
         for start, fit in zip(known, fits, strict=True):
-            for part, own in zip(design.parts, _groups(design), strict=True):
-                start[part.columns] = fit.rho[own]
+            start[()] = np.zeros(0), fit.weights[:1]
+            for part, own, group in zip(
+                design.parts, _weights(design), _groups(design), strict=True
+            ):
+                start[part.columns] = fit.rho[group], fit.weights[own]
         return fits
 
     for _ in range(_ROUNDS):

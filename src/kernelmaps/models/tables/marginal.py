@@ -70,8 +70,7 @@ def fit_margin(basis: Basis, signals: Sequence[Signal]) -> Margin:
     evidence = edf = 0.0
     for signal in signals:
         n = max(float(signal.counts.sum()), 1e-300)
-        right = signal.targets @ basis.values
-        curved = basis.group == 0
+        right, curved = signal.targets @ basis.values, basis.group == 0
         # Straight parts have the strength of one row: they cost each axis the same.
         penalty = np.where(curved, n * _STRENGTHS[:, None] * basis.penalty, 1.0)
         left = signal.square - np.sum(right**2 / (n + penalty), axis=1)

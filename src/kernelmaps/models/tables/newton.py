@@ -16,17 +16,27 @@ from typing import Protocol
 import numpy as np
 
 from ...stats import cross_products
-from ...threads import in_threads, limit_blas
+from ...threads import available_threads, in_threads, limit_blas
 from .bases import Basis
 from .constraints import nearest
 from .likelihoods import Likelihood, Squared
-from .reml import Penalties, Sums, WorkingFit, choose_strengths, solve_with, widening
+from .reml import (
+    Penalties,
+    Sums,
+    WorkingFit,
+    choose_strengths,
+    coarse_strengths,
+    solve_with,
+    widening,
+)
 
 __all__ = ["CodedRows", "PenalisedFit", "Point", "Rows", "fit_rows", "penalties_of"]
 
 _SETTLE = 15  # steps after which strengths stay: performance iteration may cycle
+_STILL = 0.1  # degrees of freedom that no term gains or loses any more once strengths stay
+_ROUGH_STEPS = 1  # steps on the strengths where a fit only says what is missing
 _INNER = 3  # steps on the strengths for each step on the weights
-_FINE, _ROUGH = 5e-3, 0.5  # derivatives of the restricted log-likelihood that are small enough
+_FINE, _ROUGH = 0.1, 0.5  # derivatives of the restricted log-likelihood that are small enough
 _SMALL = 800  # weights below which more threads cost BLAS more than they bring
 _BLOCK = 16384  # rows whose scores stay in cache while all terms add to them
 
@@ -226,6 +236,7 @@ def fit_rows(
     tol: float = 1e-7,
     max_iter: int = 100,
     rough: bool = False,
+    beta: np.ndarray | None = None,
 ) -> PenalisedFit:
     """Fit rows with strengths that are chosen, or `fixed`.
 
@@ -243,28 +254,42 @@ def fit_rows(
         Most steps.
     rough : bool
         Whether strengths and weights are needed only to rank what is missing.
+    beta : ndarray, optional
+        Weights to start from, of a fit with almost the same terms and with these strengths.
     """
     penalties = penalties_of(rows.bases)
-    if len(penalties.scale) < _SMALL:
-        with limit_blas(1):
-            return _fit(rows, loss, penalties, rho, fixed, tol, max_iter, rough)
-    return _fit(rows, loss, penalties, rho, fixed, tol, max_iter, rough)
+    threads = 1 if len(penalties.scale) < _SMALL else available_threads()
+    with limit_blas(threads):
+        if isinstance(loss, Squared):
+            return _fit_squared(rows, loss, penalties, rho, fixed, rough, beta is None)
+        return _fit(rows, loss, penalties, rho, fixed, tol, max_iter, rough, beta)
+
+
+def _fit_squared(
+    rows: Rows, loss: Likelihood, penalties: Penalties, rho: np.ndarray,
+    fixed: np.ndarray | None, rough: bool, fresh: bool,
+) -> PenalisedFit:  # fmt: skip
+    sums, middle = rows.squared()
+    if rough or fresh:
+        rho = coarse_strengths(sums, penalties, rho, None, fixed)
+    most, tol = (_ROUGH_STEPS, _ROUGH) if rough else (60, _FINE)
+    found = choose_strengths(sums, penalties, rho, None, fixed, most, tol)
+    wider = _wider(found, penalties, rows.total, fixed, loss, rough)
+    return _from_sums(found, sums, penalties, _allowed(rows, found), middle, wider)
 
 
 def _fit(
     rows: Rows, loss: Likelihood, penalties: Penalties, rho: np.ndarray,
-    fixed: np.ndarray | None, tol: float, max_iter: int, rough: bool,
+    fixed: np.ndarray | None, tol: float, max_iter: int, rough: bool, beta: np.ndarray | None,
 ) -> PenalisedFit:  # fmt: skip
-    if isinstance(loss, Squared):
-        sums, middle = rows.squared()
-        found = choose_strengths(sums, penalties, rho, fixed=fixed, tol=_ROUGH if rough else _FINE)
-        wider = _wider(found, penalties, rows.total, fixed, loss, rough)
-        return _from_sums(found, sums, penalties, _allowed(rows, found), middle, wider)
-    beta = np.zeros(len(penalties.scale))
-    beta[0] = rows.start(loss)
+    fresh = beta is None
+    if beta is None:
+        beta = np.zeros(len(penalties.scale))
+        beta[0] = rows.start(loss)
     here: Point = rows.at(loss, beta)
     value, n_iter, converged = np.inf, 0, False
     last: list[np.ndarray] = []
+    used = np.full(penalties.count, np.inf)
     settled = fixed is not None and bool(fixed.all())
     # Newton's last steps square the error, so that the end costs little; a majorant's do not.
     tol = 1e-4 if rough else (tol if loss.majorised else min(tol, 1e-10))
@@ -273,21 +298,25 @@ def _fit(
         if resting:
             found = solve_with(sums, penalties, rho, loss.dispersion)
         else:
-            found = choose_strengths(sums, penalties, rho, loss.dispersion, fixed, _INNER)
-            moved = float(np.max(np.abs(_seen(found.rho, rho)), initial=0.0))
-            settled = n_iter >= _SETTLE or (n_iter > 3 and moved < 0.05)
+            if n_iter == 1 and (fresh or rough):
+                rho = coarse_strengths(sums, penalties, rho, loss.dispersion, fixed)
+            steps = _ROUGH_STEPS if rough else _INNER
+            found = choose_strengths(sums, penalties, rho, loss.dispersion, fixed, steps)
+            used, before = _used(found, penalties), used
+            moved = float(np.max(np.abs(used - before), initial=0.0))
+            settled = n_iter >= _SETTLE or (n_iter > 2 and moved < _STILL)
             # Rounded, so that rounding errors that many steps have amplified end here; a tenth in
             # the logarithm of a strength means nothing.
             kept = np.zeros(len(rho), bool) if fixed is None else fixed
             rho = np.where(kept, rho, np.round(found.rho, 1)) if settled else found.rho
         diagonal = penalties.diagonal(rho)
-        before = _penalised(here, diagonal)
+        start = _penalised(here, diagonal)
         here = _damped(rows, loss, here, _allowed(rows, found), diagonal)
         if resting and loss.majorised and rows.cone is None:
             last = [*last[-2:], here.beta]
             here, last = _ahead(rows, loss, last, here, diagonal)
         value = _penalised(here, diagonal)
-        converged = (resting or rough) and before - value <= tol * (1 + abs(value))
+        converged = (resting or rough) and start - value <= tol * (1 + abs(value))
         if converged:
             break
     wider = _wider(found, penalties, rows.total, fixed, loss, rough)
@@ -311,9 +340,9 @@ def _allowed(rows: Rows, found: WorkingFit) -> np.ndarray:
     return nearest(found.weights, found.inverse, rows.cone)
 
 
-def _seen(rho: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Changes of strengths; those of terms that are shrunk away, or not at all, do not count."""
-    return np.clip(rho, -10, 30) - np.clip(before, -10, 30)
+def _used(found: WorkingFit, penalties: Penalties) -> np.ndarray:
+    """Degrees of freedom by strength."""
+    return penalties.total(1 - penalties.diagonal(found.rho) * np.diag(found.inverse))
 
 
 def _penalised(point: Point, diagonal: np.ndarray) -> float:

@@ -24,11 +24,21 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-__all__ = ["Penalties", "Sums", "WorkingFit", "choose_strengths", "solve_with", "widening"]
+__all__ = [
+    "Penalties",
+    "Sums",
+    "WorkingFit",
+    "choose_strengths",
+    "coarse_strengths",
+    "solve_with",
+    "widening",
+]
 
 LOWEST = np.log(1e-2)  # of ρ: a hundredth of a row against the data
 HIGHEST = 20.0  # of ρ − log n: nothing is left of the function
 _STEP = 4.0
+_COARSE = 12  # functions of each strength in a model that only says where to start
+_ROUGHLY = 1.0  # derivative of ℓ by ρ that is small enough there
 _PRIOR = 1 / 9.0  # curvature of a prior on ρ, for its uncertainty alone
 _RIDGE = 1e-10  # of G's mean diagonal: keeps the factor positive where data say nothing
 
@@ -152,6 +162,26 @@ def widening(
     values, vectors = np.linalg.eigh(hessian)
     half = slope @ (vectors / np.sqrt(np.maximum(values, 0.0) + _PRIOR))
     return half @ half.T
+
+
+def coarse_strengths(
+    sums: Sums, penalties: Penalties, rho: np.ndarray, dispersion: float | None = None,
+    fixed: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Strengths of a model with the smoothest functions of each term only: where to start from.
+
+    They cost a fraction of those of the whole model, which are mostly not far from there.
+    """
+    place = np.zeros(len(penalties.scale), np.int64)  # among the weights of the same strength
+    order = np.lexsort((penalties.scale, penalties.group))
+    first = np.searchsorted(penalties.group[order], penalties.group[order])
+    place[order] = np.arange(len(order)) - first
+    kept = np.flatnonzero(place < _COARSE)
+    if 2 * len(kept) > len(place):
+        return rho
+    small = Sums(sums.gram[np.ix_(kept, kept)], sums.right[kept], sums.square, sums.rows)
+    few = Penalties(penalties.scale[kept], penalties.group[kept], penalties.count)
+    return choose_strengths(small, few, rho, dispersion, fixed, tol=_ROUGHLY).rho
 
 
 def choose_strengths(

@@ -21,7 +21,7 @@ _BASES, _MANY_BASES, _MANY_ROWS = 40, 80, 10_000
 _FEWEST = 10  # splines of a curve where columns are many
 _ROWS_EACH = 4  # rows, at least, for each spline of all columns together
 _BETWEEN = 0.3  # share of the values, beside that of the ranks, in the axis between the two
-_ROOM = 2.0, 8  # functions that a curve keeps: times what its column alone would use, and more
+_ROOM = 1.5, 8  # functions that a curve keeps: times what its column alone would use, and more
 
 
 @dataclass(frozen=True)
