@@ -24,9 +24,10 @@ from .terms import Term, term_basis
 __all__ = ["Design", "Request", "design_of", "fit_design", "fit_table", "hold_rows"]
 
 _ROUNDS = 5  # pairs are added in so many goes, each ranked by what the last one left
-_FEW = 40  # functions that a pair begins with
+_FEW = 24  # functions that a pair begins with
 _FULL = 0.6  # edf of a pair, as a share of its functions, at which it gets twice as many
 _MOST_WEIGHTS = 2000  # of all terms: a Newton step on the strengths costs its cube
+_BACK = 2.0  # of the logarithm of a strength, beyond that of all rows: where a fit starts at most
 _VANISHED = 0.3  # edf of a pair that is left out
 Known = dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]]
 
@@ -171,13 +172,15 @@ def fit_design(
     """Fit one output; `start` holds strengths and weights of some terms, by their columns."""
     rows = design.rows.coded(design.parts, design.cone(), output)
     rho, fixed = _strengths(design, request)
-    beta = None
+    beta, level = None, np.log(max(design.rows.total, 1e-300))
     if start:
         beta = np.zeros(_weights(design)[-1].stop if design.parts else 1)
         beta[0] = start[()][1][0]
         for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
             if part.columns in start:
                 known, weights = start[part.columns]
+                # Where nothing is left of a function, it would hardly come back by itself.
+                known = np.minimum(known, level + _BACK)
                 rho[group] = np.where(fixed[group], rho[group], known)
                 beta[own.start : own.start + len(weights)] = weights
     return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, rough, beta)
@@ -215,36 +218,54 @@ def _search(
     """Add pairs in some goes, each ranked by the residuals of the model before.
 
     Pairs begin with few functions and get more where they use them all; those of which nothing is
-    left, since others say the same, make room.
+    left, since others say the same, make room. A go that does not lower the losses of held-out
+    rows is the last one, and is not kept; the model is then fitted to all rows.
     """
-    known: list[Known] = [{} for _ in losses]
+    rows, judges = design.rows.split()
+    trial = replace(design, rows=rows)
     tried = {part.columns for part in design.parts if part.pair is not None}
     asked, go = len(tried), -(-request.search // (_ROUNDS - 1))
-
-    def fit_all(rough: bool) -> list[PenalisedFit]:
-        fits = [
-            fit_design(design, loss, k, request, start, rough)
-            for k, (loss, start) in enumerate(zip(losses, known, strict=True))
-        ]
-        for start, fit in zip(known, fits, strict=True):
-            start[()] = np.zeros(0), fit.weights[:1]
-            for part, own, group in zip(
-                design.parts, _weights(design), _groups(design), strict=True
-            ):
-                start[part.columns] = fit.rho[group], fit.weights[own]
-        return fits
-
+    # Not a rough one: what single columns leave over would be taken for an effect of pairs.
+    fits = _fit_all(trial, losses, request, [{} for _ in losses], rough=False)
     for _ in range(_ROUNDS):
-        fits, before = fit_all(rough=True), design
-        design = _refined(before, fits, asked)
-        left = request.search + asked - sum(part.pair is not None for part in design.parts)
+        larger = _refined(trial, fits, asked)
+        left = request.search + asked - sum(part.pair is not None for part in larger.parts)
         if left > 0:
-            found = _next_pairs(before, losses, fits, request, tried)[: min(go, left)]
-            design, added = _within_budget(design, found)
+            found = _next_pairs(trial, losses, fits, request, tried)[: min(go, left)]
+            larger, added = _within_budget(larger, found)
             tried |= set(added)
-        if _sizes(design) == _sizes(before):
+        if _sizes(larger) == _sizes(trial):
             break
-    return design, fit_all(rough=False)
+        known = [_known(trial, fit) for fit in fits]
+        more = _fit_all(larger, losses, request, known, rough=True)
+        before, after = ((d.parts, [f.weights for f in own]) for d, own in
+                         ((trial, fits), (larger, more)))  # fmt: skip
+        if not judges.gain(losses, before, after).sure:
+            break
+        trial, fits = larger, more
+    found = _sizes(trial) != _sizes(design)  # else the model without pairs, as it would be
+    known = [_known(trial, fit) if found else {} for fit in fits]
+    design = replace(design, parts=trial.parts)
+    return design, _fit_all(design, losses, request, known, rough=False)
+
+
+def _fit_all(
+    design: Design, losses: Sequence[Likelihood], request: Request, known: Sequence[Known],
+    rough: bool,
+) -> list[PenalisedFit]:  # fmt: skip
+    """Fits of all outputs, from what is known of each."""
+    return [
+        fit_design(design, loss, k, request, start, rough)
+        for k, (loss, start) in enumerate(zip(losses, known, strict=True))
+    ]
+
+
+def _known(design: Design, fit: PenalisedFit) -> Known:
+    """Strengths and weights by the columns of the terms; the intercept's by no columns."""
+    found: Known = {(): (np.zeros(0), fit.weights[:1])}
+    for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
+        found[part.columns] = fit.rho[group], fit.weights[own]
+    return found
 
 
 def _refined(design: Design, fits: Sequence[PenalisedFit], asked: int) -> Design:

@@ -11,6 +11,7 @@ import numpy as np
 from ...stats import CodeSums, pair_table
 from .bases import Basis
 from .codebooks import Codebook
+from .judging import Gain, held_out, mostly_different
 from .likelihoods import Likelihood
 from .newton import CodedRows, Rows
 from .pairs import Coarse, PairTerm, residual_tables
@@ -18,6 +19,7 @@ from .pairs import Coarse, PairTerm, residual_tables
 __all__ = ["HeldRows", "Part", "TableRows", "term_codes"]
 
 Pair = tuple[int, int]
+Scored = tuple[Sequence["Part"], Sequence[np.ndarray]]  # terms, and the weights of each output
 Tables = list[tuple[np.ndarray, np.ndarray]]
 
 
@@ -80,6 +82,14 @@ class TableRows(Protocol):
         """`pairs.residual_tables` at some weights, and the mean curvature of a row."""
         ...
 
+    def split(self) -> tuple[TableRows, TableRows]:
+        """Rows to fit, and rows that are held out."""
+        ...
+
+    def gain(self, losses: Sequence[Likelihood], before: Scored, after: Scored) -> Gain:
+        """How much lower losses are with the second terms and weights than with the first."""
+        ...
+
 
 @dataclass(frozen=True)
 class HeldRows:
@@ -134,3 +144,26 @@ class HeldRows:
         slope, bend = slope * self.weight, bend * self.weight
         tables = residual_tables(places, coarse, self.codes, slope, bend, self.n_jobs)
         return tables, float(bend.mean())
+
+    def part(self, fitted: bool, by_content: bool) -> HeldRows:
+        """The rows that are held out, or those that are not."""
+        out = held_out(self.codes, len(self.weight), by_content)
+        taken = np.flatnonzero(out != fitted)
+        return HeldRows(
+            self.books, tuple(codes[taken] for codes in self.codes),
+            tuple(y[taken] for y in self.targets), self.weight[taken], self.offset[taken],
+            self.n_jobs,
+        )  # fmt: skip
+
+    def split(self) -> tuple[HeldRows, HeldRows]:
+        by_content = mostly_different(self.codes, len(self.weight))
+        return self.part(True, by_content), self.part(False, by_content)
+
+    def gain(self, losses: Sequence[Likelihood], before: Scored, after: Scored) -> Gain:
+        found, lower = Gain(), np.zeros(len(self.weight))
+        for k, loss in enumerate(losses):
+            for sign, (parts, weights) in ((1, before), (-1, after)):
+                eta = self.coded(parts, None, k).scores(weights[k])
+                lower += sign * loss.value(self.targets[k], eta)
+        found.add(lower, self.weight)
+        return found

@@ -292,7 +292,7 @@ def _fit(
     used = np.full(penalties.count, np.inf)
     settled = fixed is not None and bool(fixed.all())
     # Newton's last steps square the error, so that the end costs little; a majorant's do not.
-    tol = 1e-4 if rough else (tol if loss.majorised else min(tol, 1e-10))
+    tol = 1e-3 if rough else (tol if loss.majorised else min(tol, 1e-10))
     for n_iter in range(1, max_iter + 1):
         sums, resting = here.sums(), settled
         if resting:

@@ -27,7 +27,8 @@ from ...stats import CodeSums
 from ...stats.distributed import sum_on_dask
 from ...threads import interruptible
 from .codebooks import Codebook, encode_columns
-from .held import HeldRows, Pair, Part, Tables
+from .held import HeldRows, Pair, Part, Scored, Tables
+from .judging import Gain, mostly_different
 from .likelihoods import Likelihood, Squared
 from .pairs import Coarse
 from .reml import Sums
@@ -51,6 +52,8 @@ class Coder:
         Chunk → targets (numbers, or codes of labels), weights and offsets.
     outputs : tuple of float
         For classes: the code of the label that each output calls +1; empty for numbers.
+    part : tuple of bool, optional
+        Which rows are taken, as `HeldRows.part` says; by default all.
     """
 
     books: tuple[Codebook, ...]
@@ -59,6 +62,7 @@ class Coder:
     outputs: tuple[float, ...] = ()
     names: tuple[str, ...] = ()
     n_jobs: int | None = None
+    part: tuple[bool, bool] | None = None
 
     def __call__(self, chunk: Chunk) -> HeldRows:
         """Coded rows with the targets of all outputs."""
@@ -72,7 +76,8 @@ class Coder:
             )
         y, weight, offset = self.checks(chunk)
         codes = encode_columns(self.books, columns, self.owner, self.n_jobs)
-        return HeldRows(self.books, codes, self.targets(y), weight, offset, self.n_jobs)
+        rows = HeldRows(self.books, codes, self.targets(y), weight, offset, self.n_jobs)
+        return rows if self.part is None else rows.part(*self.part)
 
     def targets(self, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Targets of all outputs: ±1 for one class against the rest, or numbers as they are."""
@@ -215,6 +220,26 @@ class Residuals:
         return self
 
 
+@dataclass
+class GainSums:
+    """Losses in one model beside those in another; see `HeldRows.gain`."""
+
+    losses: tuple[Likelihood, ...]
+    before: Scored
+    after: Scored
+    found: Gain = field(default_factory=Gain)
+
+    def zero(self) -> GainSums:
+        return replace(self, found=Gain())
+
+    def update(self, rows: HeldRows) -> None:
+        self.found.sums = self.found.sums + rows.gain(self.losses, self.before, self.after).sums
+
+    def merge(self, other: GainSums) -> GainSums:
+        self.found.sums = self.found.sums + other.found.sums
+        return self
+
+
 # ---- rows ---------------------------------------------------------------------------------------
 
 
@@ -263,7 +288,7 @@ class StreamedRows:
     source, coder
         What is read, and how it becomes codes.
     first : Tally
-        Of the first pass.
+        Of the first pass, over all rows.
     sample : HeldRows
         Some rows: intercepts start from theirs.
     """
@@ -317,6 +342,14 @@ class StreamedRows:
         found = self.fold(empty)
         return found.tables, found.bend / max(found.rows, 1)
 
+    def split(self) -> tuple[StreamedRows, StreamedRows]:
+        by_content = mostly_different(self.sample.codes, len(self.sample.weight))
+        parts = [replace(self.coder, part=(fitted, by_content)) for fitted in (True, False)]
+        return replace(self, coder=parts[0]), replace(self, coder=parts[1])
+
+    def gain(self, losses: Sequence[Likelihood], before: Scored, after: Scored) -> Gain:
+        return self.fold(GainSums(tuple(losses), before, after)).found
+
 
 @dataclass(frozen=True)
 class CodedStream:
@@ -341,7 +374,8 @@ class CodedStream:
     def squared(self) -> tuple[Sums, float]:
         first, middle = self.rows.first.sums[0], self.rows.first.starts[0]
         alone = all(part.pair is None for part in self.parts)
-        if alone and (first.with_pairs or len(self.parts) < 2):
+        whole = self.rows.coder.part is None
+        if whole and alone and (first.with_pairs or len(self.parts) < 2):
             columns = [part.columns[0] for part in self.parts]
             products = first.products([b.values for b in self.bases], columns)
             return Sums(*products, first.square, first.weight), middle

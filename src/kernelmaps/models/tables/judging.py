@@ -1,0 +1,62 @@
+"""Rows that judge: a quarter of a table, held out while pairs are searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...hashing import mixed_bits
+
+__all__ = ["Gain", "contents", "held_out", "mostly_different"]
+
+_SHARE = 4  # one row of so many is held out
+_SURE = 1.0  # standard errors by which a larger model must be better
+
+
+def contents(codes: Sequence[np.ndarray], rows: int) -> np.ndarray:
+    """A number for each row that depends on its codes alone."""
+    out = np.zeros(rows, np.uint64)
+    for own in codes:
+        out *= np.uint64(0x9E3779B97F4A7C15)
+        out += own
+    return out
+
+
+def mostly_different(codes: Sequence[np.ndarray], rows: int) -> bool:
+    """Whether most rows of a table differ from all others."""
+    return 2 * len(np.unique(contents(codes, rows))) > rows
+
+
+def held_out(codes: Sequence[np.ndarray], rows: int, by_content: bool) -> np.ndarray:
+    """Which rows are held out.
+
+    By their content, rows that occur twice, or have a weight of two, are on one side, whatever the
+    order of the rows. By their place where few contents occur: a content that is held out as a
+    whole says nothing about the others.
+    """
+    numbers = contents(codes, rows) if by_content else np.arange(rows)
+    return mixed_bits(numbers) % np.uint64(_SHARE) == 0
+
+
+@dataclass
+class Gain:
+    """How much lower the losses of rows are in one of two models: sums that merge."""
+
+    sums: np.ndarray = field(default_factory=lambda: np.zeros(4))
+
+    def add(self, lower: np.ndarray, weight: np.ndarray) -> None:
+        """Add rows, by how much their losses are lower in the second model."""
+        own = weight.sum(), weight @ weight, weight @ lower, weight @ lower**2
+        self.sums = self.sums + np.array(own)
+
+    @property
+    def sure(self) -> bool:
+        """Whether the second model is better by more than chance may explain."""
+        total, squares, first, second = self.sums
+        if not total > 0 or not np.isfinite(self.sums).all():
+            return False
+        mean = first / total
+        variance = max(second / total - mean**2, 0.0) * squares / total**2
+        return bool(mean > _SURE * np.sqrt(variance))
