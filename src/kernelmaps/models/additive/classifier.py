@@ -76,7 +76,7 @@ class AdditiveClassifier(ClassifierMixin, Calibrated):
         None to leave a column out. By default each column has the term that suits it.
     interactions : "auto", int or list of pairs, optional
         For tables: pairs of columns that get an additional term. "auto" looks for at most 20,
-        a number for at most as many; those that do not help are shrunk away.
+        a number for at most as many; those that do not help held-out rows are left out.
     constraints : dict, optional
         For tables: "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by
         column.

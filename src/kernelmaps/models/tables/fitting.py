@@ -23,6 +23,7 @@ from .terms import Term, term_basis
 
 __all__ = ["Design", "Request", "design_of", "fit_design", "fit_table", "hold_rows"]
 
+_FEWEST_ROWS = 100  # below, pairs are not searched for
 _ROUNDS = 5  # pairs are added in so many goes, each ranked by what the last one left
 _FEW = 24  # functions that a pair begins with
 _FULL = 0.6  # edf of a pair, as a share of its functions, at which it gets twice as many
@@ -77,6 +78,11 @@ class Design:
     @property
     def books(self) -> tuple[Codebook, ...]:
         return self.rows.books
+
+    @property
+    def level(self) -> float:
+        """Logarithm of a strength that weighs as much as all rows of the table."""
+        return float(np.log(max(float(self.counts[0].sum()), 1e-300)))
 
     def cone(self) -> np.ndarray | None:
         """Constraints on the weights of all terms, the intercept's included."""
@@ -172,7 +178,7 @@ def fit_design(
     """Fit one output; `start` holds strengths and weights of some terms, by their columns."""
     rows = design.rows.coded(design.parts, design.cone(), output)
     rho, fixed = _strengths(design, request)
-    beta, level = None, np.log(max(design.rows.total, 1e-300))
+    beta = None
     if start:
         beta = np.zeros(_weights(design)[-1].stop if design.parts else 1)
         beta[0] = start[()][1][0]
@@ -180,7 +186,7 @@ def fit_design(
             if part.columns in start:
                 known, weights = start[part.columns]
                 # Where nothing is left of a function, it would hardly come back by itself.
-                known = np.minimum(known, level + _BACK)
+                known = np.minimum(known, design.level + _BACK)
                 rho[group] = np.where(fixed[group], rho[group], known)
                 beta[own.start : own.start + len(weights)] = weights
     return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, rough, beta)
@@ -200,7 +206,7 @@ def _weights(design: Design) -> list[slice]:
 
 def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of the strengths to start from, and which of them are fixed."""
-    level = np.log(max(design.rows.total, 1e-300))
+    level = design.level
     rho, fixed = [], []
     for part in design.parts:
         count = int(part.basis.group.max(initial=-1)) + 1
@@ -219,8 +225,11 @@ def _search(
 
     Pairs begin with few functions and get more where they use them all; those of which nothing is
     left, since others say the same, make room. A go that does not lower the losses of held-out
-    rows is the last one, and is not kept; the model is then fitted to all rows.
+    rows is the last one, and is not kept; the model is then fitted to all rows. Few rows can
+    neither show pairs nor judge them.
     """
+    if design.counts[0].sum() < _FEWEST_ROWS:
+        return design, _fit_all(design, losses, request, [{} for _ in losses], rough=False)
     rows, judges = design.rows.split()
     trial = replace(design, rows=rows)
     tried = {part.columns for part in design.parts if part.pair is not None}
@@ -232,7 +241,9 @@ def _search(
         left = request.search + asked - sum(part.pair is not None for part in larger.parts)
         if left > 0:
             found = _next_pairs(trial, losses, fits, request, tried)[: min(go, left)]
-            larger, added = _within_budget(larger, found)
+            # The functions of pairs are those of all rows, as they will be fitted in the end.
+            larger, added = _within_budget(replace(larger, rows=design.rows), found)
+            larger = replace(larger, rows=rows)
             tried |= set(added)
         if _sizes(larger) == _sizes(trial):
             break
@@ -243,8 +254,8 @@ def _search(
         if not judges.gain(losses, before, after).sure:
             break
         trial, fits = larger, more
-    found = _sizes(trial) != _sizes(design)  # else the model without pairs, as it would be
-    known = [_known(trial, fit) if found else {} for fit in fits]
+    grown = _sizes(trial) != _sizes(design)  # else the model without pairs, as it would be
+    known = [_known(trial, fit) if grown else {} for fit in fits]
     design = replace(design, parts=trial.parts)
     return design, _fit_all(design, losses, request, known, rough=False)
 

@@ -38,7 +38,7 @@ _BASES = 16  # splines of one side
 _FUNCTIONS = 240  # of a pair, at most
 _BY_VALUE = 0.3  # share of the values, beside that of the ranks, in the axis of a pair
 _LEVELS = 16  # levels of a category that a pair tells apart
-_CERTAIN = 0.5  # standard deviations by which a gain must exceed chance; held-out rows judge after
+_CERTAIN = 1.5  # standard deviations by which a gain must exceed chance; held-out rows judge after
 _GRAIN = 65536
 
 

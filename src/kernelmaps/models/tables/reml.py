@@ -40,7 +40,7 @@ _STEP = 4.0
 _COARSE = 12  # functions of each strength in a model that only says where to start
 _ROUGHLY = 1.0  # derivative of ℓ by ρ that is small enough there
 _PRIOR = 1 / 9.0  # curvature of a prior on ρ, for its uncertainty alone
-_RIDGE = 1e-10  # of G's mean diagonal: keeps the factor positive where data say nothing
+_RIDGES = 1e-10, 1e-7, 1e-4  # of G's mean diagonal: positive factors where data say nothing
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,7 @@ def solve_with(
 ) -> WorkingFit:
     """Fit with given strengths; a `dispersion` of None is estimated."""
     diagonal = penalties.diagonal(rho)
-    system = sums.gram + np.diag(diagonal + _RIDGE * np.trace(sums.gram) / len(diagonal))
-    factor, info = lapack.dpotrf(system, lower=1, clean=1)
-    if info != 0:
-        raise FloatingPointError("the penalised normal equations are not positive definite")
+    factor = _factor(sums.gram, diagonal)
     weights, _ = lapack.dpotrs(factor, sums.right, lower=1)
     logdet = 2 * np.sum(np.log(np.diag(factor)))
     inverse, _ = lapack.dpotri(factor, lower=1)
@@ -125,6 +122,16 @@ def solve_with(
     shares = penalties.total(diagonal * weights**2) / phi
     traces = penalties.total(diagonal * np.diag(inverse))
     return WorkingFit(weights, inverse, rho, phi, value, 0.5 * (shares + traces - ranks))
+
+
+def _factor(gram: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+    """Lower triangle L with LLᵀ = G + diag(d), and a ridge as small as rounding allows."""
+    size = float(np.trace(gram)) / len(diagonal)
+    for ridge in _RIDGES:
+        factor, info = lapack.dpotrf(gram + np.diag(diagonal + ridge * size), lower=1, clean=1)
+        if info == 0:
+            return factor
+    raise FloatingPointError("the penalised normal equations are not positive definite")
 
 
 def _curvature(fit: WorkingFit, penalties: Penalties, rows: float, profiled: bool) -> np.ndarray:
