@@ -6,6 +6,9 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KernelCenterer, StandardScaler
 
 import kernelmaps as km
 from kernelmaps.display import text_of
@@ -134,6 +137,35 @@ def test_a_real_target_is_scored_by_r2(data):
     assert (result.task, result.score_name) == ("regression", "R²")
     # √x is in the span of a Hellinger-like map: the maps must beat the linear model.
     assert result["HomogeneousMap 7"].score > result["plain linear"].score
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_exact_ridge_has_the_intercept_of_the_linear_model(data, shift):
+    """The map of the Hellinger kernel is exact: both machines then solve the same problem."""
+    X, y = data[0], data[0] @ np.linspace(-1, 1, data[0].shape[1])
+    noisy = y + 0.1 * np.random.default_rng(0).standard_normal(len(y))
+    given = {"maps": ["HomogeneousMap"], "kernels": ["hellinger"], "sizes": [3]}
+    result = km.compare(X, noisy + shift, task="regression", **given)
+    exact, mapped = (next(r for r in result.rows if r.kind == kind) for kind in ("exact", "map"))
+    # Adding 1e6 rounds the targets to 1e-10, and the normal equations square their condition.
+    assert exact.score == pytest.approx(mapped.score, abs=1e-6)
+    unshifted = km.compare(X, noisy, task="regression", **given)[exact.label]
+    assert exact.score == pytest.approx(unshifted.score, abs=1e-6)
+
+
+@pytest.mark.parametrize("scaler", [None, StandardScaler()])
+def test_the_code_of_an_exact_ridge_runs(data, scaler):
+    X, pair = data[0], (km.kernels.Gaussian(2.0), scaler)
+    given = {"size": 8, "exact_rows": 100, "sparse": False}
+    method = methods.baselines([pair], "regression", 10.0, **given)[1]
+    assert method.kind == "exact"
+    assert ("StandardScaler" in method.code()) == (scaler is not None)
+    names = {"km": km, "X": X, "y": X @ np.arange(X.shape[1])}
+    for known in (make_pipeline, KernelRidge, KernelCenterer, StandardScaler):
+        names[known.__name__] = known
+    machine = eval(method.code(), names)
+    assert machine[-1].alpha == 0.1
+    assert len(machine[-1].dual_coef_) == len(X)
 
 
 def test_sparse_rows_stay_sparse(data):

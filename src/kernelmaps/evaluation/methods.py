@@ -67,13 +67,22 @@ class Method:
     def code(self) -> str:
         """Python that makes it."""
         if self.exact is not None:
-            machine = "SVC" if hasattr(self.model, "estimator") else "KernelRidge"
-            steps = [*map(expression, self.steps), f"{machine}(kernel={kernel_code(self.exact)})"]
-            return f"make_pipeline({', '.join(steps)})" if self.steps else steps[0]
+            return self._exact_code(kernel_code(self.exact))
         pipeline = self.estimator()
         if pipeline is None:
             return expression(self.feature_map)
         return expression(pipeline if len(pipeline.steps) > 1 else pipeline.steps[0][1])
+
+    def _exact_code(self, kernel: str) -> str:
+        steps = [expression(step) for step in self.steps]
+        if not hasattr(self.model, "regressor"):
+            steps.append(f"SVC(kernel={kernel})")
+            return f"make_pipeline({', '.join(steps)})" if self.steps else steps[0]
+        # KernelRidge calls a kernel with one pair of rows at a time, so it is given the matrix.
+        rows = "X"
+        for step in steps:
+            rows = f"{step}.fit_transform({rows})"
+        return f"{expression(self.model.regressor)}.fit({kernel}({rows}), y - y.mean())"
 
 
 def linear_model(task: str, C: float) -> Any:
@@ -156,12 +165,17 @@ def baselines(
 
 
 def _kernel_machine(task: str, C: float) -> Any:
+    from sklearn.compose import TransformedTargetRegressor
     from sklearn.kernel_ridge import KernelRidge
     from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.preprocessing import KernelCenterer
     from sklearn.svm import SVC
 
     if task == "regression":
-        return KernelRidge(alpha=1 / C, kernel="precomputed")
+        # KernelRidge has no intercept. Centring the features (through their Gram matrix) and the
+        # targets is the same as an intercept that is not penalised, as Ridge has it.
+        machine = make_pipeline(KernelCenterer(), KernelRidge(alpha=1 / C, kernel="precomputed"))
+        return TransformedTargetRegressor(machine, transformer=StandardScaler(with_std=False))
     # One against the rest, as LinearSVC does.
     return OneVsRestClassifier(SVC(kernel="precomputed", C=C))
 
