@@ -13,6 +13,7 @@ import kernelmaps
 from kernelmaps import storage
 from kernelmaps.cli import app
 from kernelmaps.commands.fitting import FitSettings, fit_rows
+from kernelmaps.data.holdout import held_out
 from kernelmaps.data.reading import read_rows
 from kernelmaps.evaluation import comparison, halving
 from kernelmaps.evaluation import demo as demo_module
@@ -718,6 +719,39 @@ def test_the_saved_model_is_fitted_on_all_rows(csv, tmp_path):
     assert told[0].pop("held_out")["rows"] > 0
     assert told[1].pop("held_out") is None
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("form", ["additive", "table", "ridge", "streamed"])
+def test_held_out_rows_of_classes_that_no_other_row_has_count_as_wrong(form, tmp_path):
+    n = 200
+    held = held_out(0, n)
+    y = np.where(np.arange(n) % 2, "odd", "even").astype(object)
+    y[np.flatnonzero(held)[:5]] = [f"rare {k}" for k in range(5)]
+    pd, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": np.arange(n) % 2 + 0.5, "b": np.arange(n) % 7 / 7, "label": y})
+    path = tmp_path / f"rare.{'parquet' if form == 'streamed' else 'csv'}"
+    frame.to_parquet(path) if form == "streamed" else frame.to_csv(path, index=False)
+    model = "ridge" if form == "streamed" else form
+    options = ["--map", "SplineMap"] if model == "ridge" else []
+    out = tmp_path / "m.kmap"
+    result = invoke("fit", path, "-t", "label", "--model", model, *options, "-o", out, "--json")
+    told, m = json.loads(result.stdout), int(held.sum())
+    assert f"5 of {m} held-out rows are of classes that no other row has" in result.stderr
+    assert told["scored_rows"] == m
+    assert told["score"] == pytest.approx(1 - 5 / m)
+
+
+@pytest.mark.parametrize("model", ["additive", "table", "ridge"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_one_class_is_refused_before_any_fit(model, suffix, tmp_path):
+    pd, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    a, b = np.arange(60) % 7 / 7, np.arange(60) % 5 / 5
+    frame = pd.DataFrame({"a": a, "b": b, "y": ["one"] * 60})
+    path = tmp_path / f"one.{suffix}"
+    frame.to_parquet(path) if suffix == "parquet" else frame.to_csv(path, index=False)
+    match = "error: all 60 rows have the same class 'one', so that there is nothing to predict"
+    found = assert_refused(2, match, "fit", path, "--model", model, "-o", tmp_path / "m.kmap")
+    assert "fitting" not in found.stderr
 
 
 def test_few_rows_are_not_held_out(tmp_path):

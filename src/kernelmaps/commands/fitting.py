@@ -21,7 +21,7 @@ from ..data.prepared import PreparedSource, open_rows
 from ..data.reading import read_columns
 from ..data.suffixes import is_csv, is_parquet
 from ..data.table_files import TableFile, read_table
-from ..evaluation.checks import suspect_columns
+from ..evaluation.checks import check_targets, suspect_columns
 from ..evaluation.methods import behind_scaler
 from ..evaluation.scoring import predicted, prediction_scores, scores_of
 from ..evaluation.task import Task, decide_task
@@ -129,9 +129,7 @@ def _fit_in_memory(
     if settings.holdout and _can_hold_out(y[~held], task.name) and held.any():
         settings.say(f"fitting on {int((~held).sum()):,} rows, {int(held.sum()):,} are held out")
         first = clone(unfitted).fit(X[~held], y[~held])
-        known = _of_known_classes(first, y, held)
-        if known.any():
-            scores, scored = scores_of(first, X[known], y[known]), int(known.sum())
+        scores, scored = _held_out_scores(first, X[held], y[held], settings), int(held.sum())
     settings.say(f"fitting {type(unfitted).__name__} on all {X.shape[0]:,} rows")
     fitted = unfitted.fit(X, y)
     if scores is None:
@@ -151,10 +149,25 @@ def _fit_in_memory(
     return FittedModel(fitted, metadata, scores, scored, task.reason)
 
 
-def _of_known_classes(model: Any, y: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """Held-out rows whose class the first fit has seen; a class of one row is seen or held out."""
-    classes = getattr(model, "classes_", None)
-    return held if classes is None else held & np.isin(y, classes)
+def _held_out_scores(first: Any, X: Any, y: np.ndarray, settings: FitSettings) -> dict[str, float]:
+    """Scores of the first fit; probabilities are scored on the classes that it knows alone."""
+    known = _of_known_classes(first, y, settings)
+    if known.all():
+        return scores_of(first, X, y)
+    chances = scores_of(first, X[known], y[known]) if known.any() else {}
+    return chances | prediction_scores("classification", y, predicted(first, X))
+
+
+def _of_known_classes(first: Any, y: np.ndarray, settings: FitSettings) -> np.ndarray:
+    """Held-out rows whose class the first fit has seen; says how many others there are."""
+    classes = getattr(first, "classes_", None)
+    known = np.ones(len(y), dtype=bool) if classes is None else np.isin(y, classes)
+    if not known.all():
+        settings.say(
+            f"{int((~known).sum()):,} of {len(y):,} held-out rows are of classes that no other row "
+            "has: they count as wrong"
+        )
+    return known
 
 
 def fit_file(
@@ -238,7 +251,7 @@ def fit_source(
         raise ValueError(f"{source.describe()} has no rows.")
     if look.y is None:
         raise no_target(source.describe(), source.columns)
-    task = _task(look.y, settings)
+    task = _task(look.y, settings, whole=len(look.y) == source.n_rows)
     unfitted = _estimator(settings, task.name, _scaled(chosen, settings, look.X))
     seen = _Seen()
     holdout = settings.holdout and _can_hold_out(look.y, task.name)
@@ -247,6 +260,7 @@ def fit_source(
         first = clone(unfitted).fit(PartOfSource(source, held=False))
         for block in PartOfSource(source, held=True).blocks(_LOOK):
             seen.predicted(block, predicted(first, block.X))
+        _of_known_classes(first, np.concatenate(seen.targets), settings)
     settings.say(f"fitting {type(unfitted).__name__} on all rows")
     fitted = unfitted.fit(source)
     for block in source.blocks(_LOOK):
@@ -339,9 +353,12 @@ def _same_order(table: TableFile) -> list[str]:
     ]
 
 
-def _task(y: Any, settings: FitSettings) -> Task:
+def _task(y: Any, settings: FitSettings, whole: bool = True) -> Task:
+    """What is predicted; refuses targets of one value, unless `y` is only a sample of them."""
     task = decide_task(y, settings.task, owner="fit")
     values = np.asarray(y)
+    if whole:
+        check_targets(values, task.name, "fit")
     if task.name == "classification" and values.dtype.kind not in "iufb":
         classes = len(np.unique(values))
         if 2 * classes > len(values) >= _FEWEST:
