@@ -163,7 +163,7 @@ def picture(rows: list[tuple[Headline, Row]]) -> str:
 
 def headline_table(rows: list[tuple[Headline, Row]]) -> str:
     """The headlines as a Markdown table for the README."""
-    lines = ["| task | compared with | how many times better |", "|---|---|---|"]
+    lines = ["| task | compared with | ours is better by (below 1×: worse) |", "|---|---|---|"]
     for headline, row in rows:
         anchor = title(headline.record).lower().replace(" ", "-")
         section = f"docs/performance.md#{anchor}"

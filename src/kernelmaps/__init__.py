@@ -13,7 +13,7 @@ from typing import Any
 
 from .compiling import provide_cache
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # Where each public name lives. A new map is one new entry here.
 _EXPORTS = {

@@ -51,7 +51,7 @@ def resolve(device: Any, owner: str) -> Any:
         import torch
     except ImportError:
         raise ImportError(
-            f"{owner}: device={device!r} needs torch. Install it with: pip install kernelmaps[gpu]"
+            f"{owner}: device={device!r} needs torch: pip install 'kernelmaps[gpu]'"
         ) from None
     try:
         found = torch.device(device)

@@ -150,7 +150,7 @@ def curvature(signature: Function, span: float) -> tuple[float, bool, str]:
     convex = bool(np.all(second >= -1e-12 * abs(at[0])) and np.argmax(second) == 0)
     edge = (at[0] - 2 * at[2] + at[3]) / step**2
     largest = max(abs(edge), float(np.max(np.abs(second))) * (4000 / span) ** 2)
-    return 1.01 * largest, convex, "a convex signature"
+    return 1.01 * largest, convex, "the signature is convex"
 
 
 def between_grid(problem: Problem, cosines: Cosines) -> Proof:
@@ -178,7 +178,7 @@ def between_grid(problem: Problem, cosines: Cosines) -> Proof:
     monotone = problem.error in ("absolute", "signature") or bool(
         np.all(np.diff(weight) >= 0) or np.all(np.diff(weight) <= 0)
     )
-    words = f"grid of {size + 1} lags, chords and {reason}"
+    words = f"computed at {size + 1} lags; bounded between them, since {reason}"
     found = max(float(np.max(weight * miss)), problem.max_error(frequencies, weights))
     return Proof(bound if sure and monotone else np.inf, found, words)
 

@@ -46,7 +46,8 @@ class HomogeneousMap(AdditiveMap):
         Length Λ of the window in log-ratios. "auto" takes the period with the smallest
         worst error for the size and the data, measured on the pairs of a few rows (24 to 72); if
         a smaller size does better, it takes the series of that one, and the columns that remain
-        are zero. "vlfeat" is the rule that VLFeat publishes, which uses the size alone.
+        are zero (`DesignedMap` gains from every column). "vlfeat" is the rule that VLFeat
+        publishes, which uses the size alone.
     gamma : float, default=1.0
         Degree of homogeneity; if it is 1, that of a kernel object is used.
     window : {"rectangular", "uniform"}, default="rectangular"

@@ -136,6 +136,17 @@ def test_values_are_looked_at_on_the_way(bases, d, seed):
         km.AdditiveClassifier(strict, **ONE).fit(X, y).decision_function(X + 0.01)
 
 
+def test_warnings_name_the_columns_of_the_frame():
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    model = km.AdditiveClassifier(km.SplineMap(5)).fit(
+        pandas.DataFrame(X, columns=["length", "width"]), X[:, 0] > 0.5
+    )
+    far = pandas.DataFrame([[0.5, 9.0]], columns=["length", "width"])
+    with pytest.warns(OutOfDomainWarning, match="column 'width' reaches"):
+        model.predict(far)
+
+
 def test_bytes_outside_the_domain_are_seen(seed):
     X, y = data(seed)
     low = to_bytes(X / 4)  # domain 0 … 63

@@ -11,7 +11,7 @@ rows         what NumPy's and torch's arrays do differently
 dispatch     `apply(spec, X)` for rows on a card, and `usable_for(X)`
 ===========  ===============================================================================
 
-Needs torch with Triton (``pip install kernelmaps[gpu]``). Without it, and for arrays of other
+Needs torch with Triton (``pip install 'kernelmaps[gpu]'``). Without it, and for arrays of other
 libraries, the readable form (:mod:`kernelmaps.engine.reference`) runs on the data's own device.
 """
 

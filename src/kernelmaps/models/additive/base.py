@@ -243,10 +243,13 @@ class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
         self._fast = {}
         if not all(s.converged for s in found):
             worst = float(np.max(self.duality_gap_ / np.maximum(self.objective_, 1e-300)))
+            # Newton's method ends where rounding errors do not let it go on, not at max_iter.
+            primal = self.solver_ == "primal"
+            ended = f"{self.n_iter_} Newton steps" if primal else f"max_iter={self.max_iter} epochs"
             warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} epochs with a "
-                f"relative duality gap of {worst:.2g} > tol={self.tol:g}: raise max_iter= or "
-                "tol=, or lower a large C=.",
+                f"{type(self).__name__} stopped after {ended} with a relative duality gap of "
+                f"{worst:.2g} > tol={self.tol:g}: {'' if primal else 'raise max_iter= or '}"
+                f"{'raise ' if primal else ''}tol=, or lower a large C=.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -70,6 +70,8 @@ class AdditiveScores(TableRoute):
     def _look_at(self, rows: Any) -> None:
         """Refuse values that the map is not defined for, warn of those outside its domain."""
         if not self._on_codes:
+            # The map saw an array; the names that the model saw are for its messages.
+            self.feature_map_._known_names = getattr(self, "feature_names_in_", None)
             self.feature_map_._check_rows(rows, reset=False)
             self.feature_map_._check_domain(rows)
 
