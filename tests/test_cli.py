@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 import kernelmaps
 from kernelmaps import storage
 from kernelmaps.cli import app
+from kernelmaps.commands import fitting
 from kernelmaps.commands.fitting import FitSettings, fit_rows
 from kernelmaps.data.holdout import held_out
 from kernelmaps.data.reading import read_rows
@@ -841,6 +843,18 @@ def test_warnings_are_lines_without_places_in_the_code(csv, tmp_path):
     assert result.exit_code == 0
     assert "warning: " in result.stderr
     assert ".py" not in result.stderr
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_warnings_of_other_libraries_are_lines_as_well_and_come_once(csv, tmp_path, monkeypatch):
+    def warn(*arguments, **options):
+        for stacklevel in (1, 2):
+            warnings.warn("of another\n  library", UserWarning, stacklevel=stacklevel)
+        raise ValueError("and no more")
+
+    monkeypatch.setattr(fitting, "fit_file", warn)
+    result = invoke("fit", csv, "-t", "label", "-o", tmp_path / "m.kmap")
+    assert result.stderr.splitlines() == ["warning: of another library", "error: and no more"]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,11 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def _warnings_as_lines(function: Callable[..., None]) -> Iterator[None]:
-    """Our warnings as lines on standard error, each once, without the place in the code."""
+    """Warnings as lines on standard error, each once, without the place in the code.
+
+    Ours are shown wherever they come from; those of other libraries as far as Python's filters let
+    them through.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     from ..exceptions import (
@@ -103,16 +107,15 @@ def _warnings_as_lines(function: Callable[..., None]) -> Iterator[None]:
     shown: set[str] = set()
 
     def line(message: Any, category: Any, *place: Any, **more: Any) -> None:
-        if not issubclass(category, ours):
-            as_usual(message, category, *place, **more)
-        elif str(message) not in shown:
-            shown.add(str(message))
-            note(f"warning: {in_options(str(message), function)}")
+        words = " ".join(str(message).split())  # other libraries break their lines
+        if words not in shown:
+            shown.add(words)
+            note(f"warning: {in_options(words, function)}")
 
     with warnings.catch_warnings():
         for category in ours:
             warnings.simplefilter("always", category)
-        as_usual, warnings.showwarning = warnings.showwarning, line
+        warnings.showwarning = line
         yield
 
 
