@@ -70,8 +70,10 @@ class AdditiveScores(TableRoute):
     def _look_at(self, rows: Any) -> None:
         """Refuse values that the map is not defined for, warn of those outside its domain."""
         if not self._on_codes:
-            # The map saw an array; the names that the model saw are for its messages.
-            self.feature_map_._known_names = getattr(self, "feature_names_in_", None)
+            # The map saw an array; the names that the model saw are for its messages. A model of an
+            # array leaves those that were read from a file.
+            if hasattr(self, "feature_names_in_"):
+                self.feature_map_._known_names = self.feature_names_in_
             self.feature_map_._check_rows(rows, reset=False)
             self.feature_map_._check_domain(rows)
 
