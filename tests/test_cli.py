@@ -190,6 +190,10 @@ def test_choose_prints_evidence_and_saves_the_map(csv, tmp_path):
         1,
         printed["chosen"]["columns"],
     )
+    # Each caller is sent to what it has.
+    shown = run(*arguments[:-2])
+    assert f"{1 + len(printed['others'])} candidates were measured; --json has all of them" in shown
+    assert "to_pandas" not in shown
 
 
 def test_a_stationary_kernel_is_chosen_on_standardised_columns(csv, tmp_path):

@@ -90,6 +90,7 @@ def test_every_loser_has_a_reason(X):
     frame = choice.to_pandas()
     assert frame.verdict[0] == "chosen"
     assert len(frame) == 1 + len(choice.to_dict()["others"])
+    assert f"{len(frame)} candidates were measured; to_pandas() has all of them." in str(choice)
     # A terminal shows the chosen one and, of each family, the last size that was looked at.
     families = {(item.candidate.name, item.candidate.variant) for item in choice.others}
     assert choice.table().row_count == 1 + len(families)

@@ -424,6 +424,21 @@ def test_the_fastest_of_those_tied_with_the_best_is_recommended():
     assert "The best exact kernel machine (exact) has 0.960, which is a statistical tie." in rest
 
 
+@pytest.mark.parametrize("quick", ["best", "quick"])
+def test_the_advice_says_among_how_many_where_some_did_not_finish(quick):
+    from kernelmaps.evaluation.advice import use_this
+
+    scores = {"exact": 0.96, "best": 0.95, "quick": 0.945, "plain linear": 0.8}
+    result = _results(scores, dict.fromkeys(scores, 9.0) | {quick: 1.0})
+    words = " of the 3 methods that finished, exact kernel machines aside"
+    assert "that finished" not in use_this(result)[0]
+    stopped = dataclasses.replace(result.rows[-1], label="slow", status="stopped")
+    result.rows.append(stopped)
+    assert ("best score" if quick == "best" else "tied with the best") + words in use_this(result)[
+        0
+    ]
+
+
 def test_the_program_of_the_recommendation_runs_and_gives_its_score(data, tmp_path, capsys):
     X, y = data
     path = tmp_path / "rows.npz"

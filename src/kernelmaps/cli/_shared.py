@@ -181,13 +181,13 @@ def with_options(result: Any, function: Callable[..., None]) -> Any:
     return replace(result, notes=[in_options(line, function) for line in result.notes])
 
 
-def show(result: Any, as_json: bool) -> None:
-    """Print a result: its table, or its plain values as JSON and nothing else."""
+def show(result: Any, as_json: bool, **options: Any) -> None:
+    """Print a result: its table (made with options), or its plain values as JSON alone."""
     if as_json:
         text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, default=_for_json)
         typer.echo(text.translate(_JSON_CONTROLS))
         return
-    console().print(result.table())
+    console().print(result.table(**options))
 
 
 def console(stderr: bool = False) -> Any:

@@ -197,7 +197,7 @@ def choose(
     result = with_options(result, choose)
     if out is not None:
         write_model(result.map, out, {"columns": rows.columns, "normalize": normalize})
-    show(result, json)
+    show(result, json, source="--json")
     if out is not None and not json:
         say(f"saved: {out}")
 

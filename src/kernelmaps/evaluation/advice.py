@@ -14,16 +14,18 @@ def use_this(result: Results) -> list[str]:
     if use is None:
         return ["No method finished, so none can be recommended."]
     if result.task == "none":
-        return _without_targets(use)
+        return _without_targets(result, use)
     score = f"{result.score_name} {use.score:.3f} ± {use.score_std:.3f}"
     rows = [row for row in result.finished() if row.kind != "exact"]
     best, others = rows[0], sum(result.tied(rows[0], row) for row in rows) - 1
+    among = _among(result)
     if use is best:
-        reason = "it has the best score" if not others else f"it is the best, and {_slower(others)}"
+        reason = f"it has the best score{among}"
+        reason += f", and {_slower(others)}" if others else ""
     else:
         pace = (best.seconds + best.predict_seconds) / max(use.seconds + use.predict_seconds, 1e-9)
         reason = (
-            f"it is statistically tied with the best ({best.label}, {best.score:.3f}) and "
+            f"it is statistically tied with the best{among} ({best.label}, {best.score:.3f}) and "
             f"{pace:.1f} times as fast"
         )
     lines = [f"Use {_named(use)}: {score}, because {reason}."]
@@ -32,17 +34,27 @@ def use_this(result: Results) -> list[str]:
     return lines
 
 
+def _among(result: Results) -> str:
+    """Of which methods a row is the best, where some did not finish; exact ones do not count."""
+    rivals = [row for row in result.rows if row.kind != "exact"]
+    done = [row for row in rivals if row.finished]
+    if len(done) == len(rivals):
+        return ""
+    aside = ", exact kernel machines aside" if result.finished("exact") else ""
+    return f" of the {len(done)} methods that finished{aside}"
+
+
 def _slower(others: int) -> str:
     if others == 1:
         return "the other one that is statistically tied with it is slower"
     return f"the {others} others that are statistically tied with it are slower"
 
 
-def _without_targets(use: Row) -> list[str]:
+def _without_targets(result: Results, use: Row) -> list[str]:
     assert use.error is not None
     return [
-        f"Use {_named(use)}, because it is nearest to its kernel: the error is at most "
-        f"{use.error.max_relative:.2%} of the kernel's size on {use.error.n_pairs:,} pairs, with "
+        f"Use {_named(use)}, because it is nearest to its kernel{_among(result)}: the error is at "
+        f"most {use.error.max_relative:.2%} of the kernel's size on {use.error.n_pairs:,} pairs, with "
         f"{use.columns:,} columns."
     ]
 

@@ -135,9 +135,17 @@ class Choice:
 
         return pd.DataFrame([_as_dict(item) for item in (self.evidence, *self.others)])
 
-    def table(self) -> Any:
-        """A rich table of all candidates with their verdicts."""
-        return choice_table(self.summary(), self.evidence, self.others, self.notes, self._relative)
+    def table(self, source: str = "to_pandas()") -> Any:
+        """A rich table of the candidates with their verdicts.
+
+        Parameters
+        ----------
+        source : str
+            Where the caption sends a reader who wants all candidates.
+        """
+        return choice_table(
+            self.summary(), self.evidence, self.others, self.notes, self._relative, source
+        )
 
     def __repr__(self) -> str:
         return f"<Choice of {self.code()}; print it for the evidence>"

@@ -73,11 +73,17 @@ def _cells(row: Row, mark: str, with_status: bool = False) -> list[str]:
 
 
 def choice_table(
-    title: str, chosen: Any, others: Sequence[Any], notes: Sequence[str], relative: bool = False
+    title: str,
+    chosen: Any,
+    others: Sequence[Any],
+    notes: Sequence[str],
+    relative: bool = False,
+    source: str = "to_pandas()",
 ) -> Any:
     """The chosen map, then of each other family the last size that was looked at, with why not.
 
-    `chosen` and `others` are the evidence of the candidates; `relative` says what errors are.
+    `chosen` and `others` are the evidence of the candidates; `relative` says what errors are, and
+    `source` what gives all candidates.
     """
     from rich import box
     from rich.table import Table
@@ -85,7 +91,7 @@ def choice_table(
     last: dict[tuple[str, str], Any] = {}
     for item in sorted(others, key=lambda item: item.candidate.size):
         last[item.candidate.name, item.candidate.variant] = item
-    measured = f"{1 + len(others)} candidates were measured; to_pandas() and --json have all."
+    measured = f"{1 + len(others)} candidates were measured; {source} has all of them."
     table = Table(
         title=title,
         title_justify="left",
