@@ -54,8 +54,8 @@ def _without_targets(result: Results, use: Row) -> list[str]:
     assert use.error is not None
     return [
         f"Use {_named(use)}, because it is nearest to its kernel{_among(result)}: the error is at "
-        f"most {use.error.max_relative:.2%} of the kernel's size on {use.error.n_pairs:,} pairs, with "
-        f"{use.columns:,} columns."
+        f"most {use.error.max_relative:.2%} of the kernel's size on {use.error.n_pairs:,} pairs, "
+        f"with {use.columns:,} columns."
     ]
 
 
