@@ -316,7 +316,29 @@ def test_explain_of_several_classes_has_a_line_for_each_term(tmp_path):
 def test_explain_of_many_classes_names_the_one_that_it_shows(tmp_path):
     path = labelled(tmp_path / "d.csv", lambda n: [f"c{k % 13 // 2}" for k in range(n)])
     run("fit", path, "-t", "t", "-o", tmp_path / "m.kmap")
-    assert "effect on c6" in run("explain", tmp_path / "m.kmap", "-o", tmp_path / "s.png")
+    explain = ["explain", tmp_path / "m.kmap", "-o", tmp_path / "s.png"]
+    shown = run(*explain)
+    assert "effect on c6" in shown
+    told = "Effects on 'c6', one of 7 classes; --class NAME shows those on another."
+    assert told in " ".join(shown.split())
+    [high], [low] = (
+        [line for line in run(*explain, "--class", name).splitlines() if line.split()[:1] == ["a"]]
+        for name in ("c6", "c0")
+    )
+    assert high in shown
+    assert high.index("█") > high.index("▁")  # c6 where a is large
+    assert low.index("█") < low.index("▁")
+    row = ["explain", tmp_path / "m.kmap", "--data", path, "--row", "0"]
+    assert json.loads(run(*row, "--class", "c2", "--json"))["output"] == "c2"
+    assert_refused(2, "--class 'd' is not one of the 7 classes: c0, c1,", *explain, "--class", "d")
+    page = ["--report", tmp_path / "p.html", "--class", "c1"]
+    assert_refused(2, "--class does not change a --report", *explain, *page)
+
+
+def test_explain_of_a_regression_has_no_classes(model, tmp_path):
+    explain = ["explain", model, "-o", tmp_path / "s.png"]
+    assert_refused(2, "--class 'x' is for models of more than two", *explain, "--class", "x")
+    assert "--class" not in run(*explain)
 
 
 def test_a_target_of_text_offers_no_regression(tmp_path):

@@ -223,6 +223,10 @@ def explain(
         int | None,
         typer.Option(help="Instead: what each term adds to one row of --data, counted from 0."),
     ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--class", help="Class whose effects (or score) to show, of more than two."),
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -253,15 +257,17 @@ def explain(
         raise ValueError("--row is a row of --data: name the file, too.")
     if data is not None and row is None and report is None:
         raise ValueError("--data is for --row and --report: name one of them, too.")
+    if label is not None and report is not None:
+        raise ValueError("--class does not change a --report: leave out one of them.")
     if report is not None:
         check_suffix(report, (".html", ".htm"), "a report")
         written = write_model_report(model, report, data, row)
         show(written, True) if json else say(f"report: {report}")
         return
     if row is not None:
-        show(explain_row(model, data, row), json)
+        show(explain_row(model, data, row, label), json)
         return
-    result = explain_model(model, n_features=features)
+    result = explain_model(model, n_features=features, label=label)
     show(result, json)
     if not json:
         say("\n".join(f"picture: {path}" for path in result.plot(out)))

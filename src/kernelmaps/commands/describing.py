@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from ..data.reading import column_names
 from ..display import two_columns
 from ..evaluation.model_report import model_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
+from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load, open_info
 from .effects import effect_of, effects_of
 from .predicting import rows_for
@@ -46,6 +48,8 @@ class Explanation:
         Degrees of freedom and significance of the terms, for models of tables.
     n_terms : int
         Terms that are listed.
+    output : int or None
+        Class whose effects are listed; None: all, or the last where there are too many.
     """
 
     title: str
@@ -53,6 +57,7 @@ class Explanation:
     pairs: PairFunctionDisplay | None = None
     summary: Any = None
     n_terms: int = 12
+    output: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -78,18 +83,38 @@ class Explanation:
             table.add_column(heading, justify="right" if heading in _RIGHT else "left")
         for row in rows[: self.n_terms]:
             table.add_row(*row)
+        caption = self._about_classes()
         if len(rows) > self.n_terms:
-            table.caption = f"and {len(rows) - self.n_terms} more: --features {len(rows)}"
+            caption.append(f"and {len(rows) - self.n_terms} more: --features {len(rows)}")
+        table.caption = "\n".join(caption) or None
         return table
+
+    @property
+    def _shown_class(self) -> int | None:
+        """Index of the only class whose effects are listed, if it is only one."""
+        classes = self.display.classes
+        if self.output is not None or classes is None:
+            return self.output
+        return len(classes) - 1 if len(classes) > _CLASSES else None
+
+    def _about_classes(self) -> list[str]:
+        """Which class is shown, and how to see another."""
+        classes, shown = self.display.classes, self._shown_class
+        if classes is None or shown is None:
+            return []
+        named = f"{classes[shown]!r}, one of {len(classes)} classes"
+        return [f"Effects on {named}; --class NAME shows those on another."]
 
     def _lines(self) -> tuple[list[str], list[list[str]]]:
         """Heads and cells of the table: one line for each term."""
         functions: list[Any] = list(self.display.shapes)
         functions += self.pairs.pairs if self.pairs is not None else []
         classes = self.display.classes
-        if classes is None or len(classes) > _CLASSES:
-            head = "effect" if classes is None else f"effect on {classes[-1]}"
-            last, effects = [head], {f.name: [effect_of(f)] for f in functions}
+        shown = self._shown_class
+        if classes is None or shown is not None:
+            head = "effect" if classes is None else f"effect on {classes[shown]}"
+            one = -1 if shown is None else shown
+            last, effects = [head], {f.name: [effect_of(f, one)] for f in functions}
         else:
             last, effects = list(classes), {f.name: effects_of(f) for f in functions}
         if self.summary is None:
@@ -175,8 +200,13 @@ class FileDescription:
         return two_columns(shown, self.path)
 
 
-def explain_model(model: str | os.PathLike[str], *, n_features: int = 12) -> Explanation:
-    """Shape functions of a saved additive model (or of a ridge model on an additive map)."""
+def explain_model(
+    model: str | os.PathLike[str], *, n_features: int = 12, label: str | None = None
+) -> Explanation:
+    """Shape functions of a saved additive model (or of a ridge model on an additive map).
+
+    `label` is the class whose effects are listed, of more than two.
+    """
     metadata, fitted = open_info(model).metadata, load(model)
     title = f"{type(fitted).__name__}: {os.fspath(model)}"
     display = ShapeFunctionDisplay.of_model(
@@ -194,24 +224,46 @@ def explain_model(model: str | os.PathLike[str], *, n_features: int = 12) -> Exp
         PairFunctionDisplay(pairs, title) if pairs else None,
         fitted.summary() if tabular else None,
         n_features,
+        _output(display.classes, label),
     )
 
 
+def _output(classes: Sequence[Any] | None, label: str | None) -> int | None:
+    """Index of a class by its name; None without a name."""
+    if label is None:
+        return None
+    if classes is None:
+        raise ValueError(f"class={label!r} is for models of more than two classes: leave it out.")
+    names = [str(name) for name in classes]
+    if label not in names:
+        few = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+        raise ValueError(f"class={label!r} is not one of the {len(names)} classes: {few}.")
+    return names.index(label)
+
+
 def explain_row(
-    model: str | os.PathLike[str], data: str | os.PathLike[str], row: int
+    model: str | os.PathLike[str],
+    data: str | os.PathLike[str],
+    row: int,
+    label: str | None = None,
 ) -> RowExplanation:
-    """What each term of a saved model adds to the score of a row, counted from 0."""
+    """What each term of a saved model adds to the score of a row, counted from 0.
+
+    `label` is the class whose score is explained, of more than two; by default the last one.
+    """
     metadata, fitted = open_info(model).metadata, load(model)
     if not hasattr(fitted, "explain"):
         raise ValueError(
             f"{type(fitted).__name__} does not explain single rows: fit an additive model."
         )
+    output = _output(output_names(fitted), label)
     rows = rows_for(data, metadata, fitted)
     n = rows.X.shape[0]
     if not 0 <= row < n:
         raise ValueError(f"row={row} is not in {rows.name}, whose rows are 0 to {n - 1}.")
     one = rows.X.iloc[[row]] if hasattr(rows.X, "iloc") else rows.X[[row]]
-    return RowExplanation(f"row {row} of {rows.name}", fitted.explain(one))
+    found = fitted.explain(one, -1 if output is None else output)
+    return RowExplanation(f"row {row} of {rows.name}", found)
 
 
 @dataclass(frozen=True)

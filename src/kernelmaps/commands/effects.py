@@ -16,14 +16,14 @@ _LEVELS = 6  # of a category that are named
 _LONGEST = 24  # characters of a level's name
 
 
-def effect_of(function: Any) -> str:
-    """A shape function or a pair in one line; of several outputs, the last one's."""
+def effect_of(function: Any, output: int = -1) -> str:
+    """A shape function or a pair in one line; of several outputs, that of one."""
     if isinstance(function, PairFunction):
-        return _cells(function)
-    values = function.values.reshape(len(function.grid), -1)[:, -1]
+        return _cells(function, output)
+    values = function.values.reshape(len(function.grid), -1)[:, output]
     text = _curve(function.grid, values) if function.levels is None else _levels(function, values)
     if function.missing is not None:
-        text += f"; missing {np.ravel(function.missing[0])[-1]:+.3g}"
+        text += f"; missing {np.ravel(function.missing[0])[output]:+.3g}"
     return text
 
 
@@ -72,9 +72,9 @@ def _levels(function: Any, values: np.ndarray) -> str:
     return f"{text}, … ({more} more)" if more > 0 else text
 
 
-def _cells(pair: PairFunction) -> str:
+def _cells(pair: PairFunction, output: int) -> str:
     """The highest and the lowest cell that training rows were in."""
-    values = pair.values if pair.values.ndim == 2 else pair.values[..., -1]
+    values = pair.values if pair.values.ndim == 2 else pair.values[..., output]
     values = np.where(pair.density > 0, values, np.nan)
     found = []
     for place in (np.nanargmax(values), np.nanargmin(values)):
