@@ -16,6 +16,7 @@ from kernelmaps.evaluation import comparison, halving, measuring, methods
 from kernelmaps.evaluation.candidates import candidates, fitted_to_data
 from kernelmaps.evaluation.checks import suspect_columns
 from kernelmaps.evaluation.code import kernel_code
+from kernelmaps.evaluation.demo import run_demo
 from kernelmaps.evaluation.results import Results, Row, tied
 
 QUICK = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3, 7], "progress": False}
@@ -287,6 +288,26 @@ def test_a_budget_shortens_the_list_before_it_shrinks_the_rows(many, monkeypatch
     assert all(row.rows < 20_000 for row in stopped)
     assert result["plain linear"].finished
     assert "Stopped on fewer rows" in " ".join(result.notes)
+
+
+@pytest.mark.parametrize(("budget", "all_of_them"), [(10.0, False), (100.0, True)])
+def test_few_rows_are_not_sampled(budget, all_of_them, many, monkeypatch):
+    """A quarter of 2000 rows would cost a share of the time that whole measurements can use."""
+    clock = Clock(monkeypatch)
+    X, y = many
+    result = km.compare(X[:2000], y[:2000], budget=budget, **ALL)
+    assert {n for _, n in clock.calls} == {2000}
+    assert (len(clock.calls) == len(result.rows)) == all_of_them  # 28 methods, 2 s each
+    assert {row.status for row in result.rows} <= {"finished", "not run"}
+
+
+def test_every_map_and_exact_machine_of_the_demo_finishes_on_all_digits(monkeypatch):
+    Clock(monkeypatch, seconds_per_row=3e-4)  # a little slower than on two busy cores
+    result = run_demo(progress=False)
+    for row in result.rows:
+        if row.kind in ("map", "linear", "exact"):
+            assert (row.status, row.rows) == ("finished", 1797), row.label
+    assert {row.kernel for row in result.finished("exact")} == {"chi2", "exp_chi2", "gaussian"}
 
 
 def test_what_did_not_finish_cannot_win(many, monkeypatch):

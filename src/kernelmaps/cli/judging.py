@@ -43,7 +43,8 @@ def demo(
 ) -> None:
     """Compare every map on the bundled digits, together with linear and exact kernel machines.
 
-    Prints a table; writes a report, a picture and the figures.
+    Maps come first, then what they are compared with, as far as the budget allows. Prints a table;
+    writes a report, a picture and the figures.
 
     Example: `kernelmaps demo --out demo`
     """

@@ -11,7 +11,8 @@ from .comparison import Comparison, compare
 
 __all__ = ["run_demo"]
 
-KERNELS = ["chi2", "intersection", "exp_chi2", "gaussian"]
+# One kernel of each sort (additive, exponentiated, stationary): all of their maps finish in time.
+KERNELS = ["chi2", "exp_chi2", "gaussian"]
 # Maps that are no candidates by themselves: their settings depend on the 64 pixels.
 OBJECTS = {
     "SignCauchyMap": {"n_components": 256, "random_state": 0},

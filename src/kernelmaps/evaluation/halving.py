@@ -4,6 +4,8 @@ Scores can only be compared on the same rows and folds. So a budget first shorte
 methods, and shrinks the rows only where even the two best would not finish: every round measures
 the methods that are left on three times as many rows, and at most half of them go on. Those that
 reach the last round are *finished*; all others are shown with what they had when they were stopped.
+Up to four times the rows of a first round, a sample costs almost as much as it saves: there is one
+round on all rows, in the order of the list, until the time is over.
 
 Two thirds of the budget belong to maps and the plain linear model, one quarter to what they are
 compared with (exact kernel machines, scikit-learn's maps, boosting), which are measured on few rows
@@ -29,6 +31,7 @@ from .results import Row
 __all__ = ["Rounds", "row_order"]
 
 _FIRST_ROWS = 500
+_WORTH = 4  # times the first rows, up to which all methods run on all rows at once
 _FACTOR = 3  # rows of a round, over those of the one before
 _MAPS, _PEERS = 0.65, 0.25  # of the budget, for maps and for what they are compared with
 _SAFETY = 0.8  # of the time left that a round is planned for: predictions are rough
@@ -110,7 +113,8 @@ class Rounds:
         if not self.limited:
             return self.n
         n_classes = 1 if self.problem.task != "classification" else len(np.unique(self.problem.y))
-        return min(self.n, max(_FIRST_ROWS, 2 * self.problem.cv * n_classes))
+        first = max(_FIRST_ROWS, 2 * self.problem.cv * n_classes)
+        return self.n if self.n <= _WORTH * first else first
 
     # ---- rounds ---------------------------------------------------------------------------------
 
@@ -173,7 +177,8 @@ class Rounds:
             self.peers.left += max(0.0, self.maps.left)
             peers = sorted(peers, key=lambda method: "Nystroem" in method.label)
             few = min(self.rows, self.first_rows())
-            self._round(peers, few, self.peers, keep=self.peers.left / 2)
+            kept = 0.5 if few < self.rows else 0.0  # for the last round
+            self._round(peers, few, self.peers, keep=kept * self.peers.left)
             peers = sorted(peers, key=lambda method: self.predicted(method, self.rows))
             peers = self._fitting(peers, self.rows, _SAFETY * self.peers.left)
         self._round(peers, self.rows, self.peers)
