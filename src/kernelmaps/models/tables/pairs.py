@@ -33,9 +33,9 @@ __all__ = [
 
 _RANKING = 16  # codes of a column while pairs are ranked
 _SHRINK = 10.0  # κ, in units of the mean weight of a row
-_CELLS = 1600  # codes of a pair, at most
-_BASES = 16  # splines of one side
-_FUNCTIONS = 240  # of a pair, at most
+_CELLS = 2500  # codes of a pair, at most
+_BASES = 22  # splines of one side
+_FUNCTIONS = 400  # of a pair, at most
 _BY_VALUE = 0.3  # share of the values, beside that of the ranks, in the axis of a pair
 _LEVELS = 16  # levels of a category that a pair tells apart
 _CERTAIN = 1.5  # standard deviations by which a gain must exceed chance; held-out rows judge after
