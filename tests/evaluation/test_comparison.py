@@ -301,6 +301,13 @@ def test_few_rows_are_not_sampled(budget, all_of_them, many, monkeypatch):
     assert {row.status for row in result.rows} <= {"finished", "not run"}
 
 
+def test_no_round_is_spent_on_nearly_all_rows(many, monkeypatch):
+    clock = Clock(monkeypatch)
+    X, y = many
+    km.compare(X[:5000], y[:5000], budget=100.0, **ALL)
+    assert {n for _, n in clock.calls} == {500, 1500, 5000}
+
+
 def test_every_map_and_exact_machine_of_the_demo_finishes_on_all_digits(monkeypatch):
     Clock(monkeypatch, seconds_per_row=3e-4)  # a little slower than on two busy cores
     result = run_demo(progress=False)

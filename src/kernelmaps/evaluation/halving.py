@@ -33,6 +33,7 @@ __all__ = ["Rounds", "row_order"]
 _FIRST_ROWS = 500
 _WORTH = 4  # times the first rows, up to which all methods run on all rows at once
 _FACTOR = 3  # rows of a round, over those of the one before
+_NEARLY = 1.5  # times the rows of a round are all rows: it takes them all, and is the last
 _MAPS, _PEERS = 0.65, 0.25  # of the budget, for maps and for what they are compared with
 _SAFETY = 0.8  # of the time left that a round is planned for: predictions are rough
 
@@ -143,7 +144,9 @@ class Rounds:
         left = _SAFETY * self.maps.left
         if self._cost(ranked, self.n) <= left:
             return ranked, self.n
-        rows = min(self.n, _FACTOR * self.rows)
+        rows = _FACTOR * self.rows
+        if _NEARLY * rows >= self.n:
+            rows = self.n
         rounds = self._rounds_from(self.rows)
         most = len(ranked) if rows == self.n else max(3, -(-len(ranked) // 2))
         while rows >= 1.5 * self.rows:
@@ -154,7 +157,7 @@ class Rounds:
         return None
 
     def _rounds_from(self, rows: int) -> int:
-        return max(1, int(np.ceil(np.log(self.n / rows) / np.log(_FACTOR))))
+        return max(1, int(np.ceil(np.log(self.n / (_NEARLY * rows)) / np.log(_FACTOR))))
 
     def _fitting(self, ranked: Iterable[Method], rows: int, seconds: float) -> list[Method]:
         """The best methods that together fit into the time; what does not fit is passed over.
