@@ -249,7 +249,7 @@ def explain_row(
 ) -> RowExplanation:
     """What each term of a saved model adds to the score of a row, counted from 0.
 
-    `label` is the class whose score is explained, of more than two; by default the last one.
+    `label` is the class whose score is explained, of more than two; by default the predicted one.
     """
     metadata, fitted = open_info(model).metadata, load(model)
     if not hasattr(fitted, "explain"):
@@ -262,7 +262,7 @@ def explain_row(
     if not 0 <= row < n:
         raise ValueError(f"row={row} is not in {rows.name}, whose rows are 0 to {n - 1}.")
     one = rows.X.iloc[[row]] if hasattr(rows.X, "iloc") else rows.X[[row]]
-    found = fitted.explain(one, -1 if output is None else output)
+    found = fitted.explain(one, output)
     return RowExplanation(f"row {row} of {rows.name}", found)
 
 

@@ -252,8 +252,7 @@ def _rows(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OutOfDomainWarning)
             guess = np.asarray(model.predict(one))[0]
-            output = _output_of(model, guess)
-            own = model.explain(one, output=output)
+            own = model.explain(one)
         order = np.argsort(-np.abs(own.values), kind="stable").tolist()
         named = own.names if names is None else names
         bands = [None if own.errors is None else rounded(2 * own.errors[t], 2) for t in order]
@@ -290,14 +289,6 @@ def _typical(model: Any, X: Any) -> dict[str, int]:
         if k not in found.values():
             found[f"row {k}, {name} score"] = k
     return found
-
-
-def _output_of(model: Any, guess: Any) -> int:
-    """Which output explains a prediction: that of the class, where there are several."""
-    classes = getattr(model, "classes_", None)
-    if classes is None or len(classes) <= 2:
-        return 0
-    return int(np.flatnonzero(classes == guess)[0])
 
 
 def _take(X: Any, places: Any) -> Any:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import datasets
 
 import kernelmaps as km
 from kernelmaps.engine.table import AFFINE, CODE, EDGES, Table
@@ -226,3 +227,26 @@ def test_values_outside_the_anchors_are_spoken_of(options, dtype, seed):
     model = km.AdditiveClassifier(km.AnchorMap("chi2", **options), **ONE).fit(X, y)
     with pytest.warns(OutOfDomainWarning):
         model.decision_function(beyond)
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_an_explanation_speaks_of_the_predicted_class(multi_class):
+    """One against one: of a pair that this class has won, and none that it won is closer."""
+    X, y = datasets.load_iris(return_X_y=True)
+    labels = np.array(["a", "b", "c"])[y]
+    model = km.AdditiveClassifier(multi_class=multi_class, random_state=0).fit(X, labels)
+    for k in (0, 60, 120):
+        said, guess = model.explain(X[k : k + 1]), model.predict(X[k : k + 1])[0]
+        every = [model.explain(X[k : k + 1], output=output) for output in range(3)]
+        if multi_class == "ovr":
+            assert said.output == guess
+            assert said.score == max(own.score for own in every)
+            continue
+        second, first = said.output.split(", not ")
+        assert guess == (second if said.score > 0 else first)
+        won = [
+            abs(own.score)
+            for own in every
+            if own.output.split(", not ")[0 if own.score > 0 else 1] == guess
+        ]
+        assert abs(said.score) == min(won)

@@ -335,6 +335,14 @@ class AdditiveClassifier(ClassifierMixin, Calibrated):
             return pairs_of(len(self.classes_))
         return np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.ones(1)
 
+    def _telling(self, scores: np.ndarray) -> int:
+        if not self._pairwise:
+            return super()._telling(scores)
+        won = int(np.argmax(votes(scores[None], len(self.classes_))[0]))
+        sign = (self._outputs() == won) @ [-1, 1]  # of scores that speak for this class
+        margin = np.where((sign != 0) & (sign * scores >= 0), np.abs(scores), np.inf)
+        return int(np.argmin(margin))
+
     @property
     def _pairwise(self) -> bool:
         """Whether outputs are pairs of classes."""

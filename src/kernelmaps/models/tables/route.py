@@ -343,15 +343,16 @@ class TableRoute:
         }
         return summarise(type(self).__name__, self.table_, facts, self._output_names())
 
-    def explain(self, x: Any, output: int = -1) -> Explanation:
+    def explain(self, x: Any, output: int | None = None) -> Explanation:
         """Explain one row: what each term adds to its score.
 
         Parameters
         ----------
         x : one row
             A table or array of one row.
-        output : int, default=-1
-            For more than two classes: which one's score.
+        output : int, optional
+            For more than two classes: which one's score, by default that of the predicted class.
+            One against one: which pair's, by default the closest one that the predicted class won.
 
         Returns
         -------
@@ -365,8 +366,11 @@ class TableRoute:
                 f"{type(self).__name__}.explain takes one row, got {len(terms)}: X.iloc[[0]] or "
                 "X[:1]."
             )
+        intercepts = np.ravel(self.intercept_)
+        if output is None:
+            output = self._telling(intercepts + terms[0].sum(axis=0))
         values = terms[0] if terms.ndim == 2 else terms[0][:, output]
-        intercept = float(np.ravel(self.intercept_)[output])
+        intercept = float(intercepts[output])
         names, shown = self._row_in_words(x, len(values))
         label = self._output_names()[output]
         score = intercept + values.sum()
@@ -375,6 +379,10 @@ class TableRoute:
             columns = self._columns(x, reset=False)
             errors = self.table_.errors(columns, type(self).__name__)[0, :, output]
         return Explanation(names, shown, values, intercept, score, label, errors)
+
+    def _telling(self, scores: np.ndarray) -> int:
+        """The output that explains a prediction best, from the scores of all."""
+        return int(np.argmax(scores))
 
     def _row_in_words(self, x: Any, count: int) -> tuple[list[str], list[str]]:
         """Names of the terms, and the row's values of their columns."""
