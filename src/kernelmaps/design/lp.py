@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .problem import Problem
-from .slp import Cosines, solve_lp
+from .problem import Cosines, Problem
+from .slp import solve_lp
 
 __all__ = [
     "bounded_lp",

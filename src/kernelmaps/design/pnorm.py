@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .problem import Problem
+from .problem import Cosines, Problem
 
 __all__ = ["least_p_norm"]
-
-Cosines = tuple[np.ndarray, np.ndarray]
 
 
 def least_p_norm(

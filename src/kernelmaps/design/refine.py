@@ -16,9 +16,9 @@ import numpy as np
 from ..progress import track
 from .lp import lp_design, periodic_design, pool_start
 from .pnorm import least_p_norm
-from .problem import Problem
+from .problem import Cosines, Problem
 from .remez import equalise_lobes, remez_design
-from .slp import Cosines, fit_weights, sequential_lp
+from .slp import fit_weights, sequential_lp
 
 __all__ = ["alternation", "refined_design"]
 

@@ -24,11 +24,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from .problem import Problem
+from .problem import Cosines, Problem
 
 __all__ = ["equalise_lobes", "gauss_start", "interpolate", "remez_design"]
 
-Cosines = tuple[np.ndarray, np.ndarray]  # frequencies, weights
 _ROUNDING = 8e-16  # of the sum of cosines, per unit of their weight
 
 

@@ -19,11 +19,9 @@ import numpy as np
 from scipy.optimize import linprog, nnls
 
 from ..exceptions import DesignError
-from .problem import Problem
+from .problem import Cosines, Problem
 
 __all__ = ["fit_weights", "sequential_lp", "solve_lp", "taylor_step"]
-
-Cosines = tuple[np.ndarray, np.ndarray]
 
 
 def solve_lp(cost: np.ndarray, **program: object) -> np.ndarray:
