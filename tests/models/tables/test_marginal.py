@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
-from kernelmaps.models.tables.bases import number_basis
-from kernelmaps.models.tables.marginal import _STRENGTHS, Signal, fit_margin
+from kernelmaps.models.tables import marginal
+from kernelmaps.models.tables.bases import differences, number_basis, spline_bands, splines
+from kernelmaps.models.tables.marginal import _STRENGTHS, Signal, axis_evidence, fit_margin
 from kernelmaps.models.tables.newton import penalties_of
-from kernelmaps.models.tables.reml import Penalties, Sums, coarse_strengths, solve_with
+from kernelmaps.models.tables.reml import (
+    Penalties,
+    Sums,
+    choose_strengths,
+    coarse_strengths,
+    solve_with,
+)
 
 
 def one_column(seed, n=3000, bins=60):
@@ -42,6 +49,53 @@ def test_the_sum_over_weights_is_the_restricted_likelihood(seed):
     others = fit_margin(basis, [signal, signal])
     assert others.evidence == pytest.approx(2 * margin.evidence)
     assert others.edf == margin.edf
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_axes_are_compared_by_their_restricted_likelihoods(seed, missing, monkeypatch):
+    """Differences between axes are those of full fits, up to the steps between strengths."""
+    monkeypatch.setattr(marginal, "_STRENGTHS", np.geomspace(1e-7, 1e3, 601))
+    rng = np.random.default_rng(seed)
+    n, bins, size = 2000, 50, 15
+    codes = rng.integers(0 if missing else 1, bins + 1, n)
+    place = (np.arange(bins) + 0.5) / bins
+    axes = [place, place**2, 0.5 * (place + place**2)]
+    y = np.sin(9 * np.append(0, place)[codes] ** 2) + 0.5 * rng.normal(size=n)
+    y -= y.mean()
+    counts = np.bincount(codes, minlength=bins + 1).astype(float)
+    signal = Signal(counts, np.bincount(codes, y, bins + 1), float(y @ y))
+    options = {"n_bases": size, "degree": 3, "order": 2}
+    found, wanted = [], []
+    for axis in axes:
+        bands = spline_bands(axis, counts[1:], [signal.targets[1:]], **options)
+        found.append(axis_evidence(bands, axis, 2, [signal]))
+        basis = number_basis(axis, counts, **options)
+        Z = np.column_stack([np.ones(n), basis.values[codes]])
+        sums = Sums(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
+        start = np.array([np.log(n), -9.0])  # straight parts are free
+        fit = choose_strengths(sums, penalties_of([basis]), start, fixed=start < 0)
+        # The criterion leaves out the determinant of the penalty, which differs between axes.
+        wanted.append(0.5 * np.sum(np.log(basis.penalty)) - fit.criterion)
+    assert np.ptp(wanted) > 1
+    np.testing.assert_allclose(np.diff(found), np.diff(wanted), atol=0.01)
+
+
+def test_bands_are_those_of_the_matrices(seed):
+    rng = np.random.default_rng(seed)
+    place, size = (np.arange(60) + 0.5) / 60, 12
+    counts, target = rng.integers(1, 9, 60).astype(float), rng.normal(size=60)
+    bands = spline_bands(place, counts, [target], n_bases=size, degree=3, order=2)
+    basis = splines(place, size, 3)
+    np.testing.assert_allclose(bands.right[0], basis.T @ target, atol=1e-12)
+    gram = basis.T @ (counts[:, None] * basis)
+    gram += 1e-7 * np.diag(gram).mean() * np.eye(size)  # for splines without rows
+    for b in range(4):
+        own = bands.gram[b, : size - b]
+        np.testing.assert_allclose(own, np.diagonal(gram, -b), rtol=1e-12, atol=1e-12)
+        wanted = np.diagonal(differences(size, 2), -b)
+        np.testing.assert_array_equal(bands.penalty[b, : size - b], wanted)
+    few = spline_bands(place**40, counts, [target], n_bases=size, degree=3, order=2)
+    assert bands.bare < few.bare < 1
 
 
 @pytest.mark.parametrize(

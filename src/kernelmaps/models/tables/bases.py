@@ -12,15 +12,26 @@ second differences) a second penalty, the identity, lets the data shrink that pa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.interpolate import BSpline
 from scipy.linalg import solve_triangular
+from scipy.sparse import csr_array
 
-__all__ = ["Basis", "category_basis", "natural", "number_basis", "tensor_basis"]
+__all__ = [
+    "Bands",
+    "Basis",
+    "category_basis",
+    "natural",
+    "number_basis",
+    "spline_bands",
+    "tensor_basis",
+]
 
 _TINY = 1e-7  # of the mean of A's diagonal, added to it: codes without rows
+_BARE = 0.1  # of the mean of A's diagonal: a spline with few rows
 _NULL = 1e-9  # of the largest entry of Λ: not penalised
 
 
@@ -108,9 +119,62 @@ def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
     So the weights of a straight line are evenly spaced, and second differences do not see it
     (Eilers and Marx 1996); with knots repeated at the ends they would.
     """
+    return _local_splines(position, size, degree).toarray()
+
+
+def _local_splines(position: np.ndarray, size: int, degree: int) -> csr_array:
+    """The same, of which each position has degree + 1 that are not zero, one after another."""
     knots = np.arange(-degree, size + 1) / (size - degree)
-    inside = np.clip(position, 0, 1 - 1e-12)
-    return BSpline.design_matrix(inside, knots, degree).toarray()
+    return BSpline.design_matrix(np.clip(position, 0, 1 - 1e-12), knots, degree)
+
+
+@dataclass(frozen=True)
+class Bands:
+    r"""A curve's normal equations, whose matrices are banded: splines overlap with few others.
+
+    Attributes
+    ----------
+    gram, penalty : ndarray of shape (1 + n_bands, n_splines)
+        Lower bands of :math:`B^\top \mathrm{diag}(n_c) B` and of the penalty S.
+    right : ndarray of shape (n_outputs, n_splines)
+        Sums of the targets, :math:`B^\top t`.
+    """
+
+    gram: np.ndarray
+    penalty: np.ndarray
+    right: np.ndarray
+
+    @property
+    def bare(self) -> float:
+        """Share of the splines that hardly any row reaches."""
+        return float(np.mean(self.gram[0] < _BARE * self.gram[0].mean()))
+
+
+def spline_bands(
+    position: np.ndarray, counts: np.ndarray, targets: Sequence[np.ndarray], *,
+    n_bases: int, degree: int, order: int,
+) -> Bands:  # fmt: skip
+    """Normal equations of the curve of `number_basis`, without its missing value.
+
+    `counts` and `targets` are sums over the bins at these positions.
+    """
+    local = _local_splines(position, n_bases, degree)
+    values = local.data.reshape(-1, degree + 1)
+    first = local.indices[:: degree + 1].astype(np.int64)
+    bands = 1 + max(degree, order)
+    gram, penalty = np.zeros((bands, n_bases)), np.zeros((bands, n_bases))
+    right = np.zeros((len(targets), n_bases))
+    for a in range(degree + 1):
+        own = values[:, a]
+        for own_right, target in zip(right, targets, strict=True):
+            own_right += np.bincount(first + a, target * own, n_bases)
+        for b in range(degree + 1 - a):
+            gram[b] += np.bincount(first + a, counts * own * values[:, a + b], n_bases)
+    full = differences(n_bases, order)
+    for b in range(order + 1):
+        penalty[b, : n_bases - b] = np.diagonal(full, -b)
+    gram[0] += _TINY * gram[0].mean()
+    return Bands(gram, penalty, right)
 
 
 def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:

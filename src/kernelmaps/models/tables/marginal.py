@@ -10,6 +10,13 @@ penalty is diagonal: the restricted likelihood of a least-squares fit to one col
 t the sums of the centred targets by code, and q the sum of their squares. Other losses have the
 slopes at the intercept in the place of the targets. What is left out of the model beside this
 column counts as noise, so that the choice is a cautious one.
+
+To compare axes not even a natural basis is needed. With G and S the banded matrices of splines,
+whose penalty has the null space N (straight lines) and the rank k,
+
+.. math:: \sum_i \log\Big(1 + \frac{n}{λ s_i}\Big) = \log|G + λS| - k \log λ - \log|N^\top G N|
+
+up to what depends on neither λ nor the axis, and :math:`D = q - t^\top B (G + λS)^{-1} B^\top t`.
 """
 
 from __future__ import annotations
@@ -20,9 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...stats import CodeSums
-from .bases import Basis
+from .bases import Bands, Basis
 
-__all__ = ["Margin", "Signal", "fit_margin", "signals_of"]
+__all__ = ["Margin", "Signal", "axis_evidence", "fit_margin", "signals_of"]
 
 _STRENGTHS = np.geomspace(1e-7, 1e3, 31)  # per row, of the median penalty of a natural basis
 
@@ -80,3 +87,28 @@ def fit_margin(basis: Basis, signals: Sequence[Signal]) -> Margin:
         evidence -= 0.5 * float(twice[best])
         edf = max(edf, float(np.sum(n / (n + penalty[best]))))
     return Margin(evidence, edf)
+
+
+def axis_evidence(bands: Bands, place: np.ndarray, order: int, signals: Sequence[Signal]) -> float:
+    """−ℓ of a curve on an axis at its best strength, up to what all axes have in common.
+
+    `place` are the positions of the bins on it, to which `bands` belong.
+    """
+    from . import _loops
+
+    # tr(G)/tr(S) is of the order of n over the median penalty of a natural basis.
+    strengths = _STRENGTHS * bands.gram[0].sum() / bands.penalty[0].sum()
+    left, logdet = np.empty((2, len(strengths)))
+    evidence = 0.0
+    for signal, right in zip(signals, bands.right, strict=True):
+        n, own = max(float(signal.counts.sum()), 1e-300), signal.counts[1:]
+        _loops.profile(bands.gram, bands.penalty, right, strengths, left, logdet)
+        missing = signal.targets[0] ** 2 / max(signal.counts[0], 1e-300)
+        rest = signal.square - missing - left
+        rest = np.maximum(rest, 1e-14 * signal.square + 1e-300)
+        rank = len(right) - order
+        twice = (n - 1) * np.log(rest) + logdet - rank * np.log(strengths)
+        spread = place - own @ place / max(own.sum(), 1e-300)
+        straight = np.log(max(own @ spread**2, 1e-300)) if order > 1 else 0.0
+        evidence -= 0.5 * float(twice.min() - straight)
+    return evidence

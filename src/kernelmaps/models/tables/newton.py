@@ -309,6 +309,8 @@ def _fit(
             # the logarithm of a strength means nothing.
             kept = np.zeros(len(rho), bool) if fixed is None else fixed
             rho = np.where(kept, rho, np.round(found.rho, 1)) if settled else found.rho
+            if settled:
+                found = solve_with(sums, penalties, rho, loss.dispersion)
         diagonal = penalties.diagonal(rho)
         start = _penalised(here, diagonal)
         here = _damped(rows, loss, here, _allowed(rows, found), diagonal)

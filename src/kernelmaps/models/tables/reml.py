@@ -45,7 +45,10 @@ _RIDGES = 1e-10, 1e-7, 1e-4  # of G's mean diagonal: positive factors where data
 
 @dataclass(frozen=True)
 class Penalties:
-    """Diagonal penalties: weight i has the strength ``group[i]`` (−1: none) times ``scale[i]``."""
+    """Diagonal penalties: weight i has the strength ``group[i]`` (−1: none) times ``scale[i]``.
+
+    Groups do not decrease: the weights of a strength lie together.
+    """
 
     scale: np.ndarray
     group: np.ndarray
@@ -61,6 +64,10 @@ class Penalties:
     def total(self, values: np.ndarray) -> np.ndarray:
         """Sums over the weights of each strength."""
         return np.bincount(self.group + 1, values, self.count + 1)[1:]
+
+    def ends(self) -> np.ndarray:
+        """Where the weights of each strength begin, and where the last ones end."""
+        return np.searchsorted(self.group, np.arange(self.count + 1))
 
     def indicator(self) -> np.ndarray:
         out = np.zeros((len(self.group), self.count + 1))
@@ -108,12 +115,14 @@ def solve_with(
     sums: Sums, penalties: Penalties, rho: np.ndarray, dispersion: float | None = None
 ) -> WorkingFit:
     """Fit with given strengths; a `dispersion` of None is estimated."""
+    from . import _loops
+
     diagonal = penalties.diagonal(rho)
     factor = _factor(sums.gram, diagonal)
     weights, _ = lapack.dpotrs(factor, sums.right, lower=1)
     logdet = 2 * np.sum(np.log(np.diag(factor)))
-    inverse, _ = lapack.dpotri(factor, lower=1)
-    inverse += np.tril(inverse, -1).T
+    inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0].T
+    _loops.mirror(inverse)
     deviance = max(sums.square - sums.right @ weights, 1e-300 + 1e-14 * sums.square)
     free = max(sums.rows - 1.0, 1.0)
     phi = deviance / free if dispersion is None else dispersion
@@ -125,10 +134,13 @@ def solve_with(
 
 
 def _factor(gram: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """Lower triangle L with LLᵀ = G + diag(d), and a ridge as small as rounding allows."""
+    """L with LLᵀ = G + diag(d), below the diagonal, and a ridge as small as rounding allows."""
     size = float(np.trace(gram)) / len(diagonal)
     for ridge in _RIDGES:
-        factor, info = lapack.dpotrf(gram + np.diag(diagonal + ridge * size), lower=1, clean=1)
+        system = gram.copy()
+        system.flat[:: len(system) + 1] += diagonal + ridge * size
+        # Symmetric: its transpose, which lies as LAPACK wants it, is the same matrix.
+        factor, info = lapack.dpotrf(system.T, lower=1, clean=0, overwrite_a=1)
         if info == 0:
             return factor
     raise FloatingPointError("the penalised normal equations are not positive definite")
@@ -136,16 +148,15 @@ def _factor(gram: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
 
 def _curvature(fit: WorkingFit, penalties: Penalties, rows: float, profiled: bool) -> np.ndarray:
     """Second derivatives of ℓ by ρ."""
+    from . import _loops
+
     diagonal = penalties.diagonal(fit.rho)
-    indicator = penalties.indicator()
-    weighted = diagonal[:, None] * indicator
     product = diagonal * fit.weights
     shares = penalties.total(product * fit.weights) / fit.dispersion
     traces = penalties.total(diagonal * np.diag(fit.inverse))
-    cross = weighted.T @ (fit.inverse**2 @ weighted)
-    pull = product[:, None] * indicator
-    mixed = pull.T @ (fit.inverse @ pull) / fit.dispersion
-    out = np.diag(shares + traces) - 2 * mixed - cross
+    cross, mixed = np.zeros((2, penalties.count, penalties.count))
+    _loops.block_sums(fit.inverse, diagonal, product, penalties.ends(), cross, mixed)
+    out = np.diag(shares + traces) - 2 / fit.dispersion * mixed - cross
     if profiled:
         out -= np.outer(shares, shares) / max(rows - 1.0, 1.0)
     return 0.5 * out
@@ -238,9 +249,14 @@ def choose_strengths(
 
 def _descent(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """A Newton step with the curvature made positive, none of its entries beyond `_STEP`."""
-    values, vectors = np.linalg.eigh(hessian)
-    floor = max(1e-3 * np.abs(values).max(initial=0.0), 1e-8)
-    step = -vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), floor))
+    factor, info = lapack.dpotrf(hessian, lower=1, clean=0)
+    size = np.abs(np.diag(hessian)).max(initial=0.0)
+    if info == 0 and np.diag(factor).min(initial=np.inf) ** 2 > max(1e-3 * size, 1e-8):
+        step = -lapack.dpotrs(factor, gradient, lower=1)[0]
+    else:
+        values, vectors = np.linalg.eigh(hessian)
+        floor = max(1e-3 * np.abs(values).max(initial=0.0), 1e-8)
+        step = -vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), floor))
     return step * min(1.0, _STEP / max(np.abs(step).max(initial=0.0), 1e-300))
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from ...data.frames import column_position
 from ...schema import State, anything
-from .bases import Basis, category_basis, linear_basis, number_basis
+from .bases import Basis, category_basis, linear_basis, number_basis, spline_bands
 from .codebooks import Codebook
-from .marginal import Signal, fit_margin
+from .marginal import Signal, axis_evidence, fit_margin
 
 __all__ = ["Term", "resolve_terms", "term_basis"]
 
@@ -21,6 +21,7 @@ _BASES, _MANY_BASES, _MANY_ROWS = 40, 80, 10_000
 _FEWEST = 10  # splines of a curve where columns are many
 _ROWS_EACH = 4  # rows, at least, for each spline of all columns together
 _BETWEEN = 0.3  # share of the values, beside that of the ranks, in the axis between the two
+_CAUTION = 10.0  # of a log-likelihood, against an axis on which all splines were bare of rows
 _ROOM = 1.5, 8  # functions that a curve keeps: times what its column alone would use, and more
 
 
@@ -188,18 +189,31 @@ def _curve(
     usual = _MANY_BASES if rows >= _MANY_ROWS else _BASES
     usual = min(usual, max(_FEWEST, int(rows / (_ROWS_EACH * columns))))
     size = term.n_bases or usual
-    places = [_around(term, book)] if periodic else _axes(term.knots, book, size)
-    bases = [
-        number_basis(
-            place, counts, n_bases=size, degree=term.degree, order=term.order, periodic=periodic
-        )
-        for place in places
-    ]
-    margins = [fit_margin(basis, signals) for basis in bases]
-    best = max(range(len(bases)), key=lambda k: margins[k].evidence)
+    options = {"n_bases": size, "degree": term.degree, "order": term.order}
+    if periodic:
+        place = _around(term, book)
+    else:
+        place = _best_axis(_axes(term.knots, book, size), counts, signals, options)
+    basis = number_basis(place, counts, periodic=periodic, **options)
     if term.n_bases is not None:
-        return bases[best]
-    return bases[best].smoothest(int(_ROOM[0] * margins[best].edf + _ROOM[1]))
+        return basis
+    return basis.smoothest(int(_ROOM[0] * fit_margin(basis, signals).edf + _ROOM[1]))
+
+
+def _best_axis(
+    axes: Sequence[np.ndarray], counts: np.ndarray, signals: Sequence[Signal],
+    options: dict[str, int],
+) -> np.ndarray:  # fmt: skip
+    """The axis on which a curve of this column alone explains the targets best."""
+    if len(axes) == 1:
+        return axes[0]
+    targets = [signal.targets[1:] for signal in signals]
+    found = [spline_bands(place, counts[1:], targets, **options) for place in axes]
+    evidence = [
+        axis_evidence(bands, place, options["order"], signals) - _CAUTION * bands.bare
+        for bands, place in zip(found, axes, strict=True)
+    ]
+    return axes[int(np.argmax(evidence))]
 
 
 def _around(term: Term, book: Codebook) -> np.ndarray:
