@@ -1,6 +1,7 @@
 """Speed and memory beside named peers: ``python -m benchmarks`` or ``make bench``.
 
 Each ``bench_<room>.py`` has a function ``run(bench)`` that calls `Bench.race`, `Bench.measure` and
-`Bench.peak` of `benchmarks.harness`. Results go to ``benchmarks/results/<room>.json``, and
+`Bench.peak` of `benchmarks.harness`; rooms whose races can be run by themselves list them in
+``PARTS``. Results go to ``benchmarks/results/<room>.json``, and
 ``docs/performance.md`` is made from these files by `benchmarks.render`.
 """
