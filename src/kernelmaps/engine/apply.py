@@ -20,7 +20,6 @@ from .reference import evaluate, evaluate_table, namespace, real_rows
 from .schema import check_width
 from .spec import Spec
 from .table import CODE, Table
-from .table.layout import layout_of
 
 __all__ = ["apply", "extent_of", "output_dtype", "record_paths"]
 
@@ -267,7 +266,8 @@ def _apply_additive_dense(
     block_bytes: int,
 ) -> np.ndarray:
     from .simd import width
-    from .table.emit import emit_dense, room_for
+    from .table.emit import emit_dense, handed_layout, room_for
+    from .table.entry import by_address
 
     n, d = X.shape
     dtype = output_dtype(X.dtype)
@@ -284,10 +284,10 @@ def _apply_additive_dense(
         table = compiled_table(spec, dtype, d, extent or extent_of(X, n_jobs)[0])
     if table is not None:
         note_path(f"table:{_BINNINGS[table.binning]}:dense")
-        layout, lanes = layout_of(table), (0,) * width(dtype.itemsize)
-        x, flat = X.reshape(-1), out.reshape(-1)
+        (layout, handed), lanes = handed_layout(table), (0,) * width(dtype.itemsize)
+        x, flat = by_address(X.reshape(-1)), by_address(out.reshape(-1))
         in_threads(
-            lambda begin, end: emit_dense(layout, x, lanes, room_for(layout), begin, end, flat),
+            lambda begin, end: emit_dense(handed, x, lanes, room_for(layout), begin, end, flat),
             n,
             n_jobs,
             _grain(out.shape[1]),
@@ -322,7 +322,8 @@ def stored_columns(
     table: Table, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_jobs: int | None
 ) -> sparse.csr_matrix:
     """Every stored value of CSR rows becomes the stored columns (the band) of its bin."""
-    from .table.emit import Stored, emit_stored, room_for
+    from .table.emit import Stored, emit_stored, handed_layout, room_for, stored_rows
+    from .table.entry import by_address
 
     n = len(indptr) - 1
     band = table.band[table.set_of].astype(np.int64)
@@ -333,10 +334,11 @@ def stored_columns(
     wide = max(int(starts[-1]), table.n_columns) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     values, columns = np.empty(starts[-1], dtype=data.dtype), np.empty(starts[-1], dtype=index)
-    layout, rows = layout_of(table), Stored(data, indices, indptr)
-    out = Stored(values, columns, starts)
+    layout, handed = handed_layout(table)
+    rows = by_address(stored_rows(data, indices, indptr))
+    out = by_address(Stored(values, columns, starts))
     in_threads(
-        lambda begin, end: emit_stored(layout, rows, room_for(layout), begin, end, out),
+        lambda begin, end: emit_stored(handed, rows, room_for(layout), begin, end, out),
         n,
         n_jobs,
         _grain(int(starts[-1]) // max(1, n)),

@@ -65,7 +65,7 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         codes = encode(spec, X.toarray())[rows, X.indices]
         return sparse.csr_matrix((codes, X.indices, X.indptr), shape=X.shape, copy=False)
-    from .table.emit import Stored
+    from .table.emit import stored_rows
     from .table.encode import encode_stored
 
     note_path("encode:csr")
@@ -73,7 +73,7 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
     table = stored_table(spec, dtype)
     bins = _code_bins(table)
     frame = _frame(table, bins, -np.inf, np.inf, X.shape[1])
-    rows = Stored(X.data.astype(dtype, copy=False), X.indices, X.indptr)
+    rows = stored_rows(X.data.astype(dtype, copy=False), X.indices, X.indptr)
     out = np.empty(len(rows.data), code_dtype(table))
     in_threads(
         lambda begin, end: encode_stored(bins, frame, rows, begin, end, out),

@@ -140,7 +140,7 @@ def coefficients(block: Block, columns: int, put: Any, *, margin: int = 0) -> tu
     powers, padded = len(block.powers), columns if margin else padded_columns(columns)
     words = block.coef.dtype == np.float32 and 2 <= powers <= 4
     kept = (powers + 1) // 2 * 2 if words else powers
-    stored = block.coef.reshape(-1, powers, len(block.chunk) * len(block.parts))
+    stored = block.coef.reshape(-1, powers, len(block.chunk) * block.parts)
     coef = np.zeros((len(stored), kept, padded), block.coef.dtype)
     coef[:, :powers, :columns] = stored[:, :, :columns]
     coef = np.ascontiguousarray(coef.transpose(0, 2, 1)) if words else coef

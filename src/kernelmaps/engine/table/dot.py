@@ -34,9 +34,10 @@ from ..simd import (
     width,
     zeros,
 )
-from .emit import polynomial
+from .emit import polynomial, vectors
+from .entry import INNER, entry
 from .layout import Bins, Block, bins_of, block_of, rows_of
-from .locate import INNER, find
+from .locate import find
 from .memory import LANES, aligned, by_vector
 from .stored import AFFINE, CODE, EDGES, Table
 
@@ -47,7 +48,6 @@ BLOCK = 1024  # rows at a time: their sums stay in a cache while the features pa
 _TILE_BYTES = 2**18  # of coefficients at a time: a part of a second-level cache
 _FAR = 4  # widths of a range, from zero to its start
 _AHEAD = 256  # values from the one at work to the one that is asked for
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 class Summed(NamedTuple):
@@ -120,7 +120,7 @@ def room_for(table: Summed) -> tuple[Room, tuple]:
     """Room for one thread, and the lanes of its vectors."""
     values, dtype = table.values, table.values.coef.dtype
     lanes = (0,) * width(dtype.itemsize)
-    size = max(len(lanes) if table.outputs == 1 else 0, len(values.chunk) * len(values.parts))
+    size = max(len(lanes) if table.outputs == 1 else 0, len(values.chunk) * values.parts)
     row, u = (aligned(TILE + 2 * LANES, kind) for kind in (np.int32, dtype))
     return Room(row, u, aligned(BLOCK * size, dtype), np.zeros(16, dtype)), lanes
 
@@ -141,8 +141,7 @@ def _sum_of(table, room, n, lanes, at, x, ahead):
 def _single(table):
     """Whether a table has one output, from its type."""
     block = table.types[table.fields.index("values")]
-    chunk, parts = (len(block.types[block.fields.index(name)]) for name in ("chunk", "parts"))
-    return chunk * parts == 1
+    return len(block.types[block.fields.index("chunk")]) == 1
 
 
 def _one_output(table, room, n, lanes, at, x, ahead):
@@ -163,8 +162,8 @@ def _one_output(table, room, n, lanes, at, x, ahead):
 def _many_outputs(table, room, n, lanes, at, x, ahead):
     """The outputs of two values at a time: two sums hide half the latency of an addition."""
     values, size = table.values, len(table.values.chunk)
-    here = at * size * len(values.parts)
-    for part in range(len(values.parts)):
+    here = at * size * vectors(values)
+    for part in range(vectors(values)):
         a = load(room.sums, here + part * size, values.chunk)
         b = zeros(values.coef, values.chunk)
         for k in range(0, n, 2):
@@ -193,7 +192,7 @@ def _drain_one(table, room, count, lanes, top, out):
 
 
 def _drain_many(table, room, count, lanes, top, out):
-    size = len(table.values.chunk) * len(table.values.parts)
+    size = len(table.values.chunk) * vectors(table.values)
     for i in range(count):
         for c in range(table.outputs):
             out[(top + i) * table.outputs + c] += item(room.sums, i * size + c)
@@ -252,7 +251,7 @@ def _locate(table, x, at, j, n, lanes, room, beyond):
     return beyond
 
 
-@nb.njit(**_OPTIONS)
+@entry()
 def dot_dense(table, x, lanes, room, begin, end, out):
     """Add the sums of dense rows begin..end to `out`, rows of `table.outputs`; both are flat.
 
@@ -287,7 +286,7 @@ def _locate_stored(table, rows, at, n, room, beyond):
     return beyond
 
 
-@nb.njit(**_OPTIONS)
+@entry()
 def dot_stored(table, rows, lanes, room, begin, end, out):
     """As `dot_dense`, for CSR rows; features that are not stored add nothing."""
     beyond = table.values.coef.dtype.type(0)

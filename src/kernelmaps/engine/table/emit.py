@@ -9,20 +9,31 @@ columns: the zeros too many fall on columns that are written later. Only the las
 nothing after it, and goes through a vector of its own at its end.
 """
 
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 
 from ..simd import fill, item, load, multiply_add, store
-from .layout import Layout
-from .locate import INNER, locate, locate_stored
+from .entry import INNER, by_address, entry
+from .layout import Layout, layout_of
+from .locate import locate, locate_stored
+from .stored import Table
 
-__all__ = ["Room", "Stored", "emit_dense", "emit_stored", "polynomial", "room_for"]
+__all__ = [
+    "Room",
+    "Stored",
+    "emit_dense",
+    "emit_stored",
+    "handed_layout",
+    "polynomial",
+    "room_for",
+    "stored_rows",
+    "vectors",
+]
 
 TILE = 512  # values that are located at a time: rows and positions stay in the nearest cache
-
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 class Stored(NamedTuple):
@@ -33,6 +44,11 @@ class Stored(NamedTuple):
     indptr: np.ndarray
 
 
+def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:
+    """CSR rows as the loops take them; arrays with gaps between their numbers are copied."""
+    return Stored(*(np.ascontiguousarray(part) for part in (data, indices, indptr)))
+
+
 class Room(NamedTuple):
     """Memory of one thread (made in Python: code that allocates takes long to compile)."""
 
@@ -41,18 +57,31 @@ class Room(NamedTuple):
     columns: np.ndarray  # T: those of one value
 
 
+@lru_cache(maxsize=64)
+def handed_layout(table: Table) -> tuple[Layout, Any]:
+    """The layout of a table, and the same as the loops take it."""
+    layout = layout_of(table)
+    return layout, by_address(layout)
+
+
 def room_for(layout: Layout) -> Room:
     """Room for one thread."""
     values = layout.values
-    columns = np.zeros(len(values.chunk) * len(values.parts), values.coef.dtype)
+    columns = np.zeros(len(values.chunk) * values.parts, values.coef.dtype)
     return Room(np.zeros(TILE, np.int32), np.zeros(TILE, values.coef.dtype), columns)
+
+
+@nb.njit(**INNER)
+def vectors(values):
+    """Vectors in a row; the compiler knows if it is one."""
+    return values.parts if len(values.several) else 1
 
 
 @nb.njit(**INNER)
 def polynomial(values, row, u, part):
     """Σ_k coef[row, k] u^k for one vector of columns."""
     size = len(values.chunk)
-    width = size * len(values.parts)
+    width = size * vectors(values)
     at = (row + 1) * width * len(values.powers) - width + part * size
     value = load(values.coef, at, values.chunk)
     position = fill(values.coef, u, values.chunk)
@@ -65,7 +94,7 @@ def polynomial(values, row, u, part):
 @nb.njit(**INNER)
 def _write(values, row, u, to, out):
     """The columns of one value from out[to] on."""
-    for part in range(len(values.parts)):
+    for part in range(vectors(values)):
         store(out, to + part * len(values.chunk), polynomial(values, row, u, part))
 
 
@@ -81,7 +110,7 @@ def _clear(out, begin, end):
         out[c] = 0
 
 
-@nb.njit(**_OPTIONS)
+@entry()
 def emit_dense(layout, x, lanes, room, begin, end, out):
     """φ of dense rows begin..end; x and out are flat."""
     values, column, even = layout.values, layout.column, layout.even
@@ -106,7 +135,7 @@ def emit_dense(layout, x, lanes, room, begin, end, out):
                     _copy(room.columns, to, np.int64(layout.band[a + k]), out)
 
 
-@nb.njit(**_OPTIONS)
+@entry()
 def emit_stored(layout, rows, room, begin, end, out):
     """φ of CSR rows begin..end, for maps with φ(0) = 0; ``out.indptr`` is given."""
     values = layout.values

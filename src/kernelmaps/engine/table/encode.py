@@ -21,12 +21,11 @@ from ..simd import (
     rounded,
     store_codes,
 )
-from .locate import INNER, even_position, load_values, uneven_position
+from .entry import INNER, entry
+from .locate import even_position, load_values, uneven_position
 from .stored import AFFINE
 
 BLOCK = 32  # rows that a tile of tables is used for at a time
-
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 class Frame(NamedTuple):
@@ -95,7 +94,7 @@ def _row(bins, frame, x, rows, part, lanes, out):
     return wrong
 
 
-@nb.njit(**_OPTIONS)
+@entry()
 def encode_dense(bins, frame, x, lanes, begin, end, out):
     """Codes of dense rows begin..end (flat); returns whether a value was outside its range.
 
@@ -115,7 +114,7 @@ def encode_dense(bins, frame, x, lanes, begin, end, out):
     return wrong
 
 
-@nb.njit(**_OPTIONS)
+@entry()
 def encode_stored(bins, frame, rows, begin, end, out):
     """Codes of the stored values begin..end of CSR rows; whether one was outside its range."""
     wrong = False

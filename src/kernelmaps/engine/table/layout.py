@@ -43,6 +43,7 @@ __all__ = [
 
 _CHUNK = 16  # columns in a vector, at most
 _FORMAT = {4: (23, 127), 8: (52, 1023)}  # bits of the mantissa, and bias, of floats by their bytes
+_LEAST = 4  # columns in a vector that is written: fewer would be variants that gain nothing
 
 
 class Bins(NamedTuple):
@@ -78,7 +79,8 @@ class Block(NamedTuple):
     coef: np.ndarray  # T, flat [row][power][column]; columns are padded with zeros
     powers: tuple  # length: degree + 1
     chunk: tuple  # length: columns in a vector, a power of two
-    parts: tuple  # length: vectors
+    several: tuple  # length 1: a row has more vectors than one
+    parts: int  # vectors
 
 
 class Layout(NamedTuple):
@@ -98,7 +100,8 @@ def layout_of(table: Table) -> Layout:
     blocks = [_coefficients(table, s) for s in sets]
     first = [table.first[b : b + n] for b, n in zip(table.first_start, table.bins, strict=True)]
     bins = bins_of(table, row)
-    values = block_of([first[s] for s in sets], blocks, table.coef.dtype, bool(bins.mirror))
+    firsts, dtype = [first[s] for s in sets], table.coef.dtype
+    values = block_of(firsts, blocks, dtype, bool(bins.mirror), _LEAST)
     widths = {*table.width.tolist(), *table.band.tolist()}
     even = widths.pop() if len(widths) == 1 else 0
     return Layout(bins, values, table.column, table.band[table.set_of], even)
@@ -172,14 +175,19 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
 
 
 def block_of(
-    first: list[np.ndarray], coef: list[np.ndarray], dtype: Any, mirrored: bool = False
+    first: list[np.ndarray],
+    coef: list[np.ndarray],
+    dtype: Any,
+    mirrored: bool = False,
+    least: int = 1,
 ) -> Block:
     """Rows of coefficients, each entry (bins, powers, columns), one after the other.
 
-    Behind them a row of zeros, and if `mirrored` all of these with their sign changed.
+    Behind them a row of zeros, and if `mirrored` all of these with their sign changed. A vector has
+    at least `least` columns.
     """
     powers = max(block.shape[1] for block in coef)
-    columns = max(1, max(block.shape[2] for block in coef))
+    columns = max(least, max(block.shape[2] for block in coef))
     chunk = min(_CHUNK, 1 << (columns - 1).bit_length())
     parts = -(-columns // chunk)
     rows = sum(len(block) for block in coef)
@@ -196,7 +204,7 @@ def block_of(
     if mirrored:
         values[rows + 1 :] = -values[: rows + 1]
         starts[rows + 1 :] = starts[: rows + 1]
-    return Block(starts, flat, (0,) * powers, (0,) * chunk, (0,) * parts)
+    return Block(starts, flat, (0,) * powers, (0,) * chunk, (0,) * (parts > 1), parts)
 
 
 def coefficients(layout: Layout) -> np.ndarray:

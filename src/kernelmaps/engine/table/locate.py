@@ -42,17 +42,8 @@ from ..simd import (
     where_zero,
     words,
 )
+from .entry import INNER
 from .stored import AFFINE, CODE, EDGES, LOG2
-
-# Helpers are called from the loops alone: without wrappers for Python they compile much faster.
-# They are part of these loops: a call would hand over a whole table by value for every vector.
-INNER = {
-    "error_model": "numpy",
-    "_nrt": False,  # nothing is allocated: no references are counted
-    "forceinline": True,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
 
 
 def find(bins, x, j, across):

@@ -34,28 +34,13 @@ from ...engine.simd import (
     tile,
     zeros,
 )
-from ...engine.table.emit import polynomial
+from ...engine.table.emit import polynomial, vectors
+from ...engine.table.entry import INNER, entry
 from ...engine.table.layout import Bins, Block
 from ...engine.table.locate import find, locate
 from .losses import LOSSES
 
-_options = {
-    "cache": True,
-    "nogil": True,
-    "fastmath": True,
-    "error_model": "numpy",
-    "_nrt": False,  # nothing is allocated: no references are counted
-}
-# Helpers are called from the loops alone: without wrappers for Python they compile much faster.
-# They are part of these loops: a call would hand over a whole table by value for every number.
-_inner = {
-    "fastmath": True,
-    "error_model": "numpy",
-    "_nrt": False,
-    "forceinline": True,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
+_inner = INNER | {"fastmath": True}
 
 
 class Basis(NamedTuple):
@@ -185,7 +170,7 @@ def _gather(basis, rows, room, begin, k, w, lanes, total):
     row, u = np.int64(item(room.row, k)), item(room.u, k)
     values = basis.values
     at = (_column(rows, begin + k, begin) * basis.stride + item(values.first, row)) * len(lanes)
-    for part in range(len(values.parts)):
+    for part in range(vectors(values)):
         phi = repeat(polynomial(values, row, u, part), lanes)
         total = multiply_add(phi, load(w, at + part * len(basis.taken), basis.taken), total)
     return total
@@ -219,7 +204,7 @@ def _add(basis, rows, room, begin, n, w, lanes):
         row, u = np.int64(item(room.row, k)), item(room.u, k)
         j = _column(rows, begin + k, begin)
         at = (j * basis.stride + item(column.first, row)) * len(lanes)
-        for part in range(len(column.parts)):
+        for part in range(vectors(column)):
             here = at + part * len(basis.changed)
             phi = repeat(polynomial(column, row, u, part), lanes)
             store(w, here, multiply_add(phi, steps, load(w, here, basis.changed)))
@@ -255,7 +240,7 @@ def _price_of(loss, y, f, beta, c, epsilon):
     return price
 
 
-@njit(**_options)
+@entry(fastmath=True)
 def rules(loss, y, f, beta, q, c, epsilon):
     """New variable, slack, price and gap of one example: the rules as the loops see them."""
     new, slack = _step(loss, y, f, beta, q, c, epsilon)
@@ -283,7 +268,7 @@ def _squared_norm(basis, room, n):
     return total
 
 
-@njit(**_options)
+@entry(fastmath=True)
 def norms(basis, rows, lanes, room, first, mean, norm, shift):
     """norm[k] = |psi_i|^2 and shift[k] = <mean, psi_i> for the examples i = first + k."""
     for k in range(norm.size):
@@ -338,7 +323,7 @@ def _steps(problem, centre, duals, tally, room, i, learn):
     return moved, resting
 
 
-@njit(**_options)
+@entry(fastmath=True)
 def epoch(basis, rows, problem, centre, duals, visits, tally, room):
     """Visit the first ``active`` examples of ``order`` once; returns how many stay active.
 
@@ -374,7 +359,7 @@ def epoch(basis, rows, problem, centre, duals, visits, tally, room):
     return active
 
 
-@njit(**_options)
+@entry(fastmath=True)
 def accumulate(basis, rows, lanes, room, examples, steps, w):
     """w += sum over the listed examples of steps[k] * column(x_i)."""
     for k in range(examples.size):
@@ -384,7 +369,7 @@ def accumulate(basis, rows, lanes, room, examples, steps, w):
         _add(basis, rows, room, begin, n, w, lanes)
 
 
-@njit(**_options)
+@entry(fastmath=True)
 def scores(basis, rows, lanes, room, first, w, out):
     """out[k, lane] = <w, psi(x_i)> for the examples i = first + k."""
     for k in range(out.shape[0]):
@@ -394,7 +379,7 @@ def scores(basis, rows, lanes, room, first, w, out):
             out[k, lane] = room.f[lane]
 
 
-@njit(**_options)
+@entry(fastmath=True)
 def terms(basis, rows, lanes, room, first, w, out):
     """out[k, j, lane] = <w_j, psi_j(x_ij)>: the scores feature by feature; zeros stay as given."""
     nothing = zeros(w, basis.taken)

@@ -225,9 +225,9 @@ class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
             loss=(0,) * LOSSES.index(loss),
             of_labels=loss.of_labels,
             epsilon=float(getattr(self, "epsilon", 0.0)),
-            y=np.asarray(y, np.float64),
-            positive=np.asarray(positive, np.float64),
-            cost=cost,
+            y=np.ascontiguousarray(y, np.float64),
+            positive=np.ascontiguousarray(positive, np.float64),
+            cost=np.ascontiguousarray(cost, np.float64),
         )
 
     def _keep(self, found: list) -> None:

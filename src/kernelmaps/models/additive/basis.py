@@ -15,6 +15,7 @@ from ...engine.piecewise import table_of
 from ...engine.reference import evaluate_sets
 from ...engine.simd import width
 from ...engine.table import CODE
+from ...engine.table.emit import stored_rows
 from ...engine.table.layout import Bins, bins_of
 from ...engine.table.layout import Block as TableBlock
 from ...engine.table.memory import LANES, aligned
@@ -125,7 +126,7 @@ def lanes_for(count: int) -> tuple:
 def rows_of(X: Any) -> Rows:
     """X as the loops take it: views, no copies."""
     if sparse.issparse(X):
-        return Rows(X.data, X.indices, X.indptr, (0,), X.shape[1])
+        return Rows(*stored_rows(X.data, X.indices, X.indptr), (0,), X.shape[1])
     return Rows(X.reshape(-1), np.zeros(0, np.int32), np.zeros(0, np.int32), (), X.shape[1])
 
 
@@ -266,7 +267,7 @@ def _table(
 ) -> TableBlock:
     flat = aligned(coef.size, dtype)
     flat[:] = coef.ravel()
-    return TableBlock(first, flat, (0,) * coef.shape[1], (0,) * chunk, (0,) * parts)
+    return TableBlock(first, flat, (0,) * coef.shape[1], (0,) * chunk, (0,) * (parts > 1), parts)
 
 
 def _squares(phi: np.ndarray, column: np.ndarray) -> np.ndarray:

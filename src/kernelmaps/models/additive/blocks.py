@@ -192,7 +192,9 @@ class Blocks(State):
         self.frozen = self._total()
         self.duals, n = np.zeros((len(y), self.used)), len(y)
         self.norm, self.shifts = np.zeros(n), np.zeros(n)
-        self.every = self.every._replace(y=np.asarray(y, np.float64), cost=cost)
+        self.every = self.every._replace(
+            y=np.ascontiguousarray(y, np.float64), cost=np.ascontiguousarray(cost, np.float64)
+        )
         if self.settings.fit_intercept:
             self._set_scale(float(cost.sum()))
         self.load(X, 0, first=True)

@@ -191,7 +191,7 @@ class State:
 
     def _accumulate(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
         compiled = self.compiled
-        examples = examples.astype(np.int32, copy=False)
+        examples = np.ascontiguousarray(examples, np.int32)
         room = room_for(compiled, self.rows)
         _loops.accumulate(compiled.basis, self.rows, compiled.lanes, room, examples, steps, w)
 

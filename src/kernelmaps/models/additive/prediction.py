@@ -17,7 +17,8 @@ from ...engine import Table
 from ...engine.reference import evaluate_table
 from ...engine.table import CODE, code_table
 from ...engine.table.dot import Summed, dot_dense, dot_stored, room_for, summed_table
-from ...engine.table.emit import Stored
+from ...engine.table.emit import stored_rows
+from ...engine.table.entry import by_address
 from ...threads import in_threads
 
 __all__ = ["compiled_terms", "sums"]
@@ -60,11 +61,12 @@ def sums(table: Summed, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
     """
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
     flat, stored = out.reshape(-1), sparse.issparse(X)
-    rows = Stored(X.data, X.indices, X.indptr) if stored else X.reshape(-1)
+    rows = by_address(stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1))
+    handed = by_address(table)
 
     def work(begin: int, end: int) -> float:
         room, lanes = room_for(table)
         loop = dot_stored if stored else dot_dense
-        return float(loop(table, rows, lanes, room, begin, end, flat))
+        return float(loop(handed, rows, lanes, room, begin, end, flat))
 
     return sum(in_threads(work, X.shape[0], n_jobs, grain))

@@ -1,0 +1,214 @@
+"""Compiled loops for Python to call: their tuples are handed over by address.
+
+What numba makes of a tuple of forty arrays at the border to Python, a check and a conversion for
+each, takes longer to compile than the loops themselves, for every kind of table again. Here Python
+lays addresses, lengths and numbers side by side, and compiled code reads them from there: a few
+instructions for each, whatever the tuple. Read-only arrays are the same to the loops as others,
+which halves their kinds once more; that nothing is written to them is the loops' business.
+
+Nothing is owned by compiled code: whoever calls holds the arrays until the loop returns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
+import numba as nb
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.datamodel import register_default
+from numba.core.datamodel.models import ArrayModel, TupleModel
+from numba.core.pythonapi import NativeValue, unbox
+from numba.np.numpy_support import from_dtype
+
+from ...compiling import interpreted
+
+__all__ = ["INNER", "OPTIONS", "by_address", "entry"]
+
+# Helpers are called from the loops alone: without wrappers for Python they compile much faster.
+# They are part of these loops: a call would hand over a whole table by value for every vector.
+INNER = {
+    "error_model": "numpy",
+    "_nrt": False,  # nothing is allocated: no references are counted
+    "forceinline": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+OPTIONS = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,
+    "no_cfunc_wrapper": True,
+}
+
+
+class HandedType(types.NamedTuple):
+    """A NamedTuple that comes from Python by address.
+
+    Its name is short: names of types are part of the names of all functions that take them.
+    """
+
+    def __init__(self, members: tuple, cls: type) -> None:
+        super().__init__(members, cls)
+        digest = hashlib.blake2b(self.name.encode(), digest_size=9).hexdigest()
+        self.name = f"{cls.__name__}{digest}"
+
+
+class HandedArray(types.Array):
+    """A contiguous array that comes from Python by address, whether it may be written or not."""
+
+    def __init__(self, dtype: types.Type, ndim: int) -> None:
+        super().__init__(dtype, ndim, "C", name=f"{dtype}x{ndim}")
+
+    @property
+    def mangling_args(self) -> tuple[str, tuple]:
+        return self.name, ()
+
+
+register_default(HandedType)(TupleModel)
+register_default(HandedArray)(ArrayModel)
+
+
+class Handed:
+    """A NamedTuple or an array as one address, with its type for numba."""
+
+    __slots__ = ("_numba_type_", "address", "held")
+
+    def __init__(self, value: Any) -> None:
+        words: list[int] = []
+        key = _lay_out(value, words)
+        if key not in _TYPES:
+            _TYPES[key] = _type_of(value)
+        memory = np.array(words, np.int64)
+        self._numba_type_, self.held = _TYPES[key], (memory, value)
+        self.address = memory.__array_interface__["data"][0]
+
+
+_TYPES: dict[Any, HandedType] = {}
+
+
+def _lay_out(value: Any, words: list[int]) -> Any:
+    """Append what compiled code reads of a value; what its type depends on."""
+    if isinstance(value, np.ndarray):
+        if not value.flags.c_contiguous:
+            raise TypeError(f"Compiled loops take contiguous arrays, not strides {value.strides}.")
+        words.append(value.__array_interface__["data"][0])
+        words.extend(value.shape)
+        return value.dtype, value.ndim
+    if isinstance(value, tuple):
+        if hasattr(value, "_fields"):
+            return type(value), *(_lay_out(part, words) for part in value)
+        return len(value)
+    if isinstance(value, float | np.floating):
+        words.append(int(np.float64(value).view(np.int64)))
+        return float
+    if not isinstance(value, int | np.integer | np.bool_):
+        raise TypeError(f"Compiled loops take arrays and numbers, not {type(value).__name__}.")
+    words.append(int(value))
+    return isinstance(value, bool | np.bool_)
+
+
+def _type_of(value: Any) -> types.Type:
+    """The type that compiled code knows a value by."""
+    if isinstance(value, np.ndarray):
+        return HandedArray(from_dtype(value.dtype), value.ndim)
+    if isinstance(value, tuple):
+        if hasattr(value, "_fields"):
+            return HandedType(tuple(_type_of(part) for part in value), type(value))
+        return types.UniTuple(types.int64, len(value)) if value else types.Tuple(())
+    if isinstance(value, bool | np.bool_):
+        return types.boolean
+    return types.float64 if isinstance(value, float | np.floating) else types.int64
+
+
+@unbox(HandedArray)
+@unbox(HandedType)
+def _read(kind, handed, c):
+    """The tuple or array, from the address that Python gives."""
+    number = c.pyapi.object_getattr_string(handed, "address")
+    address = c.pyapi.long_as_voidptr(number)
+    c.pyapi.decref(number)
+    words = c.builder.bitcast(address, ir.PointerType(ir.IntType(64)))
+    return NativeValue(_read_member(c, kind, words, 0)[0])
+
+
+def _read_tuple(c, kind, words, at):
+    """The fields from word `at` on, and the word that follows them."""
+    parts = []
+    for member in kind:
+        value, at = _read_member(c, member, words, at)
+        parts.append(value)
+    return c.context.make_tuple(c.builder, kind, parts), at
+
+
+def _read_member(c, kind, words, at):
+    builder, context = c.builder, c.context
+
+    def word(k):
+        return builder.load(builder.gep(words, [ir.IntType(64)(k)]))
+
+    if isinstance(kind, HandedType):
+        return _read_tuple(c, kind, words, at)
+    if isinstance(kind, types.Array):
+        return _array(c, kind, word(at), [word(at + 1 + k) for k in range(kind.ndim)]), (
+            at + 1 + kind.ndim
+        )
+    if isinstance(kind, types.BaseTuple):  # a length alone
+        return context.get_constant_null(kind), at
+    if kind == types.float64:
+        return builder.bitcast(word(at), ir.DoubleType()), at + 1
+    if kind == types.boolean:
+        return builder.icmp_signed("!=", word(at), ir.IntType(64)(0)), at + 1
+    return word(at), at + 1
+
+
+def _array(c, kind, address, shape):
+    """A contiguous array that nobody owns."""
+    builder, context = c.builder, c.context
+    array = context.make_array(kind)(context, builder)
+    size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    step, strides = ir.IntType(64)(size), []
+    for length in reversed(shape):
+        strides.insert(0, step)
+        step = builder.mul(step, length)
+    array.data = builder.inttoptr(address, array.data.type)
+    array.nitems = builder.sdiv(step, ir.IntType(64)(size)) if kind.ndim != 1 else shape[0]
+    array.itemsize = ir.IntType(64)(size)
+    array.shape = cgutils.pack_array(builder, shape)
+    array.strides = cgutils.pack_array(builder, strides)
+    return array._getvalue()
+
+
+def entry(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile a loop for Python to call; its tuples are handed over by address."""
+
+    def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+        return function if interpreted() else Entry(nb.njit(**OPTIONS, **options)(function))
+
+    return compiled
+
+
+class Entry:
+    """A compiled loop as Python calls it."""
+
+    def __init__(self, loop: Any) -> None:
+        self.loop = loop
+        update_wrapper(self, loop.py_func)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.loop(*(Handed(a) if _has_address(a) else a for a in args))
+
+
+def by_address(value: Any) -> Any:
+    """A tuple or array ready to be handed over, for one that many calls take."""
+    return value if interpreted() else Handed(value)
+
+
+def _has_address(value: Any) -> bool:
+    """Whether a value is handed over by address: arrays and NamedTuples are, numbers are not."""
+    return isinstance(value, np.ndarray) or hasattr(value, "_fields")

@@ -1,0 +1,116 @@
+"""Tuples by address: compiled loops see what Python has."""
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+import pytest
+from scipy import sparse
+
+import kernelmaps as km
+from kernelmaps.engine.table.entry import Entry, Handed, entry
+
+
+class Inner(NamedTuple):
+    table: np.ndarray
+    length: tuple
+    share: float
+
+
+class Outer(NamedTuple):
+    inner: Inner
+    flag: bool
+    count: int
+    square: np.ndarray
+
+
+def _value(length=3, flag=True):
+    table = np.array([1.5, -2.0, 4.0], np.float32)
+    square = np.arange(6, dtype=np.int64).reshape(2, 3)
+    return Outer(Inner(table, (0,) * length, -0.25), flag, -7, square)
+
+
+def _seen(outer, x, step):
+    """Everything that a loop can ask of its arguments."""
+    inner, flag, count, square = outer
+    x[0] = inner.table[1] * inner.share
+    x[1] = len(inner.length) + 10 * flag
+    x[2] = count + step
+    x[3] = square[1, 2] + 100 * square.shape[0] + 1000 * square.shape[1] + 10000 * square.size
+    x[4] = square.strides[0] + square.itemsize + inner.table.size
+    return inner.share
+
+
+def test_a_loop_sees_the_fields_of_a_tuple():
+    loop = Entry(nb.njit(_seen))
+    for length, flag in ((3, True), (1, False), (0, True)):
+        expected, found = np.zeros(5), np.zeros(5)
+        assert _seen(_value(length, flag), expected, 9) == loop(_value(length, flag), found, 9)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_lengths_and_types_are_variants_but_writable_or_not_is_none():
+    value = _value()
+    locked = value.square.copy()
+    locked.flags.writeable = False
+    kind = Handed(value)._numba_type_
+    assert Handed(value._replace(square=locked))._numba_type_ == kind
+    assert Handed(value._replace(count=12, flag=np.False_))._numba_type_ == kind
+    others = [
+        _value(length=2),
+        value._replace(square=value.square.astype(np.int32)),
+        value._replace(square=value.square[0]),
+        value._replace(count=1.0),
+    ]
+    kinds = [Handed(other)._numba_type_ for other in others]
+    assert len({kind, *kinds}) == 5
+    assert len({kind.name, *(other.name for other in kinds)}) == 5
+
+
+def test_rows_that_may_not_be_written_need_no_other_variant():
+    loop = Entry(nb.njit(lambda x, out: out.size + x.size))
+    locked = np.zeros(3)
+    locked.flags.writeable = False
+    assert [loop(x, np.zeros(2)) for x in (np.zeros(3), locked)] == [5, 5]
+    assert len(loop.loop.signatures) == 1
+
+
+def test_strides_are_refused_not_misread():
+    with pytest.raises(TypeError, match=r"contiguous arrays, not strides \(16,\)"):
+        Handed(np.zeros(6)[::2])
+    with pytest.raises(TypeError, match="contiguous"):
+        Handed(_value()._replace(square=np.zeros((3, 2)).T))
+
+
+def test_numbers_that_compiled_code_cannot_hold_are_refused():
+    with pytest.raises(TypeError, match="str"):
+        Handed(_value()._replace(count="7"))
+
+
+def test_entries_are_compiled_functions_with_their_names():
+    def loop(x):
+        """What it does."""
+        return x.size
+
+    made = entry(fastmath=True)(loop)
+    assert made.__name__ == "loop"
+    assert made.__doc__ == "What it does."
+    assert made(np.zeros(4)) == 4
+
+
+def test_csr_rows_with_gaps_between_their_numbers_are_rows_like_others(seed):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(30, 6, 0.5, format="csr", random_state=seed)
+    y = rng.integers(0, 2, 30)
+    gaps = X.copy()
+    gaps.data, gaps.indices, gaps.indptr = (
+        np.repeat(part, 2)[::2] for part in (X.data, X.indices, X.indptr)
+    )
+    assert not gaps.data.flags.contiguous
+    chi2, anchors = (made.fit(X) for made in (km.HomogeneousMap(), km.AnchorMap(anchors="uniform")))
+    assert (chi2.transform(gaps) != chi2.transform(X)).nnz == 0
+    codes = [km.engine.encode(anchors.spec_, rows) for rows in (gaps, X)]
+    np.testing.assert_array_equal(codes[0].data, codes[1].data)
+    models = [km.AdditiveClassifier(random_state=0).fit(rows, y) for rows in (gaps, X)]
+    scores = [model.decision_function(rows) for model, rows in zip(models, (gaps, X), strict=True)]
+    np.testing.assert_array_equal(*scores)
