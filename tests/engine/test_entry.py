@@ -32,7 +32,7 @@ def _value(length=3, flag=True):
 
 def _seen(outer, x, step):
     """Everything that a loop can ask of its arguments."""
-    inner, flag, count, square = outer
+    inner, flag, count, square = outer.inner, outer.flag, outer.count, outer.square
     x[0] = inner.table[1] * inner.share
     x[1] = len(inner.length) + 10 * flag
     x[2] = count + step

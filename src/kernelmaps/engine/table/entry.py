@@ -20,9 +20,11 @@ import numba as nb
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.datamodel import register_default
-from numba.core.datamodel.models import ArrayModel, TupleModel
+from numba.core.datamodel import models, register_default
+from numba.core.datamodel.models import ArrayModel
+from numba.core.imputils import lower_getattr_generic
 from numba.core.pythonapi import NativeValue, unbox
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.np.numpy_support import from_dtype
 
 from ...compiling import interpreted
@@ -47,16 +49,38 @@ OPTIONS = {
 }
 
 
-class HandedType(types.NamedTuple):
-    """A NamedTuple that comes from Python by address.
+_WORD = ir.IntType(64)
+_ADDRESS = ir.PointerType(_WORD)
+
+
+class HandedType(types.Type):
+    """A NamedTuple at an address.
 
     Its name is short: names of types are part of the names of all functions that take them.
     """
 
     def __init__(self, members: tuple, cls: type) -> None:
-        super().__init__(members, cls)
-        digest = hashlib.blake2b(self.name.encode(), digest_size=9).hexdigest()
-        self.name = f"{cls.__name__}{digest}"
+        self.types, self.fields, self.instance_class = members, cls._fields, cls
+        names = ", ".join(str(member) for member in members)
+        digest = hashlib.blake2b(names.encode(), digest_size=9).hexdigest()
+        super().__init__(f"{cls.__name__}{digest}")
+
+    @property
+    def key(self) -> tuple:
+        return self.instance_class, self.types
+
+    def offset(self, index: int) -> int:
+        """The word where a field begins."""
+        return sum(_words(member) for member in self.types[:index])
+
+
+def _words(kind: types.Type) -> int:
+    """Words that a value of a type takes."""
+    if isinstance(kind, HandedType):
+        return kind.offset(len(kind.types))
+    if isinstance(kind, types.Array):
+        return 1 + kind.ndim
+    return 0 if isinstance(kind, types.BaseTuple) else 1
 
 
 class HandedArray(types.Array):
@@ -70,8 +94,15 @@ class HandedArray(types.Array):
         return self.name, ()
 
 
-register_default(HandedType)(TupleModel)
 register_default(HandedArray)(ArrayModel)
+
+
+@register_default(HandedType)
+class HandedModel(models.PrimitiveModel):
+    """Compiled code holds the address alone, and reads a field where it needs it."""
+
+    def __init__(self, manager: Any, kind: HandedType) -> None:
+        super().__init__(manager, kind, _ADDRESS)
 
 
 class Handed:
@@ -128,57 +159,65 @@ def _type_of(value: Any) -> types.Type:
 
 @unbox(HandedArray)
 @unbox(HandedType)
-def _read(kind, handed, c):
-    """The tuple or array, from the address that Python gives."""
+def _handed(kind, handed, c):
+    """The tuple or array at the address that Python gives."""
     number = c.pyapi.object_getattr_string(handed, "address")
     address = c.pyapi.long_as_voidptr(number)
     c.pyapi.decref(number)
-    words = c.builder.bitcast(address, ir.PointerType(ir.IntType(64)))
-    return NativeValue(_read_member(c, kind, words, 0)[0])
+    words = c.builder.bitcast(address, _ADDRESS)
+    return NativeValue(_read(c.context, c.builder, kind, words, 0))
 
 
-def _read_tuple(c, kind, words, at):
-    """The fields from word `at` on, and the word that follows them."""
-    parts = []
-    for member in kind:
-        value, at = _read_member(c, member, words, at)
-        parts.append(value)
-    return c.context.make_tuple(c.builder, kind, parts), at
+@infer_getattr
+class HandedFields(AttributeTemplate):
+    """Fields by name."""
+
+    key = HandedType
+
+    def generic_resolve(self, kind: HandedType, name: str) -> Any:
+        return kind.types[kind.fields.index(name)] if name in kind.fields else None
 
 
-def _read_member(c, kind, words, at):
-    builder, context = c.builder, c.context
+@lower_getattr_generic(HandedType)
+def _field(context, builder, kind, words, name):
+    index = kind.fields.index(name)
+    return _read(context, builder, kind.types[index], words, kind.offset(index))
+
+
+def _read(context, builder, kind, words, at):
+    """What lies at word `at`."""
 
     def word(k):
-        return builder.load(builder.gep(words, [ir.IntType(64)(k)]))
+        found = builder.load(builder.gep(words, [_WORD(k)]))
+        # Nothing writes here while a loop runs: it may be read once for all rounds.
+        found.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return found
 
     if isinstance(kind, HandedType):
-        return _read_tuple(c, kind, words, at)
+        return builder.gep(words, [_WORD(at)])
     if isinstance(kind, types.Array):
-        return _array(c, kind, word(at), [word(at + 1 + k) for k in range(kind.ndim)]), (
-            at + 1 + kind.ndim
-        )
+        shape = [word(at + 1 + k) for k in range(kind.ndim)]
+        return _array(context, builder, kind, word(at), shape)
     if isinstance(kind, types.BaseTuple):  # a length alone
-        return context.get_constant_null(kind), at
+        return context.get_constant_null(kind)
     if kind == types.float64:
-        return builder.bitcast(word(at), ir.DoubleType()), at + 1
+        return builder.bitcast(word(at), ir.DoubleType())
     if kind == types.boolean:
-        return builder.icmp_signed("!=", word(at), ir.IntType(64)(0)), at + 1
-    return word(at), at + 1
+        return builder.icmp_signed("!=", word(at), _WORD(0))
+    return word(at)
 
 
-def _array(c, kind, address, shape):
+def _array(context, builder, kind, address, shape):
     """A contiguous array that nobody owns."""
-    builder, context = c.builder, c.context
     array = context.make_array(kind)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-    step, strides = ir.IntType(64)(size), []
+    step, strides = _WORD(size), []
     for length in reversed(shape):
         strides.insert(0, step)
         step = builder.mul(step, length)
     array.data = builder.inttoptr(address, array.data.type)
-    array.nitems = builder.sdiv(step, ir.IntType(64)(size)) if kind.ndim != 1 else shape[0]
-    array.itemsize = ir.IntType(64)(size)
+    array.nitems = builder.sdiv(step, _WORD(size)) if kind.ndim != 1 else shape[0]
+    array.itemsize = _WORD(size)
     array.shape = cgutils.pack_array(builder, shape)
     array.strides = cgutils.pack_array(builder, strides)
     return array._getvalue()

@@ -296,7 +296,7 @@ def _ask_for(rows, i):
 @njit(**_inner)
 def _steps(problem, centre, duals, tally, room, i, learn):
     """The best steps in beta_i, into `room.move`; whether one moves, and whether all rest."""
-    keep, report, _ = tally
+    keep, report = tally.keep, tally.report
     moved, resting = False, True
     q, c, shift = centre.norm[i], problem.cost[i], centre.shift[i]
     for lane in range(problem.positive.size):
@@ -335,7 +335,7 @@ def epoch(basis, rows, problem, centre, duals, visits, tally, room):
     that are put aside, from the last time that they were seen.  Without ``learn`` nothing moves:
     the report is then exact for the weights as they are.
     """
-    order, active, learn = visits
+    order, active, learn = visits.order, visits.active, visits.learn
     w, lanes = duals.w, duals.lanes
     _clear(tally.report)
     t = 0
