@@ -7,6 +7,10 @@ instructions for each, whatever the tuple. Read-only arrays are the same to the 
 which halves their kinds once more; that nothing is written to them is the loops' business.
 
 Nothing is owned by compiled code: whoever calls holds the arrays until the loop returns.
+
+This is built on numba's interface for extensions (types, models, unboxing). With versions of numba
+that it was not tried with, the loops take the tuples as numba knows them: the same results after a
+longer compilation.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ from numba.np.numpy_support import from_dtype
 from ...compiling import interpreted
 
 __all__ = ["INNER", "OPTIONS", "by_address", "entry"]
+
+_TRIED = ("0.68",)  # versions of numba
 
 # Helpers are called from the loops alone: without wrappers for Python they compile much faster.
 # They are part of these loops: a call would hand over a whole table by value for every vector.
@@ -240,14 +246,18 @@ class Entry:
         update_wrapper(self, loop.py_func)
 
     def __call__(self, *args: Any) -> Any:
-        return self.loop(*(Handed(a) if _has_address(a) else a for a in args))
+        return self.loop(*(by_address(argument) for argument in args))
 
 
 def by_address(value: Any) -> Any:
-    """A tuple or array ready to be handed over, for one that many calls take."""
-    return value if interpreted() else Handed(value)
+    """An argument ready to be handed over: arrays and NamedTuples by address, others as they are.
+
+    For one that many calls take, it is done before them.
+    """
+    has_address = isinstance(value, np.ndarray) or hasattr(value, "_fields")
+    return Handed(value) if has_address and _usable() else value
 
 
-def _has_address(value: Any) -> bool:
-    """Whether a value is handed over by address: arrays and NamedTuples are, numbers are not."""
-    return isinstance(value, np.ndarray) or hasattr(value, "_fields")
+def _usable() -> bool:
+    """Whether something is compiled, and by a version of numba that this was tried with."""
+    return not interpreted() and nb.__version__.startswith(tuple(v + "." for v in _TRIED))
