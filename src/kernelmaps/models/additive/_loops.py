@@ -1,17 +1,11 @@
 """Compiled loops of the additive solver: arrays and numbers in, arrays changed in place.
 
-Everything the loops know about a map is the :class:`Basis` below: where a value falls (a row of
-a table and a position ``u`` inside it) and two tables of local polynomials in ``u``,
+What they do with a row's values (:mod:`kernelmaps.engine.table.update`) knows nothing of losses,
+and the rules of losses nothing of tables: here they meet, example by example.  Lengths that the
+compiler must know are passed as tuples of that length (see :mod:`kernelmaps.engine.simd`).
 
-* ``values``: the band Φ(x), the only weights that an evaluation touches;
-* ``column``: the change L_d Φ(x) of the weights (eq. 7); for order 0 it is the band again.
-
-The weights lie as ``[feature][basis][lane]``; a lane is a class.  Lengths that the compiler must
-know are passed as tuples of that length (see :mod:`kernelmaps.engine.simd`).
-
-The loops rest on the relations of :mod:`kernelmaps.engine.table.layout` (every row of a table that
-the finder gives is there, and its band ends within the weights of its feature), on codes and CSR
-columns that were checked on entry, and on a number per example in `y`, `cost` and the duals.
+The loops rest on what `update` rests on, on codes that were checked on entry, and on a number per
+example in `y`, `cost` and the duals.
 """
 
 from __future__ import annotations
@@ -22,48 +16,19 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ...engine.simd import (
+from ...engine.simd import fold, store, zeros
+from ...engine.table.entry import entry
+from ...engine.table.update import (
+    FAST,
     add,
-    fold,
-    item,
-    load,
-    multiply_add,
-    prefetch,
-    repeat,
-    store,
-    tile,
-    zeros,
+    ask_for,
+    column_of,
+    gather,
+    place,
+    score,
+    squared_norm,
 )
-from ...engine.table.emit import polynomial, vectors
-from ...engine.table.entry import INNER, entry
-from ...engine.table.layout import Bins, Block
-from ...engine.table.locate import find, locate
 from .losses import LOSSES
-
-_inner = INNER | {"fastmath": True}
-
-
-class Basis(NamedTuple):
-    """A compiled additive map, ready for the loops; tables are addressed by the rows of `bins`."""
-
-    bins: Bins
-    values: Block  # the band Phi
-    taken: tuple  # length: weights that one vector of `values` touches, all lanes
-    column: Block  # the change L_d Phi of the weights
-    changed: tuple  # length: weights that one vector of `column` touches
-    norm: np.ndarray  # float64 flat [row][power]: <Phi, L_d Phi>
-    square: tuple  # length 2 degree + 1
-    stride: int  # weights of each feature
-
-
-class Rows(NamedTuple):
-    """The rows of X as they lie in memory: dense (C order) or CSR."""
-
-    values: np.ndarray  # flat
-    columns: np.ndarray  # CSR: feature of each value
-    indptr: np.ndarray
-    sparse: tuple  # length 1 for CSR, 0 for dense
-    width: int  # dense: features
 
 
 class Problem(NamedTuple):
@@ -103,17 +68,6 @@ class Tally(NamedTuple):
     parked: np.ndarray
 
 
-class Room(NamedTuple):
-    """Memory of one thread (made in Python: code that allocates takes long to compile)."""
-
-    row: np.ndarray  # int32: of the values of one example, and a vector more
-    u: np.ndarray  # T
-    f: np.ndarray  # T[lanes]
-    move: np.ndarray  # T[lanes]
-    seen: np.ndarray  # float64[4, lanes]
-    vector: tuple  # length: values that are placed at a time
-
-
 class Centre(NamedTuple):
     """The intercept's part of the problem.
 
@@ -129,95 +83,14 @@ class Centre(NamedTuple):
     pull: float  # |m|^2 + scale
 
 
-@njit(**_inner)
-def _span(rows, i):
-    if len(rows.sparse):
-        return np.int64(item(rows.indptr, i)), np.int64(item(rows.indptr, i + 1))
-    return i * rows.width, (i + 1) * rows.width
-
-
-@njit(**_inner)
-def _column(rows, k, begin):
-    """Feature of the k-th stored value: the index in a CSR row, the position in a dense one."""
-    return np.int64(item(rows.columns, k)) if len(rows.sparse) else k - begin
-
-
-def _place(basis, rows, i, room):
-    """Where the values of example i fall, into `room`; the place of the first, and their number."""
-    begin, end = _span(rows, i)
-    for k in range(begin, end):
-        j = _column(rows, k, begin)
-        room.row[k - begin], room.u[k - begin] = find(basis.bins, item(rows.values, k), j, ())
-    return begin, end - begin
-
-
-@overload(_place, jit_options=_inner)
-def _place_of(basis, rows, i, room):
-    sparse = len(rows.types[rows.fields.index("sparse")])
-    return _place if sparse else _place_vectors
-
-
-def _place_vectors(basis, rows, i, room):
-    """The same for dense rows, some features at a time."""
-    begin, n = i * rows.width, rows.width
-    locate(basis.bins, rows.values, begin, 0, n, room.vector, room.row, room.u)
-    return begin, n
-
-
-@njit(**_inner)
-def _gather(basis, rows, room, begin, k, w, lanes, total):
-    """Add the k-th value's part of the scores, chunk by chunk and lane by lane."""
-    row, u = np.int64(item(room.row, k)), item(room.u, k)
-    values = basis.values
-    at = (_column(rows, begin + k, begin) * basis.stride + item(values.first, row)) * len(lanes)
-    for part in range(vectors(values)):
-        phi = repeat(polynomial(values, row, u, part), lanes)
-        total = multiply_add(phi, load(w, at + part * len(basis.taken), basis.taken), total)
-    return total
-
-
-@njit(**_inner)
-def _score(basis, rows, room, begin, n, w, lanes):
-    """``room.f`` = <w, psi> of the n values that were placed.
-
-    Four sums at a time hide the latency of the adds.
-    """
-    a = zeros(w, basis.taken)
-    b, c, d = a, a, a
-    whole = n - n % 4
-    for k in range(0, whole, 4):
-        a = _gather(basis, rows, room, begin, k, w, lanes, a)
-        b = _gather(basis, rows, room, begin, k + 1, w, lanes, b)
-        c = _gather(basis, rows, room, begin, k + 2, w, lanes, c)
-        d = _gather(basis, rows, room, begin, k + 3, w, lanes, d)
-    for k in range(whole, n):
-        a = _gather(basis, rows, room, begin, k, w, lanes, a)
-    store(room.f, 0, fold(add(add(a, b), add(c, d)), lanes))
-
-
-@njit(**_inner)
-def _add(basis, rows, room, begin, n, w, lanes):
-    """w += room.move * (the column of the n values that were placed), lane by lane."""
-    column = basis.column
-    steps = tile(load(room.move, 0, lanes), column.chunk)
-    for k in range(n):
-        row, u = np.int64(item(room.row, k)), item(room.u, k)
-        j = _column(rows, begin + k, begin)
-        at = (j * basis.stride + item(column.first, row)) * len(lanes)
-        for part in range(vectors(column)):
-            here = at + part * len(basis.changed)
-            phi = repeat(polynomial(column, row, u, part), lanes)
-            store(w, here, multiply_add(phi, steps, load(w, here, basis.changed)))
-
-
 def _step(loss, y, f, beta, q, c, epsilon):
     """The best new dual variable, and its slack."""
     return LOSSES[len(loss)].step(y, f, beta, q, c, epsilon)
 
 
-@overload(_step, jit_options=_inner)
+@overload(_step, jit_options=FAST)
 def _step_of(loss, y, f, beta, q, c, epsilon):
-    rule = njit(**_inner)(LOSSES[len(loss)].step)
+    rule = njit(**FAST)(LOSSES[len(loss)].step)
     return lambda loss, y, f, beta, q, c, epsilon: rule(y, f, beta, q, c, epsilon)
 
 
@@ -228,10 +101,10 @@ def _price(loss, y, f, beta, c, epsilon):
     return price, price + entry.conjugate(y, beta, c, epsilon) + beta * f
 
 
-@overload(_price, jit_options=_inner)
+@overload(_price, jit_options=FAST)
 def _price_of(loss, y, f, beta, c, epsilon):
     entry = LOSSES[len(loss)]
-    value, conjugate = (njit(**_inner)(rule) for rule in (entry.value, entry.conjugate))
+    value, conjugate = (njit(**FAST)(rule) for rule in (entry.value, entry.conjugate))
 
     def price(loss, y, f, beta, c, epsilon):
         price = c * value(y, f, epsilon)
@@ -248,52 +121,31 @@ def rules(loss, y, f, beta, q, c, epsilon):
     return new, slack, price, gap
 
 
-@njit(**_inner)
+@njit(**FAST)
 def _target(problem, i, lane):
     if not problem.of_labels:
         return problem.y[i]
     return 1.0 if problem.y[i] == problem.positive[lane] else -1.0
 
 
-@njit(**_inner)
-def _squared_norm(basis, room, n):
-    """|psi|^2: per feature <Phi, L_d Phi>, itself a local polynomial in u."""
-    size, total = len(basis.square), 0.0
-    for k in range(n):
-        row, u = np.int64(item(room.row, k)), item(room.u, k)
-        value = item(basis.norm, row * size + size - 1)
-        for power in range(size - 2, -1, -1):
-            value = value * u + item(basis.norm, row * size + power)
-        total += value
-    return total
-
-
 @entry(fastmath=True)
 def norms(basis, rows, lanes, room, first, mean, norm, shift):
     """norm[k] = |psi_i|^2 and shift[k] = <mean, psi_i> for the examples i = first + k."""
     for k in range(norm.size):
-        begin, n = _place(basis, rows, first + k, room)
-        norm[k] = _squared_norm(basis, room, n)
-        _score(basis, rows, room, begin, n, mean, lanes)
+        begin, n = place(basis, rows, first + k, room)
+        norm[k] = squared_norm(basis, room, n)
+        score(basis, rows, room, begin, n, mean, lanes)
         shift[k] = room.f[0]
 
 
-@njit(**_inner)
+@njit(**FAST)
 def _clear(report):
     for kind in range(report.shape[0]):
         for lane in range(report.shape[1]):
             report[kind, lane] = 0.0
 
 
-@njit(**_inner)
-def _ask_for(rows, i):
-    """Have the values of example i brought from memory."""
-    begin, end = _span(rows, i)
-    for k in range(begin, end, 64 // rows.values.itemsize):
-        prefetch(rows.values, k)
-
-
-@njit(**_inner)
+@njit(**FAST)
 def _steps(problem, centre, duals, tally, room, i, learn):
     """The best steps in beta_i, into `room.move`; whether one moves, and whether all rest."""
     keep, report = tally.keep, tally.report
@@ -342,12 +194,12 @@ def epoch(basis, rows, problem, centre, duals, visits, tally, room):
     while t < active:
         i = order[t]
         if t + 1 < active:
-            _ask_for(rows, order[t + 1])
-        begin, n = _place(basis, rows, i, room)
-        _score(basis, rows, room, begin, n, w, lanes)
+            ask_for(rows, order[t + 1])
+        begin, n = place(basis, rows, i, room)
+        score(basis, rows, room, begin, n, w, lanes)
         moved, resting = _steps(problem, centre, duals, tally, room, i, learn)
         if moved:
-            _add(basis, rows, room, begin, n, w, lanes)
+            add(basis, rows, room, begin, n, w, lanes)
         if resting:
             for kind in range(1, 4):
                 for lane in range(problem.positive.size):
@@ -365,16 +217,16 @@ def accumulate(basis, rows, lanes, room, examples, steps, w):
     for k in range(examples.size):
         for lane in range(steps.shape[1]):
             room.move[lane] = steps[k, lane]
-        begin, n = _place(basis, rows, examples[k], room)
-        _add(basis, rows, room, begin, n, w, lanes)
+        begin, n = place(basis, rows, examples[k], room)
+        add(basis, rows, room, begin, n, w, lanes)
 
 
 @entry(fastmath=True)
 def scores(basis, rows, lanes, room, first, w, out):
     """out[k, lane] = <w, psi(x_i)> for the examples i = first + k."""
     for k in range(out.shape[0]):
-        begin, n = _place(basis, rows, first + k, room)
-        _score(basis, rows, room, begin, n, w, lanes)
+        begin, n = place(basis, rows, first + k, room)
+        score(basis, rows, room, begin, n, w, lanes)
         for lane in range(out.shape[1]):
             out[k, lane] = room.f[lane]
 
@@ -384,9 +236,9 @@ def terms(basis, rows, lanes, room, first, w, out):
     """out[k, j, lane] = <w_j, psi_j(x_ij)>: the scores feature by feature; zeros stay as given."""
     nothing = zeros(w, basis.taken)
     for i in range(out.shape[0]):
-        begin, n = _place(basis, rows, first + i, room)
+        begin, n = place(basis, rows, first + i, room)
         for k in range(n):
-            part = _gather(basis, rows, room, begin, k, w, lanes, nothing)
+            part = gather(basis, rows, room, begin, k, w, lanes, nothing)
             store(room.f, 0, fold(part, lanes))
             for lane in range(out.shape[2]):
-                out[i, _column(rows, begin + k, begin), lane] = room.f[lane]
+                out[i, column_of(rows, begin + k, begin), lane] = room.f[lane]

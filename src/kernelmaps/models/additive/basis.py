@@ -19,7 +19,7 @@ from ...engine.table.emit import stored_rows
 from ...engine.table.layout import Bins, bins_of
 from ...engine.table.layout import Block as TableBlock
 from ...engine.table.memory import LANES, aligned
-from ._loops import Basis, Room, Rows
+from ...engine.table.update import Basis, Room, Rows
 
 __all__ = ["Compiled", "compile_basis", "lanes_for", "room_for", "rows_of"]
 

@@ -27,10 +27,11 @@ from typing import Any
 import numpy as np
 
 from ...engine.table.memory import aligned
+from ...engine.table.update import Rows
 from ...progress import track
 from ...threads import check_stop, together
 from . import _loops
-from ._loops import Centre, Duals, Problem, Rows, Tally, Visits
+from ._loops import Centre, Duals, Problem, Tally, Visits
 from .basis import Compiled, room_for
 from .losses import LOSSES
 
