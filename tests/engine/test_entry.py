@@ -1,5 +1,6 @@
 """Tuples by address: compiled loops see what Python has."""
 
+import pickle
 from typing import NamedTuple
 
 import numba as nb
@@ -8,7 +9,9 @@ import pytest
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps.engine.table.entry import Entry, Handed, entry
+from kernelmaps.engine.table import entry as entries
+from kernelmaps.engine.table.emit import emit_dense, handed_layout
+from kernelmaps.engine.table.entry import Entry, Handed, by_address, entry
 
 
 class Inner(NamedTuple):
@@ -85,6 +88,29 @@ def test_strides_are_refused_not_misread():
 def test_numbers_that_compiled_code_cannot_hold_are_refused():
     with pytest.raises(TypeError, match="str"):
         Handed(_value()._replace(count="7"))
+
+
+def test_tuples_travel_to_other_processes_as_what_they_are():
+    value = _value()
+    found = pickle.loads(pickle.dumps(Handed(value)))
+    assert found.address != Handed(value).address
+    loop, numbers = Entry(nb.njit(_seen)), (np.zeros(5), np.zeros(5))
+    assert loop(found, numbers[0], 9) == loop(value, numbers[1], 9)
+    np.testing.assert_array_equal(*numbers)
+
+
+def test_other_versions_of_numba_take_tuples_as_they_are(monkeypatch, seed):
+    """The same numbers; a version that nothing is known of may lay out its types in another way."""
+    X = np.random.default_rng(seed).random((40, 3))
+    expected = km.SplineMap(4).fit(X).transform(X)
+    monkeypatch.setattr(entries, "_TRIED", ("0.1",))
+    assert by_address(X) is X
+    handed_layout.cache_clear()
+    compiled = len(emit_dense.loop.signatures)
+    found = km.SplineMap(4).fit(X).transform(X)
+    handed_layout.cache_clear()
+    assert len(emit_dense.loop.signatures) == compiled + 1
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_entries_are_compiled_functions_with_their_names():

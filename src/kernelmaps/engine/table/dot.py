@@ -45,7 +45,7 @@ __all__ = ["Room", "Summed", "dot_dense", "dot_stored", "room_for", "summed_tabl
 
 TILE = 128  # features at a time, at most
 BLOCK = 1024  # rows at a time: their sums stay in a cache while the features pass by
-_TILE_BYTES = 2**18  # of coefficients at a time: a part of a second-level cache
+_TILE_BYTES = 2**19  # of coefficients at a time: a part of a second-level cache
 _FAR = 4  # widths of a range, from zero to its start
 _AHEAD = 256  # values from the one at work to the one that is asked for
 

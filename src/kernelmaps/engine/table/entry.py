@@ -125,6 +125,9 @@ class Handed:
         self._numba_type_, self.held = _TYPES[key], (memory, value)
         self.address = memory.__array_interface__["data"][0]
 
+    def __reduce__(self) -> tuple[Any, tuple]:
+        return by_address, (self.held[1],)  # an address means nothing elsewhere
+
 
 _TYPES: dict[Any, HandedType] = {}
 

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.table.entry import by_address
 from ...engine.table.memory import aligned
 from ...engine.table.update import Rows
 from ...progress import track
@@ -169,6 +170,7 @@ class State:
         self.compiled, self.rows, self.problem, self.settings = compiled, rows, problem, settings
         self.examples, self.beta, self.used = examples, beta, problem.positive.size
         self.w = self._no_weights()
+        self._handed: tuple[tuple, tuple] = (None,) * 4, ()
         self.visits = len(examples)
         self.square = self.scale = 0.0
         self._centre_rows()
@@ -286,9 +288,14 @@ class State:
         duals = Duals(self.w, self.beta, self.offset, self.slope, self.compiled.lanes)
         tally = Tally(self.keep, report, put_aside)
         visits, room = Visits(order, active, learn), room_for(self.compiled, self.rows)
-        return _loops.epoch(
-            self.compiled.basis, self.rows, self.problem, self.centre, duals, visits, tally, room
-        )
+        return _loops.epoch(*self._constants(), duals, visits, tally, room)
+
+    def _constants(self) -> tuple:
+        """What all passes over the same rows have in common, as the loops take it."""
+        now = (self.compiled.basis, self.rows, self.problem, self.centre)
+        if any(a is not b for a, b in zip(now, self._handed[0], strict=True)):
+            self._handed = now, tuple(by_address(part) for part in now)
+        return self._handed[1]
 
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
         """Primal value and duality gap over all examples, from a dual point with Σβ = 0."""

@@ -7,6 +7,7 @@ float32 for all others, and for integers, where these fit the caches, the values
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,22 @@ from ...engine.table.emit import stored_rows
 from ...engine.table.entry import by_address
 from ...threads import in_threads
 
-__all__ = ["compiled_terms", "sums"]
+__all__ = ["Terms", "compiled_terms", "sums"]
 
 _CODE_BYTES = 2**21  # of values at every code of an integer type: a second-level cache
 _MOST_BYTES = 2**25  # of polynomials: beyond, the band of the basis is read instead
 _GRAIN = 2**17  # values times outputs that are worth a thread
 
 
-def compiled_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Summed | None:
+@dataclass(frozen=True)
+class Terms:
+    """A model's table, and the same as the loops take it."""
+
+    table: Summed
+    handed: Any
+
+
+def compiled_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | None:
     """A model's table for rows of one kind; None if its band is to be read instead.
 
     That is where it is cheaper, and where nothing is compiled: the loop over bands is plain.
@@ -41,7 +50,8 @@ def compiled_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Summed | No
         table = _at_codes(table, codes)
     elif table.coef.size * dtype.itemsize > _MOST_BYTES:
         return None
-    return summed_table(table, dtype)
+    compiled = summed_table(table, dtype)
+    return Terms(compiled, by_address(compiled))
 
 
 def _at_codes(table: Table, codes: int) -> Table:
@@ -54,7 +64,7 @@ def _at_codes(table: Table, codes: int) -> Table:
     return code_table(values, np.arange(d), np.dtype(np.float64), table.zero)
 
 
-def sums(table: Summed, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
+def sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
     """Add the outputs of all rows to `out`; how far values were from the domain, in all.
 
     Zero if none was outside; not finite if one is not finite.
@@ -62,11 +72,10 @@ def sums(table: Summed, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
     flat, stored = out.reshape(-1), sparse.issparse(X)
     rows = by_address(stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1))
-    handed = by_address(table)
 
     def work(begin: int, end: int) -> float:
-        room, lanes = room_for(table)
+        room, lanes = room_for(terms.table)
         loop = dot_stored if stored else dot_dense
-        return float(loop(handed, rows, lanes, room, begin, end, flat))
+        return float(loop(terms.handed, rows, lanes, room, begin, end, flat))
 
     return sum(in_threads(work, X.shape[0], n_jobs, grain))
