@@ -58,7 +58,7 @@ def trained(case, seed):
     X, y = data(seed, classes, d=67)  # four groups of up to sixteen values, and some left over
     X = convert(np.where(X < 0.2, 0, X))
     model = km.AdditiveClassifier(feature_map, **ONE).fit(X, y)
-    terms = model._compiled_terms(X)
+    terms = model._compiled_terms(X).table
     assert len(terms.bins.kind) == kind
     assert terms.outputs == (1 if classes == 2 else classes)
     return model, 1.5 * X - 0.2 if case == "extrapolated" else X
@@ -101,7 +101,7 @@ def test_vectors_cover_every_shape(bases, dtype, seed):
 def test_polynomials_of_a_high_degree(seed):
     X, y = data(seed, d=20)  # sixteen coefficients: more than a vector has lanes
     model = km.AdditiveClassifier(km.SplineMap(14, degree=9), **ONE).fit(X, y)
-    assert len(model._compiled_terms(X).values.powers) == 16
+    assert len(model._compiled_terms(X).table.values.powers) == 16
     check_that_of_the_training(model, X)
 
 
@@ -110,7 +110,7 @@ def test_cost_does_not_depend_on_the_number_of_bases(seed):
     X, y = data(seed)
     for bases in (10, 16, 100):
         model = km.AdditiveClassifier(km.SplineMap(bases), **ONE).fit(X, y)
-        terms = model._compiled_terms(X)
+        terms = model._compiled_terms(X).table
         assert (len(terms.values.powers), len(terms.values.chunk)) == (4, 1)
         assert terms.bins.nothing == X.shape[1] * (bases - 3)
 
