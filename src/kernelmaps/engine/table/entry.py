@@ -65,7 +65,7 @@ class HandedType(types.Type):
     Its name is short: names of types are part of the names of all functions that take them.
     """
 
-    def __init__(self, members: tuple, cls: type) -> None:
+    def __init__(self, members: tuple, cls: Any) -> None:
         self.types, self.fields, self.instance_class = members, cls._fields, cls
         names = ", ".join(str(member) for member in members)
         digest = hashlib.blake2b(names.encode(), digest_size=9).hexdigest()
