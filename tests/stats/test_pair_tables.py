@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.stats import CodeSums, cross_products, pair_table
+from kernelmaps.stats import CodeSums, cross_products, pair_table, pair_tables
 
 
 def coded_rows(seed, n, sizes, widths):
@@ -20,12 +20,26 @@ def dense(codes, bases):
 # More rows than cells: tables; fewer: rows of the basis are added up without one.
 @pytest.mark.parametrize("n", [40, 5000])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_cross_products_are_those_of_the_rows(seed, n, n_jobs):
+@pytest.mark.parametrize("dense_rows", [None, 1500])
+def test_cross_products_are_those_of_the_rows(seed, n, n_jobs, dense_rows, monkeypatch):
+    monkeypatch.setattr(pair_tables, "_BLOCK_COST", -1e12 if dense_rows is None else 1e12)
+    monkeypatch.setattr(pair_tables, "_DENSE_ROWS", dense_rows)
     codes, bases, weight, y = coded_rows(seed, n, [7, 30, 12], [3, 5, 0])
     gram, right = cross_products(codes, bases, weight, weight * y, n_jobs)
     Z = dense(codes, bases)
     np.testing.assert_allclose(gram, Z.T @ (weight[:, None] * Z), atol=1e-11 * n)
     np.testing.assert_allclose(right, Z.T @ (weight * y), atol=1e-11 * n)
+
+
+def test_few_rows_of_many_small_bases_are_multiplied_as_a_matrix(seed, monkeypatch):
+    taken = []
+    plain = pair_tables._dense_products
+    monkeypatch.setattr(pair_tables, "_dense_products", lambda *a: taken.append(1) or plain(*a))
+    for n, width, wanted in ((500, 3, 1), (100_000, 20, 0)):
+        codes, bases, weight, y = coded_rows(seed, n, [30] * 4, [width] * 4)
+        taken.clear()
+        cross_products(codes, bases, weight, weight * y)
+        assert len(taken) == wanted
 
 
 def test_merged_sums_are_the_sums_of_all_rows(seed):

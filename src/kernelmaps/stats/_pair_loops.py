@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["add_pair", "add_rows", "add_single", "gather"]
+__all__ = ["add_pair", "add_rows", "add_single", "gather", "scaled_rows"]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -39,3 +39,13 @@ def gather(codes: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
     """out[i] += values[codes[i]]."""
     for i in range(codes.size):
         out[i] += values[codes[i]]
+
+
+@numba.njit(cache=True, nogil=True)
+def scaled_rows(codes: np.ndarray, scale: np.ndarray, basis: np.ndarray, out: np.ndarray) -> None:
+    """out[i] = scale[i] · basis[codes[i]]."""
+    width = basis.shape[1]
+    for i in range(codes.size):
+        own, factor = codes[i], scale[i]
+        for c in range(width):
+            out[i, c] = factor * basis[own, c]

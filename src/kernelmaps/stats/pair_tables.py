@@ -14,7 +14,7 @@ covariates*). The tables are sums over rows: they can be merged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ from ..threads import in_threads, limit_blas
 __all__ = ["CodeSums", "cross_products", "pair_table"]
 
 _GRAIN = 65536  # additions below which a thread does not pay
+# Multiplications in a product of matrices that take as long as one block, and as one of its rows.
+_BLOCK_COST, _ROW_COST = 400_000, 20
+_DENSE_ROWS = 4096  # whose matrix is held at a time
 
 
 class CodeSums:
@@ -183,16 +186,19 @@ def cross_products(
         One per term; all below the number of rows of its basis.
     bases : sequence of ndarray of shape (n_codes, n_functions)
     weight, product : ndarray of shape (n_samples,)
-        The diagonal of W, and v.
+        The diagonal of W, which has no negative entries, and v.
     n_jobs : int, optional
         As in :func:`kernelmaps.threads.resolve_threads`.
     """
     from . import _pair_loops
 
     start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
+    places = [(j, k) for j in range(len(bases)) for k in range(j, len(bases))]
+    if len(weight) * start[-1] ** 2 < 2 * len(places) * (_BLOCK_COST + _ROW_COST * len(weight)):
+        with limit_blas(1):
+            return _dense_products(codes, bases, weight, product, start)
     gram, right = np.zeros((start[-1], start[-1])), np.zeros(start[-1])
     gram[0, 0], right[0] = weight.sum(), product.sum()
-    places = [(j, k) for j in range(len(bases)) for k in range(j, len(bases))]
 
     def work(begin: int, end: int) -> None:
         for j, k in places[begin:end]:
@@ -209,6 +215,29 @@ def cross_products(
     with limit_blas(1):
         in_threads(work, len(places), n_jobs, grain=max(1, _GRAIN // max(len(weight), 1)))
     return _mirrored(gram), right
+
+
+def _dense_products(
+    codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], weight: np.ndarray,
+    product: np.ndarray, start: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """The same from the matrix √W·Z, some rows at a time: for few rows and many small bases."""
+    from . import _pair_loops
+
+    gram, right = np.zeros((start[-1], start[-1])), np.zeros(start[-1])
+    right[0], root = product.sum(), np.sqrt(weight)
+    for own, basis, (a, b) in zip(codes, bases, pairwise(start), strict=True):
+        single = np.zeros(len(basis))
+        _pair_loops.add_single(own, product, single)
+        right[a:b] = single @ basis
+    for at in range(0, len(weight), _DENSE_ROWS):
+        rows = slice(at, at + _DENSE_ROWS)
+        Z = np.empty((len(root[rows]), start[-1]))
+        Z[:, 0] = root[rows]
+        for own, basis, (a, b) in zip(codes, bases, pairwise(start), strict=True):
+            _pair_loops.scaled_rows(own[rows], root[rows], basis, Z[:, a:b])
+        gram += Z.T @ Z
+    return gram, right
 
 
 def _block(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kernelmaps.models.tables import newton, reml
 from kernelmaps.models.tables.bases import category_basis, number_basis
 from kernelmaps.models.tables.likelihoods import LOSSES, likelihood
 from kernelmaps.models.tables.newton import CodedRows, fit_rows, penalties_of
@@ -87,3 +88,41 @@ def test_a_straight_truth_gets_a_straight_function(seed):
     assert first < 4.0
     values = rows.bases[0].values[1:] @ fit.weights[1 : 1 + rows.bases[0].n_functions]
     assert np.max(np.abs(np.diff(values) - 0.1)) < 0.05
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])
+def test_functions_out_of_reach_are_not_missed(loss, seed, monkeypatch):
+    """A function of which a thousandth would be left changes scores by less than that."""
+    rng = np.random.default_rng(seed)
+    n, bins = 3000, 100
+    codes = [rng.integers(1, bins + 1, n).astype(np.uint8) for _ in range(3)]
+    place = (np.arange(bins) + 0.5) / bins
+    counts = [np.bincount(own, minlength=bins + 1).astype(float) for own in codes]
+    bases = [number_basis(place, own, n_bases=40, degree=3, order=2) for own in counts]
+    eta = np.sin(6 * place[codes[0] - 1]) + place[codes[1] - 1]
+    y = {
+        "squared_error": lambda: eta + rng.normal(size=n),
+        "log_loss": lambda: np.where(rng.random(n) < 1 / (1 + np.exp(-eta)), 1.0, -1.0),
+        "poisson": lambda: rng.poisson(np.exp(eta)).astype(float),
+    }[loss]()
+    rows = CodedRows(codes, bases, y, np.ones(n), np.zeros(n))
+    kind, start = likelihood(loss, y), np.full(6, np.log(n))
+    sizes, plain = [], newton.choose_strengths
+
+    def noted(sums, *others):
+        sizes.append(len(sums.gram))
+        return plain(sums, *others)
+
+    monkeypatch.setattr(newton, "choose_strengths", noted)
+    some = fit_rows(rows, kind, start)
+    assert max(sizes) < 0.8 * len(some.weights)
+    assert np.count_nonzero(some.weights) <= sizes[-1] < len(some.weights)
+    monkeypatch.setattr(reml, "_REACH", np.inf)
+    every = fit_rows(rows, kind, start)
+    assert sizes[-1] == len(every.weights)
+    errors = np.sqrt(np.diag(every.covariance).sum())
+    gap = rows.scores(some.weights) - rows.scores(every.weights)
+    # Strengths are sought until the restricted likelihood gains less than it means.
+    assert np.sqrt(np.mean(gap**2)) < 0.05 * errors
+    assert some.edf.sum() == pytest.approx(every.edf.sum(), abs=0.3)
+    assert (np.diag(some.covariance) > 0).all()

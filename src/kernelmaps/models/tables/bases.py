@@ -61,7 +61,10 @@ class Basis:
         if self.n_functions <= most:
             return self
         order = np.argsort(np.where(self.group > 0, 0.0, self.penalty), kind="stable")
-        kept = np.sort(order[:most])
+        return self.only(np.sort(order[:most]))
+
+    def only(self, kept: np.ndarray) -> Basis:
+        """Some of the functions."""
         return Basis(self.values[:, kept], self.penalty[kept], self.group[kept])
 
 

@@ -10,7 +10,8 @@ are still to be chosen, each step chooses them anew for its working least-square
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from .bases import Basis
 from .constraints import nearest
 from .likelihoods import Likelihood, Squared
 from .reml import (
+    COARSE,
     Penalties,
     Sums,
     WorkingFit,
@@ -37,6 +39,9 @@ _STILL = 0.1  # degrees of freedom that no term gains or loses any more once str
 _ROUGH_STEPS = 1  # steps on the strengths where a fit only says what is missing
 _INNER = 3  # steps on the strengths for each step on the weights
 _FINE, _ROUGH = 0.1, 0.5  # derivatives of the restricted log-likelihood that are small enough
+_SHRUNK = 0.9  # of the weights: where fewer than that are within reach, the others are left out
+_PLENTY = 2  # rows for each weight, from which on those out of reach are left out
+_LEFT = 1e-4  # of the objective, by which leaving weights out may raise it
 _SMALL = 800  # weights below which more threads cost BLAS more than they bring
 _BLOCK = 16384  # rows whose scores stay in cache while all terms add to them
 
@@ -96,6 +101,10 @@ class Rows(Protocol):
         """An intercept to start from."""
         ...
 
+    def only(self, kept: np.ndarray) -> Rows:
+        """The rows with some of the weights."""
+        ...
+
 
 @dataclass(frozen=True)
 class CodedRows:
@@ -128,6 +137,10 @@ class CodedRows:
     def start(self, loss: Likelihood) -> float:
         return loss.start(self.y, self.weight, self.offset)
 
+    def only(self, kept: np.ndarray) -> CodedRows:
+        cone = None if self.cone is None else self.cone[:, kept]
+        return replace(self, bases=some_functions(self.bases, kept), cone=cone)
+
     def scores(self, beta: np.ndarray) -> np.ndarray:
         """The scores of all rows."""
         from ...stats import _pair_loops
@@ -151,6 +164,16 @@ class CodedRows:
     def sums(self, weight: np.ndarray, product: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bases = [basis.values for basis in self.bases]
         return cross_products(self.codes, bases, weight, product, self.n_jobs)
+
+
+def some_functions(bases: Sequence[Basis], kept: np.ndarray) -> list[Basis]:
+    """The functions of terms whose weights are kept; weight 0 is the intercept's."""
+    start = np.cumsum([1, *(basis.n_functions for basis in bases)])
+    ends = np.searchsorted(kept, start)
+    return [
+        basis.only(kept[a:b] - first)
+        for basis, first, (a, b) in zip(bases, start[:-1], pairwise(ends), strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -265,6 +288,62 @@ def fit_rows(
         return _fit(rows, loss, penalties, rho, fixed, tol, max_iter, rough, beta)
 
 
+def among_all(own: np.ndarray, kept: np.ndarray, size: int) -> np.ndarray:
+    """A vector or matrix of some weights among all: zero for the others."""
+    if len(kept) == size:
+        return own
+    out = np.zeros((size,) * own.ndim)
+    out[np.ix_(*[kept] * own.ndim)] = own
+    return out
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The weights that steps are taken on: those of which penalties leave something.
+
+    A curve has many functions, and strengths that are chosen leave little of most of them: what
+    is out of reach costs time alone.
+
+    Attributes
+    ----------
+    whole, every
+        The rows and the penalties of all weights.
+    kept : ndarray of int
+        The weights within reach.
+    rows, penalties
+        The same with these only.
+    """
+
+    whole: Rows
+    every: Penalties
+    kept: np.ndarray
+    rows: Rows
+    penalties: Penalties
+
+    @classmethod
+    def of(cls, rows: Rows, penalties: Penalties, kept: np.ndarray) -> Reach:
+        """Some of the weights."""
+        if len(kept) == len(penalties.scale):
+            return cls(rows, penalties, kept, rows, penalties)
+        return cls(rows, penalties, kept, rows.only(kept), penalties.only(kept))
+
+    def after(self, rho: np.ndarray, total: float, last: bool) -> Reach:
+        """The weights within reach of other strengths.
+
+        Not if they are only some fewer, unless these are the last strengths: the end is then the
+        same, whatever the way to it.
+        """
+        kept = self.every.within_reach(rho, total)
+        enough = len(self.kept) if last else _SHRUNK * len(self.kept)
+        if len(kept) >= enough and np.isin(kept, self.kept).all():
+            return self
+        return Reach.of(self.whole, self.every, kept)
+
+    def among_all(self, own: np.ndarray) -> np.ndarray:
+        """A vector or matrix of these weights among all: zero for those out of reach."""
+        return among_all(own, self.kept, len(self.every.scale))
+
+
 def _fit_squared(
     rows: Rows, loss: Likelihood, penalties: Penalties, rho: np.ndarray,
     fixed: np.ndarray | None, rough: bool, fresh: bool,
@@ -273,9 +352,29 @@ def _fit_squared(
     if rough or fresh:
         rho = coarse_strengths(sums, penalties, rho, None, fixed)
     most, tol = (_ROUGH_STEPS, _ROUGH) if rough else (60, _FINE)
-    found = choose_strengths(sums, penalties, rho, None, fixed, most, tol)
-    wider = _wider(found, penalties, rows.total, fixed, loss, rough)
+    kept = np.arange(len(penalties.scale))
+    if _may_leave_out(rows, penalties, fixed):
+        kept = penalties.within_reach(rho, sums.rows)
+    while True:
+        few = penalties.only(kept)
+        found = choose_strengths(sums.only(kept), few, rho, None, fixed, most, tol)
+        wanted = penalties.within_reach(found.rho, sums.rows)
+        if len(kept) == len(penalties.scale) or np.isin(wanted, kept).all():
+            break
+        rho, kept = found.rho, np.union1d(kept, wanted)
+    wider = _wider(found, few, rows.total, fixed, loss, rough)
+    wider = among_all(wider, kept, len(penalties.scale))
+    found = found.among(kept, penalties, sums.rows)
     return _from_sums(found, sums, penalties, _allowed(rows, found), middle, wider)
+
+
+def _may_leave_out(rows: Rows, penalties: Penalties, fixed: np.ndarray | None) -> bool:
+    """Whether weights out of reach may be left out: of chosen strengths without constraints.
+
+    Of few rows, where strengths move far and back, every function may be needed again.
+    """
+    chosen = fixed is None or not fixed.all()
+    return chosen and rows.cone is None and rows.total > _PLENTY * len(penalties.scale)
 
 
 def _fit(
@@ -286,43 +385,104 @@ def _fit(
     if beta is None:
         beta = np.zeros(len(penalties.scale))
         beta[0] = rows.start(loss)
-    here: Point = rows.at(loss, beta)
+    kept, leaving = np.arange(len(beta)), _may_leave_out(rows, penalties, fixed)
+    if leaving and fresh:
+        kept = np.flatnonzero(penalties.places() < COARSE)
+    elif leaving:
+        kept = penalties.within_reach(rho, rows.total)
+    reach = Reach.of(rows, penalties, kept)
+    here: Point = reach.rows.at(loss, beta[kept])
     value, n_iter, converged = np.inf, 0, False
     last: list[np.ndarray] = []
-    used = np.full(penalties.count, np.inf)
-    settled = fixed is not None and bool(fixed.all())
+    chosen = Chosen(rho, fixed, loss.dispersion, rough, fresh or rough)
     # Newton's last steps square the error, so that the end costs little; a majorant's do not.
     tol = 1e-3 if rough else (tol if loss.majorised else min(tol, 1e-10))
     for n_iter in range(1, max_iter + 1):
-        sums, resting = here.sums(), settled
-        if resting:
-            found = solve_with(sums, penalties, rho, loss.dispersion)
-        else:
-            if n_iter == 1 and (fresh or rough):
-                rho = coarse_strengths(sums, penalties, rho, loss.dispersion, fixed)
-            steps = _ROUGH_STEPS if rough else _INNER
-            found = choose_strengths(sums, penalties, rho, loss.dispersion, fixed, steps)
-            used, before = _used(found, penalties), used
-            moved = float(np.max(np.abs(used - before), initial=0.0))
-            settled = n_iter >= _SETTLE or (n_iter > 2 and moved < _STILL)
-            # Rounded, so that rounding errors that many steps have amplified end here; a tenth in
-            # the logarithm of a strength means nothing.
-            kept = np.zeros(len(rho), bool) if fixed is None else fixed
-            rho = np.where(kept, rho, np.round(found.rho, 1)) if settled else found.rho
-            if settled:
-                found = solve_with(sums, penalties, rho, loss.dispersion)
-        diagonal = penalties.diagonal(rho)
-        start = _penalised(here, diagonal)
-        here = _damped(rows, loss, here, _allowed(rows, found), diagonal)
+        sums, resting, solved = here.sums(), chosen.settled, reach
+        found = chosen.step(sums, solved.penalties, n_iter)
+        start = _penalised(here, solved.penalties.diagonal(found.rho))
+        wanted, total = _allowed(rows, found), float(sums.gram[0, 0])
+        if leaving and not resting:
+            reach, here, wanted = _moved(solved, here, wanted, found.rho, total, chosen.settled)
+        diagonal = reach.penalties.diagonal(found.rho)
+        here = _damped(reach.rows, loss, here, wanted, diagonal, start)
         if resting and loss.majorised and rows.cone is None:
             last = [*last[-2:], here.beta]
-            here, last = _ahead(rows, loss, last, here, diagonal)
+            here, last = _ahead(reach.rows, loss, last, here, diagonal)
         value = _penalised(here, diagonal)
         converged = (resting or rough) and start - value <= tol * (1 + abs(value))
         if converged:
             break
-    wider = _wider(found, penalties, rows.total, fixed, loss, rough)
-    return _finished(found, penalties, value, n_iter, here.beta, wider, converged)
+    wider = solved.among_all(_wider(found, solved.penalties, rows.total, fixed, loss, rough))
+    found = found.among(solved.kept, penalties, total)
+    beta = reach.among_all(here.beta)
+    return _finished(found, penalties, value, n_iter, beta, wider, converged)
+
+
+@dataclass
+class Chosen:
+    """Strengths while the weights are sought: chosen anew at each step, until they rest.
+
+    Attributes
+    ----------
+    rho, fixed, dispersion, rough
+        As in `fit_rows`.
+    afresh : bool
+        Whether the first step takes many on the strengths, with few functions.
+    settled : bool
+        Whether they rest.
+    """
+
+    rho: np.ndarray
+    fixed: np.ndarray | None
+    dispersion: float | None
+    rough: bool
+    afresh: bool
+    used: np.ndarray | float = np.inf
+
+    def __post_init__(self) -> None:
+        self.settled = self.fixed is not None and bool(self.fixed.all())
+
+    def step(self, sums: Sums, penalties: Penalties, n_iter: int) -> WorkingFit:
+        """The fit of a working least-squares problem."""
+        if not self.settled:
+            if n_iter == 1 and self.afresh:
+                self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, self.fixed)
+            steps = _ROUGH_STEPS if self.rough else _INNER
+            found = choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, steps)
+            used, before = _used(found, penalties), self.used
+            self.rho, self.used = found.rho, used
+            moved = float(np.max(np.abs(used - before), initial=0.0))
+            self.settled = n_iter >= _SETTLE or (n_iter > 2 and moved < _STILL)
+            if not self.settled:
+                return found
+            # Rounded, so that rounding errors that many steps have amplified end here; a tenth in
+            # the logarithm of a strength means nothing.
+            held = np.zeros(len(self.rho), bool) if self.fixed is None else self.fixed
+            self.rho = np.where(held, self.rho, np.round(self.rho, 1))
+        return solve_with(sums, penalties, self.rho, self.dispersion)
+
+
+def _moved(
+    reach: Reach, here: Point, wanted: np.ndarray, rho: np.ndarray, total: float, last: bool
+) -> tuple[Reach, Point, np.ndarray]:
+    """The weights within reach of other strengths: where we are and want to be with them."""
+    after = reach.after(rho, total, last)
+    if after is reach:
+        return reach, here, wanted
+    beta, wanted = (reach.among_all(own)[after.kept] for own in (here.beta, wanted))
+    return after, Moved(beta), wanted
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Weights at which losses are not known."""
+
+    beta: np.ndarray
+    value: float = np.nan
+
+    def sums(self) -> Sums:
+        raise NotImplementedError
 
 
 def _wider(
@@ -353,17 +513,22 @@ def _penalised(point: Point, diagonal: np.ndarray) -> float:
 
 
 def _damped(
-    rows: Rows, loss: Likelihood, here: Point, wanted: np.ndarray, diagonal: np.ndarray
-) -> Point:
-    """The longest of ever shorter steps towards `wanted` that does not raise the objective."""
-    before, share = _penalised(here, diagonal), 1.0
+    rows: Rows, loss: Likelihood, here: Point, wanted: np.ndarray, diagonal: np.ndarray,
+    before: float,
+) -> Point:  # fmt: skip
+    """The longest of ever shorter steps towards `wanted` that does not raise the objective.
+
+    `before` is its value here; weights that were left out since then may have lowered it a little.
+    """
+    moved, share = isinstance(here, Moved), 1.0
+    slack = (_LEFT if moved else 1e-12) * abs(before)
     for _ in range(30):
         trial = rows.at(loss, here.beta + share * (wanted - here.beta))
         value = _penalised(trial, diagonal)
-        if np.isfinite(value) and value <= before + 1e-12 * abs(before):
+        if np.isfinite(value) and value <= before + slack:
             return trial
         share *= 0.5
-    return here
+    return rows.at(loss, here.beta) if moved else here
 
 
 def _ahead(

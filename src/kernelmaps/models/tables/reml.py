@@ -19,7 +19,7 @@ inverse a step. (Wood 2011; Li and Wood 2020 call the same from tables fREML.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import lapack
@@ -37,8 +37,10 @@ __all__ = [
 LOWEST = np.log(1e-2)  # of ρ: a hundredth of a row against the data
 HIGHEST = 20.0  # of ρ − log n: nothing is left of the function
 _STEP = 4.0
-_COARSE = 12  # functions of each strength in a model that only says where to start
+COARSE = 12  # functions of each strength in a model that only says where to start
 _ROUGHLY = 1.0  # derivative of ℓ by ρ that is small enough there
+_REACH = 1e3  # times the rows: the strength beyond which functions are left out
+_ALWAYS = 2  # functions of each strength that are never left out
 _PRIOR = 1 / 9.0  # curvature of a prior on ρ, for its uncertainty alone
 _RIDGES = 1e-10, 1e-7, 1e-4  # of G's mean diagonal: positive factors where data say nothing
 
@@ -69,6 +71,27 @@ class Penalties:
         """Where the weights of each strength begin, and where the last ones end."""
         return np.searchsorted(self.group, np.arange(self.count + 1))
 
+    def only(self, kept: np.ndarray) -> Penalties:
+        """Those of some weights; strengths stay as they are, even if none of their weights do."""
+        return Penalties(self.scale[kept], self.group[kept], self.count)
+
+    def places(self) -> np.ndarray:
+        """Place of each weight among those of its strength, the least penalised first."""
+        out = np.zeros(len(self.scale), np.int64)
+        order = np.lexsort((self.scale, self.group))
+        out[order] = np.arange(len(order)) - np.searchsorted(self.group, self.group[order])
+        return out
+
+    def within_reach(self, rho: np.ndarray, total: float) -> np.ndarray:
+        """Weights of which penalties leave something, and the smoothest ones of each strength.
+
+        Functions of natural bases have a mean square of one, hence about `total` in the diagonal
+        of ZᵀWZ. From 1000 times that on, less than a thousandth is left of what they would be
+        without a penalty. The smoothest ones stay, as they would be the first to come back.
+        """
+        alive = self.diagonal(rho) <= _REACH * total
+        return np.flatnonzero(alive | (self.places() < _ALWAYS))
+
     def indicator(self) -> np.ndarray:
         out = np.zeros((len(self.group), self.count + 1))
         out[np.arange(len(self.group)), self.group] = 1.0
@@ -83,6 +106,10 @@ class Sums:
     right: np.ndarray
     square: float
     rows: float
+
+    def only(self, kept: np.ndarray) -> Sums:
+        """Those of some weights."""
+        return Sums(self.gram[np.ix_(kept, kept)], self.right[kept], self.square, self.rows)
 
 
 @dataclass(frozen=True)
@@ -109,6 +136,16 @@ class WorkingFit:
     dispersion: float
     criterion: float
     gradient: np.ndarray
+
+    def among(self, kept: np.ndarray, penalties: Penalties, total: float) -> WorkingFit:
+        """The same fit among all weights, where only some of them were within reach."""
+        if len(kept) == len(penalties.scale):
+            return self
+        weights = np.zeros(len(penalties.scale))
+        weights[kept] = self.weights
+        inverse = np.diag(1 / (penalties.diagonal(self.rho) + total))
+        inverse[np.ix_(kept, kept)] = self.inverse
+        return replace(self, weights=weights, inverse=inverse)
 
 
 def solve_with(
@@ -190,15 +227,10 @@ def coarse_strengths(
 
     They cost a fraction of those of the whole model, which are mostly not far from there.
     """
-    place = np.zeros(len(penalties.scale), np.int64)  # among the weights of the same strength
-    order = np.lexsort((penalties.scale, penalties.group))
-    first = np.searchsorted(penalties.group[order], penalties.group[order])
-    place[order] = np.arange(len(order)) - first
-    kept = np.flatnonzero(place < _COARSE)
-    if 2 * len(kept) > len(place):
+    kept = np.flatnonzero(penalties.places() < COARSE)
+    if 2 * len(kept) > len(penalties.scale):
         return rho
-    small = Sums(sums.gram[np.ix_(kept, kept)], sums.right[kept], sums.square, sums.rows)
-    few = Penalties(penalties.scale[kept], penalties.group[kept], penalties.count)
+    small, few = sums.only(kept), penalties.only(kept)
     return choose_strengths(small, few, rho, dispersion, fixed, tol=_ROUGHLY).rho
 
 

@@ -30,6 +30,7 @@ from .codebooks import Codebook, encode_columns
 from .held import HeldRows, Pair, Part, Scored, Tables
 from .judging import Gain, mostly_different
 from .likelihoods import Likelihood, Squared
+from .newton import some_functions
 from .pairs import Coarse
 from .reml import Sums
 
@@ -381,6 +382,12 @@ class CodedStream:
             return Sums(*products, first.square, first.weight), middle
         empty = StepSums(self.parts, self.output, np.zeros(0), None, middle)
         return self.rows.fold(empty).sums(), middle
+
+    def only(self, kept: np.ndarray) -> CodedStream:
+        bases = some_functions(self.bases, kept)
+        parts = [replace(part, basis=own) for part, own in zip(self.parts, bases, strict=True)]
+        cone = None if self.cone is None else self.cone[:, kept]
+        return replace(self, parts=tuple(parts), cone=cone)
 
     def start(self, loss: Likelihood) -> float:
         sample = self.rows.sample
