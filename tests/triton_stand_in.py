@@ -7,6 +7,7 @@ that they use. Unlike a card, it refuses every access outside an array that no m
 from types import ModuleType
 
 import numpy as np
+import ptx_stand_in
 
 
 class Tile(np.ndarray):
@@ -127,6 +128,21 @@ def constexpr(value):
     return value
 
 
+def inline_asm_elementwise(asm, constraints, args, dtype, is_pure, pack):
+    """Words of pairs of neighbours, which the assembler reads two of, and of which it uses one."""
+    assert is_pure
+    words = [tile(np.ascontiguousarray(args[0][:, k::pack])) for k in range(pack)]
+    assert constraints == ",".join(["=r"] * len(dtype) + ["r"] * pack)
+    found = ptx_stand_in.run(asm, words, len(dtype))
+    pairs = (np.ascontiguousarray(word).view(kind) for word, kind in zip(found, dtype, strict=True))
+    return tuple(tile(pair.reshape(args[0].shape)) for pair in pairs)
+
+
+def dot(a, b, c, input_precision="tf32"):
+    """Products of halves or single numbers, summed in float32."""
+    return tile(c + a.astype(np.float32) @ b.astype(np.float32))
+
+
 def language():
     tl = ModuleType("triton.language")
     for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "float16", "float32"):
@@ -148,7 +164,7 @@ def language():
     tl.floor = lambda a: tile(np.floor(a))
     tl.cdiv = lambda a, b: -(-a // b)
     tl.trans = lambda a: tile(np.transpose(a))
-    tl.dot = lambda a, b, c, input_precision: tile(c + a @ b)
+    tl.dot, tl.inline_asm_elementwise = dot, inline_asm_elementwise
     tl.gather = lambda a, index, axis: tile(np.take_along_axis(a, index, axis))
     tl.reshape = lambda a, shape: tile(np.reshape(a, shape))
     tl.permute = lambda a, axes: tile(np.transpose(a, axes))

@@ -6,6 +6,7 @@ torch's own tensors in ordinary memory: the same code without a card, which the 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,13 +20,16 @@ __all__ = [
     "concatenate",
     "in_halves",
     "is_foreign",
+    "is_out_of_memory",
     "is_tensor",
+    "memory_named",
     "multiply",
     "namespace_of",
     "numpy_dtype",
     "on_card",
     "precision",
     "refuse_card",
+    "refuse_container",
     "resolve",
     "share_memory",
     "solving_device",
@@ -89,21 +93,38 @@ def namespace_of(X: Any) -> Any:
     return array_namespace(X)
 
 
+def _library(X: Any) -> str:
+    return type(X).__module__.partition(".")[0]
+
+
 def on_card(X: Any) -> bool:
     """Whether X lies elsewhere than in ordinary memory."""
+    if _library(X) == "cupyx":  # its sparse matrices are no arrays of the standard
+        return True
     if not is_foreign(X):
         return False
     device = getattr(X, "device", "cpu")
     return "cpu" not in str(device).lower()
 
 
-def refuse_card(X: Any, call: str, instead: str) -> None:
+def refuse_card(X: Any, call: str, instead: str, name: str = "X") -> None:
     """TypeError if X lies on a card: `call` runs on the processor, and nothing copies by itself."""
     if on_card(X):
-        library = type(X).__module__.partition(".")[0]
+        place = getattr(X, "device", "a GPU")
         raise TypeError(
-            f"{call} runs on the processor, and X is a {library} array on {X.device}. {instead}"
+            f"{call} runs on the processor, and {name} is a {_library(X)} array on {place}. "
+            f"{instead}"
         )
+
+
+def refuse_container(owner: Any, X: Any) -> None:
+    """TypeError if `set_output` asks for a frame of rows on a card."""
+    from sklearn.utils._set_output import _get_output_config
+
+    wanted = _get_output_config("transform", owner)["dense"]
+    if wanted != "default":
+        call = f"{type(owner).__name__}.transform with set_output(transform={wanted!r})"
+        refuse_card(X, call, "Pass rows in ordinary memory, or set_output(transform='default').")
 
 
 def numpy_dtype(dtype: Any) -> np.dtype:
@@ -116,7 +137,7 @@ def numpy_dtype(dtype: Any) -> np.dtype:
 
 def is_tensor(array: Any) -> bool:
     """Whether an array is a torch tensor."""
-    return type(array).__module__.partition(".")[0] == "torch"
+    return _library(array) == "torch"
 
 
 def to_device(array: np.ndarray, device: Any, dtype: Any = None) -> Any:
@@ -133,8 +154,13 @@ def to_device(array: np.ndarray, device: Any, dtype: Any = None) -> Any:
 
 
 def to_host(array: Any, dtype: Any = None) -> np.ndarray:
-    """The numbers of a tensor, or of any array, as NumPy's."""
-    array = array.detach().cpu().numpy() if is_tensor(array) else np.asarray(array)
+    """The numbers of a tensor, or of any array, as NumPy's, which have no bfloat16."""
+    if is_tensor(array):
+        array = array.detach().cpu()
+        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
+    elif _library(array) == "cupy":
+        array = array.get()
+    array = np.asarray(array)
     return array if dtype is None else array.astype(dtype, copy=False)
 
 
@@ -194,26 +220,48 @@ def share_memory(a: Any, b: Any) -> bool:
     return bool(a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr())
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a GPU ran out of memory: torch and CuPy call it by the same name."""
+    return type(error).__name__ == "OutOfMemoryError"
+
+
+@contextmanager
+def memory_named(owner: str, instead: str) -> Iterator[None]:
+    """MemoryError that says what to do where a GPU runs out of memory, within a block."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise MemoryError(f"{owner}: the GPU does not have enough memory. {instead}") from error
+
+
 def in_halves(
-    work: Callable[[slice], Result], rows: int, join: Callable[[Result, Result], Result], owner: str
+    work: Callable[[slice], Result],
+    rows: slice,
+    join: Callable[[Result, Result], Result],
+    owner: str,
+    instead: str,
 ) -> Result:
     """``work`` on all rows; on fewer at a time where the GPU lacks the memory for them."""
-    import torch
 
     def on(part: slice) -> Result:
         try:
             return work(part)
-        except torch.cuda.OutOfMemoryError:
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
             if part.stop - part.start < 2:
                 raise MemoryError(
-                    f"{owner}: the GPU does not have enough memory for the sums and the features "
-                    "of one row. Use fewer components, or leave device out"
+                    f"{owner}: the GPU does not have enough memory, even for one row at a time. "
+                    f"{instead}"
                 ) from None
-        torch.cuda.empty_cache()
+        if "torch" in sys.modules:
+            sys.modules["torch"].cuda.empty_cache()
         middle = (part.start + part.stop) // 2
         return join(on(slice(part.start, middle)), on(slice(middle, part.stop)))
 
-    return on(slice(0, rows))
+    return on(rows)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Kernels for a card, run without one: their own source on NumPy arrays (`triton_stand_in`)."""
 
 import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ import triton_stand_in
 
 import kernelmaps as km
 from kernelmaps.engine import apply
-from kernelmaps.engine.piecewise import spec_of
+from kernelmaps.engine.piecewise import spec_of, table_of
 from kernelmaps.engine.table import AFFINE, Table
+from kernelmaps.engine.table.layout import layout_of
 
 # Coefficients and positions are rounded once each, and the sums of a polynomial a few times; the
 # angles of Fourier features lose the digits that they have before the point.
@@ -330,6 +332,105 @@ def test_sums_over_the_features(gpu, outputs, dtype, seed):
     assert not outside
     X[7, 8] = 1.5
     assert gpu.sums(summed_table(table, np.dtype(dtype)), X, gpu.FINITE)[1]
+
+
+def smooth_cubics(rng, d, bins, outputs, lo=0.0, size=1.0):
+    """Splines with two continuous derivatives, as polynomials on each bin."""
+    from math import factorial
+
+    from scipy.interpolate import BSpline
+
+    knots, left = np.arange(-3, bins + 4, dtype=float), np.arange(bins)
+    coef = []
+    for _ in range(d):
+        spline = BSpline(knots, rng.normal(size=(bins + 3, outputs)), 3)
+        coef.append(np.stack([spline(left, nu=k) / factorial(k) for k in range(4)], axis=1))
+    return Table.build(
+        AFFINE, 3, coef, np.arange(d), lo=np.full(d, lo), scale=np.full(d, bins / size), low=lo,
+        high=lo + size,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("bins", "outputs"), [(7, 10), (7, 2), (5, 17), (1, 3)])
+def test_smooth_cubics_are_summed_as_b_splines(gpu, launched, bins, outputs, seed):
+    from kernelmaps.engine.table.dot import summed_table
+
+    rng = np.random.default_rng(seed)
+    d = 21  # not a whole number of blocks
+    table = smooth_cubics(rng, d, bins, outputs, lo=0.1, size=0.3)
+    X = (0.1 + 0.3 * rng.random((70, d))).astype(np.float32)
+    X[0], X[1] = 0.1, 0.4  # the ends of the range: rounding puts the second beyond the last bin
+    X[2, :bins] = 0.1 + 0.3 * np.arange(bins) / bins  # knots
+    summed = summed_table(table, np.dtype(np.float32))
+    found, outside = gpu.sums(summed, X, gpu.FINITE)
+    assert launched == ["dot_splines"]
+    assert not outside
+    wanted = apply(spec_of(table), X.astype(float)).reshape(70, d, outputs).sum(axis=1)
+    # Products of two parts of 11 bits each, and positions of float32 in bins of 1/7.
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=4 * d * 2.0**-21)
+    for value in (0.09999, 0.40001, np.nan, np.inf, -np.inf):
+        X[7, 8] = value
+        assert gpu.sums(summed, X, gpu.FINITE)[1]
+    with np.errstate(invalid="ignore"):
+        clipped, _ = gpu.sums(summed, np.where(-np.inf == X, np.float32(0.1), X), gpu.ANY)
+        np.testing.assert_allclose(gpu.sums(summed, X, gpu.ANY)[0], clipped, rtol=0, atol=1e-5)
+
+
+def test_only_smooth_cubics_on_a_few_even_bins_are_b_splines(gpu, seed):
+    from kernelmaps.engine.gpu.splines import spline_weights
+    from kernelmaps.engine.table.dot import summed_table
+
+    rng, single = np.random.default_rng(seed), np.dtype(np.float32)
+    table = smooth_cubics(rng, 3, 7, 4)
+    assert spline_weights(summed_table(table, single), 16) is not None
+    assert spline_weights(summed_table(table, np.dtype(np.float64)), 16) is None
+    for other in (
+        smooth_cubics(rng, 3, 8, 4),  # too many bins
+        smooth_cubics(rng, 3, 7, 1),  # one output
+        smooth_cubics(rng, 3, 7, 4, lo=1000.0),  # far from zero
+    ):
+        assert spline_weights(summed_table(other, single), 16) is None
+    kinked = [rng.normal(size=(7, 4, 4)) for _ in range(3)]
+    rough = Table.build(
+        AFFINE, 3, kinked, np.arange(3), lo=np.zeros(3), scale=np.full(3, 7.0), low=0.0, high=1.0
+    )
+    assert spline_weights(summed_table(rough, single), 16) is None
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    """A library like CuPy, whose arrays are NumPy's by another name; torch's are NumPy's."""
+    library, torch = ModuleType("cupy"), ModuleType("torch")
+
+    class ndarray(np.ndarray):
+        pass
+
+    ndarray.__module__ = "cupy"
+    library.ndarray, library.from_dlpack = ndarray, lambda Z: Z.view(ndarray)
+    torch.from_dlpack = lambda X: X.view(np.ndarray)
+    monkeypatch.setitem(sys.modules, "cupy", library)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    return library
+
+
+def test_arrays_of_cupy_are_seen_as_tensors_and_back(gpu, launched, cupy, seed):
+    from kernelmaps.engine.table.dot import summed_table
+
+    X = histograms(seed)
+    rows = X.view(cupy.ndarray)
+    spec = km.HomogeneousMap().fit(X).spec_
+    Z, _ = gpu.apply(spec, rows, check=gpu.FINITE)
+    table = smooth_cubics(np.random.default_rng(seed), 13, 7, 2)
+    scores, _ = gpu.sums(summed_table(table, np.dtype(np.float64)), rows, gpu.FINITE)
+    anchors = km.AnchorMap("chi2", 12, anchors="uniform", n_neighbors=2).fit(X).spec_
+    bins = layout_of(table_of(anchors)).bins
+    ends = (np.full(13, -np.inf), np.full(13, np.inf))
+    codes, inside = gpu.encode(bins, ends, 8, rows, np.dtype(np.uint16))
+    assert launched == ["emit", "dot", "encode"]
+    assert inside
+    for found in (Z, scores, codes):
+        assert type(found) is cupy.ndarray
+    np.testing.assert_allclose(np.asarray(Z), apply(spec, X), rtol=0, atol=1e-14)
 
 
 def test_arrays_in_ordinary_memory_are_not_for_a_card():

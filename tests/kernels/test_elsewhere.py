@@ -103,3 +103,56 @@ def test_kernels_without_a_form_say_where_they_run(xp):
         SignCauchy()(X)
     with pytest.raises(TypeError, match=r"nu can be 0\.5, 1\.5 or 2\.5"):
         kernels.Matern(0.8)(X)
+
+
+class OutOfMemoryError(RuntimeError):
+    """As torch and CuPy call theirs."""
+
+
+def test_sums_in_smaller_blocks_where_memory_runs_out(xp, seed):
+    from kernelmaps.kernels.elsewhere import sums_over_features
+
+    X, Y = (xp.asarray(rows(seed, n)) for n in (13, 7))
+    longest = []
+
+    def term(x, y):
+        if x.shape[0] > 3:
+            raise OutOfMemoryError("CUDA out of memory")
+        longest.append(x.shape[0])
+        return x * y
+
+    import array_api_compat
+
+    space = array_api_compat.array_namespace(X)
+    found = sums_over_features(space, X, Y, term)
+    np.testing.assert_allclose(host(found), host(X) @ host(Y).T, rtol=0, atol=1e-13)
+    assert max(longest) == 3
+    assert sum(longest) == 13
+
+
+def test_a_gram_matrix_that_does_not_fit_says_so(xp, seed, monkeypatch):
+    X = xp.asarray(rows(seed, 5))
+
+    def small_card(*_):
+        raise OutOfMemoryError("CUDA out of memory")
+
+    kernel = kernels.Additive(small_card, name="large")
+    with pytest.raises(MemoryError, match=r"enough memory, even for one row.*fewer rows of X or Y"):
+        kernel(X)
+    monkeypatch.setattr(kernels.Gaussian, "_gram_elsewhere", small_card)
+    with pytest.raises(MemoryError, match=r"the gaussian kernel: the GPU .*fewer rows of X or Y"):
+        kernels.Gaussian(0.7)(X)
+
+
+def test_a_transform_that_does_not_fit_says_so(xp, seed, monkeypatch):
+    from kernelmaps.maps import base
+
+    X = rows(seed, 5)
+    fitted = km.HomogeneousMap().fit(X)
+
+    def small_card(*_, **__):
+        raise OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(base, "apply", small_card)
+    with pytest.raises(MemoryError, match=r"HomogeneousMap: the GPU .*Transform fewer rows"):
+        fitted.transform(xp.asarray(X))

@@ -153,6 +153,15 @@ def test_training_on_a_card_is_refused_and_nothing_is_copied(model, calls, elsew
             getattr(model, call)(X, y)
     with pytest.raises(TypeError, match="decision_function and predict take rows where they are"):
         model.fit(X, y)
+    rows = np.ones(X.shape)
+    with pytest.raises(
+        TypeError, match=r"\.fit runs on the processor, and y is a array_api_strict"
+    ):
+        model.fit(rows, X[:, 0])
+    with pytest.raises(
+        TypeError, match=r"on the processor, and sample_weight is a array_api_strict"
+    ):
+        model.fit(rows, y, sample_weight=X[:, 0])
 
 
 def test_streaming_models_name_the_call_for_other_libraries(elsewhere):
@@ -167,6 +176,61 @@ def test_choose_and_compare_run_on_the_processor(elsewhere):
         km.choose(X, max_error=0.1)
     with pytest.raises(TypeError, match=r"kernelmaps\.compare runs on the processor"):
         km.compare(X, y)
+
+
+def test_other_parts_of_the_processor_say_so(elsewhere):
+    X, _ = elsewhere
+    rows = np.asarray(problem(0)[0])
+    fitted = km.DesignedMap("chi2", 5, method="minimax").fit(rows)
+    with pytest.raises(TypeError, match=r"kernelmaps\.tune_size runs on the processor"):
+        km.tune_size(X)
+    with pytest.raises(TypeError, match="effective_sparsity runs on the processor"):
+        km.effective_sparsity(X)
+    with pytest.raises(TypeError, match=r"MeanNormScaler runs on the processor.*by scale_"):
+        km.MeanNormScaler().fit(X)
+    with pytest.raises(TypeError, match="this call of DesignedMap runs on the processor"):
+        fitted.row_certificate(X)
+    with pytest.raises(
+        TypeError, match=r"DesignedMap\.transform with set_output\(transform='pandas'"
+    ):
+        fitted.set_output(transform="pandas").transform(X)
+
+
+def test_sparse_matrices_of_cupy_are_refused_by_name():
+    matrix = type("csr_matrix", (), {"__module__": "cupyx.scipy.sparse"})()
+    fitted = km.HomogeneousMap().fit(problem(0)[0])
+    for call in (fitted.fit, fitted.transform):
+        with pytest.raises(TypeError, match=r"X is a cupyx array on a GPU.*torch CSR tensors"):
+            call(matrix)
+
+
+def test_scores_of_rows_wherever_they_are(xp, seed):
+    X, y = problem(seed)
+    w = np.random.default_rng(seed).random(len(y))
+    rows, target = xp.asarray(X), X[:, 0] ** 2
+    for model, wanted in (
+        (km.AdditiveClassifier(tol=1e-2), y),
+        (km.AdditiveRegressor(tol=1e-2), target),
+    ):
+        model.fit(X, wanted)
+        assert model.score(rows, wanted) == pytest.approx(model.score(X, wanted), abs=1e-12)
+        found = model.score(rows, xp.asarray(wanted), xp.asarray(w))
+        assert type(found) is float
+        assert found == pytest.approx(model.score(X, wanted, w), abs=1e-12)
+
+
+def test_halves_of_maps_without_a_table_are_scored_in_single_precision(seed):
+    torch = pytest.importorskip("torch")
+    X, y = problem(seed)
+    model = km.AdditiveClassifier(km.HomogeneousMap(), tol=1e-2).fit(X, y)
+    for dtype in (torch.float16, torch.bfloat16):
+        rows = torch.asarray(X).to(dtype)
+        scores, wanted = (
+            model.decision_function(rows),
+            model.decision_function(rows.double().numpy()),
+        )
+        assert scores.dtype == torch.float32
+        np.testing.assert_allclose(scores.numpy(), wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
 
 
 def test_codes_on_a_device_are_not_saved_unasked(elsewhere, tmp_path):

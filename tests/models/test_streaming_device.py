@@ -101,22 +101,67 @@ def test_memory_that_runs_out_halves_the_block(torch, monkeypatch, seed):
     assert sum(longest) == 300 + len(X)  # the shift is the mean of the first piece
 
 
-def test_halves_join_and_give_up_with_a_reason(torch):
+class OutOfMemoryError(RuntimeError):
+    """As torch and CuPy call theirs."""
+
+
+def test_torch_calls_it_by_this_name(torch):
+    assert torch.cuda.OutOfMemoryError.__name__ == OutOfMemoryError.__name__
+
+
+def test_halves_join_and_give_up_with_a_reason():
     from kernelmaps.device import in_halves
 
     def work(limit):
         def on(rows):
             if rows.stop - rows.start > limit:
-                raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+                raise OutOfMemoryError("CUDA out of memory")
             return [(rows.start, rows.stop)]
 
         return on
 
-    pieces = in_halves(work(3), 10, lambda a, b: a + b, "test")
+    pieces = in_halves(work(3), slice(0, 10), lambda a, b: a + b, "test", "")
     assert [p[0] for p in pieces] == sorted(p[0] for p in pieces)
     assert sum(b - a for a, b in pieces) == 10
-    with pytest.raises(MemoryError, match="Fold: the GPU does not have enough memory"):
-        in_halves(work(0), 10, lambda a, b: a + b, "Fold")
+    with pytest.raises(MemoryError, match=r"Fold: the GPU does not have enough memory.*Buy one"):
+        in_halves(work(0), slice(0, 10), lambda a, b: a + b, "Fold", "Buy one")
+
+
+def test_other_errors_are_passed_on():
+    from kernelmaps.device import in_halves, memory_named
+
+    def wrong(*_):
+        raise RuntimeError("something else")
+
+    with pytest.raises(RuntimeError, match="something else"):
+        in_halves(wrong, slice(0, 10), wrong, "Fold", "")
+    with pytest.raises(RuntimeError, match="something else"), memory_named("Fold", ""):
+        wrong()
+
+
+def test_a_solution_that_does_not_fit_says_so(torch, monkeypatch, seed):
+    X, y = problem(seed, 100)
+
+    def small_card(*_):
+        raise OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch.linalg, "cholesky", small_card)
+    with pytest.raises(MemoryError, match=r"StreamingRidge: the GPU .* use fewer components"):
+        km.StreamingRidge(feature_map=features(), device="cpu").fit(X, y)
+
+
+def test_a_block_that_does_not_fit_names_the_parameter(torch, monkeypatch, seed):
+    from kernelmaps.stats.on_device import OnDevice
+
+    X, y = problem(seed, 100)
+    model = km.StreamingRidge(feature_map=features(), device="cpu").fit(X, y)
+
+    def small_card(self, rows):
+        raise OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(OnDevice, "__call__", small_card)
+    with pytest.raises(MemoryError, match=r"StreamingRidge: the GPU .* smaller block_rows"):
+        model.predict(X)
 
 
 def test_tf32_is_asked_for_or_absent(torch):
@@ -207,6 +252,56 @@ def test_tensors_without_a_map_are_not_overwritten(torch, seed):
     parts = [(slice(0, 3), None), (slice(3, 6), None)]
     km.StreamingRidge(feature_map=parts, device="cpu").fit(rows, y)
     assert torch.equal(rows, before)
+
+
+@pytest.fixture
+def explicit(torch, monkeypatch):
+    """Tensors that NumPy cannot read by itself, like those on a card."""
+
+    def refused(self, *_, **__):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    monkeypatch.setattr(torch.Tensor, "__array__", refused)
+
+
+def test_checkpoints_of_tensors(torch, explicit, tmp_path, seed, monkeypatch):
+    from kernelmaps.stats.on_device import OnDevice
+
+    X, y = problem(seed)
+    fitted = features().fit(X)
+    options = {"feature_map": fitted, "device": "cpu", "block_rows": 256}
+    whole = km.StreamingRidge(feature_map=fitted).fit(X, y)
+    call, seen = OnDevice.__call__, []
+
+    def interrupted(self, rows):
+        seen.append(len(rows))
+        if len(seen) == 4:
+            raise KeyboardInterrupt
+        return call(self, rows)
+
+    monkeypatch.setattr(OnDevice, "__call__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        km.StreamingRidge(**options).fit(torch.asarray(X), y, checkpoint=tmp_path / "state")
+    model = km.StreamingRidge(**options).fit(
+        torch.asarray(X), torch.asarray(y), checkpoint=tmp_path / "state"
+    )
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
+    assert len(seen) < 4 + 6  # of six blocks, some were summed before
+    halves = torch.asarray(X).bfloat16()
+    km.StreamingPCA(2, fitted, device="cpu").fit(halves, checkpoint=tmp_path / "pca")
+
+
+def test_scores_classes_and_samples_of_tensors(torch, explicit, seed):
+    X, y = problem(seed)
+    rows, labels = torch.asarray(X), np.digitize(y, [0.5, 1.5])
+    ridge = km.StreamingRidge(feature_map=features(), device="cpu")
+    ridge.fit(rows, torch.asarray(y), map_sample=rows[:300])
+    here = km.StreamingRidge(feature_map=features()).fit(X, y, map_sample=X[:300])
+    for target in (y, torch.asarray(y)):
+        assert ridge.score(rows, target) == pytest.approx(here.score(X, y), abs=1e-9)
+    model = km.StreamingRidgeClassifier(feature_map=features(), device="cpu")
+    model.partial_fit(rows, torch.asarray(labels), classes=torch.arange(3))
+    assert model.score(rows, torch.asarray(labels)) == model.score(X, labels)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import fft, sparse
 from sklearn.utils import check_array
 
+from ..device import refuse_card
 from ..sparse_rows import check_sparse
 
 __all__ = ["BASES", "Sparsity", "check_basis", "effective_sparsity", "haar"]
@@ -82,6 +83,7 @@ def effective_sparsity(
     check_basis("effective_sparsity: basis", basis)
     if not (isinstance(energy, Real) and 0 < energy <= 1):
         raise ValueError(f"effective_sparsity: energy must be in (0, 1], got {energy!r}.")
+    refuse_card(X, "effective_sparsity", "Pass a sample of the rows as NumPy.")
     check_sparse(X, "effective_sparsity")
     X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
     shape = (X.shape[1],) if shape is None else tuple(np.atleast_1d(shape).tolist())

@@ -16,6 +16,7 @@ from . import gpu, joint
 from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
 from .families import CURVES
 from .outputs import check_out, note_path, output_dtype, record_paths
+from .piecewise import table_of
 from .reference import evaluate, evaluate_table, namespace, real_rows
 from .schema import check_width
 from .spec import Spec
@@ -134,36 +135,50 @@ def apply_sparse_tensor(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, 
     import torch
 
     ends, features, values = X.crow_indices(), X.col_indices(), X.values()
-    found = None
+    shape, found = (X.shape[0], stage_columns(spec, X.shape[1])), None
     if gpu.usable_for(values):
         note_path(f"gpu:{spec.family}:csr")
         found = gpu.apply_stored(spec, values, features, X.shape[1], check)
     if found is None:
         note_path(f"reference:{spec.family}:csr")
-        found = (*_stored_formula(spec, X), False)
-    numbers, columns, wrong = found
-    shape = (X.shape[0], stage_columns(spec, X.shape[1]))
-    parts = ends * numbers.shape[1], columns.reshape(-1).to(ends.dtype), numbers.reshape(-1)
+        parts, wrong = _stored_formula(spec, X), False
+    else:
+        numbers, columns, wrong = found
+        parts = ends * numbers.shape[1], columns.reshape(-1).to(ends.dtype), numbers.reshape(-1)
     return torch.sparse_csr_tensor(*parts, size=shape, check_invariants=False), wrong
 
 
-def _stored_formula(spec: Spec, X: Any) -> tuple[Any, Any]:
-    """All columns of stored values by the readable form, some dense rows at a time."""
+def _stored_formula(spec: Spec, X: Any) -> tuple[Any, Any, Any]:
+    """Ends, columns and numbers of φ by the readable form, some dense rows at a time.
+
+    A stored value has all columns of its feature, which may have more or fewer than others.
+    """
     import torch
 
-    d, width = X.shape[1], stage_columns(spec, X.shape[1]) // X.shape[1]
     ends, features = X.crow_indices(), X.col_indices()
+    starts = torch.asarray(_column_starts(spec, X.shape[1]), device=X.device)
+    counts = torch.diff(starts)[features]
+    upto = torch.cat([counts.new_zeros(1), torch.cumsum(counts, 0)])
+    within = torch.arange(int(upto[-1]), device=X.device)
+    columns = within + torch.repeat_interleave(starts[features] - upto[:-1], counts)
     owners = torch.repeat_interleave(torch.arange(X.shape[0], device=X.device), torch.diff(ends))
-    parts = [X.values().new_zeros((0, width))]
-    for rows in row_blocks(X.shape[0], 4 * 8 * d * width):
-        stored = slice(int(ends[rows.start]), int(ends[rows.stop]))
-        block = X.values().new_zeros((rows.stop - rows.start, d))
-        at = owners[stored] - rows.start, features[stored]
-        block[at] = X.values()[stored]
+    rows_of = torch.repeat_interleave(owners, counts)
+    parts = [X.values().new_zeros(0)]
+    for rows in row_blocks(X.shape[0], 4 * 8 * int(starts[-1])):
+        first, last = int(ends[rows.start]), int(ends[rows.stop])
+        block = X.values().new_zeros((rows.stop - rows.start, X.shape[1]))
+        block[owners[first:last] - rows.start, features[first:last]] = X.values()[first:last]
         Z = evaluate(spec, real_rows(block, namespace(block)))
-        parts.append(Z.reshape(len(block), d, width)[at])
-    columns = features[:, None] * width + torch.arange(width, device=X.device)
-    return torch.cat(parts), columns
+        own = slice(int(upto[first]), int(upto[last]))
+        parts.append(Z[rows_of[own] - rows.start, columns[own]])
+    return upto[ends].to(ends.dtype), columns.to(ends.dtype), torch.cat(parts)
+
+
+def _column_starts(spec: Spec, d: int) -> np.ndarray:
+    """First output column of each feature, and the end of the last one's."""
+    if spec.family == "piecewise":
+        return np.array(table_of(spec).column, dtype=np.int64)  # a copy may be written to
+    return np.arange(d + 1) * (stage_columns(spec, d) // d)
 
 
 def sums_elsewhere(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, bool]:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..device import refuse_card
 from ..sparse_rows import check_sparse
 
 __all__ = ["MeanNormScaler"]
@@ -74,7 +75,9 @@ class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return X * X.dtype.type(self.scale_)
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
-        check_sparse(X, type(self).__name__)
+        name = type(self).__name__
+        refuse_card(X, name, "Pass X.cpu().numpy(), or multiply X by scale_ where it is.")
+        check_sparse(X, name)
         return validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
         )

@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from .. import kernels
 from ..design.random_features import required_features
 from ..design.sparsity import effective_sparsity
+from ..device import refuse_card
 from ..maps.fourier import RandomFourierMap
 from ..seeding import generator
 from ..sparse_rows import check_sparse
@@ -110,6 +111,7 @@ def tune_size(
             raise ValueError(f"tune_size: {name} must be an integer >= 1, got {count!r}.")
     # A kernel of a user's own is taken as it is, though it may be a function as well.
     kernel = kernel if hasattr(kernel, "sample_frequencies") else kernels.get(kernel)
+    refuse_card(X, "kernelmaps.tune_size", "Pass a sample of the rows as NumPy.")
     check_sparse(X, "tune_size")
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     rng = generator(random_state)

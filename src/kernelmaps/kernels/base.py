@@ -11,9 +11,9 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from ..blocks import row_blocks
-from ..device import is_foreign
+from ..device import is_foreign, memory_named
 from ..sparse_rows import check_sparse
-from .elsewhere import foreign_pair
+from .elsewhere import FEWER_ROWS, foreign_pair
 
 __all__ = ["Kernel", "Rows", "check_pair", "check_rows"]
 
@@ -129,7 +129,8 @@ class Kernel(ABC):
         if Y is not None:
             self._check_foreign(xp, y, "Y")
         single = xp.result_type(X.dtype, X.dtype if Y is None else Y.dtype) == xp.float32
-        return xp.astype(form(xp, x, y), xp.float32 if single else xp.float64)
+        with memory_named(f"the {self.name} kernel", FEWER_ROWS):
+            return xp.astype(form(xp, x, y), xp.float32 if single else xp.float64)
 
     def _check_foreign(self, xp: Any, X: Any, name: str) -> None:  # noqa: B027
         """As `_check_values`, for rows of another library."""

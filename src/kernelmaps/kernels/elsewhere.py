@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..blocks import row_blocks
-from ..device import is_foreign, namespace_of
+from ..device import in_halves, is_foreign, namespace_of
 
-__all__ = ["foreign_pair", "sums_over_features"]
+__all__ = ["FEWER_ROWS", "foreign_pair", "sums_over_features"]
+
+FEWER_ROWS = "Pass fewer rows of X or Y at a time."
 
 _BLOCK_BYTES = 2**28  # of terms at a time: a card has as much, and works on long arrays
 
@@ -45,9 +47,11 @@ def _checked(owner: str, xp: Any, X: Any, name: str) -> Any:
 
 def sums_over_features(xp: Any, X: Any, Y: Any, term: Callable[[Any, Any], Any]) -> Any:
     """Σ_d term(x_d, y_d) for all pairs of rows, some rows at a time."""
-    each = 8 * Y.shape[0] * X.shape[1]
-    parts = [
-        xp.sum(term(X[rows, :][:, None, :], Y[None, :, :]), axis=2)
-        for rows in row_blocks(X.shape[0], each, _BLOCK_BYTES)
-    ]
-    return xp.concat([*parts, xp.zeros((0, Y.shape[0]), dtype=xp.float64, device=X.device)])
+    found = xp.empty((X.shape[0], Y.shape[0]), dtype=xp.float64, device=X.device)
+
+    def fill(rows: slice) -> None:
+        found[rows, :] = xp.sum(term(X[rows, :][:, None, :], Y[None, :, :]), axis=2)
+
+    for block in row_blocks(X.shape[0], 8 * Y.shape[0] * X.shape[1], _BLOCK_BYTES):
+        in_halves(fill, block, lambda first, second: None, "exact kernels", FEWER_ROWS)
+    return found

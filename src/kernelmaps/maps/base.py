@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from ..atomic import all_or_nothing
 from ..certificate import Certificate
-from ..device import is_foreign, numpy_dtype, to_host
+from ..device import is_foreign, memory_named, numpy_dtype, refuse_card, refuse_container, to_host
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import (
     apply_elsewhere,
@@ -206,7 +206,14 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
                 f"{type(self).__name__}: X holds codes of an AnchorMap, not values. That map's "
                 "decode(X) gives their features."
             )
-        check_sparse(X, type(self).__name__)
+        name = type(self).__name__
+        refuse_card(
+            X,
+            f"this call of {name}",
+            "transform takes dense arrays and torch CSR tensors "
+            "where they are; pass the others as NumPy or SciPy.",
+        )
+        check_sparse(X, name)
         X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )
@@ -241,8 +248,13 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _transform_elsewhere(self, X: Any, out: Any) -> Any:
         """φ of another library's arrays, on their device; on a card, one look at the values."""
-        if is_sparse_tensor(X):
-            return self._transform_sparse_tensor(X, out)
+        refuse_container(self, X)
+        with memory_named(type(self).__name__, "Transform fewer rows at a time."):
+            if is_sparse_tensor(X):
+                return self._transform_sparse_tensor(X, out)
+            return self._transform_dense_elsewhere(X, out)
+
+    def _transform_dense_elsewhere(self, X: Any, out: Any) -> Any:
         X = self._foreign_rows(X)
         if getattr(self, "out_of_domain", None) == "raise":
             self._check_domain(X)

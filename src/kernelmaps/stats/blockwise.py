@@ -29,6 +29,8 @@ from .statistics import BLOCK_ROWS
 
 __all__ = ["choose_block_rows", "features_of", "fold_blocks"]
 
+_FEWER = "The sums have to fit: use fewer components, or leave device out"
+
 Transform = Callable[[Any], Any]
 Result = TypeVar("Result")
 BLOCK_BYTES = 64 << 20
@@ -91,7 +93,7 @@ def _centre(block: Block, stats: Any, transform: Transform | None, name: str) ->
 
     n = block.X.shape[0]
     if isinstance(transform, OnDevice):
-        in_halves(by, n, lambda first, second: None, name)
+        in_halves(by, slice(0, n), lambda first, second: None, name, _FEWER)
     else:
         by(slice(0, n))
 
@@ -104,7 +106,7 @@ def _sums_on_device(block: Block, stats: Any, transform: OnDevice, name: str) ->
         Z, own = features_of(piece, transform, name)
         return _named(name, piece, stats.partial, Z, piece.y, piece.w, piece.start, own=own)
 
-    return in_halves(part, block.X.shape[0], lambda a, b: a.merge(b), name)
+    return in_halves(part, slice(0, block.X.shape[0]), lambda a, b: a.merge(b), name, _FEWER)
 
 
 def _piece(block: Block, rows: slice) -> Block:

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from .. import storage
 from ..data.sources import Block, Source
+from ..device import to_host
 from ..exceptions import FileFormatError
 from ..schema import Check, SchemaError, check_entries, instance, optional, text
 from .composite import stats_from_state
@@ -176,7 +177,7 @@ def _digest(block: Block) -> bytes:
     arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
     for array in [*arrays, block.y, block.w]:
         if array is not None:
-            array = np.ascontiguousarray(array)
+            array = np.ascontiguousarray(to_host(array))  # a block of a tensor is copied for it
             h.update(str((array.shape, array.dtype.str)).encode())
             text = array.dtype.hasobject
             h.update(repr(array.tolist()).encode() if text else array.reshape(-1).view(np.uint8))

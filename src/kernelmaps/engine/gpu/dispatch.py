@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -21,11 +21,14 @@ from .rows import contiguous, device_of
 from .tables import DeviceCodes, DeviceSums, DeviceTable, codes_on, sums_on, table_on
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..table.dot import Summed
 
 __all__ = ["apply", "apply_stored", "encode", "sums", "usable_for"]
 
 _CHAIN_BYTES = 2**30  # of intermediate results
+_Call = TypeVar("_Call", bound="Callable[..., tuple[Any, bool]]")
 
 
 def usable_for(X: Any) -> bool:
@@ -40,6 +43,28 @@ def _has(module: str) -> bool:
     return find_spec(module) is not None
 
 
+def _as_tensors(call: _Call) -> _Call:
+    """Give CuPy's rows to a function of tensors, and its result back as CuPy's: no copies."""
+
+    @wraps(call)
+    def wrapped(*args: Any, **options: Any) -> tuple[Any, bool]:
+        if not any(_is_cupy(argument) for argument in args):
+            return call(*args, **options)
+        import cupy
+        import torch
+
+        seen = (torch.from_dlpack(a) if _is_cupy(a) else a for a in args)
+        found, told = call(*seen, **options)
+        return cupy.from_dlpack(found), told
+
+    return cast("_Call", wrapped)
+
+
+def _is_cupy(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] == "cupy"
+
+
+@_as_tensors
 def apply(spec: Spec, X: Any, *, check: int = launch.ANY) -> tuple[Any, bool]:
     """φ(X), and whether a value was found that `check` refuses.
 
@@ -53,8 +78,6 @@ def apply(spec: Spec, X: Any, *, check: int = launch.ANY) -> tuple[Any, bool]:
         What is refused: nothing (0), values that are not finite (1), or negative ones, too (2). The
         result is only meaningful if there is none.
     """
-    if type(X).__module__.partition(".")[0] == "cupy":
-        return _for_cupy(spec, X, check)
     return _apply(namespace(X), spec, X, check)
 
 
@@ -97,6 +120,7 @@ def apply_stored(spec: Spec, values: Any, features: Any, d: int, check: int) -> 
     return out, to, bool(check) and bool(flag[0])
 
 
+@_as_tensors
 def sums(table: Summed, X: Any, check: int) -> tuple[Any, bool]:
     """Sums of a table's columns over the features, and whether a value is refused or outside.
 
@@ -114,6 +138,7 @@ def sums(table: Summed, X: Any, check: int) -> tuple[Any, bool]:
     return xp.sum(shares, axis=0, dtype=xp.float64), bool(check) and bool(flag[0])
 
 
+@_as_tensors
 def encode(
     bins: Bins, ends: tuple[np.ndarray, np.ndarray], bits: int, X: Any, dtype: np.dtype
 ) -> tuple[Any, bool]:
@@ -160,15 +185,6 @@ def _put(xp: Any, device: Any, array: np.ndarray) -> Any:
 
 def _flag(xp: Any, X: Any) -> Any:
     return xp.zeros(1, dtype=xp.int32, device=device_of(X))
-
-
-def _for_cupy(spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
-    """Rows of CuPy: the same memory, seen as a tensor and back; nothing is copied."""
-    import cupy
-    import torch
-
-    Z, refused = apply(spec, torch.from_dlpack(X), check=check)
-    return cupy.from_dlpack(Z), refused
 
 
 def _table_for(xp: Any, spec: Spec, X: Any, d: int | None = None) -> DeviceTable | None:

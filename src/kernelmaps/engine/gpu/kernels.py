@@ -338,6 +338,121 @@ def dot(
     tl.store(place, total, inside[:, None] & (c < outputs)[None, :])
 
 
+# The four B-splines of a position 0 ≤ t ≤ 7 that are not zero, times 6, as sums of two halves each,
+# written into two rows of ten halves, five words each, the others of which are zero. A selector has
+# a nibble for each byte of two words: 0 to 7 takes that byte, 9 repeats the sign of byte 1, which
+# is 0. The four bytes 76543210, shifted by b bytes into a row of nines, select the B-splines of bin
+# b. Positions come twice, and halves in pairs, so that a word belongs to two neighbours of a tile.
+_BASES = tl.constexpr("""
+{
+.reg .f32 t, b, u, r, uu, rr, v0, v1, v2, v3, x0, x1, x2, x3;
+.reg .b32 i, m, near, far, s0, s1, s2, h01, h23, l01, l23, s;
+.reg .b16 a0, a1, a2, a3;
+.reg .pred p;
+mov.b32 t, $10;
+min.f32 b, t, 0f40C00000;
+add.rz.f32 x0, b, 0f4B000000;
+sub.f32 b, x0, 0f4B000000;
+sub.f32 u, t, b;
+mov.b32 i, x0;
+shl.b32 m, i, 3;
+and.b32 s, i, 4;
+setp.ne.b32 p, s, 0;
+sub.f32 r, 0f3F800000, u;
+mul.f32 uu, u, u;
+mul.f32 rr, r, r;
+mul.f32 v3, uu, u;
+mul.f32 v0, rr, r;
+fma.rn.f32 x0, u, 0f40400000, 0fC0C00000;
+fma.rn.f32 v1, x0, uu, 0f40800000;
+fma.rn.f32 x0, r, 0f40400000, 0fC0C00000;
+fma.rn.f32 v2, x0, rr, 0f40800000;
+cvt.rz.f16x2.f32 h01, v1, v0;
+cvt.rz.f16x2.f32 h23, v3, v2;
+mov.b32 {a0, a1}, h01;
+mov.b32 {a2, a3}, h23;
+cvt.f32.f16 x0, a0;
+cvt.f32.f16 x1, a1;
+cvt.f32.f16 x2, a2;
+cvt.f32.f16 x3, a3;
+sub.f32 x0, v0, x0;
+sub.f32 x1, v1, x1;
+sub.f32 x2, v2, x2;
+sub.f32 x3, v3, x3;
+cvt.rn.f16x2.f32 l01, x1, x0;
+cvt.rn.f16x2.f32 l23, x3, x2;
+shf.l.wrap.b32 near, 0x99999999, 0x76543210, m;
+shf.l.wrap.b32 far, 0x76543210, 0x99999999, m;
+selp.b32 s0, 0x99999999, near, p;
+selp.b32 s1, near, far, p;
+selp.b32 s2, far, 0x99999999, p;
+prmt.b32 $0, h01, h23, s0;
+prmt.b32 $5, l01, l23, s0;
+shr.u32 s, s0, 16;
+prmt.b32 $1, h01, h23, s;
+prmt.b32 $6, l01, l23, s;
+prmt.b32 $2, h01, h23, s1;
+prmt.b32 $7, l01, l23, s1;
+shr.u32 s, s1, 16;
+prmt.b32 $3, h01, h23, s;
+prmt.b32 $8, l01, l23, s;
+prmt.b32 $4, h01, h23, s2;
+prmt.b32 $9, l01, l23, s2;
+}
+""")
+_TEN_HALVES = tl.constexpr((tl.float16,) * 10)
+
+
+@triton.jit
+def dot_splines(
+    x_ptr, out_ptr, flag_ptr, n, d, outputs, split, weight_ptr, size, scale, origin_ptr, factor_ptr,
+    last, top, CHECK: tl.constexpr, WORDS: tl.constexpr,
+    ROWS: tl.constexpr, FEATURES: tl.constexpr, OUTPUTS: tl.constexpr,
+):  # fmt: skip
+    """`dot` of smooth cubics on even bins: B-splines times their weights, on tensor cores.
+
+    The weights have `size` features, of zeros from d on; see `splines.SplineWeights`. The flag is
+    also set by positions outside 0 … `top`. Tensor cores drop digits of long
+    sums: those of a block are added up in float32.
+    """
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    inside = i < n
+    parts = tl.arange(0, 2 * OUTPUTS)
+    total = tl.zeros((ROWS, 2 * OUTPUTS), tl.float32)
+    wrong = (inside[:, None]) & (tl.arange(0, FEATURES)[None, :] < 0)
+    since = tl.program_id(1) * split
+    until = tl.minimum(since + split, d)
+    weights = weight_ptr + tl.program_id(2) * (WORDS * 4 * OUTPUTS * size)
+    for block in range(since, until, FEATURES):
+        f = (block + tl.arange(0, FEATURES))[None, :]
+        used = inside[:, None] & (f < until)
+        at = tl.minimum(f, d - 1)
+        x = tl.load(x_ptr + i[:, None] * d + f, used, other=0)
+        t = (x - tl.load(origin_ptr + at)) * tl.load(factor_ptr + at)
+        wrong = wrong | _refused(x, CHECK) | (used & ((t < 0) | (t > top)))
+        # The last bin ends at `last`: beyond, a B-spline would be negative, and its sign be taken.
+        bits = _within(t, 0.0, last).to(tl.int32, bitcast=True)
+        twice = tl.reshape(tl.join(bits, bits), (ROWS, 2 * FEATURES))
+        halves = tl.inline_asm_elementwise(
+            _BASES, "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,r,r", [twice], _TEN_HALVES, True, 2
+        )
+        sums = tl.zeros((ROWS, 2 * OUTPUTS), tl.float32)
+        k = 2 * block + tl.arange(0, 2 * FEATURES)
+        for word in tl.static_range(WORDS):
+            place = weights + ((word * 2 * size + k) * (2 * OUTPUTS))[:, None] + parts[None, :]
+            factor = tl.load(place)
+            sums = tl.dot(halves[word], factor, sums)
+            sums = tl.dot(halves[WORDS + word], factor, sums)
+        total += sums
+    _tell(wrong, flag_ptr)
+    c = tl.arange(0, OUTPUTS)
+    # Products with the large and the small parts of the weights.
+    value = tl.sum(tl.reshape(total, (ROWS, 2, OUTPUTS)), axis=1) * scale
+    o = tl.program_id(2) * OUTPUTS + c
+    place = out_ptr + ((tl.program_id(1) * n + i) * outputs)[:, None] + o[None, :]
+    tl.store(place, value, inside[:, None] & (o < outputs)[None, :])
+
+
 @triton.jit
 def encode(
     x_ptr, out_ptr, flag_ptr, count, d, scale, half, low_ptr, high_ptr,

@@ -11,7 +11,8 @@ from math import gcd
 from typing import Any, NamedTuple
 
 from .rows import device_of
-from .tables import COLUMNS, DeviceCodes, DeviceSums, DeviceTable, power_of_two
+from .splines import OUTPUTS, WORDS
+from .tables import COLUMNS, FEATURES, DeviceCodes, DeviceSums, DeviceTable, power_of_two
 
 __all__ = ["Factor", "can_fuse", "dot", "emit", "emit_stored", "encode", "factor", "fourier"]
 __all__ += ["hadamard", "waves"]
@@ -20,6 +21,7 @@ ANY, FINITE, NON_NEGATIVE = range(3)
 VALUES = 32  # that a program locates at a time: one for each of its threads
 STEPS = 4  # how often it does so
 SHARES = 16  # of the features of a sum, at most
+SPLINE_SHARES = 5  # the same of B-splines: three rounds of all processors of an H200
 UNIT = 4  # numbers that a thread reads at a time
 INNER = 32  # terms of a sum that a product takes at a time
 BITS = 5  # levels of a Hadamard transform at a time: a thread has 32 numbers
@@ -62,6 +64,8 @@ def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
     """
     from . import kernels
 
+    if table.splines is not None and _has_halves(device_of(X)):
+        return _dot_splines(table, X, flag, check, empty)
     n, d = X.shape
     columns = min(COLUMNS, power_of_two(table.outputs))
     rows, features = (32, 4) if columns > 4 else (16, 8)
@@ -74,6 +78,33 @@ def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
         COLUMNS=columns, num_warps=rows // 16,
     )  # fmt: skip
     return out
+
+
+def _dot_splines(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
+    """`dot` of a model of smooth cubics on even bins."""
+    from . import kernels
+
+    (n, d), rows = X.shape, 64
+    weights, unit, origin, factor, last, top = table.splines
+    split = -(-d // (SPLINE_SHARES * FEATURES)) * FEATURES
+    shares, (tiles, _, size) = -(-d // split), weights.shape[:3]
+    out = empty((shares, n, table.outputs))
+    kernels.dot_splines[(-(-n // rows), shares, tiles)](
+        X, out, flag, n, d, table.outputs, split, weights, size, unit, origin, factor, last, top,
+        CHECK=check, WORDS=WORDS, ROWS=rows, FEATURES=FEATURES, OUTPUTS=OUTPUTS, num_warps=4,
+        num_stages=2,
+    )  # fmt: skip
+    return out
+
+
+@lru_cache
+def _has_halves(device: Any) -> bool:
+    """Whether a card multiplies and converts pairs of halves: NVIDIA's, from Ampere on."""
+    if getattr(device, "type", "cpu") != "cuda":
+        return True
+    import torch
+
+    return bool(torch.version.cuda) and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def encode(table: DeviceCodes, X: Any, out: Any, flag: Any) -> None:

@@ -9,14 +9,24 @@ import numpy as np
 from ..table.layout import Bins, Block, Layout
 from ..table.search import no_search
 from ..table.stored import AFFINE, EDGES
+from .splines import SplineWeights, spline_weights
 
 if TYPE_CHECKING:
     from ..table.dot import Summed
 
-__all__ = ["COLUMNS", "DeviceBins", "DeviceCodes", "DeviceSums", "DeviceTable", "bins_on"]
+__all__ = [
+    "COLUMNS",
+    "FEATURES",
+    "DeviceBins",
+    "DeviceCodes",
+    "DeviceSums",
+    "DeviceTable",
+    "bins_on",
+]
 __all__ += ["codes_on", "coefficients", "padded_columns", "power_of_two", "sums_on", "table_on"]
 
 COLUMNS = 32  # that a program evaluates at a time, at most
+FEATURES = 16  # that a program multiplies B-splines of at a time
 
 
 def power_of_two(n: int) -> int:
@@ -71,6 +81,7 @@ class DeviceSums(NamedTuple):
     high: Any
     outputs: int
     padded: int
+    splines: SplineWeights | None  # the same as B-splines, for float32 rows, where it can be
 
 
 class DeviceCodes(NamedTuple):
@@ -179,8 +190,11 @@ def sums_on(table: Summed, put: Any) -> DeviceSums:
     coef, powers = coefficients(table.values, table.outputs, put)
     constants |= {"POWERS": powers, "BOUNDED": bool(len(table.low))}
     low, high = (put(end) for end in (table.low, table.high))
-    padded = padded_columns(table.outputs)
-    return DeviceSums(bins, constants, coef, low, high, table.outputs, padded)
+    padded, splines = padded_columns(table.outputs), spline_weights(table, FEATURES)
+    if splines is not None:
+        arrays = ("halves", "origin", "factor")
+        splines = splines._replace(**{name: put(getattr(splines, name)) for name in arrays})
+    return DeviceSums(bins, constants, coef, low, high, table.outputs, padded, splines)
 
 
 def codes_on(bins: Bins, low: np.ndarray, high: np.ndarray, bits: int, put: Any) -> DeviceCodes:

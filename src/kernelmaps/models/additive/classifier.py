@@ -29,6 +29,7 @@ from ...data.table_source import open_table
 from ...device import is_foreign
 from ...maps.base import AdditiveMap
 from ...schema import array, labels
+from ..device_scores import ScoresAnywhere
 from ..one_against_one import coupled, decided, pairs_of, votes
 from ..tables.likelihoods import likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
@@ -41,7 +42,7 @@ from .pairwise import solve_pairs
 __all__ = ["AdditiveClassifier"]
 
 
-class AdditiveClassifier(ClassifierMixin, Calibrated):
+class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
     """Classifier that is a sum of one-dimensional functions: an additive kernel machine.
 
     Parameters
@@ -228,7 +229,7 @@ class AdditiveClassifier(ClassifierMixin, Calibrated):
         self : AdditiveClassifier
             The fitted classifier.
         """
-        refuse_training_on_card(self, X, "fit")
+        refuse_training_on_card(self, "fit", X, y, sample_weight)
         self._forget()
         if self._takes_table(X):
             return self._fit_table(X, y, sample_weight)
@@ -413,7 +414,7 @@ class AdditiveClassifier(ClassifierMixin, Calibrated):
         self : AdditiveClassifier
             The model after this chunk.
         """
-        refuse_training_on_card(self, X, "partial_fit")
+        refuse_training_on_card(self, "partial_fit", X, y, sample_weight)
         first = not hasattr(self, "_weights")
         X, y = self._next_chunk(X, y)
         check_classification_targets(y)

@@ -17,6 +17,7 @@ from ...maps.base import AdditiveMap
 from ...maps.spline import SplineMap
 from ...progress import track
 from ...schema import State, array, instance, integer, labels, names, number
+from ..device_scores import ScoresAnywhere
 from ..one_against_one import decided
 from ..shapes import ShapeFunction
 from .base import AdditiveModel
@@ -79,7 +80,7 @@ class SearchOverC(DefaultParts, BaseEstimator):
         self : estimator
             The fitted search.
         """
-        refuse_training_on_card(self, X, "fit")
+        refuse_training_on_card(self, "fit", X, y, sample_weight)
         self.Cs_ = self._values()
         model, classes = self._model(float(self.Cs_[0])), isinstance(self, ClassifierMixin)
         rows, codes, positive, weight = model._problem(X, y, sample_weight)
@@ -162,7 +163,7 @@ class SearchOverC(DefaultParts, BaseEstimator):
         return tags
 
 
-class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
+class AdditiveClassifierCV(ScoresAnywhere, ClassifierMixin, SearchOverC):
     """Additive classifier with C chosen by cross-validation along a path of warm starts.
 
     The map is fitted once (to all rows: it learns ranges, nothing of the labels), no rows are
@@ -259,7 +260,7 @@ class AdditiveClassifierCV(ClassifierMixin, SearchOverC):
         return float(np.mean(best == codes))
 
 
-class AdditiveRegressorCV(RegressorMixin, SearchOverC):
+class AdditiveRegressorCV(ScoresAnywhere, RegressorMixin, SearchOverC):
     """Additive regressor with C chosen by cross-validation along a path of warm starts.
 
     Parameters

@@ -55,8 +55,8 @@ def score_table(model: Any) -> Table | None:
 
 
 def _by_columns(model: Any, X: Any, xp: Any) -> Any:
+    X = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float32)
     Z = model.feature_map_.transform(X)
-    Z = Z if Z.dtype in (xp.float32, xp.float64) else xp.astype(Z, xp.float32)
     flat = model._weights.reshape(-1, model._weights.shape[2])
     weights = xp.asarray(flat, dtype=Z.dtype, device=X.device)
     return multiply(Z, weights) if is_tensor(Z) else Z @ weights

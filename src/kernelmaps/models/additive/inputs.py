@@ -48,14 +48,17 @@ def not_additive(owner: str, given: Any) -> str:
     )
 
 
-def refuse_training_on_card(owner: Any, X: Any, call: str) -> None:
+def refuse_training_on_card(owner: Any, call: str, X: Any, y: Any, weights: Any = None) -> None:
     """Training is for the processor; nothing is copied there unasked."""
+    what = f"{type(owner).__name__}.{call}"
     refuse_card(
         X,
-        f"{type(owner).__name__}.{call}",
+        what,
         "Train on rows in ordinary memory (X.cpu().numpy() of a torch tensor); "
         "decision_function and predict take rows where they are.",
     )
+    refuse_card(y, what, "Pass y.cpu().numpy() of a torch tensor.", "y")
+    refuse_card(weights, what, "Pass them as NumPy.", "sample_weight")
 
 
 def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:

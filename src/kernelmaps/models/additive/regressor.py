@@ -17,6 +17,7 @@ from ...data.table_source import open_table
 from ...engine.reference import namespace
 from ...maps.base import AdditiveMap
 from ...schema import number
+from ..device_scores import ScoresAnywhere
 from ..tables.likelihoods import likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks
@@ -29,7 +30,7 @@ __all__ = ["AdditiveRegressor"]
 _LARGEST = {np.float64: 1e150, np.float32: 1e30}
 
 
-class AdditiveRegressor(RegressorMixin, OutOfCore):
+class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
     """Regressor that is a sum of one-dimensional functions.
 
     Parameters
@@ -157,7 +158,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self : AdditiveRegressor
             The fitted regressor.
         """
-        refuse_training_on_card(self, X, "fit")
+        refuse_training_on_card(self, "fit", X, y, sample_weight)
         self._check_parameters()
         self._forget()
         if self._takes_table(X):
@@ -283,7 +284,7 @@ class AdditiveRegressor(RegressorMixin, OutOfCore):
         self : AdditiveRegressor
             The model after this chunk.
         """
-        refuse_training_on_card(self, X, "partial_fit")
+        refuse_training_on_card(self, "partial_fit", X, y, sample_weight)
         first = not hasattr(self, "_weights")
         X, y = self._next_chunk(X, y)
         weight = weights_of(self, sample_weight, len(y))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ...device import is_foreign, refuse_card
+from ...device import is_foreign, memory_named, refuse_card
 from ...engine import Spec
 from ...engine.piecewise import table_of
 from ...maps.base import AdditiveMap
@@ -184,7 +184,8 @@ class AdditiveScores(TableRoute):
         if is_foreign(X):
             from .elsewhere import scores
 
-            return scores(self, X)
+            with memory_named(type(self).__name__, "Pass fewer rows at a time."):
+                return scores(self, X)
         if self._tabular:
             return self._table_scores(X)
         return self._scores(self._rows(X), look=True)

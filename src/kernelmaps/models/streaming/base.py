@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -30,6 +30,7 @@ from ...data.sources import SlicedSource
 from ...device import (
     PRECISIONS,
     is_tensor,
+    memory_named,
     multiply,
     resolve,
     solving_on,
@@ -202,6 +203,7 @@ class StreamingEstimator(BaseEstimator):
         self._check_device()
         feature_map = self.feature_map
         if map_sample is not None:
+            map_sample = on_host(map_sample)
             check_sparse(map_sample, name, "map_sample")
             sample = validate_data(
                 self, map_sample, accept_sparse="csr", dtype="numeric", skip_check_array=True
@@ -286,7 +288,7 @@ class StreamingEstimator(BaseEstimator):
         blocks = source.blocks(self._block_rows)
         if isinstance(transform, OnDevice):
             there = isinstance(source, DeviceRows)
-            with transform.session():
+            with transform.session(), memory_named(name, "Use a smaller block_rows"):
                 parts = [part if there else to_host(part) for part in map(rows, blocks)]
             return stack(parts) if there else np.concatenate(parts)
         return np.concatenate(list(ordered_map(rows, blocks, resolve_threads(self.n_jobs))))
@@ -312,10 +314,15 @@ class StreamingEstimator(BaseEstimator):
         """Where blocks are folded and systems are solved: `device`, or where the rows were."""
         return self._rows_on if self.device is None else self.device
 
-    def _solving(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def _solving(self) -> Iterator[None]:
         """Around everything that solves or decomposes: where it is done."""
-        found = None if self._place is None else resolve(self._place, type(self).__name__)
-        return solving_on(found)
+        name = type(self).__name__
+        found = None if self._place is None else resolve(self._place, name)
+        instead = "The system has to fit beside its factors: use fewer components, or leave "
+        instead += "device out and pass rows in ordinary memory"
+        with solving_on(found), memory_named(name, instead):
+            yield
 
     def _check_device(self) -> None:
         """Refuse a device that is not there before any row is read."""

@@ -15,7 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from ...atomic import all_or_nothing
 from ...device import is_tensor, refuse_card, to_host
 from ...stats import Moments
+from ...stats.moments import Target
+from ..device_scores import ScoresAnywhere
 from ..one_against_one import decided, pairs_of, votes
+from .device_rows import on_host
 from .linear import StreamingLinear
 from .projection import Coordinates
 from .regression import PathLike
@@ -23,10 +26,10 @@ from .regression import PathLike
 __all__ = ["StreamingClassification"]
 
 
-class StreamingClassification(ClassifierMixin, StreamingLinear):
+class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     """fit, partial_fit and predict of the classifiers; the next base solves for the weights."""
 
-    _target = "class"
+    _target: Target = "class"
     multi_class: str
 
     @all_or_nothing
@@ -91,7 +94,7 @@ class StreamingClassification(ClassifierMixin, StreamingLinear):
         self
             The classifier of all rows so far.
         """
-        first = not hasattr(self, "stats_")
+        first, classes = not hasattr(self, "stats_"), on_host(classes)
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         if (

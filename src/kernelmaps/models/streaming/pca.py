@@ -17,6 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
+from ...device import refuse_container
 from ...schema import array, integer
 from ...stats import Moments
 from .base import StreamingEstimator, affine, check_same_kind, remove_stages, stage_path
@@ -310,6 +311,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
             Projected rows.
         """
         check_is_fitted(self, "stats_")
+        refuse_container(self, X)
         U = self.components_.T
         return self._by_blocks(X, partial(affine, matrix=U, offset=-(self.mean_ @ U)))
 

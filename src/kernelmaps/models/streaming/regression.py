@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
+from ..device_scores import ScoresAnywhere
 from .linear import StreamingLinear
 
 __all__ = ["StreamingRegression"]
@@ -17,7 +18,7 @@ __all__ = ["StreamingRegression"]
 PathLike = str | os.PathLike[str]
 
 
-class StreamingRegression(MultiOutputMixin, RegressorMixin, StreamingLinear):
+class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, StreamingLinear):
     """fit, partial_fit and predict of the regressors."""
 
     @all_or_nothing

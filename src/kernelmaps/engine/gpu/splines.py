@@ -1,0 +1,122 @@
+"""Smooth piecewise cubics as sums of B-splines, whose weights are multiplied on tensor cores.
+
+On even knots, a cubic with two continuous derivatives is a sum of B-splines, four of which are not
+zero at a value. Written into a row of zeros, they are a factor of a matrix product, and the weights
+of all outputs are the other: a value then costs the same few instructions for ten outputs as for
+one, where the coefficients of its polynomials are forty numbers to read.
+
+Tensor cores multiply halves, of 11 bits. Each factor is a sum of two halves, and the product of the
+two small ones is left out or negligible: the errors are those of float32.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..table.stored import AFFINE
+
+if TYPE_CHECKING:
+    from ..table.dot import Summed
+
+__all__ = ["BINS", "OUTPUTS", "WORDS", "SplineWeights", "spline_weights"]
+
+BINS = 7  # of a feature, at most: their ten B-splines fill five words of two halves
+WORDS = 5
+OUTPUTS = 16  # at a time
+_TOLERANCE = 2.0**-18
+"""Of the largest weight: what float32's rounding of coefficients may differ by at a knot."""
+
+# B-spline weights c_b … c_{b+3} of the cubic with coefficients a_0 … a_3 on bin b: its polar form
+# at the knots (-2, -1, 0), (-1, 0, 1), (0, 1, 2) and (1, 2, 3).
+_POLAR = np.array([[1, -1, 2 / 3, 0], [1, 0, -1 / 3, 0], [1, 1, 2 / 3, 0], [1, 2, 11 / 3, 6]])
+
+
+class SplineWeights(NamedTuple):
+    """Weights of six times the B-splines, and what sums of them are multiplied by.
+
+    `halves` is [tile][word][feature][half of the word][large parts, small parts], so many outputs
+    of a tile each, with features of zeros up to a whole number of blocks.
+    """
+
+    halves: np.ndarray
+    unit: float
+    origin: np.ndarray  # by feature, float32: positions are (x − origin)·factor
+    factor: np.ndarray
+    last: float  # where the last bin ends
+    top: float  # the largest position of a value in its range, which rounding may put beyond it
+
+
+def spline_weights(table: Summed, block: int) -> SplineWeights | None:
+    """Weights of a table's outputs; None unless it has smooth cubics on a few even bins.
+
+    Parameters
+    ----------
+    table : Summed
+        A table whose columns are summed over the features.
+    block : int
+        Features at a time.
+    """
+    if not _suits(table):
+        return None
+    weights = _weights(table)
+    if weights is None:
+        return None
+    d = table.features
+    origin, factor, high = table.bins.origin[:d], table.bins.factor[:d], table.high[:d]
+    # Rounded as on the card: no value of the range is beyond it.
+    top = float(((high - origin) * factor).max())
+    largest = float(np.abs(weights).max())
+    # Halves reach from 2^-24 to 2^16.
+    shift = 12 - int(np.frexp(largest)[1]) if largest > 0 else 0
+    bases, outputs = weights.shape[1:]
+    tiles, padded = -(-outputs // OUTPUTS), -(-d // block) * block
+    scaled = np.zeros((padded, bases, tiles * OUTPUTS))
+    scaled[:d, :, :outputs] = np.ldexp(weights, shift)
+    large = scaled.astype(np.float16)
+    small = (scaled - large).astype(np.float16)
+    parts = np.stack([large, small]).reshape(2, padded, WORDS, 2, tiles, OUTPUTS)
+    halves = parts.transpose(4, 2, 1, 3, 0, 5).reshape(tiles, WORDS, padded, 2, 2 * OUTPUTS)
+    unit = float(np.ldexp(1 / 6, -shift))
+    return SplineWeights(
+        np.ascontiguousarray(halves), unit, origin, factor, float(table.bins.top[0] + 1), top
+    )
+
+
+def _suits(table: Summed) -> bool:
+    """Whether values are located in as many even bins of every feature, for cubics of float32.
+
+    Ranges are the bins, and not so far from zero that float32 has no origin for them.
+    """
+    bins, d = table.bins, table.features
+    if len(bins.kind) != AFFINE or not len(bins.placed) or table.outputs == 1:
+        return False
+    if bins.origin.dtype != np.float32 or len(table.values.powers) != 4:
+        return False
+    count, low, high = bins.top[:d] + 1, bins.low[:d], bins.high[:d]
+    same = bool(np.all((count == count[0]) & (low == 0) & (np.abs(high - count) <= 1e-5)))
+    return same and count[0] <= BINS and not (len(bins.signed) or len(bins.vanishes))
+
+
+def _weights(table: Summed) -> np.ndarray | None:
+    """Weights [feature][basis][output]; None where the cubics do not join smoothly."""
+    bins, block, d = table.bins, table.values, table.features
+    stored = block.coef.reshape(-1, 4, len(block.chunk) * block.parts)
+    weights = np.zeros((d, 2 * WORDS, table.outputs))
+    cubics = []
+    for b in range(int(bins.top[:d].max()) + 1):
+        own = np.flatnonzero(bins.top[:d] >= b)
+        a = stored[bins.row[own] + b, :, : table.outputs].astype(np.float64)
+        found = np.matmul(_POLAR, a)
+        weights[own, b + 3] = found[:, 3]
+        if b == 0:
+            weights[own, :4] = found
+        cubics.append((own, a))
+    allowed = _TOLERANCE * float(np.abs(weights).max())
+    back = np.linalg.inv(_POLAR)
+    for b, (own, a) in enumerate(cubics):
+        gap = np.abs(np.matmul(back, weights[own, b : b + 4]) - a).sum(axis=1)
+        if not np.all(gap <= allowed):
+            return None
+    return weights

@@ -1,0 +1,41 @@
+"""Accuracy and R² of models, wherever the rows and the targets are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import is_classifier
+
+from ..device import is_foreign, to_host
+
+__all__ = ["ScoresAnywhere"]
+
+
+class ScoresAnywhere:
+    """`score` of scikit-learn's mixins, also for rows and targets of other array libraries."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier, or R² of a regressor.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, device array, …
+            Rows, as for `predict`. They stay where they are; their predictions are copied.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            True labels or targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Accuracy, or R².
+        """
+        if not (is_foreign(X) or is_foreign(y)):
+            return super().score(X, y, sample_weight)  # type: ignore[misc]
+        from sklearn.metrics import accuracy_score, r2_score
+
+        measure = accuracy_score if is_classifier(self) else r2_score
+        predicted = to_host(self.predict(X))  # type: ignore[attr-defined]
+        weight = None if sample_weight is None else to_host(sample_weight)
+        return float(measure(to_host(y), predicted, sample_weight=weight))
