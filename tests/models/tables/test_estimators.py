@@ -560,15 +560,7 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
         km.AdditiveRegressor(smoothing="auto"),
         km.AdditiveClassifier(smoothing="auto", loss="log_loss"),
         km.AdditiveClassifier(interactions="auto"),
-    ],
-    expected_failed_checks=lambda estimator: (
-        {
-            "check_class_weight_classifiers": "of the check's 50 rows a flexible margin separates "
-            "the classes; with strengths chosen by the data, no weight of a class undoes that"
-        }
-        if getattr(estimator, "interactions", None) == "auto"
-        else {}
-    ),
+    ]
 )
 def test_estimator_checks(estimator, check):
     check(estimator)

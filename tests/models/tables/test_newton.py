@@ -92,7 +92,7 @@ def test_a_straight_truth_gets_a_straight_function(seed):
 
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])
 def test_functions_out_of_reach_are_not_missed(loss, seed, monkeypatch):
-    """A function of which a thousandth would be left changes scores by less than that."""
+    """Functions of which a hundredth would be left change scores by far less than errors do."""
     rng = np.random.default_rng(seed)
     n, bins = 3000, 100
     codes = [rng.integers(1, bins + 1, n).astype(np.uint8) for _ in range(3)]

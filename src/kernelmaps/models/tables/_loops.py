@@ -5,44 +5,86 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["block_sums", "mirror", "profile"]
+__all__ = ["add_bands", "block_sums", "mirror", "profile"]
 
 _FAST = {"reassoc", "contract", "nsz"}  # sums in any order
 _TILE = 32
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def add_bands(
+    position: np.ndarray, counts: np.ndarray, targets: np.ndarray, gram: np.ndarray,
+    right: np.ndarray,
+) -> None:  # fmt: skip
+    """Add BᵀNB, as its lower bands, and BᵀT, for B-splines B with even knots over [0, 1].
+
+    The bands are one more than the degree; N = diag(counts), and T has one column per output.
+    """
+    degree, size = gram.shape[0] - 1, gram.shape[1]
+    values = np.empty(degree + 1)
+    for i in range(position.size):
+        u = min(max(position[i], 0.0), 1 - 1e-12) * (size - degree)
+        first = int(u)
+        t = u - first
+        values[0] = 1.0
+        for d in range(1, degree + 1):  # de Boor's recursion
+            saved = 0.0
+            for r in range(d):
+                share = values[r] / d
+                values[r] = saved + (r + 1 - t) * share
+                saved = (t + d - r - 1) * share
+            values[d] = saved
+        for a in range(degree + 1):
+            for b in range(degree + 1 - a):
+                gram[b, first + a] += counts[i] * values[a] * values[a + b]
+            for k in range(right.shape[0]):
+                right[k, first + a] += targets[k, i] * values[a]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def profile(
     gram: np.ndarray, penalty: np.ndarray, right: np.ndarray, strengths: np.ndarray,
     left: np.ndarray, logdet: np.ndarray,
 ) -> None:  # fmt: skip
     """left[k] = rᵀ(G + λ_k S)⁻¹ r and logdet[k] = log|G + λ_k S|.
 
-    Matrices come as their lower bands, ``gram[b, i] = G[i + b, i]``; both have as many.
+    Matrices come as their lower bands, ``gram[b, i] = G[i + b, i]``; both have as many. Their
+    factors are found column by column for all strengths at once, side by side in vectors; only the
+    columns that later ones need are kept.
     """
     width, size = gram.shape
-    factor = np.empty((width, size))
-    solved = np.empty(size)
-    for k in range(strengths.size):
-        total = determinant = 0.0
-        for i in range(size):
-            factor[:, i] = gram[:, i] + strengths[k] * penalty[:, i]
-        for i in range(size):
-            rest = right[i]
-            for a in range(1, min(width, i + 1)):  # columns i − a to the left
-                own = factor[a, i - a]
-                rest -= own * solved[i - a]
-                for b in range(width - a):
-                    factor[b, i] -= own * factor[a + b, i - a]
-            pivot = np.sqrt(max(factor[0, i], 1e-300))
-            determinant += np.log(pivot)
-            solved[i] = rest / pivot
-            total += solved[i] * solved[i]
-            factor[0, i] = pivot
-            for b in range(1, width):
-                factor[b, i] /= pivot
-        left[k] = total
-        logdet[k] = 2 * determinant
+    many = strengths.size
+    factor = np.zeros((width, width, many))  # [column % width, band, strength]
+    solved = np.zeros((width, many))
+    pivots = np.ones(many)
+    for k in range(many):
+        left[k] = logdet[k] = 0.0
+    for i in range(size):
+        own, at = factor[i % width], solved[i % width]
+        for k in range(many):
+            at[k] = right[i]
+            for b in range(width):
+                own[b, k] = gram[b, i] + strengths[k] * penalty[b, i]
+        for a in range(1, min(width, i + 1)):
+            other, there = factor[(i - a) % width], solved[(i - a) % width]
+            for k in range(many):
+                at[k] -= other[a, k] * there[k]
+            for b in range(width - a):
+                for k in range(many):
+                    own[b, k] -= other[a, k] * other[a + b, k]
+        for k in range(many):
+            pivot = max(own[0, k], 1e-30)
+            pivots[k] *= pivot
+            own[0, k] = 1 / np.sqrt(pivot)
+            at[k] *= own[0, k]
+            left[k] += at[k] * at[k]
+        for b in range(1, width):
+            for k in range(many):
+                own[b, k] *= own[0, k]
+        if i % 8 == 7 or i == size - 1:  # logarithms are slow, products of eight do not overflow
+            for k in range(many):
+                logdet[k] += np.log(pivots[k])
+                pivots[k] = 1.0
 
 
 @numba.njit(cache=True, nogil=True)

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.interpolate import BSpline
-from scipy.linalg import solve_triangular
-from scipy.sparse import csr_array
+from scipy.linalg import lapack
 
 __all__ = [
     "Bands",
@@ -84,10 +83,10 @@ def natural(
     if size == 0 or not np.trace(scale) > 0:
         return Basis(np.zeros((len(raw), 0)), np.zeros(0), np.zeros(0, np.int64))
     factor = np.linalg.cholesky(scale + _TINY * np.trace(scale) / size * np.eye(size))
-    inner = solve_triangular(factor, centring.T @ penalty @ centring, lower=True)
-    inner = solve_triangular(factor, inner.T, lower=True)
+    inner = _solved(factor, centring.T @ penalty @ centring)
+    inner = _solved(factor, inner.T)
     strengths, turn = np.linalg.eigh(0.5 * (inner + inner.T))
-    values = centred @ solve_triangular(factor, turn, lower=True, trans="T")
+    values = centred @ _solved(factor, turn, transposed=True)
     smooth = strengths > _NULL * max(strengths[-1], 1e-300)
     scaled = np.where(smooth, strengths / (np.median(strengths[smooth]) if smooth.any() else 1), 1)
     if smooth.all():
@@ -95,6 +94,12 @@ def natural(
     order = np.argsort(~smooth, kind="stable")  # penalised part first, then its null space
     group = (~smooth[order]).astype(np.int64)
     return Basis(values[:, order], scaled[order], group - group.min())
+
+
+def _solved(lower: np.ndarray, right: np.ndarray, transposed: bool = False) -> np.ndarray:
+    """L⁻¹R, or L⁻ᵀR."""
+    # The transpose of L, as LAPACK reads it, is an upper triangle.
+    return lapack.dtrtrs(lower.T, right, lower=0, trans=0 if transposed else 1)[0]
 
 
 def _complement(vector: np.ndarray) -> np.ndarray:
@@ -122,13 +127,9 @@ def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
     So the weights of a straight line are evenly spaced, and second differences do not see it
     (Eilers and Marx 1996); with knots repeated at the ends they would.
     """
-    return _local_splines(position, size, degree).toarray()
-
-
-def _local_splines(position: np.ndarray, size: int, degree: int) -> csr_array:
-    """The same, of which each position has degree + 1 that are not zero, one after another."""
     knots = np.arange(-degree, size + 1) / (size - degree)
-    return BSpline.design_matrix(np.clip(position, 0, 1 - 1e-12), knots, degree)
+    inside = np.clip(position, 0, 1 - 1e-12)
+    return BSpline.design_matrix(inside, knots, degree).toarray()
 
 
 @dataclass(frozen=True)
@@ -161,18 +162,12 @@ def spline_bands(
 
     `counts` and `targets` are sums over the bins at these positions.
     """
-    local = _local_splines(position, n_bases, degree)
-    values = local.data.reshape(-1, degree + 1)
-    first = local.indices[:: degree + 1].astype(np.int64)
+    from . import _loops
+
     bands = 1 + max(degree, order)
     gram, penalty = np.zeros((bands, n_bases)), np.zeros((bands, n_bases))
     right = np.zeros((len(targets), n_bases))
-    for a in range(degree + 1):
-        own = values[:, a]
-        for own_right, target in zip(right, targets, strict=True):
-            own_right += np.bincount(first + a, target * own, n_bases)
-        for b in range(degree + 1 - a):
-            gram[b] += np.bincount(first + a, counts * own * values[:, a + b], n_bases)
+    _loops.add_bands(position, counts, np.stack(targets), gram[: degree + 1], right)
     full = differences(n_bases, order)
     for b in range(order + 1):
         penalty[b, : n_bases - b] = np.diagonal(full, -b)

@@ -22,7 +22,7 @@ from .bases import Basis
 from .constraints import nearest
 from .likelihoods import Likelihood, Squared
 from .reml import (
-    COARSE,
+    FIRST,
     Penalties,
     Sums,
     WorkingFit,
@@ -387,7 +387,7 @@ def _fit(
         beta[0] = rows.start(loss)
     kept, leaving = np.arange(len(beta)), _may_leave_out(rows, penalties, fixed)
     if leaving and fresh:
-        kept = np.flatnonzero(penalties.places() < COARSE)
+        kept = np.flatnonzero(penalties.places() < FIRST)
     elif leaving:
         kept = penalties.within_reach(rho, rows.total)
     reach = Reach.of(rows, penalties, kept)

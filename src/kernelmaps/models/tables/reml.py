@@ -37,9 +37,10 @@ __all__ = [
 LOWEST = np.log(1e-2)  # of ρ: a hundredth of a row against the data
 HIGHEST = 20.0  # of ρ − log n: nothing is left of the function
 _STEP = 4.0
-COARSE = 12  # functions of each strength in a model that only says where to start
+FIRST = 6  # functions of each strength in the first step
+_COARSE = 12  # functions of each strength in a model that only says where to start
 _ROUGHLY = 1.0  # derivative of ℓ by ρ that is small enough there
-_REACH = 1e3  # times the rows: the strength beyond which functions are left out
+_REACH = 100  # times the rows: the strength beyond which functions are left out
 _ALWAYS = 2  # functions of each strength that are never left out
 _PRIOR = 1 / 9.0  # curvature of a prior on ρ, for its uncertainty alone
 _RIDGES = 1e-10, 1e-7, 1e-4  # of G's mean diagonal: positive factors where data say nothing
@@ -86,8 +87,9 @@ class Penalties:
         """Weights of which penalties leave something, and the smoothest ones of each strength.
 
         Functions of natural bases have a mean square of one, hence about `total` in the diagonal
-        of ZᵀWZ. From 1000 times that on, less than a thousandth is left of what they would be
-        without a penalty. The smoothest ones stay, as they would be the first to come back.
+        of ZᵀWZ. From 100 times that on, less than a hundredth is left of what they would be
+        without a penalty, which is far below their errors. The smoothest ones stay, as they would
+        be the first to come back.
         """
         alive = self.diagonal(rho) <= _REACH * total
         return np.flatnonzero(alive | (self.places() < _ALWAYS))
@@ -227,7 +229,7 @@ def coarse_strengths(
 
     They cost a fraction of those of the whole model, which are mostly not far from there.
     """
-    kept = np.flatnonzero(penalties.places() < COARSE)
+    kept = np.flatnonzero(penalties.places() < _COARSE)
     if 2 * len(kept) > len(penalties.scale):
         return rho
     small, few = sums.only(kept), penalties.only(kept)
