@@ -78,7 +78,7 @@ class Kernel:
         return self.function(*args, **options)
 
     def __getitem__(self, grid):
-        def launch(*args, num_warps=4, num_stages=1, **options):
+        def launch(*args, num_warps=4, num_stages=1, enable_fp_fusion=True, **options):
             self.launched()
             shape = (*grid, 1, 1, 1)[:3]
             constant = {
