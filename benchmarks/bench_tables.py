@@ -170,14 +170,15 @@ def race_ebm(
         peer = f"EBM, {words} (recorded)"
         _compare(bench, f"{table.name}, {words}: score", table.measure, own, peer,
                  on_record[words]["score"])  # fmt: skip
-        theirs, own = on_record[words]["seconds"], used[words]
-        if "processor_seconds" in on_record[words]:  # one process: what a busy machine leaves alone
-            theirs = on_record[words]["processor_seconds"]
+        known = on_record[words]
+        theirs, own, note = known["seconds"], used[words], ""
+        if "processor_seconds" in known:  # one process: what a busy machine leaves alone
+            theirs, note = known["processor_seconds"], "processor time of one thread"
             own = _processor(table, **({"interactions": "auto"} if words == "pairs" else {}))
-        elif "our_seconds" in on_record[words]:  # both were measured there, EBM on no fewer cores
-            own = on_record[words]["our_seconds"]
+        elif "cores" in known:
+            note = f"EBM on {known['cores']} cores of another machine of this kind"
         row = bench.measure(f"{table.name}, {words}: fit", own, "s", peer=peer,
-                            theirs=theirs)  # fmt: skip
+                            theirs=theirs, note=note)  # fmt: skip
         row.ratio, row.target = theirs / own, "≥ 100×"
         row.reached = row.ratio >= 100
     return scores

@@ -25,8 +25,8 @@ RECORD = RESULTS / "recorded" / "ebm.json"
 def recorded() -> dict[str, Any]:
     """What is on record: name of the table → settings → score, rmse, seconds.
 
-    Tables that were recorded on another machine say on how many `cores`, and what our fit took on
-    two of them (`our_seconds`).
+    Tables that were recorded on another machine say on how many `cores`, and what our fit took then
+    on two of them (`our_seconds`).
     """
     return json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
 
