@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.stats import CodeSums, cross_products, pair_table, pair_tables
+from kernelmaps.stats import CodeSums, LocalBasis, cross_products, pair_table, pair_tables
 
 
 def coded_rows(seed, n, sizes, widths):
@@ -29,6 +29,31 @@ def test_cross_products_are_those_of_the_rows(seed, n, n_jobs, dense_rows, monke
     Z = dense(codes, bases)
     np.testing.assert_allclose(gram, Z.T @ (weight[:, None] * Z), atol=1e-11 * n)
     np.testing.assert_allclose(right, Z.T @ (weight * y), atol=1e-11 * n)
+
+
+def test_tables_of_local_bases_are_reduced_first(seed, monkeypatch):
+    """Splines, of which a code sees three, then combinations of them."""
+    taken = []
+    plain = pair_tables._local_block
+    monkeypatch.setattr(pair_tables, "_local_block", lambda *a: taken.append(1) or plain(*a))
+    codes, bases, weight, y = coded_rows(seed, 60_000, [50, 60, 7], [8, 9, 3])
+    rng = np.random.default_rng(seed)
+    local = []
+    for basis in bases[:2]:
+        first, weights = rng.integers(0, 18, len(basis)), rng.random((len(basis), 3))
+        weights[0, 1:] = 0
+        turn = rng.normal(size=(20, basis.shape[1]))
+        dense_rows = np.zeros((len(basis), 20))
+        for k in range(3):
+            dense_rows[np.arange(len(basis)), first + k] = weights[:, k]
+        basis[:] = dense_rows @ turn
+        local.append(LocalBasis(first, weights, turn))
+    wanted = cross_products(codes, bases, weight, weight * y)
+    assert not taken
+    found = cross_products(codes, bases, weight, weight * y, local=[*local, None])
+    assert len(taken) == 1
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10 * np.abs(b).max())
 
 
 def test_few_rows_of_many_small_bases_are_multiplied_as_a_matrix(seed, monkeypatch):

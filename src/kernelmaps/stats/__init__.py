@@ -6,12 +6,13 @@ from .blockwise import choose_block_rows, features_of
 from .composite import FoldMoments, KernelMoments, load_stats
 from .folding import fold, on_sample
 from .moments import Moments
-from .pair_tables import CodeSums, cross_products, pair_table
+from .pair_tables import CodeSums, LocalBasis, cross_products, pair_table
 
 __all__ = [
     "CodeSums",
     "FoldMoments",
     "KernelMoments",
+    "LocalBasis",
     "Moments",
     "Source",
     "choose_block_rows",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["add_pair", "add_rows", "add_single", "gather", "scaled_rows"]
+__all__ = ["add_pair", "add_rows", "add_scaled", "add_single", "gather", "scaled_rows"]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -32,6 +32,17 @@ def add_rows(
         own, other, w = first[i], second[i], weight[i]
         for c in range(width):
             out[own, c] += w * basis[other, c]
+
+
+@numba.njit(cache=True, nogil=True)
+def add_scaled(first: np.ndarray, weights: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    """out[first[a] + i] += weights[a, i] · table[a]: a band matrix times a table."""
+    for a in range(first.size):
+        for i in range(weights.shape[1]):
+            own, w = first[a] + i, weights[a, i]
+            if w != 0.0:
+                for c in range(table.shape[1]):
+                    out[own, c] += w * table[a, c]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -15,18 +15,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..threads import in_threads, limit_blas
 
-__all__ = ["CodeSums", "cross_products", "pair_table"]
+__all__ = ["CodeSums", "LocalBasis", "cross_products", "pair_table"]
 
 _GRAIN = 65536  # additions below which a thread does not pay
 # Multiplications in a product of matrices that take as long as one block, and as one of its rows.
 _BLOCK_COST, _ROW_COST = 400_000, 20
+_LOCAL_ROWS = 4096  # below, tables are slower than adding up rows of the bases
 _DENSE_ROWS = 4096  # whose matrix is held at a time
+
+
+class LocalBasis(NamedTuple):
+    """A basis of which each code sees few functions before they are combined: B = L·turn.
+
+    Attributes
+    ----------
+    first : ndarray of int64 of shape (n_codes,)
+        The first of the functions that a code sees.
+    weights : ndarray of shape (n_codes, width)
+        Their values there, one after another.
+    turn : ndarray of shape (n_local, n_functions)
+    """
+
+    first: np.ndarray
+    weights: np.ndarray
+    turn: np.ndarray
+
+    def reduced(self, table: np.ndarray) -> np.ndarray:
+        """LᵀT."""
+        from . import _pair_loops
+
+        out = np.zeros((len(self.turn), table.shape[1]))
+        _pair_loops.add_scaled(self.first, self.weights, table, out)
+        return out
 
 
 class CodeSums:
@@ -174,6 +200,7 @@ def cross_products(
     weight: np.ndarray,
     product: np.ndarray,
     n_jobs: int | None = None,
+    local: Sequence[LocalBasis | None] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ZᵀWZ and Zᵀv for Z = [1, B_1, B_2, …] at the codes of rows in memory.
 
@@ -189,9 +216,13 @@ def cross_products(
         The diagonal of W, which has no negative entries, and v.
     n_jobs : int, optional
         As in :func:`kernelmaps.threads.resolve_threads`.
+    local : sequence of LocalBasis or None, optional
+        The same bases as products, where they are: a table is then reduced before matrices are
+        multiplied.
     """
     from . import _pair_loops
 
+    local = [None] * len(bases) if local is None else local
     start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
     places = [(j, k) for j in range(len(bases)) for k in range(j, len(bases))]
     if len(weight) * start[-1] ** 2 < 2 * len(places) * (_BLOCK_COST + _ROW_COST * len(weight)):
@@ -204,7 +235,11 @@ def cross_products(
         for j, k in places[begin:end]:
             own, other = slice(start[j], start[j + 1]), slice(start[k], start[k + 1])
             if j < k:
-                gram[own, other] = _block(codes[j], codes[k], weight, bases[j], bases[k])
+                both = local[j], local[k]
+                if both[0] is None or both[1] is None or len(weight) < _LOCAL_ROWS:
+                    gram[own, other] = _block(codes[j], codes[k], weight, bases[j], bases[k])
+                else:
+                    gram[own, other] = _local_block(codes[j], codes[k], weight, *both)
                 continue
             single = np.zeros((2, len(bases[j])))
             _pair_loops.add_single(codes[j], weight, single[0])
@@ -258,6 +293,15 @@ def _block(
     out = np.zeros((left.shape[0], right.shape[1]))
     _pair_loops.add_rows(first, second, weight, right, out)
     return left.T @ out
+
+
+def _local_block(
+    first: np.ndarray, second: np.ndarray, weight: np.ndarray, left: LocalBasis, right: LocalBasis
+) -> np.ndarray:
+    """The same for B = L·turn: turnᵀ (LᵀTL) turn."""
+    table = pair_table(first, second, weight, (len(left.first), len(right.first)))
+    small = right.reduced(np.ascontiguousarray(left.reduced(table).T))
+    return left.turn.T @ (small.T @ right.turn)
 
 
 def _mirrored(gram: np.ndarray) -> np.ndarray:

@@ -57,6 +57,21 @@ def test_basis_is_centred_and_orthonormal_over_the_rows(seed, kind, missing):
     assert (np.diff(basis.group) >= 0).all()
 
 
+@pytest.mark.parametrize("missing", [True, False])
+def test_splines_are_also_a_product(seed, missing):
+    """Few splines at each code, times a matrix: the values of the basis."""
+    counts = counts_of(seed, 40, missing)
+    basis = number_basis(np.linspace(0, 1, 40), counts, n_bases=12, degree=3, order=2)
+    for own in (basis, basis.smoothest(5)):
+        first, weights, turn = own.local
+        rows = np.zeros((41, len(turn)))
+        for k in range(4):
+            rows[np.arange(41), first + k] += weights[:, k]
+        np.testing.assert_allclose(rows @ turn, own.values, atol=1e-9)
+    few = number_basis(np.linspace(0, 1, 9), counts[:10], n_bases=12, degree=3, order=2)
+    assert few.local is None
+
+
 def test_penalty_in_new_coordinates_is_the_old_one(seed):
     """For f = Bθ: θᵀSθ = βᵀΛβ up to one factor, which the strength takes up."""
     counts = counts_of(seed, 40, missing=False)

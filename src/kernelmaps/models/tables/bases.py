@@ -18,6 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import BSpline
 from scipy.linalg import lapack
+from scipy.sparse import csr_array
+
+from ...stats import LocalBasis
 
 __all__ = [
     "Bands",
@@ -45,11 +48,14 @@ class Basis:
         Diagonal of the penalty.
     group : ndarray of int of shape (n_functions,)
         Which strength each weight has: 0 or 1, not decreasing.
+    local : LocalBasis, optional
+        The values as a product, for combinations of splines.
     """
 
     values: np.ndarray
     penalty: np.ndarray
     group: np.ndarray
+    local: LocalBasis | None = None
 
     @property
     def n_functions(self) -> int:
@@ -64,15 +70,21 @@ class Basis:
 
     def only(self, kept: np.ndarray) -> Basis:
         """Some of the functions."""
-        return Basis(self.values[:, kept], self.penalty[kept], self.group[kept])
+        local = self.local
+        if local is not None:
+            local = local._replace(turn=local.turn[:, kept])
+        return Basis(self.values[:, kept], self.penalty[kept], self.group[kept], local)
 
 
 def natural(
-    raw: np.ndarray, penalty: np.ndarray, counts: np.ndarray, *, constants: bool = True
-) -> Basis:
+    raw: np.ndarray, penalty: np.ndarray, counts: np.ndarray, *, constants: bool = True,
+    sparse: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Basis:  # fmt: skip
     """Centre a basis and make its penalty diagonal; see the module's docstring.
 
     `constants` tells whether some weights make the functions constant: these are taken out.
+    `sparse` says, where rows of `raw` have few entries that are not zero, one after another, where
+    these begin and what they are.
     """
     total = float(counts.sum())
     means = counts @ raw / total
@@ -86,14 +98,15 @@ def natural(
     inner = _solved(factor, centring.T @ penalty @ centring)
     inner = _solved(factor, inner.T)
     strengths, turn = np.linalg.eigh(0.5 * (inner + inner.T))
-    values = centred @ _solved(factor, turn, transposed=True)
+    turn = _solved(factor, turn, transposed=True)
     smooth = strengths > _NULL * max(strengths[-1], 1e-300)
     scaled = np.where(smooth, strengths / (np.median(strengths[smooth]) if smooth.any() else 1), 1)
-    if smooth.all():
-        return Basis(values, scaled, np.zeros(size, np.int64))
     order = np.argsort(~smooth, kind="stable")  # penalised part first, then its null space
     group = (~smooth[order]).astype(np.int64)
-    return Basis(values[:, order], scaled[order], group - group.min())
+    values, local = centred @ turn[:, order], None
+    if sparse is not None and constants:
+        local = LocalBasis(*sparse, np.ascontiguousarray(centring @ turn[:, order]))
+    return Basis(values, scaled[order], group - group.min(), local)
 
 
 def _solved(lower: np.ndarray, right: np.ndarray, transposed: bool = False) -> np.ndarray:
@@ -127,9 +140,13 @@ def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
     So the weights of a straight line are evenly spaced, and second differences do not see it
     (Eilers and Marx 1996); with knots repeated at the ends they would.
     """
+    return _local_splines(position, size, degree).toarray()
+
+
+def _local_splines(position: np.ndarray, size: int, degree: int) -> csr_array:
+    """The same, of which each position has degree + 1 that are not zero, one after another."""
     knots = np.arange(-degree, size + 1) / (size - degree)
-    inside = np.clip(position, 0, 1 - 1e-12)
-    return BSpline.design_matrix(inside, knots, degree).toarray()
+    return BSpline.design_matrix(np.clip(position, 0, 1 - 1e-12), knots, degree)
 
 
 @dataclass(frozen=True)
@@ -200,16 +217,28 @@ def number_basis(
         Splines, their degree, and the order of the differences that are penalised; as many
         splines as bins, or fewer, become one weight for each bin.
     """
-    bins = len(position)
+    bins, sparse = len(position), None
     if periodic:
         size = max(n_bases, degree + 1)
         curve = periodic_splines(position, size, degree)
     elif bins <= n_bases:
         size, curve = bins, np.eye(bins)
     else:
-        size, curve = n_bases, splines(position, n_bases, degree)
+        size, local = n_bases, _local_splines(position, n_bases, degree)
+        curve, sparse = local.toarray(), _sparse_rows(local, degree, counts[0] > 0)
     raw, penalty = _with_missing(curve, differences(size, order, periodic), counts[0] > 0)
-    return natural(raw, penalty, counts)
+    return natural(raw, penalty, counts, sparse=sparse)
+
+
+def _sparse_rows(local: csr_array, degree: int, missing: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Where the nonzero entries of each row of `_with_missing` begin, and what they are."""
+    first = np.concatenate(
+        [[local.shape[1] - degree if missing else 0], local.indices[:: degree + 1]]
+    )
+    weights = np.zeros((len(first), degree + 1))
+    weights[1:] = local.data.reshape(-1, degree + 1)
+    weights[0, degree] = missing  # the last weight of all
+    return first.astype(np.int64), weights
 
 
 def linear_basis(position: np.ndarray, counts: np.ndarray) -> Basis:

@@ -163,7 +163,8 @@ class CodedRows:
 
     def sums(self, weight: np.ndarray, product: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bases = [basis.values for basis in self.bases]
-        return cross_products(self.codes, bases, weight, product, self.n_jobs)
+        local = [basis.local for basis in self.bases]
+        return cross_products(self.codes, bases, weight, product, self.n_jobs, local)
 
 
 def some_functions(bases: Sequence[Basis], kept: np.ndarray) -> list[Basis]:
