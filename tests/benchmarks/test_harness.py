@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import time
 from functools import partial
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from benchmarks import __main__ as main
 from benchmarks import harness, machine, memory, render
 from benchmarks.__main__ import GOALS, ROOMS, races
 from benchmarks.harness import Bench, Goal, Row
@@ -154,6 +156,19 @@ def test_a_part_of_the_races_leaves_other_rows_as_they_were(tmp_path):
     assert "measured 2001-02-03" in render.page_text(tmp_path)
     bench.save(tmp_path)
     assert len(json.loads(path.read_text("utf-8"))["rows"]) == 1
+
+
+def test_every_race_is_run_again_at_128_bits(monkeypatch):
+    run, again = [], []
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--goals", "--quick"])
+    monkeypatch.setattr(main, "race", lambda room, part, bench: run.append(f"{room}:{part}"))
+    monkeypatch.setattr(main.machine, "limits", lambda: LIMITS)
+    monkeypatch.setattr(main.subprocess, "run", lambda call, env, check: again.append((call, env)))
+    main.main()
+    assert run == GOALS
+    ((call, env),) = again
+    assert call[1:] == ["-m", "benchmarks", "--goals", "--quick", "--as-it-is"]
+    assert machine.PLAIN.items() <= env.items()
 
 
 def test_parts_of_rooms_are_run_by_name():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ...engine.reference import evaluate_sets
 from ...engine.simd import width
 from ...engine.table import CODE
 from ...engine.table.emit import stored_rows
+from ...engine.table.entry import by_address
 from ...engine.table.layout import Bins, bins_of
 from ...engine.table.layout import Block as TableBlock
 from ...engine.table.memory import LANES, aligned
@@ -68,6 +70,11 @@ class Compiled:
     stride: np.ndarray  # weights of each feature
     bands: Bands
     n_bytes: int
+
+    @cached_property
+    def handed(self) -> Any:
+        """The basis as the loops take it."""
+        return by_address(self.basis)
 
 
 def room_for(compiled: Compiled, rows: Rows) -> Room:

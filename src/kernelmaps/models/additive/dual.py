@@ -170,7 +170,7 @@ class State:
         self.compiled, self.rows, self.problem, self.settings = compiled, rows, problem, settings
         self.examples, self.beta, self.used = examples, beta, problem.positive.size
         self.w = self._no_weights()
-        self._handed: tuple[tuple, tuple] = (None,) * 4, ()
+        self._handed: tuple[tuple, tuple] = (None,) * 3, ()
         self.visits = len(examples)
         self.square = self.scale = 0.0
         self._centre_rows()
@@ -196,7 +196,7 @@ class State:
         compiled = self.compiled
         examples = np.ascontiguousarray(examples, np.int32)
         room = room_for(compiled, self.rows)
-        _loops.accumulate(compiled.basis, self.rows, compiled.lanes, room, examples, steps, w)
+        _loops.accumulate(compiled.handed, self.rows, compiled.lanes, room, examples, steps, w)
 
     def _centre_rows(self) -> None:
         """Squared norms of the examples, centred where the intercept allows it."""
@@ -232,7 +232,7 @@ class State:
 
         def part(begin: int, end: int) -> None:
             room, out = room_for(compiled, rows), (norm[begin:end], shift[begin:end])
-            _loops.norms(compiled.basis, rows, compiled.lanes, room, begin, mean, *out)
+            _loops.norms(compiled.handed, rows, compiled.lanes, room, begin, mean, *out)
 
         in_blocks(self.settings.n_threads, n, part)
         self.visits += n
@@ -292,10 +292,10 @@ class State:
 
     def _constants(self) -> tuple:
         """What all passes over the same rows have in common, as the loops take it."""
-        now = (self.compiled.basis, self.rows, self.problem, self.centre)
+        now = (self.rows, self.problem, self.centre)
         if any(a is not b for a, b in zip(now, self._handed[0], strict=True)):
             self._handed = now, tuple(by_address(part) for part in now)
-        return self._handed[1]
+        return self.compiled.handed, *self._handed[1]
 
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
         """Primal value and duality gap over all examples, from a dual point with Σβ = 0."""

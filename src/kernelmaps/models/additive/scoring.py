@@ -133,7 +133,7 @@ class AdditiveScores(TableRoute):
                 if len(groups) > 1:
                     own = np.zeros((*own.shape[:-1], part.stop - part.start), out.dtype)
                 room = room_for(compiled, rows)
-                loop(compiled.basis, rows, compiled.lanes, room, begin, weights, own)
+                loop(compiled.handed, rows, compiled.lanes, room, begin, weights, own)
                 if len(groups) > 1:
                     out[begin:end, ..., part] = own
 
