@@ -114,7 +114,7 @@ def _raw_columns(X: Any) -> tuple[list[str], list[Any]]:
     """Names and columns, each still of its own kind."""
     package = _package(X)
     if package == "pandas":
-        return [str(name) for name in X.columns], [X.iloc[:, j] for j in range(X.shape[1])]
+        return [str(name) for name in X.columns], [column for _, column in X.items()]
     if package == "polars":
         return list(X.columns), [X.to_series(j) for j in range(X.shape[1])]
     if package == "pyarrow":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from ...data.frames import Column
 from ...threads import limit_blas
@@ -362,9 +362,12 @@ def assemble(design: Design, fits: Sequence[PenalisedFit]) -> TableModel:
 
 def _term_of(part: Part, fit: PenalisedFit, own: slice) -> tuple:
     """Values and standard errors at the codes, edf, Wald's statistic and its significance."""
-    basis, weights, covariance = part.basis.values, fit.weights[own], fit.covariance[own, own]
-    spread = covariance + fit.wider[own, own]
-    errors = np.sqrt(np.maximum(np.sum((basis @ spread) * basis, axis=1), 0.0))
+    # Functions that were left out have weights of zero, and next to no variance.
+    used = np.flatnonzero(fit.weights[own])
+    basis, weights = part.basis.values[:, used], fit.weights[own][used]
+    place = np.ix_(own.start + used, own.start + used)
+    covariance = fit.covariance[place]
+    errors = np.sqrt(np.maximum(np.sum((basis @ (covariance + fit.wider[place])) * basis, 1), 0.0))
     edf = float(fit.edf[own].sum())
     statistic, p_value = _wald(weights, covariance, edf)
     return basis @ weights, errors, edf, statistic, p_value
@@ -379,4 +382,4 @@ def _wald(weights: np.ndarray, covariance: np.ndarray, edf: float) -> tuple[floa
     largest = slice(len(values) - rank, None)  # what the data know is small, what matters large
     along = vectors[:, largest].T @ weights
     statistic = float(np.sum(along**2 / np.maximum(values[largest], 1e-300)))
-    return statistic, float(stats.chi2.sf(statistic, rank))
+    return statistic, float(special.chdtrc(rank, statistic))

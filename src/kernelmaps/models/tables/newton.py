@@ -22,7 +22,7 @@ from .bases import Basis
 from .constraints import nearest
 from .likelihoods import Likelihood, Squared
 from .reml import (
-    FIRST,
+    COARSE,
     Penalties,
     Sums,
     WorkingFit,
@@ -336,7 +336,7 @@ class Reach:
         """
         kept = self.every.within_reach(rho, total)
         enough = len(self.kept) if last else _SHRUNK * len(self.kept)
-        if len(kept) >= enough and np.isin(kept, self.kept).all():
+        if len(kept) >= enough and _holds(self.kept, kept, len(self.every.scale)):
             return self
         return Reach.of(self.whole, self.every, kept)
 
@@ -360,13 +360,20 @@ def _fit_squared(
         few = penalties.only(kept)
         found = choose_strengths(sums.only(kept), few, rho, None, fixed, most, tol)
         wanted = penalties.within_reach(found.rho, sums.rows)
-        if len(kept) == len(penalties.scale) or np.isin(wanted, kept).all():
+        if _holds(kept, wanted, len(penalties.scale)):
             break
         rho, kept = found.rho, np.union1d(kept, wanted)
     wider = _wider(found, few, rows.total, fixed, loss, rough)
     wider = among_all(wider, kept, len(penalties.scale))
     found = found.among(kept, penalties, sums.rows)
     return _from_sums(found, sums, penalties, _allowed(rows, found), middle, wider)
+
+
+def _holds(kept: np.ndarray, wanted: np.ndarray, size: int) -> bool:
+    """Whether all weights that are wanted are among those that are kept."""
+    there = np.zeros(size, bool)
+    there[kept] = True
+    return bool(there[wanted].all())
 
 
 def _may_leave_out(rows: Rows, penalties: Penalties, fixed: np.ndarray | None) -> bool:
@@ -388,7 +395,7 @@ def _fit(
         beta[0] = rows.start(loss)
     kept, leaving = np.arange(len(beta)), _may_leave_out(rows, penalties, fixed)
     if leaving and fresh:
-        kept = np.flatnonzero(penalties.places() < FIRST)
+        kept = np.flatnonzero(penalties.places() < COARSE)
     elif leaving:
         kept = penalties.within_reach(rho, rows.total)
     reach = Reach.of(rows, penalties, kept)

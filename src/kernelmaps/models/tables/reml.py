@@ -37,8 +37,7 @@ __all__ = [
 LOWEST = np.log(1e-2)  # of ρ: a hundredth of a row against the data
 HIGHEST = 20.0  # of ρ − log n: nothing is left of the function
 _STEP = 4.0
-FIRST = 6  # functions of each strength in the first step
-_COARSE = 12  # functions of each strength in a model that only says where to start
+COARSE = 6  # functions of each strength in the first step, and in a model that says where to start
 _ROUGHLY = 1.0  # derivative of ℓ by ρ that is small enough there
 _REACH = 100  # times the rows: the strength beyond which functions are left out
 _ALWAYS = 2  # functions of each strength that are never left out
@@ -229,7 +228,7 @@ def coarse_strengths(
 
     They cost a fraction of those of the whole model, which are mostly not far from there.
     """
-    kept = np.flatnonzero(penalties.places() < _COARSE)
+    kept = np.flatnonzero(penalties.places() < COARSE)
     if 2 * len(kept) > len(penalties.scale):
         return rho
     small, few = sums.only(kept), penalties.only(kept)
