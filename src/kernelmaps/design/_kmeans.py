@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
+from ..engine.table.entry import INNER, entry
+
 
 class Sums(NamedTuple):
     """Running sums Σw, Σwx and Σwx² of the first i values; with their rounding errors if wide."""
@@ -20,6 +22,15 @@ class Sums(NamedTuple):
     first_error: np.ndarray
     second_error: np.ndarray
     wide: bool
+
+
+class Room(NamedTuple):
+    """Memory (made in Python: code that allocates takes long to compile)."""
+
+    before: np.ndarray  # least cost of the first i values in so many clusters
+    now: np.ndarray  # and in one more
+    split: np.ndarray  # int32[clusters, i]: where the last of them begins
+    stack: np.ndarray  # int64[:, 4]: ranges that are left
 
 
 @nb.njit(cache=True, inline="always")
@@ -64,12 +75,10 @@ def _wide_cost(sums, i, j):
     return max((squares - mean) + (missing - rest), 0.0)
 
 
-@nb.njit(cache=True, error_model="numpy")
-def _running_sums(values, weights, wide):
-    m = len(values)
-    zero = np.zeros(m + 1)
-    sums = Sums(zero, zero.copy(), zero.copy(), zero.copy(), zero.copy(), wide)
-    for i in range(m):
+@nb.njit(**INNER)
+def _run(values, weights, sums):
+    """The running sums of some values."""
+    for i in range(values.size):
         sums.mass[i + 1] = sums.mass[i] + weights[i]
         product, error = _two_product(weights[i], values[i])
         square, more = _two_product(product, values[i])
@@ -77,10 +86,9 @@ def _running_sums(values, weights, wide):
         sums.first_error[i + 1] = sums.first_error[i] + (lost + error)
         sums.second[i + 1], lost = _two_sum(sums.second[i], square)
         sums.second_error[i + 1] = sums.second_error[i] + (lost + more + error * values[i])
-    return sums
 
 
-@nb.njit(cache=True, error_model="numpy")
+@nb.njit(**INNER)
 def _best(before, sums, low, high, m):
     """The least of before[i] + cost(i, m) over low ≤ i ≤ high, and where it is."""
     best, where = np.inf, low
@@ -92,7 +100,7 @@ def _best(before, sums, low, high, m):
     return best, where
 
 
-@nb.njit(cache=True, error_model="numpy")
+@nb.njit(**INNER)
 def _wide_best(before, sums, low, high, m):
     """The same with twice the digits."""
     best, where = np.inf, low
@@ -103,50 +111,64 @@ def _wide_best(before, sums, low, high, m):
     return best, where
 
 
-@nb.njit(cache=True, error_model="numpy")
-def _layer(before, now, split, least, sums, stack):
-    """now[m] = min_i before[i] + cost(i, m) for all m ≥ least, middle first: the best i grows."""
-    m = len(now) - 1
-    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = least, m, least - 1, m - 1
-    depth = 1
+@nb.njit(**INNER)
+def _push(stack, depth, left, right, low, high):
+    stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = left, right, low, high
+    return depth + 1
+
+
+@nb.njit(**INNER)
+def _layer(before, now, split, k, sums, stack):
+    """now[m] = min_i before[i] + cost(i, m) for all m ≥ k, middle first: the best i grows."""
+    m = now.size - 1
+    depth = _push(stack, 0, k, m, k - 1, m - 1)
     while depth > 0:
         depth -= 1
-        left, right, low, high = stack[depth]
+        left, right = stack[depth, 0], stack[depth, 1]
+        low, high = stack[depth, 2], stack[depth, 3]
         middle = (left + right) // 2
         last = min(middle - 1, high)
         if sums.wide:
             best, where = _wide_best(before, sums, low, last, middle)
         else:
             best, where = _best(before, sums, low, last, middle)
-        now[middle], split[middle] = best, where
+        now[middle], split[k, middle] = best, where
         if left < middle:
-            stack[depth] = (left, middle - 1, low, where)
-            depth += 1
+            depth = _push(stack, depth, left, middle - 1, low, where)
         if middle < right:
-            stack[depth] = (middle + 1, right, where, high)
-            depth += 1
+            depth = _push(stack, depth, middle + 1, right, where, high)
 
 
-@nb.njit(cache=True, error_model="numpy")
-def optimal_splits(values, weights, n, wide):
+@entry()
+def _splits(values, weights, sums, room, starts):
+    """First index of each cluster, into `starts`; returns their cost."""
+    before, now, split, m = room.before, room.now, room.split, values.size
+    _run(values, weights, sums)
+    for j in range(1, m + 1):
+        before[j] = _wide_cost(sums, 0, j)
+    for k in range(2, starts.size + 1):
+        for j in range(m + 1):
+            now[j] = np.inf
+        _layer(before, now, split, k, sums, room.stack)
+        before, now = now, before
+    end = m
+    for k in range(starts.size, 1, -1):
+        end = np.int64(split[k, end])
+        starts[k - 1] = end
+    return before[m]
+
+
+def optimal_splits(
+    values: np.ndarray, weights: np.ndarray, n: int, wide: bool
+) -> tuple[np.ndarray, float, float]:
     """First index of each of the n clusters of least weighted sum of squares.
 
     Also returned: the cost, and the size of the rounding errors in it.
     """
     m = len(values)
-    sums = _running_sums(values, weights, wide)
-    before, now = np.full(m + 1, np.inf), np.full(m + 1, np.inf)
-    split = np.zeros((n + 1, m + 1), np.int32)
-    stack = np.empty((256, 4), np.int64)
-    for j in range(1, m + 1):
-        before[j] = _wide_cost(sums, 0, j)
-    for k in range(2, n + 1):
-        now[:] = np.inf
-        _layer(before, now, split[k], k, sums, stack)
-        before, now = now, before
+    sums = Sums(*np.zeros((5, m + 1)), wide)
+    before, now = np.full((2, m + 1), np.inf)
+    split, stack = np.zeros((n + 1, m + 1), np.int32), np.empty((256, 4), np.int64)
     starts = np.zeros(n, np.int64)
-    end = m
-    for k in range(n, 1, -1):
-        end = split[k, end]
-        starts[k - 1] = end
-    return starts, before[m], 2.0**-52 * np.sqrt(m) * sums.second[m]
+    cost = _splits(values, weights, sums, Room(before, now, split, stack), starts)
+    return starts, float(cost), float(2.0**-52 * np.sqrt(m) * sums.second[m])

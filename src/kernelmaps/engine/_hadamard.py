@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
+from ..compiling import HELPER
+
 _FAST = {"contract"}
 
 
@@ -27,7 +29,7 @@ class Transform(NamedTuple):
     gains: np.ndarray
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(**HELPER, fastmath=_FAST)
 def _two_stages(a, b):
     m = a.size // 4
     for i in range(m):
@@ -39,7 +41,7 @@ def _two_stages(a, b):
         b[i + 3 * m] = t - v
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(**HELPER, fastmath=_FAST)
 def _one_stage(a, b):
     m = a.size // 2
     for i in range(m):
@@ -61,7 +63,7 @@ def hadamard(a, b):
     return a, b
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(**HELPER, fastmath=_FAST)
 def _flip(x, signs, block, turn, a):
     """Signs on x, and zeros behind it."""
     for k in range(x.size):
@@ -70,13 +72,13 @@ def _flip(x, signs, block, turn, a):
         a[k] = 0
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(**HELPER, fastmath=_FAST)
 def _gather(a, rows, gains, offset, out):
     for k in range(out.size):
         out[k] = a[np.uint64(rows[k] - offset)] * gains[k]
 
 
-@nb.njit(cache=True, error_model="numpy")
+@nb.njit(**HELPER)
 def _transform_row(x, transform, a, b, i, out):
     """out[i, k] = gains[k] (H D_R ⋯ H D_1 x)[rows[k]], block after block of p outputs."""
     signs, starts, rows, gains = transform

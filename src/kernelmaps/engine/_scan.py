@@ -2,8 +2,10 @@
 
 import numba as nb
 
+from ..compiling import HELPER
 
-@nb.njit(cache=True, error_model="numpy")
+
+@nb.njit(**HELPER)
 def _bit_range(bits, magnitude):
     """Smallest and largest key, smallest magnitude but zero and largest magnitude, all as bits."""
     kind = bits.dtype.type

@@ -18,6 +18,8 @@ import numba as nb
 import numpy as np
 from numba.extending import overload
 
+from ..compiling import HELPER
+
 FAR = {np.dtype(np.float32): np.float32(2.0**17), np.dtype(np.float64): 2.0**46}
 _FAST = {"contract", "nsz"}
 
@@ -76,7 +78,7 @@ def _compiled_cosine(t):
     return single if t == nb.float32 else double
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(**HELPER, fastmath=_FAST)
 def _row_cosines(z, turns, wave):
     beyond = False  # or'd, not counted: counts of 64 bits would take half of the loop
     for k in range(z.size):
@@ -98,7 +100,7 @@ def cosines(out, piece, turns, wave):
     return beyond
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(**HELPER, fastmath=_FAST)
 def _row_pairs(z, w, wave):
     beyond = False
     for k in range(z.size):
@@ -122,7 +124,7 @@ def pairs(out, piece, half, wave):
     return beyond
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(**HELPER, fastmath=_FAST)
 def _csr_row(data, indices, start, stop, W, z):
     """Four entries at a time: a quarter of the reads and writes of the sum."""
     for k in range(z.size):

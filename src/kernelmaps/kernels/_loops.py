@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
+from ..compiling import HELPER
 from ..float_bits import log2
 
 CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY, CHI2_DISTANCE = range(6)
@@ -47,13 +48,13 @@ def _xlog2x(s):
     return s * log2(max(s, 2.2250738585072014e-308))
 
 
-@nb.njit(cache=True, fastmath=_IN_ORDER, error_model="numpy", inline="never")
+@nb.njit(**HELPER, fastmath=_IN_ORDER, inline="never")
 def _harmonic(x, y, tiny):
     """2xy/(x + y), where xy may leave the range of the numbers: not to be reassociated."""
     return (x + x) * (y / max(x + y, tiny))
 
 
-@nb.njit(cache=True, fastmath=_IN_ORDER, error_model="numpy", inline="never")
+@nb.njit(**HELPER, fastmath=_IN_ORDER, inline="never")
 def _contrast(x, y, tiny):
     """(x − y)²/(x + y), where the square may leave the range of the numbers."""
     return (x - y) * ((x - y) / max(x + y, tiny))
@@ -66,7 +67,7 @@ def _log_cauchy(difference, inverse):
     return _LN2 * log2(1 + ratio * ratio)
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(**HELPER, fastmath=_FAST)
 def _pair_sum(rule, x, y):
     """Sum of the scalar rule over the features, in the precision of the rows or in float64."""
     total = 0.0 * x[0]
@@ -87,7 +88,7 @@ def _pair_sum(rule, x, y):
     return np.float64(total)
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@nb.njit(**HELPER, fastmath=_FAST)
 def _pair_sum_of_logarithms(rule, x, y):
     """Rules whose terms cancel, or whose logarithm is taken in float64 anyway."""
     total = 0.0
@@ -118,7 +119,7 @@ def _value(rule, x, y):
     return _log_cauchy(x - y, rule.parameter)
 
 
-@nb.njit(cache=True, fastmath=_IN_ORDER, error_model="numpy", inline="never")
+@nb.njit(**HELPER, fastmath=_IN_ORDER, inline="never")
 def _alone(rule, x):
     """c(x, 0) = c(0, x) of a rule from `FIRST_LONELY` on."""
     if rule.code == LOG_CAUCHY:

@@ -31,20 +31,16 @@ from numba.core.pythonapi import NativeValue, unbox
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.np.numpy_support import from_dtype
 
-from ...compiling import interpreted
+from ...compiling import HELPER, interpreted
 
 __all__ = ["INNER", "OPTIONS", "by_address", "entry"]
 
 _TRIED = ("0.68",)  # versions of numba
 
-# Helpers are called from the loops alone: without wrappers for Python they compile much faster.
-# They are part of these loops: a call would hand over a whole table by value for every vector.
-INNER = {
-    "error_model": "numpy",
+# Helpers are part of the loops that call them: what a loop knows about its table serves them, too.
+INNER = HELPER | {
     "_nrt": False,  # nothing is allocated: no references are counted
     "forceinline": True,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
 }
 OPTIONS = {
     "cache": True,
