@@ -166,7 +166,8 @@ def optimal_splits(
     Also returned: the cost, and the size of the rounding errors in it.
     """
     m = len(values)
-    sums = Sums(*np.zeros((5, m + 1)), wide)
+    mass, first, second, first_error, second_error = np.zeros((5, m + 1))
+    sums = Sums(mass, first, second, first_error, second_error, wide)
     before, now = np.full((2, m + 1), np.inf)
     split, stack = np.zeros((n + 1, m + 1), np.int32), np.empty((256, 4), np.int64)
     starts = np.zeros(n, np.int64)
