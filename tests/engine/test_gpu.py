@@ -1,5 +1,6 @@
 """Kernels for a card, run without one: their own source on NumPy arrays (`triton_stand_in`)."""
 
+import dataclasses
 import sys
 from types import ModuleType
 
@@ -172,6 +173,20 @@ def test_short_or_repeated_transforms_are_matrices(gpu, launched, seed):
     assert launched == ["hadamard"]
 
 
+def test_positions_far_from_zero_lose_nothing(gpu, seed):
+    rng = np.random.default_rng(seed)
+    lo = 1000 + rng.random(3)  # no float32
+    coef = [rng.normal(size=(4, 4, 2)) for _ in range(3)]
+    table = Table.build(
+        AFFINE, 3, coef, np.arange(3), lo=lo, scale=np.full(3, 0.5), low=lo, high=lo + 8
+    )
+    X = (lo + 8 * rng.random((50, 3))).astype(np.float32)
+    found, _ = gpu.apply(spec_of(table), X)
+    wanted = apply(spec_of(table), X.astype(float))
+    # The origin is rounded to 24 bits less than the values have: 1000 · 2^-24 without its rest.
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-6)
+
+
 def test_odd_extensions_of_a_card(gpu, seed):
     X = histograms(seed) * np.random.default_rng(seed).choice([-1, 1], size=(37, 13))
     spec = km.HomogeneousMap(signed=True).fit(X).spec_
@@ -187,6 +202,33 @@ def test_features_with_unlike_numbers_of_columns(gpu, seed):
     X = rng.random((9, 3))
     spec = spec_of(table)
     np.testing.assert_allclose(gpu.apply(spec, X)[0], apply(spec, X), rtol=0, atol=1e-13)
+    X = X.astype(np.float32)
+    np.testing.assert_allclose(gpu.apply(spec, X)[0], apply(spec, X), rtol=0, atol=1e-5)
+
+
+def test_fourier_features_of_clipped_values(gpu, seed):
+    from kernelmaps.engine import Spec
+
+    X = histograms(seed)
+    spec = km.RandomFourierMap(n_components=30, random_state=seed).fit(X).spec_
+    ends = {"lower": np.full(13, 0.05), "upper": np.full(13, 0.1)}
+    clipped = Spec("fourier", {**spec.arrays, **ends}, spec.numbers)
+    wanted = apply(spec, np.clip(X, 0.05, 0.1))
+    np.testing.assert_allclose(gpu.apply(clipped, X)[0], wanted, rtol=0, atol=1e-13)
+
+
+def test_bad_values_in_any_block_of_a_chain_are_reported(gpu, monkeypatch, seed):
+    X = histograms(seed, 1030, 5)  # more than one block
+    spec = km.ExponentialMap(n_components=8, random_state=seed).fit(X).spec_
+    monkeypatch.setattr(gpu.dispatch, "_CHAIN_BYTES", 1)
+    Z, refused = gpu.apply(spec, X, check=gpu.FINITE)
+    np.testing.assert_allclose(Z, apply(spec, X), rtol=0, atol=1e-13)
+    assert not refused
+    for row in (0, 1029):
+        bad = X.copy()
+        bad[row, 2] = np.nan
+        with np.errstate(invalid="ignore"):
+            assert gpu.apply(spec, bad, check=gpu.FINITE)[1]
 
 
 def test_bytes_are_looked_up(gpu, seed):
@@ -285,6 +327,8 @@ def test_codes_are_those_of_the_processor(gpu, options, dtype, seed, monkeypatch
     np.testing.assert_array_equal(found, wanted)
     assert inside
     assert not _encode_elsewhere(spec, X, X.min(axis=0), X.max(axis=0) / 2)[1]
+    above = X[X.min(axis=1) > 0]  # zero, which stands for what is not there, is outside
+    assert _encode_elsewhere(spec, above, above.min(axis=0), above.max(axis=0))[1]
     X[3, 4] = np.nan
     assert not _encode_elsewhere(spec, X, -np.inf, np.inf)[1]
 
@@ -382,6 +426,11 @@ def test_smooth_cubics_are_summed_as_b_splines(gpu, launched, bins, outputs, see
     wanted = apply(spec_of(table), X.astype(float)).reshape(70, d, outputs).sum(axis=1)
     # Products of two parts of 11 bits each, and positions of float32 in bins of 1/7.
     np.testing.assert_allclose(found, wanted, rtol=0, atol=4 * d * 2.0**-21)
+    rows = np.clip(X.astype(float), 0.1, 0.4)  # float32 has numbers near these ends only
+    double, outside = gpu.sums(summed_table(table, np.dtype(float)), rows, gpu.FINITE)
+    assert launched == ["dot_splines", "dot"]  # float64 has no tensor cores of that kind
+    assert not outside
+    np.testing.assert_allclose(double, wanted, rtol=0, atol=4 * d * 2.0**-21)
     for value in (0.09999, 0.40001, np.nan, np.inf, -np.inf):
         X[7, 8] = value
         assert gpu.sums(summed, X, gpu.FINITE)[1]
@@ -402,6 +451,7 @@ def test_only_smooth_cubics_on_a_few_even_bins_are_b_splines(gpu, seed):
         smooth_cubics(rng, 3, 8, 4),  # too many bins
         smooth_cubics(rng, 3, 7, 1),  # one output
         smooth_cubics(rng, 3, 7, 4, lo=1000.0),  # far from zero
+        dataclasses.replace(table, low=table.low + 0.1),  # a range within the bins
     ):
         assert spline_weights(summed_table(other, single), 16) is None
     kinked = [rng.normal(size=(7, 4, 4)) for _ in range(3)]

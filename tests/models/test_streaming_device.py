@@ -1,6 +1,7 @@
 """Streaming models on a torch device; without a card, on torch's own tensors in memory."""
 
 import sys
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -203,6 +204,61 @@ def test_bad_devices_and_rows_are_refused(torch):
 
     with pytest.raises(TypeError, match="RBFSampler does not run on device='cpu'"):
         km.StreamingPCA(2, RBFSampler(n_components=5), device="cpu").fit(X)
+
+
+@pytest.fixture
+def two_cards(monkeypatch):
+    """A torch that sees two cards, as far as messages ask for it; how many is its `count`."""
+    library = ModuleType("torch")
+
+    class Device:
+        def __init__(self, name):
+            self.name = str(name)
+            self.type, _, index = self.name.partition(":")
+            self.index = int(index) if index else None
+            if self.type not in ("cpu", "cuda"):
+                raise RuntimeError(f"Expected one of cpu, cuda device type: {name}")
+
+        def __str__(self):
+            return self.name
+
+    class Tensor(np.ndarray):
+        __module__ = "torch"
+        layout, device = "torch.strided", Device("cuda:0")
+
+        def is_complex(self):
+            return False
+
+    library.Tensor, library.device, library.count = Tensor, Device, 2
+    library.cuda = SimpleNamespace(
+        device_count=lambda: library.count, is_available=lambda: library.count > 0
+    )
+    monkeypatch.setitem(sys.modules, "torch", library)
+    return library
+
+
+def test_cards_that_are_not_there_are_named_without_one(two_cards):
+    X, y = problem(0, 50)
+    with pytest.raises(ValueError, match="device='cuda:2', but torch sees 2 CUDA cards"):
+        km.StreamingRidge(device="cuda:2").fit(X, y)
+    with pytest.raises(ValueError, match="device must be None, 'cpu', 'cuda' or 'cuda:N', got 'gp"):
+        km.StreamingPCA(2, device="gpu7").fit(X)
+    two_cards.count = 0
+    with pytest.raises(
+        ValueError, match=r"sees no CUDA cards\. Leave device out to run on the pro"
+    ):
+        km.StreamingRidgeClassifier(device="cuda").fit(X, y > 0)
+
+
+def test_rows_on_another_card_are_named_without_one(two_cards):
+    X, y = problem(0, 50)
+    rows = X.view(two_cards.Tensor)
+    with pytest.raises(
+        ValueError, match=r"X is on cuda:0, but device='cuda:1'\..*X\.to\('cuda:1'\)"
+    ):
+        km.StreamingRidge(device="cuda:1").fit(rows, y)
+    with pytest.raises(ValueError, match="X is on cuda:0, but device='cpu'"):
+        km.StreamingPCA(2, device="cpu").fit(rows)
 
 
 def test_without_torch_the_extra_is_named(monkeypatch):
