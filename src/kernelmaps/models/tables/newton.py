@@ -285,7 +285,7 @@ def fit_rows(
     threads = 1 if len(penalties.scale) < _SMALL else available_threads()
     with limit_blas(threads):
         if isinstance(loss, Squared):
-            return _fit_squared(rows, loss, penalties, rho, fixed, rough, beta is None)
+            return _fit_squared(rows, loss, penalties, rho, fixed, rough, beta)
         return _fit(rows, loss, penalties, rho, fixed, tol, max_iter, rough, beta)
 
 
@@ -347,11 +347,11 @@ class Reach:
 
 def _fit_squared(
     rows: Rows, loss: Likelihood, penalties: Penalties, rho: np.ndarray,
-    fixed: np.ndarray | None, rough: bool, fresh: bool,
+    fixed: np.ndarray | None, rough: bool, beta: np.ndarray | None,
 ) -> PenalisedFit:  # fmt: skip
     sums, middle = rows.squared()
-    if rough or fresh:
-        rho = coarse_strengths(sums, penalties, rho, None, fixed)
+    if rough or beta is None:
+        rho = coarse_strengths(sums, penalties, rho, None, _known(penalties, fixed, beta))
     most, tol = (_ROUGH_STEPS, _ROUGH) if rough else (60, _FINE)
     kept = np.arange(len(penalties.scale))
     if _may_leave_out(rows, penalties, fixed):
@@ -360,13 +360,23 @@ def _fit_squared(
         few = penalties.only(kept)
         found = choose_strengths(sums.only(kept), few, rho, None, fixed, most, tol)
         wanted = penalties.within_reach(found.rho, sums.rows)
-        if _holds(kept, wanted, len(penalties.scale)):
+        if rough or _holds(kept, wanted, len(penalties.scale)):
             break
         rho, kept = found.rho, np.union1d(kept, wanted)
     wider = _wider(found, few, rows.total, fixed, loss, rough)
     wider = among_all(wider, kept, len(penalties.scale))
     found = found.among(kept, penalties, sums.rows)
     return _from_sums(found, sums, penalties, _allowed(rows, found), middle, wider)
+
+
+def _known(
+    penalties: Penalties, fixed: np.ndarray | None, beta: np.ndarray | None
+) -> np.ndarray | None:
+    """Strengths that coarse ones are not better than: fixed ones, and those of a fit before."""
+    if beta is None:
+        return fixed
+    known = penalties.total(beta != 0) > 0
+    return known if fixed is None else known | fixed
 
 
 def _holds(kept: np.ndarray, wanted: np.ndarray, size: int) -> bool:
@@ -402,7 +412,8 @@ def _fit(
     here: Point = reach.rows.at(loss, beta[kept])
     value, n_iter, converged = np.inf, 0, False
     last: list[np.ndarray] = []
-    chosen = Chosen(rho, fixed, loss.dispersion, rough, fresh or rough)
+    known = None if fresh else _known(penalties, fixed, beta)
+    chosen = Chosen(rho, fixed, loss.dispersion, rough, fresh or rough, known)
     # Newton's last steps square the error, so that the end costs little; a majorant's do not.
     tol = 1e-3 if rough else (tol if loss.majorised else min(tol, 1e-10))
     for n_iter in range(1, max_iter + 1):
@@ -436,7 +447,8 @@ class Chosen:
     rho, fixed, dispersion, rough
         As in `fit_rows`.
     afresh : bool
-        Whether the first step takes many on the strengths, with few functions.
+        Whether the first step takes many on the strengths, with few functions; those that are
+        `known` stay in it.
     settled : bool
         Whether they rest.
     """
@@ -446,6 +458,7 @@ class Chosen:
     dispersion: float | None
     rough: bool
     afresh: bool
+    known: np.ndarray | None = None
     used: np.ndarray | float = np.inf
 
     def __post_init__(self) -> None:
@@ -455,7 +468,8 @@ class Chosen:
         """The fit of a working least-squares problem."""
         if not self.settled:
             if n_iter == 1 and self.afresh:
-                self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, self.fixed)
+                held = self.fixed if self.known is None else self.known
+                self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, held)
             steps = _ROUGH_STEPS if self.rough else _INNER
             found = choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, steps)
             used, before = _used(found, penalties), self.used
