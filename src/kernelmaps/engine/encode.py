@@ -105,6 +105,7 @@ def encode_within(
         return _encode_interpreted(spec, X, lower, upper, out)
     from .simd import width
     from .table.encode import encode_dense
+    from .table.entry import by_address
 
     note_path("encode:dense")
     # The precision of transform, so that both put a value into the same bin.
@@ -115,7 +116,8 @@ def encode_within(
     d = X.shape[1]
     bins, lanes = _code_bins(table), (0,) * width(4)
     frame = _frame(table, bins, lower, upper, d)
-    x, codes = X.reshape(-1), out.reshape(-1)
+    # Handed over once for all parts of the rows.
+    bins, x, codes = (by_address(item) for item in (bins, X.reshape(-1), out.reshape(-1)))
     wrong = in_threads(
         lambda begin, end: encode_dense(
             bins, frame._replace(room=np.zeros(len(lanes), out.dtype)), x, lanes, begin, end, codes
