@@ -20,7 +20,6 @@ from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import Bins, bins_of
 from .table.memory import by_vector
-from .table.search import with_slopes
 
 __all__ = ["code_dtype", "code_spec", "encode", "encode_within", "fraction_bits", "zero_codes"]
 
@@ -185,11 +184,7 @@ def _code_bins(table: Table) -> Bins:
     edges, edge = bins.search.edges, bins.search.edge
     first, final = edges[edge], edges[edge + bins.top + 1]
     low, high = (np.clip(end, first, final) for end in (bins.low, bins.high))
-    bins = bins._replace(low=low, high=high, placed=(0,), clipped=(0,))
-    bits = fraction_bits(table)
-    if not bins.search.pairs.size or bits > 8:  # where float32 holds all codes with some bits more
-        return bins
-    return bins._replace(search=with_slopes(bins.search, 2.0**bits), placed=(0,) * 3)
+    return bins._replace(low=low, high=high, placed=(0,), clipped=(0,))
 
 
 def _frame(table: Table, bins: Bins, lower: Any, upper: Any, d: int) -> Any:

@@ -329,19 +329,6 @@ def plus_share(typing_context, count, share, bits, half):
     return count(count, share, types.int64, _dtype(share)), build
 
 
-@intrinsic
-def plus_codes(typing_context, count, bits, more):
-    """``(count << bits) + more``, rounded to the nearest integers; none is negative."""
-
-    def build(context, builder, signature, args):
-        shift = filled(builder, builder.trunc(args[1], WORD), count)
-        whole = builder.sitofp(builder.shl(args[0], shift), llvm(more))
-        total = builder.fadd(builder.fadd(whole, constant(more, 0.5)), args[2])
-        return builder.fptosi(total, llvm(count))
-
-    return count(count, types.int64, more), build
-
-
 @meaning(lambda x, left, right: (x - left) / (right - left) if right > left else type(x)(0))
 def share(typing_context, x, left, right):
     """``(x − left) / (right − left)``; 0 between equal ends."""

@@ -13,19 +13,16 @@ from numba.extending import overload
 
 from ..simd import (
     as_floats,
-    between,
-    from_origin,
     item,
     outside,
     parameter,
-    plus_codes,
     plus_share,
     prefetch,
     rounded,
     store_codes,
 )
 from .entry import INNER, entry
-from .locate import even_position, load_values, sloping, uneven_position
+from .locate import even_position, load_values, uneven_position
 from .stored import AFFINE
 
 BLOCK = 32  # rows that a tile of tables is used for at a time
@@ -57,9 +54,7 @@ def position_code(bins, frame, x, j, across):
 
 @overload(position_code, jit_options=INNER)
 def _position_code(bins, frame, x, j, across):
-    kind, placed = (len(bins.types[bins.fields.index(name)]) for name in ("kind", "placed"))
-    if placed == 3:
-        return _sloping_code
+    kind = len(bins.types[bins.fields.index("kind")])
     return _even_code if kind == AFFINE else _uneven_code
 
 
@@ -74,13 +69,6 @@ def _uneven_code(bins, frame, x, j, across):
     if len(bins.placed):
         return plus_share(b, u, frame.bits, bins.number.dtype.type(0.5))
     return b
-
-
-def _sloping_code(bins, frame, x, j, across):
-    """The code of the cell's threshold, and what a value is away from it: no division."""
-    x = between(x, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
-    count, threshold, slope = sloping(bins, x, j, across)
-    return plus_codes(count, frame.bits, from_origin(x, threshold, slope))
 
 
 @nb.njit(**INNER)

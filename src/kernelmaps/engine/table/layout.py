@@ -54,8 +54,7 @@ class Bins(NamedTuple):
     vanishes: tuple  # length 1: zero has the row `nothing`
     # length 1: values are clipped to low … high; 2: they come clipped, none before the first bin
     clipped: tuple
-    # length 0: look-ups; EDGES: 1: positions of T's precision; 2: of float64's; 3: codes by slopes
-    placed: tuple
+    placed: tuple  # length 0: look-ups; 1: positions of T's precision; 2: of float64's (EDGES)
     # By feature, the last one repeated to fill a vector.
     row: np.ndarray  # int32: row of the first bin
     top: np.ndarray  # int32: last bin

@@ -180,17 +180,6 @@ def _by_pair(bins, x, cell, edge):
 
 
 @nb.njit(**INNER)
-def sloping(bins, x, j, across):
-    """The threshold of a value's cell, its number among the edges, and the slope at the value."""
-    search = bins.search
-    cell = plus(_cell(bins, x, j, across), parameter(search.cell, j, x, across))
-    word = words(gather(search.pairs, cell))
-    threshold, edge = reals(word[0], search.edges), parameter(search.edge, j, x, across)
-    slope = gather(search.slopes, passed(plus(word[1], edge), x, threshold, 1))
-    return plus(word[1], 1), threshold, slope
-
-
-@nb.njit(**INNER)
 def _bisected(bins, x, cell, edge, left):
     """How many thresholds a value passes; edges[edge + b] is the left end of bin b."""
     count = gather(bins.search.guide, cell)

@@ -26,7 +26,7 @@ import numpy as np
 from .memory import LANES, by_vector
 from .stored import Table
 
-__all__ = ["Search", "Uneven", "no_search", "search_of", "with_slopes"]
+__all__ = ["Search", "Uneven", "no_search", "search_of"]
 
 _CELLS = 16  # at most, per threshold
 _TILE_BYTES = 2**15  # of tables, that a first-level cache holds beside the rows
@@ -48,7 +48,6 @@ class Search(NamedTuple):
     edges: np.ndarray  # T: e_0, thresholds, the end (see `_end`), numbers that no value passes
     exact: np.ndarray  # float64: the same without rounding
     pairs: np.ndarray  # int64: threshold (float32) and count of each cell, if it has one at most
-    slopes: np.ndarray  # T: codes in the bin that begins at an edge by its width (`with_slopes`)
     shift: int
     tile: int  # features whose tables are used together
 
@@ -82,7 +81,7 @@ def no_search(dtype: np.dtype) -> Search:
     """Tables for bins that need no search."""
     none, count = np.zeros(1, np.int32), np.zeros(1, np.int64)
     tables = np.zeros(1, np.uint16), np.zeros(1, dtype), np.zeros(1), np.zeros(0, np.int64)
-    return Search(none, none, none, none, count, *tables, np.zeros(0, dtype), 0, 1024)
+    return Search(none, none, none, none, count, *tables, 0, 1024)
 
 
 def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
@@ -128,20 +127,10 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
         np.concatenate(edges),
         np.concatenate(exact),
         pairs,
-        np.zeros(0, dtype),
         cells.shift,
         max(_TILE, _TILE_BYTES * len(sets) // n_bytes // LANES * LANES),
     )
     return Uneven(*(np.asarray(a).astype(dtype) for a in floats)), search
-
-
-def with_slopes(search: Search, unit: float) -> Search:
-    """For codes that are positions, of which a bin has `unit`: how fast they grow in each bin."""
-    edges = search.edges.astype(np.float64)
-    left, right = edges, np.append(edges[1:], np.inf)
-    bin_ = (right > left) & np.isfinite(right)  # others hold no value, or are padding
-    width = np.subtract(right, left, out=np.ones_like(edges), where=bin_)
-    return search._replace(slopes=np.where(bin_, unit / width, 0).astype(search.edges.dtype))
 
 
 def _end(edges: np.ndarray, degree: int, dtype: np.dtype) -> np.ndarray:
