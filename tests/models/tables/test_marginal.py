@@ -141,3 +141,33 @@ def test_coarse_strengths_are_close_to_those_of_all_functions(seed):
     assert at[1] < at[0]
     fixed = coarse_strengths(sums, penalties, start, None, np.array([True, False]))
     assert fixed[0] == start[0]
+
+
+@pytest.mark.parametrize("jump", [0.0, 1.5])
+def test_a_value_that_many_rows_share_may_lie_off_the_curve(seed, jump):
+    """Half of the rows hold zero, and the values begin right beside it."""
+    rng = np.random.default_rng(seed)
+    x = np.where(rng.random(4000) < 0.5, 0.0, 0.01 + rng.gamma(2.0, 1.0, 4000))
+    y = np.sin(x) + jump * (x == 0) + 0.5 * rng.normal(size=4000)
+    model = km.AdditiveRegressor(smoothing="auto").fit(x[:, None], y)
+    first = model.table_.books[0].nodes[1]  # zero's own bin is the first
+    beside, zero = model.predict([[first], [0.0]])
+    # Beside zero some hundred rows with a standard deviation of one half determine the curve.
+    assert abs((zero - beside) - (jump - np.sin(first))) < 0.3
+
+
+def test_a_bin_with_a_weight_of_its_own_is_fitted_by_it(seed):
+    basis, _, codes, _ = one_column(seed)
+    counts = np.bincount(codes, minlength=61).astype(float)
+    place = (np.arange(60) + 0.5) / 60
+    options = {"n_bases": 20, "degree": 3, "order": 2}
+    apart = number_basis(place, counts, jumps=[0], **options)
+    assert apart.n_functions == basis.n_functions + 1
+    wanted = (np.arange(61) == 1) - counts[1] / counts.sum()  # centred, as all terms are
+    seen = counts > 0
+    for functions, close in ((apart, True), (basis, False)):
+        own = functions.values[seen]
+        left = wanted[seen] - own @ np.linalg.lstsq(own, wanted[seen])[0]
+        assert (np.abs(left).max() < 1e-8) == close
+    few = number_basis(place, counts, n_bases=60, degree=3, order=2, jumps=[0])
+    assert few.n_functions == 59  # a weight for each bin already

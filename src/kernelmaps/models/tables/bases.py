@@ -203,7 +203,7 @@ def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray
 
 def number_basis(
     position: np.ndarray, counts: np.ndarray, *, n_bases: int, degree: int, order: int,
-    periodic: bool = False,
+    periodic: bool = False, jumps: Sequence[int] | np.ndarray = (),
 ) -> Basis:  # fmt: skip
     """Splines over the bins of a number, and one weight for missing values.
 
@@ -216,6 +216,9 @@ def number_basis(
     n_bases, degree, order, periodic
         Splines, their degree, and the order of the differences that are penalised; as many
         splines as bins, or fewer, become one weight for each bin.
+    jumps : sequence of int
+        Bins whose value may lie off the curve: each has one weight more, if splines are fewer than
+        bins.
     """
     bins, sparse = len(position), None
     if periodic:
@@ -226,7 +229,11 @@ def number_basis(
     else:
         size, local = n_bases, _local_splines(position, n_bases, degree)
         curve, sparse = local.toarray(), _sparse_rows(local, degree, counts[0] > 0)
-    raw, penalty = _with_missing(curve, differences(size, order, periodic), counts[0] > 0)
+    own = differences(size, order, periodic)
+    if len(jumps) and curve.shape[1] < bins:
+        curve, sparse = np.hstack([curve, np.eye(bins)[:, jumps]]), None
+        own = np.pad(own, (0, len(jumps)))
+    raw, penalty = _with_missing(curve, own, counts[0] > 0)
     return natural(raw, penalty, counts, sparse=sparse)
 
 

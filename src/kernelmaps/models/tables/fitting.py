@@ -13,7 +13,8 @@ from ...data.frames import Column
 from ...threads import limit_blas
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
-from .held import HeldRows, Part, TableRows
+from .held import HeldRows, Part, Scored, TableRows
+from .judging import HARMFUL, LIKELY, SURE
 from .likelihoods import Likelihood
 from .marginal import signals_of
 from .model import FittedTerm, TableModel
@@ -24,13 +25,15 @@ from .terms import Term, term_basis
 __all__ = ["Design", "Request", "design_of", "fit_design", "fit_table", "hold_rows"]
 
 _FEWEST_ROWS = 100  # below, pairs are not searched for
-_ROUNDS = 5  # pairs are added in so many goes, each ranked by what the last one left
-_FEW = 24  # functions that a pair begins with
+_FIRST, _LATER = 5, 10  # pairs of the first go, and of each after it
+_GOES = 6  # at most; each ranks pairs by what the last one left
+_FUNCTIONS = 48, 24  # that a pair of the first go, or of a later one, begins with
 _FULL = 0.6  # edf of a pair, as a share of its functions, at which it gets twice as many
 _MOST_WEIGHTS = 2000  # of all terms: a Newton step on the strengths costs its cube
 _BACK = 2.0  # of the logarithm of a strength, beyond that of all rows: where a fit starts at most
 _VANISHED = 0.3  # edf of a pair that is left out
 Known = dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]]
+Trial = tuple["Design", list[PenalisedFit]]
 
 
 @dataclass(frozen=True)
@@ -224,40 +227,83 @@ def _search(
     """Add pairs in some goes, each ranked by the residuals of the model before.
 
     Pairs begin with few functions and get more where they use them all; those of which nothing is
-    left, since others say the same, make room. A go that does not lower the losses of held-out
-    rows is the last one, and is not kept; the model is then fitted to all rows. Few rows can
-    neither show pairs nor judge them.
+    left, since others say the same, make room. Held-out rows judge each go (`_judged`), and the
+    model is then fitted to all rows. Few rows can neither show pairs nor judge them.
     """
     if design.counts[0].sum() < _FEWEST_ROWS:
         return design, _fit_all(design, losses, request, [{} for _ in losses], rough=False)
     rows, judges = design.rows.split()
-    trial = replace(design, rows=rows)
+    first = trial = replace(design, rows=rows)
     tried = {part.columns for part in design.parts if part.pair is not None}
-    asked, go = len(tried), -(-request.search // (_ROUNDS - 1))
+    asked = len(tried)
     # Not a rough one: what single columns leave over would be taken for an effect of pairs.
     fits = _fit_all(trial, losses, request, [{} for _ in losses], rough=False)
-    for _ in range(_ROUNDS):
+    for _ in range(_GOES):
         larger = _refined(trial, fits, asked)
         left = request.search + asked - sum(part.pair is not None for part in larger.parts)
         if left > 0:
-            found = _next_pairs(trial, losses, fits, request, tried)[: min(go, left)]
+            go = min(left, _FIRST if trial is first else _LATER)
+            found = _next_pairs(trial, losses, fits, request, tried)[:go]
             # The functions of pairs are those of all rows, as they will be fitted in the end.
-            larger, added = _within_budget(replace(larger, rows=design.rows), found)
+            size = _FUNCTIONS[trial is not first]
+            larger, added = _within_budget(replace(larger, rows=design.rows), found, size)
             larger = replace(larger, rows=rows)
             tried |= set(added)
         if _sizes(larger) == _sizes(trial):
             break
         known = [_known(trial, fit) for fit in fits]
         more = _fit_all(larger, losses, request, known, rough=True)
-        before, after = ((d.parts, [f.weights for f in own]) for d, own in
-                         ((trial, fits), (larger, more)))  # fmt: skip
-        if not judges.gain(losses, before, after).sure:
+        kept = _judged(judges, losses, (trial, fits), (larger, more), trial is first)
+        if kept is None:
             break
-        trial, fits = larger, more
+        trial, fits = kept
     grown = _sizes(trial) != _sizes(design)  # else the model without pairs, as it would be
     known = [_known(trial, fit) if grown else {} for fit in fits]
     design = replace(design, parts=trial.parts)
     return design, _fit_all(design, losses, request, known, rough=False)
+
+
+def _judged(
+    judges: TableRows, losses: Sequence[Likelihood], before: Trial, after: Trial, first: bool
+) -> Trial | None:
+    """The larger model without the new pairs that held-out rows do not want; None: not at all.
+
+    The first pairs must prove that the table has any. Where it has, strengths tell how much of a
+    pair is left, and a later one need only not do harm.
+    """
+    design, fits = after
+    old = {part.columns for part in before[0].parts}
+    new = [part.columns for part in design.parts if part.columns not in old]
+    others = [_scored(*before), *(_scored(*_without(design, fits, {pair})) for pair in new)]
+    whole, *each = judges.gains(losses, others, _scored(design, fits))
+    bar = LIKELY if first else HARMFUL
+    dropped = {pair for pair, gain in zip(new, each, strict=True) if not gain.certainty > bar}
+    if dropped:
+        design, fits = _without(design, fits, dropped)
+        (whole,) = judges.gains(losses, others[:1], _scored(design, fits))
+    return (design, fits) if whole.certainty > (SURE if first else HARMFUL) else None
+
+
+def _scored(design: Design, fits: Sequence[PenalisedFit]) -> Scored:
+    """Terms, and their weights in all outputs."""
+    return design.parts, [fit.weights for fit in fits]
+
+
+def _without(
+    design: Design, fits: Sequence[PenalisedFit], dropped: set[tuple[int, ...]]
+) -> Trial:
+    """The model without some terms, the weights of the others as they are."""
+    kept = [part.columns not in dropped for part in design.parts]
+    weights = np.repeat(
+        [True, *kept], [1, *(part.basis.n_functions for part in design.parts)]
+    )
+    groups = np.repeat(kept, [own.stop - own.start for own in _groups(design)])
+    parts = tuple(part for part, own in zip(design.parts, kept, strict=True) if own)
+    found = [
+        replace(fit, weights=fit.weights[weights], edf=fit.edf[weights], rho=fit.rho[groups])
+        for fit in fits
+    ]
+    return replace(design, parts=parts), found
 
 
 def _fit_all(
@@ -324,11 +370,11 @@ def _next_pairs(
 
 
 def _within_budget(
-    design: Design, pairs: Sequence[tuple[int, int]]
+    design: Design, pairs: Sequence[tuple[int, int]], functions: int
 ) -> tuple[Design, list[tuple[int, int]]]:
     """Add pairs while the model stays small enough to choose its strengths."""
     with limit_blas(1):
-        larger = with_pairs(design, pairs, _FEW)
+        larger = with_pairs(design, pairs, functions)
     alone = sum(part.basis.n_functions for part in larger.parts if part.pair is None)
     room = int(np.searchsorted([own.stop for own in _weights(larger)], max(_MOST_WEIGHTS, alone)))
     added = list(pairs[: max(room - len(design.parts), 0)])

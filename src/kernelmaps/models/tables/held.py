@@ -86,8 +86,10 @@ class TableRows(Protocol):
         """Rows to fit, and rows that are held out."""
         ...
 
-    def gain(self, losses: Sequence[Likelihood], before: Scored, after: Scored) -> Gain:
-        """How much lower losses are with the second terms and weights than with the first."""
+    def gains(
+        self, losses: Sequence[Likelihood], others: Sequence[Scored], model: Scored
+    ) -> list[Gain]:
+        """How much lower losses are with some terms and weights than with each of others."""
         ...
 
 
@@ -159,11 +161,19 @@ class HeldRows:
         by_content = mostly_different(self.codes, len(self.weight))
         return self.part(True, by_content), self.part(False, by_content)
 
-    def gain(self, losses: Sequence[Likelihood], before: Scored, after: Scored) -> Gain:
-        found, lower = Gain(), np.zeros(len(self.weight))
-        for k, loss in enumerate(losses):
-            for sign, (parts, weights) in ((1, before), (-1, after)):
-                eta = self.coded(parts, None, k).scores(weights[k])
-                lower += sign * loss.value(self.targets[k], eta)
-        found.add(lower, self.weight)
+    def gains(
+        self, losses: Sequence[Likelihood], others: Sequence[Scored], model: Scored
+    ) -> list[Gain]:
+        own, found = self._losses(losses, model), []
+        for other in others:
+            found.append(Gain())
+            found[-1].add(self._losses(losses, other) - own, self.weight)
         return found
+
+    def _losses(self, losses: Sequence[Likelihood], model: Scored) -> np.ndarray:
+        """Losses of the rows, those of all outputs added up."""
+        parts, weights = model
+        out = np.zeros(len(self.weight))
+        for k, loss in enumerate(losses):
+            out += loss.value(self.targets[k], self.coded(parts, None, k).scores(weights[k]))
+        return out

@@ -9,10 +9,12 @@ import numpy as np
 
 from ...hashing import mixed_bits
 
-__all__ = ["Gain", "contents", "held_out", "mostly_different"]
+__all__ = ["HARMFUL", "LIKELY", "SURE", "Gain", "contents", "held_out", "mostly_different"]
 
 _SHARE = 4  # one row of so many is held out
-_SURE = 1.0  # standard errors by which a larger model must be better
+SURE = 1.5  # standard errors by which the first pairs must be better than none
+LIKELY = 1.0  # by which each of them must help
+HARMFUL = 0.0  # at which a later pair is left out
 
 
 def contents(codes: Sequence[np.ndarray], rows: int) -> np.ndarray:
@@ -52,11 +54,11 @@ class Gain:
         self.sums = self.sums + np.array(own)
 
     @property
-    def sure(self) -> bool:
-        """Whether the second model is better by more than chance may explain."""
+    def certainty(self) -> float:
+        """Mean gain in standard errors; −∞ where losses are not finite or there are no rows."""
         total, squares, first, second = self.sums
         if not total > 0 or not np.isfinite(self.sums).all():
-            return False
+            return -np.inf
         mean = first / total
-        variance = max(second / total - mean**2, 0.0) * squares / total**2
-        return bool(mean > _SURE * np.sqrt(variance))
+        error = np.sqrt(max(second / total - mean**2, 0.0) * squares) / total
+        return float(mean / max(error, 1e-300))

@@ -14,6 +14,7 @@ from scipy.special import expit
 __all__ = ["LOSSES", "Likelihood", "likelihood"]
 
 _WIDTH = 0.01  # of the scale of the targets: where absolute losses are rounded off
+_LEAST = 0.05  # dispersion of margins, at least
 _MOST = 30.0  # |η| beyond which exp is not followed
 
 
@@ -26,6 +27,9 @@ class Likelihood:
 
     dispersion: float | None = None
     majorised = False  # whether curvatures are upper bounds: many, cheap steps
+    # Of an estimated φ: losses of margins can all be zero, where curves separate few rows, or rows
+    # of little weight. An estimate of zero would then take every wiggle for an effect.
+    least_dispersion = 0.0
 
     def value(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """ℓ(y, η)."""
@@ -80,6 +84,8 @@ class Logistic(Likelihood):
 @dataclass(frozen=True)
 class SquaredHinge(Likelihood):
     """max(0, 1 − yη)²."""
+
+    least_dispersion = _LEAST
 
     def value(self, y, eta):
         return np.maximum(0.0, 1 - y * eta) ** 2
@@ -192,6 +198,7 @@ class Hinge(Likelihood):
 
     width: float = _WIDTH
     majorised = True
+    least_dispersion = _LEAST
 
     def value(self, y, eta):
         slack = 1 - y * eta

@@ -36,7 +36,6 @@ __all__ = ["CodedRows", "PenalisedFit", "Point", "Rows", "fit_rows", "penalties_
 
 _SETTLE = 15  # steps after which strengths stay: performance iteration may cycle
 _STILL = 0.1  # degrees of freedom that no term gains or loses any more once strengths stay
-_ROUGH_STEPS = 1  # steps on the strengths where a fit only says what is missing
 _INNER = 3  # steps on the strengths for each step on the weights
 _FINE, _ROUGH = 0.1, 0.5  # derivatives of the restricted log-likelihood that are small enough
 _SHRUNK = 0.9  # of the weights: where fewer than that are within reach, the others are left out
@@ -285,7 +284,7 @@ def fit_rows(
     threads = 1 if len(penalties.scale) < _SMALL else available_threads()
     with limit_blas(threads):
         if isinstance(loss, Squared):
-            return _fit_squared(rows, loss, penalties, rho, fixed, rough, beta)
+            return _fit_squared(rows, penalties, rho, fixed, rough, beta)
         return _fit(rows, loss, penalties, rho, fixed, tol, max_iter, rough, beta)
 
 
@@ -346,13 +345,13 @@ class Reach:
 
 
 def _fit_squared(
-    rows: Rows, loss: Likelihood, penalties: Penalties, rho: np.ndarray,
-    fixed: np.ndarray | None, rough: bool, beta: np.ndarray | None,
+    rows: Rows, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray | None,
+    rough: bool, beta: np.ndarray | None,
 ) -> PenalisedFit:  # fmt: skip
     sums, middle = rows.squared()
     if rough or beta is None:
         rho = coarse_strengths(sums, penalties, rho, None, _known(penalties, fixed, beta))
-    most, tol = (_ROUGH_STEPS, _ROUGH) if rough else (60, _FINE)
+    most, tol = (_INNER, _ROUGH) if rough else (60, _FINE)
     kept = np.arange(len(penalties.scale))
     if _may_leave_out(rows, penalties, fixed):
         kept = penalties.within_reach(rho, sums.rows)
@@ -363,7 +362,7 @@ def _fit_squared(
         if rough or _holds(kept, wanted, len(penalties.scale)):
             break
         rho, kept = found.rho, np.union1d(kept, wanted)
-    wider = _wider(found, few, rows.total, fixed, loss, rough)
+    wider = _wider(found, few, rows.total, fixed, True, rough)
     wider = among_all(wider, kept, len(penalties.scale))
     found = found.among(kept, penalties, sums.rows)
     return _from_sums(found, sums, penalties, _allowed(rows, found), middle, wider)
@@ -413,7 +412,7 @@ def _fit(
     value, n_iter, converged = np.inf, 0, False
     last: list[np.ndarray] = []
     known = None if fresh else _known(penalties, fixed, beta)
-    chosen = Chosen(rho, fixed, loss.dispersion, rough, fresh or rough, known)
+    chosen = Chosen(rho, fixed, loss.dispersion, loss.least_dispersion, fresh or rough, known)
     # Newton's last steps square the error, so that the end costs little; a majorant's do not.
     tol = 1e-3 if rough else (tol if loss.majorised else min(tol, 1e-10))
     for n_iter in range(1, max_iter + 1):
@@ -432,7 +431,8 @@ def _fit(
         converged = (resting or rough) and start - value <= tol * (1 + abs(value))
         if converged:
             break
-    wider = solved.among_all(_wider(found, solved.penalties, rows.total, fixed, loss, rough))
+    profiled = chosen.dispersion is None
+    wider = solved.among_all(_wider(found, solved.penalties, rows.total, fixed, profiled, rough))
     found = found.among(solved.kept, penalties, total)
     beta = reach.among_all(here.beta)
     return _finished(found, penalties, value, n_iter, beta, wider, converged)
@@ -444,8 +444,10 @@ class Chosen:
 
     Attributes
     ----------
-    rho, fixed, dispersion, rough
+    rho, fixed
         As in `fit_rows`.
+    dispersion, least : float or None, float
+        φ where it is known, and the least that is estimated.
     afresh : bool
         Whether the first step takes many on the strengths, with few functions; those that are
         `known` stay in it.
@@ -456,7 +458,7 @@ class Chosen:
     rho: np.ndarray
     fixed: np.ndarray | None
     dispersion: float | None
-    rough: bool
+    least: float
     afresh: bool
     known: np.ndarray | None = None
     used: np.ndarray | float = np.inf
@@ -468,10 +470,15 @@ class Chosen:
         """The fit of a working least-squares problem."""
         if not self.settled:
             if n_iter == 1 and self.afresh:
+<<<<<<< HEAD
                 held = self.fixed if self.known is None else self.known
                 self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, held)
             steps = _ROUGH_STEPS if self.rough else _INNER
             found = choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, steps)
+=======
+                self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, self.fixed)
+            found = self._chosen(sums, penalties)
+>>>>>>> 15b4ca3 (Held-out rows judge each pair; values that many rows share may lie off a curve; margins have a least dispersion)
             used, before = _used(found, penalties), self.used
             self.rho, self.used = found.rho, used
             moved = float(np.max(np.abs(used - before), initial=0.0))
@@ -483,6 +490,14 @@ class Chosen:
             held = np.zeros(len(self.rho), bool) if self.fixed is None else self.fixed
             self.rho = np.where(held, self.rho, np.round(self.rho, 1))
         return solve_with(sums, penalties, self.rho, self.dispersion)
+
+    def _chosen(self, sums: Sums, penalties: Penalties) -> WorkingFit:
+        """Strengths for a working problem; an estimate of φ that is too small becomes its bound."""
+        found = choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, _INNER)
+        if found.dispersion >= self.least:
+            return found
+        self.dispersion = self.least
+        return choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, _INNER)
 
 
 def _moved(
@@ -509,12 +524,12 @@ class Moved:
 
 def _wider(
     found: WorkingFit, penalties: Penalties, total: float, fixed: np.ndarray | None,
-    loss: Likelihood, rough: bool,
+    profiled: bool, rough: bool,
 ) -> np.ndarray:  # fmt: skip
     """What the uncertainty of chosen strengths adds to the covariance; a rough fit needs none."""
     free = np.ones(penalties.count, bool) if fixed is None else ~fixed
     free &= not rough
-    return widening(found, penalties, total, free, loss.dispersion is None)
+    return widening(found, penalties, total, free, profiled)
 
 
 def _allowed(rows: Rows, found: WorkingFit) -> np.ndarray:

@@ -38,7 +38,6 @@ _BASES = 22  # splines of one side
 _FUNCTIONS = 400  # of a pair, at most
 _BY_VALUE = 0.3  # share of the values, beside that of the ranks, in the axis of a pair
 _LEVELS = 16  # levels of a category that a pair tells apart
-_CERTAIN = 1.5  # standard deviations by which a gain must exceed chance; held-out rows judge after
 _GRAIN = 65536
 
 
@@ -155,12 +154,11 @@ def promising(
     places: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
     mean_bend: float, dispersion: float,
 ) -> list[tuple[tuple[int, int], float]]:  # fmt: skip
-    r"""Pairs whose gain is beyond what chance explains, with the excess, the largest first.
+    r"""Pairs whose gain is above what chance explains, with the excess, the largest first.
 
-    Without an effect of the pair, R of a cell has the variance φW and, as sums of few rows do, a
-    fourth moment of about :math:`φ^2 (3 W^2 + W)`. So a gain of :math:`R^2 / φ(W + κ)` has the mean
-    :math:`W/(W + κ)` and the variance :math:`(2W^2 + W)/(W + κ)^2`: cells of few rows prove little.
-    The main effects have used up a row and a column of the table.
+    Without an effect of the pair, R of a cell has the variance φW, so that a gain of
+    :math:`R^2 / φ(W + κ)` has the mean :math:`W/(W + κ)`. The main effects have used up a row and
+    a column of the table. Held-out rows judge the pairs that are added.
     """
     shrink, found = _SHRINK * mean_bend, []
     for pair, (weights, residuals) in zip(places, tables, strict=True):
@@ -171,9 +169,7 @@ def promising(
         share = max(free, 0) / max(cells, 1)
         gain = np.sum(residuals[seen] ** 2 / (own + shrink)) / dispersion
         chance = share * np.sum(own / (own + shrink))
-        spread = np.sqrt(np.sum((2 * own**2 + own) / (own + shrink) ** 2))
-        bar = _CERTAIN * spread + _CERTAIN**2 / 6 / (own.min(initial=np.inf) + shrink)
-        if free > 0 and gain - chance > bar:
+        if free > 0 and gain > chance:
             found.append((pair, float(gain - chance)))
     return sorted(found, key=lambda item: -item[1])
 

@@ -30,7 +30,7 @@ from .terms import pair_positions, resolve_terms
 __all__ = ["TABLE_STATE", "TableRoute", "fits_chunks"]
 
 _ASKS = ("terms", "interactions", "constraints", "smoothing", "categorical_features")
-_AUTO_PAIRS = 20
+_AUTO_PAIRS = 40
 TABLE_STATE = State(
     required={
         "table_": instance((TableModel,)),

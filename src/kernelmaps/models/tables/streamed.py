@@ -223,21 +223,25 @@ class Residuals:
 
 @dataclass
 class GainSums:
-    """Losses in one model beside those in another; see `HeldRows.gain`."""
+    """Losses in a model beside those in others; see `HeldRows.gains`."""
 
     losses: tuple[Likelihood, ...]
-    before: Scored
-    after: Scored
-    found: Gain = field(default_factory=Gain)
+    others: tuple[Scored, ...]
+    model: Scored
+    found: list[Gain]
 
     def zero(self) -> GainSums:
-        return replace(self, found=Gain())
+        return replace(self, found=[Gain() for _ in self.others])
 
     def update(self, rows: HeldRows) -> None:
-        self.found.sums = self.found.sums + rows.gain(self.losses, self.before, self.after).sums
+        self._add(rows.gains(self.losses, self.others, self.model))
+
+    def _add(self, more: list[Gain]) -> None:
+        for own, gain in zip(self.found, more, strict=True):
+            own.sums = own.sums + gain.sums
 
     def merge(self, other: GainSums) -> GainSums:
-        self.found.sums = self.found.sums + other.found.sums
+        self._add(other.found)
         return self
 
 
@@ -348,8 +352,11 @@ class StreamedRows:
         parts = [replace(self.coder, part=(fitted, by_content)) for fitted in (True, False)]
         return replace(self, coder=parts[0]), replace(self, coder=parts[1])
 
-    def gain(self, losses: Sequence[Likelihood], before: Scored, after: Scored) -> Gain:
-        return self.fold(GainSums(tuple(losses), before, after)).found
+    def gains(
+        self, losses: Sequence[Likelihood], others: Sequence[Scored], model: Scored
+    ) -> list[Gain]:
+        empty = [Gain() for _ in others]
+        return self.fold(GainSums(tuple(losses), tuple(others), model, empty)).found
 
 
 @dataclass(frozen=True)

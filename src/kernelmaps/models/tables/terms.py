@@ -22,6 +22,7 @@ _FEWEST = 10  # splines of a curve where columns are many
 _ROWS_EACH = 4  # rows, at least, for each spline of all columns together
 _BETWEEN = 0.3  # share of the values, beside that of the ranks, in the axis between the two
 _CAUTION = 10.0  # of a log-likelihood, against an axis on which all splines were bare of rows
+_OFTEN = 0.05  # share of the rows that makes a column's least or largest value stand apart
 _ROOM = 1.5, 8  # functions that a curve keeps: times what its column alone would use, and more
 
 
@@ -40,7 +41,8 @@ class Term:
         Splines of the curve. By default 40, 80 from 10,000 rows on, and fewer, down to 10, where
         all columns together would have more than one for four rows; only the smoothest
         combinations of them are kept, about twice as many as the column alone could use. The
-        penalty, not this number, decides how smooth the curve is.
+        penalty, not this number, decides how smooth the curve is. The least and the largest value
+        may lie off the curve where many rows share them (zeros, say) and the targets speak for it.
     degree : int, default=3
         Of the splines.
     order : {1, 2}, default=2
@@ -195,9 +197,16 @@ def _curve(
     else:
         place = _best_axis(_axes(term.knots, book, size), counts, signals, options)
     basis = number_basis(place, counts, periodic=periodic, **options)
+    margin = fit_margin(basis, signals)
+    jumps = [] if periodic else _jumps(counts, size)
+    if len(jumps):
+        apart = number_basis(place, counts, jumps=jumps, **options)
+        other = fit_margin(apart, signals)
+        if other.evidence > margin.evidence:
+            basis, margin = apart, other
     if term.n_bases is not None:
         return basis
-    return basis.smoothest(int(_ROOM[0] * fit_margin(basis, signals).edf + _ROOM[1]))
+    return basis.smoothest(int(_ROOM[0] * margin.edf + _ROOM[1]))
 
 
 def _best_axis(
@@ -214,6 +223,17 @@ def _best_axis(
         for bands, place in zip(found, axes, strict=True)
     ]
     return axes[int(np.argmax(evidence))]
+
+
+def _jumps(counts: np.ndarray, size: int) -> np.ndarray:
+    """Bins at the ends of a column that many rows share: no purchase, a meter at its stop.
+
+    Their effect need not continue that of the values beside them. Where bins are no more than
+    splines, each has a weight anyway.
+    """
+    bins = len(counts) - 1
+    ends = np.array([0, bins - 1])
+    return ends[counts[ends + 1] > _OFTEN * counts.sum()] if bins > size else ends[:0]
 
 
 def _around(term: Term, book: Codebook) -> np.ndarray:
