@@ -566,6 +566,16 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_margins_without_any_loss_do_not_take_wiggles_for_effects(seed, loss):
+    """Labels at random in few rows: curves that separate them would have no loss at all."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((40, 2)), rng.random(40) > 0.5
+    model = km.AdditiveClassifier(smoothing="auto", loss=loss).fit(X, y)
+    assert model.dispersion_[0] >= 0.05
+    assert model.edf_[0] < 20
+
+
 def test_the_errors_of_an_explanation_are_those_of_the_functions():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.integers(0, 9, 400), "b": rng.choice(["u", "v"], 400)})

@@ -76,7 +76,7 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
         from columns to kinds ("spline", "linear", "category", "periodic"), a :class:`Term`, or
         None to leave a column out. By default each column has the term that suits it.
     interactions : "auto", int or list of pairs, optional
-        For tables: pairs of columns that get an additional term. "auto" looks for at most 20,
+        For tables: pairs of columns that get an additional term. "auto" looks for at most 40,
         a number for at most as many; those that do not help held-out rows are left out.
     constraints : dict, optional
         For tables: "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by

@@ -14,7 +14,7 @@ from ...threads import limit_blas
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
 from .held import HeldRows, Part, Scored, TableRows
-from .judging import HARMFUL, LIKELY, SURE
+from .judging import LIKELY, SURE
 from .likelihoods import Likelihood
 from .marginal import signals_of
 from .model import FittedTerm, TableModel
@@ -28,6 +28,7 @@ _FEWEST_ROWS = 100  # below, pairs are not searched for
 _FIRST, _LATER = 5, 10  # pairs of the first go, and of each after it
 _GOES = 6  # at most; each ranks pairs by what the last one left
 _FUNCTIONS = 48, 24  # that a pair of the first go, or of a later one, begins with
+_CERTAIN = 1.5, 0.5  # standard deviations by which their gains must exceed chance
 _FULL = 0.6  # edf of a pair, as a share of its functions, at which it gets twice as many
 _MOST_WEIGHTS = 2000  # of all terms: a Newton step on the strengths costs its cube
 _BACK = 2.0  # of the logarithm of a strength, beyond that of all rows: where a fit starts at most
@@ -243,7 +244,8 @@ def _search(
         left = request.search + asked - sum(part.pair is not None for part in larger.parts)
         if left > 0:
             go = min(left, _FIRST if trial is first else _LATER)
-            found = _next_pairs(trial, losses, fits, request, tried)[:go]
+            certain = _CERTAIN[trial is not first]
+            found = _next_pairs(trial, losses, fits, request, tried, certain)[:go]
             # The functions of pairs are those of all rows, as they will be fitted in the end.
             size = _FUNCTIONS[trial is not first]
             larger, added = _within_budget(replace(larger, rows=design.rows), found, size)
@@ -268,20 +270,18 @@ def _judged(
 ) -> Trial | None:
     """The larger model without the new pairs that held-out rows do not want; None: not at all.
 
-    The first pairs must prove that the table has any. Where it has, strengths tell how much of a
-    pair is left, and a later one need only not do harm.
+    The first pairs must prove that the table has any; where it has, less is asked of later ones.
     """
     design, fits = after
     old = {part.columns for part in before[0].parts}
     new = [part.columns for part in design.parts if part.columns not in old]
     others = [_scored(*before), *(_scored(*_without(design, fits, {pair})) for pair in new)]
     whole, *each = judges.gains(losses, others, _scored(design, fits))
-    bar = LIKELY if first else HARMFUL
-    dropped = {pair for pair, gain in zip(new, each, strict=True) if not gain.certainty > bar}
+    dropped = {pair for pair, gain in zip(new, each, strict=True) if not gain.certainty > LIKELY}
     if dropped:
         design, fits = _without(design, fits, dropped)
         (whole,) = judges.gains(losses, others[:1], _scored(design, fits))
-    return (design, fits) if whole.certainty > (SURE if first else HARMFUL) else None
+    return (design, fits) if whole.certainty > SURE[not first] else None
 
 
 def _scored(design: Design, fits: Sequence[PenalisedFit]) -> Scored:
@@ -289,14 +289,10 @@ def _scored(design: Design, fits: Sequence[PenalisedFit]) -> Scored:
     return design.parts, [fit.weights for fit in fits]
 
 
-def _without(
-    design: Design, fits: Sequence[PenalisedFit], dropped: set[tuple[int, ...]]
-) -> Trial:
+def _without(design: Design, fits: Sequence[PenalisedFit], dropped: set[tuple[int, ...]]) -> Trial:
     """The model without some terms, the weights of the others as they are."""
     kept = [part.columns not in dropped for part in design.parts]
-    weights = np.repeat(
-        [True, *kept], [1, *(part.basis.n_functions for part in design.parts)]
-    )
+    weights = np.repeat([True, *kept], [1, *(part.basis.n_functions for part in design.parts)])
     groups = np.repeat(kept, [own.stop - own.start for own in _groups(design)])
     parts = tuple(part for part, own in zip(design.parts, kept, strict=True) if own)
     found = [
@@ -352,7 +348,7 @@ def _sizes(design: Design) -> dict[tuple[int, ...], int]:
 
 def _next_pairs(
     design: Design, losses: Sequence[Likelihood], fits: Sequence[PenalisedFit], request: Request,
-    tried: set[tuple[int, ...]],
+    tried: set[tuple[int, ...]], certain: float,
 ) -> list[tuple[int, int]]:  # fmt: skip
     """Pairs that the residuals of any output want, the most promising first."""
     mains = [part.columns[0] for part in design.parts if part.pair is None]
@@ -364,7 +360,7 @@ def _next_pairs(
     merged: dict[tuple[int, int], float] = {}
     for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
         tables, bend = design.rows.residuals(design.parts, fit.weights, loss, k, places, coarse)
-        for pair, excess in promising(places, tables, bend, fit.dispersion):
+        for pair, excess in promising(places, tables, bend, fit.dispersion, certain):
             merged[pair] = max(merged.get(pair, 0.0), excess)
     return sorted(merged, key=lambda pair: -merged[pair])
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from ...hashing import mixed_bits
 
-__all__ = ["HARMFUL", "LIKELY", "SURE", "Gain", "contents", "held_out", "mostly_different"]
+__all__ = ["LIKELY", "SURE", "Gain", "contents", "held_out", "mostly_different"]
 
 _SHARE = 4  # one row of so many is held out
-SURE = 1.5  # standard errors by which the first pairs must be better than none
-LIKELY = 1.0  # by which each of them must help
-HARMFUL = 0.0  # at which a later pair is left out
+LIKELY = 0.5  # standard errors by which each new pair must help
+SURE = 1.0, 0.0  # by which all pairs of the first go, and of a later one, must help together
 
 
 def contents(codes: Sequence[np.ndarray], rows: int) -> np.ndarray:

@@ -469,25 +469,20 @@ class Chosen:
     def step(self, sums: Sums, penalties: Penalties, n_iter: int) -> WorkingFit:
         """The fit of a working least-squares problem."""
         if not self.settled:
-            if n_iter == 1 and self.afresh:
-<<<<<<< HEAD
+            # An estimate of φ that vanishes would leave strengths behind that mean nothing.
+            if n_iter == 1 and self.afresh and not self.least:
                 held = self.fixed if self.known is None else self.known
                 self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, held)
-            steps = _ROUGH_STEPS if self.rough else _INNER
-            found = choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, steps)
-=======
-                self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, self.fixed)
             found = self._chosen(sums, penalties)
->>>>>>> 15b4ca3 (Held-out rows judge each pair; values that many rows share may lie off a curve; margins have a least dispersion)
             used, before = _used(found, penalties), self.used
-            self.rho, self.used = found.rho, used
+            # Rounded, so that steps do not amplify the rounding errors of those before them.
+            held = np.zeros(len(self.rho), bool) if self.fixed is None else self.fixed
+            self.rho, self.used = np.where(held, self.rho, np.round(found.rho, 3)), used
             moved = float(np.max(np.abs(used - before), initial=0.0))
             self.settled = n_iter >= _SETTLE or (n_iter > 2 and moved < _STILL)
             if not self.settled:
                 return found
-            # Rounded, so that rounding errors that many steps have amplified end here; a tenth in
-            # the logarithm of a strength means nothing.
-            held = np.zeros(len(self.rho), bool) if self.fixed is None else self.fixed
+            # A tenth in the logarithm of a strength means nothing.
             self.rho = np.where(held, self.rho, np.round(self.rho, 1))
         return solve_with(sums, penalties, self.rho, self.dispersion)
 

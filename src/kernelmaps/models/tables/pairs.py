@@ -152,13 +152,15 @@ def residual_tables(
 
 def promising(
     places: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
-    mean_bend: float, dispersion: float,
+    mean_bend: float, dispersion: float, certain: float = 0.0,
 ) -> list[tuple[tuple[int, int], float]]:  # fmt: skip
-    r"""Pairs whose gain is above what chance explains, with the excess, the largest first.
+    r"""Pairs whose gain is beyond what chance explains, with the excess, the largest first.
 
-    Without an effect of the pair, R of a cell has the variance φW, so that a gain of
-    :math:`R^2 / φ(W + κ)` has the mean :math:`W/(W + κ)`. The main effects have used up a row and
-    a column of the table. Held-out rows judge the pairs that are added.
+    Without an effect of the pair, R of a cell has the variance φW and, as sums of few rows do, a
+    fourth moment of about :math:`φ^2 (3 W^2 + W)`. So a gain of :math:`R^2 / φ(W + κ)` has the mean
+    :math:`W/(W + κ)` and the variance :math:`(2W^2 + W)/(W + κ)^2`: cells of few rows prove little.
+    The main effects have used up a row and a column of the table. `certain` is the number of
+    standard deviations by which a gain must exceed its mean.
     """
     shrink, found = _SHRINK * mean_bend, []
     for pair, (weights, residuals) in zip(places, tables, strict=True):
@@ -169,7 +171,9 @@ def promising(
         share = max(free, 0) / max(cells, 1)
         gain = np.sum(residuals[seen] ** 2 / (own + shrink)) / dispersion
         chance = share * np.sum(own / (own + shrink))
-        if free > 0 and gain > chance:
+        spread = np.sqrt(np.sum((2 * own**2 + own) / (own + shrink) ** 2))
+        bar = certain * spread + certain**2 / 6 / (own.min(initial=np.inf) + shrink)
+        if free > 0 and gain - chance > bar:
             found.append((pair, float(gain - chance)))
     return sorted(found, key=lambda item: -item[1])
 

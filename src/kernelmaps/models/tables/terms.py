@@ -22,7 +22,9 @@ _FEWEST = 10  # splines of a curve where columns are many
 _ROWS_EACH = 4  # rows, at least, for each spline of all columns together
 _BETWEEN = 0.3  # share of the values, beside that of the ranks, in the axis between the two
 _CAUTION = 10.0  # of a log-likelihood, against an axis on which all splines were bare of rows
-_OFTEN = 0.05  # share of the rows that makes a column's least or largest value stand apart
+# A column's least or largest value stands apart if it has this share of the rows, and so many times
+# that of a bin.
+_OFTEN, _ABOVE = 0.05, 4
 _ROOM = 1.5, 8  # functions that a curve keeps: times what its column alone would use, and more
 
 
@@ -226,14 +228,15 @@ def _best_axis(
 
 
 def _jumps(counts: np.ndarray, size: int) -> np.ndarray:
-    """Bins at the ends of a column that many rows share: no purchase, a meter at its stop.
+    """Bins at the ends of a column that far more rows share than others: no purchase, say.
 
     Their effect need not continue that of the values beside them. Where bins are no more than
     splines, each has a weight anyway.
     """
-    bins = len(counts) - 1
-    ends = np.array([0, bins - 1])
-    return ends[counts[ends + 1] > _OFTEN * counts.sum()] if bins > size else ends[:0]
+    own = counts[1:]
+    ends = np.array([0, len(own) - 1])
+    often = max(_OFTEN, _ABOVE / len(own)) * counts.sum()
+    return ends[own[ends] > often] if len(own) > size else ends[:0]
 
 
 def _around(term: Term, book: Codebook) -> np.ndarray:
