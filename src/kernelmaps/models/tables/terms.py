@@ -202,7 +202,7 @@ def _curve(
     margin = fit_margin(basis, signals)
     jumps = [] if periodic else _jumps(counts, size)
     if len(jumps):
-        apart = number_basis(place, counts, jumps=jumps, **options)
+        apart = number_basis(place, counts, periodic=False, jumps=jumps, **options)
         other = fit_margin(apart, signals)
         if other.evidence > margin.evidence:
             basis, margin = apart, other
