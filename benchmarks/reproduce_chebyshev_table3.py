@@ -185,6 +185,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA") or ".")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--size", type=int, default=1000, help="columns of the final model")
     parser.add_argument("--rows", type=int, default=None, help="fewer training rows")
     parser.add_argument("--lines", nargs="+", default=list(runs()), choices=list(runs()))
@@ -193,27 +194,39 @@ def main(given: Sequence[str] | None = None) -> None:
     options = parser.parse_args(given)
     if options.merge:
         for part in options.merge:
-            keep(json.loads(part.read_text(encoding="utf-8"))["accuracy"], options)
+            record = json.loads(part.read_text(encoding="utf-8"))
+            keep(record["accuracy"], options.out, record["size"], record.get("first seed", 0))
         return
     data = load(options.data)
     for part in ("X_train", "y_train"):
         data[part] = data[part][: options.rows]
     found: dict[str, list[float]] = {}
     start = perf_counter()
-    for seed in range(options.seeds):
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
         for name in options.lines:
             found.setdefault(name, []).append(runs()[name](data, options.size, seed))
             print(f"{perf_counter() - start:6.0f} s  {name}: {found[name][-1]:.4f}", flush=True)
             if options.rows is None:  # after every line: the rest may take a while
-                keep(found, options)
+                keep(found, options.out, options.size, options.first_seed)
     print(table(found))
 
 
-def keep(found: dict[str, list[float]], options: argparse.Namespace) -> None:
-    """Lines into the file; others that are there stay."""
-    out = options.out
-    old = json.loads(out.read_text(encoding="utf-8"))["accuracy"] if out.exists() else {}
-    record = {"size": options.size, "accuracy": old | found}
+def keep(found: dict[str, list[float]], out: Path, size: int, first_seed: int) -> None:
+    """Lines into the file, from that seed on; others that are there stay.
+
+    A file of later seeds alone says which is its first one, so that it can be put into another.
+    """
+    old = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {"accuracy": {}}
+    begins = old.get("first seed", 0) if old["accuracy"] else first_seed
+    lines = old["accuracy"]
+    for name, values in found.items():
+        before = lines.get(name, [])[: first_seed - begins]
+        if len(before) < first_seed - begins:
+            raise ValueError(f"{name}: the file ends before seed {first_seed}")
+        lines = lines | {name: before + values}
+    record: dict[str, Any] = {"size": size, "accuracy": lines}
+    if begins:
+        record["first seed"] = begins
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -233,7 +233,7 @@ def _compressive(record: Any) -> list[Line]:
         for name, cell in [*entry["cells"].items(), *entry["others"].items()]:
             paper, notes = cell.get("paper"), []
             if cell.get("seeds", 1) > 1:
-                notes.append(f"{cell['seeds']} seeds")
+                notes.append(f"± {stdev(cell['each']):.2f} over {cell['seeds']} seeds")
             if data != "mnist" and paper is not None:  # other features than the paper's
                 notes.append(f"paper, on pixels: {paper:.2f} %")
                 paper = None

@@ -313,14 +313,12 @@ def _local_polynomials(table: RankTable) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sine_spec(design: Design, clip: bool, signed: bool, scale: float) -> Spec:
-    """√a_k sin(ω_k x) as a cosine of phase −π/2, made exactly zero at zero."""
+    """√a_k sin(ω_k x) as a cosine of phase −π/2."""
     amplitude = np.sqrt(design.weights * scale)
-    phase = np.full(amplitude.size, -np.pi / 2)
     arrays = {
         "amplitude": amplitude,
         "frequency": design.frequencies / scale,
-        "phase": phase,
-        "offset": -amplitude * np.cos(phase),
+        "phase": np.full(amplitude.size, -np.pi / 2),
     }
     if clip:
         arrays |= {"lower": np.zeros(1), "upper": np.array([design.range[1] * scale])}

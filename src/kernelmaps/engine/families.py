@@ -60,8 +60,13 @@ def log_waves(xp: Any, spec: Spec, t: Array) -> Array:
 
 def waves(xp: Any, spec: Spec, t: Array) -> Array:
     r"""Cosines in t: φ_j(t) = a_j \cos(ω_j t + p_j) + o_j (low-dim-maps eq. 2)."""
-    phase = t[..., None] * array(xp, spec, "frequency", t) + array(xp, spec, "phase", t)
-    value = array(xp, spec, "amplitude", t) * xp.cos(phase)
+    angle = t[..., None] * array(xp, spec, "frequency", t)
+    turned = xp.cos(angle + array(xp, spec, "phase", t))
+    sines = spec.arrays["phase"] == -math.pi / 2
+    if sines.any():  # as sines they are exact next to zero
+        chosen = xp.asarray(sines, device=getattr(t, "device", None))
+        turned = xp.where(chosen, xp.sin(angle), turned)
+    value = array(xp, spec, "amplitude", t) * turned
     return value + array(xp, spec, "offset", t) if "offset" in spec.arrays else value
 
 

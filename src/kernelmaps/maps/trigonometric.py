@@ -7,8 +7,13 @@ once divided by n^d: with Ψ_n = {cos(nπt), sin(nπt)}/n^d,
 
 so that ridge on Ψ penalises the d-th derivative. The constant is left to the model's intercept.
 
+These functions have f(−1) = f(1), which is right for angles and hours, and wrong for nearly all
+else. Without a period the basis is sin(mπ(t + 1))/m^d for m = ¼, ¾, …: zero at −1, which the
+intercept makes up for, and free at 1. The same identity holds, and as many columns reach about the
+same frequency.
+
 For Ψ(0) = 0 the paper would keep the sines, all of which vanish at the other end, too. Here it is
-sin((n − ½)πt)/(n − ½)^d on [0, 1]: zero at 0, free at 1, again orthogonal with its derivatives.
+sin((n − ½)πt)/(n − ½)^d on [0, 1], the same basis from 0 on.
 """
 
 from __future__ import annotations
@@ -23,6 +28,10 @@ from .base import DOMAIN, AdditiveMap, check_count
 
 __all__ = ["TrigonometricMap"]
 
+# Of the variable of a spec for one of t: where all sines vanish again, at t = 2 or 4, is then
+# beyond the ends within which a table has to follow them to the last digit.
+_UNITS = 4
+
 
 class TrigonometricMap(AdditiveMap):
     """Sines and cosines whose squared weights penalise a derivative.
@@ -30,20 +39,20 @@ class TrigonometricMap(AdditiveMap):
     Parameters
     ----------
     n_bases : int, default=4
-        Frequencies. Each gives a cosine and a sine: 2·n_bases columns per feature
+        Frequencies. Each gives a cosine and a sine, or two sines: 2·n_bases columns per feature
         (n_bases with ``zero_at_zero``).
     order : {1, 2}, default=1
         Order d of the derivative that is penalised.
     domain : "auto", "data" or (low, high), default="auto"
         Range that is scaled to [−1, 1] (to [−1, 1] around 0 with ``zero_at_zero``); "auto" is the
         range of the data, for unsigned integers the smallest [0, 2^k − 1] that holds it.
-        Functions of this basis have f(low) = f(high), unless ``zero_at_zero``.
+    periodic : bool, default=False
+        True is the paper's basis, whose functions have f(low) = f(high): for angles and hours, with
+        the whole period as `domain`. False has no such condition, at as many columns (accuracy on
+        8×8 digits 93.7 % instead of 88.6 %, on spambase 93.5 % instead of 93.2 %).
     zero_at_zero : bool or "auto", default="auto"
-        Half-integer sines with Ψ(0) = 0, so that sparse data stay sparse. "auto": for CSR input.
-        True is better wherever features begin at 0, since f is then free at the other end
-        (accuracy on 8×8 digits 93.2 % instead of 85.7 %, on spambase 93.8 % instead of 93.2 %); it
-        is not chosen by the values, so that the number of columns depends on the kind of the data
-        alone, not on a sample of them.
+        Half-integer sines with Ψ(0) = 0, so that sparse data stay sparse. "auto": for CSR input,
+        unless ``periodic=True``.
     out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
         Beyond the domain functions are constant (with a warning), refused, or continue as sines.
     n_jobs : int, optional
@@ -70,6 +79,7 @@ class TrigonometricMap(AdditiveMap):
         order: int = 1,
         *,
         domain: Any = "auto",
+        periodic: bool = False,
         zero_at_zero: bool | str = "auto",
         out_of_domain: str = "clip",
         n_jobs: int | None = None,
@@ -77,6 +87,7 @@ class TrigonometricMap(AdditiveMap):
         self.n_bases = n_bases
         self.order = order
         self.domain = domain
+        self.periodic = periodic
         self.zero_at_zero = zero_at_zero
         self.out_of_domain = out_of_domain
         self.n_jobs = n_jobs
@@ -85,27 +96,45 @@ class TrigonometricMap(AdditiveMap):
         n = check_count(self, "n_bases", self.n_bases)
         check_order(self)
         self._check_out_of_domain()
-        zero = resolve_zero(self, X)
+        zero = self._zero(X)
         low, high = feature_ranges(self, X, self.domain, zero)
         self.domain_ = (low, high)
-        if zero:
+        if self.periodic:
+            numbers = np.repeat(np.arange(1.0, n + 1), 2)
+            phase = np.tile([0.0, -np.pi / 2], n)
+            shift, scale = (low + high) / 2, 2 / (high - low)
+        elif zero:
             numbers = np.arange(1, n + 1) - 0.5
             phase = np.full(n, -np.pi / 2)
             shift, scale = np.zeros_like(low), 1 / np.maximum(-low, high)
         else:
-            numbers = np.repeat(np.arange(1.0, n + 1), 2)
-            phase = np.tile([0.0, -np.pi / 2], n)
-            shift, scale = (low + high) / 2, 2 / (high - low)
+            numbers = (np.arange(1, 2 * n + 1) - 0.5) / 2
+            phase = np.full(2 * n, -np.pi / 2)
+            shift, scale = low, 2 / (high - low)
         arrays = {
             "amplitude": numbers**-self.order,
-            "frequency": np.pi * numbers,
+            "frequency": np.pi * numbers / _UNITS,
             "phase": phase,
             "shift": _shared(shift),
-            "scale": _shared(scale),
+            "scale": _UNITS * _shared(scale),
         }
         if self.out_of_domain != "extrapolate":
             arrays |= {"lower": _shared(low), "upper": _shared(high)}
         return Spec("waves", _same_length(arrays), {})
+
+    def _zero(self, X: Any) -> bool:
+        """Whether Ψ(0) = 0."""
+        if not isinstance(self.periodic, bool | np.bool_):
+            raise ValueError(
+                f"TrigonometricMap: periodic must be True or False, got {self.periodic!r}."
+            )
+        zero = resolve_zero(self, X)
+        if self.periodic and zero and self.zero_at_zero != "auto":
+            raise ValueError(
+                "TrigonometricMap: periodic=True and zero_at_zero=True exclude each other; leave "
+                "out one of them."
+            )
+        return zero and not self.periodic
 
 
 def check_order(owner: Any) -> None:

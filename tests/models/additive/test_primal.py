@@ -6,6 +6,7 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 
 import kernelmaps as km
+from kernelmaps.models.additive.primal import Lane
 
 
 def rows(seed, n=150):
@@ -83,6 +84,20 @@ def test_every_cost_has_its_certificate(loss, C):
         model = km.AdditiveClassifier(km.SplineMap(8, order=order), C=C, loss=loss)
         model.fit(X[:300, :8], y[:300])
         assert (np.abs(model.duality_gap_) <= 1e-3 * model.objective_).all()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_large_cost_is_approached_through_smaller_ones(seed, monkeypatch):
+    """From zero at once the same minimum takes more steps (on spambase, more than are allowed)."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((800, 15)) < 0.6, 0, rng.gamma(0.4, 1, (800, 15)) ** 2)
+    y = np.log1p(X) @ rng.normal(size=15) + 0.5 * rng.normal(size=800) > 0
+    options = {"C": 1e6, "solver": "primal", "calibration": "in_sample"}
+    model = km.AdditiveClassifier(km.SplineMap(20, order=2), **options).fit(X, y)
+    monkeypatch.setattr(Lane, "approach", lambda lane: None)
+    direct = km.AdditiveClassifier(km.SplineMap(20, order=2), **options).fit(X, y)
+    np.testing.assert_allclose(model.objective_, direct.objective_, rtol=2e-3)
+    assert model.n_iter_ < direct.n_iter_
 
 
 def test_auto_turns_to_newton_where_coordinates_are_slow(seed):

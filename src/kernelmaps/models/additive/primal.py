@@ -8,7 +8,9 @@ minimum :math:`β_i = -c_i ℓ'(y_i, f_i)` are the dual variables, which the cer
 :mod:`.dual` then judges like those of its own.
 
 Losses with corners are rounded off by a parabola of width μ, which shrinks from 1 to as little as
-the gap asks for; their slopes, and so the duals, stay within the bounds of the loss.
+the gap asks for; their slopes, and so the duals, stay within the bounds of the loss. Losses whose
+curvature changes from row to row are followed from a tenth of the cost to ten tenths, and so on:
+from zero at once, rows that change sides keep the steps of a large cost short.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ _KEPT = 2**28  # bytes of ψ that are kept; more is computed again in every step
 _BLOCK = 2**22  # numbers of ψ at a time
 _STEPS = 200
 _WIDTHS = 4.0 ** -np.arange(-1, 16)
+_CORNERS = ("hinge", "epsilon_insensitive")
+_BENT = ("squared_hinge", "log_loss")
+_ROUGH = 1e-2  # what a step on the way to the full cost may still promise, of the objective
 
 
 def is_feasible(n_columns: int, n_rows: int) -> bool:
@@ -188,9 +193,10 @@ class Lane:
 
     def minimise(self) -> None:
         """Go to the minimum; losses with corners by way of ever less rounded ones."""
-        corners = self.loss.name in ("hinge", "epsilon_insensitive")
+        if self.loss.name in _BENT:
+            self.approach()
         scale = float(np.average(np.abs(self.y), weights=self.cost)) or 1.0
-        for width in scale * _WIDTHS if corners else (1.0,):
+        for width in scale * _WIDTHS if self.loss.name in _CORNERS else (1.0,):
             self.newton(width)
             self.certify(width)
             if self.gap <= 0.5 * self.tol * self.primal:
@@ -207,7 +213,15 @@ class Lane:
         paid = float(conjugate(self.y, self.beta, self.cost, self.epsilon).sum())
         self.gap = self.primal + 0.5 * float(self.own @ other**2) + paid
 
-    def newton(self, width: float) -> None:
+    def approach(self) -> None:
+        """Near the minima of the costs divided by powers of ten, the smallest costs first."""
+        cost = self.cost
+        for power in range(int(np.ceil(np.log10(cost.max()))), 0, -1):
+            self.cost = cost / 10.0**power
+            self.newton(1.0, rough=True)
+        self.cost = cost
+
+    def newton(self, width: float, rough: bool = False) -> None:
         """Minimise the objective with the losses rounded off by `width`."""
         for _ in range(_STEPS):
             value, slope, bend = self.parts(self.f, width)
@@ -217,7 +231,10 @@ class Lane:
             # The dual value is off by about |w||gradient|, the primal by the decrement.
             off = float(np.linalg.norm(gradient) * (1 + np.linalg.norm(self.w)))
             total = 0.5 * float(self.own @ self.w**2) + float(self.cost @ value)
-            if max(off, -float(gradient @ step)) <= 1e-2 * self.tol * total:
+            promised = -float(gradient @ step)
+            if rough and promised <= _ROUGH * total:
+                return
+            if max(off, promised) <= 1e-2 * self.tol * total:
                 return
             share = self.share(step, self.columns.scores(step), width)
             if share == 0:
