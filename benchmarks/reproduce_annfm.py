@@ -135,9 +135,7 @@ def methods(kernel: str, data: str) -> list[tuple[str, str, Make]]:
     """(name, size, constructor from the rows) of every line for one kernel."""
     mnist = data == "mnist"
     energy = 0.95 if mnist else 0.99  # as in the paper's tables
-    sizes = {"mnist": (30, 40, 50), "inria": (30, 50), "scenes": (20, 30)}.get(
-        data, (20, 30, 40, 50)
-    )
+    sizes = {"mnist": (30, 40, 50), "inria": (30, 50)}.get(data, (20, 30, 40, 50))
 
     def anchors(n: int, **options: Any) -> Make:
         options = {"anchors": "uniform", "feature_range": (0, None), **options}

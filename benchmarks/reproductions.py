@@ -96,6 +96,7 @@ def _annfm(data: str) -> Callable[[Any], list[Line]]:
             paper = _ANNFM.get(data, {}).get(item["kernel"], {}).get(what)
             note = f"{item['seconds']:.1f} s, {item['stored'] / 1e6:.1f} MB"
             note += f", {item['rows'][0]} training rows" if "rows" in item else ""
+            note += f", {item['note']}" if "note" in item else ""
             if item.get("sd") is not None:
                 note = f"± {item['sd']:.2f} over {item['samples']} samples, {note}"
             if data != "mnist" and paper is not None:
@@ -273,7 +274,7 @@ ENTRIES: dict[str, Entry] = {
         "annfm.json",
         _annfm("scenes"),
         "A second set of images beside the paper's: spatial pyramids of 200 visual words, one "
-        "against one.",
+        "against one unless a note says otherwise.",
         ("--sets", "scenes"),
         (),
         "scene15_bow",
