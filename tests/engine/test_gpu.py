@@ -7,6 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 import triton_stand_in
+from gpu_cases import MAPS, histograms, smooth_cubics
 
 import kernelmaps as km
 from kernelmaps.engine import apply
@@ -43,36 +44,6 @@ def launched(monkeypatch):
         triton_stand_in.Kernel, "launched", lambda self: names.append(self.function.__name__)
     )
     return names
-
-
-def histograms(seed, rows=37, features=13):
-    X = np.random.default_rng(seed).gamma(0.5, size=(rows, features))
-    X /= X.sum(axis=1, keepdims=True)
-    X[3, 4] = 0
-    return X
-
-
-MAPS = {
-    "homogeneous": km.HomogeneousMap(),
-    "designed": km.DesignedMap("chi2", 5),
-    "anchor, even": km.AnchorMap("chi2", 12, anchors="uniform", n_neighbors=2),
-    "anchor, look-up": km.AnchorMap("chi2", 12, anchors="uniform"),
-    "anchor, quantile": km.AnchorMap("chi2", 12, anchors="quantile", n_neighbors=1),
-    "anchor, k-means": km.AnchorMap("chi2", 12, anchors="kmeans", n_neighbors=2),
-    "chebyshev": km.ChebyshevMap(10),
-    "spline": km.SplineMap(),
-    "spline, banded": km.SplineMap(order=0),
-    "trigonometric": km.TrigonometricMap(),
-    "hermite": km.HermiteMap(),
-    "fourier": km.RandomFourierMap(n_components=30, random_state=0),
-    "fourier, pairs": km.RandomFourierMap(n_components=30, form="paired", random_state=0),
-    "fourier, structured": km.RandomFourierMap(
-        n_components=40, sampling="structured", random_state=0
-    ),
-    "exponential": km.ExponentialMap(n_components=40, random_state=0),
-    "compressive": km.CompressiveFourierMap(5, 20, random_state=0),
-    "landmarks": km.ExponentialMap(n_components=40, n_landmarks=8, random_state=0),
-}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -392,24 +363,7 @@ def test_sums_over_the_features(gpu, outputs, dtype, seed):
     assert gpu.sums(summed_table(table, np.dtype(dtype)), X, gpu.FINITE)[1]
 
 
-def smooth_cubics(rng, d, bins, outputs, lo=0.0, size=1.0):
-    """Splines with two continuous derivatives, as polynomials on each bin."""
-    from math import factorial
-
-    from scipy.interpolate import BSpline
-
-    knots, left = np.arange(-3, bins + 4, dtype=float), np.arange(bins)
-    coef = []
-    for _ in range(d):
-        spline = BSpline(knots, rng.normal(size=(bins + 3, outputs)), 3)
-        coef.append(np.stack([spline(left, nu=k) / factorial(k) for k in range(4)], axis=1))
-    return Table.build(
-        AFFINE, 3, coef, np.arange(d), lo=np.full(d, lo), scale=np.full(d, bins / size), low=lo,
-        high=lo + size,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(("bins", "outputs"), [(7, 10), (7, 2), (5, 17), (1, 3)])
+@pytest.mark.parametrize(("bins", "outputs"), [(7, 10), (7, 5), (5, 17), (1, 6)])
 def test_smooth_cubics_are_summed_as_b_splines(gpu, launched, bins, outputs, seed):
     from kernelmaps.engine.table.dot import summed_table
 
@@ -444,17 +398,17 @@ def test_only_smooth_cubics_on_a_few_even_bins_are_b_splines(gpu, seed):
     from kernelmaps.engine.table.dot import summed_table
 
     rng, single = np.random.default_rng(seed), np.dtype(np.float32)
-    table = smooth_cubics(rng, 3, 7, 4)
+    table = smooth_cubics(rng, 3, 7, 6)
     assert spline_weights(summed_table(table, single), 16) is not None
     assert spline_weights(summed_table(table, np.dtype(np.float64)), 16) is None
     for other in (
-        smooth_cubics(rng, 3, 8, 4),  # too many bins
-        smooth_cubics(rng, 3, 7, 1),  # one output
-        smooth_cubics(rng, 3, 7, 4, lo=1000.0),  # far from zero
+        smooth_cubics(rng, 3, 8, 6),  # too many bins
+        smooth_cubics(rng, 3, 7, 4),  # few outputs
+        smooth_cubics(rng, 3, 7, 6, lo=1000.0),  # far from zero
         dataclasses.replace(table, low=table.low + 0.1),  # a range within the bins
     ):
         assert spline_weights(summed_table(other, single), 16) is None
-    kinked = [rng.normal(size=(7, 4, 4)) for _ in range(3)]
+    kinked = [rng.normal(size=(7, 4, 6)) for _ in range(3)]
     rough = Table.build(
         AFFINE, 3, kinked, np.arange(3), lo=np.zeros(3), scale=np.full(3, 7.0), low=0.0, high=1.0
     )

@@ -24,6 +24,7 @@ SHARES = 16  # of the features of a sum, at most
 SPLINE_SHARES = 5  # the same of B-splines: three rounds of all processors of an H200
 UNIT = 4  # numbers that a thread reads at a time
 INNER = 32  # terms of a sum that a product takes at a time
+FUSED = {"enable_fp_fusion": True}  # products are added unrounded, whatever Triton's default is
 BITS = 5  # levels of a Hadamard transform at a time: a thread has 32 numbers
 
 
@@ -38,7 +39,7 @@ def emit(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
     kernels.emit[grid](
         X, out, flag, n, d, group, table.width, table.padded, table.margin, table.column,
         table.count, table.first, table.coef, *table.bins, **table.constants, OWN=table.own,
-        CHECK=check, VALUES=VALUES, COLUMNS=columns, STEPS=STEPS, num_warps=VALUES // 32,
+        CHECK=check, VALUES=VALUES, COLUMNS=columns, STEPS=STEPS, num_warps=VALUES // 32, **FUSED,
     )  # fmt: skip
 
 
@@ -53,7 +54,7 @@ def emit_stored(
     kernels.emit_stored[(-(-len(values) // VALUES), -(-table.band // columns))](
         values, features, out, to, flag, len(values), table.band, table.padded, table.margin,
         table.column, table.first, table.coef, *table.bins, **constants, CHECK=check, VALUES=VALUES,
-        COLUMNS=columns,
+        COLUMNS=columns, **FUSED,
     )  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
     kernels.dot[(-(-n // rows), shares, -(-table.outputs // columns))](
         X, out, flag, n, d, table.outputs, table.padded, split, table.coef, table.low, table.high,
         *table.bins, **table.constants, CHECK=check, ROWS=rows, FEATURES=features,
-        COLUMNS=columns, num_warps=rows // 16,
+        COLUMNS=columns, num_warps=rows // 16, **FUSED,
     )  # fmt: skip
     return out
 
@@ -92,7 +93,7 @@ def _dot_splines(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -
     kernels.dot_splines[(-(-n // rows), shares, tiles)](
         X, out, flag, n, d, table.outputs, split, weights, size, unit, origin, factor, last, top,
         CHECK=check, WORDS=WORDS, ROWS=rows, FEATURES=FEATURES, OUTPUTS=OUTPUTS, num_warps=4,
-        num_stages=2,
+        num_stages=2, **FUSED,
     )  # fmt: skip
     return out
 
@@ -129,7 +130,7 @@ def waves(Z: Any, phases: Any, amplitudes: Any, paired: bool) -> None:
     rows, unit = max(1, 2048 // columns), _unit(width)
     kernels.waves[(-(-n // rows), -(-width // columns))](
         Z, phases, amplitudes, n, width // unit, PAIRED=paired, UNIT=unit, ROWS=rows,
-        COLUMNS=columns, num_warps=8 if rows * columns > 1024 else 4,
+        COLUMNS=columns, num_warps=8 if rows * columns > 1024 else 4, **FUSED,
     )  # fmt: skip
 
 
@@ -210,7 +211,7 @@ def fourier(X: Any, by: Factor, phases: Any, amplitudes: Any, out: Any, paired: 
     kernels.fourier[(-(-n // tile.rows) * -(-by.width // tile.columns),)](
         rows, by.described, phases, amplitudes, out, n, by.width // UNIT, d, PAIRED=paired,
         UNIT=UNIT, ROWS=tile.rows, COLUMNS=tile.columns, INNER=INNER, GROUP=8,
-        num_warps=tile.warps, num_stages=tile.stages,
+        num_warps=tile.warps, num_stages=tile.stages, **FUSED,
     )  # fmt: skip
 
 
@@ -241,5 +242,5 @@ def hadamard(X: Any, out: Any, signs: Any, to: Any, gains: Any, count: int) -> N
         if several:
             kernels.hadamard[(X.shape[0], several)](
                 X, out, signs, to, gains, X.shape[1], out.shape[1], first,
-                KEPT=kept, LAST=min(BITS, kept), **options,
+                KEPT=kept, LAST=min(BITS, kept), **options, **FUSED,
             )  # fmt: skip

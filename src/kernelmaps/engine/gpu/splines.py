@@ -25,6 +25,7 @@ __all__ = ["BINS", "OUTPUTS", "WORDS", "SplineWeights", "spline_weights"]
 BINS = 7  # of a feature, at most: their ten B-splines fill five words of two halves
 WORDS = 5
 OUTPUTS = 16  # at a time
+_FEW = 4  # outputs, up to which the coefficients of polynomials are read as fast
 _TOLERANCE = 2.0**-18
 """Of the largest weight: what float32's rounding of coefficients may differ by at a knot."""
 
@@ -90,7 +91,7 @@ def _suits(table: Summed) -> bool:
     Ranges are the bins, and not so far from zero that float32 has no origin for them.
     """
     bins, d = table.bins, table.features
-    if len(bins.kind) != AFFINE or not len(bins.placed) or table.outputs == 1:
+    if len(bins.kind) != AFFINE or not len(bins.placed) or table.outputs <= _FEW:
         return False
     if bins.origin.dtype != np.float32 or len(table.values.powers) != 4:
         return False

@@ -1,0 +1,120 @@
+"""Kernels for a card, compiled for one by Triton itself, where it is installed; none is run."""
+
+import inspect
+import sys
+
+import numpy as np
+import pytest
+from gpu_cases import MAPS, histograms, smooth_cubics
+
+import kernelmaps as km
+
+pytest.importorskip("triton", reason="the stand-in runs the kernels without it")
+
+POINTERS = {"float16": "fp16", "float32": "fp32", "float64": "fp64", "int32": "i32", "int64": "i64"}
+POINTERS |= {"uint8": "u8", "uint16": "u16", "uint32": "u32"}
+
+
+class Compiler:
+    """Compiles a kernel for an H100 or H200 where it would be launched."""
+
+    def __init__(self, kernel, seen):
+        self.kernel, self.seen = kernel, seen
+
+    def __getitem__(self, grid):
+        return self
+
+    def __call__(self, *args, **options):
+        import triton
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler import ASTSource
+
+        names = list(inspect.signature(self.kernel.fn).parameters)
+        given = dict(zip(names, args, strict=False)) | {
+            k: options[k] for k in names if k in options
+        }
+        how = {k: v for k, v in options.items() if k not in names}
+        constant = {k: v for k, v in given.items() if k.isupper()}
+        types = {k: "constexpr" if k in constant else _type(v) for k, v in given.items()}
+        places = {(names.index(k),): v for k, v in constant.items()}
+        source = ASTSource(self.kernel, {k: types[k] for k in names}, constexprs=places)
+        made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=how)
+        self.seen.append((self.kernel.fn.__name__, made.asm["ptx"]))
+
+
+def _type(value):
+    if isinstance(value, np.ndarray):
+        return f"*{POINTERS[value.dtype.name]}"
+    return "fp32" if isinstance(value, float) else "i32"
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Names and code of the kernels that were compiled."""
+    from kernelmaps.engine import gpu
+    from kernelmaps.engine.gpu import dispatch, kernels, launch
+
+    seen = []
+    for name in ("emit", "emit_stored", "dot", "dot_splines", "encode", "waves", "hadamard"):
+        monkeypatch.setattr(kernels, name, Compiler(getattr(kernels, name), seen))
+    yield seen
+    monkeypatch.undo()
+    for cached in (dispatch._table_on, launch._describes):
+        cached.cache_clear()
+    # Other tests import them with the stand-in underneath.
+    sys.modules.pop("kernelmaps.engine.gpu.kernels")
+    del gpu.kernels
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("name", ["homogeneous", "anchor, k-means", "spline, banded", "fourier"])
+def test_maps_compile(compiled, name, dtype):
+    from kernelmaps.engine import gpu
+
+    X = histograms(0)
+    with np.errstate(all="ignore"):  # results are memory that nobody has written to
+        gpu.apply(MAPS[name].fit(X).spec_, X.astype(dtype), check=gpu.NON_NEGATIVE)
+    assert [kernel for kernel, _ in compiled] == ["waves" if name == "fourier" else "emit"]
+
+
+def test_transforms_compile(compiled):
+    from kernelmaps.engine import gpu
+
+    X = histograms(0, 5, 150)
+    gpu.apply(MAPS["fourier, structured"].fit(X).spec_, X)
+    assert [kernel for kernel, _ in compiled] == ["hadamard", "waves"]
+
+
+def test_sums_compile(compiled):
+    from kernelmaps.engine import gpu
+    from kernelmaps.engine.table.dot import summed_table
+
+    table = smooth_cubics(np.random.default_rng(0), 13, 7, 10)
+    for dtype in (np.float32, np.float64):
+        X = histograms(0).astype(dtype)
+        gpu.sums(summed_table(table, np.dtype(dtype)), X, gpu.FINITE)
+    assert [kernel for kernel, _ in compiled] == ["dot_splines", "dot"]
+    assert "wgmma" in compiled[0][1]  # on tensor cores
+
+
+@pytest.mark.parametrize("anchors", ["uniform", "quantile"])
+def test_codes_compile(compiled, anchors, monkeypatch):
+    from kernelmaps.engine import gpu
+    from kernelmaps.engine.encode import _encode_elsewhere
+
+    monkeypatch.setattr(gpu, "usable_for", lambda X: True)
+    X = histograms(0).astype(np.float32)
+    spec = km.AnchorMap("chi2", 12, anchors=anchors, n_neighbors=2).fit(X).spec_
+    _encode_elsewhere(spec, X, -np.inf, np.inf)
+    ((kernel, code),) = compiled
+    assert kernel == "encode"
+    assert "fma" not in code  # products are rounded as on the processor
+
+
+def test_stored_values_compile(compiled):
+    from kernelmaps.engine import gpu
+
+    X = histograms(0).astype(np.float32)
+    spec = km.HomogeneousMap().fit(X).spec_
+    gpu.apply_stored(spec, X[0], np.arange(13), 13, gpu.FINITE)
+    assert [kernel for kernel, _ in compiled] == ["emit_stored"]
