@@ -81,7 +81,7 @@ INTRODUCTION = """# Performance
 <!-- Made by `python -m benchmarks.render` from benchmarks/results/*.json: do not edit. -->
 
 ```{image} images/headlines.svg
-:alt: Fourteen ratios against other libraries, as bars on a logarithmic scale
+:alt: Ratios against other libraries, as bars on a logarithmic scale
 ```
 
 Each bar says how many times better kernelmaps is than the named peer on the same task: faster, or

@@ -202,11 +202,13 @@ def test_page_picture_and_readme_show_the_results():
 
 
 def test_headlines_are_rows_of_the_results_and_tuning_is_stated_in_them():
-    rows = render.headline_rows(render.load())
-    assert [headline for headline, _ in rows] == sorted(
-        render.HEADLINES, key=lambda headline: -render.find(render.load(), headline).ratio
-    )
-    assert len(rows) == 12
+    records = render.load()
+    rows = render.headline_rows(records)
+    missing = {h.record for h in render.HEADLINES} - {h.record for h, _ in rows}
+    assert missing <= {"tables"} - records.keys()  # measured with R and EBM at hand
+    wanted = [h for h in render.HEADLINES if h.record not in missing]
+    ratio = {h: render.find(records, h).ratio for h in wanted}
+    assert [headline for headline, _ in rows] == sorted(wanted, key=lambda h: -ratio[h])
     for headline, row in rows:
         assert headline.tuned == ("tuned" in row.note)
         outdated = "earlier loop" in row.note
