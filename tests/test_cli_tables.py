@@ -6,10 +6,13 @@ import shlex
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from test_cli import assert_refused, invoke, run
 
 import kernelmaps as km
+from kernelmaps.commands import fitting
+from kernelmaps.data import large_tables
 from kernelmaps.data.kinds import Kind
 from kernelmaps.data.table_files import read_table
 from kernelmaps.model_files import open_info
@@ -437,3 +440,83 @@ def test_a_column_with_the_name_of_a_part_of_a_date_is_refused(tmp_path):
     path = write(tmp_path / "d.csv", columns)
     match = "'when (hour)' has the name of a part of a date. Rename it, or leave it out with --drop"
     assert_refused(2, match, "fit", path, "-t", "fare", "-o", tmp_path / "m.kmap")
+
+
+# ---- files that are larger than memory ----------------------------------------------------------
+
+
+def streamed(*arguments):
+    result = invoke("fit", *arguments, "--stream", "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout), " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("target", ["fare", "tip"])
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_a_file_read_block_by_block_gives_the_model_of_memory(
+    rides, tmp_path, monkeypatch, suffix, target
+):
+    """Of fewer than 200,000 rows both have the same codes, and the sums differ by rounding."""
+    monkeypatch.setattr(large_tables, "BLOCK", 90)
+    columns = pd.read_csv(rides)
+    path = tmp_path / f"rides.{suffix}"
+    columns.to_parquet(path) if suffix == "parquet" else columns.to_csv(path, index=False)
+    models = tmp_path / "memory.kmap", tmp_path / "blocks.kmap"
+    other = "tip" if target == "fare" else "fare"
+    told = json.loads(run("fit", path, "-t", target, "--drop", other, "-o", models[0], "--json"))
+    again, said = streamed(path, "-t", target, "--drop", other, "-o", models[1])
+    assert again["streamed"]
+    assert "block by block" in said
+    assert "column 'ride_id' left out: its values are all different" in said
+    assert "column 'source' left out: all its values are the same" in said
+    assert again["columns"] == told["columns"]
+    assert again["rows"] == told["rows"] == N
+    assert again["scored_rows"] == told["scored_rows"]
+    assert again["score"] == pytest.approx(told["score"], abs=1e-6)
+    held, blocks = (
+        [line.split(",") for line in run("predict", model, rides).splitlines()] for model in models
+    )
+    assert held[0] == blocks[0] == ["ride_id", target]
+    if target == "tip":
+        assert held == blocks
+    else:
+        found = [[float(line[1]) for line in lines[1:]] for lines in (held, blocks)]
+        np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_later_blocks_may_hold_words_gaps_and_new_levels(tmp_path, monkeypatch):
+    monkeypatch.setattr(large_tables, "BLOCK", 100)
+    columns = cells()
+    columns["area"][250] = "huge"
+    columns["city"][350] = "Oslo"
+    columns["fare"][120] = ""
+    columns["note"] = [str(k % 7) if k < 200 else "abc"[k % 3] for k in range(N)]
+    path = write(tmp_path / "rides.csv", columns)
+    told, said = streamed(path, "-t", "fare", "--drop", "tip", "-o", tmp_path / "m.kmap")
+    assert "column 'area' holds numbers: 'huge' counted as missing" in said
+    assert "1 rows without 'fare' left out" in said
+    assert told["rows"] == N - 1
+    assert told["kinds"]["note"]["name"] == "category"
+    assert told["kinds"]["area"]["name"] == "number"
+    books = {book.name: book for book in km.load(tmp_path / "m.kmap").table_.books}
+    assert "Oslo" in books["city"].levels
+
+
+def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "_LARGE", 100)
+    path = labelled(tmp_path / "d.csv", lambda n: [str(k % 13 // 7) for k in range(n)])
+    result = invoke("fit", path, "-t", "t", "--task", "classification", "-o", tmp_path / "m.kmap")
+    assert "read block by block" in " ".join(result.stdout.split())
+    assert km.load(tmp_path / "m.kmap").classes_.tolist() == [0, 1]
+    assert km.load(tmp_path / "m.kmap").classes_.dtype.kind == "i"
+
+
+def test_targets_of_later_blocks_are_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr(large_tables, "BLOCK", 100)
+    columns = cells()
+    columns["fare"][300] = "free"
+    path = write(tmp_path / "rides.csv", columns)
+    out = tmp_path / "m.kmap"
+    asked = "fit", path, "-o", out, "--stream"
+    assert_refused(2, "'fare' holds numbers, and 'free' beside them", *asked, "-t", "fare")
+    assert_refused(2, "has no target", *asked)

@@ -66,3 +66,12 @@ Holdout = Annotated[
         "fitted on all rows.",
     ),
 ]
+Stream = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--in-memory",
+        help="Table: read the file block by block, so that it may be larger than memory. Default: "
+        "from 256 MiB on.",
+        show_default=False,
+    ),
+]

@@ -21,6 +21,7 @@ from ._fit_options import (
     ModelOut,
     Penalty,
     Smoothing,
+    Stream,
     Terms,
     Tol,
 )
@@ -62,6 +63,7 @@ def fit(
     max_iter: MaxIter = None,
     tol: Tol = None,
     holdout: Holdout = True,
+    stream: Stream = None,
     columns: Columns = None,
     drop: Drop = None,
     normalize: Normalize = "none",
@@ -74,8 +76,8 @@ def fit(
     Columns that name the rows are left out. A file of numbers alone, such as histograms, is fitted
     on a map; `--model table` fits it as a table, and so do the options for tables.
 
-    A ridge model reads Parquet, HDF5, Zarr, npy and LIBSVM block by block: they may be larger than
-    memory.
+    CSV and Parquet files of more than 256 MiB are fitted as tables block by block, and a ridge
+    model reads Parquet, HDF5, Zarr, npy and LIBSVM so: they may be larger than memory.
 
     Examples:
 
@@ -96,7 +98,7 @@ def fit(
     check_suffix(out, MODEL_SUFFIXES, "a model")
     options = TableOptions(terms, interactions, constraints, smoothing)
     settings = FitSettings(
-        model, map, task, C, normalize, holdout, note, loss, max_iter, tol, options
+        model, map, task, C, normalize, holdout, note, loss, max_iter, tol, options, stream
     )
     result = fit_file(data, settings, target=target, columns=names(columns), drop=names(drop) or ())
     result.save(out)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ import kernelmaps
 from ..data import Block, Rows, read_rows
 from ..data.columns import no_target
 from ..data.holdout import PartOfSource, held_out
+from ..data.large_tables import file_size, prepare_table
 from ..data.prepared import PreparedSource, open_rows
 from ..data.reading import read_columns
 from ..data.suffixes import is_csv, is_parquet
 from ..data.table_files import TableFile, read_table
+from ..data.table_source import TableSource
 from ..evaluation.checks import check_targets, suspect_columns
 from ..evaluation.methods import behind_scaler
 from ..evaluation.scoring import predicted, prediction_scores, scores_of
@@ -35,6 +38,7 @@ __all__ = ["FitSettings", "FittedModel", "fit_file", "fit_rows", "fit_source", "
 MODELS = ("additive", "table", "ridge")
 _LOOK = 16384  # rows that are looked at together
 _ALMOST_ONE = 0.999  # rank correlation with the target that is pointed out
+_LARGE = 1 << 28  # bytes of a file beyond which it is read block by block
 _FEWEST = 20  # rows below which none are held out
 
 
@@ -70,6 +74,9 @@ class FitSettings:
         When the solver of an additive model stops; by default as the estimator has them.
     table : TableOptions
         What is asked of the terms of a table.
+    stream : bool, optional
+        Whether a CSV or Parquet file is fitted as a table that is read block by block and never
+        held in memory; by default files of more than 256 MiB.
     """
 
     model: str = "additive"
@@ -83,6 +90,7 @@ class FitSettings:
     max_iter: int | None = None
     tol: float | None = None
     table: TableOptions = field(default_factory=TableOptions)
+    stream: bool | None = None
 
 
 def fit_rows(rows: Rows, settings: FitSettings | None = None) -> FittedModel:
@@ -96,20 +104,25 @@ def fit_rows(rows: Rows, settings: FitSettings | None = None) -> FittedModel:
 def fit_table(table: TableFile, settings: FitSettings | None = None) -> FittedModel:
     """Fit an additive model on a table: text, dates and missing values are welcome."""
     settings = settings or FitSettings()
-    if settings.normalize != "none":
-        raise ValueError(
-            f"{table.rows.name}: normalize={settings.normalize} scales rows of numbers, and the "
-            "columns of this table hold other things, too. Leave it out."
-        )
-    if settings.C != 1.0:
-        raise ValueError(
-            f"{table.rows.name}: C={settings.C:g} has no meaning for the terms of a table, whose "
-            "smoothness is chosen from the data. Leave it out, or use smoothing=."
-        )
+    _check_for_table(table.rows.name, settings)
     rows = replace(table.rows, X=table.frame())
     options = settings.table.parameters(table.kinds)
     kinds = {name: kind.to_dict() for name, kind in table.kinds.items()}
     return _fit_in_memory(rows, settings, None, options, {"kinds": kinds})
+
+
+def _check_for_table(name: str, settings: FitSettings) -> None:
+    """Refuse settings that mean nothing for the terms of a table."""
+    if settings.normalize != "none":
+        raise ValueError(
+            f"{name}: normalize={settings.normalize} scales rows of numbers, and the "
+            "columns of this table hold other things, too. Leave it out."
+        )
+    if settings.C != 1.0:
+        raise ValueError(
+            f"{name}: C={settings.C:g} has no meaning for the terms of a table, whose "
+            "smoothness is chosen from the data. Leave it out, or use smoothing=."
+        )
 
 
 def _fit_in_memory(
@@ -180,12 +193,13 @@ def fit_file(
 ) -> FittedModel:
     """Fit a model on a file: a ridge model block by block, so that memory does not limit it.
 
-    CSV, npz, and the data of additive models, whose solver goes over the rows many times, are read
-    into memory. Columns that are excluded (`drop`, or because they name the rows) and whose values
-    all differ are noted as IDs, which predictions then carry along.
+    CSV, npz, and the data of additive models on maps, whose solver goes over the rows many times,
+    are read into memory. Columns that are excluded (`drop`, or because they name the rows) and
+    whose values all differ are noted as IDs, which predictions then carry along.
 
     An additive model without a map is fitted to CSV and Parquet as a table where they hold text,
-    dates or missing values, or where the settings ask for it.
+    dates or missing values, or where the settings ask for it; block by block where they are large
+    (`FitSettings.stream`).
     """
     settings = settings or FitSettings()
     path = Path(data)
@@ -220,6 +234,8 @@ def _fit_named(
     """An additive model of a CSV or Parquet file, by the route that its columns ask for."""
     _checked_map(settings)
     options = settings.table
+    if settings.stream or (settings.stream is None and file_size(path) > _LARGE):
+        return _fit_large(path, settings, target, columns, drop)
     table = read_table(
         path,
         target=target,
@@ -235,6 +251,65 @@ def _fit_named(
         rows = replace(table.rows, X=table.matrix())
         return fit_rows(rows.normalized(settings.normalize), settings)
     return fit_table(table, settings)
+
+
+def _fit_large(
+    path: Path,
+    settings: FitSettings,
+    target: str | None,
+    columns: Sequence[str] | None,
+    drop: Sequence[str],
+) -> FittedModel:
+    """An additive model of a table whose file is read block by block.
+
+    The model is that of the same rows in memory; of more than 200,000 rows, codes of the columns
+    come from a sample of so many.
+    """
+    _check_for_table(path.name, settings)
+    settings.say("block by block: columns are kept in a temporary file, the model is a table's")
+    with TemporaryDirectory() as folder:
+        table = prepare_table(
+            path,
+            Path(folder),
+            target=target,
+            columns=columns,
+            drop=drop,
+            categories=settings.table.categories(),
+        )
+        for remark in table.remarks:
+            settings.say(remark)
+        look = table.first.astype(np.int64) if table.whole else table.first
+        task = _task(look, settings, whole=table.rows == len(look))
+        if task.name == "regression":
+            _real_targets(look, path.name)
+        unfitted = _estimator(settings, task.name, None, settings.table.parameters(table.kinds))
+        labels, seen = task.name == "classification", _Seen()
+        holdout = settings.holdout and _can_hold_out(look, task.name)
+        if holdout:
+            settings.say("fitting on four in five rows, the others are held out")
+            first = clone(unfitted).fit(table.source("fitted", labels=labels))
+            seen.predictions_of(first, table.source("held", labels=labels))
+            _of_known_classes(first, np.concatenate(seen.targets), settings)
+        settings.say(f"fitting {type(unfitted).__name__} on all {table.rows:,} rows")
+        fitted = unfitted.fit(table.source(labels=labels))
+        if not holdout:
+            seen.predictions_of(fitted, table.source(labels=labels))
+    scores, scored = seen.scores(task.name)
+    dropped = read_columns(path, drop, _LOOK) if drop else {}
+    metadata = {
+        "task": task.name,
+        "target": table.target,
+        "columns": table.columns,
+        "ids": [*table.ids, *(name for name, cells in dropped.items() if _are_ids(cells))],
+        "normalize": settings.normalize,
+        "rows": table.rows,
+        "features": fitted.n_features_in_,
+        "range": None,
+        "kinds": {name: kind.to_dict() for name, kind in table.kinds.items()},
+        "held_out": {"rows": scored, "scores": scores} if holdout else None,
+    }
+    held = scored if holdout else 0
+    return FittedModel(fitted, metadata, scores, held, task.reason, streamed=True)
 
 
 def fit_source(
@@ -304,6 +379,12 @@ class _Seen:
     def predicted(self, block: Block, predictions: np.ndarray) -> None:
         self.targets.append(block.y)
         self.predictions.append(predictions)
+
+    def predictions_of(self, model: Any, source: TableSource) -> None:
+        """Add the rows of a table."""
+        for chunk in source.chunks(_LOOK):
+            self.targets.append(np.asarray(chunk.y))
+            self.predictions.append(predicted(model, chunk.X))
 
     def range(self) -> list[list[float]] | None:
         if self.low is None:

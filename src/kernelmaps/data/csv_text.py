@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from collections import Counter
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from .suffixes import data_suffix, open_text
 
 __all__ = [
     "GAPS",
+    "csv_blocks",
     "csv_header",
     "csv_lines",
     "gaps_of",
@@ -47,31 +49,43 @@ def _header_of(cells: Sequence[str]) -> tuple[list[str], bool]:
 
 def csv_lines(path: Path) -> tuple[list[str], list[list[str]], int]:
     """Names of the columns, the cells, and the number of the line that the cells begin on."""
+    return next(csv_blocks(path, sys.maxsize))
+
+
+def csv_blocks(path: Path, rows: int) -> Iterator[tuple[list[str], list[list[str]], int]]:
+    """The same for some rows after the other; the first block may be empty."""
     lines = _split(path)
-    if not lines:
+    head = next(lines, None)
+    if head is None:
         raise ValueError(f"{path} is empty.")
-    header, named = _header_of(lines[0])
+    header, named = _header_of(head)
     twice = sorted(column for column, count in Counter(header).items() if count > 1)
     if twice:
         raise ValueError(f"{path} has the columns {twice} more than once.")
-    body, first = (lines[1:], 2) if named else (lines, 1)
-    for number, line in enumerate(body):
-        if len(line) != len(header):
-            raise ValueError(
-                f"{path}, line {number + first}: {len(line)} cells where the header has "
-                f"{len(header)} columns."
-            )
-    return header, body, first
+    body, first = (lines, 2) if named else (chain([head], lines), 1)
+    block = list(islice(body, rows))
+    while True:
+        for number, line in enumerate(block):
+            if len(line) != len(header):
+                raise ValueError(
+                    f"{path}, line {number + first}: {len(line)} cells where the header has "
+                    f"{len(header)} columns."
+                )
+        yield header, block, first
+        first += len(block)
+        block = list(islice(body, rows))
+        if not block:
+            return
 
 
-def _split(path: Path) -> list[list[str]]:
+def _split(path: Path) -> Iterator[list[str]]:
     """The cells of all lines that are not empty."""
     with open_text(path) as stream:
         try:
             # Not by seeking back, which decompression would pay for twice.
             first = stream.readline()
             reader = csv.reader(chain([first], stream), delimiter=_delimiter(path, first))
-            return [line for line in reader if line]
+            yield from (line for line in reader if line)
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{path} is not UTF-8 text ({error.reason}, byte {error.start} of a block). Save "

@@ -17,7 +17,7 @@ from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
 from .reading import Rows, read_columns
 from .suffixes import is_csv
 
-__all__ = ["TableFile", "read_table"]
+__all__ = ["TableFile", "arrow_cells", "is_constant", "kinds_of", "read_table", "unreadable"]
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,12 @@ class TableFile:
         found = list(self.values.values())
         return np.column_stack(found) if found else np.empty((0, 0))
 
-    def frame(self) -> Any:
-        """A pandas frame: numbers, categories, and each date as numbers."""
-        pandas = needed("pandas")
-        found: dict[str, Any] = {}
+    def features(self) -> dict[str, np.ndarray]:
+        """Numbers, names of levels (None: missing), and each date as numbers."""
+        found: dict[str, np.ndarray] = {}
         for name, kind in self.kinds.items():
             values = self.values[name]
-            if kind.name == "date":
-                more: dict[str, Any] = date_columns(values, name, kind.parts)
-            else:
-                more = {name: pandas.Categorical(values) if kind.name == "category" else values}
+            more = date_columns(values, name, kind.parts) if kind.name == "date" else {name: values}
             twice = sorted(set(more) & set(found))
             if twice:
                 raise ValueError(
@@ -74,7 +70,15 @@ class TableFile:
                     "Rename it, or leave it out with drop=."
                 )
             found |= more
-        return pandas.DataFrame(found)
+        return found
+
+    def frame(self) -> Any:
+        """A pandas frame: numbers, categories, and each date as numbers."""
+        pandas = needed("pandas")
+        found = self.features().items()
+        return pandas.DataFrame(
+            {name: pandas.Categorical(own) if own.dtype.kind == "O" else own for name, own in found}
+        )
 
 
 def read_table(
@@ -114,12 +118,12 @@ def read_table(
     if taken is not None and not taken.all():
         remarks.append(f"{_count(~taken, 'row')} without {choice.target!r} left out")
     raw = {name: _at(cells, taken) for name, cells in columns_of(choice.features).items()}
-    known = dict(kinds) if kinds is not None else _kinds(raw, categories)
+    known = dict(kinds) if kinds is not None else kinds_of(raw, categories)
     values = {}
     for name, cells in raw.items():
         values[name], unread = cells_as(cells, known[name])
         if unread:
-            remarks.append(_unreadable(name, known[name], unread))
+            remarks.append(unreadable(name, known[name], unread))
     ids: list[str] = []
     if kinds is None and columns is None:
         ids, more = _useless(values)
@@ -140,7 +144,7 @@ def _check(table: TableFile, n_rows: int) -> None:
         raise ValueError(f"{name} has no column to learn from: {'; '.join(table.remarks)}.")
 
 
-def _kinds(raw: Mapping[str, RawColumn], categories: Sequence[str]) -> dict[str, Kind]:
+def kinds_of(raw: Mapping[str, RawColumn], categories: Sequence[str]) -> dict[str, Kind]:
     return {
         name: Kind("category") if name in categories else kind_of(cells)
         for name, cells in raw.items()
@@ -154,7 +158,7 @@ def _useless(values: dict[str, np.ndarray]) -> tuple[list[str], list[str]]:
         reason = names_rows(name, values[name])
         if reason is not None:
             ids.append(name)
-        elif _is_constant(values[name]):
+        elif is_constant(values[name]):
             reason = "all its values are the same"
         else:
             continue
@@ -163,7 +167,7 @@ def _useless(values: dict[str, np.ndarray]) -> tuple[list[str], list[str]]:
     return ids, remarks
 
 
-def _is_constant(values: np.ndarray) -> bool:
+def is_constant(values: np.ndarray) -> bool:
     """Whether a column has one value, a missing one counted."""
     if values.dtype.kind == "O":
         return len(set(values.tolist())) == 1
@@ -171,7 +175,7 @@ def _is_constant(values: np.ndarray) -> bool:
     return bool(gaps.all() or (not gaps.any() and (values == values[0]).all()))
 
 
-def _unreadable(name: str, kind: Kind, unread: list[str]) -> str:
+def unreadable(name: str, kind: Kind, unread: list[str]) -> str:
     shown = ", ".join(repr(cell[:30]) for cell in unread[:3]) + (", …" if len(unread) > 3 else "")
     return f"column {name!r} holds {kind.name}s: {shown} counted as missing"
 
@@ -226,7 +230,7 @@ def _parquet(path: Path) -> Opened:
 
     def columns(names: Sequence[str]) -> dict[str, RawColumn]:
         table = data.to_table(columns=list(names))
-        return {name: _arrow_cells(table.column(name), name, str(path)) for name in names}
+        return {name: arrow_cells(table.column(name), name, str(path)) for name in names}
 
     def labels(target: str) -> tuple[np.ndarray, np.ndarray]:
         raw = columns([target])[target]
@@ -241,7 +245,7 @@ def _parquet(path: Path) -> Opened:
     return list(data.schema.names), columns, labels, lambda names: read_columns(path, names)
 
 
-def _arrow_cells(column: Any, name: str, path: str) -> RawColumn:
+def arrow_cells(column: Any, name: str, path: str) -> RawColumn:
     """A column of Parquet as numbers, dates or text."""
     pa = needed("pyarrow")
     kind = column.type

@@ -114,6 +114,8 @@ def open_table(X: Any, y: Any = None, sample_weight: Any = None, exposure: Any =
     -------
     TableSource
     """
+    if isinstance(X, TableSource):
+        return X
     package = type(X).__module__.split(".")[0]
     if isinstance(X, str | os.PathLike):
         path = Path(X)

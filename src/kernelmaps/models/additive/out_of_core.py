@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from ...data import Source
+from ...data.table_source import TableSource
 from ...maps.codes import Codes
 from ...sparse_rows import check_sparse
 from ...threads import together
@@ -27,7 +28,7 @@ def out_of_core(X: Any) -> bool:
     """Whether X is read block by block; a memory map is an array, unless opened as a source."""
     if isinstance(X, Codes | np.memmap):
         return False
-    return isinstance(X, Source) or not _in_memory(X)
+    return isinstance(X, Source | TableSource) or not _in_memory(X)
 
 
 class OutOfCore(AdditiveModel):

@@ -1,0 +1,241 @@
+"""CSV and Parquet files larger than memory as tables: read once, and kept as typed columns on disk.
+
+The cells are read block by block, as `read_table` reads those of a whole file, and written to
+temporary Parquet files of numbers and names of levels, which are read as often as a fit asks for.
+What a column holds is told from the first block, and told anew where later ones contradict it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..extras import needed
+from .columns import ColumnChoice, column_positions
+from .csv_text import csv_blocks, csv_header, gaps_of
+from .holdout import held_out
+from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
+from .reading import Rows
+from .suffixes import is_csv
+from .table_files import TableFile, arrow_cells, is_constant, kinds_of, unreadable
+from .table_source import ArrowTable, Chunk, _ArrowFiles
+
+__all__ = ["LargeTable", "PreparedTable", "file_size", "prepare_table"]
+
+BLOCK = 1 << 16  # rows that are read at a time
+_FEW_WORDS = 0.05  # share of unreadable cells of a block up to which they are gaps
+
+
+class PreparedTable(ArrowTable):
+    """Columns of numbers and levels in Parquet files, one of them the target."""
+
+    def __init__(self, path: Path, target: str, unused: set[str], whole: bool) -> None:
+        # Not as a path that a user gives: there, a column may be one of weights by its name.
+        self.files, self.beside = _ArrowFiles(str(path), False), (target, None, None)
+        self.features = [name for name in self.files.names() if name not in {target, *unused}]
+        self.whole = whole
+
+    def describe(self) -> str:
+        return "the table"
+
+    def _chunked(self, batches: Iterator[Any], features: list[str], rows: int) -> Iterator[Chunk]:
+        for chunk in super()._chunked(batches, features, rows):
+            yield replace(chunk, y=chunk.y.astype(np.int64)) if self.whole else chunk
+
+
+@dataclass
+class LargeTable:
+    """A file that was read block by block.
+
+    Attributes
+    ----------
+    folder : Path
+        Holds ``fitted.parquet`` and ``held.parquet``: four in five rows, and the others.
+    columns : list of str
+        Columns of the file that are used.
+    target : str
+    kinds : dict of str to Kind
+    first : ndarray
+        Targets of the first block.
+    ids : list of str
+        Columns that were left out because they name the rows.
+    remarks : list of str
+        Sentences for the user.
+    rows : int
+        Rows with a target.
+    whole : bool
+        Whether all targets are whole numbers.
+    """
+
+    folder: Path
+    columns: list[str]
+    target: str
+    kinds: dict[str, Kind]
+    first: np.ndarray
+    ids: list[str]
+    remarks: list[str] = field(default_factory=list)
+    rows: int = 0
+    whole: bool = True
+    only: dict[str, Any] = field(default_factory=dict)  # the value of a column that has just one
+
+    def source(self, part: str | None = None, *, labels: bool = False) -> PreparedTable:
+        """All rows, or those of one part: "fitted" or "held"."""
+        path = self.folder if part is None else self.folder / f"{part}.parquet"
+        return PreparedTable(path, self.target, set(self.only), labels and self.whole)
+
+
+class _AnotherKindError(Exception):
+    """A column turns out to hold other things than its first block."""
+
+
+def file_size(path: Path) -> int:
+    """Bytes of a file, or of the files of a folder."""
+    return sum(p.stat().st_size for p in ([path] if path.is_file() else path.rglob("*.p*q*")))
+
+
+def prepare_table(
+    path: Path, folder: Path, *, target: str | None, columns: Sequence[str] | None,
+    drop: Sequence[str], categories: Sequence[str],
+) -> LargeTable:  # fmt: skip
+    """Read a file once and keep its columns in a folder; arguments as those of `read_table`."""
+    header = csv_header(path) if is_csv(path) else _ArrowFiles(str(path), False).names()
+    choice = ColumnChoice.from_header(header, str(path), target, columns, drop, True, True)
+    assert choice.target is not None
+    column_positions(choice.features, categories, str(path))
+    raw = next(_blocks(path, [*choice.features, choice.target]), None)
+    if raw is None:
+        raise ValueError(f"{path} has no rows.")
+    y, taken = _targets(raw[choice.target], None, choice.target, str(path))
+    if not len(y):
+        raise ValueError(f"the first {BLOCK:,} rows of {path} have no {choice.target!r}.")
+    known = {name: _at(raw[name], taken) for name in choice.features}
+    kinds = kinds_of(known, categories)
+    ids, remarks = [], []
+    for name in list(kinds) if columns is None else []:
+        reason = names_rows(name, cells_as(known[name], kinds[name])[0])
+        if reason is not None:
+            ids.append(name)
+            remarks.append(f"column {name!r} left out: {reason}")
+            del kinds[name]
+    if not kinds:
+        raise ValueError(f"{path} has no column to learn from: {'; '.join(remarks)}.")
+    while True:
+        table = LargeTable(folder, list(kinds), choice.target, dict(kinds), y, ids, list(remarks))
+        try:
+            _write(path, table)
+        except _AnotherKindError as found:
+            kinds[str(found)] = Kind("category")
+            continue
+        table.only = {} if columns is not None else table.only
+        for name in table.only:
+            table.remarks.append(f"column {name!r} left out: all its values are the same")
+            table.columns.remove(name)
+            del table.kinds[name]
+        if not table.kinds:
+            raise ValueError(f"{path} has no column to learn from: {'; '.join(table.remarks)}.")
+        return table
+
+
+def _blocks(path: Path, names: Sequence[str]) -> Iterator[dict[str, RawColumn]]:
+    """The cells of some columns, a block of rows at a time."""
+    if is_csv(path):
+        for header, lines, _ in csv_blocks(path, BLOCK):
+            cells = list(map(list, zip(*lines))) if lines else [[] for _ in header]
+            yield dict(zip(header, cells))
+        return
+    pa = needed("pyarrow")
+    for batch in _ArrowFiles(str(path), False).batches(list(names), BLOCK):
+        found = pa.Table.from_batches([batch])
+        yield {name: arrow_cells(found.column(name), name, str(path)) for name in names}
+
+
+def _targets(
+    raw: RawColumn, kind: Kind | None, name: str, path: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, or labels as text, and the rows that have one."""
+    if isinstance(raw, np.ndarray):
+        there = ~(np.isnat(raw) if raw.dtype.kind == "M" else np.isnan(raw))
+        return raw[there].astype(np.float64), there
+    there = ~gaps_of(raw)
+    cells = _at(raw, there)
+    kind = kind or (kind_of(cells) if cells else Kind("number"))
+    if kind.name != "number":
+        return np.array([cell.strip() for cell in cells], dtype=object), there
+    values, unread = cells_as(cells, kind)
+    if unread or not np.isfinite(values).all():
+        shown = repr(unread[0]) if unread else "a number that is not finite"
+        raise ValueError(
+            f"{path}: the target {name!r} holds numbers, and {shown} beside them. Correct these "
+            "cells, or put a letter in front of all if they name classes."
+        )
+    return values, there
+
+
+def _at(cells: Any, taken: np.ndarray) -> Any:
+    if isinstance(cells, np.ndarray):
+        return cells[taken]
+    return [cell for cell, used in zip(cells, taken.tolist()) if used]
+
+
+def _write(path: Path, table: LargeTable) -> None:
+    """Write the columns of all rows that have a target."""
+    pa, parquet = needed("pyarrow"), needed("pyarrow.parquet")
+    text = table.first.dtype.kind == "O"
+    kind = Kind("category") if text else None
+    writers: dict[str, Any] = {}
+    unread: dict[str, dict[str, None]] = {}
+    gaps = 0
+    try:
+        for raw in _blocks(path, [*table.columns, table.target]):
+            y, taken = _targets(raw[table.target], kind, table.target, str(path))
+            gaps += int((~taken).sum())
+            found = pa.table(_arrays(pa, path, table, raw, taken, unread) | {table.target: y})
+            held = held_out(table.rows, len(y))
+            for name, rows in (("fitted", ~held), ("held", held)):
+                if name not in writers:
+                    file = table.folder / f"{name}.parquet"
+                    writers[name] = parquet.ParquetWriter(file, found.schema)
+                writers[name].write_table(found.filter(rows))
+            table.rows += len(y)
+            table.whole &= not text and bool((y == np.round(y)).all() and (abs(y) < 2**53).all())
+    finally:
+        for writer in writers.values():
+            writer.close()
+    if gaps:
+        table.remarks.append(f"{gaps:,} rows without {table.target!r} left out")
+    table.remarks += [unreadable(n, table.kinds[n], list(cells)) for n, cells in unread.items()]
+
+
+def _note_value(table: LargeTable, name: str, values: np.ndarray) -> None:
+    """Keep the value of a column that has had no other, a missing one counted."""
+    if len(values) and (table.rows == 0 or name in table.only):
+        own = values[0] if values.dtype.kind == "O" or values[0] == values[0] else None
+        first = table.only.setdefault(name, own)
+        if not is_constant(values) or own != first:
+            del table.only[name]
+
+
+def _arrays(
+    pa: Any, path: Path, table: LargeTable, raw: Mapping[str, RawColumn], taken: np.ndarray,
+    unread: dict[str, dict[str, None]],
+) -> dict[str, Any]:  # fmt: skip
+    """The features of some rows, as pyarrow keeps them."""
+    values = {}
+    for name, kind in table.kinds.items():
+        cells = _at(raw[name], taken)
+        values[name], words = cells_as(cells, kind)
+        if words:
+            known = set(words)
+            if sum(cell in known for cell in cells) > _FEW_WORDS * len(cells):
+                raise _AnotherKindError(name)
+            unread.setdefault(name, {}).update(dict.fromkeys(words))
+        _note_value(table, name, values[name])
+    block = TableFile(Rows(str(path), None, None, table.columns, None, {}), table.kinds, values)
+    return {
+        name: pa.array(own, pa.string() if own.dtype.kind == "O" else pa.float64())
+        for name, own in block.features().items()
+    }
