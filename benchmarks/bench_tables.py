@@ -173,7 +173,7 @@ def race_ebm(
         known = on_record[words]
         theirs, own, note = known["seconds"], used[words], ""
         if "processor_seconds" in known:  # one process: what a busy machine leaves alone
-            theirs, note = known["processor_seconds"], "processor time of one thread"
+            theirs, note = known["processor_seconds"], "processor time; EBM in one thread"
             own = _processor(table, **({"interactions": "auto"} if words == "pairs" else {}))
         elif "cores" in known:
             note = f"EBM on {known['cores']} cores of another machine of this kind"
