@@ -311,7 +311,7 @@ def test_codes_of_many_values_between_uneven_anchors(gpu, anchors, monkeypatch, 
     from kernelmaps.engine.encode import _encode_elsewhere
 
     monkeypatch.setattr(room, "usable_for", lambda X: True)
-    # One of 10,000 values would have another code if its position were found by a division.
+    # One of 10,000 values would have another code if its position were found by a multiplication.
     X = np.random.default_rng(seed).gamma(0.5, size=(20_000, 5)).astype(np.float32)
     spec = km.AnchorMap("chi2", 12, anchors=anchors, n_neighbors=2).fit(X[:2000]).spec_
     found, _ = _encode_elsewhere(spec, X, -np.inf, np.inf)

@@ -80,8 +80,11 @@ def _find_log2(size, p, shift, start, limit, unit, CLIPPED: tl.constexpr):
 
 
 @triton.jit
-def _before_cell(size, p, guide, shift, OCTAVES: tl.constexpr):
-    """Uneven bins: how many thresholds lie before the cell of a value, which is clipped."""
+def _find_edges(
+    size, p, guide, edges, shift,
+    OCTAVES: tl.constexpr, CROWD: tl.constexpr, PLACED: tl.constexpr,
+):  # fmt: skip
+    """Uneven bins: a cell says how many thresholds lie before it; those inside are compared."""
     row, top, origin, rest, factor, low, high, last, key, cell, edge = p
     size = _within(size, low, high)
     if OCTAVES:
@@ -89,17 +92,7 @@ def _before_cell(size, p, guide, shift, OCTAVES: tl.constexpr):
         cell = cell + _within(leading - key, 0, last.to(tl.int32))
     else:
         cell = cell + _within((size - origin) * factor, 0.0, last).to(tl.int32)
-    return size, tl.load(guide + cell)
-
-
-@triton.jit
-def _find_edges(
-    size, p, guide, edges, shift,
-    OCTAVES: tl.constexpr, CROWD: tl.constexpr, PLACED: tl.constexpr,
-):  # fmt: skip
-    """Uneven bins: a cell says how many thresholds lie before it; those inside are compared."""
-    row, top, origin, rest, factor, low, high, last, key, cell, edge = p
-    size, count = _before_cell(size, p, guide, shift, OCTAVES)
+    count = tl.load(guide + cell)
     for step in tl.static_range(CROWD, 0, -1):  # bisection, by powers of two
         farther = 1 << (step - 1)
         passed = size >= tl.load(edges + edge + count + farther)
@@ -462,16 +455,14 @@ def dot_splines(
 
 @triton.jit
 def encode(
-    x_ptr, out_ptr, flag_ptr, count, d, scale, half, low_ptr, high_ptr, slopes,
+    x_ptr, out_ptr, flag_ptr, count, d, scale, half, low_ptr, high_ptr,
     numbers, whole, guide, edges, stride, shift, start, limit, unit, nothing, mirror,
     KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
-    PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, SLOPING: tl.constexpr,
-    VALUES: tl.constexpr,
+    PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
     """Codes of values: bins, or positions b + u in units of 1/scale, rounded (`half` is 1/2).
 
-    The flag is set by values outside low … high of their features, and by NaN. SLOPING: positions
-    are found from the threshold of a cell, as on the processor, lest a rounding make another code.
+    The flag is set by values outside low … high of their features, and by NaN.
     """
     v = tl.program_id(0).to(tl.int64) * VALUES + tl.arange(0, VALUES)
     inside = v < count
@@ -482,19 +473,11 @@ def encode(
     p = _parameters(f, numbers, whole, stride, KIND, CLIPPED)
     if KIND == AFFINE:
         x = x.to(tl.float64)
-    if SLOPING:
-        x, before = _before_cell(x, p, guide, shift, OCTAVES)
-        edge = p[10] + before
-        threshold = tl.load(edges + edge + 1)
-        slope = tl.load(slopes + edge + (x >= threshold).to(tl.int32))
-        whole = (before + 1).to(tl.float32) * scale + half
-        code = (whole + (x - threshold) * slope).to(tl.int32)
-    else:
-        b, u = _find(
-            x, p, guide, edges, shift, start, limit, unit, nothing, mirror,
-            KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
-        )  # fmt: skip
-        code = b * scale.to(tl.int32) + (u * scale.to(u.dtype) + half.to(u.dtype)).to(tl.int32)
+    b, u = _find(
+        x, p, guide, edges, shift, start, limit, unit, nothing, mirror,
+        KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
+    )  # fmt: skip
+    code = b * scale.to(tl.int32) + (u * scale.to(u.dtype) + half.to(u.dtype)).to(tl.int32)
     tl.store(out_ptr + v, code.to(out_ptr.dtype.element_ty), inside)
 
 

@@ -115,7 +115,7 @@ def encode(table: DeviceCodes, X: Any, out: Any, flag: Any) -> None:
     count, size = X.shape[0] * X.shape[1], 1024
     kernels.encode[(-(-count // size),)](
         X, out, flag, count, X.shape[1], float(table.scale), 0.5 if table.scale > 1 else 0.0,
-        table.low, table.high, table.slopes, *table.bins, **table.constants, VALUES=size,
+        table.low, table.high, *table.bins, **table.constants, VALUES=size,
         enable_fp_fusion=False,  # products are rounded before they are added, as on the processor
     )  # fmt: skip
 

@@ -26,7 +26,6 @@ __all__ = [
 __all__ += ["codes_on", "coefficients", "padded_columns", "power_of_two", "sums_on", "table_on"]
 
 COLUMNS = 32  # that a program evaluates at a time, at most
-SLOPING = 3  # length of `Bins.placed` of codes by slopes
 FEATURES = 16  # that a program multiplies B-splines of at a time
 
 
@@ -92,7 +91,6 @@ class DeviceCodes(NamedTuple):
     constants: dict[str, Any]
     low: Any  # by feature
     high: Any
-    slopes: Any  # positions by the width of the bin that begins at an edge, if these are used
     scale: int  # positions in a bin; 1 for look-ups
 
 
@@ -202,9 +200,7 @@ def sums_on(table: Summed, put: Any) -> DeviceSums:
 def codes_on(bins: Bins, low: np.ndarray, high: np.ndarray, bits: int, put: Any) -> DeviceCodes:
     """Bins of codes with so many bits behind the point, on the card that `put` copies to."""
     found, constants = bins_on(bins, put, exact=True)
-    slopes = bins.search.slopes if len(bins.placed) == SLOPING else np.zeros(0, np.float32)
-    constants |= {"SLOPING": bool(len(slopes))}
-    return DeviceCodes(found, constants, put(low), put(high), put(slopes), 1 << bits)
+    return DeviceCodes(found, constants, put(low), put(high), 1 << bits)
 
 
 def _line(values: np.ndarray, stride: int, dtype: Any) -> np.ndarray:
