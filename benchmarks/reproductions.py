@@ -420,7 +420,7 @@ ENTRIES: dict[str, Entry] = {
         "INRIA pedestrians instead of Daimler's, so that the paper's figures of Tables 2 to 4 are "
         "remarks only. Table 2's D2 is shown with the C of held-out rows and with the paper's "
         "C = 1, where coordinate descent stalls and Newton's method takes over. Table 5 has our "
-        "own pyramid of gradients of the same size, one of seven that were tried with 8000 rows "
+        "own pyramid of gradients of the same size, one of six that were tried with 8000 rows "
         "(the paper does not describe its own): the one on which additive machines are better than "
         "linear ones by as much as in the paper. C by two folds of the training rows, as in the "
         "paper, unless a note says otherwise; a standard error is 0.1 points (10000 test rows). "
