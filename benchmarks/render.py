@@ -35,7 +35,7 @@ class Headline(NamedTuple):
 
 HEADLINES = [
     Headline("tables", "diamonds, no pairs: fit", "EBM",
-             "Additive model of a table, fit", "EBM without pairs"),
+             "Additive model of 40,000 diamonds, fit", "EBM without pairs"),
     Headline("tables", "flights: fit", "mgcv::bam",
              "Additive log-odds of 150,000 flights, fit", "R's mgcv::bam(discrete)"),
     Headline("additive", "fit + score, 15000 × 20 additive data", "EBM",

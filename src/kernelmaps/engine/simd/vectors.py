@@ -15,6 +15,8 @@ compiled, its loops run as they are read. (Maps have a readable form of their ow
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -377,8 +379,13 @@ def store_codes(typing_context, array, offset, codes):
     return types.void(array, types.int64, codes), build
 
 
+@lru_cache(maxsize=1)
+def _register() -> int:
+    """Bytes of a vector; LLVM takes 0.1 ms to say what the machine is."""
+    features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+    return 64 if "+avx512f" in features else 32
+
+
 def width(itemsize: int) -> int:
     """Numbers of that many bytes in the vectors that suit the machine: its own, or two of them."""
-    features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
-    register = 64 if "+avx512f" in features else 32
-    return register // itemsize
+    return _register() // itemsize
