@@ -520,3 +520,14 @@ def test_targets_of_later_blocks_are_checked(tmp_path, monkeypatch):
     asked = "fit", path, "-o", out, "--stream"
     assert_refused(2, "'fare' holds numbers, and 'free' beside them", *asked, "-t", "fare")
     assert_refused(2, "has no target", *asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [("", "is empty"), ("a,b,fare\n", "has no rows"), ("a,a,fare\n1,2,3\n", "more than once")],
+)
+@pytest.mark.parametrize("how", ["--stream", "--in-memory"])
+def test_files_without_rows_are_refused_alike_however_they_are_read(text, match, how, tmp_path):
+    path = tmp_path / "rides.csv"
+    path.write_text(text)
+    assert_refused(2, match, "fit", path, "-t", "fare", "-o", tmp_path / "m.kmap", how)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..extras import needed
 from .columns import ColumnChoice, column_positions
-from .csv_text import csv_blocks, csv_header, gaps_of
+from .csv_text import csv_blocks, gaps_of
 from .holdout import held_out
 from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
 from .reading import Rows
@@ -102,12 +102,13 @@ def prepare_table(
     drop: Sequence[str], categories: Sequence[str],
 ) -> LargeTable:  # fmt: skip
     """Read a file once and keep its columns in a folder; arguments as those of `read_table`."""
-    header = csv_header(path) if is_csv(path) else _ArrowFiles(str(path), False).names()
+    # An empty file, or one with a column twice, is refused with its first block.
+    header = next(csv_blocks(path, 1))[0] if is_csv(path) else _ArrowFiles(str(path), False).names()
     choice = ColumnChoice.from_header(header, str(path), target, columns, drop, True, True)
     assert choice.target is not None
     column_positions(choice.features, categories, str(path))
     raw = next(_blocks(path, [*choice.features, choice.target]), None)
-    if raw is None:
+    if raw is None or not len(raw[choice.target]):
         raise ValueError(f"{path} has no rows.")
     y, taken = _targets(raw[choice.target], None, choice.target, str(path))
     if not len(y):
