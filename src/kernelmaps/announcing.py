@@ -11,8 +11,6 @@ import sys
 from threading import Lock, Timer
 from typing import Any
 
-__all__ = ["announce_compiling"]
-
 _PATIENCE = 1.0  # seconds
 _MESSAGE = "kernelmaps: compiling, once (later runs read the result from disk) ..."
 _log = logging.getLogger("kernelmaps")

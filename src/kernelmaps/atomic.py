@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-__all__ = ["all_or_nothing"]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["BLOCK_BYTES", "row_blocks"]
-
 BLOCK_BYTES = 16 * 2**20
 """Bound on the temporaries of a call, beside input and output."""
 

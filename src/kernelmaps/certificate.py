@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 from .display import html_of, two_columns
 from .schema import SchemaError, Sizes, State, number, optional, text
 
-__all__ = ["Certificate"]
-
 
 def _a_certificate(value: Any, where: str, sizes: Sizes) -> None:
     """A certificate, without one of its own."""

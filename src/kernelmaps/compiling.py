@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["HELPER", "interpreted", "meaning", "provide_cache"]
-
 VARIABLE = "NUMBA_CACHE_DIR"
 HELPER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of compiled functions that compiled code alone calls: the way in for Python would take as

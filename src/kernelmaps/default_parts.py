@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-__all__ = ["DefaultParts"]
-
 
 class DefaultParts:
     """Mixin for estimators with a parameter None that stands for an estimator.

@@ -15,31 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-__all__ = [
-    "PRECISIONS",
-    "concatenate",
-    "in_halves",
-    "is_foreign",
-    "is_out_of_memory",
-    "is_tensor",
-    "memory_named",
-    "multiply",
-    "namespace_of",
-    "numpy_dtype",
-    "on_card",
-    "precision",
-    "refuse_card",
-    "refuse_container",
-    "resolve",
-    "share_memory",
-    "solving_device",
-    "solving_on",
-    "stack",
-    "tf32_chosen",
-    "to_device",
-    "to_host",
-]
-
 PRECISIONS = ("float64", "float32", "tf32")
 """In which precision features are made and multiplied on a card; "tf32" has float32 features, and
 10 bits of each factor in their products."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from .printing import printable
 
-__all__ = ["html_of", "plain_console", "text_of", "two_columns"]
-
 _WIDTH = 100
 
 

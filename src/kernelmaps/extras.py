@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["EXTRA_OF", "install_hint", "needed"]
-
 EXTRA_OF = {
     "matplotlib": "plot",
     "dask": "dask",

@@ -12,8 +12,6 @@ from numba.core import types
 
 from .compiling import meaning
 
-__all__ = ["float_bits", "from_bits", "log2"]
-
 
 @meaning(lambda value: value.view(np.int32 if value.itemsize == 4 else np.int64))
 def float_bits(typing_context, value):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["mixed_bits"]
-
 
 def mixed_bits(numbers: np.ndarray) -> np.ndarray:
     """Mix each whole number into 64 bits with the finaliser of SplitMix64.

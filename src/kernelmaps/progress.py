@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-__all__ = ["announce", "lines_to", "track"]
-
 Item = TypeVar("Item")
 _FIRST_LINE, _NEXT_LINE = 2.0, 10.0  # seconds until the first line, and between later ones
 _write_line: ContextVar[Callable[[str], None] | None] = ContextVar("write_line", default=None)

@@ -15,27 +15,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "Check",
-    "SchemaError",
-    "State",
-    "anything",
-    "array",
-    "boolean",
-    "check_entries",
-    "either",
-    "instance",
-    "integer",
-    "labels",
-    "many",
-    "names",
-    "nothing",
-    "number",
-    "optional",
-    "pair",
-    "text",
-]
-
 Sizes = dict[str, int]
 Check = Callable[[Any, str, Sizes], None]
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["generator", "seed_of"]
-
 
 def generator(random_state: Any) -> np.random.Generator:
     """Return the NumPy Generator that a `random_state` stands for.

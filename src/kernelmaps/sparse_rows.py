@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["check_sparse"]
-
 
 def check_sparse(X: Any, owner: str, name: str = "X") -> None:
     """Raise ValueError if a sparse matrix has indices outside of its shape.

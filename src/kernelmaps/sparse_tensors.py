@@ -6,8 +6,6 @@ from typing import Any
 
 from .device import is_tensor
 
-__all__ = ["checked_sparse_tensor", "is_sparse_tensor"]
-
 
 def is_sparse_tensor(X: Any) -> bool:
     """Whether X is a torch tensor that is not stored densely."""

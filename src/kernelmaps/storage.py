@@ -41,8 +41,6 @@ import numpy as np
 
 from .exceptions import FileFormatError
 
-__all__ = ["VERSION", "digest", "from_bytes", "read", "to_bytes", "write", "write_file"]
-
 MAGIC = b"KMAP\x89\r\n\x00"
 VERSION = 1
 _PREFIX = struct.Struct("<8sIQ32s")

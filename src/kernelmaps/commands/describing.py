@@ -19,16 +19,6 @@ from ..model_files import FileInfo, load, open_info
 from .effects import effect_of, effects_of
 from .predicting import rows_for
 
-__all__ = [
-    "Explanation",
-    "FileDescription",
-    "RowExplanation",
-    "describe_file",
-    "explain_model",
-    "explain_row",
-    "write_model_report",
-]
-
 _SHOWN = ("term", "importance", "p")  # of a summary; `summary` in JSON has all of it
 _RIGHT = ("importance", "p")  # columns of numbers
 _CLASSES = 6  # whose effects fit beside each other

@@ -11,8 +11,6 @@ from typing import Any
 from .. import storage
 from .exporting import write_model
 
-__all__ = ["DesignReport", "write_design"]
-
 
 @dataclass(frozen=True)
 class DesignReport:

@@ -8,8 +8,6 @@ import numpy as np
 
 from ..models.shapes import PairFunction
 
-__all__ = ["effect_of", "effects_of"]
-
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH, _SHORT = 16, 10  # blocks of a curve, and of one of several
 _LEVELS = 6  # of a category that are named

@@ -21,15 +21,6 @@ from ..evaluation.candidates import sort_of
 from ..kernels import get
 from ..model_files import load, open_info, save
 
-__all__ = [
-    "MODEL_SUFFIXES",
-    "Exported",
-    "check_map_suffix",
-    "check_suffix",
-    "export_file",
-    "write_model",
-]
-
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
 EXPORT_SUFFIXES = (*MODEL_SUFFIXES, ".json")
 

@@ -13,8 +13,6 @@ from ..evaluation.code import expression
 from ..evaluation.scoring import MAIN_SCORE
 from .exporting import write_model
 
-__all__ = ["FittedModel"]
-
 
 @dataclass(frozen=True)
 class FittedModel:

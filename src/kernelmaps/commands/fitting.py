@@ -33,8 +33,6 @@ from .fitted_model import FittedModel
 from .parsing import parse_map
 from .table_options import TableOptions
 
-__all__ = ["FitSettings", "FittedModel", "fit_file", "fit_rows", "fit_source", "fit_table"]
-
 MODELS = ("additive", "table", "ridge")
 _LOOK = 16384  # rows that are looked at together
 _ALMOST_ONE = 0.999  # rank correlation with the target that is pointed out

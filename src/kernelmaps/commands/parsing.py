@@ -12,8 +12,6 @@ from ..kernels.registry import kernel_class
 from ..maps.base import FeatureMap
 from ..maps.registry import PLUGINS
 
-__all__ = ["parse_map"]
-
 _MOST_NESTED = 50  # levels of an expression for a map; none that makes sense has ten
 
 

@@ -26,15 +26,6 @@ from ..exceptions import FileFormatError, UnreadableCellWarning
 from ..maps.base import AdditiveMap
 from ..model_files import load, open_info
 
-__all__ = [
-    "Evaluation",
-    "Predictions",
-    "check_table_suffix",
-    "evaluate_file",
-    "predict_rows",
-    "rows_for",
-]
-
 TABLE_SUFFIXES = (".csv", ".tsv", ".json")
 
 

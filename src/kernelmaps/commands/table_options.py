@@ -10,8 +10,6 @@ from ..data.dates import PERIODS, part_name
 from ..data.kinds import Kind
 from ..models.tables.terms import Term
 
-__all__ = ["TableOptions"]
-
 
 @dataclass(frozen=True)
 class TableOptions:

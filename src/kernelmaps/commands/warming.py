@@ -19,8 +19,6 @@ from ..maps.spline import SplineMap
 from ..models.additive.classifier import AdditiveClassifier
 from ..progress import track
 
-__all__ = ["WarmUp", "warm_up"]
-
 
 @dataclass(frozen=True)
 class WarmUp:

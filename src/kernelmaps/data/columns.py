@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-__all__ = ["ADVICE", "ColumnChoice", "column_positions", "hold_text", "nearest", "no_target"]
-
 _OTHERWISE = (
     "with drop=, replace the text by numbers first, or fit an additive model without a map, which "
     "takes text as it is."

@@ -15,18 +15,6 @@ import numpy as np
 from .columns import ADVICE
 from .suffixes import data_suffix, open_text
 
-__all__ = [
-    "GAPS",
-    "csv_blocks",
-    "csv_header",
-    "csv_lines",
-    "gaps_of",
-    "is_number",
-    "is_text",
-    "labels_of",
-    "numbers_of",
-]
-
 GAPS = frozenset(("", "na", "n/a", "#n/a", "<na>", "nan", "null", "?"))
 """What stands for a missing value, in small letters."""
 _WHOLE = re.compile(r"[+-]?\d+(\.0*)?")

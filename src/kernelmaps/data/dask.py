@@ -10,8 +10,6 @@ import numpy as np
 
 from .sources import Block, SlicedSource, Source, as_rows
 
-__all__ = ["DaskSource", "source_of_partition"]
-
 UNKNOWN = 1 << 40  # rows reserved for a partition of unknown length: row numbers stay distinct
 
 

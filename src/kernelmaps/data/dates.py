@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-__all__ = ["PERIODS", "date_columns", "date_form", "parse_dates", "part_name", "varying_parts"]
-
 PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
 """Length of the circle of each part of a date: months 1 … 12, Monday 1 … 7, hours 0 … 24."""
 

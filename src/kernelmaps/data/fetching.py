@@ -20,8 +20,6 @@ from .. import storage
 from ..exceptions import FileFormatError
 from .loader import Dataset, data_folder, load
 
-__all__ = ["SOURCES", "cache_folder", "fetch", "fetch_letter", "fetch_mnist", "fetch_spambase"]
-
 CACHE = "KERNELMAPS_CACHE"
 
 

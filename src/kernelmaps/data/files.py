@@ -30,8 +30,6 @@ from .sources import (
 )
 from .suffixes import SVMLIGHT, is_csv, known_suffixes
 
-__all__ = ["NpzSource", "ParquetSource", "SvmlightSource", "open_path"]
-
 LARGEST_INDEX = 2**31 - 2  # of a column in SVMlight text; indices are kept in 32 bits
 
 

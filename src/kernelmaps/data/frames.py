@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Column", "is_frame", "is_mixed", "joined_columns", "read_columns"]
-
 
 @dataclass(frozen=True)
 class Column:

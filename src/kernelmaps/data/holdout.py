@@ -11,8 +11,6 @@ import numpy as np
 from ..hashing import mixed_bits
 from .sources import Block, Source
 
-__all__ = ["PartOfSource", "held_out"]
-
 ONE_IN = 5
 
 

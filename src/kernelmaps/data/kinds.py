@@ -19,8 +19,6 @@ from .csv_text import GAPS
 from .dates import PERIODS, date_form, parse_dates, varying_parts
 from .frames import level_name
 
-__all__ = ["Kind", "RawColumn", "cells_as", "kind_of", "names_rows"]
-
 RawColumn: TypeAlias = "list[str] | np.ndarray"
 
 _NUMBER_GAPS = GAPS | {"none", "-", "."}

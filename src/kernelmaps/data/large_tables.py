@@ -24,8 +24,6 @@ from .suffixes import is_csv
 from .table_files import TableFile, arrow_cells, is_constant, kinds_of, unreadable
 from .table_source import ArrowTable, Chunk, _ArrowFiles
 
-__all__ = ["LargeTable", "PreparedTable", "file_size", "prepare_table"]
-
 BLOCK = 1 << 16  # rows that are read at a time
 _FEW_WORDS = 0.05  # share of unreadable cells of a block up to which they are gaps
 

@@ -11,8 +11,6 @@ from .dask import DaskSource
 from .files import ParquetSource, open_path
 from .sources import IterableSource, Source, is_group, is_table, sliced_source
 
-__all__ = ["is_chunks", "open_source"]
-
 
 def open_source(
     X: Any,

@@ -16,8 +16,6 @@ from .opening import open_source
 from .sources import Block, Source
 from .suffixes import is_parquet
 
-__all__ = ["PreparedSource", "check_cells", "open_rows"]
-
 
 def open_rows(
     path: Path,

@@ -22,8 +22,6 @@ from .loader import load, names, read_npz
 from .prepared import PreparedSource, check_cells, open_rows
 from .suffixes import is_csv, is_parquet
 
-__all__ = ["Rows", "column_names", "read_columns", "read_rows"]
-
 _BLOCK = 65536
 
 

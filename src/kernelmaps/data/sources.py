@@ -24,24 +24,6 @@ from ..exceptions import FileFormatError
 from ..extras import needed
 from ..sparse_rows import check_sparse
 
-__all__ = [
-    "Block",
-    "ContainerRows",
-    "IterableSource",
-    "RawRows",
-    "SlicedSource",
-    "Source",
-    "as_rows",
-    "is_group",
-    "is_table",
-    "labels_of",
-    "open_hdf5",
-    "raw_rows",
-    "read_npy_header",
-    "sliced_source",
-]
-
-
 _DEFLATE = 1032  # the most that deflate shrinks a stream by
 
 

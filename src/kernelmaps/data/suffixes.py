@@ -14,8 +14,6 @@ from typing import IO, Any
 
 from ..extras import needed
 
-__all__ = ["CSV", "SVMLIGHT", "data_suffix", "is_csv", "is_parquet", "known_suffixes", "open_text"]
-
 CSV = (".csv", ".tsv")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
 _ARRAYS = (".parquet", ".pq", ".npz", ".npy", ".h5", ".hdf5", ".zarr")

@@ -17,8 +17,6 @@ from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
 from .reading import Rows, read_columns
 from .suffixes import is_csv
 
-__all__ = ["TableFile", "arrow_cells", "is_constant", "kinds_of", "read_table", "unreadable"]
-
 
 @dataclass(frozen=True)
 class TableFile:

@@ -23,8 +23,6 @@ from .opening import open_source
 from .sources import Source, is_group, labels_of
 from .suffixes import is_csv, is_parquet
 
-__all__ = ["Chunk", "TableSource", "has_text", "open_table"]
-
 _RUNS = 16  # places of a file that a sample is taken from
 
 

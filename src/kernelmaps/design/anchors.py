@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["FITTED", "SPACED", "column_values", "cover", "cover_radius", "kmeans", "quantiles"]
-
 _MAX_CELLS = 2**28  # entries of the table of split points in k-means
 
 

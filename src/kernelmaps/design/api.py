@@ -21,8 +21,6 @@ from .multidim import design_joint_map
 from .problem import NotPositiveDefiniteError, Problem, build_problem
 from .result import Design
 
-__all__ = ["Design", "NotPositiveDefiniteError", "design_map"]
-
 SOLVER_VERSION = {"minimax": 2}
 """Raised for a method when its designs improve; others are at 1."""
 COSINE_METHODS = ("refined", "lp", "harmonic")

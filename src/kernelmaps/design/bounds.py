@@ -22,8 +22,6 @@ from scipy.optimize import minimize
 
 from .gram import GridKernel
 
-__all__ = ["gram_bound", "rank_bound"]
-
 _SCATTERED = 24
 
 

@@ -15,8 +15,6 @@ from functools import cached_property, reduce
 import numpy as np
 from scipy.ndimage import maximum_filter
 
-__all__ = ["BoxWaves", "JointProblem", "lag_axes", "product_grid"]
-
 Axes = tuple[np.ndarray, ...]
 
 

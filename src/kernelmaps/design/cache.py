@@ -21,8 +21,6 @@ import numpy as np
 from .. import storage
 from ..exceptions import FileFormatError
 
-__all__ = ["READY", "cache_directory", "load", "load_ready", "save", "save_ready"]
-
 READY = Path(__file__).with_name("ready.kmap")
 _KIND = "design"
 _READY_KIND = "ready-designs"

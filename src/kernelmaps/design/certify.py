@@ -28,8 +28,6 @@ from .problem import Function, Problem, cosine_sum
 from .refine import alternation
 from .slp import Cosines, sequential_lp
 
-__all__ = ["DesignCertificate", "Proof", "between_grid", "certify_cosines", "curvature"]
-
 _MAX_GRID = 400_000
 
 

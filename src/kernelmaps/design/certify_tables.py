@@ -35,8 +35,6 @@ from .gram import GridKernel
 from .search import largest_error
 from .tables import RankTable
 
-__all__ = ["table_everywhere", "table_to_zero"]
-
 _STEPS = 1400
 _PIECES = 4
 _BELOW = 256

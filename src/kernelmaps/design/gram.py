@@ -17,8 +17,6 @@ import numpy as np
 from ..kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel, get
 from .problem import ERRORS
 
-__all__ = ["GridKernel", "grid_kernel"]
-
 
 @dataclass(frozen=True, eq=False)
 class GridKernel:

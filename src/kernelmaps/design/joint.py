@@ -33,8 +33,6 @@ from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
 from .certify import DesignCertificate, curvature, number_words
 from .problem import Problem
 
-__all__ = ["JointDesign", "along", "everywhere", "joint_lower_bound", "reflections", "wrapped_lags"]
-
 _MOST_LAGS = 2_000_000
 
 

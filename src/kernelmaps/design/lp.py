@@ -19,18 +19,6 @@ import numpy as np
 from .problem import Cosines, Problem
 from .slp import solve_lp
 
-__all__ = [
-    "bounded_lp",
-    "columns",
-    "fit_pool",
-    "frequency_pool",
-    "harmonic_design",
-    "lp_design",
-    "merge_clusters",
-    "tradeoff_lp",
-    "truncate",
-]
-
 _LAGS = 240  # evaluation lags of a pool program
 
 

@@ -33,8 +33,6 @@ from .joint_pools import POOLS, disturbed_selections, minimax_weights, selection
 from .joint_target import Target, reflects, refuse_indefinite, signatures_of
 from .problem import Cosines
 
-__all__ = ["JointDesign", "design_joint_map"]
-
 SOLVER_VERSION = 1
 _DISTURBED = 16  # disturbed selections per pool
 _HOPS = 24

@@ -11,8 +11,6 @@ import numpy as np
 
 from .problem import Cosines, Problem
 
-__all__ = ["least_p_norm"]
-
 
 def least_p_norm(
     problem: Problem,

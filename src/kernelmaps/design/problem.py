@@ -30,8 +30,6 @@ import numpy as np
 from ..exceptions import DesignError
 from ..kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel, get
 
-__all__ = ["Cosines", "NotPositiveDefiniteError", "Problem", "build_problem", "cosine_sum"]
-
 Cosines = tuple[np.ndarray, np.ndarray]  # frequencies, weights
 Function = Callable[[np.ndarray], np.ndarray]
 ERRORS = ("absolute", "relative", "signature")

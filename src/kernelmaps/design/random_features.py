@@ -38,8 +38,6 @@ import numpy as np
 
 from .. import kernels
 
-__all__ = ["RequiredFeatures", "required_features"]
-
 
 @dataclass(frozen=True)
 class RequiredFeatures:

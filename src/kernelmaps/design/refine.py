@@ -20,8 +20,6 @@ from .problem import Cosines, Problem
 from .remez import equalise_lobes, remez_design
 from .slp import fit_weights, sequential_lp
 
-__all__ = ["alternation", "refined_design"]
-
 # Relative errors below which a equalised solution is the only one, as far as many starts can tell:
 # for signatures with a kink at zero, and without.
 _ALONE = {True: 2e-3, False: 0.15}

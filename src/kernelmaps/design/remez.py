@@ -26,8 +26,6 @@ from scipy import linalg
 
 from .problem import Cosines, Problem
 
-__all__ = ["equalise_lobes", "gauss_start", "interpolate", "remez_design"]
-
 _ROUNDING = 8e-16  # of the sum of cosines, per unit of their weight
 
 

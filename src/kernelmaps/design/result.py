@@ -16,8 +16,6 @@ from ..engine.table import AFFINE, EDGES
 from .certify import DesignCertificate, number_words
 from .tables import RankTable
 
-__all__ = ["Design", "cosine_values", "sine_values"]
-
 _DEGREE = 5
 
 

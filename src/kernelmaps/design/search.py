@@ -12,8 +12,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["Worst", "largest_error"]
-
 PairError = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Worst = tuple[float, float, float]
 """The largest error found, and the values x, y where it is."""

@@ -15,8 +15,6 @@ import numpy as np
 
 from .slp import solve_lp
 
-__all__ = ["sine_design"]
-
 
 def sine_design(high: float, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
     """Frequencies (k − ½)π/b and the non-negative weights of least largest error."""

@@ -21,8 +21,6 @@ from scipy.optimize import linprog, nnls
 from ..exceptions import DesignError
 from .problem import Cosines, Problem
 
-__all__ = ["fit_weights", "sequential_lp", "solve_lp", "taylor_step"]
-
 
 def solve_lp(cost: np.ndarray, **program: object) -> np.ndarray:
     """HiGHS, or a :class:`DesignError` that says what to do about its refusal."""

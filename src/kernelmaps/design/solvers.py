@@ -18,8 +18,6 @@ from .result import Design, cosine_values, sine_values
 from .sine import sine_design
 from .tables import RankTable, eigen_table, minimax_table
 
-__all__ = ["CosineSolver", "SineSolver", "TableSolver"]
-
 LARGEST = 48
 """Columns that a search for the least size goes up to."""
 

@@ -14,8 +14,6 @@ from sklearn.utils import check_array
 from ..device import refuse_card
 from ..sparse_rows import check_sparse
 
-__all__ = ["BASES", "Sparsity", "check_basis", "effective_sparsity", "haar"]
-
 BASES = (None, "dct", "haar")
 
 

@@ -25,8 +25,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["FACTORIZATIONS", "Root", "square_root"]
-
 FACTORIZATIONS = ("svd", "cholesky")
 DENSE_LIMIT = 2048
 """Anchors up to which the whole kernel matrix is formed and decomposed."""

@@ -22,8 +22,6 @@ from scipy.optimize import minimize
 from .bounds import rank_bound
 from .gram import GridKernel
 
-__all__ = ["RankTable", "eigen_table", "minimax_table"]
-
 Curve = Callable[[np.ndarray], np.ndarray]
 _POWERS = (4, 8, 16, 32, 64, 128, 256, 512)
 

@@ -15,14 +15,12 @@ from ..threads import in_threads, limit_threads
 from . import gpu, joint
 from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
 from .families import CURVES
-from .outputs import check_out, note_path, output_dtype, record_paths
+from .outputs import check_out, note_path, output_dtype
 from .piecewise import table_of
 from .reference import evaluate, evaluate_table, namespace, real_rows
 from .schema import check_width
 from .spec import Spec
 from .table import CODE, Table
-
-__all__ = ["apply", "extent_of", "output_dtype", "record_paths"]
 
 _STORED = "CSR input of a map with phi(0) = 0, whose result is CSR"
 _SMALL = 2**16  # values that NumPy looks at as fast as a compiled loop is loaded

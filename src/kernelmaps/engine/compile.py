@@ -14,15 +14,6 @@ from .spec import Spec
 from .table import CODE, LOG2, Table, code_table
 from .table.tabulate import tabulate
 
-__all__ = [
-    "Extent",
-    "compiled_codes",
-    "compiled_table",
-    "has_table",
-    "n_columns",
-    "zero_at_zero",
-]
-
 _CANONICAL = {"log": (2.0**-24, 2.0**24), "linear": (-4.0, 4.0)}
 _MAX_CODE_BYTES = 4 * 2**20
 _MAX_UNITS = 1e9  # of a linear curve: a table of them is larger than any is worth

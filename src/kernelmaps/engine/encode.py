@@ -21,8 +21,6 @@ from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import Bins, bins_of
 from .table.memory import by_vector
 
-__all__ = ["code_dtype", "code_spec", "encode", "encode_within", "fraction_bits", "zero_codes"]
-
 _GRAIN = 2**15  # values that are worth a thread
 _TILE = 1024  # features at a time where bins need no search
 

@@ -31,8 +31,6 @@ from ..schema import array as floats
 from .schema import CLIPPED, SIGNED, FamilySchema, check_ends, check_together, register_schema
 from .spec import Spec
 
-__all__ = ["CURVES", "CurveFamily"]
-
 Array = Any  # of any array-API namespace
 CurveFunction = Callable[[Any, Spec, Array], Array]
 

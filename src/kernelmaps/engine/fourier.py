@@ -37,8 +37,6 @@ from .outputs import note_path
 from .schema import CLIPPED, FamilySchema, check_ends, register_schema
 from .spec import Spec
 
-__all__ = ["fourier_spec"]
-
 
 def fourier_spec(operator: Spec, phases: np.ndarray | None) -> Spec:
     """Spec of Fourier features behind a "projection" spec; phases None: the paired form."""

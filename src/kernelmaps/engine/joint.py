@@ -15,8 +15,6 @@ import numpy as np
 from .outputs import check_out, output_dtype
 from .spec import Spec
 
-__all__ = ["FAMILIES", "JointFamily", "apply", "n_columns"]
-
 
 @dataclass(frozen=True)
 class JointFamily:

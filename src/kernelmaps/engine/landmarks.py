@@ -34,8 +34,6 @@ from .linear import project
 from .schema import FamilySchema, check_width, register_schema
 from .spec import Spec
 
-__all__ = ["landmark_spec"]
-
 
 def landmark_spec(points: np.ndarray, whitening: np.ndarray, gamma: float, random: Spec) -> Spec:
     """Spec of the map with landmarks `points` (rows) and the features `random` beside them."""

@@ -32,17 +32,6 @@ from .outputs import note_path
 from .schema import FamilySchema, register_schema
 from .spec import Spec
 
-__all__ = [
-    "OPERATOR_ARRAYS",
-    "OPERATOR_NUMBERS",
-    "check_operator",
-    "for_pieces",
-    "n_outputs",
-    "padded_length",
-    "project",
-    "takes_rows",
-]
-
 Write = Callable[[slice, np.ndarray, slice], None]
 PIECE_ROWS = 1024
 """Rows that are made at a time where it is not BLAS that makes them, and"""

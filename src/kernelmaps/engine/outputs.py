@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_out", "note_path", "output_dtype", "record_paths"]
-
 _paths: ContextVar[list[str] | None] = ContextVar("paths", default=None)
 
 

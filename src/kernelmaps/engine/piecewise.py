@@ -27,8 +27,6 @@ from .schema import FamilySchema, check_together, register_schema
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, LOG2, Table
 
-__all__ = ["spec_of", "stored_table", "table_of"]
-
 _NUMBERS = ("binning", "degree", "signed", "zero")
 
 

@@ -18,8 +18,6 @@ from .spec import Spec
 from .table import AFFINE, CODE, EDGES, LOG2, Table
 from .table.layout import Bins, coefficients, layout_of, octaves_of
 
-__all__ = ["evaluate", "evaluate_sets", "evaluate_table", "namespace", "positions", "real_rows"]
-
 Array = Any
 
 _SET_VALUES = 2**21  # that are computed at a time, of many sets

@@ -24,16 +24,6 @@ import numpy as np
 
 from ..schema import Check, SchemaError, Sizes, array, boolean, check_entries, optional
 
-__all__ = [
-    "CLIPPED",
-    "DEEPEST",
-    "SCHEMAS",
-    "FamilySchema",
-    "check_spec",
-    "check_width",
-    "register_schema",
-]
-
 DEEPEST = 8
 """Parts within parts, at most: no composed map has more than three levels."""
 

@@ -20,8 +20,6 @@ from .outputs import note_path
 from .schema import FamilySchema, register_schema
 from .spec import Spec
 
-__all__ = ["BLOCK_COLUMNS", "cauchy_columns", "sign_spec"]
-
 BLOCK_COLUMNS = 64
 KEPT_BYTES = 64 * 2**20
 """Size up to which a matrix is kept from one call to the next."""

@@ -16,8 +16,6 @@ from ..exceptions import FileFormatError
 from ..schema import SchemaError
 from .schema import DEEPEST, SCHEMAS, check_spec
 
-__all__ = ["SPEC_VERSION", "Number", "Spec"]
-
 SPEC_VERSION = 1
 Number = bool | int | float | str | None
 

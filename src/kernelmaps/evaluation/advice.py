@@ -5,8 +5,6 @@ from __future__ import annotations
 from .code import expression, import_lines
 from .results import Results, Row
 
-__all__ = ["program", "use_this"]
-
 
 def use_this(result: Results) -> list[str]:
     """The recommendation, its reasons, and what the others reached; the first sentence says all."""

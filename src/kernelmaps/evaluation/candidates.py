@@ -20,15 +20,6 @@ from ..kernels.stationary import StationaryKernel
 from ..maps.registry import PLUGINS, Family, plugin_families
 from .code import expression
 
-__all__ = [
-    "Candidate",
-    "candidates",
-    "families_for",
-    "fitted_to_data",
-    "kernel_label",
-    "sort_of",
-]
-
 
 @dataclass(frozen=True)
 class Candidate:

@@ -11,8 +11,6 @@ from scipy import sparse
 
 from ..exceptions import SuspectColumnWarning
 
-__all__ = ["check_targets", "feature_names_of", "suspect_columns", "warn_of_suspect_columns"]
-
 _MIN_ROWS = 20  # fewer different whole numbers may be chance
 
 

@@ -34,8 +34,6 @@ from .code import expression, kernel_code
 from .methods import column_scaler
 from .tables import choice_table
 
-__all__ = ["Choice", "Evidence", "choose", "upper_bound"]
-
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
 _BLOCKS = 16

@@ -6,8 +6,6 @@ from typing import Any
 
 from ..kernels import Exponential, HomogeneousKernel, Kernel
 
-__all__ = ["expression", "import_lines", "kernel_code"]
-
 
 def kernel_code(kernel: Kernel) -> str:
     """Python that makes a kernel."""

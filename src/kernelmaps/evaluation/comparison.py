@@ -32,8 +32,6 @@ from .results import Results
 from .tables import comparison_table
 from .task import decide_task
 
-__all__ = ["Comparison", "compare"]
-
 
 class Comparison(Results):
     """Result of :func:`compare`: a table, a recommendation, a plot and a report.

@@ -7,8 +7,6 @@ from typing import Any
 
 from .results import Results
 
-__all__ = ["draw"]
-
 COLORS = {
     "map": "#c8553d",
     "exact": "#1b4965",

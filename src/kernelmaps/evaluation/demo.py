@@ -9,8 +9,6 @@ import kernelmaps
 from ..data import load
 from .comparison import Comparison, compare
 
-__all__ = ["run_demo"]
-
 # One kernel of each sort (additive, exponentiated, stationary): all of their maps finish in time.
 KERNELS = ["chi2", "exp_chi2", "gaussian"]
 # Maps that are no candidates by themselves: their settings depend on the 64 pixels.

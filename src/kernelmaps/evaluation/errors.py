@@ -17,8 +17,6 @@ from ..blocks import row_blocks
 from ..device import is_foreign, namespace_of
 from ..sparse_rows import check_sparse
 
-__all__ = ["KernelError", "kernel_error"]
-
 
 @dataclass(frozen=True)
 class KernelError:

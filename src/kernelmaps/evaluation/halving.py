@@ -28,8 +28,6 @@ from .measuring import Problem, measure, measure_error, warm_up
 from .methods import Method
 from .results import Row
 
-__all__ = ["Rounds", "row_order"]
-
 _FIRST_ROWS = 500
 _WORTH = 4  # times the first rows, up to which all methods run on all rows at once
 _FACTOR = 3  # rows of a round, over those of the one before

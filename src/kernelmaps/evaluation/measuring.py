@@ -21,8 +21,6 @@ from .errors import KernelError, kernel_error
 from .methods import Method
 from .results import Row
 
-__all__ = ["Problem", "measure", "measure_error", "splitter", "warm_up"]
-
 _ERROR_FIT = 2000  # rows that a map is fitted to before its error is measured
 _SMALL = 1_000_000  # cells, up to which another library's threads cost more than they bring
 

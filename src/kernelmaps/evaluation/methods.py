@@ -15,8 +15,6 @@ from .candidates import kernel_label, sort_of
 from .code import expression, kernel_code
 from .scaling import MeanNormScaler
 
-__all__ = ["Method", "baselines", "behind_scaler", "linear_model", "map_method"]
-
 
 @dataclass(frozen=True)
 class Method:

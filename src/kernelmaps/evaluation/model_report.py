@@ -18,8 +18,6 @@ from ..inspection.shapes import importance, output_names, shape_functions
 from .page import rounded, rounded_axis, write_page
 from .scoring import scores_of
 
-__all__ = ["model_report"]
-
 _WORDS = {"r2": "R²", "roc_auc": "area under ROC", "rmse": "RMSE"}
 _TERMS = 60  # functions, and as many pairs, that are drawn
 _BARS = 25

@@ -11,8 +11,6 @@ import numpy as np
 
 from .. import storage
 
-__all__ = ["rounded", "rounded_axis", "write_page"]
-
 
 def write_page(template: str, data: dict[str, Any], path: str | Path) -> Path:
     """Fill a template of this package; an older file is replaced only by a complete one.

@@ -20,8 +20,6 @@ from .advice import program, use_this
 from .page import rounded, rounded_axis, write_page
 from .results import Results, Row
 
-__all__ = ["report_data", "write_report"]
-
 _POINTS = 28  # of a heat map's side
 _SHAPES = 12
 _ROWS = 1500  # for the shape functions

@@ -9,8 +9,6 @@ import numpy as np
 
 from .errors import KernelError
 
-__all__ = ["Results", "Row", "tied"]
-
 FINISHED = "finished"
 
 

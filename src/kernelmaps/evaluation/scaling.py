@@ -13,8 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..device import refuse_card
 from ..sparse_rows import check_sparse
 
-__all__ = ["MeanNormScaler"]
-
 
 class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Multiply all rows by one number, so that their mean squared norm is 1.

@@ -9,8 +9,6 @@ import numpy as np
 
 from ..exceptions import OutOfDomainWarning
 
-__all__ = ["MAIN_SCORE", "class_scores", "predicted", "prediction_scores", "scores_of"]
-
 MAIN_SCORE = {"classification": "accuracy", "regression": "r2"}
 """The score of a task that is named first."""
 

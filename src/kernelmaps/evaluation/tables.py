@@ -8,8 +8,6 @@ from typing import Any
 from .advice import use_this
 from .results import Results, Row
 
-__all__ = ["choice_table", "comparison_table", "number"]
-
 STYLES = {"linear": "dim", "exact": "bold", "map": "", "sklearn": "cyan", "boosting": "dim"}
 
 

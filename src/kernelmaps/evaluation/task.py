@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TASKS", "Task", "decide_task"]
-
 TASKS = ("auto", "classification", "regression")
 _FEW = 10  # values that are taken for classes though there are gaps between them: 1, 2, 3, 4, 5, 7
 _SOME = 30  # values without gaps that are taken for classes, wherever they begin

@@ -17,8 +17,6 @@ from ..maps.fourier import RandomFourierMap
 from ..seeding import generator
 from ..sparse_rows import check_sparse
 
-__all__ = ["TunedSize", "tune_size"]
-
 _LARGEST = 2**20
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from .text import c_array, c_strings
 
-__all__ = ["table_model"]
-
 # Loops that do not depend on the model. A value that is not a number is a missing one.
 _FUNCTIONS = """
 static int {name}_above(const double *sorted, int n, double x)

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["c_array", "c_real", "c_strings"]
-
 
 def c_array(name: str, values: Any, kind: str = "double") -> str:
     values = np.ravel(values)

@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..maps.base import AdditiveMap, FeatureMap
 from .shapes import without_names
 
-__all__ = ["KernelErrorDisplay", "kernel_error_grid"]
-
 
 class KernelErrorDisplay:
     """Display of an exact kernel, its map, and their difference over pairs of values.

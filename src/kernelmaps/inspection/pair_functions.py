@@ -12,8 +12,6 @@ from ..models.shapes import PairFunction
 from ..printing import printable
 from .panels import PanelDisplay
 
-__all__ = ["PairFunctionDisplay"]
-
 _TICKS = 8
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from ..printing import printable
 
-__all__ = ["PanelDisplay"]
-
 
 class PanelDisplay:
     """A display that draws itself on axes, a panel for each item; subclasses have `plot`."""

@@ -15,8 +15,6 @@ from ..printing import printable
 from .panels import PanelDisplay
 from .shapes import importance, output_names, shape_functions
 
-__all__ = ["ShapeFunctionDisplay"]
-
 _LEVELS = 14  # of a category that are drawn
 _LETTERS = 34  # that fit below (or above) a panel
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",

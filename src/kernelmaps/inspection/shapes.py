@@ -19,8 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..maps.base import AdditiveMap
 from ..models.shapes import ShapeFunction
 
-__all__ = ["importance", "linear_shape_functions", "output_names", "shape_functions"]
-
 _POINTS = 60
 _BINS = 24
 

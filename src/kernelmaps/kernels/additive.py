@@ -17,8 +17,6 @@ from ..threads import in_threads
 from .base import Kernel, Rows
 from .elsewhere import sums_over_features
 
-__all__ = ["Additive", "AdditiveKernel", "Linear"]
-
 
 class AdditiveKernel(Kernel):
     """Base class of kernels that are a sum over features of a scalar kernel."""

@@ -15,8 +15,6 @@ from ..exceptions import KernelScaleWarning
 from .base import Kernel
 from .stationary import StationaryKernel
 
-__all__ = ["RULES", "fit_length", "median_distance", "warn_if_degenerate"]
-
 RULES = ("auto", "scale", "median")
 _MEDIAN_ROWS = 1000
 _CHECKED_ROWS = 100

@@ -15,8 +15,6 @@ from ..device import is_foreign, memory_named
 from ..sparse_rows import check_sparse
 from .elsewhere import FEWER_ROWS, foreign_pair
 
-__all__ = ["Kernel", "Rows", "check_pair", "check_rows"]
-
 Rows = Any  # a 2-D array-like or a CSR matrix
 
 

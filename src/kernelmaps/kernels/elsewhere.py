@@ -8,8 +8,6 @@ from typing import Any
 from ..blocks import row_blocks
 from ..device import in_halves, is_foreign, namespace_of
 
-__all__ = ["FEWER_ROWS", "foreign_pair", "sums_over_features"]
-
 FEWER_ROWS = "Pass fewer rows of X or Y at a time."
 
 _BLOCK_BYTES = 2**28  # of terms at a time: a card has as much, and works on long arrays

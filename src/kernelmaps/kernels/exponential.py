@@ -10,8 +10,6 @@ import numpy as np
 from .base import Kernel, Rows
 from .homogeneous import chi2
 
-__all__ = ["Exponential"]
-
 
 @dataclass(frozen=True)
 class Exponential(Kernel):

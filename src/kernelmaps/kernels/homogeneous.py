@@ -34,8 +34,6 @@ from ..device import namespace_of
 from .additive import AdditiveKernel, compiled_sums
 from .base import Rows
 
-__all__ = ["HomogeneousKernel", "chi2", "hellinger", "intersection", "jensen_shannon"]
-
 Function = Callable[[np.ndarray], np.ndarray]
 
 

@@ -11,8 +11,6 @@ from .exponential import Exponential
 from .homogeneous import chi2, hellinger, intersection, jensen_shannon
 from .stationary import Cauchy, Gaussian, Laplacian, Matern
 
-__all__ = ["KNOWN", "get", "kernel_class", "register"]
-
 KNOWN: dict[str, Callable[[], Kernel]] = {
     "chi2": lambda: chi2,
     "intersection": lambda: intersection,

@@ -40,8 +40,6 @@ from scipy.special import spence
 from ..blocks import row_blocks
 from .base import Kernel, Rows
 
-__all__ = ["SignCauchy"]
-
 
 class SignCauchy(Kernel):
     """k(x, y) = E sign⟨r, x⟩ sign⟨r, y⟩ for r of iid Cauchy entries; zero if x or y is zero.

@@ -23,8 +23,6 @@ from .additive import compiled_sums
 from .base import Kernel, Rows
 from .elsewhere import sums_over_features
 
-__all__ = ["Cauchy", "Gaussian", "Laplacian", "Matern", "StationaryKernel"]
-
 
 class StationaryKernel(Kernel):
     """Base class of kernels of the difference x − y, with k(x, x) = 1.

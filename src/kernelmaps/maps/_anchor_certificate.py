@@ -33,8 +33,6 @@ from ..design.anchors import cover_radius
 from ..engine.table import AFFINE, Table
 from ..schema import State, number
 
-__all__ = ["AnchorCertificate", "certify"]
-
 _POINTS = 600  # cells of one set that are compared with each other
 _WORK = 1.0e8  # pairs of cells over all sets
 

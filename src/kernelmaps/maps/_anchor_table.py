@@ -10,8 +10,6 @@ from ..design.square_root import Root
 from ..engine.reference import evaluate_sets
 from ..engine.table import AFFINE, EDGES, Table
 
-__all__ = ["anchor_table"]
-
 
 def anchor_table(
     sets: list[np.ndarray], roots: list[Root], set_of: np.ndarray, k: int, linear: bool

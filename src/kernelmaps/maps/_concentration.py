@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["sum_bound"]
-
 
 def sum_bound(errors: np.ndarray, bound: float, probability: float) -> float:
     """A bound on |Σ_j e_j| for a fresh pair of rows, with that probability.

@@ -16,8 +16,6 @@ from scipy.special import roots_legendre
 
 from .. import kernels
 
-__all__ = ["Cosines", "best_series", "misfit", "pair_weights", "ruled_period", "series"]
-
 Cosines = tuple[np.ndarray, np.ndarray]
 
 # Period as a function of the number n of cosine-sine pairs, published with VLFeat: fitted there to

@@ -10,8 +10,6 @@ from scipy import sparse
 from ..threads import in_threads
 from .base import AdditiveMap
 
-__all__ = ["differ", "feature_ranges", "positive_range", "resolve_zero", "room"]
-
 _QUANTILE = 0.001
 _SAMPLE = 1 << 15  # values that suggest where the quantile lies
 _GRAIN = 1 << 16  # values of a block

@@ -34,8 +34,6 @@ from ..engine import Spec
 from ..schema import number
 from .base import AdditiveMap, check_count
 
-__all__ = ["ScaledMap"]
-
 _RULES = ("auto", "minimax")
 _MAX_ROWS = 2048  # rows that the search for a scale looks at, taken at even distances
 _BINS_PER_OCTAVE = 32

@@ -41,8 +41,6 @@ from ._anchor_table import anchor_table
 from .base import DOMAIN, AdditiveMap, check_count
 from .codes import Codes
 
-__all__ = ["AnchorMap"]
-
 PLACEMENTS = ("auto", *SPACED, *FITTED, "epsilon")
 WEIGHTS = ("auto", "uniform", "linear")
 MAX_ANCHORS = 65536

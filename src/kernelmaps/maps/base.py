@@ -40,8 +40,6 @@ from ..sparse_tensors import checked_sparse_tensor, is_sparse_tensor
 from ..threads import resolve_threads
 from .codes import Codes
 
-__all__ = ["AdditiveMap", "FeatureMap", "JointMap"]
-
 _NATIVE = (np.float32, np.float64, np.uint8, np.uint16)
 EXACT_SIZES = (1e-150, 1e150)
 """Of float64 values: their squares and products are floating-point numbers, too."""

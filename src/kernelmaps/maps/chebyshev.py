@@ -33,8 +33,6 @@ from ..engine.families import CURVES
 from ..schema import number
 from ._scaled import ScaledMap
 
-__all__ = ["ChebyshevMap", "lemma_constant"]
-
 _DEPTH = 25.0  # a certificate's grid in log x reaches down to e^-25 of the largest value
 
 

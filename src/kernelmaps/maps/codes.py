@@ -13,8 +13,6 @@ from ..device import numpy_dtype, refuse_card, to_host
 from ..exceptions import FileFormatError
 from ..sparse_rows import check_sparse
 
-__all__ = ["Codes"]
-
 
 class Codes:
     """Rows of a data set as codes of an anchor map.

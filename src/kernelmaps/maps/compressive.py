@@ -28,8 +28,6 @@ from .fourier import SCALE_ADVICE, resolve_kernel, scaled_kernel
 from .orthoprojector import draw_orthoprojector
 from .sampling import draw_fourier
 
-__all__ = ["CompressiveFourierMap"]
-
 _ANALYSED_ROWS = 200
 
 

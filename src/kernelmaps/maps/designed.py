@@ -15,8 +15,6 @@ from ..schema import number, optional, pair
 from ._range import positive_range
 from .base import OUT_OF_DOMAIN, AdditiveMap, check_count
 
-__all__ = ["DesignedMap"]
-
 _LARGEST_RATIO = 2.0**20
 _MARGIN = 1.25  # above the largest value, for maps that end with their domain
 

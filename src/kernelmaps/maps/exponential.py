@@ -36,8 +36,6 @@ from .base import AdditiveMap, JointMap, check_count
 from .designed import DesignedMap
 from .sampling import draw_fourier
 
-__all__ = ["ExponentialMap", "MapKernel"]
-
 _RULES = {"scale": np.mean, "median": np.median}
 _MIN_STRUCTURED = 32  # columns of c from which Hadamard blocks are as good as orthogonal ones
 _MAX_ROWS = 1000  # rows whose distances say what gamma="scale" and "median" are

@@ -38,7 +38,6 @@ from ..seeding import generator
 from .base import JointMap, check_count
 from .sampling import draw_fourier
 
-__all__ = ["RandomFourierMap", "resolve_kernel", "scaled_kernel"]
 SCALE_ADVICE = (
     "Standardise the columns (StandardScaler), or give the kernel by name and let its width follow "
     "the data (sigma='auto')."

@@ -41,8 +41,6 @@ from ._range import differ, resolve_zero, room
 from .base import DOMAIN, AdditiveMap, check_count
 from .trigonometric import check_order
 
-__all__ = ["HermiteMap"]
-
 _MOST = 12  # uniform data's correlations have the condition number 1.7e5, fourfold with each more
 
 

@@ -26,8 +26,6 @@ from ..schema import array, number
 from ._period import Cosines, best_series, misfit, pair_weights, ruled_period, series
 from .base import AdditiveMap, check_count
 
-__all__ = ["HomogeneousMap"]
-
 _WINDOWS = ("rectangular", "uniform")
 _MONOTONE = (kernels.chi2, kernels.intersection, kernels.jensen_shannon, kernels.hellinger)
 

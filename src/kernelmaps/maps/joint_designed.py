@@ -14,8 +14,6 @@ from ..engine import Spec
 from ..schema import array, pair
 from .base import AdditiveMap, JointMap, check_count
 
-__all__ = ["JointDesignedMap"]
-
 
 class JointDesignedMap(JointMap):
     """The best cosine map of rows of two or three coordinates for a stationary kernel.

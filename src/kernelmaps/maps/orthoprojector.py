@@ -25,8 +25,6 @@ from ..seeding import generator
 from .base import JointMap, check_count
 from .sampling import gram_schmidt
 
-__all__ = ["RandomOrthoprojector", "draw_orthoprojector"]
-
 ENTRIES = ("gaussian", "bernoulli")
 METHODS = ("dense", "hadamard", "dct")
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from .base import FeatureMap
 
-__all__ = ["PLUGINS", "SORTS", "Family", "plugin_families", "register"]
-
 SORTS = ("homogeneous", "additive", "stationary", "exponential", "basis")
 """Kinds of kernels that a map may be for; "basis": a basis of functions, without a kernel."""
 

@@ -37,8 +37,6 @@ from ..kernels import StationaryKernel
 from ..seeding import generator
 from ..threads import limit_blas
 
-__all__ = ["FORMS", "SAMPLINGS", "draw_fourier", "draw_frequencies", "generator"]
-
 SAMPLINGS = ("iid", "orthogonal", "structured", "sobol")
 FORMS = ("cosine", "paired")
 _MAX_SOBOL = 21201  # dimensions of scipy's direction numbers

@@ -19,8 +19,6 @@ from ..certificate import Certificate
 from ..schema import number
 from ._scaled import ScaledMap
 
-__all__ = ["SeriesMap"]
-
 
 class SeriesMap(ScaledMap):
     r"""Elementary (geometric) series of the χ² kernel.

@@ -23,8 +23,6 @@ from ..kernels.signs import SignCauchy
 from ..seeding import generator
 from .base import JointMap, check_count
 
-__all__ = ["SignCauchyMap"]
-
 _PROBABILITY = 0.99
 
 

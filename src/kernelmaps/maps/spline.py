@@ -34,8 +34,6 @@ from ..schema import array
 from ._range import feature_ranges, resolve_zero
 from .base import DOMAIN, AdditiveMap, check_count
 
-__all__ = ["SplineMap", "difference_matrix"]
-
 KNOTS = ("uniform", "quantile")
 ORDERS = (0, 1, 2)
 

@@ -26,8 +26,6 @@ from ..engine import Spec
 from ._range import feature_ranges, resolve_zero
 from .base import DOMAIN, AdditiveMap, check_count
 
-__all__ = ["TrigonometricMap"]
-
 # Of the variable of a spec for one of t: where all sines vanish again, at t = 2 or 4, is then
 # beyond the ends within which a table has to follow them to the last digit.
 _UNITS = 4

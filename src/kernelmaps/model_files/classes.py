@@ -12,8 +12,6 @@ from ..maps.registry import PLUGINS as MAP_PLUGINS
 from ..schema import State
 from .scikit_learn import SKLEARN, SKLEARN_STATES
 
-__all__ = ["NAMED_KERNELS", "PLUGINS", "SPEC_ENTRIES", "listed_class", "register_class", "state_of"]
-
 SPEC_ENTRIES = ("family", "arrays", "numbers", "parts")
 NAMED_KERNELS = ("HomogeneousKernel", "Additive")
 

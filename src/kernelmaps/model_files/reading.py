@@ -15,8 +15,6 @@ from ..sparse_rows import check_sparse
 from .classes import NAMED_KERNELS, SPEC_ENTRIES, listed_class, state_of
 from .scikit_learn import SKLEARN, check_sklearn
 
-__all__ = ["Reader"]
-
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
 
 

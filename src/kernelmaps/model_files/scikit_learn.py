@@ -20,8 +20,6 @@ from ..schema import (
     text,
 )
 
-__all__ = ["SKLEARN", "SKLEARN_STATES", "check_sklearn"]
-
 # Where the classes are, by the names that files use.
 SKLEARN = {
     "Pipeline": "sklearn.pipeline",

@@ -12,8 +12,6 @@ from scipy import sparse
 from ..engine.spec import Spec
 from .classes import NAMED_KERNELS, SPEC_ENTRIES, listed_class, state_of
 
-__all__ = ["encode"]
-
 
 def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
     """The node of a value; `where` is its path, for messages and for the names of arrays."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-__all__ = ["best_labels"]
-
 
 def best_labels(model: Any, found: Any) -> Any:
     """The classes of the highest scores, where the scores are.

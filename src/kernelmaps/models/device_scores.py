@@ -8,8 +8,6 @@ from sklearn.base import is_classifier
 
 from ..device import is_foreign, to_host
 
-__all__ = ["ScoresAnywhere"]
-
 
 class ScoresAnywhere:
     """`score` of scikit-learn's mixins, also for rows and targets of other array libraries."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.multiclass import _ovr_decision_function
 
-__all__ = ["coupled", "decided", "pairs_of", "votes"]
-
 
 def pairs_of(n_classes: int) -> np.ndarray:
     """All pairs of class codes (a, b), a < b, in scikit-learn's order; b is called +1."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["PairFunction", "ShapeFunction"]
-
 
 @dataclass(frozen=True)
 class ShapeFunction:

@@ -14,8 +14,6 @@ import numpy as np
 
 from .tracer import BATCH, Trace, Traced
 
-__all__ = ["table_inputs", "table_scores"]
-
 _LABELS = {"op_domain": "ai.onnx.ml", "op_version": 2}
 
 

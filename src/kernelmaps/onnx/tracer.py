@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BATCH", "Trace", "Traced"]
-
 BATCH = -1
 Emit = Callable[..., str]  # (operator, inputs, **attributes) -> name of the output
 

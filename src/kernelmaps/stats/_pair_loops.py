@@ -5,8 +5,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["add_pair", "add_rows", "add_scaled", "add_single", "gather", "scaled_rows"]
-
 
 @numba.njit(cache=True, nogil=True)
 def add_single(codes: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:

@@ -27,8 +27,6 @@ from .checkpoint import Checkpoint
 from .on_device import OnDevice
 from .statistics import BLOCK_ROWS
 
-__all__ = ["choose_block_rows", "features_of", "fold_blocks"]
-
 _FEWER = "The sums have to fit: use fewer components, or leave device out"
 
 Transform = Callable[[Any], Any]

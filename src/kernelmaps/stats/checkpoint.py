@@ -18,8 +18,6 @@ from ..exceptions import FileFormatError
 from ..schema import Check, SchemaError, check_entries, instance, optional, text
 from .composite import stats_from_state
 
-__all__ = ["Checkpoint"]
-
 KIND = "fold-checkpoint"
 DIGESTS, DIGEST_BYTES = "digests of blocks", 16
 SAMPLES = 8  # blocks that stand for all where the files are as they were

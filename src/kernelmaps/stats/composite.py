@@ -19,8 +19,6 @@ from ..schema import SchemaError, State, instance, integer, many
 from .moments import Moments
 from .statistics import Statistics
 
-__all__ = ["FoldMoments", "KernelMoments", "load_stats", "stats_from_state"]
-
 
 class _Composite(Statistics):
     """Base of the tuples of moments: subclasses say how a block is split."""

@@ -16,8 +16,6 @@ from ..data.sources import Source
 from ..extras import needed
 from .blockwise import features_of, fold_blocks
 
-__all__ = ["call_on_sample", "fold_on_dask", "sum_on_dask"]
-
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
 FAN_IN = 8
 POLL, PATIENCE = 1.0, 30.0  # seconds: between two looks at the workers, and without any

@@ -11,8 +11,6 @@ from ..threads import interruptible
 from .blockwise import Transform, fold_blocks
 from .distributed import call_on_sample, fold_on_dask
 
-__all__ = ["fold", "on_sample"]
-
 Result = TypeVar("Result")
 
 

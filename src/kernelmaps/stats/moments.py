@@ -67,8 +67,6 @@ from .products import (
 )
 from .statistics import Statistics
 
-__all__ = ["Moments"]
-
 Target = Literal["none", "real", "class"]
 
 

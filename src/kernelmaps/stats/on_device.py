@@ -13,8 +13,6 @@ import scipy.sparse as sp
 
 from ..device import is_tensor, numpy_dtype, precision, resolve, to_device
 
-__all__ = ["OnDevice"]
-
 AHEAD = 2  # blocks that may be on their way while one is computed
 BLOCK_BYTES = 2 << 30  # of features on the card
 MOST_ROWS = 1 << 15

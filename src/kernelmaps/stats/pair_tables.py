@@ -21,8 +21,6 @@ import numpy as np
 
 from ..threads import in_threads, limit_blas
 
-__all__ = ["CodeSums", "LocalBasis", "cross_products", "pair_table"]
-
 _GRAIN = 65536  # additions below which a thread does not pay
 # Multiplications in a product of matrices that take as long as one block, and as one of its rows.
 _BLOCK_COST, _ROW_COST = 400_000, 20

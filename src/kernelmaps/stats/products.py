@@ -10,16 +10,6 @@ import scipy.sparse as sp
 
 from ..device import is_tensor, multiply, to_device, to_host
 
-__all__ = [
-    "as_columns",
-    "block_mean",
-    "class_grams",
-    "float_type",
-    "products",
-    "products_on_device",
-    "zeros_on",
-]
-
 
 def block_mean(Z: Any, w: np.ndarray | None) -> np.ndarray:
     """Weighted mean of a block's rows, in float64; 0 for sparse ones."""

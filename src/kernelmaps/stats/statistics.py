@@ -10,8 +10,6 @@ import numpy as np
 
 from .. import storage
 
-__all__ = ["BLOCK_ROWS", "Statistics"]
-
 BLOCK_ROWS = 8192  # longest float32 product: see "Precision" in the docstring of `moments`
 
 

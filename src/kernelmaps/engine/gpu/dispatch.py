@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from ..table.dot import Summed
 
-__all__ = ["apply", "apply_stored", "encode", "sums", "usable_for"]
 
 _CHAIN_BYTES = 2**30  # of intermediate results
 _Call = TypeVar("_Call", bound="Callable[..., tuple[Any, bool]]")

@@ -18,8 +18,6 @@ from ..spec import Spec
 from . import launch
 from .rows import contiguous, device_of, empty
 
-__all__ = ["FORMS"]
-
 _SMALL = 128  # numbers of a Hadamard transform, up to which a product is faster
 
 

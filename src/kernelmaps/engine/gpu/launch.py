@@ -14,9 +14,6 @@ from .rows import device_of
 from .splines import OUTPUTS, WORDS
 from .tables import COLUMNS, FEATURES, DeviceCodes, DeviceSums, DeviceTable, power_of_two
 
-__all__ = ["Factor", "can_fuse", "dot", "emit", "emit_stored", "encode", "factor", "fourier"]
-__all__ += ["hadamard", "waves"]
-
 ANY, FINITE, NON_NEGATIVE = range(3)
 VALUES = 32  # that a program locates at a time: one for each of its threads
 STEPS = 4  # how often it does so

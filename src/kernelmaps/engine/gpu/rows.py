@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["contiguous", "device_of", "empty"]
-
 
 def device_of(X: Any) -> Any:
     """Where an array lies; None for NumPy's that have no device."""

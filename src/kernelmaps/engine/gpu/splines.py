@@ -20,7 +20,6 @@ from ..table.stored import AFFINE
 if TYPE_CHECKING:
     from ..table.dot import Summed
 
-__all__ = ["BINS", "OUTPUTS", "WORDS", "SplineWeights", "spline_weights"]
 
 BINS = 7  # of a feature, at most: their ten B-splines fill five words of two halves
 WORDS = 5

@@ -14,16 +14,6 @@ from .splines import SplineWeights, spline_weights
 if TYPE_CHECKING:
     from ..table.dot import Summed
 
-__all__ = [
-    "COLUMNS",
-    "FEATURES",
-    "DeviceBins",
-    "DeviceCodes",
-    "DeviceSums",
-    "DeviceTable",
-    "bins_on",
-]
-__all__ += ["codes_on", "coefficients", "padded_columns", "power_of_two", "sums_on", "table_on"]
 
 COLUMNS = 32  # that a program evaluates at a time, at most
 FEATURES = 16  # that a program multiplies B-splines of at a time

@@ -41,8 +41,6 @@ from .locate import find
 from .memory import LANES, aligned, by_vector
 from .stored import AFFINE, CODE, EDGES, Table
 
-__all__ = ["Room", "Summed", "dot_dense", "dot_stored", "room_for", "summed_table"]
-
 TILE = 128  # features at a time, at most
 BLOCK = 1024  # rows at a time: their sums stay in a cache while the features pass by
 _TILE_BYTES = 2**19  # of coefficients at a time: a part of a second-level cache

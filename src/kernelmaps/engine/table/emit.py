@@ -21,18 +21,6 @@ from .layout import Layout, layout_of
 from .locate import locate, locate_stored
 from .stored import Table
 
-__all__ = [
-    "Room",
-    "Stored",
-    "emit_dense",
-    "emit_stored",
-    "handed_layout",
-    "polynomial",
-    "room_for",
-    "stored_rows",
-    "vectors",
-]
-
 TILE = 512  # values that are located at a time: rows and positions stay in the nearest cache
 
 

@@ -33,8 +33,6 @@ from numba.np.numpy_support import from_dtype
 
 from ...compiling import HELPER, interpreted
 
-__all__ = ["INNER", "OPTIONS", "by_address", "entry"]
-
 _TRIED = ("0.68",)  # versions of numba
 
 # Helpers are part of the loops that call them: what a loop knows about its table serves them, too.

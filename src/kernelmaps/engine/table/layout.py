@@ -29,18 +29,6 @@ from .memory import aligned, by_vector
 from .search import Uneven, search_of
 from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping
 
-__all__ = [
-    "Bins",
-    "Block",
-    "Layout",
-    "bins_of",
-    "block_of",
-    "coefficients",
-    "layout_of",
-    "octaves_of",
-    "rows_of",
-]
-
 _CHUNK = 16  # columns in a vector, at most
 _FORMAT = {4: (23, 127), 8: (52, 1023)}  # bits of the mantissa, and bias, of floats by their bytes
 _LEAST = 4  # columns in a vector that is written: fewer would be variants that gain nothing

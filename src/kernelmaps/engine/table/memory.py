@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LANES", "aligned", "by_vector"]
-
 LANES = 16  # features in the longest vector: arrays by feature are padded to whole ones
 _LINE = 64  # bytes of a cache line: a vector that straddles two is loaded twice
 

@@ -26,8 +26,6 @@ import numpy as np
 from .memory import LANES, by_vector
 from .stored import Table
 
-__all__ = ["Search", "Uneven", "no_search", "search_of"]
-
 _CELLS = 16  # at most, per threshold
 _TILE_BYTES = 2**15  # of tables, that a first-level cache holds beside the rows
 _TILE = 128  # features at least: shorter pieces of rows are slow to come from memory

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["AFFINE", "CODE", "EDGES", "LOG2", "Table", "code_table"]
-
 AFFINE, LOG2, EDGES, CODE = range(4)
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from .stored import AFFINE, LOG2
 
-__all__ = ["tabulate"]
-
 Curve = Callable[[np.ndarray], np.ndarray]  # t (m,) -> values (m, r)
 
 _DEGREE = {np.dtype(np.float32): 3, np.dtype(np.float64): 5}

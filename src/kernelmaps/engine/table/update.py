@@ -28,20 +28,6 @@ from .entry import INNER
 from .layout import Bins, Block
 from .locate import find, locate
 
-__all__ = [
-    "FAST",
-    "Basis",
-    "Room",
-    "Rows",
-    "add",
-    "ask_for",
-    "column_of",
-    "gather",
-    "place",
-    "score",
-    "squared_norm",
-]
-
 FAST = INNER | {"fastmath": True}
 
 

@@ -29,8 +29,6 @@ from .losses import LOSSES, Loss, find_loss
 from .scoring import MOST_LANES
 from .summary import Progress, Summary
 
-__all__ = ["AdditiveModel"]
-
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
 _PATIENCE = 100  # epochs of coordinate descent before Newton's method takes over
 

@@ -23,8 +23,6 @@ from ...engine.table.layout import Block as TableBlock
 from ...engine.table.memory import LANES, aligned
 from ...engine.table.update import Basis, Room, Rows
 
-__all__ = ["Compiled", "compile_basis", "lanes_for", "room_for", "rows_of"]
-
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
 _CODE_SHARE = 0.05  # of X's bytes, for look-up tables of its codes
 _CODE_BYTES = 2**19  # or this much, which a second-level cache holds

@@ -30,8 +30,6 @@ from ._loops import Problem
 from .basis import Compiled, rows_of
 from .dual import Settings, Solution, State, small
 
-__all__ = ["Blocks", "Survey", "reread", "solve_blocks", "survey"]
-
 _KEPT = 4096  # rows of the sample, at least (if there are as many)
 _EPOCHS = 3  # on a block, each time that it is read
 

@@ -13,8 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from ...hashing import mixed_bits
 from .out_of_core import OutOfCore
 
-__all__ = ["Calibrated", "folds_by_content", "platt", "some_of_all", "standing_for_all"]
-
 _FOLDS = 3
 _MOST_ROWS = 2_500  # whose scores a sigmoid is fitted to, of a fitted model
 _FEW = 50  # rows of a class that its probabilities should rest on

@@ -39,8 +39,6 @@ from .inputs import checked, refuse_training_on_card, targets_of, weights_of
 from .out_of_core import out_of_core
 from .pairwise import solve_pairs
 
-__all__ = ["AdditiveClassifier"]
-
 
 class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
     """Classifier that is a sum of one-dimensional functions: an additive kernel machine.

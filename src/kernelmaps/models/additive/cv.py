@@ -25,8 +25,6 @@ from .classifier import AdditiveClassifier
 from .inputs import refuse_training_on_card
 from .regressor import AdditiveRegressor
 
-__all__ = ["AdditiveClassifierCV", "AdditiveRegressorCV"]
-
 _OWN = ("Cs", "cv", "progress")
 
 

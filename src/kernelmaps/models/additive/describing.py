@@ -13,8 +13,6 @@ from ..shapes import ShapeFunction
 from .scoring import AdditiveScores
 from .summary import Summary, density_edges, summarise
 
-__all__ = ["AdditiveShapes"]
-
 _GRID = 101
 _BLOCK_OF_TERMS = 2**14  # terms at a time
 

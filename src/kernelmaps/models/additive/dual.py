@@ -36,8 +36,6 @@ from ._loops import Centre, Duals, Problem, Tally, Visits
 from .basis import Compiled, room_for
 from .losses import LOSSES
 
-__all__ = ["Settings", "Solution", "State", "in_blocks", "solve"]
-
 _NEVER = 1e30  # a slack that no example has: nothing is put aside
 _EAGER = 0.3  # examples rest if their slack exceeds this share of the last epoch's largest step
 _MULTIPLIER = 0.1  # weight of the constraint's square, in units of the dual's diagonal

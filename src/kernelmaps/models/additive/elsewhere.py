@@ -13,8 +13,6 @@ from ...engine.apply import sums_elsewhere
 from .basis import bands_of
 from .terms import summed
 
-__all__ = ["probabilities", "score_table", "scores"]
-
 
 def scores(model: Any, X: Any) -> Any:
     """Scores, one column per output, in float64 for float64 rows and in float32 for all others.

@@ -16,15 +16,6 @@ from ...maps.codes import Codes
 from ...maps.spline import SplineMap
 from ...sparse_rows import check_sparse
 
-__all__ = [
-    "checked",
-    "map_of",
-    "not_additive",
-    "refuse_training_on_card",
-    "targets_of",
-    "weights_of",
-]
-
 
 def map_of(feature_map: Any) -> Any:
     """The map that was meant: splines by default, and what is in a FrozenEstimator."""

@@ -17,8 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LOSSES", "Loss", "find_loss", "names_of"]
-
 
 class Loss(NamedTuple):
     """What the solver has to know about one loss.

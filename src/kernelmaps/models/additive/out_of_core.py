@@ -19,8 +19,6 @@ from ..streaming.base import _in_memory
 from .base import AdditiveModel
 from .summary import Progress
 
-__all__ = ["OutOfCore", "out_of_core"]
-
 _BLOCK_VALUES = 2**23  # numbers of one block, about
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from ...threads import resolve_threads, together
 
-__all__ = ["solve_pairs"]
-
 
 def solve_pairs(
     model: Any,

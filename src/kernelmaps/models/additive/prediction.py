@@ -22,8 +22,6 @@ from ...engine.table.emit import stored_rows
 from ...engine.table.entry import by_address
 from ...threads import in_threads
 
-__all__ = ["Terms", "compiled_terms", "sums"]
-
 _CODE_BYTES = 2**21  # of values at every code of an integer type: a second-level cache
 _MOST_BYTES = 2**25  # of polynomials: beyond, the band of the basis is read instead
 _GRAIN = 2**17  # values times outputs that are worth a thread

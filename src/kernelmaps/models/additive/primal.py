@@ -26,8 +26,6 @@ from scipy.special import expit
 
 from .losses import LOSSES, Loss
 
-__all__ = ["Columns", "Minimum", "is_feasible", "minimise"]
-
 _MOST_COLUMNS = 3000  # a step factorises a matrix of this size
 _KEPT = 2**28  # bytes of ψ that are kept; more is computed again in every step
 _BLOCK = 2**22  # numbers of ψ at a time

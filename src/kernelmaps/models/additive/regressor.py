@@ -24,8 +24,6 @@ from ..tables.sampling import RowChecks
 from .inputs import checked, refuse_training_on_card, targets_of, weights_of
 from .out_of_core import OutOfCore, out_of_core
 
-__all__ = ["AdditiveRegressor"]
-
 # Of targets: beyond, their squares, or weights in single precision, may overflow.
 _LARGEST = {np.float64: 1e150, np.float32: 1e30}
 

@@ -16,8 +16,6 @@ from ...maps.codes import Codes
 from ...threads import resolve_threads
 from ..tables.route import TableRoute
 
-__all__ = ["MOST_LANES", "AdditiveScores"]
-
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
 _SMALL = 2_000_000  # values to look up below which threads do not pay
 

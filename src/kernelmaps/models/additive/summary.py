@@ -16,8 +16,6 @@ from scipy import sparse
 from ...maps._range import differ, room
 from ...schema import SchemaError, State, array, boolean, number, text
 
-__all__ = ["Progress", "Summary", "density_edges", "summarise"]
-
 DENSITY_BINS = 24
 _ROWS = "float64 float32 uint8 uint16 uint32"
 

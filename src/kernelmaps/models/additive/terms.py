@@ -18,8 +18,6 @@ from ...engine.compile import n_columns
 from ...engine.families import CURVES
 from .summary import Summary
 
-__all__ = ["curve_terms", "summed", "terms_table"]
-
 _BEYOND = 16.0  # how far tables of curves reach beyond the values seen
 
 

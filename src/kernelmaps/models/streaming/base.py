@@ -55,8 +55,6 @@ from ...threads import ordered_map, resolve_threads
 from .device_rows import DeviceRows, check_tensor, folds_in_place, on_host
 from .feature_maps import Features, check_codes
 
-__all__ = ["StreamingEstimator"]
-
 _DEVICES = r"(cpu|cuda|mps|xpu)(:\d+)?"  # that a file may name
 SAMPLE_ROWS = 4096  # rows on which an unfitted map is fitted
 

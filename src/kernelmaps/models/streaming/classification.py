@@ -23,8 +23,6 @@ from .linear import StreamingLinear
 from .projection import Coordinates
 from .regression import PathLike
 
-__all__ = ["StreamingClassification"]
-
 
 class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     """fit, partial_fit and predict of the classifiers; the next base solves for the weights."""

@@ -8,8 +8,6 @@ from ...data import Block
 from ...data.sources import SlicedSource
 from ...device import is_tensor, on_card, resolve, to_host
 
-__all__ = ["DeviceRows", "check_tensor", "folds_in_place", "on_host"]
-
 
 class DeviceRows(SlicedSource):
     """Rows of a tensor: blocks are slices of it. Only those that a map is fitted on are copied."""

@@ -18,8 +18,6 @@ from ...device import concatenate, is_tensor, multiply, to_device
 from ...maps.codes import Codes
 from ...schema import State, anything, array, either, instance, integer, many, nothing
 
-__all__ = ["Features", "Part", "check_codes"]
-
 
 @dataclass(frozen=True)
 class Part:

@@ -12,8 +12,6 @@ from ...stats import Moments
 from ...stats.products import as_columns
 from .quadratic import Spectrum
 
-__all__ = ["LeaveOneOut"]
-
 
 class LeaveOneOut:
     """Σ w (y − f₋ᵢ(x))² for every size and every α, as statistics that can be folded.

@@ -30,8 +30,6 @@ from .feature_maps import Features
 from .projection import Coordinates, Path, _Solution, check_rows, component_count
 from .quadratic import held_out_errors, principal_axes
 
-__all__ = ["StreamingLinear"]
-
 PathLike = str | os.PathLike[str]
 
 STAGES = ("pca", "pca-unlabeled", "moments", "unlabeled")

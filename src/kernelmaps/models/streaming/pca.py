@@ -25,8 +25,6 @@ from .projection import check_rows, component_count
 from .quadratic import numerical_rank, principal_axes
 from .regression import PathLike
 
-__all__ = ["StreamingPCA"]
-
 
 class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEstimator):
     """Principal component analysis on data larger than memory (Algorithm 2).

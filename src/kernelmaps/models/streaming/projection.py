@@ -12,8 +12,6 @@ from ...schema import State, anything, array, number, optional
 from ...stats import Moments
 from .quadratic import numerical_rank
 
-__all__ = ["Coordinates", "Path", "check_rows", "component_count"]
-
 
 @dataclass(frozen=True)
 class Path:

@@ -22,17 +22,6 @@ from scipy.optimize import brentq
 from ...device import solving_device, to_device, to_host
 from ...stats import Moments
 
-__all__ = [
-    "Spectrum",
-    "elastic_net_path",
-    "group_lasso_path",
-    "held_out_errors",
-    "principal_axes",
-    "ridge_path",
-    "spectrum_of",
-]
-
-
 CHOLESKY_UP_TO = 16  # strengths, above which one eigendecomposition is cheaper
 
 

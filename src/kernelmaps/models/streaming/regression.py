@@ -13,8 +13,6 @@ from ...atomic import all_or_nothing
 from ..device_scores import ScoresAnywhere
 from .linear import StreamingLinear
 
-__all__ = ["StreamingRegression"]
-
 PathLike = str | os.PathLike[str]
 
 

@@ -20,8 +20,6 @@ from .projection import Coordinates
 from .quadratic import ridge_path, spectrum_of
 from .regression import StreamingRegression
 
-__all__ = ["StreamingRidge", "StreamingRidgeClassifier"]
-
 
 class _Ridge(StreamingLinear):
     """Ridge regression on statistics: one factorisation serves all targets, or all α as well."""

@@ -19,14 +19,6 @@ from .projection import Coordinates
 from .quadratic import elastic_net_path, group_lasso_path
 from .regression import StreamingRegression
 
-__all__ = [
-    "StreamingElasticNet",
-    "StreamingGroupLasso",
-    "StreamingGroupLassoClassifier",
-    "StreamingLasso",
-    "StreamingLassoClassifier",
-]
-
 
 class _Lasso(StreamingLinear):
     """The lasso on statistics, each target for itself; the elastic net where ρ is below 1."""

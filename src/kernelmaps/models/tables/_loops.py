@@ -5,8 +5,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["add_bands", "block_sums", "mirror", "profile"]
-
 _FAST = {"reassoc", "contract", "nsz"}  # sums in any order
 _TILE = 32
 

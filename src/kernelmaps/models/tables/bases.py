@@ -22,16 +22,6 @@ from scipy.sparse import csr_array
 
 from ...stats import LocalBasis
 
-__all__ = [
-    "Bands",
-    "Basis",
-    "category_basis",
-    "natural",
-    "number_basis",
-    "spline_bands",
-    "tensor_basis",
-]
-
 _TINY = 1e-7  # of the mean of A's diagonal, added to it: codes without rows
 _BARE = 0.1  # of the mean of A's diagonal: a spline with few rows
 _NULL = 1e-9  # of the largest entry of Λ: not penalised

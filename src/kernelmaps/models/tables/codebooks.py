@@ -15,8 +15,6 @@ from ...engine.piecewise import spec_of
 from ...engine.table import EDGES
 from ...schema import SchemaError, State, anything, array, boolean, text
 
-__all__ = ["MISSING", "OTHER", "SAMPLE", "Codebook", "encode_columns", "fit_codebook"]
-
 MISSING = 0  # code of a missing value, in every column
 OTHER = 1  # code of a category's levels that have none of their own
 _CODES = 256

@@ -22,8 +22,6 @@ from scipy.optimize import nnls
 from ...data.frames import column_position
 from .codebooks import Codebook
 
-__all__ = ["SHAPES", "cone_of", "nearest", "polished", "resolve_constraints"]
-
 SHAPES = ("increasing", "decreasing", "convex", "concave")
 _SIGNS = {1: "increasing", -1: "decreasing"}
 

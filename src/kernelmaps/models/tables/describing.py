@@ -8,8 +8,6 @@ from ..shapes import PairFunction, ShapeFunction
 from .codebooks import MISSING, OTHER, Codebook
 from .model import FittedTerm, TableModel
 
-__all__ = ["pair_functions", "shape_functions"]
-
 _BINS = 24
 
 

@@ -22,8 +22,6 @@ from .newton import PenalisedFit, fit_rows
 from .pairs import build_pair, coarse_for_ranking, promising
 from .terms import Term, term_basis
 
-__all__ = ["Design", "Request", "design_of", "fit_design", "fit_table", "hold_rows"]
-
 _FEWEST_ROWS = 100  # below, pairs are not searched for
 _FIRST, _LATER = 5, 10  # pairs of the first go, and of each after it
 _GOES = 6  # at most; each ranks pairs by what the last one left

@@ -16,8 +16,6 @@ from .likelihoods import Likelihood
 from .newton import CodedRows, Rows
 from .pairs import Coarse, PairTerm, residual_tables
 
-__all__ = ["HeldRows", "Part", "TableRows", "term_codes"]
-
 Pair = tuple[int, int]
 Scored = tuple[Sequence["Part"], Sequence[np.ndarray]]  # terms, and the weights of each output
 Tables = list[tuple[np.ndarray, np.ndarray]]

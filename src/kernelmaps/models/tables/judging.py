@@ -9,8 +9,6 @@ import numpy as np
 
 from ...hashing import mixed_bits
 
-__all__ = ["LIKELY", "SURE", "Gain", "contents", "held_out", "mostly_different"]
-
 _SHARE = 4  # one row of so many is held out
 LIKELY = 0.5  # standard errors by which each new pair must help
 SURE = 1.0, 0.0  # by which all pairs of the first go, and of a later one, must help together

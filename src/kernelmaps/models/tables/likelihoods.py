@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-__all__ = ["LOSSES", "Likelihood", "likelihood"]
-
 _WIDTH = 0.01  # of the scale of the targets: where absolute losses are rounded off
 _LEAST = 0.05  # dispersion of margins, at least
 _MOST = 30.0  # |η| beyond which exp is not followed

@@ -29,8 +29,6 @@ import numpy as np
 from ...stats import CodeSums
 from .bases import Bands, Basis
 
-__all__ = ["Margin", "Signal", "axis_evidence", "fit_margin", "signals_of"]
-
 _STRENGTHS = np.geomspace(1e-7, 1e3, 31)  # per row, of the median penalty of a natural basis
 
 

@@ -12,8 +12,6 @@ from ...data.frames import Column
 from ...schema import SchemaError, State, anything, array, either, text
 from .codebooks import Codebook
 
-__all__ = ["FittedTerm", "TableModel"]
-
 
 @dataclass(frozen=True)
 class FittedTerm:

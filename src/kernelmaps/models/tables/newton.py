@@ -32,8 +32,6 @@ from .reml import (
     widening,
 )
 
-__all__ = ["CodedRows", "PenalisedFit", "Point", "Rows", "fit_rows", "penalties_of"]
-
 _SETTLE = 15  # steps after which strengths stay: performance iteration may cycle
 _STILL = 0.1  # degrees of freedom that no term gains or loses any more once strengths stay
 _INNER = 3  # steps on the strengths for each step on the weights

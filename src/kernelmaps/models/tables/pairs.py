@@ -21,16 +21,6 @@ from ...threads import in_threads
 from .bases import Basis, margin, tensor_basis
 from .codebooks import OTHER, Codebook
 
-__all__ = [
-    "Coarse",
-    "PairTerm",
-    "build_pair",
-    "coarse_codes",
-    "coarse_for_ranking",
-    "promising",
-    "residual_tables",
-]
-
 _RANKING = 16  # codes of a column while pairs are ranked
 _SHRINK = 10.0  # κ, in units of the mean weight of a row
 _CELLS = 2500  # codes of a pair, at most

@@ -24,16 +24,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import lapack
 
-__all__ = [
-    "Penalties",
-    "Sums",
-    "WorkingFit",
-    "choose_strengths",
-    "coarse_strengths",
-    "solve_with",
-    "widening",
-]
-
 LOWEST = np.log(1e-2)  # of ρ: a hundredth of a row against the data
 HIGHEST = 20.0  # of ρ − log n: nothing is left of the function
 _STEP = 4.0

@@ -27,8 +27,6 @@ from .streamed import Coder, StreamedRows, tally
 from .summary import Explanation, Summary, summarise
 from .terms import pair_positions, resolve_terms
 
-__all__ = ["TABLE_STATE", "TableRoute", "fits_chunks"]
-
 _ASKS = ("terms", "interactions", "constraints", "smoothing", "categorical_features")
 _AUTO_PAIRS = 40
 TABLE_STATE = State(

@@ -15,8 +15,6 @@ from ...stats.distributed import sum_on_dask
 from .codebooks import SAMPLE
 from .likelihoods import Likelihood
 
-__all__ = ["RowChecks", "Sample", "count_labels", "take_sample"]
-
 
 @dataclass(frozen=True)
 class RowChecks:

@@ -34,8 +34,6 @@ from .newton import some_functions
 from .pairs import Coarse
 from .reml import Sums
 
-__all__ = ["Coder", "StreamedRows", "tally"]
-
 CHUNK = 1 << 18  # rows read at a time
 _TABLES = 1 << 28  # bytes of all tables of pairs; beyond, they are not kept
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from .model import FittedTerm, TableModel
 
-__all__ = ["Explanation", "Summary", "summarise"]
-
 
 @dataclass(frozen=True)
 class Summary:

@@ -14,8 +14,6 @@ from .bases import Basis, category_basis, linear_basis, number_basis, spline_ban
 from .codebooks import Codebook
 from .marginal import Signal, axis_evidence, fit_margin
 
-__all__ = ["Term", "resolve_terms", "term_basis"]
-
 _KINDS = ("auto", "spline", "linear", "category", "periodic")
 _BASES, _MANY_BASES, _MANY_ROWS = 40, 80, 10_000
 _FEWEST = 10  # splines of a curve where columns are many
