@@ -12,39 +12,40 @@ import kernelmaps
 HEAVY = {"numba", "matplotlib", "dask", "pandas", "sklearn", "scipy", "torch", "onnx"}
 
 PROBE = """
-import json, sys, time
-start = time.perf_counter()
+import json, sys
+before = set(sys.modules)
 import {module}
-seconds = time.perf_counter() - start
-print(json.dumps([seconds, sorted({{name.split(".")[0] for name in sys.modules}})]))
+print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 
-def probe(module: str) -> tuple[float, set[str]]:
-    """Seconds and top-level modules of an import in a process of its own."""
+def loaded(module: str) -> list[str]:
+    """The modules that an import brings in, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", PROBE.format(module=module)],
         capture_output=True,
         text=True,
         check=True,
     )
-    seconds, modules = json.loads(done.stdout)
-    return seconds, set(modules)
+    return json.loads(done.stdout)
+
+
+def packages(module: str) -> set[str]:
+    return {name.split(".")[0] for name in loaded(module)}
 
 
 @pytest.mark.parametrize("module", ["kernelmaps", "kernelmaps.cli"])
 def test_import_loads_nothing_heavy(module):
-    _, modules = probe(module)
-    assert modules & HEAVY == set()
+    assert packages(module) & HEAVY == set()
 
 
-def test_import_takes_well_under_a_second():
-    # The best of three: the bound is on the package, not on what else the machine does.
-    assert min(probe("kernelmaps")[0] for _ in range(3)) < 0.25
+def test_import_loads_little():
+    # How long it takes is what it loads: seconds would measure what else the machine does.
+    assert len(loaded("kernelmaps")) < 60
 
 
 def test_probe_would_see_a_heavy_module():
-    assert "scipy" in probe("scipy")[1]
+    assert "scipy" in packages("scipy")
 
 
 @pytest.mark.parametrize("name", sorted(kernelmaps._MODULE_OF))
