@@ -114,6 +114,25 @@ def test_a_skewed_column_gets_the_axis_on_which_it_is_smooth(seed, truth, worse)
     assert error() < error(knots=worse)
 
 
+@pytest.mark.parametrize("size", [1000, 12_000])
+def test_a_straight_effect_of_a_skewed_column_is_a_straight_line(seed, size):
+    """Its error is that of a line: of three numbers (two slopes, an intercept), and some curve.
+
+    A curve of six more degrees of freedom would have twice this error.
+    """
+    rng = np.random.default_rng(seed)
+    errors, used = [], []
+    for _ in range(5):
+        X = np.column_stack([rng.lognormal(0, 1, size), rng.random(size)])
+        truth = X.sum(axis=1)
+        noise = X[:, 0].std()
+        model = km.AdditiveRegressor(smoothing="auto").fit(X, truth + noise * rng.normal(size=size))
+        errors.append(np.sqrt(np.mean((model.predict(X) - truth) ** 2)) / noise)
+        used.append(model.table_.terms[0].edf[0])
+    assert np.median(errors) < 1.5 * np.sqrt(3 / size)
+    assert np.median(used) < 4
+
+
 def test_straight_parts_are_never_left_out(seed):
     basis, _, _, _ = one_column(seed)
     for most in (2, 5):

@@ -1,19 +1,23 @@
 r"""Bases of terms at the codes of a column, in coordinates where their penalties are diagonal.
 
-A term is :math:`g = Bθ` at its codes. It is centred, :math:`\sum_i g(c_i) = 0` over the training
-rows: by a basis change :math:`θ = Zβ` with :math:`m^\top Z = 0`, m the means of B's columns, where
-B can be constant (splines, levels), else by subtracting m, with Z the identity. With
-:math:`A = Z^\top B^\top \mathrm{diag}(n_c) B Z / n = LL^\top` and
-:math:`L^{-1} Z^\top S Z L^{-\top} = UΛU^\top`, the basis :math:`BZL^{-\top}U` is orthonormal over
-the rows, and the penalty of its weights is diagonal: Λ. Where Λ is zero (straight lines, for
-second differences) a second penalty, the identity, lets the data shrink that part, too
-(Marra and Wood 2011), so that every weight has exactly one strength.
+A term is :math:`g = Bθ` at its codes, with a penalty :math:`θ^\top Sθ`. Its weights are written as
+:math:`θ = Wb + Na`, with :math:`W^\top SW = I` and :math:`SN = 0`: straight lines, for second
+differences. Functions are centred, :math:`\sum_i g(c_i) = 0` over the training rows, those of N are
+made orthonormal over the rows, and those of W orthogonal to them. With
+:math:`W^\top B^\top \mathrm{diag}(n_c) BW / n = UKU^\top`, the basis :math:`BWUK^{-1/2}` is
+orthonormal over the rows as well, and the penalty of its weights is diagonal: :math:`K^{-1}`. The
+part of N has a second penalty, the identity, that lets the data shrink it, too (Marra and Wood
+2011), so that every weight has exactly one strength.
+
+K is what rows see of functions with a penalty of one: the smoothest have its largest entries, which
+are exact to rounding, even where many splines are bare of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from scipy.interpolate import BSpline
@@ -22,9 +26,10 @@ from scipy.sparse import csr_array
 
 from ...stats import LocalBasis
 
-_TINY = 1e-7  # of the mean of A's diagonal, added to it: codes without rows
-_BARE = 0.1  # of the mean of A's diagonal: a spline with few rows
-_NULL = 1e-9  # of the largest entry of Λ: not penalised
+_TINY = 1e-7  # of the mean diagonal of BᵀB, added to it: splines without rows
+_BARE = 0.1  # of the mean diagonal of BᵀB: a spline with few rows
+_LEAST = 1e-12  # of the largest entry of K: what rows hardly see at all is not made larger
+_SAME = 1e-10  # of the largest: functions of N that others combine to
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Basis:
     penalty : ndarray of shape (n_functions,)
         Diagonal of the penalty.
     group : ndarray of int of shape (n_functions,)
-        Which strength each weight has: 0 or 1, not decreasing.
+        Which strength each weight has, not decreasing; the last is that of straight parts.
     local : LocalBasis, optional
         The values as a product, for combinations of splines.
     """
@@ -58,6 +63,19 @@ class Basis:
         order = np.argsort(np.where(self.group > 0, 0.0, self.penalty), kind="stable")
         return self.only(np.sort(order[:most]))
 
+    def with_two_strengths(self, low: int) -> Basis:
+        """The `low` smoothest functions of a curve with a strength of their own.
+
+        So a curve may rise steeply in one place and be smooth elsewhere, as one strength for all
+        of it cannot have it.
+        """
+        bent = int(np.count_nonzero(self.group == 0))
+        if self.n_functions == bent or bent <= low:
+            return self
+        first, others = np.arange(low, bent), np.arange(bent, len(self.group))
+        group = np.repeat([0, 1, 2], [bent - low, low, len(others)])
+        return replace(self.only(np.concatenate([first, np.arange(low), others])), group=group)
+
     def only(self, kept: np.ndarray) -> Basis:
         """Some of the functions."""
         local = self.local
@@ -67,42 +85,58 @@ class Basis:
 
 
 def natural(
-    raw: np.ndarray, penalty: np.ndarray, counts: np.ndarray, *, constants: bool = True,
-    sparse: tuple[np.ndarray, np.ndarray] | None = None,
+    raw: np.ndarray, counts: np.ndarray, curved: np.ndarray, straight: np.ndarray, unit: float, *,
+    constant: np.ndarray | None = None, sparse: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Basis:  # fmt: skip
     """Centre a basis and make its penalty diagonal; see the module's docstring.
 
-    `constants` tells whether some weights make the functions constant: these are taken out.
-    `sparse` says, where rows of `raw` have few entries that are not zero, one after another, where
-    these begin and what they are.
+    Parameters
+    ----------
+    raw : ndarray of shape (n_codes, n_weights)
+        B.
+    counts : ndarray of shape (n_codes,)
+        Weight of the rows with each code.
+    curved, straight : ndarray of shape (n_weights, …)
+        W and N.
+    unit : float
+        Penalty that is called one.
+    constant : ndarray of shape (n_weights,), optional
+        Weights of the constant function, by which functions are centred; without it their means
+        are subtracted.
+    sparse : tuple, optional
+        Where rows of `raw` have few entries that are not zero, one after another: where these
+        begin, and what they are.
     """
     total = float(counts.sum())
     means = counts @ raw / total
-    centring = _complement(means) if constants else np.eye(len(means))
-    centred = raw @ centring if constants else raw - means
-    scale = centred.T @ (counts[:, None] * centred) / total
-    size = scale.shape[0]
-    if size == 0 or not np.trace(scale) > 0:
-        return Basis(np.zeros((len(raw), 0)), np.zeros(0), np.zeros(0, np.int64))
-    factor = np.linalg.cholesky(scale + _TINY * np.trace(scale) / size * np.eye(size))
-    inner = _solved(factor, centring.T @ penalty @ centring)
-    inner = _solved(factor, inner.T)
-    strengths, turn = np.linalg.eigh(0.5 * (inner + inner.T))
-    turn = _solved(factor, turn, transposed=True)
-    smooth = strengths > _NULL * max(strengths[-1], 1e-300)
-    scaled = np.where(smooth, strengths / (np.median(strengths[smooth]) if smooth.any() else 1), 1)
-    order = np.argsort(~smooth, kind="stable")  # penalised part first, then its null space
-    group = (~smooth[order]).astype(np.int64)
-    values, local = centred @ turn[:, order], None
-    if sparse is not None and constants:
-        local = LocalBasis(*sparse, np.ascontiguousarray(centring @ turn[:, order]))
-    return Basis(values, scaled[order], group - group.min(), local)
+    if constant is not None:
+        curved, straight = (own - np.outer(constant, means @ own) for own in (curved, straight))
+    share = np.sqrt(counts / total)[:, None]
+    rows = share * (raw if constant is not None else raw - means)
+    straight = straight @ _orthonormal(rows @ straight)
+    curved = curved - straight @ ((rows @ straight).T @ (rows @ curved))
+    seen = rows @ curved
+    shares, turn = np.linalg.eigh(seen.T @ seen)
+    shares, turn = shares[::-1], turn[:, ::-1]  # the smoothest first
+    if not shares.max(initial=0.0) > 0:
+        shares, turn = shares[:0], turn[:, :0]
+    shares = np.maximum(shares, _LEAST * shares.max(initial=0.0))
+    weights = np.hstack([(curved @ turn) / np.sqrt(shares), straight])
+    values, local = raw @ weights, None
+    if constant is None:
+        values -= means @ weights
+    elif sparse is not None:
+        local = LocalBasis(*sparse, np.ascontiguousarray(weights))
+    group = np.repeat([0, 1], [len(shares), straight.shape[1]])
+    penalty = np.append(1 / (unit * shares), np.ones(straight.shape[1]))
+    return Basis(values, penalty, group - group.min(initial=1), local)
 
 
-def _solved(lower: np.ndarray, right: np.ndarray, transposed: bool = False) -> np.ndarray:
-    """L⁻¹R, or L⁻ᵀR."""
-    # The transpose of L, as LAPACK reads it, is an upper triangle.
-    return lapack.dtrtrs(lower.T, right, lower=0, trans=0 if transposed else 1)[0]
+def _orthonormal(functions: np.ndarray) -> np.ndarray:
+    """Combinations of some functions that are orthonormal, without those that are none."""
+    sizes, turn = np.linalg.eigh(functions.T @ functions)
+    kept = sizes > _SAME * sizes.max(initial=0.0)
+    return turn[:, kept] / np.sqrt(sizes[kept])
 
 
 def _complement(vector: np.ndarray) -> np.ndarray:
@@ -118,10 +152,26 @@ def _complement(vector: np.ndarray) -> np.ndarray:
 
 def differences(size: int, order: int, periodic: bool = False) -> np.ndarray:
     """DᵀD for differences of neighbouring weights; around the end for a period."""
+    step = _steps(size, order, periodic)
+    return step.T @ step
+
+
+def _steps(size: int, order: int, periodic: bool = False) -> np.ndarray:
     step = np.eye(size)
     for _ in range(min(order, size - 1)):
         step = np.roll(step, -1, axis=0) - step if periodic else np.diff(step, axis=0)
-    return step.T @ step
+    return step
+
+
+@lru_cache(maxsize=64)
+def _parts(size: int, order: int, periodic: bool) -> tuple[np.ndarray, np.ndarray, float]:
+    """W, N without constants, and the trace of S, for differences of neighbouring weights."""
+    step, order = _steps(size, order, periodic), min(order, size - 1)
+    rank = size - (1 if periodic or size == 1 else order)
+    _, sizes, turn = np.linalg.svd(step, full_matrices=False)
+    line = np.linspace(-1, 1, size)[:, None]
+    straight = line if order == 2 and not periodic else line[:, :0]
+    return turn[:rank].T / sizes[:rank], straight, float(np.sum(step**2))
 
 
 def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
@@ -219,12 +269,18 @@ def number_basis(
     else:
         size, local = n_bases, _local_splines(position, n_bases, degree)
         curve, sparse = local.toarray(), _sparse_rows(local, degree, counts[0] > 0)
-    own = differences(size, order, periodic)
-    if len(jumps) and curve.shape[1] < bins:
-        curve, sparse = np.hstack([curve, np.eye(bins)[:, jumps]]), None
-        own = np.pad(own, (0, len(jumps)))
-    raw, penalty = _with_missing(curve, own, counts[0] > 0)
-    return natural(raw, penalty, counts, sparse=sparse)
+    curved, straight, trace = _parts(size, order, periodic)
+    unit = trace / max(float(counts[1:] @ np.sum(curve**2, axis=1)) / counts.sum(), 1e-300)
+    apart = list(jumps) if size < bins else []
+    if apart:
+        curve, sparse = np.hstack([curve, np.eye(bins)[:, apart]]), None
+    raw = _with_missing(curve, counts[0] > 0)
+    more = raw.shape[1] - size  # weights of single codes, which nothing else has a part in
+    curved = np.pad(curved, ((0, more), (0, 0)))
+    straight = np.hstack([np.pad(straight, ((0, more), (0, 0))), np.eye(size + more)[:, size:]])
+    constant = np.ones(size + more)
+    constant[size : size + len(apart)] = 0.0
+    return natural(raw, counts, curved, straight, unit, constant=constant, sparse=sparse)
 
 
 def _sparse_rows(local: csr_array, degree: int, missing: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -240,21 +296,16 @@ def _sparse_rows(local: csr_array, degree: int, missing: bool) -> tuple[np.ndarr
 
 def linear_basis(position: np.ndarray, counts: np.ndarray) -> Basis:
     """A straight line over the bins of a number, and one weight for missing values."""
-    centred = position - position.mean() if len(position) else position
-    raw, penalty = _with_missing(centred[:, None], np.zeros((1, 1)), counts[0] > 0)
-    return natural(raw, penalty, counts, constants=False)
+    raw = _with_missing(position[:, None] - counts[1:] @ position / counts[1:].sum(), counts[0] > 0)
+    straight = np.eye(raw.shape[1])
+    return _zero_elsewhere(natural(raw, counts, straight[:, :0], straight, 1.0), counts)
 
 
-def _with_missing(
-    curve: np.ndarray, penalty: np.ndarray, missing: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def _with_missing(curve: np.ndarray, missing: bool) -> np.ndarray:
     """A row for code 0; with its own weight where rows have it, else the mean (zero)."""
-    bins, size = curve.shape
-    if not missing:
-        return np.vstack([np.zeros((1, size)), curve]), penalty
-    raw = np.zeros((bins + 1, size + 1))
-    raw[1:, :size], raw[0, size] = curve, 1.0
-    return raw, np.pad(penalty, (0, 1))
+    return np.pad(curve, ((1, 0), (0, 0))) if not missing else np.block(
+        [[np.zeros((1, curve.shape[1])), np.ones((1, 1))], [curve, np.zeros((len(curve), 1))]]
+    )  # fmt: skip
 
 
 def category_basis(counts: np.ndarray) -> Basis:
@@ -262,7 +313,8 @@ def category_basis(counts: np.ndarray) -> Basis:
     seen = np.flatnonzero(counts > 0)
     raw = np.zeros((len(counts), len(seen)))
     raw[seen, np.arange(len(seen))] = 1.0
-    found = natural(raw, np.eye(len(seen)), counts)
+    curved = _complement(counts[seen] / counts.sum())
+    found = natural(raw, counts, curved, np.zeros((len(seen), 0)), float(len(seen)))
     return _zero_elsewhere(found, counts)
 
 
@@ -286,9 +338,9 @@ def margin(position: np.ndarray, counts: np.ndarray, *, n_bases: int, category: 
     else:
         bins = len(position)
         curve = np.eye(bins) if bins <= n_bases else splines(position, n_bases, min(3, n_bases - 1))
-        raw, penalty = _with_missing(curve, differences(curve.shape[1], 1), counts[0] > 0)
-        if counts[0] > 0:
-            penalty[-1, -1] = 1.0
+        raw = _with_missing(curve, counts[0] > 0)
+        size, penalty = curve.shape[1], np.eye(raw.shape[1])
+        penalty[:size, :size] = differences(size, 1)
     centring = _complement(counts @ raw / max(float(counts.sum()), 1e-300))
     functions = np.where((counts > 0)[:, None], raw @ centring, 0.0)
     scaled = centring.T @ penalty @ centring
@@ -309,4 +361,12 @@ def tensor_basis(first: tuple, second: tuple, counts: np.ndarray, most: int) -> 
     penalty = np.kron(left_penalty, sizes[1]) + np.kron(sizes[0], right_penalty)
     if raw.shape[1] == 0:
         return Basis(np.zeros((len(raw), 0)), np.zeros(0), np.zeros(0, np.int64))
-    return natural(raw, penalty, counts, constants=False).smoothest(most)
+    means = counts @ raw / counts.sum()
+    seen = float(counts @ np.sum((raw - means) ** 2, axis=1)) / counts.sum()
+    if not seen > 0:
+        return Basis(np.zeros((len(raw), 0)), np.zeros(0), np.zeros(0, np.int64))
+    factor = np.linalg.cholesky(penalty)
+    # The transpose of L, as LAPACK reads it, is an upper triangle.
+    curved = lapack.dtrtrs(factor.T, np.eye(len(factor)), lower=0)[0]
+    unit = float(np.trace(penalty)) / seen
+    return natural(raw, counts, curved, curved[:, :0], unit).smoothest(most)

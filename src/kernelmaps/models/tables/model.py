@@ -32,7 +32,8 @@ class FittedTerm:
         Effective degrees of freedom; Wald's statistic against "no effect", and its approximate
         significance.
     strengths : ndarray of shape (n_strengths, n_outputs)
-        Of the term's penalties: of its curvature, and of its straight part.
+        Of the term's penalties: of its curvature (of many rows two, the second of its smoothest
+        functions), and of its straight part.
     coarse : tuple of ndarray
         For pairs: the coarse code of each code, for both columns.
     """

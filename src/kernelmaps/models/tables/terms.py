@@ -19,10 +19,11 @@ _BASES, _MANY_BASES, _MANY_ROWS = 40, 80, 10_000
 _FEWEST = 10  # splines of a curve where columns are many
 _ROWS_EACH = 4  # rows, at least, for each spline of all columns together
 _BETWEEN = 0.3  # share of the values, beside that of the ranks, in the axis between the two
-_CAUTION = 10.0  # of a log-likelihood, against an axis on which all splines were bare of rows
+_CAUTION = 3.0  # of a log-likelihood, against an axis on which all splines were bare of rows
 # A column's least or largest value stands apart if it has this share of the rows, and so many times
 # that of a bin.
 _OFTEN, _ABOVE = 0.05, 4
+_LOW = 6  # functions of a curve with a strength of their own, where rows are many
 _ROOM = 1.5, 8  # functions that a curve keeps: times what its column alone would use, and more
 
 
@@ -204,9 +205,9 @@ def _curve(
         other = fit_margin(apart, signals)
         if other.evidence > margin.evidence:
             basis, margin = apart, other
-    if term.n_bases is not None:
-        return basis
-    return basis.smoothest(int(_ROOM[0] * margin.edf + _ROOM[1]))
+    if term.n_bases is None:
+        basis = basis.smoothest(int(_ROOM[0] * margin.edf + _ROOM[1]))
+    return basis.with_two_strengths(_LOW) if rows >= _MANY_ROWS else basis
 
 
 def _best_axis(
