@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from .boxes import BoxWaves, JointProblem
 from .problem import Cosines
-from .slp import solve_lp
+from .slp import least_error_step
 
 
 def descend_p_norms(
@@ -93,28 +93,16 @@ def _taylor_step(
     lags = np.unique(np.vstack([lags, thin]), axis=0)
     free = (frequencies != 0) & problem.moving
     entry = np.nonzero(free)[0]
-    m, f = weights.size, entry.size
     slopes = problem.slopes(lags, frequencies)[:, free] * reach
     model = np.hstack([problem.atoms(lags, frequencies), slopes])
     target = problem.residual(lags, frequencies, weights) / scale
-    slack = -np.ones((lags.shape[0], 1))
-    cone = np.zeros((2 * f, m + f + 1))
-    pair = np.arange(f)
-    for sign in (0, 1):
-        cone[2 * pair + sign, entry] = -1.0
-        cone[2 * pair + sign, m + pair] = 1.0 - 2.0 * sign
-    rows = np.vstack([np.hstack([model, slack]), np.hstack([-model, slack]), cone])
-    held = np.repeat(weights[entry] / scale, 2)
-    bounds = [(-w / scale, None) for w in weights] + [(None, None)] * f + [(0, None)]
-    x = solve_lp(
-        np.r_[np.zeros(m + f), 1.0], A_ub=rows, b_ub=np.r_[target, -target, held], bounds=bounds
-    )
-    changed = np.maximum(weights + scale * x[:m], 0.0)
+    changes, moves, error = least_error_step(model, target, weights / scale, entry, "max")
+    changed = np.maximum(weights + scale * changes, 0.0)
     share = np.maximum(changed[entry], 1e-14)
-    step = np.clip(scale * reach * x[m : m + f] / share, -reach, reach)
+    step = np.clip(scale * reach * moves / share, -reach, reach)
     moved = frequencies.copy()
     moved[free] += np.where(changed[entry] > 1e-12, step, 0.0)
-    return moved, changed, float(x[-1]) * scale
+    return moved, changed, error * scale
 
 
 def shaken(problem: JointProblem, pair: Cosines, size: float, rng: np.random.Generator) -> Cosines:

@@ -18,7 +18,7 @@ from .joint import reflections
 from .lp import harmonic_design
 from .problem import Cosines, Problem
 from .refine import refined_design
-from .slp import solve_lp
+from .slp import error_rows, least_error, solve_lp
 
 POOLS = ("product", "polar")
 _POLAR_STEPS = (0.75, 1.0, 1.2, 1.3, 1.4)  # distances of a polar grid, in units of π / span
@@ -135,9 +135,7 @@ def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
     steps = 13 if problem.spans.size == 2 else 7
     grid = product_grid(lag_axes(problem.spans, steps, problem.form))
     atoms, target = problem.atoms(grid, pool), problem.signature(grid)
-    slack = -np.ones((target.size, 1))
-    rows = np.vstack([np.hstack([atoms, slack]), np.hstack([-atoms, slack])])
-    limit = np.r_[target, -target]
+    rows, limit = error_rows(atoms, target)
     out = []
     for gamma in (10.0, 100.0, 1000.0):
         cost = np.r_[problem.columns(pool).astype(float), gamma] / gamma
@@ -152,8 +150,4 @@ def least_squares_weights(problem: JointProblem, frequencies: np.ndarray) -> np.
 
 def minimax_weights(problem: JointProblem, frequencies: np.ndarray) -> np.ndarray:
     """Weights of least largest error on the grid: the end of a design that does not move."""
-    atoms, target = problem.atoms(problem.grid, frequencies), problem.target
-    slack = -np.ones((target.size, 1))
-    rows = np.vstack([np.hstack([atoms, slack]), np.hstack([-atoms, slack])])
-    cost = np.r_[np.zeros(atoms.shape[1]), 1.0]
-    return np.maximum(solve_lp(cost, A_ub=rows, b_ub=np.r_[target, -target])[:-1], 0.0)
+    return least_error(problem.atoms(problem.grid, frequencies), problem.target)

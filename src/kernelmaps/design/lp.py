@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from .problem import Cosines, Problem
-from .slp import solve_lp
+from .slp import error_rows, solve_lp
 
 _LAGS = 240  # evaluation lags of a pool program
 
@@ -47,12 +47,10 @@ def _rows(
     """|w (k̂ − k)| <= t as rows of an LP in (α, t), and the weights of t that make C/scale."""
     lags, target, weight = problem.sampled(_LAGS)
     matrix = (weight / scale)[:, None] * np.cos(np.outer(lags, pool))
-    aim = weight * target / scale
-    slack = -np.ones((lags.size, 1)) if norm == "max" else -np.eye(lags.size)
-    rows = np.vstack([np.hstack([matrix, slack]), np.hstack([-matrix, slack])])
+    rows, limit = error_rows(matrix, weight * target / scale, norm)
     # eq. (4) sums over all of Z: a thinned set stands for it
     share = 1.0 if norm == "max" else problem.lags.size / lags.size
-    return rows, np.r_[aim, -aim], np.full(slack.shape[1], share)
+    return rows, limit, np.full(rows.shape[1] - pool.size, share)
 
 
 def fit_pool(problem: Problem, pool: np.ndarray, norm: str = "max") -> np.ndarray:

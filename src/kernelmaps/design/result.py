@@ -13,6 +13,7 @@ from ..engine import Spec, Table
 from ..engine.families import waves_arrays
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES
+from ..engine.table.tabulate import local_polynomials
 from .certify import DesignCertificate, number_words
 from .tables import RankTable
 
@@ -268,7 +269,7 @@ def _table_spec(design: Design, n_features: int, signed: bool, scale: float) -> 
     # homogeneity: φ(s x) = s^{γ/2} φ(x)
     root = scale ** (design.gamma / 2) if homogeneous else 1.0
     if table.polynomial:
-        edges, coef = _local_polynomials(table)
+        edges, coef = _tabulated(table)
     else:
         values = table.coefficients
         edges, coef = table.nodes, np.stack([values[:-1], np.diff(values, axis=0)], axis=1)
@@ -294,20 +295,14 @@ def _table_spec(design: Design, n_features: int, signed: bool, scale: float) -> 
     return spec_of(built)
 
 
-def _local_polynomials(table: RankTable) -> tuple[np.ndarray, np.ndarray]:
+def _tabulated(table: RankTable) -> tuple[np.ndarray, np.ndarray]:
     """Bins along the (logarithmic) domain, and polynomials on them that are exact to rounding."""
-    nodes = 0.5 - 0.5 * np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
-    inverse = np.linalg.inv(np.vander(nodes, increasing=True))
     for bins in 2 ** np.arange(6, 13):
         edges = table.kernel.at(np.linspace(0, 1, bins + 1))
-        width = np.diff(edges)[:, None]
-        at = table((edges[:-1, None] + width * nodes).ravel()).reshape(bins, _DEGREE + 1, -1)
-        local = np.einsum("kj,bjc->bkc", inverse, at)
-        middle = table(edges[:-1] + 0.5 * width[:, 0])
-        guess = np.einsum("k,bkc->bc", 0.5 ** np.arange(_DEGREE + 1), local)
-        if np.max(np.abs(guess - middle)) <= 1e-13 * np.max(np.abs(middle)):
+        coef, miss = local_polynomials(table, edges, _DEGREE)
+        if miss <= 4e-13:
             break
-    return edges, local
+    return edges, coef
 
 
 def _sine_spec(design: Design, clip: bool, signed: bool, scale: float) -> Spec:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .slp import solve_lp
+from .slp import least_error
 
 
 def sine_design(high: float, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -25,9 +25,4 @@ def sine_design(high: float, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
     diagonal = np.linspace(0, 1, max(400, 60 * n_columns) + 1)[1:]
     x, y = np.r_[points[first], diagonal], np.r_[points[second], diagonal]
     products = np.sin(np.pi * np.outer(x, order)) * np.sin(np.pi * np.outer(y, order))
-    target = np.minimum(x, y)
-    slack = -np.ones((target.size, 1))
-    rows = np.vstack([np.hstack([products, slack]), np.hstack([-products, slack])])
-    cost = np.r_[np.zeros(n_columns), 1.0]
-    weights = solve_lp(cost, A_ub=rows, b_ub=np.r_[target, -target])[:-1]
-    return order * np.pi / high, np.maximum(weights, 0.0) * high
+    return order * np.pi / high, least_error(products, np.minimum(x, y)) * high

@@ -38,6 +38,56 @@ def solve_lp(cost: np.ndarray, **program: object) -> np.ndarray:
     return result.x
 
 
+def error_rows(
+    model: np.ndarray, target: np.ndarray, norm: str = "max"
+) -> tuple[np.ndarray, np.ndarray]:
+    """|model x − target| <= t as rows of a linear program in (x, t), and their limits.
+
+    One t for the maximum norm, one for each entry of the target for the sum.
+    """
+    slack = -np.ones((target.size, 1)) if norm == "max" else -np.eye(target.size)
+    rows = np.vstack([np.hstack([model, slack]), np.hstack([-model, slack])])
+    return rows, np.r_[target, -target]
+
+
+def least_error(model: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The non-negative x of least max |model x − target|."""
+    rows, limit = error_rows(model, target)
+    cost = np.r_[np.zeros(model.shape[1]), 1.0]
+    return np.maximum(solve_lp(cost, A_ub=rows, b_ub=limit)[:-1], 0.0)
+
+
+def least_error_step(
+    model: np.ndarray, target: np.ndarray, weights: np.ndarray, moving: np.ndarray, norm: str
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Changes of weights and their moves β of least error, within (13), and that error.
+
+    Parameters
+    ----------
+    model : ndarray of shape (lags, n + m)
+        Columns of the n changes of weights, then of the m moves in units of their reach.
+    target : ndarray of shape (lags,)
+    weights : ndarray of shape (n,)
+        Which no change makes negative.
+    moving : ndarray of int of shape (m,)
+        The weight that each move belongs to.
+    norm : {"max", "sum"}
+    """
+    n, m = weights.size, moving.size
+    rows, limit = error_rows(model, target, norm)
+    cone = np.zeros((2 * m, rows.shape[1]))
+    pair = np.arange(m)
+    for sign in (0, 1):
+        cone[2 * pair + sign, moving] = -1.0
+        cone[2 * pair + sign, n + pair] = 1.0 - 2.0 * sign
+    slack = rows.shape[1] - n - m
+    bounds = [(-w, None) for w in weights] + [(None, None)] * m + [(0, None)] * slack
+    cost = np.r_[np.zeros(n + m), np.ones(slack)]
+    limit = np.r_[limit, np.repeat(weights[moving], 2)]
+    x = solve_lp(cost, A_ub=np.vstack([rows, cone]), b_ub=limit, bounds=bounds)
+    return x[:n], x[n : n + m], float(np.sum(x[n + m :]))
+
+
 def fit_weights(problem: Problem, frequencies: np.ndarray, size: int = 250) -> np.ndarray:
     """Non-negative least-squares weights of given frequencies."""
     lags, target, weight = problem.sampled(size)
@@ -65,7 +115,6 @@ def taylor_step(
     """
     frequencies, weights = cosines
     n, first = frequencies.size, int(fixed_zero)
-    moving = n - first
     weight = problem.weight(lags)
     unit = scale / max(float(np.max(weight)), 1e-300)
     shape = (weight * unit / scale)[:, None]
@@ -73,26 +122,15 @@ def taylor_step(
     slopes = (-reach * shape * lags[:, None] * np.sin(angles))[:, first:]
     model = np.hstack([shape * np.cos(angles), slopes])
     target = problem.residual(lags, *cosines) / scale
-    # |model − target| <= t: one t for the maximum norm, one per lag for the sum.
-    slack = -np.ones((lags.size, 1)) if norm == "max" else -np.eye(lags.size)
-    cone = np.zeros((2 * moving, n + moving + slack.shape[1]))
-    pair = np.arange(moving)
-    for sign in (0, 1):
-        cone[2 * pair + sign, first + pair] = -1.0
-        cone[2 * pair + sign, n + pair] = 1.0 - 2.0 * sign
-    held = np.repeat(weights[first:] / unit, 2)
-    rows = np.vstack([np.hstack([model, slack]), np.hstack([-model, slack]), cone])
-    bounds = [(-w / unit, None) for w in weights]
-    bounds += [(None, None)] * moving + [(0, None)] * slack.shape[1]
-    cost = np.r_[np.zeros(n + moving), np.ones(slack.shape[1])]
-    x = solve_lp(cost, A_ub=rows, b_ub=np.r_[target, -target, held], bounds=bounds)
-    changed = np.maximum(weights + unit * x[:n], 0.0)
-    moves = unit * reach * x[n : n + moving]
+    held = weights / unit
+    changes, moves, error = least_error_step(model, target, held, np.arange(first, n), norm)
+    changed = np.maximum(weights + unit * changes, 0.0)
+    moves = unit * reach * moves
     alive = changed[first:] > 1e-14 * max(np.sum(changed), 1e-300)
     step = np.where(alive, moves / np.where(alive, changed[first:], 1.0), 0.0)
     updated = frequencies.copy()
     updated[first:] = np.abs(frequencies[first:] + np.clip(step, -reach, reach))
-    return updated, changed, float(np.sum(x[n + moving :])) * scale
+    return updated, changed, error * scale
 
 
 def sequential_lp(

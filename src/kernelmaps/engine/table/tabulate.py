@@ -45,7 +45,7 @@ def tabulate(
         edges, lo = _bin_edges(binning, low, high, candidate)
         if (len(edges) - 1) * (degree + 1) * columns * np.dtype(dtype).itemsize > _MAX_BYTES:
             return None
-        coef, miss = _local_polynomials(curve, edges, degree)
+        coef, miss = local_polynomials(curve, edges, degree)
         if miss <= _TOLERANCE[np.dtype(dtype)] or resolution is not None:
             return binning, degree, lo, candidate, coef
     return None
@@ -66,7 +66,7 @@ def _bin_edges(
     return edges, float(start)
 
 
-def _local_polynomials(curve: Curve, edges: np.ndarray, degree: int) -> tuple[np.ndarray, float]:
+def local_polynomials(curve: Curve, edges: np.ndarray, degree: int) -> tuple[np.ndarray, float]:
     """Interpolating polynomials on each bin, and their largest miss relative to ‖φ‖."""
     nodes = 0.5 - 0.5 * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     between = np.append(0.0, 0.5 * (nodes[1:] + nodes[:-1]))
