@@ -59,6 +59,28 @@ def test_step_that_moves_nothing_says_how_firmly_it_rests(loss, seed):
 
 
 @EVERY
+def test_parts_are_the_value_and_its_derivatives(loss, seed):
+    y, f = np.array(cases(loss, seed)).T[:2]
+    value, slope, bend = loss.parts(y, f, EPSILON, 1e-300)
+    np.testing.assert_allclose(value, [loss.value(*z, EPSILON) for z in zip(y, f)], atol=1e-12)
+    # Rounded off, a loss is a parabola between its corners: away from them, differences of the
+    # fourth order are exact to h⁴ and rounding.
+    width, h = 0.5, 1e-3
+    value, slope, bend = loss.parts(y, f, EPSILON, width)
+    around = [loss.parts(y, f + k * h, EPSILON, width) for k in (-2, -1, 1, 2)]
+    kinks = (1 - y * f, f - y - EPSILON, y - f - EPSILON)
+    away = np.all([abs(s - end) > 2 * h for s in kinks for end in (0, width)], axis=0)
+    assert away.mean() > 0.9
+    for of, wanted in ((0, slope), (1, bend)):
+        a, b, c, d = (part[of] for part in around)
+        np.testing.assert_allclose(
+            ((a - 8 * b + 8 * c - d) / (12 * h))[away], wanted[away], atol=1e-8
+        )
+    constant = loss.shape == "parabola"
+    assert constant == (np.ptp(bend) == 0)
+
+
+@EVERY
 def test_compiled_rules_are_the_entries(loss, seed):
     kind = (0,) * LOSSES.index(loss)
     for y, f, beta, q, c in cases(loss, seed, 50):

@@ -1,4 +1,4 @@
-r"""Losses of additive models, one entry each: all that the dual solver knows about a loss.
+r"""Losses of additive models on maps, one entry each: all that their solvers know about a loss.
 
 An example with target y (+1 or −1 for a class) and cost c adds c ℓ(y, f) to the primal objective.
 Its dual variable β is the coefficient of ψ(x) in w, and the duality gap is the sum over the
@@ -6,8 +6,9 @@ examples of Fenchel's inequality,
 
 .. math:: c\,ℓ(y, f) + (cℓ)^*(-β) + β f ≥ 0, \qquad \text{equal for } β = -c\,ℓ'(y, f).
 
-The rules below are plain functions of numbers; :mod:`._loops` compiles them.  A new loss is one
-more :class:`Loss` in `LOSSES`: estimators, solver and messages find it there.
+`value`, `conjugate` and `step` are plain functions of numbers, which :mod:`._loops` compiles for
+the dual solver; `parts` takes arrays, for Newton's method in :mod:`.primal`. A new loss is one
+more :class:`Loss` in `LOSSES`: estimators, solvers and messages find it there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
+
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray]  # value, slope and curvature by f
+
+
+def _ramp(s: np.ndarray, width: float) -> Parts:
+    """max(0, s), rounded off by a parabola on [0, width]."""
+    value = np.where(s > width, s - 0.5 * width, 0.5 * np.maximum(s, 0) ** 2 / width)
+    return value, np.clip(s / width, 0, 1), ((s > 0) & (s < width)) / width
 
 
 class Loss(NamedTuple):
@@ -35,6 +45,11 @@ class Loss(NamedTuple):
         The best new β where q is the dual's diagonal, so that the score becomes
         f + q (β_new − β); and by how much a β that rests at a bound is kept there (shrinking),
         0 where nothing rests.
+    parts : callable (y, f, epsilon, width)
+        Value, slope and curvature by f; corners are rounded off by a parabola of that width.
+    shape : {"parabola", "curve", "corners"}
+        Of the same curvature everywhere; with a curvature that changes from row to row; or with
+        corners, which Newton's method has to round off.
     start : callable (share) or None
         The best intercept of a model without weights, from the share of the costs that positive
         labels have; None where 0 is a good start.
@@ -47,6 +62,8 @@ class Loss(NamedTuple):
     value: Callable[..., float]
     conjugate: Callable[..., float]
     step: Callable[..., tuple[float, float]]
+    parts: Callable[..., Parts]
+    shape: str
     start: Callable[..., np.ndarray] | None = None
     was: str = ""
 
@@ -69,6 +86,11 @@ def _squared_hinge_step(y, f, beta, q, c, epsilon):
     return y * max(y * beta - gradient / (q + 0.5 / c), 0.0), gradient
 
 
+def _squared_hinge_parts(y, f, epsilon, width):
+    slack = np.maximum(1 - y * f, 0)
+    return slack**2, -2 * y * slack, 2.0 * (slack > 0)
+
+
 # -- max(0, 1 − y f) --------------------------------------------------------------------------
 
 
@@ -84,6 +106,11 @@ def _hinge_step(y, f, beta, q, c, epsilon):
     gradient = y * f - 1.0
     new = min(max(y * beta - gradient / q, 0.0), c)
     return y * new, gradient if new == 0.0 else -gradient
+
+
+def _hinge_parts(y, f, epsilon, width):
+    value, slope, bend = _ramp(1 - y * f, width)
+    return value, -y * slope, bend
 
 
 # -- log(1 + exp(−y f)) -----------------------------------------------------------------------
@@ -132,6 +159,11 @@ def _log_loss_step(y, f, beta, q, c, epsilon):
     return y * c / (1.0 + np.exp(-t)), 0.0
 
 
+def _log_loss_parts(y, f, epsilon, width):
+    wrong = expit(-y * f)
+    return np.logaddexp(0, -y * f), -y * wrong, wrong * (1 - wrong)
+
+
 def _log_odds(share: np.ndarray) -> np.ndarray:
     share = np.clip(share, 1e-12, 1 - 1e-12)
     return np.log(share / (1 - share))
@@ -152,6 +184,10 @@ def _squared_error_step(y, f, beta, q, c, epsilon):
     return beta - (f - y + 0.5 * beta / c) / (q + 0.5 / c), 0.0
 
 
+def _squared_error_parts(y, f, epsilon, width):
+    return (f - y) ** 2, 2 * (f - y), np.full(len(f), 2.0)
+
+
 # -- max(0, |y − f| − epsilon) ----------------------------------------------------------------
 
 
@@ -170,19 +206,28 @@ def _epsilon_insensitive_step(y, f, beta, q, c, epsilon):
     return new, slack if new == 0.0 else -slack
 
 
+def _epsilon_insensitive_parts(y, f, epsilon, width):
+    above, below = _ramp(f - y - epsilon, width), _ramp(y - f - epsilon, width)
+    return above[0] + below[0], above[1] - below[1], above[2] + below[2]
+
+
 LOSSES = (
     Loss(
-        "squared_hinge", True, _squared_hinge, _squared_hinge_conjugate, _squared_hinge_step
+        "squared_hinge", True, _squared_hinge, _squared_hinge_conjugate, _squared_hinge_step,
+        _squared_hinge_parts, "curve",
     ),
-    Loss("hinge", True, _hinge, _hinge_conjugate, _hinge_step),
-    Loss("log_loss", True, _log_loss, _log_loss_conjugate, _log_loss_step, _log_odds, "log"),
+    Loss("hinge", True, _hinge, _hinge_conjugate, _hinge_step, _hinge_parts, "corners"),
+    Loss(
+        "log_loss", True, _log_loss, _log_loss_conjugate, _log_loss_step, _log_loss_parts, "curve",
+        _log_odds, "log",
+    ),
     Loss(
         "squared_error", False, _squared_error, _squared_error_conjugate, _squared_error_step,
-        was="squared",
+        _squared_error_parts, "parabola", was="squared",
     ),
     Loss(
         "epsilon_insensitive", False, _epsilon_insensitive, _epsilon_insensitive_conjugate,
-        _epsilon_insensitive_step,
+        _epsilon_insensitive_step, _epsilon_insensitive_parts, "corners",
     ),
 )  # fmt: skip
 """All losses; the place of a loss here is its code in compiled loops."""

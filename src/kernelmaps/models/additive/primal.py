@@ -22,17 +22,14 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
-from scipy.special import expit
 
-from .losses import LOSSES, Loss
+from .losses import LOSSES, Loss, Parts
 
 _MOST_COLUMNS = 3000  # a step factorises a matrix of this size
 _KEPT = 2**28  # bytes of ψ that are kept; more is computed again in every step
 _BLOCK = 2**22  # numbers of ψ at a time
 _STEPS = 200
 _WIDTHS = 4.0 ** -np.arange(-1, 16)
-_CORNERS = ("hinge", "epsilon_insensitive")
-_BENT = ("squared_hinge", "log_loss")
 _ROUGH = 1e-2  # what a step on the way to the full cost may still promise, of the objective
 
 
@@ -92,31 +89,6 @@ class Columns:
             root = np.sqrt(bend[part])[:, None] * block
             gram += root.T @ root
         return gradient, gram
-
-
-Parts = tuple[np.ndarray, np.ndarray, np.ndarray]  # value, slope and curvature by f
-
-
-def _ramp(s: np.ndarray, width: float) -> Parts:
-    """max(0, s), rounded off by a parabola on [0, width]."""
-    value = np.where(s > width, s - 0.5 * width, 0.5 * np.maximum(s, 0) ** 2 / width)
-    return value, np.clip(s / width, 0, 1), ((s > 0) & (s < width)) / width
-
-
-def _parts(loss: str, y: np.ndarray, f: np.ndarray, epsilon: float, width: float) -> Parts:
-    if loss == "squared_error":
-        return (f - y) ** 2, 2 * (f - y), np.full(len(f), 2.0)
-    if loss == "log_loss":
-        wrong = expit(-y * f)
-        return np.logaddexp(0, -y * f), -y * wrong, wrong * (1 - wrong)
-    if loss == "squared_hinge":
-        slack = np.maximum(1 - y * f, 0)
-        return slack**2, -2 * y * slack, 2.0 * (slack > 0)
-    if loss == "hinge":
-        value, slope, bend = _ramp(1 - y * f, width)
-        return value, -y * slope, bend
-    above, below = _ramp(f - y - epsilon, width), _ramp(y - f - epsilon, width)
-    return above[0] + below[0], above[1] - below[1], above[2] + below[2]
 
 
 @dataclass
@@ -187,14 +159,14 @@ class Lane:
         self.w, self.f = np.zeros(columns.size), np.zeros(len(y))
 
     def parts(self, f: np.ndarray, width: float) -> Parts:
-        return _parts(self.loss.name, self.y, f, self.epsilon, width)
+        return self.loss.parts(self.y, f, self.epsilon, width)
 
     def minimise(self) -> None:
         """Go to the minimum; losses with corners by way of ever less rounded ones."""
-        if self.loss.name in _BENT:
+        if self.loss.shape == "curve":
             self.approach()
         scale = float(np.average(np.abs(self.y), weights=self.cost)) or 1.0
-        for width in scale * _WIDTHS if self.loss.name in _CORNERS else (1.0,):
+        for width in scale * _WIDTHS if self.loss.shape == "corners" else (1.0,):
             self.newton(width)
             self.certify(width)
             if self.gap <= 0.5 * self.tol * self.primal:
