@@ -76,7 +76,7 @@ def test_one_comparison_is_left(kind):
         assert search.crowd.tolist() == [pytest.approx(most, abs=most - 1)] * 32
         if kind != "random":  # both kinds leave as much there: the fewer cells are taken
             assert (search.shift > 0) == (kind in ("quadratic", "geometric"))
-        assert len(search.guide) <= 17 * len(edges)
+        assert len(search.before) <= 17 * len(edges)
         assert (search.pairs.size > 0) == (dtype == np.float32 and most == 1)  # one gather
 
 

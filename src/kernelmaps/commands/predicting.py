@@ -178,7 +178,7 @@ def _opened(model: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
 
 def _tell_names(fitted: Any, columns: Sequence[str]) -> None:
     """Let the maps of a model, which was fitted on an array, speak of columns by name."""
-    parts = getattr(getattr(fitted, "_features", None), "parts", [])
+    parts = getattr(getattr(fitted, "_fitted_maps", None), "parts", [])
     steps = [step for part in parts if part.columns is None for step in part.steps]
     for feature_map in [getattr(fitted, "feature_map_", None), *steps]:
         if isinstance(feature_map, AdditiveMap) and feature_map.n_features_in_ == len(columns):

@@ -263,7 +263,7 @@ def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
 def _mapped(xp: Trace, model: Any, X: Traced) -> Traced:
     """φ(X) of a streaming model: none, one map, or several side by side."""
     blocks = []
-    for part in model._features.parts:
+    for part in model._fitted_maps.parts:
         own = X
         if part.columns is not None:
             columns = np.arange(model.n_features_in_)[part.columns]

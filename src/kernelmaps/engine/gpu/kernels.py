@@ -81,7 +81,7 @@ def _find_log2(size, p, shift, start, limit, unit, CLIPPED: tl.constexpr):
 
 @triton.jit
 def _find_edges(
-    size, p, guide, edges, shift,
+    size, p, before, edges, shift,
     OCTAVES: tl.constexpr, CROWD: tl.constexpr, PLACED: tl.constexpr,
 ):  # fmt: skip
     """Uneven bins: a cell says how many thresholds lie before it; those inside are compared."""
@@ -92,7 +92,7 @@ def _find_edges(
         cell = cell + _within(leading - key, 0, last.to(tl.int32))
     else:
         cell = cell + _within((size - origin) * factor, 0.0, last).to(tl.int32)
-    count = tl.load(guide + cell)
+    count = tl.load(before + cell)
     for step in tl.static_range(CROWD, 0, -1):  # bisection, by powers of two
         farther = 1 << (step - 1)
         passed = size >= tl.load(edges + edge + count + farther)
@@ -107,7 +107,7 @@ def _find_edges(
 
 @triton.jit
 def _find(
-    x, p, guide, edges, shift, start, limit, unit, nothing, mirror,
+    x, p, before, edges, shift, start, limit, unit, nothing, mirror,
     KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
     PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr,
 ):  # fmt: skip
@@ -124,7 +124,7 @@ def _find(
         elif KIND == LOG2:
             row, u = _find_log2(size, p, shift, start, limit, unit, CLIPPED)
         else:
-            row, u = _find_edges(size, p, guide, edges, shift, OCTAVES, CROWD, PLACED)
+            row, u = _find_edges(size, p, before, edges, shift, OCTAVES, CROWD, PLACED)
         if SIGNED:
             row = tl.where(x < 0, row + mirror, row)
         if VANISHES:
@@ -211,7 +211,7 @@ def _real(x):
 def emit(
     x_ptr, out_ptr, flag_ptr, n, d, group, width, padded, margin, column_ptr, count_ptr, first_ptr,
     coef_ptr,
-    numbers, whole, guide, edges, stride, shift, start, limit, unit, nothing, mirror,
+    numbers, whole, before, edges, stride, shift, start, limit, unit, nothing, mirror,
     KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
     PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, POWERS: tl.constexpr,
     BANDED: tl.constexpr, EVEN: tl.constexpr, OWN: tl.constexpr, CHECK: tl.constexpr,
@@ -242,7 +242,7 @@ def emit(
         x = tl.load(x_ptr + top * d + k, k < left, other=0)
         wrong = wrong | _refused(x, CHECK)
         row, u = _find(
-            _real(x), p, guide, edges, shift, start, limit, unit, nothing, mirror,
+            _real(x), p, before, edges, shift, start, limit, unit, nothing, mirror,
             KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
         )  # fmt: skip
         if BANDED:
@@ -264,7 +264,7 @@ def emit(
 def emit_stored(
     x_ptr, feature_ptr, out_ptr, to_ptr, flag_ptr, n, band, padded, margin, column_ptr, first_ptr,
     coef_ptr,
-    numbers, whole, guide, edges, stride, shift, start, limit, unit, nothing, mirror,
+    numbers, whole, before, edges, stride, shift, start, limit, unit, nothing, mirror,
     KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
     PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, POWERS: tl.constexpr,
     CHECK: tl.constexpr, VALUES: tl.constexpr, COLUMNS: tl.constexpr,
@@ -280,7 +280,7 @@ def emit_stored(
         _tell(_refused(x, CHECK), flag_ptr)
     p = _parameters(f, numbers, whole, stride, KIND, CLIPPED)
     row, u = _find(
-        _real(x), p, guide, edges, shift, start, limit, unit, nothing, mirror,
+        _real(x), p, before, edges, shift, start, limit, unit, nothing, mirror,
         KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
     )  # fmt: skip
     value = _columns(coef_ptr, row, u, margin + begin, band - begin, padded, POWERS, COLUMNS)
@@ -294,7 +294,7 @@ def emit_stored(
 @triton.jit
 def dot(
     x_ptr, out_ptr, flag_ptr, n, d, outputs, padded, split, coef_ptr, low_ptr, high_ptr,
-    numbers, whole, guide, edges, stride, shift, start, limit, unit, nothing, mirror,
+    numbers, whole, before, edges, stride, shift, start, limit, unit, nothing, mirror,
     KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
     PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, POWERS: tl.constexpr,
     CHECK: tl.constexpr, BOUNDED: tl.constexpr,
@@ -325,7 +325,7 @@ def dot(
             beyond = (size < tl.load(low_ptr + at)) | (size > tl.load(high_ptr + at))
             wrong = wrong | (used & beyond)
         row, u = _find(
-            _real(x), p, guide, edges, shift, start, limit, unit, nothing, mirror,
+            _real(x), p, before, edges, shift, start, limit, unit, nothing, mirror,
             KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
         )  # fmt: skip
         row = tl.where(used, row, nothing)
@@ -456,7 +456,7 @@ def dot_splines(
 @triton.jit
 def encode(
     x_ptr, out_ptr, flag_ptr, count, d, scale, half, low_ptr, high_ptr,
-    numbers, whole, guide, edges, stride, shift, start, limit, unit, nothing, mirror,
+    numbers, whole, before, edges, stride, shift, start, limit, unit, nothing, mirror,
     KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
     PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
@@ -474,7 +474,7 @@ def encode(
     if KIND == AFFINE:
         x = x.to(tl.float64)
     b, u = _find(
-        x, p, guide, edges, shift, start, limit, unit, nothing, mirror,
+        x, p, before, edges, shift, start, limit, unit, nothing, mirror,
         KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
     )  # fmt: skip
     code = b * scale.to(tl.int32) + (u * scale.to(u.dtype) + half.to(u.dtype)).to(tl.int32)

@@ -33,7 +33,7 @@ class DeviceBins(NamedTuple):
 
     numbers: Any
     whole: Any
-    guide: Any
+    before: Any
     edges: Any
     stride: int
     shift: int
@@ -113,7 +113,7 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> tuple[DeviceBins, d
     packed = DeviceBins(
         put(np.concatenate([_line(a, stride, number) for a in lines])),
         put(np.concatenate([_line(a, stride, np.int32) for a in whole])),
-        put(search.guide.astype(np.int32)),
+        put(search.before.astype(np.int32)),
         put(search.edges),
         stride,
         int(shift),

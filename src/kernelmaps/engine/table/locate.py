@@ -150,7 +150,7 @@ def _cell(bins, x, j, across):
     if search.shift == 0:
         one, none = edges.dtype.type(1), edges.dtype.type(0)
         t = between(t, filled_like(x, none), parameter(bins.last, j, x, across))
-        return rounded(t, one, none, search.guide)
+        return rounded(t, one, none, search.before)
     key, limit = parameter(search.key, j, x, across), parameter(search.limit, j, x, across)
     return octave(t, search.shift, key, limit)
 
@@ -182,7 +182,7 @@ def _by_pair(bins, x, cell, edge):
 @nb.njit(**INNER)
 def _bisected(bins, x, cell, edge, left):
     """How many thresholds a value passes; edges[edge + b] is the left end of bin b."""
-    count = gather(bins.search.guide, cell)
+    count = gather(bins.search.before, cell)
     while left > 0:  # nearly always once
         step = (left + 1) >> 1
         farther = plus(plus(count, edge), step)

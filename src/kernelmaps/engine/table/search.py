@@ -42,7 +42,7 @@ class Search(NamedTuple):
     cell: np.ndarray  # int32: first cell
     edge: np.ndarray  # int32: first edge
     crowd: np.ndarray  # int64: most thresholds in a cell, of a vector's features
-    guide: np.ndarray  # uint16: thresholds before each cell
+    before: np.ndarray  # uint16: thresholds before each cell
     edges: np.ndarray  # T: e_0, thresholds, the end (see `_end`), numbers that no value passes
     exact: np.ndarray  # float64: the same without rounding
     pairs: np.ndarray  # int64: threshold (float32) and count of each cell, if it has one at most
@@ -96,7 +96,7 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
         for e, t in zip(sets, inner, strict=True)
     ]
     exact = [np.concatenate([e[:-1], _end(e, table.degree, e.dtype), padding]) for e in sets]
-    guides = [
+    before = [
         np.searchsorted(own, np.arange(count))
         for own, count in zip(cells.of, cells.count, strict=True)
     ]
@@ -104,14 +104,14 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
     pairs = np.zeros(0, np.int64)
     if dtype == np.float32 and crowd.max() <= 1:
         # edges[1 + g] is the threshold after g others
-        next_one = [e[1 + g].view(np.int32) for e, g in zip(edges, guides, strict=True)]
-        words = [np.concatenate(part).astype(np.int32) for part in (next_one, guides)]
+        next_one = [e[1 + g].view(np.int32) for e, g in zip(edges, before, strict=True)]
+        words = [np.concatenate(part).astype(np.int32) for part in (next_one, before)]
         pairs = np.stack(words, axis=1).view(np.int64).reshape(-1)
-    n_bytes = pairs.nbytes or sum(2 * len(g) for g in guides)
+    n_bytes = pairs.nbytes or sum(2 * len(g) for g in before)
     if table.degree > 0 or not pairs.size:
         n_bytes += sum(e.nbytes for e in edges)
     of = table.set_of
-    whole = [cells.key, cells.count - 1, _starts(guides), _starts(edges)]
+    whole = [cells.key, cells.count - 1, _starts(before), _starts(edges)]
     most = by_vector(crowd[of]).reshape(-1, LANES).max(axis=1)
     key, limit, cell, edge = (by_vector(a[of].astype(np.int32)) for a in whole)
     search = Search(
@@ -121,7 +121,7 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
         edge,
         np.repeat(most, LANES).astype(np.int64),
         # Two more entries: sixteen bits are read as the first half of thirty-two.
-        np.concatenate([*guides, [0, 0]]).astype(np.uint16),
+        np.concatenate([*before, [0, 0]]).astype(np.uint16),
         np.concatenate(edges),
         np.concatenate(exact),
         pairs,

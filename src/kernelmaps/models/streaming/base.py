@@ -93,7 +93,7 @@ class StreamingEstimator(BaseEstimator):
             "n_chunks": integer(),
         },
         attributes={
-            "features": "_features",
+            "features": "_fitted_maps",
             "rows_per_block": "_block_rows",
             "zero_based": "_zero_based",
             "on_codes": "_on_codes",
@@ -118,8 +118,8 @@ class StreamingEstimator(BaseEstimator):
             raise ValueError(f"device must be None or the name of a device, found {self.device!r}")
         if not hasattr(self, "stats_"):
             return
-        self._features.check_widths(self.n_features_in_)
-        if self._on_codes and not hasattr(self._features.parts[0].map, "check_codes"):
+        self._fitted_maps.check_widths(self.n_features_in_)
+        if self._on_codes and not hasattr(self._fitted_maps.parts[0].map, "check_codes"):
             raise ValueError("on_codes is true, but the map has no codes")
         parts = getattr(self.stats_, "parts", [self.stats_])
         if any(p.shift is not None and len(p.shift) != self._folded_width() for p in parts):
@@ -127,7 +127,7 @@ class StreamingEstimator(BaseEstimator):
 
     def _folded_width(self) -> int:
         """Columns of the features that were summed."""
-        return sum(self._features.widths)
+        return sum(self._fitted_maps.widths)
 
     # ---- data in ----------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class StreamingEstimator(BaseEstimator):
         if in_place:
             return self._open_tensor(X, y, w, reset=reset, supervised=supervised)
         if coded:
-            check_codes(self.feature_map if reset else self._features.described, X, name)
+            check_codes(self.feature_map if reset else self._fitted_maps.described, X, name)
         elif not reset and self._on_codes and _unsigned(X):
             raise ValueError(
                 f"{name} was fitted on codes, and X is plain {X.dtype}: nothing tells codes from "
@@ -271,7 +271,7 @@ class StreamingEstimator(BaseEstimator):
     def _by_blocks(self, X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
         """Stack ``function(φ(block))`` over the blocks of any data; of a tensor, where it is."""
         check_is_fitted(self)
-        name, features = type(self).__name__, self._features
+        name, features = type(self).__name__, self._fitted_maps
         source = self._open(X, reset=False, supervised=False)
         transform = self._step(features, source)
 

@@ -74,12 +74,12 @@ class StreamingLinear(StreamingEstimator):
             return
         self._check_parameters()
         shapes = [U.shape for U in self._axes or []]
-        if shapes and [shape[0] for shape in shapes] != self._features.widths:
+        if shapes and [shape[0] for shape in shapes] != self._fitted_maps.widths:
             raise ValueError("axes have other lengths than the features of the kernels")
         if self._total().target != self._target:
             raise ValueError(f"stats_ are of target {self._total().target!r}")
         found = self._solution
-        if found is not None and found.coef.shape[1] != sum(self._features.widths):
+        if found is not None and found.coef.shape[1] != sum(self._fitted_maps.widths):
             raise ValueError("solution has another number of features than the map gives")
         if found is not None and len(found.coef) != self._n_outputs():
             raise ValueError("solution has another number of targets than stats_")
@@ -153,7 +153,7 @@ class StreamingLinear(StreamingEstimator):
                 f"{type(self).__name__}: {source.describe()} has no targets. Give y, the name of "
                 "the target in the file, or chunks (X, y)"
             )
-        self._features, self._y_ndim = look.features, look.y_ndim
+        self._fitted_maps, self._y_ndim = look.features, look.y_ndim
         self._block_rows = self._rows_per_block(look)
         self._solution = None
         return look
@@ -194,13 +194,13 @@ class StreamingLinear(StreamingEstimator):
         if first:
             self._begin(source)
             self._pca_stats = self._axes = None
-        if self._features.several and self._has_pca(self._features):
+        if self._fitted_maps.several and self._has_pca(self._fitted_maps):
             raise ValueError(
                 f"{type(self).__name__}: several kernels with PCA need two passes; use fit, or "
                 "n_components=None"
             )
-        stats = self._empty(self._features, classes) if first else self.stats_
-        part = self._fold(source, stats.zero(), self._features, block_rows=self._block_rows)
+        stats = self._empty(self._fitted_maps, classes) if first else self.stats_
+        part = self._fold(source, stats.zero(), self._fitted_maps, block_rows=self._block_rows)
         self.stats_ = stats.merge(part)  # all rows of the chunk, or none
         if self._pca_stats is not None:  # of an earlier fit with unlabelled rows
             rows = part.total() if isinstance(part, FoldMoments) else part
@@ -274,7 +274,7 @@ class StreamingLinear(StreamingEstimator):
         check_is_fitted(self, "stats_")
         alphas = np.asarray(alphas, dtype=np.float64)
         sizes = [self.n_components] if n_components is None else list(n_components)
-        at = self._coordinates(sizes)
+        at = self._projected_stats(sizes)
         coefs, intercepts = [], []
         for columns in self._candidates(at, sizes):
             W = self._solutions(at, at.total, columns, alphas)
@@ -290,7 +290,7 @@ class StreamingLinear(StreamingEstimator):
 
     def _best_solution(self, second_pass: Callable[[Any], Any] | None) -> _Solution:
         sizes, alphas = self._sizes(), self._alphas()
-        at = self._coordinates(sizes)
+        at = self._projected_stats(sizes)
         candidates = self._candidates(at, sizes)
         results, best = None, (0, 0)
         if self._chooses():
@@ -342,7 +342,7 @@ class StreamingLinear(StreamingEstimator):
         """ȳ − Wz̄, for weights of shape (…, t, k)."""
         return stats.y_mean - W @ stats.mean[columns]
 
-    def _coordinates(self, sizes: list[Any]) -> Coordinates:
+    def _projected_stats(self, sizes: list[Any]) -> Coordinates:
         total = self._total()
         check_rows(self, total)
         folds = self.stats_.parts if isinstance(self.stats_, FoldMoments) else []
@@ -353,8 +353,8 @@ class StreamingLinear(StreamingEstimator):
             back = block_diag(*self._axes)
             return Coordinates(total, folds, None, back, rank, kernel, diagonal=False)
         width = len(total.shift)
-        if not self._has_pca(self._features, sizes):
-            kernel = np.repeat(np.arange(len(self._features.parts)), self._features.widths)
+        if not self._has_pca(self._fitted_maps, sizes):
+            kernel = np.repeat(np.arange(len(self._fitted_maps.parts)), self._fitted_maps.widths)
             rank = np.zeros(width, dtype=int)
             return Coordinates(total, folds, None, None, rank, kernel, diagonal=False)
         pca = total if self._pca_stats is None else self._pca_stats
@@ -378,10 +378,10 @@ class StreamingLinear(StreamingEstimator):
         found = []
         for size in sizes:
             keep = np.ones(len(at.rank), dtype=bool)
-            for k, part in enumerate(self._features.parts):
+            for k, part in enumerate(self._fitted_maps.parts):
                 own = size if part.n_components == "shared" else part.n_components
                 mine = at.kernel == k
-                if own is None or not self._has_pca(self._features, sizes):
+                if own is None or not self._has_pca(self._fitted_maps, sizes):
                     continue
                 if isinstance(own, Real) and not isinstance(own, Integral):
                     if self._axes is None:
@@ -403,8 +403,8 @@ class StreamingLinear(StreamingEstimator):
     def _kept(self, at: Coordinates, columns: np.ndarray) -> Any:
         if at.back is None:
             return None
-        counts = np.bincount(at.kernel[columns], minlength=len(self._features.parts)).tolist()
-        return counts if self._features.several else counts[0]
+        counts = np.bincount(at.kernel[columns], minlength=len(self._fitted_maps.parts)).tolist()
+        return counts if self._fitted_maps.several else counts[0]
 
     # ---- parameters -------------------------------------------------------------------------
 
@@ -488,8 +488,8 @@ class StreamingLinear(StreamingEstimator):
     @property
     def feature_map_(self) -> Any:
         """The fitted map, or the list of fitted maps of several kernels."""
-        maps = [part.map for part in self._features.parts]
-        return maps if self._features.several else maps[0]
+        maps = [part.map for part in self._fitted_maps.parts]
+        return maps if self._fitted_maps.several else maps[0]
 
     @property
     def n_samples_seen_(self) -> int:

@@ -155,7 +155,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         """
         source = self._open(X, None, sample_weight, reset=True, supervised=False)
         look = self._look(source, client, map_sample)
-        self._features, self._block_rows = look.features, self._rows_per_block(look)
+        self._fitted_maps, self._block_rows = look.features, self._rows_per_block(look)
         self.stats_ = self._fold(
             source,
             Moments(tag=look.features.tag),
@@ -189,9 +189,9 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         source = self._chunk(X, None, sample_weight, first=first, supervised=False)
         if first:
             look = self._look(source, None)
-            self._features, self._block_rows = look.features, self._rows_per_block(look)
-        stats = Moments(tag=self._features.tag) if first else self.stats_
-        part = self._fold(source, stats.zero(), self._features, block_rows=self._block_rows)
+            self._fitted_maps, self._block_rows = look.features, self._rows_per_block(look)
+        stats = Moments(tag=self._fitted_maps.tag) if first else self.stats_
+        part = self._fold(source, stats.zero(), self._fitted_maps, block_rows=self._block_rows)
         self.stats_ = stats.merge(part)  # all rows of the chunk, or none
         self._n_chunks = source.chunk + 1
         self._forget()
@@ -282,8 +282,8 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
     def feature_map_(self) -> Any:
         """The fitted map, or the list of fitted maps."""
         check_is_fitted(self, "stats_")
-        maps = [part.map for part in self._features.parts]
-        return maps if self._features.several else maps[0]
+        maps = [part.map for part in self._fitted_maps.parts]
+        return maps if self._fitted_maps.several else maps[0]
 
     @property
     def n_samples_seen_(self) -> int:
