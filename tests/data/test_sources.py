@@ -286,7 +286,7 @@ def test_chunks_may_be_lists(table):
 @pytest.mark.parametrize("rows", [5, 7])
 def test_targets_beside_a_stream_are_counted(rows):
     source = open_source(iter([np.ones((4, 2)), np.ones((2, 2))]), np.ones(rows))
-    with pytest.raises(ValueError, match=r"rows: 6 in all chunks and 7|2 rows but 1 targets"):
+    with pytest.raises(ValueError, match=r"rows: 6 and 7|2 rows but 1 targets"):
         list(source.blocks(10))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .sources import Block, SlicedSource, Source, as_rows
+from .sources import Block, SlicedSource, Source, as_rows, check_lengths
 
 UNKNOWN = 1 << 40  # rows reserved for a partition of unknown length: row numbers stay distinct
 
@@ -55,11 +55,7 @@ class DaskSource(Source):
         known = not any(math.isnan(count) for count in rows)
         if hasattr(values, "to_delayed"):
             if known and hasattr(values, "rechunk") and not np.isnan(values.shape[0]):
-                if values.shape[0] != sum(rows):
-                    raise ValueError(
-                        f"X and {what} have inconsistent numbers of rows: {sum(rows)} and "
-                        f"{values.shape[0]}"
-                    )
+                check_lengths(sum(rows), **{what: values})
                 values = values.rechunk({0: rows, **dict.fromkeys(range(1, values.ndim), -1)})
             found = list(np.ravel(np.array(values.to_delayed(), dtype=object)))
             if len(found) != n:
@@ -70,10 +66,7 @@ class DaskSource(Source):
                 f"{what} is an array in memory, but the partitions of X have unknown lengths. Pass "
                 f"{what} as a Dask collection, or call X.compute_chunk_sizes() first"
             )
-        if len(values) != sum(rows):
-            raise ValueError(
-                f"X and {what} have inconsistent numbers of rows: {sum(rows)} and {len(values)}"
-            )
+        check_lengths(sum(rows), **{what: values})
         return np.split(np.asarray(values), np.cumsum(rows)[:-1])
 
     def describe(self) -> str:

@@ -21,14 +21,16 @@ from .sources import (
     ContainerRows,
     SlicedSource,
     Source,
+    check_lengths,
     check_members,
+    default_names,
     labels_of,
     open_hdf5,
     raw_rows,
     read_npy_header,
     sliced_source,
 )
-from .suffixes import SVMLIGHT, is_csv, known_suffixes
+from .suffixes import SVMLIGHT, is_csv, known_suffixes, parquet_dataset
 
 LARGEST_INDEX = 2**31 - 2  # of a column in SVMlight text; indices are kept in 32 bits
 
@@ -52,7 +54,7 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
             return sliced_source(ContainerRows(str(path), "", "zarr"), y, w)
         return _open_container(path, y, w, name, root, "zarr")
     if suffix in (".parquet", ".pq") or (path.is_dir() and any(path.rglob("*.parquet"))):
-        return ParquetSource.of(needed("pyarrow.dataset").dataset(path, format="parquet"), y, w)
+        return ParquetSource.of(parquet_dataset(path), y, w)
     if suffix in SVMLIGHT:
         return SvmlightSource(path, y, w, n_features=n_features)
     if is_csv(path):
@@ -119,12 +121,7 @@ class NpzSource(Source):
         if len(shape) != 2:
             raise ValueError(f"{str(path)!r}: array {name!r} must have two dimensions, has {shape}")
         self.n_rows, self.n_features = shape
-        for what, values in (("y", y), ("sample_weight", w)):
-            if values is not None and len(values) != self.n_rows:
-                raise ValueError(
-                    f"X and {what} have inconsistent numbers of rows: {self.n_rows} and "
-                    f"{len(values)}"
-                )
+        check_lengths(self.n_rows, y=y, sample_weight=w)
 
     def describe(self) -> str:
         return f"the file {str(self.path)!r} of {self.n_rows} rows and {self.n_features} features"
@@ -168,7 +165,7 @@ class ParquetSource(Source):
         self, fragments: Sequence[Any], features: list[str], y: Any, w: Any, begin: int = 0
     ) -> None:
         self.fragments, self.features, self.y, self.w = list(fragments), features, y, w
-        self.rows = [_count_rows(fragment) for fragment in self.fragments]
+        self.rows = [count_rows(fragment) for fragment in self.fragments]
         self.n_rows, self.begin = sum(self.rows), begin
         schema = self.fragments[0].physical_schema
         types = [schema.field(column).type for column in features]
@@ -183,15 +180,11 @@ class ParquetSource(Source):
 
         if isinstance(data, pa.Table):
             data = pyarrow.dataset.dataset(data)
-        fragments: list[Any] = []
-        for fragment in data.get_fragments():
-            split = getattr(fragment, "split_by_row_group", None)
-            fragments += split() if split else [fragment]
+        fragments = row_groups(data)
         if not fragments:
             raise ValueError("the Parquet dataset has no rows")
         names = data.schema.names
-        y = "y" if y is None and "y" in names else y
-        w = "sample_weight" if w is None and "sample_weight" in names else w
+        y, w = default_names(names, y, w)
         taken = [*_names(y), *_names(w)]
         missing = [column for column in taken if column not in names]
         if missing:
@@ -252,7 +245,16 @@ class ParquetSource(Source):
         ]
 
 
-def _count_rows(fragment: Any) -> int:
+def row_groups(dataset: Any) -> list[Any]:
+    """Row groups of all files of a dataset; a fragment that has none as it is."""
+    found: list[Any] = []
+    for fragment in dataset.get_fragments():
+        split = getattr(fragment, "split_by_row_group", None)
+        found += split() if split else [fragment]
+    return found
+
+
+def count_rows(fragment: Any) -> int:
     # count_rows of a single row group answers for its whole file (pyarrow 26).
     groups = getattr(fragment, "row_groups", None)
     return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)

@@ -21,7 +21,7 @@ from .holdout import held_out
 from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
 from .reading import Rows
 from .suffixes import is_csv
-from .table_files import TableFile, arrow_cells, is_constant, kinds_of, unreadable
+from .table_files import TableFile, arrow_cells, cells_at, is_constant, kinds_of, unreadable
 from .table_source import ArrowTable, Chunk, _ArrowFiles
 
 BLOCK = 1 << 16  # rows that are read at a time
@@ -111,7 +111,7 @@ def prepare_table(
     y, taken = _targets(raw[choice.target], None, choice.target, str(path))
     if not len(y):
         raise ValueError(f"the first {BLOCK:,} rows of {path} have no {choice.target!r}.")
-    known = {name: _at(raw[name], taken) for name in choice.features}
+    known = {name: cells_at(raw[name], taken) for name in choice.features}
     kinds = kinds_of(known, categories)
     ids, remarks = [], []
     for name in list(kinds) if columns is None else []:
@@ -160,7 +160,7 @@ def _targets(
         there = ~(np.isnat(raw) if raw.dtype.kind == "M" else np.isnan(raw))
         return raw[there].astype(np.float64), there
     there = ~gaps_of(raw)
-    cells = _at(raw, there)
+    cells = cells_at(raw, there)
     kind = kind or (kind_of(cells) if cells else Kind("number"))
     if kind.name != "number":
         return np.array([cell.strip() for cell in cells], dtype=object), there
@@ -172,12 +172,6 @@ def _targets(
             "cells, or put a letter in front of all if they name classes."
         )
     return values, there
-
-
-def _at(cells: Any, taken: np.ndarray) -> Any:
-    if isinstance(cells, np.ndarray):
-        return cells[taken]
-    return [cell for cell, used in zip(cells, taken.tolist()) if used]
 
 
 def _write(path: Path, table: LargeTable) -> None:
@@ -225,7 +219,7 @@ def _arrays(
     """The features of some rows, as pyarrow keeps them."""
     values = {}
     for name, kind in table.kinds.items():
-        cells = _at(raw[name], taken)
+        cells = cells_at(raw[name], taken)
         values[name], words = cells_as(cells, kind)
         if words:
             known = set(words)

@@ -14,7 +14,7 @@ from ..extras import needed
 from .columns import ColumnChoice, hold_text
 from .opening import open_source
 from .sources import Block, Source
-from .suffixes import is_parquet
+from .suffixes import is_parquet, parquet_dataset
 
 
 def open_rows(
@@ -51,7 +51,7 @@ def _parquet(
 ) -> tuple[Source, str | None]:
     """Only the columns that are asked for, so that others may hold anything."""
     pa = needed("pyarrow")
-    data = needed("pyarrow.dataset").dataset(path, format="parquet")
+    data = parquet_dataset(path)
     header = list(data.schema.names)
     choice = ColumnChoice.from_header(header, str(path), target, columns, drop, False, with_target)
     kinds = {column: data.schema.field(column).type for column in choice.features}

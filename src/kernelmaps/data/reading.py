@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..extras import needed
 from .columns import ColumnChoice, column_positions, hold_text, no_target
 from .csv_text import csv_header, csv_lines, is_text, labels_of, numbers_of
 from .loader import load, names, read_npz
 from .prepared import PreparedSource, check_cells, open_rows
-from .suffixes import is_csv, is_parquet
+from .suffixes import is_csv, is_parquet, parquet_dataset
 
 _BLOCK = 65536
 
@@ -168,7 +167,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str] | None:
     if is_csv(path) and path.is_file():
         return csv_header(path)
     if is_parquet(path):
-        return list(_parquet(path).schema.names)
+        return list(parquet_dataset(path).schema.names)
     return None
 
 
@@ -183,15 +182,11 @@ def read_columns(
         return {column: [line[j] for line in lines[:n_rows]] for column, j in found.items()}
     if not is_parquet(path):
         raise ValueError(f"{path} has no names of columns, so that none can be kept.")
-    data = _parquet(path)
+    data = parquet_dataset(path)
     column_positions(list(data.schema.names), wanted, str(path))
     names_ = list(wanted)
     table = data.to_table(columns=names_) if n_rows is None else data.head(n_rows, columns=names_)
     return table.to_pydict()
-
-
-def _parquet(path: Path) -> Any:
-    return needed("pyarrow.dataset").dataset(path, format="parquet")
 
 
 def _dataset(name: str, target: str | None) -> Rows:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -290,6 +290,21 @@ class _Cut:
 # ---- streams of chunks --------------------------------------------------------------------------
 
 
+class Peek:
+    """A look at the first items of a stream, which can be put back in front of it."""
+
+    def __init__(self, stream: Iterator[Any]) -> None:
+        self.stream, self.taken = stream, list[Any]()
+
+    def items(self) -> Iterator[Any]:
+        for item in self.stream:
+            self.taken.append(item)
+            yield item
+
+    def restored(self) -> Iterator[Any]:
+        return chain(self.taken, self.stream)
+
+
 class IterableSource(Source):
     """Chunks X, (X, y) or (X, y, weights) from an iterable, or from a callable that makes one."""
 
@@ -304,17 +319,9 @@ class IterableSource(Source):
     def head(self, rows: int) -> Block | None:
         if not self.once:
             return super().head(rows)
-        # Keep what was taken from the stream, and put it back in front.
-        taken = []
-
-        def watched() -> Iterator[Any]:
-            for item in self.chunks:
-                taken.append(item)
-                yield item
-
-        peeked = IterableSource(watched, self.y, self.w)
-        block = super(IterableSource, peeked).head(rows)
-        self.chunks = chain(taken, self.chunks)
+        peek = Peek(self.chunks)
+        block = IterableSource(peek.items, self.y, self.w).head(rows)
+        self.chunks = peek.restored()
         return block
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
@@ -343,12 +350,7 @@ class IterableSource(Source):
                     )
                 number += 1
             start += n
-        for name, values in (("y", self.y), ("sample_weight", self.w)):
-            if values is not None and len(values) != start:
-                raise ValueError(
-                    f"X and {name} have inconsistent numbers of rows: {start} in all chunks and "
-                    f"{len(values)}"
-                )
+        check_lengths(start, y=self.y, sample_weight=self.w)
 
 
 # ---- arrays and .npy files ----------------------------------------------------------------------
@@ -371,13 +373,20 @@ def sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
             "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row"
         )
     y, w = _portable(_as_array(y)), _portable(_as_array(w))
-    for what, values in (("y", y), ("sample_weight", w)):
-        if values is not None and values.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"X and {what} have inconsistent numbers of rows: {X.shape[0]} and "
-                f"{values.shape[0]}"
-            )
+    check_lengths(X.shape[0], y=y, sample_weight=w)
     return SlicedSource(X, y, w)
+
+
+def check_lengths(n_rows: int, **beside: Any) -> None:
+    """Refuse targets or weights, by their name, of more or fewer rows than there are."""
+    for name, values in beside.items():
+        n = n_rows if values is None else _length(values)
+        if n != n_rows:
+            raise ValueError(f"X and {name} have inconsistent numbers of rows: {n_rows} and {n}")
+
+
+def _length(values: Any) -> int:
+    return values.shape[0] if hasattr(values, "shape") else len(values)
 
 
 def raw_rows(path: Path) -> RawRows | np.ndarray:
@@ -492,14 +501,25 @@ def is_group(item: Any) -> bool:
 
 
 def _chunk(item: Any, index: int) -> tuple[Any, Any, Any]:
-    """Take one item of a stream apart."""
+    """One item of a stream as rows, targets and weights."""
+    X, y, w = parts_of(item, index)
+    X = as_rows(X)
+    if X.ndim != 2:
+        raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
+    return X, None if y is None else np.asarray(y), None if w is None else np.asarray(w)
+
+
+def parts_of(item: Any, index: int) -> tuple[Any, Any, Any]:
+    """Take one item of a stream apart: X, targets and weights, or None."""
     parts = tuple(item) if isinstance(item, tuple) or is_group(item) else (item,)
     if not 1 <= len(parts) <= 3:
         raise ValueError(
             f"chunk {index} is a tuple of {len(parts)}; chunks are X, (X, y) or (X, y, weights)"
         )
-    X, y, w = (*parts, None, None)[:3]
-    X = as_rows(X)
-    if X.ndim != 2:
-        raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
-    return X, None if y is None else np.asarray(y), None if w is None else np.asarray(w)
+    return (*parts, None, None)[:3]
+
+
+def default_names(names: Sequence[str], y: Any, w: Any) -> tuple[Any, Any]:
+    """Targets and weights: as given, or the columns "y" and "sample_weight" where there are any."""
+    y = "y" if y is None and "y" in names else y
+    return y, "sample_weight" if w is None and "sample_weight" in names else w

@@ -54,6 +54,11 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
     return suffix in (".parquet", ".pq") or (Path(path).is_dir() and suffix != ".zarr")
 
 
+def parquet_dataset(path: str | os.PathLike[str]) -> Any:
+    """A Parquet file, or a folder of them, as a pyarrow dataset."""
+    return needed("pyarrow.dataset").dataset(path, format="parquet")
+
+
 def open_text(path: str | os.PathLike[str], *, write: bool = False) -> io.TextIOBase:
     """Open a text file, which its suffix may say to be compressed, with line ends as they are.
 

@@ -15,7 +15,7 @@ from .csv_text import csv_lines, gaps_of, labels_of
 from .dates import date_columns
 from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
 from .reading import Rows, read_columns
-from .suffixes import is_csv
+from .suffixes import is_csv, parquet_dataset
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def read_table(
     remarks = []
     if taken is not None and not taken.all():
         remarks.append(f"{_count(~taken, 'row')} without {choice.target!r} left out")
-    raw = {name: _at(cells, taken) for name, cells in columns_of(choice.features).items()}
+    raw = {name: cells_at(cells, taken) for name, cells in columns_of(choice.features).items()}
     known = dict(kinds) if kinds is not None else kinds_of(raw, categories)
     values = {}
     for name, cells in raw.items():
@@ -126,7 +126,7 @@ def read_table(
     if kinds is None and columns is None:
         ids, more = _useless(values)
         remarks += more
-    kept = {name: _at(cells, taken) for name, cells in cells_of([*keep, *ids]).items()}
+    kept = {name: cells_at(cells, taken) for name, cells in cells_of([*keep, *ids]).items()}
     used = [name for name in choice.features if name in values]
     rows = Rows(str(path), None, y, used, choice.target, kept)
     table = TableFile(rows, {name: known[name] for name in used}, values, ids, remarks)
@@ -183,7 +183,7 @@ def _count(mask: np.ndarray, noun: str) -> str:
     return f"{n:,} {noun}{'s' if n != 1 else ''}"
 
 
-def _at(cells: Any, taken: np.ndarray | None) -> Any:
+def cells_at(cells: Any, taken: np.ndarray | None) -> Any:
     """Cells of the rows that are used."""
     if taken is None or taken.all():
         return cells
@@ -211,7 +211,7 @@ def _csv(path: Path) -> Opened:
 
     def labels(target: str) -> tuple[np.ndarray, np.ndarray]:
         there = ~gaps_of(cells[target])
-        known = _at(cells[target], there)
+        known = cells_at(cells[target], there)
         kind = kind_of(known)
         if kind.name == "number" and kind.form != "plain":
             return cells_as(known, kind)[0], there
@@ -224,7 +224,7 @@ def _csv(path: Path) -> Opened:
 
 
 def _parquet(path: Path) -> Opened:
-    data = needed("pyarrow.dataset").dataset(path, format="parquet")
+    data = parquet_dataset(path)
 
     def columns(names: Sequence[str]) -> dict[str, RawColumn]:
         table = data.to_table(columns=list(names))
@@ -234,7 +234,7 @@ def _parquet(path: Path) -> Opened:
         raw = columns([target])[target]
         if isinstance(raw, list):
             there = ~gaps_of(raw)
-            return np.array(_at(raw, there)), there
+            return np.array(cells_at(raw, there)), there
         there = ~(np.isnat(raw) if raw.dtype.kind == "M" else np.isnan(raw))
         y = raw[there]
         whole = y.dtype.kind == "f" and (y == np.round(y)).all() and (np.abs(y) < 2**53).all()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,11 @@ import numpy as np
 from ..extras import needed
 from .columns import column_positions
 from .dask import DaskSource
+from .files import count_rows, row_groups
 from .frames import is_frame
 from .opening import open_source
-from .sources import Source, is_group, labels_of
-from .suffixes import is_csv, is_parquet
+from .sources import Peek, Source, check_lengths, default_names, labels_of, parts_of
+from .suffixes import is_csv, is_parquet, parquet_dataset
 
 _RUNS = 16  # places of a file that a sample is taken from
 
@@ -142,7 +142,7 @@ def has_text(X: Any) -> bool:
             return Path(X).exists()
         if not (Path(X).exists() and is_parquet(X)):
             return False
-        X = needed("pyarrow.dataset").dataset(X, format="parquet")
+        X = parquet_dataset(X)
     package = type(X).__module__.split(".")[0]
     if package == "pyarrow" and not is_frame(X):
         return any(_is_text(kind) for kind in X.schema.types)
@@ -159,7 +159,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _holds_lists(path: Path) -> bool:
-    schema = needed("pyarrow.dataset").dataset(path, format="parquet").schema
+    schema = parquet_dataset(path).schema
     types = needed("pyarrow").types
     return any(types.is_fixed_size_list(kind) for kind in schema.types)
 
@@ -178,21 +178,18 @@ class _ArrowFiles:
         if self.csv:
             with self._opened() as reader:
                 return list(reader.schema.names)
-        return list(self._dataset().schema.names)
+        return list(parquet_dataset(self.path).schema.names)
 
     def batches(self, columns: list[str], rows: int) -> Iterator[Any]:
         if not self.csv:
-            yield from _batches(self._dataset(), columns, rows)
+            yield from _batches(parquet_dataset(self.path), columns, rows)
             return
         with self._opened(columns) as reader:
             yield from reader
 
     def spread(self, columns: list[str], rows: int) -> Iterator[Any] | None:
         """Rows from all over the files, where they can be entered anywhere."""
-        return None if self.csv else _spread_batches(self._dataset(), columns, rows)
-
-    def _dataset(self) -> Any:
-        return needed("pyarrow.dataset").dataset(self.path, format="parquet")
+        return None if self.csv else _spread_batches(parquet_dataset(self.path), columns, rows)
 
     def _opened(self, columns: list[str] | None = None) -> Any:
         """CSV in blocks, with the types of the first one; whole numbers may have digits later."""
@@ -237,7 +234,7 @@ class _ArrowData:
 
 def _batches(dataset: Any, columns: list[str], rows: int) -> Iterator[Any]:
     """Record batches of a dataset, row group by row group: a scan of all reads far ahead."""
-    for fragment in _row_groups(dataset) or [dataset]:
+    for fragment in row_groups(dataset):
         yield from _scanned(fragment, columns, rows)
 
 
@@ -246,22 +243,10 @@ def _scanned(fragment: Any, columns: list[str], rows: int) -> Iterator[Any]:
     return fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
 
 
-def _row_groups(dataset: Any) -> list[Any]:
-    """Row groups of all files of a dataset; empty where one has none."""
-    found: list[Any] = []
-    for fragment in dataset.get_fragments():
-        split = getattr(fragment, "split_by_row_group", None)
-        if split is None:
-            return []
-        found += split()
-    return found
-
-
 def _spread_batches(dataset: Any, columns: list[str], rows: int) -> Iterator[Any] | None:
     """The first rows of row groups from all over a dataset; None where all rows are wanted."""
-    fragments = _row_groups(dataset)
-    counts = [sum(group.num_rows for group in fragment.row_groups) for fragment in fragments]
-    if sum(counts) <= rows or len(fragments) < 2:
+    fragments = row_groups(dataset)
+    if len(fragments) < 2 or sum(map(count_rows, fragments)) <= rows:
         return None
     picked = np.unique(np.linspace(0, len(fragments) - 1, _RUNS).astype(int))
 
@@ -287,8 +272,7 @@ class ArrowTable(TableSource):
 
     def __init__(self, files: Any, y: Any, w: Any, exposure: Any) -> None:
         names = files.names()
-        y = "y" if y is None and "y" in names else y
-        w = "sample_weight" if w is None and "sample_weight" in names else w
+        y, w = default_names(names, y, w)
         self.files, self.beside = files, (y, w, exposure)
         taken = [name for name in self.beside if isinstance(name, str)]
         column_positions(names, taken, str(files))
@@ -356,11 +340,8 @@ def _column_values(column: Any) -> np.ndarray:
 
 def _check_ends(beside: tuple[Any, ...], count: int) -> None:
     """Refuse targets for more rows than there are."""
-    for what, values in zip(("y", "sample_weight", "exposure"), beside, strict=True):
-        if values is not None and not isinstance(values, str) and len(values) != count:
-            raise ValueError(
-                f"X and {what} have inconsistent numbers of rows: {count} and {len(values)}"
-            )
+    y, w, exposure = (None if isinstance(values, str) else values for values in beside)
+    check_lengths(count, y=y, sample_weight=w, exposure=exposure)
 
 
 # ---- chunks, arrays, Dask -----------------------------------------------------------------------
@@ -379,16 +360,10 @@ class ChunkTable(TableSource):
     def chunks(self, rows: int) -> Iterator[Chunk]:
         start = 0
         for number, item in enumerate(self.items() if callable(self.items) else self.items):
-            own = tuple(item) if isinstance(item, tuple) or is_group(item) else (item,)
-            if not 1 <= len(own) <= 3:
-                raise ValueError(
-                    f"chunk {number} is a tuple of {len(own)}; chunks are X, (X, y) or "
-                    "(X, y, weights)"
-                )
-            X, *rest = own
+            X, *rest = parts_of(item, number)
             X = X if is_frame(X) else np.asarray(X)
             end, found = start + X.shape[0], []
-            for values, given in zip(self.beside, (*rest, None, None, None)):
+            for values, given in zip(self.beside, (*rest, None)):
                 found.append(_beside(X, values, given, slice(start, end)))
             names = [name for name in self.beside if isinstance(name, str)]
             y, w, exposure = found
@@ -400,15 +375,9 @@ class ChunkTable(TableSource):
     def sample(self, rows: int) -> list[Chunk]:
         if not self.once:
             return super().sample(rows)
-        taken = []  # what is taken from the stream is put back in front
-
-        def watched() -> Iterator[Any]:
-            for item in self.items:
-                taken.append(item)
-                yield item
-
-        found = _first(ChunkTable(watched, *self.beside).chunks(rows), rows)
-        self.items = chain(taken, self.items)
+        peek = Peek(self.items)
+        found = _first(ChunkTable(peek.items, *self.beside).chunks(rows), rows)
+        self.items = peek.restored()
         return found
 
 
@@ -459,8 +428,7 @@ class DaskTable(TableSource):
         if exposure is not None and not isinstance(exposure, str):
             raise ValueError("exposure of a Dask collection must be the name of a column")
         names = list(getattr(X, "columns", ()))
-        y = "y" if y is None and "y" in names else y
-        w = "sample_weight" if w is None and "sample_weight" in names else w
+        y, w = default_names(names, y, w)
         if exposure is not None:
             column_positions(names, [exposure], "the Dask collection")
         source = DaskSource.of(X, y, w)

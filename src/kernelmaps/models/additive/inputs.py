@@ -25,17 +25,13 @@ def map_of(feature_map: Any) -> Any:
 
 
 def not_additive(owner: str, given: Any) -> str:
-    known = (
-        "SplineMap, TrigonometricMap, HermiteMap, HomogeneousMap, DesignedMap, AnchorMap, "
-        "ChebyshevMap and SeriesMap"
-    )
     what = f"{type(given).__name__} acts on whole rows" if isinstance(given, JointMap) else (
         f"{given!r} is none"
     )  # fmt: skip
     return (
         f"{owner}: feature_map must be an additive map, one that acts on each feature alone; "
-        f"{what}. Additive are {known}. For other maps put a linear model behind them: "
-        "make_pipeline(feature_map, LinearSVC())."
+        f"{what}. Use one such as SplineMap or HomogeneousMap. For other maps put a linear model "
+        "behind them: make_pipeline(feature_map, LinearSVC())."
     )
 
 
