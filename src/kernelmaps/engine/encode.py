@@ -22,7 +22,6 @@ from .table.layout import Bins, bins_of
 from .table.memory import by_vector
 
 _GRAIN = 2**15  # values that are worth a thread
-_TILE = 1024  # features at a time where bins need no search
 
 
 def fraction_bits(table: Table) -> int:
@@ -70,7 +69,7 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)
     bins = _code_bins(table)
-    frame = _frame(table, bins, -np.inf, np.inf, X.shape[1])
+    frame = _frame(table, -np.inf, np.inf, X.shape[1])
     rows = stored_rows(X.data.astype(dtype, copy=False), X.indices, X.indptr)
     out = np.empty(len(rows.data), code_dtype(table))
     in_threads(
@@ -112,7 +111,7 @@ def encode_within(
     out = np.empty(X.shape, code_dtype(table)) if out is None else out
     d = X.shape[1]
     bins, lanes = _code_bins(table), (0,) * width(4)
-    frame = _frame(table, bins, lower, upper, d)
+    frame = _frame(table, lower, upper, d, len(lanes))
     # Handed over once for all parts of the rows.
     bins, x, codes = (by_address(item) for item in (bins, X.reshape(-1), out.reshape(-1)))
     wrong = in_threads(
@@ -160,7 +159,7 @@ def _encode_elsewhere(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, 
         return xp.astype(codes, getattr(xp, code_dtype(table).name)), inside
     note_path("encode:gpu")
     bins = _code_bins(table)
-    frame = _frame(table, bins, lower, upper, X.shape[1])
+    frame = _frame(table, lower, upper, X.shape[1])
     ends = frame.least, frame.most
     return gpu.encode(bins, ends, frame.bits, X, code_dtype(table))
 
@@ -185,13 +184,14 @@ def _code_bins(table: Table) -> Bins:
     return bins._replace(low=low, high=high, placed=(0,), clipped=(0,))
 
 
-def _frame(table: Table, bins: Bins, lower: Any, upper: Any, d: int) -> Any:
+def _frame(table: Table, lower: Any, upper: Any, d: int, lanes: int = 0) -> Any:
     from .table.encode import Frame
 
-    dtype, tile = table.coef.dtype, bins.search.tile if bins.search else _TILE
-    least, most = (by_vector(np.broadcast_to(end, d).astype(dtype)) for end in (lower, upper))
+    least, most = (
+        by_vector(np.broadcast_to(end, d).astype(table.coef.dtype)) for end in (lower, upper)
+    )
     room = np.zeros(0, code_dtype(table))
-    return Frame(d, fraction_bits(table), least, most, room, tile)
+    return Frame(d, fraction_bits(table), least, most, room, (0,) * (d < lanes))
 
 
 @lru_cache(maxsize=16)

@@ -63,6 +63,8 @@ def parameter(typing_context, array, j, x, across):
         source = llvm(kind if whole else array.dtype)
         where = pointer(context, builder, array, args[0], args[1], source)
         found = builder.load(where, align=array.dtype.bitwidth // 8)
+        # Nothing writes to tables while a loop runs: it may be read once for many rows.
+        found.set_metadata("invariant.load", builder.module.add_metadata([]))
         return found if whole else filled(builder, found, kind)
 
     return kind(array, types.int64, x, across), build
@@ -323,7 +325,9 @@ def plus_share(typing_context, count, share, bits, half):
         shift = builder.trunc(args[2], WORD)
         unit = builder.uitofp(builder.shl(WORD(1), shift), llvm(_dtype(share)))
         unit, half = filled(builder, unit, share), filled(builder, args[3], share)
-        part = builder.fptosi(builder.fadd(builder.fmul(args[1], unit), half), llvm(count))
+        # The product is exact, so that one rounding (a fused operation) or two are the same.
+        part = builder.fmul(args[1], unit, flags=("contract",))
+        part = builder.fptosi(builder.fadd(part, half, flags=("contract",)), llvm(count))
         return builder.add(builder.shl(args[0], filled(builder, shift, count)), part)
 
     return count(count, share, types.int64, _dtype(share)), build
@@ -338,17 +342,6 @@ def share(typing_context, x, left, right):
         return builder.select(builder.fcmp_ordered(">", args[2], args[1]), part, constant(x, 0.0))
 
     return x(x, x, x), build
-
-
-@meaning(lambda x, threshold, a, b: a if x >= threshold else b)
-def where_passed(typing_context, x, threshold, a, b):
-    """a where x >= threshold, b elsewhere."""
-
-    def build(context, builder, signature, args):
-        above = builder.fcmp_ordered(">=", args[0], args[1])
-        return builder.select(above, args[2], args[3])
-
-    return x(x, x, x, x), build
 
 
 @meaning(lambda count, x, threshold, step: count + step if x >= threshold else count)

@@ -280,36 +280,79 @@ def gather(typing_context, array, index):
 
     def build(context, builder, signature, args):
         data = context.make_array(array)(context, builder, args[0]).data
-        # Halves for wide numbers: indices of a whole vector would be widened before they are split.
-        size = min(index.size, 512 // kind.dtype.bitwidth)
-        parts = [
-            builder.shuffle_vector(args[1], args[1], mask(range(k, k + size)))
-            for k in range(0, index.size, size)
-        ]
-        found = [_gathered(builder, data, array.dtype, part) for part in parts]
-        if len(parts) > 1:
-            return builder.shuffle_vector(*found, mask(range(index.size)))
-        if short:
-            return builder.and_(found[0], ir.Constant(llvm(kind), [0xFFFF] * index.size))
-        return found[0]
+        found = _gathered(builder, data, array.dtype, kind, args[1])
+        return builder.and_(found, constant(kind, 0xFFFF)) if short else found
 
     return kind(array, index), build if isinstance(index, Vector) else one
 
 
-def _gathered(builder, data, dtype, index):
-    """What lies at some indices from an address; thirty-two bits where sixteen are asked for."""
-    size = index.type.count
-    taken = types.int32 if dtype == types.uint16 else dtype
-    kind = llvm(Vector(taken, size))
-    step = ir.IntType(16) if dtype == types.uint16 else kind.element
-    places = builder.gep(data, [index], source_etype=step)
-    places.type = ir.VectorType(data.type, size)  # one address for each index
-    every = ir.Constant(ir.VectorType(ir.IntType(1), size), [1] * size)
-    signature = ir.FunctionType(kind, [places.type, WORD, every.type, kind])
-    name = f"llvm.masked.gather.v{size}{_NAMES[taken]}.v{size}p0"
-    function = cgutils.get_or_insert_function(builder.module, signature, name)
-    align = WORD(dtype.bitwidth // 8)
-    return builder.call(function, [places, align, every, ir.Constant(kind, ir.Undefined)])
+@meaning(lambda array, i: (array[i], array[i + 1]))
+def gather_two(typing_context, array, index):
+    """``array[index]`` and ``array[index + 1]``."""
+    kind = like(array.dtype, index)
+    both = types.UniTuple(kind, 2)
+
+    def build(context, builder, signature, args):
+        data = context.make_array(array)(context, builder, args[0]).data
+        starts = data, builder.gep(data, [WORD(1)])
+        if not isinstance(index, Vector):
+            at = builder.sext(args[1], ir.IntType(64))
+            found = [builder.load(builder.gep(start, [at])) for start in starts]
+        elif array.dtype.bitwidth == 64:
+            found = [_gathered(builder, start, array.dtype, kind, args[1]) for start in starts]
+        else:  # both at once, as one number of twice the size
+            wide = Vector(types.int64, index.size)
+            pairs = _gathered(builder, data, array.dtype, wide, args[1])
+            pairs = builder.bitcast(pairs, llvm(Vector(array.dtype, 2 * index.size)))
+            halves = [mask(range(k, 2 * index.size, 2)) for k in (0, 1)]
+            found = [builder.shuffle_vector(pairs, pairs, half) for half in halves]
+        return context.make_tuple(builder, both, found)
+
+    return both(array, index), build
+
+
+def _gathered(builder, data, dtype, kind: Vector, index):
+    """Numbers of a kind at some entries of an array of `dtype`: at least as long as these."""
+    if not _has_gather():
+        return _one_by_one(builder, data, dtype, kind, index)
+    # Halves for wide numbers: indices of a whole vector would be widened before they are split.
+    size = min(kind.size, 512 // kind.dtype.bitwidth)
+    parts = [
+        builder.shuffle_vector(index, index, mask(range(k, k + size)))
+        for k in range(0, kind.size, size)
+    ]
+    vector, every = llvm(Vector(kind.dtype, size)), ir.VectorType(ir.IntType(1), size)
+    name = f"llvm.masked.gather.v{size}{_NAMES[kind.dtype]}.v{size}p0"
+    found = []
+    for part in parts:
+        places = builder.gep(data, [part], source_etype=llvm(dtype))
+        places.type = ir.VectorType(data.type, size)  # one address for each index
+        signature = ir.FunctionType(vector, [places.type, WORD, every, vector])
+        function = cgutils.get_or_insert_function(builder.module, signature, name)
+        nothing = ir.Constant(vector, ir.Undefined)
+        arguments = [places, WORD(dtype.bitwidth // 8), ir.Constant(every, [1] * size), nothing]
+        found.append(builder.call(function, arguments))
+    return side_by_side(builder, found)
+
+
+def _one_by_one(builder, data, dtype, kind: Vector, index):
+    """The same where no instruction does it.
+
+    The indices go through memory: to take them out of a register one by one costs three times as
+    much. The compiler would do that, if it saw what lies there.
+    """
+    slot = cgutils.alloca_once(builder, index.type)
+    builder.store(index, slot)
+    unseen = ir.FunctionType(ir.VoidType(), [slot.type])
+    builder.asm(unseen, "", "r,~{memory}", [slot], side_effect=True)
+    places = builder.bitcast(slot, ir.PointerType(WORD))
+    found = ir.Constant(llvm(kind), ir.Undefined)
+    for k in range(kind.size):
+        at = builder.sext(builder.load(builder.gep(places, [WORD(k)])), ir.IntType(64))
+        at = builder.bitcast(builder.gep(data, [at]), ir.PointerType(llvm(kind.dtype)))
+        one = builder.load(at, align=dtype.bitwidth // 8)
+        found = builder.insert_element(found, one, WORD(k))
+    return found
 
 
 def _transposed(builder, rows):
@@ -380,10 +423,19 @@ def store_codes(typing_context, array, offset, codes):
 
 
 @lru_cache(maxsize=1)
+def _features() -> frozenset[str]:
+    """What the machine has; LLVM takes 0.1 ms to say it."""
+    return frozenset(cpu_target.target_context.codegen().magic_tuple()[2].split(","))
+
+
 def _register() -> int:
-    """Bytes of a vector; LLVM takes 0.1 ms to say what the machine is."""
-    features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
-    return 64 if "+avx512f" in features else 32
+    """Bytes of a vector."""
+    return 64 if "+avx512f" in _features() else 32
+
+
+def _has_gather() -> bool:
+    """Whether an instruction loads from many addresses."""
+    return "+avx2" in _features()
 
 
 def width(itemsize: int) -> int:

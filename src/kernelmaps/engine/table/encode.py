@@ -14,6 +14,8 @@ from numba.extending import overload
 from ..simd import (
     as_floats,
     item,
+    load,
+    load_first,
     outside,
     parameter,
     plus_share,
@@ -22,10 +24,10 @@ from ..simd import (
     store_codes,
 )
 from .entry import INNER, entry
-from .locate import even_position, load_values, uneven_position
+from .locate import even_position, passed_edges
 from .stored import AFFINE
 
-BLOCK = 32  # rows that a tile of tables is used for at a time
+BLOCK = 64
 
 
 class Frame(NamedTuple):
@@ -36,7 +38,7 @@ class Frame(NamedTuple):
     least: np.ndarray  # by feature, padded to whole vectors
     most: np.ndarray
     room: np.ndarray  # for a vector of codes: memory of one thread
-    tile: int  # features whose tables are used together
+    few: tuple  # length 1: the features do not fill a vector
 
 
 @nb.njit(**INNER)
@@ -65,32 +67,33 @@ def _even_code(bins, frame, x, j, across):
 
 
 def _uneven_code(bins, frame, x, j, across):
-    b, u = uneven_position(bins, x, j, across)
+    b, u = passed_edges(bins, x, j, across)
     if len(bins.placed):
         return plus_share(b, u, frame.bits, bins.number.dtype.type(0.5))
     return b
 
 
 @nb.njit(**INNER)
-def _row(bins, frame, x, rows, part, lanes, out):
-    """Codes of features begin..end of a row; whether a value was outside its range.
+def _column(bins, frame, x, j, lanes, rows, out):
+    """Codes of a vector of features from j on; whether a value was outside its range.
 
-    The second of the `rows` is one that will be needed: its values are asked for on the way.
+    Of rows begin..end, with what the finder reads by feature in registers. On the way the rows that
+    follow are asked for, in the order of memory, from ``rows[2]`` on.
     """
-    begin, end = part
-    at, ahead, n, wrong = rows[0] * frame.width, rows[1] * frame.width, end - begin, False
-    for start in range(begin, end, len(lanes)):
-        # The last vector overlaps the one before, if there is one.
-        j = start if start <= end - len(lanes) else max(end - len(lanes), begin)
-        prefetch(x, ahead + j)
-        code, stray = _code(bins, frame, load_values(x, at + j, n, lanes), j, (0,))
+    begin, end, ahead = rows
+    d, wrong = frame.width, False
+    for i in range(begin, end):
+        prefetch(x, ahead + (i - begin) * len(lanes))
+        at = i * d + j
+        values = load_first(x, at, d, lanes) if len(frame.few) else load(x, at, lanes)
+        code, stray = _code(bins, frame, values, j, (0,))
         wrong |= stray
-        if n >= len(lanes):
-            store_codes(out, at + j, code)
+        if len(frame.few) == 0:
+            store_codes(out, at, code)
         else:
             store_codes(frame.room, 0, code)
-            for k in range(n):
-                out[at + j + k] = frame.room[k]
+            for k in range(d):
+                out[at + k] = frame.room[k]
     return wrong
 
 
@@ -98,19 +101,18 @@ def _row(bins, frame, x, rows, part, lanes, out):
 def encode_dense(bins, frame, x, lanes, begin, end, out):
     """Codes of dense rows begin..end (flat); returns whether a value was outside its range.
 
-    Features in tiles whose tables stay in the nearest cache for a block of rows. The next block is
-    asked for meanwhile, since no hardware guesses the order of tiles.
+    Some features of a block of rows at a time: their tables stay in the nearest cache, the rows in
+    the next one. The block that follows is asked for meanwhile.
     """
-    d, tile, wrong = frame.width, frame.tile, False
+    d, wrong = frame.width, False
     for top in range(begin, end, BLOCK):
         bottom = top + BLOCK if top + BLOCK < end else end
-        left = 0
-        while left < d:
-            right = left + tile if left + tile + len(lanes) <= d else d
-            for i in range(top, bottom):
-                ahead = i + BLOCK if i + BLOCK < end else end - 1
-                wrong |= _row(bins, frame, x, (i, ahead), (left, right), lanes, out)
-            left = right
+        ahead = bottom * d
+        for start in range(0, d, len(lanes)):
+            # The last vector overlaps the one before, if there is one.
+            j = start if start <= d - len(lanes) else max(d - len(lanes), 0)
+            wrong |= _column(bins, frame, x, j, lanes, (top, bottom, ahead), out)
+            ahead += (bottom - top) * len(lanes)
     return wrong
 
 

@@ -21,6 +21,7 @@ from ..simd import (
     filled_like,
     from_origin,
     gather,
+    gather_two,
     item,
     lanes_of,
     load,
@@ -38,7 +39,6 @@ from ..simd import (
     share,
     split,
     store,
-    where_passed,
     where_zero,
     words,
 )
@@ -120,19 +120,30 @@ def _uneven(bins, x, j, across):
 
 @nb.njit(**INNER)
 def uneven_position(bins, x, j, across):
-    """Bin and position: from the value's cell (see :mod:`.search`), comparing what is left."""
+    """Bin and position."""
+    count, u = passed_edges(bins, x, j, across)
+    if len(bins.placed):
+        return capped(count, parameter(bins.top, j, x, across), u)
+    return count, u
+
+
+@nb.njit(**INNER)
+def passed_edges(bins, x, j, across):
+    """Edges passed, and position after the last: from the value's cell, comparing what is left.
+
+    One more than bins for values at the right end, or beyond it (see :mod:`.search`).
+    """
     if len(bins.clipped) == 1:
         x = between(x, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
     cell = plus(_cell(bins, x, j, across), parameter(bins.search.cell, j, x, across))
-    edge, top = parameter(bins.search.edge, j, x, across), parameter(bins.top, j, x, across)
+    edge = parameter(bins.search.edge, j, x, across)
     if bins.search.pairs.size > 0:
-        count, u = _by_pair(bins, x, cell, edge)
+        count = _by_pair(bins, x, cell)
     else:
         count = _bisected(bins, x, cell, edge, _crowd(bins, j, x))
-        count, u = _by_edges(bins, x, count, edge, top)
-    if len(bins.placed):
-        return capped(count, top, u)
-    return count, u
+        if len(bins.placed):  # padding is beyond the end
+            count = no_more(count, plus(parameter(bins.top, j, x, across), 1))
+    return count, _between_edges(bins, x, plus(count, edge))
 
 
 @nb.njit(**INNER)
@@ -162,21 +173,10 @@ def _crowd(bins, j, x):
 
 
 @nb.njit(**INNER)
-def _by_pair(bins, x, cell, edge):
-    """One look-up for a cell's count and its threshold, which is one end of the bin.
-
-    The other is the edge after it for values that pass it, and the edge before it for those that
-    do not.
-    """
-    edges = bins.search.edges
+def _by_pair(bins, x, cell):
+    """How many thresholds a value passes: one look-up for a cell's count and its threshold."""
     word = words(gather(bins.search.pairs, cell))
-    threshold = reals(word[0], edges)
-    count = passed(word[1], x, threshold, 1)
-    if len(bins.placed) != 1:
-        return _by_edges(bins, x, count, edge, count)
-    other = gather(edges, passed(plus(word[1], edge), x, threshold, 2))
-    begins = where_passed(x, threshold, threshold, other)
-    return count, share(x, begins, where_passed(x, threshold, other, threshold))
+    return passed(word[1], x, reals(word[0], bins.search.edges), 1)
 
 
 @nb.njit(**INNER)
@@ -192,19 +192,16 @@ def _bisected(bins, x, cell, edge, left):
 
 
 @nb.njit(**INNER)
-def _by_edges(bins, x, count, edge, top):
-    """Position between the edges of a bin, or of the one that would follow the last."""
+def _between_edges(bins, x, edge):
+    """Position between an edge and the next one; 0 for look-ups."""
     search = bins.search
     if len(bins.placed) == 0:
-        return count, filled_like(x, search.edges.dtype.type(0))
-    count = no_more(count, plus(top, 1))
-    here = plus(count, edge)
+        return filled_like(x, search.edges.dtype.type(0))
     if len(bins.placed) == 1:
-        u = share(x, gather(search.edges, here), gather(search.edges, plus(here, 1)))
-        return count, u
-    value = as_floats(x, search.exact)
-    u = share(value, gather(search.exact, here), gather(search.exact, plus(here, 1)))
-    return count, as_floats(u, search.edges)
+        left, right = gather_two(search.edges, edge)
+        return share(x, left, right)
+    left, right = gather_two(search.exact, edge)
+    return as_floats(share(as_floats(x, search.exact), left, right), search.edges)
 
 
 @nb.njit(**INNER)

@@ -27,8 +27,6 @@ from .memory import LANES, by_vector
 from .stored import Table
 
 _CELLS = 16  # at most, per threshold
-_TILE_BYTES = 2**15  # of tables, that a first-level cache holds beside the rows
-_TILE = 128  # features at least: shorter pieces of rows are slow to come from memory
 
 
 class Search(NamedTuple):
@@ -47,7 +45,6 @@ class Search(NamedTuple):
     exact: np.ndarray  # float64: the same without rounding
     pairs: np.ndarray  # int64: threshold (float32) and count of each cell, if it has one at most
     shift: int
-    tile: int  # features whose tables are used together
 
 
 class Uneven(NamedTuple):
@@ -79,7 +76,7 @@ def no_search(dtype: np.dtype) -> Search:
     """Tables for bins that need no search."""
     none, count = np.zeros(1, np.int32), np.zeros(1, np.int64)
     tables = np.zeros(1, np.uint16), np.zeros(1, dtype), np.zeros(1), np.zeros(0, np.int64)
-    return Search(none, none, none, none, count, *tables, 0, 1024)
+    return Search(none, none, none, none, count, *tables, 0)
 
 
 def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
@@ -107,9 +104,6 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
         next_one = [e[1 + g].view(np.int32) for e, g in zip(edges, before, strict=True)]
         words = [np.concatenate(part).astype(np.int32) for part in (next_one, before)]
         pairs = np.stack(words, axis=1).view(np.int64).reshape(-1)
-    n_bytes = pairs.nbytes or sum(2 * len(g) for g in before)
-    if table.degree > 0 or not pairs.size:
-        n_bytes += sum(e.nbytes for e in edges)
     of = table.set_of
     whole = [cells.key, cells.count - 1, _starts(before), _starts(edges)]
     most = by_vector(crowd[of]).reshape(-1, LANES).max(axis=1)
@@ -126,7 +120,6 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
         np.concatenate(exact),
         pairs,
         cells.shift,
-        max(_TILE, _TILE_BYTES * len(sets) // n_bytes // LANES * LANES),
     )
     return Uneven(*(np.asarray(a).astype(dtype) for a in floats)), search
 
