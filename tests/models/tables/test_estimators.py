@@ -561,10 +561,38 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
         km.AdditiveRegressor(smoothing="auto"),
         km.AdditiveClassifier(smoothing="auto", loss="log_loss"),
         km.AdditiveClassifier(interactions="auto"),
+        km.AdditiveClassifier(smoothing="auto", loss="hinge"),
     ]
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("loss", ["quantile", "absolute_error", "epsilon_insensitive"])
+def test_losses_with_corners_reach_the_minimum(seed, loss):
+    """Rows of weight two and rows that occur twice end at the same function, to seven digits."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 2))
+    y, weight = X.sum(axis=1) + rng.normal(size=80), rng.integers(0, 3, 80)
+    model = km.AdditiveRegressor(smoothing="auto", loss=loss)
+    weighted = clone(model).fit(X, y, sample_weight=weight)
+    repeated = clone(model).fit(X.repeat(weight, axis=0), y.repeat(weight))
+    # The relative tolerance of the objective is 1e-10, and Newton's last step squares its error.
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-6, atol=1e-6)
+    assert weighted.n_iter_ < 60
+
+
+@pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
+def test_quantiles_have_their_share_of_the_rows_below_them(seed, quantile):
+    """Also where most noise is far smaller than the spread of all targets.
+
+    The intercept is free, so that all rows but those on the rounded corner balance exactly.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.random((4000, 1))
+    y = x[:, 0] + np.exp(-4 * x[:, 0]) * rng.exponential(size=4000)
+    model = km.AdditiveRegressor(loss="quantile", quantile=quantile).fit(x, y)
+    assert abs(np.mean(y <= model.predict(x)) - quantile) < 0.005
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])

@@ -196,7 +196,7 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
         columns = self._columns(X, reset=True)
         y = self._numbers(targets_of(self, y, len(columns[0])))
         weight = weights_of(self, sample_weight, len(y))
-        loss = likelihood(self._loss_name, y, quantile=self.quantile, epsilon=self.epsilon)
+        loss = likelihood(self._loss_name, y, weight, quantile=self.quantile, epsilon=self.epsilon)
         fault = loss.fault(y[weight > 0])
         if fault:
             raise ValueError(f"AdditiveRegressor: {fault}; found {y.min():g} … {y.max():g}.")
@@ -212,8 +212,12 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
             self._check_exposure_has_use()
         source = open_table(X, y, sample_weight, exposure)
         sample, checks = self._sampled(source), RowChecks(type(self).__name__)
-        seen = np.concatenate([checks.targets(chunk) for chunk in sample.chunks])
-        loss = likelihood(self._loss_name, seen, quantile=self.quantile, epsilon=self.epsilon)
+        seen, weight = (
+            np.concatenate([of(chunk) for chunk in sample.chunks])
+            for of in (checks.targets, checks.weights)
+        )
+        options = {"quantile": self.quantile, "epsilon": self.epsilon}
+        loss = likelihood(self._loss_name, seen, weight, **options)
         self._fit_source(source, sample, replace(checks, loss=loss), [loss])
         self.intercept_ = float(self.table_.intercept[0])
         return self

@@ -1,17 +1,18 @@
 """Losses of a score η as a Newton method needs them: value, derivative and curvature.
 
 A curvature may be an upper bound of the second derivative (the smoothed absolute losses): the
-step then minimises a majorant, and cannot raise the objective.
+step then minimises a majorant, and cannot raise the objective. Close to the minimum less and less
+of the bound is taken, and steps become Newton's.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
 
-_WIDTH = 0.01  # of the scale of the targets: where absolute losses are rounded off
+_WIDTH = 0.003  # of the scale of the targets: where absolute losses are rounded off
 _LEAST = 0.05  # dispersion of margins, at least
 _MOST = 30.0  # |η| beyond which exp is not followed
 
@@ -24,7 +25,7 @@ class Likelihood:
     """
 
     dispersion: float | None = None
-    majorised = False  # whether curvatures are upper bounds: many, cheap steps
+    caution = 0.0  # share of an upper bound in the curvature; the rest is the second derivative
     # Of an estimated φ: losses of margins can all be zero, where curves separate few rows, or rows
     # of little weight. An estimate of zero would then take every wiggle for an effect.
     least_dispersion = 0.0
@@ -40,6 +41,10 @@ class Likelihood:
     def start(self, y: np.ndarray, weight: np.ndarray, offset: np.ndarray) -> float:
         """An intercept to start from."""
         return float(np.average(y - offset, weights=weight))
+
+    def after(self, whole: bool) -> Likelihood:
+        """With the curvature for the next step, after a whole step or a shorter one."""
+        return self
 
     def mean(self, eta: np.ndarray) -> np.ndarray:
         """What is predicted for a score."""
@@ -144,12 +149,36 @@ class Gamma(Likelihood):
 
 
 @dataclass(frozen=True)
-class Quantile(Likelihood):
+class Rounded(Likelihood):
+    """Losses made of ½√(t² + ε²), whose second derivative nearly vanishes for |t| > ε.
+
+    Attributes
+    ----------
+    width : float
+        ε.
+    caution : float
+        Share of the upper bound in the curvature; the rest is the second derivative itself.
+    """
+
+    width: float = 1.0
+    caution: float = 1.0
+
+    def after(self, whole):
+        return replace(self, caution=self.caution / 10 if whole else min(1.0, 100 * self.caution))
+
+    def bend(self, size: np.ndarray) -> np.ndarray:
+        """Curvature of ½√(t² + ε²), from the square root."""
+        bound = 0.5 / size
+        if self.caution == 1.0:
+            return bound
+        return bound * (self.caution + (1 - self.caution) * (self.width / size) ** 2)
+
+
+@dataclass(frozen=True)
+class Quantile(Rounded):
     """½√(r² + ε²) + (q − ½)r of r = y − η: the pinball loss, rounded off within ε of zero."""
 
     quantile: float = 0.5
-    width: float = 1.0
-    majorised = True
 
     def value(self, y, eta):
         r = y - eta
@@ -158,7 +187,7 @@ class Quantile(Likelihood):
     def derivatives(self, y, eta):
         r = y - eta
         size = np.hypot(r, self.width)
-        return -(0.5 * r / size + self.quantile - 0.5), 0.5 / size
+        return -(0.5 * r / size + self.quantile - 0.5), self.bend(size)
 
     def start(self, y, weight, offset):
         order = np.argsort(y - offset)
@@ -168,12 +197,10 @@ class Quantile(Likelihood):
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive(Likelihood):
+class EpsilonInsensitive(Rounded):
     """max(0, |r| − e) = ½|r − e| + ½|r + e| − e, both rounded off."""
 
     epsilon: float = 0.1
-    width: float = 1.0
-    majorised = True
 
     def _sizes(self, r):
         return np.hypot(r - self.epsilon, self.width), np.hypot(r + self.epsilon, self.width)
@@ -187,15 +214,14 @@ class EpsilonInsensitive(Likelihood):
         r = y - eta
         above, below = self._sizes(r)
         slope = 0.5 * ((r - self.epsilon) / above + (r + self.epsilon) / below)
-        return -slope, 0.5 / above + 0.5 / below
+        return -slope, self.bend(above) + self.bend(below)
 
 
 @dataclass(frozen=True)
-class Hinge(Likelihood):
+class Hinge(Rounded):
     """max(0, 1 − yη), rounded off: ½√(s² + ε²) + ½s of s = 1 − yη."""
 
     width: float = _WIDTH
-    majorised = True
     least_dispersion = _LEAST
 
     def value(self, y, eta):
@@ -205,7 +231,7 @@ class Hinge(Likelihood):
     def derivatives(self, y, eta):
         slack = 1 - y * eta
         size = np.hypot(slack, self.width)
-        return -y * (0.5 * slack / size + 0.5), 0.5 / size
+        return -y * (0.5 * slack / size + 0.5), self.bend(size)
 
 
 LOSSES = {
@@ -216,15 +242,24 @@ LOSSES = {
 
 
 def likelihood(
-    loss: str, y: np.ndarray, *, quantile: float = 0.5, epsilon: float = 0.1
-) -> Likelihood:
+    loss: str, y: np.ndarray, weight: np.ndarray | None = None, *,
+    quantile: float = 0.5, epsilon: float = 0.1,
+) -> Likelihood:  # fmt: skip
     """The loss of a name, with its widths set by the spread of the targets."""
     kind = LOSSES[loss]
     if kind not in (Quantile, EpsilonInsensitive):
         return kind()
-    low, middle, high = np.quantile(y, [0.25, 0.5, 0.75])
-    spread = (high - low) or np.mean(np.abs(y - middle)) or 1.0
+    width = _WIDTH * _spread(y, np.ones(len(y)) if weight is None else weight)
     if kind is EpsilonInsensitive:
-        return EpsilonInsensitive(epsilon=epsilon, width=_WIDTH * spread)
+        return EpsilonInsensitive(epsilon=epsilon, width=width)
     level = 0.5 if loss == "absolute_error" else quantile
-    return Quantile(quantile=level, width=_WIDTH * spread)
+    return Quantile(quantile=level, width=width)
+
+
+def _spread(y: np.ndarray, weight: np.ndarray) -> float:
+    """Distance of the quartiles, else the mean distance from the median; 1 for a single value."""
+    order = np.argsort(y, kind="stable")
+    reached = np.cumsum(weight[order])
+    place = np.searchsorted(reached, np.array([0.25, 0.5, 0.75]) * reached[-1])
+    low, middle, high = y[order[np.minimum(place, len(y) - 1)]]
+    return float((high - low) or weight @ np.abs(y - middle) / max(reached[-1], 1e-300) or 1.0)

@@ -38,6 +38,7 @@ _INNER = 3  # steps on the strengths for each step on the weights
 _FINE, _ROUGH = 0.1, 0.5  # derivatives of the restricted log-likelihood that are small enough
 _SHRUNK = 0.9  # of the weights: where fewer than that are within reach, the others are left out
 _PLENTY = 2  # rows for each weight, from which on those out of reach are left out
+_NEARLY = 0.01  # share of a majorant from which on steps are nearly Newton's
 _LEFT = 1e-4  # of the objective, by which leaving weights out may raise it
 _SMALL = 800  # weights below which more threads cost BLAS more than they bring
 _BLOCK = 16384  # rows whose scores stay in cache while all terms add to them
@@ -408,11 +409,10 @@ def _fit(
     reach = Reach.of(rows, penalties, kept)
     here: Point = reach.rows.at(loss, beta[kept])
     value, n_iter, converged = np.inf, 0, False
-    last: list[np.ndarray] = []
     known = None if fresh else _known(penalties, fixed, beta)
+    near = following = loss  # as losses are here, and as they will be after the next step
     chosen = Chosen(rho, fixed, loss.dispersion, loss.least_dispersion, fresh or rough, known)
-    # Newton's last steps square the error, so that the end costs little; a majorant's do not.
-    tol = 1e-3 if rough else (tol if loss.majorised else min(tol, 1e-10))
+    tol = 1e-3 if rough else min(tol, 1e-10)  # the last steps square the error, and cost little
     for n_iter in range(1, max_iter + 1):
         sums, resting, solved = here.sums(), chosen.settled, reach
         found = chosen.step(sums, solved.penalties, n_iter)
@@ -421,14 +421,19 @@ def _fit(
         if leaving and not resting:
             reach, here, wanted = _moved(solved, here, wanted, found.rho, total, chosen.settled)
         diagonal = reach.penalties.diagonal(found.rho)
-        here = _damped(reach.rows, loss, here, wanted, diagonal, start)
-        if resting and loss.majorised and rows.cone is None:
-            last = [*last[-2:], here.beta]
-            here, last = _ahead(reach.rows, loss, last, here, diagonal)
+        caution, near = near.caution, following
+        here, whole = _damped(reach.rows, near, here, wanted, diagonal, start)
+        following = near.after(whole) if resting else near
         value = _penalised(here, diagonal)
-        converged = (resting or rough) and start - value <= tol * (1 + abs(value))
+        # A majorant's steps may be short far from the minimum.
+        telling = rough or caution < _NEARLY or (caution == 1 and not whole)
+        converged = (resting or rough) and telling and start - value <= tol * (1 + abs(value))
         if converged:
             break
+    if near.caution != loss.caution:  # strengths and errors are those of the majorant
+        sums = reach.rows.at(loss, here.beta).sums()
+        found, solved = chosen.step(sums, reach.penalties, n_iter), reach
+        total = float(sums.gram[0, 0])
     profiled = chosen.dispersion is None
     wider = solved.among_all(_wider(found, solved.penalties, rows.total, fixed, profiled, rough))
     found = found.among(solved.kept, penalties, total)
@@ -545,9 +550,10 @@ def _penalised(point: Point, diagonal: np.ndarray) -> float:
 def _damped(
     rows: Rows, loss: Likelihood, here: Point, wanted: np.ndarray, diagonal: np.ndarray,
     before: float,
-) -> Point:  # fmt: skip
+) -> tuple[Point, bool]:  # fmt: skip
     """The longest of ever shorter steps towards `wanted` that does not raise the objective.
 
+    And whether it is the whole step.
     `before` is its value here; weights that were left out since then may have lowered it a little.
     """
     moved, share = isinstance(here, Moved), 1.0
@@ -556,28 +562,9 @@ def _damped(
         trial = rows.at(loss, here.beta + share * (wanted - here.beta))
         value = _penalised(trial, diagonal)
         if np.isfinite(value) and value <= before + slack:
-            return trial
+            return trial, share == 1.0
         share *= 0.5
-    return rows.at(loss, here.beta) if moved else here
-
-
-def _ahead(
-    rows: Rows, loss: Likelihood, last: list[np.ndarray], here: Point, diagonal: np.ndarray
-) -> tuple[Point, list[np.ndarray]]:
-    """Extrapolate three majorised steps (SQUAREM, Varadhan and Roland 2008) where that is lower."""
-    if len(last) < 3:
-        return here, last
-    step = last[1] - last[0]
-    bend = (last[2] - last[1]) - step
-    length = float(np.linalg.norm(step) / max(float(np.linalg.norm(bend)), 1e-300))
-    length = min(length, 1e4)
-    while length > 1:  # a pass over the codes each, much cheaper than one over their pairs
-        trial = rows.at(loss, last[0] + 2 * length * step + length**2 * bend)
-        found = _penalised(trial, diagonal)
-        if np.isfinite(found) and found < _penalised(here, diagonal):
-            return trial, [trial.beta]
-        length /= 4
-    return here, [here.beta]
+    return (rows.at(loss, here.beta) if moved else here), False
 
 
 def _finished(
