@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from kernelmaps.stats import CodeSums, LocalBasis, cross_products, pair_table, pair_tables
+from kernelmaps.stats import (
+    CodeSums,
+    LocalBasis,
+    cross_products,
+    pair_table,
+    pair_tables,
+    right_sides,
+)
 
 
 def coded_rows(seed, n, sizes, widths):
@@ -29,6 +36,8 @@ def test_cross_products_are_those_of_the_rows(seed, n, n_jobs, dense_rows, monke
     Z = dense(codes, bases)
     np.testing.assert_allclose(gram, Z.T @ (weight[:, None] * Z), atol=1e-11 * n)
     np.testing.assert_allclose(right, Z.T @ (weight * y), atol=1e-11 * n)
+    alone = right_sides(codes, bases, weight * y, n_jobs)
+    np.testing.assert_allclose(alone, Z.T @ (weight * y), atol=1e-11 * n)
 
 
 def test_tables_of_local_bases_are_reduced_first(seed, monkeypatch):

@@ -6,7 +6,7 @@ from .blockwise import choose_block_rows, features_of
 from .composite import FoldMoments, KernelMoments, load_stats
 from .folding import fold, on_sample
 from .moments import Moments
-from .pair_tables import CodeSums, LocalBasis, cross_products, pair_table
+from .pair_tables import CodeSums, LocalBasis, cross_products, pair_table, right_sides
 
 __all__ = [
     "CodeSums",
@@ -23,4 +23,5 @@ __all__ = [
     "on_sample",
     "open_source",
     "pair_table",
+    "right_sides",
 ]

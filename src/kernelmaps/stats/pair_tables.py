@@ -22,8 +22,9 @@ import numpy as np
 from ..threads import in_threads, limit_blas
 
 _GRAIN = 65536  # additions below which a thread does not pay
-# Multiplications in a product of matrices that take as long as one block, and as one of its rows.
-_BLOCK_COST, _ROW_COST = 400_000, 20
+# Multiplications in a product of matrices that take as long as one block, as one of its rows in a
+# table, and as one of its entries in sums of rows.
+_BLOCK_COST, _ROW_COST, _ENTRY_COST = 400_000, 20, 10
 _LOCAL_ROWS = 4096  # below, tables are slower than adding up rows of the bases
 _DENSE_ROWS = 4096  # whose matrix is held at a time
 
@@ -223,7 +224,7 @@ def cross_products(
     local = [None] * len(bases) if local is None else local
     start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
     places = [(j, k) for j in range(len(bases)) for k in range(j, len(bases))]
-    if len(weight) * start[-1] ** 2 < 2 * len(places) * (_BLOCK_COST + _ROW_COST * len(weight)):
+    if len(weight) * start[-1] ** 2 < 2 * _cost_of_blocks(bases, len(weight)):
         with limit_blas(1):
             return _dense_products(codes, bases, weight, product, start)
     gram, right = np.zeros((start[-1], start[-1])), np.zeros(start[-1])
@@ -250,6 +251,38 @@ def cross_products(
     return _mirrored(gram), right
 
 
+def _cost_of_blocks(bases: Sequence[np.ndarray], rows: int) -> float:
+    """What tables of all pairs of terms, and their products, cost: in multiplications."""
+    codes, width = np.array([basis.shape for basis in bases], float).reshape(-1, 2).T
+    cells, few = np.outer(codes, codes), np.minimum.outer(width, width)
+    tables = _ROW_COST * rows + cells * few
+    sums = _ENTRY_COST * rows * few + np.maximum.outer(codes, codes) * np.outer(width, width)
+    cost = _BLOCK_COST + np.where(cells <= rows, tables, sums)
+    return float(np.triu(cost, 1).sum()) + len(bases) * (_BLOCK_COST + _ROW_COST * rows)
+
+
+def right_sides(
+    codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], product: np.ndarray,
+    n_jobs: int | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Return Zᵀv alone, as :func:`cross_products` does."""
+    from . import _pair_loops
+
+    start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
+    right = np.zeros(start[-1])
+    right[0] = product.sum()
+
+    def work(begin: int, end: int) -> None:
+        for j in range(begin, end):
+            single = np.zeros(len(bases[j]))
+            _pair_loops.add_single(codes[j], product, single)
+            right[start[j] : start[j + 1]] = single @ bases[j]
+
+    with limit_blas(1):
+        in_threads(work, len(bases), n_jobs, grain=max(1, _GRAIN // max(len(product), 1)))
+    return right
+
+
 def _dense_products(
     codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], weight: np.ndarray,
     product: np.ndarray, start: np.ndarray,
@@ -257,12 +290,7 @@ def _dense_products(
     """The same from the matrix √W·Z, some rows at a time: for few rows and many small bases."""
     from . import _pair_loops
 
-    gram, right = np.zeros((start[-1], start[-1])), np.zeros(start[-1])
-    right[0], root = product.sum(), np.sqrt(weight)
-    for own, basis, (a, b) in zip(codes, bases, pairwise(start), strict=True):
-        single = np.zeros(len(basis))
-        _pair_loops.add_single(own, product, single)
-        right[a:b] = single @ basis
+    gram, root = np.zeros((start[-1], start[-1])), np.sqrt(weight)
     for at in range(0, len(weight), _DENSE_ROWS):
         rows = slice(at, at + _DENSE_ROWS)
         Z = np.empty((len(root[rows]), start[-1]))
@@ -270,7 +298,7 @@ def _dense_products(
         for own, basis, (a, b) in zip(codes, bases, pairwise(start), strict=True):
             _pair_loops.scaled_rows(own[rows], root[rows], basis, Z[:, a:b])
         gram += Z.T @ Z
-    return gram, right
+    return gram, right_sides(codes, bases, product, 1)
 
 
 def _block(

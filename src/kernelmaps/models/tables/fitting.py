@@ -11,8 +11,10 @@ from scipy import special
 
 from ...data.frames import Column
 from ...threads import limit_blas
+from .bases import Basis
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
+from .extending import extend_rows
 from .held import HeldRows, Part, Scored, TableRows
 from .judging import LIKELY, SURE
 from .likelihoods import Likelihood
@@ -31,7 +33,7 @@ _FULL = 0.6  # edf of a pair, as a share of its functions, at which it gets twic
 _MOST_WEIGHTS = 2000  # of all terms: a Newton step on the strengths costs its cube
 _BACK = 2.0  # of the logarithm of a strength, beyond that of all rows: where a fit starts at most
 _VANISHED = 0.3  # edf of a pair that is left out
-Known = dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]]
+Known = dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, Basis | None]]
 Trial = tuple["Design", list[PenalisedFit]]
 
 
@@ -149,7 +151,7 @@ def with_pairs(
     parts = list(design.parts)
     for (j, k), weights in zip(pairs, design.rows.pair_weights(pairs), strict=True):
         pair = build_pair((j, k), design.books, design.counts, weights)
-        basis = pair.basis if functions is None else pair.basis.smoothest(functions)
+        basis = pair.basis() if functions is None else pair.basis(functions)
         name = f"{design.books[j].name} × {design.books[k].name}"
         parts.append(Part(name, "pair", (j, k), basis, pair.counts, pair))
     return replace(design, parts=tuple(parts))
@@ -175,23 +177,48 @@ def fit_table(
 
 def fit_design(
     design: Design, loss: Likelihood, output: int, request: Request,
-    start: Known | None = None, rough: bool = False,
+    start: Known | None = None,
 ) -> PenalisedFit:  # fmt: skip
     """Fit one output; `start` holds strengths and weights of some terms, by their columns."""
     rows = design.rows.coded(design.parts, design.cone(), output)
     rho, fixed = _strengths(design, request)
     beta = None
     if start:
-        beta = np.zeros(_weights(design)[-1].stop if design.parts else 1)
-        beta[0] = start[()][1][0]
-        for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
-            if part.columns in start:
-                known, weights = start[part.columns]
-                # Where nothing is left of a function, it would hardly come back by itself.
-                known = np.minimum(known, design.level + _BACK)
-                rho[group] = np.where(fixed[group], rho[group], known)
-                beta[own.start : own.start + len(weights)] = weights
-    return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, rough, beta)
+        known, beta, _ = _from_known(design, start, rho)
+        # Where nothing is left of a function, it would hardly come back by itself.
+        rho = np.where(fixed, rho, np.minimum(known, design.level + _BACK))
+    return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, beta)
+
+
+def _extended(
+    design: Design, loss: Likelihood, output: int, request: Request, start: Known
+) -> PenalisedFit:
+    """A rough fit of one output, in which the strengths of known terms stay as they are."""
+    rows = design.rows.coded(design.parts, design.cone(), output)
+    rho, fixed = _strengths(design, request)
+    known, beta, same = _from_known(design, start, rho)
+    return extend_rows(rows, loss, np.where(fixed, rho, known), fixed | same, fixed, beta)
+
+
+def _from_known(
+    design: Design, start: Known, rho: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Strengths and weights to start from, and which strengths are of terms that are as before."""
+    beta = np.zeros(_weights(design)[-1].stop if design.parts else 1)
+    rho, same = rho.copy(), np.zeros(len(rho), bool)
+    beta[0] = start[()][1][0]
+    for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
+        if part.columns in start:
+            rho[group], weights, basis = start[part.columns]
+            same[group] = basis is part.basis
+            beta[own] = weights if basis is part.basis else _carried(part, basis.values @ weights)
+    return rho, beta, same
+
+
+def _carried(part: Part, values: np.ndarray) -> np.ndarray:
+    """Weights of a term's orthonormal functions that come closest to some values at its codes."""
+    counts = part.counts.ravel()
+    return part.basis.values.T @ (counts * values) / max(float(counts.sum()), 1e-300)
 
 
 def _groups(design: Design) -> list[slice]:
@@ -230,13 +257,13 @@ def _search(
     model is then fitted to all rows. Few rows can neither show pairs nor judge them.
     """
     if design.counts[0].sum() < _FEWEST_ROWS:
-        return design, _fit_all(design, losses, request, [{} for _ in losses], rough=False)
+        return design, _fit_all(design, losses, request, [{} for _ in losses])
     rows, judges = design.rows.split()
     first = trial = replace(design, rows=rows)
     tried = {part.columns for part in design.parts if part.pair is not None}
     asked = len(tried)
-    # Not a rough one: what single columns leave over would be taken for an effect of pairs.
-    fits = _fit_all(trial, losses, request, [{} for _ in losses], rough=False)
+    # In full: what single columns leave over would be taken for an effect of pairs.
+    fits = _fit_all(trial, losses, request, [{} for _ in losses])
     for _ in range(_GOES):
         larger = _refined(trial, fits, asked)
         left = request.search + asked - sum(part.pair is not None for part in larger.parts)
@@ -252,7 +279,10 @@ def _search(
         if _sizes(larger) == _sizes(trial):
             break
         known = [_known(trial, fit) for fit in fits]
-        more = _fit_all(larger, losses, request, known, rough=True)
+        more = [
+            _extended(larger, loss, k, request, start)
+            for k, (loss, start) in enumerate(zip(losses, known, strict=True))
+        ]
         kept = _judged(judges, losses, (trial, fits), (larger, more), trial is first)
         if kept is None:
             break
@@ -260,7 +290,7 @@ def _search(
     grown = _sizes(trial) != _sizes(design)  # else the model without pairs, as it would be
     known = [_known(trial, fit) if grown else {} for fit in fits]
     design = replace(design, parts=trial.parts)
-    return design, _fit_all(design, losses, request, known, rough=False)
+    return design, _fit_all(design, losses, request, known)
 
 
 def _judged(
@@ -302,20 +332,19 @@ def _without(design: Design, fits: Sequence[PenalisedFit], dropped: set[tuple[in
 
 def _fit_all(
     design: Design, losses: Sequence[Likelihood], request: Request, known: Sequence[Known],
-    rough: bool,
 ) -> list[PenalisedFit]:  # fmt: skip
     """Fits of all outputs, from what is known of each."""
     return [
-        fit_design(design, loss, k, request, start, rough)
+        fit_design(design, loss, k, request, start)
         for k, (loss, start) in enumerate(zip(losses, known, strict=True))
     ]
 
 
 def _known(design: Design, fit: PenalisedFit) -> Known:
     """Strengths and weights by the columns of the terms; the intercept's by no columns."""
-    found: Known = {(): (np.zeros(0), fit.weights[:1])}
+    found: Known = {(): (np.zeros(0), fit.weights[:1], None)}
     for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
-        found[part.columns] = fit.rho[group], fit.weights[own]
+        found[part.columns] = fit.rho[group], fit.weights[own], part.basis
     return found
 
 
@@ -331,7 +360,7 @@ def _refined(design: Design, fits: Sequence[PenalisedFit], asked: int) -> Design
         if edf < _VANISHED and found > asked:
             continue
         if edf > _FULL * size:
-            part = replace(part, basis=part.pair.basis.smoothest(2 * size))
+            part = replace(part, basis=part.pair.basis(2 * size))
         parts.append(part)
     larger = replace(design, parts=tuple(parts))
     return larger if sum(_sizes(larger).values()) <= _MOST_WEIGHTS else replace(

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...stats import cross_products
+from ...stats import cross_products, right_sides
 from ...threads import available_threads, in_threads, limit_blas
 from .bases import Basis
 from .constraints import nearest
@@ -33,9 +33,14 @@ from .reml import (
 )
 
 _SETTLE = 15  # steps after which strengths stay: performance iteration may cycle
-_STILL = 0.1  # degrees of freedom that no term gains or loses any more once strengths stay
+# Degrees of freedom that no term gains or loses any more once strengths stay: these, or this share
+# of all.
+_STILL = 0.1, 0.002
+_MOST_CHORDS, _SLOW = 12, 0.3  # steps between two curvatures; ratio of two steps' gains
+_END = 1e-4  # times the tolerance: a gain after which no more is to be had, as after Newton's steps
 _INNER = 3  # steps on the strengths for each step on the weights
-_FINE, _ROUGH = 0.1, 0.5  # derivatives of the restricted log-likelihood that are small enough
+_ROUGHLY = 1e-3  # relative change of the objective at the end of a rough fit
+_FINE = 0.1  # derivative of the restricted log-likelihood that is small enough
 _SHRUNK = 0.9  # of the weights: where fewer than that are within reach, the others are left out
 _PLENTY = 2  # rows for each weight, from which on those out of reach are left out
 _NEARLY = 0.01  # share of a majorant from which on steps are nearly Newton's
@@ -63,6 +68,10 @@ class Point(Protocol):
 
     def sums(self) -> Sums:
         """The working least-squares problem of a Newton step from here."""
+        ...
+
+    def gradient(self) -> np.ndarray:
+        """Derivatives of the losses by the weights."""
         ...
 
 
@@ -194,6 +203,11 @@ class CodedPoint:
         square = float(np.sum(product[seen] ** 2 / weight[seen]))
         return Sums(*rows.sums(weight, product), square, rows.total)
 
+    def gradient(self) -> np.ndarray:
+        rows = self.rows
+        slope = rows.weight * self.loss.derivatives(rows.y, self.eta)[0]
+        return right_sides(rows.codes, [b.values for b in rows.bases], slope, rows.n_jobs)
+
 
 @dataclass(frozen=True)
 class PenalisedFit:
@@ -257,7 +271,6 @@ def fit_rows(
     fixed: np.ndarray | None = None,
     tol: float = 1e-7,
     max_iter: int = 100,
-    rough: bool = False,
     beta: np.ndarray | None = None,
 ) -> PenalisedFit:
     """Fit rows with strengths that are chosen, or `fixed`.
@@ -274,17 +287,19 @@ def fit_rows(
         The objective's relative change at the end.
     max_iter : int
         Most steps.
-    rough : bool
-        Whether strengths and weights are needed only to rank what is missing.
     beta : ndarray, optional
         Weights to start from, of a fit with almost the same terms and with these strengths.
     """
     penalties = penalties_of(rows.bases)
-    threads = 1 if len(penalties.scale) < _SMALL else available_threads()
-    with limit_blas(threads):
+    with limit_blas(blas_threads(len(penalties.scale))):
         if isinstance(loss, Squared):
-            return _fit_squared(rows, penalties, rho, fixed, rough, beta)
-        return _fit(rows, loss, penalties, rho, fixed, tol, max_iter, rough, beta)
+            return _fit_squared(rows, penalties, rho, fixed, beta)
+        return _fit(rows, loss, penalties, rho, fixed, tol, max_iter, beta)
+
+
+def blas_threads(weights: int) -> int:
+    """Threads of BLAS for systems of so many weights."""
+    return 1 if weights < _SMALL else available_threads()
 
 
 def among_all(own: np.ndarray, kept: np.ndarray, size: int) -> np.ndarray:
@@ -345,36 +360,25 @@ class Reach:
 
 def _fit_squared(
     rows: Rows, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray | None,
-    rough: bool, beta: np.ndarray | None,
+    beta: np.ndarray | None,
 ) -> PenalisedFit:  # fmt: skip
     sums, middle = rows.squared()
-    if rough or beta is None:
-        rho = coarse_strengths(sums, penalties, rho, None, _known(penalties, fixed, beta))
-    most, tol = (_INNER, _ROUGH) if rough else (60, _FINE)
+    if beta is None:
+        rho = coarse_strengths(sums, penalties, rho, None, fixed)
     kept = np.arange(len(penalties.scale))
     if _may_leave_out(rows, penalties, fixed):
         kept = penalties.within_reach(rho, sums.rows)
     while True:
         few = penalties.only(kept)
-        found = choose_strengths(sums.only(kept), few, rho, None, fixed, most, tol)
+        found = choose_strengths(sums.only(kept), few, rho, None, fixed, 60, _FINE)
         wanted = penalties.within_reach(found.rho, sums.rows)
-        if rough or _holds(kept, wanted, len(penalties.scale)):
+        if _holds(kept, wanted, len(penalties.scale)):
             break
         rho, kept = found.rho, np.union1d(kept, wanted)
-    wider = _wider(found, few, rows.total, fixed, True, rough)
+    wider = _wider(found, few, rows.total, fixed, True)
     wider = among_all(wider, kept, len(penalties.scale))
     found = found.among(kept, penalties, sums.rows)
-    return _from_sums(found, sums, penalties, _allowed(rows, found), middle, wider)
-
-
-def _known(
-    penalties: Penalties, fixed: np.ndarray | None, beta: np.ndarray | None
-) -> np.ndarray | None:
-    """Strengths that coarse ones are not better than: fixed ones, and those of a fit before."""
-    if beta is None:
-        return fixed
-    known = penalties.total(beta != 0) > 0
-    return known if fixed is None else known | fixed
+    return _from_sums(found, sums, penalties, allowed(rows, found), middle, wider)
 
 
 def _holds(kept: np.ndarray, wanted: np.ndarray, size: int) -> bool:
@@ -395,7 +399,7 @@ def _may_leave_out(rows: Rows, penalties: Penalties, fixed: np.ndarray | None) -
 
 def _fit(
     rows: Rows, loss: Likelihood, penalties: Penalties, rho: np.ndarray,
-    fixed: np.ndarray | None, tol: float, max_iter: int, rough: bool, beta: np.ndarray | None,
+    fixed: np.ndarray | None, tol: float, max_iter: int, beta: np.ndarray | None,
 ) -> PenalisedFit:  # fmt: skip
     fresh = beta is None
     if beta is None:
@@ -408,16 +412,15 @@ def _fit(
         kept = penalties.within_reach(rho, rows.total)
     reach = Reach.of(rows, penalties, kept)
     here: Point = reach.rows.at(loss, beta[kept])
-    value, n_iter, converged = np.inf, 0, False
-    known = None if fresh else _known(penalties, fixed, beta)
+    value, n_iter, extra, converged = np.inf, 0, 0, False
     near = following = loss  # as losses are here, and as they will be after the next step
-    chosen = Chosen(rho, fixed, loss.dispersion, loss.least_dispersion, fresh or rough, known)
-    tol = 1e-3 if rough else min(tol, 1e-10)  # the last steps square the error, and cost little
+    chosen = Chosen(rho, fixed, loss.dispersion, loss.least_dispersion, fresh)
+    tol = min(tol, 1e-10)  # the last steps square the error, and cost little
     for n_iter in range(1, max_iter + 1):
         sums, resting, solved = here.sums(), chosen.settled, reach
         found = chosen.step(sums, solved.penalties, n_iter)
         start = _penalised(here, solved.penalties.diagonal(found.rho))
-        wanted, total = _allowed(rows, found), float(sums.gram[0, 0])
+        wanted, total = allowed(rows, found), float(sums.gram[0, 0])
         if leaving and not resting:
             reach, here, wanted = _moved(solved, here, wanted, found.rho, total, chosen.settled)
         diagonal = reach.penalties.diagonal(found.rho)
@@ -426,8 +429,13 @@ def _fit(
         following = near.after(whole) if resting else near
         value = _penalised(here, diagonal)
         # A majorant's steps may be short far from the minimum.
-        telling = rough or caution < _NEARLY or (caution == 1 and not whole)
-        converged = (resting or rough) and telling and start - value <= tol * (1 + abs(value))
+        telling = caution < _NEARLY or (caution == 1 and not whole)
+        converged = resting and telling and start - value <= tol * (1 + abs(value))
+        if chosen.settled and not (converged or loss.caution) and rows.cone is None:
+            inverse = _among_fewer(found.inverse, solved.kept, reach.kept)
+            if inverse is not None:
+                here, more, converged = _chords(reach.rows, loss, here, inverse, diagonal, tol)
+                value, extra = _penalised(here, diagonal), extra + more
         if converged:
             break
     if near.caution != loss.caution:  # strengths and errors are those of the majorant
@@ -435,10 +443,43 @@ def _fit(
         found, solved = chosen.step(sums, reach.penalties, n_iter), reach
         total = float(sums.gram[0, 0])
     profiled = chosen.dispersion is None
-    wider = solved.among_all(_wider(found, solved.penalties, rows.total, fixed, profiled, rough))
+    wider = solved.among_all(_wider(found, solved.penalties, rows.total, fixed, profiled))
     found = found.among(solved.kept, penalties, total)
     beta = reach.among_all(here.beta)
-    return _finished(found, penalties, value, n_iter, beta, wider, converged)
+    return _finished(found, penalties, value, n_iter + extra, beta, wider, converged)
+
+
+def _among_fewer(own: np.ndarray, kept: np.ndarray, fewer: np.ndarray) -> np.ndarray | None:
+    """A matrix of some weights as one of others; None where not all of these are among them."""
+    if kept is fewer:
+        return own
+    at = np.searchsorted(kept, fewer)
+    if at[-1] >= len(kept) or (kept[at] != fewer).any():
+        return None
+    return own[np.ix_(at, at)]
+
+
+def _chords(
+    rows: Rows, loss: Likelihood, here: Point, inverse: np.ndarray, diagonal: np.ndarray,
+    tol: float,
+) -> tuple[Point, int, bool]:  # fmt: skip
+    """Steps with exact derivatives and the curvature of a step before: a pass over codes each.
+
+    They end at the minimum, or where a new curvature would bring more: the point, the number of
+    steps, and whether it is the minimum.
+    """
+    value, before = _penalised(here, diagonal), np.inf
+    for step in range(1, _MOST_CHORDS + 1):
+        slope = here.gradient() + diagonal * here.beta
+        move = inverse @ slope
+        lower = 0.5 * float(slope @ move)  # what the step brings, without a difference of sums
+        if lower > _SLOW * before:
+            break
+        here, _ = _damped(rows, loss, here, here.beta - move, diagonal, value)
+        value, before = _penalised(here, diagonal), lower
+        if lower <= _END * tol * (1 + abs(value)):
+            return here, step, True
+    return here, step, False
 
 
 @dataclass
@@ -452,8 +493,7 @@ class Chosen:
     dispersion, least : float or None, float
         φ where it is known, and the least that is estimated.
     afresh : bool
-        Whether the first step takes many on the strengths, with few functions; those that are
-        `known` stay in it.
+        Whether the first step takes many on the strengths, with few functions.
     settled : bool
         Whether they rest.
     """
@@ -463,7 +503,6 @@ class Chosen:
     dispersion: float | None
     least: float
     afresh: bool
-    known: np.ndarray | None = None
     used: np.ndarray | float = np.inf
 
     def __post_init__(self) -> None:
@@ -474,15 +513,15 @@ class Chosen:
         if not self.settled:
             # An estimate of φ that vanishes would leave strengths behind that mean nothing.
             if n_iter == 1 and self.afresh and not self.least:
-                held = self.fixed if self.known is None else self.known
-                self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, held)
+                self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, self.fixed)
             found = self._chosen(sums, penalties)
             used, before = _used(found, penalties), self.used
             # Rounded, so that steps do not amplify the rounding errors of those before them.
             held = np.zeros(len(self.rho), bool) if self.fixed is None else self.fixed
             self.rho, self.used = np.where(held, self.rho, np.round(found.rho, 3)), used
             moved = float(np.max(np.abs(used - before), initial=0.0))
-            self.settled = n_iter >= _SETTLE or (n_iter > 2 and moved < _STILL)
+            still = max(_STILL[0], _STILL[1] * float(used.sum()))
+            self.settled = n_iter >= _SETTLE or (n_iter > 2 and moved < still)
             if not self.settled:
                 return found
             # A tenth in the logarithm of a strength means nothing.
@@ -519,18 +558,20 @@ class Moved:
     def sums(self) -> Sums:
         raise NotImplementedError
 
+    def gradient(self) -> np.ndarray:
+        raise NotImplementedError
+
 
 def _wider(
     found: WorkingFit, penalties: Penalties, total: float, fixed: np.ndarray | None,
-    profiled: bool, rough: bool,
+    profiled: bool,
 ) -> np.ndarray:  # fmt: skip
-    """What the uncertainty of chosen strengths adds to the covariance; a rough fit needs none."""
+    """What the uncertainty of chosen strengths adds to the covariance."""
     free = np.ones(penalties.count, bool) if fixed is None else ~fixed
-    free &= not rough
     return widening(found, penalties, total, free, profiled)
 
 
-def _allowed(rows: Rows, found: WorkingFit) -> np.ndarray:
+def allowed(rows: Rows, found: WorkingFit) -> np.ndarray:
     """The minimum of a working problem among the weights that constraints allow."""
     if rows.cone is None or not len(rows.cone):
         return found.weights
@@ -565,6 +606,30 @@ def _damped(
             return trial, share == 1.0
         share *= 0.5
     return (rows.at(loss, here.beta) if moved else here), False
+
+
+def newton_step(
+    rows: Rows, loss: Likelihood, here: Point, found: WorkingFit, penalties: Penalties
+) -> Point:
+    """Go to the minimum of a working problem, or as far towards it as losses get lower.
+
+    A second step has the same curvature, which may have changed much on the way.
+    """
+    diagonal = penalties.diagonal(found.rho)
+    start = _penalised(here, diagonal)
+    here, _ = _damped(rows, loss, here, allowed(rows, found), diagonal, start)
+    if loss.caution or rows.cone is not None:
+        return here
+    return _chords(rows, loss, here, found.inverse, diagonal, _ROUGHLY / _END)[0]
+
+
+def finished_roughly(
+    found: WorkingFit, penalties: Penalties, kept: np.ndarray, beta: np.ndarray, total: float
+) -> PenalisedFit:
+    """A fit of some of the weights, without what uncertain strengths add to the covariance."""
+    size = len(penalties.scale)
+    none, beta = np.zeros((size, size)), among_all(beta, kept, size)
+    return _finished(found.among(kept, penalties, total), penalties, np.nan, 0, beta, none)
 
 
 def _finished(

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...stats import pair_table
 from ...threads import in_threads
-from .bases import Basis, margin, tensor_basis
+from .bases import Basis, Side, margin, tensor_basis
 from .codebooks import OTHER, Codebook
 
 _RANKING = 16  # codes of a column while pairs are ranked
@@ -48,20 +48,24 @@ class Coarse:
 
     def summed(self, table: np.ndarray) -> np.ndarray:
         """Rows of a table that share a coarse code, added up."""
-        out = np.zeros((self.size, table.shape[1]))
-        np.add.at(out, self.of, table)
-        return out
+        belongs = np.zeros((self.size, len(self.of)))
+        belongs[self.of, np.arange(len(self.of))] = 1.0
+        return belongs @ table
 
 
 @dataclass(frozen=True)
 class PairTerm:
-    """A pair's coarse codes and basis; pair code = first · second.size + second."""
+    """A pair's coarse codes and functions; pair code = first · second.size + second."""
 
     columns: tuple[int, int]
     first: Coarse
     second: Coarse
-    basis: Basis
+    sides: tuple[Side, Side]
     counts: np.ndarray
+
+    def basis(self, most: int = _FUNCTIONS) -> Basis:
+        """The smoothest functions of the pair."""
+        return tensor_basis(*self.sides, self.counts, min(most, _FUNCTIONS))
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Pair codes of rows, from the codes of all columns."""
@@ -184,8 +188,7 @@ def build_pair(
     second = coarse_codes(books[k], counts[k], sizes[1])
     cells = first.summed(second.summed(weights.T).T)
     sides = _side(books[j], cells.sum(axis=1)), _side(books[k], cells.sum(axis=0))
-    basis = tensor_basis(sides[0], sides[1], cells.ravel(), _FUNCTIONS)
-    return PairTerm(columns, first, second, basis, cells)
+    return PairTerm(columns, first, second, sides, cells)
 
 
 def _shares(first: Codebook, second: Codebook) -> tuple[int, int]:
@@ -202,7 +205,7 @@ def _shares(first: Codebook, second: Codebook) -> tuple[int, int]:
     return even, even
 
 
-def _side(book: Codebook, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _side(book: Codebook, counts: np.ndarray) -> Side:
     if book.kind == "category":
         return margin(np.zeros(0), counts, n_bases=0, category=True)
     bins = len(counts) - 1

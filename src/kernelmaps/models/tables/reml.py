@@ -146,7 +146,7 @@ def solve_with(
     from . import _loops
 
     diagonal = penalties.diagonal(rho)
-    factor = _factor(sums.gram, diagonal)
+    factor = factor_of(sums.gram, diagonal)
     weights, _ = lapack.dpotrs(factor, sums.right, lower=1)
     logdet = 2 * np.sum(np.log(np.diag(factor)))
     inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0].T
@@ -161,7 +161,7 @@ def solve_with(
     return WorkingFit(weights, inverse, rho, phi, value, 0.5 * (shares + traces - ranks))
 
 
-def _factor(gram: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+def factor_of(gram: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
     """L with LLᵀ = G + diag(d), below the diagonal, and a ridge as small as rounding allows."""
     size = float(np.trace(gram)) / len(diagonal)
     for ridge in _RIDGES:

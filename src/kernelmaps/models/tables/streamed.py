@@ -179,6 +179,10 @@ class StepSums:
         assert self.found is not None
         return self.found
 
+    def gradient(self) -> np.ndarray:
+        sums = self.sums()
+        return sums.gram @ self.beta - sums.right
+
 
 @dataclass
 class Residuals:

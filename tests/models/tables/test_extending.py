@@ -1,0 +1,84 @@
+"""Terms that join a fit: strengths given those before them, and steps with a known curvature."""
+
+import numpy as np
+import pytest
+
+from kernelmaps.models.tables import newton
+from kernelmaps.models.tables.bases import number_basis
+from kernelmaps.models.tables.extending import extend_rows, strengths_given
+from kernelmaps.models.tables.likelihoods import likelihood
+from kernelmaps.models.tables.newton import CodedRows, fit_rows, penalties_of
+from kernelmaps.models.tables.reml import choose_strengths
+
+
+def three_columns(seed, loss, n=3000):
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(1, 61, n).astype(np.uint8) for _ in range(3)]
+    place = (np.arange(60) + 0.5) / 60
+    bases = [
+        number_basis(place, np.bincount(c, minlength=61) * 1.0, n_bases=20, degree=3, order=2)
+        for c in codes
+    ]
+    eta = np.sin(codes[0] / 9) + np.cos(codes[1] / 5) * (codes[2] > 20) + 2 * np.sin(codes[2] / 7)
+    if loss == "squared_error":
+        y = eta + 0.5 * rng.normal(size=n)
+    else:
+        y = np.where(rng.random(n) < 1 / (1 + np.exp(-2 * eta)), 1.0, -1.0)
+    return CodedRows(codes, bases, y, np.ones(n), np.zeros(n))
+
+
+@pytest.mark.parametrize("dispersion", [None, 0.3])
+def test_new_strengths_are_those_of_the_whole_problem_with_the_others_held(seed, dispersion):
+    rows = three_columns(seed, "squared_error")
+    sums, penalties = rows.squared()[0], penalties_of(rows.bases)
+    rho = np.full(penalties.count, 1.0)
+    held = np.arange(penalties.count) < 4  # a curve and a straight part for each of two columns
+    wanted = choose_strengths(sums, penalties, rho, dispersion, held, tol=0.5)
+    found = strengths_given(sums, penalties, rho, held, dispersion)
+    np.testing.assert_allclose(found, wanted.rho, rtol=1e-6)
+    np.testing.assert_array_equal(found[held], rho[held])
+    assert (found[~held] != rho[~held]).any()
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
+def test_a_fit_that_is_extended_is_nearly_the_whole_one(seed, loss):
+    """For squared loss all but what is out of reach; else nine tenths of what new terms bring."""
+    rows = three_columns(seed, loss)
+    kind, penalties = likelihood(loss, rows.y), penalties_of(rows.bases)
+    none = np.zeros(penalties.count, bool)
+    few = CodedRows(rows.codes[:2], rows.bases[:2], rows.y, rows.weight, rows.offset)
+    count = penalties_of(few.bases).count
+    before = fit_rows(few, kind, np.full(count, 8.0))
+    rho = np.concatenate([before.rho, np.full(penalties.count - count, 8.0)])
+    beta = np.concatenate([before.weights, np.zeros(len(penalties.scale) - len(before.weights))])
+    found = extend_rows(rows, kind, rho, np.arange(len(rho)) < count, none, beta)
+    least = fit_rows(rows, kind, found.rho, ~none)
+
+    def objective(weights):
+        losses = rows.weight @ kind.value(rows.y, rows.scores(weights))
+        return losses + 0.5 * penalties.diagonal(found.rho) @ weights**2
+
+    gap, gain = objective(found.weights) - least.objective, objective(beta) - least.objective
+    share = 1e-5 if loss == "squared_error" else 0.1
+    assert -1e-9 * least.objective < gap < share * gain
+
+
+def test_last_steps_have_exact_derivatives_and_the_curvature_before(seed, monkeypatch):
+    rows = three_columns(seed, "log_loss")
+    curvatures = []
+
+    def counted(*arguments):
+        curvatures.append(1)
+        return products(*arguments)
+
+    products = newton.cross_products
+    monkeypatch.setattr(newton, "cross_products", counted)
+    penalties = penalties_of(rows.bases)
+    kind = likelihood("log_loss", rows.y)
+    fit = fit_rows(rows, kind, np.full(penalties.count, 8.0))
+    assert fit.converged
+    assert len(curvatures) < fit.n_iter
+    slope = rows.at(kind, fit.weights).gradient() + penalties.diagonal(fit.rho) * fit.weights
+    used = np.flatnonzero(fit.weights)  # functions out of reach are left out
+    own = fit.covariance[np.ix_(used, used)]
+    assert 0.5 * slope[used] @ own @ slope[used] < 1e-12 * fit.objective
