@@ -72,11 +72,11 @@ class Race:
             "triton": triton.__version__,
         }
 
-    def seconds(self, call: Callable[[], Any], calls: int = 20) -> float:
+    def seconds(self, call: Callable[[], Any], calls: int = 20, turns: int = 5) -> float:
         """Time of a call among several on the queue: the best of five turns."""
         torch, times = self.torch, []
         call()
-        for _ in range(2 if self.quick else 5):
+        for _ in range(min(2, turns) if self.quick else turns):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda.synchronize()
             begin.record()
@@ -86,6 +86,11 @@ class Race:
             end.synchronize()
             times.append(begin.elapsed_time(end) / 1e3 / calls)
         return min(times)
+
+    def beside(self, *calls: Callable[[], Any], turns: int = 15) -> list[float]:
+        """Times of calls that take turns on the card: medians, since short ones differ."""
+        times = [[self.seconds(call, turns=1) for call in calls] for _ in range(turns)]
+        return [float(t) for t in np.median(times, axis=0)]
 
     def waiting(self, call: Callable[[], Any]) -> float:
         """Time of a single call, from the empty queue to the end of its work."""
@@ -109,8 +114,12 @@ class Race:
         self, what: str, call: Callable[[], Any], limit: float, limit_of: str, **words: Any
     ) -> Row:
         """Time a call in milliseconds beside its limit in seconds."""
+        return self.compare(what, self.seconds(call), limit, limit_of, **words)
+
+    def compare(self, what: str, ours: float, limit: float, limit_of: str, **words: Any) -> Row:
+        """A row of a time and its limit, both in seconds."""
         share = words.pop("share", None)
-        row = Row(what, unit="ms", ours=1e3 * self.seconds(call), limit=1e3 * limit, **words)
+        row = Row(what, unit="ms", ours=1e3 * ours, limit=1e3 * limit, **words)
         row.limit_of = limit_of
         if share is not None:
             row.target, row.reached = f"≥ {share:.0%} of the limit", row.limit >= share * row.ours
@@ -180,10 +189,11 @@ def joint(race: Race, few: np.ndarray, X: Any) -> None:
         error, shapes = checked(race, fitted, few), list(products(fitted.spec_, FEATURES))
         for arithmetic in arithmetics:
             with precision(arithmetic):
-                limit = sum(product_seconds(race, *shape) for shape in shapes)
-                alone = " and ".join(f"{a} × {b}" for a, b in shapes)
-                call, words = partial(apply, fitted.spec_, X), {"share": share, "note": error}
-                race.time(f"{name}, {arithmetic}", call, limit, f"product {alone}", **words)
+                alone = [product(race, *shape) for shape in shapes]
+                ours, *theirs = race.beside(partial(apply, fitted.spec_, X), *alone)
+                what = "product " + " and ".join(f"{a} × {b}" for a, b in shapes)
+                words = {"share": share, "note": f"{error}; medians of turns"}
+                race.compare(f"{name}, {arithmetic}", ours, sum(theirs), what, **words)
 
 
 def products(spec: Any, width: int) -> Iterator[tuple[int, int]]:
@@ -199,9 +209,10 @@ def products(spec: Any, width: int) -> Iterator[tuple[int, int]]:
         yield width, n_outputs(spec)
 
 
-def product_seconds(race: Race, inner: int, outer: int) -> float:
+def product(race: Race, inner: int, outer: int) -> Callable[[], Any]:
+    """A dense product of the precision that is chosen."""
     A, B = (race.torch.rand(*s, device="cuda") for s in ((ROWS, inner), (inner, outer)))
-    return race.seconds(lambda: multiply(A, B))
+    return lambda: multiply(A, B)
 
 
 def prediction(race: Race) -> None:

@@ -35,6 +35,10 @@ class Pointer:
     def __sub__(self, less):
         return self + -np.asarray(less)
 
+    def to(self, dtype):
+        """The address of an array in the memory of instructions."""
+        return tile(np.asarray(ptx_stand_in.address(self.array), dtype))
+
     def places(self, mask):
         offset = self.offset if mask is None else np.where(mask, self.offset, 0)
         if offset.size and not (offset.min() >= 0 and offset.max() < max(1, self.array.size)):
@@ -129,13 +133,22 @@ def constexpr(value):
 
 
 def inline_asm_elementwise(asm, constraints, args, dtype, is_pure, pack):
-    """Words of pairs of neighbours, which the assembler reads two of, and of which it uses one."""
+    """Instructions on pairs of neighbours; two halves of a result are one register."""
     assert is_pure
-    words = [tile(np.ascontiguousarray(args[0][:, k::pack])) for k in range(pack)]
-    assert constraints == ",".join(["=r"] * len(dtype) + ["r"] * pack)
-    found = ptx_stand_in.run(asm, words, len(dtype))
-    pairs = (np.ascontiguousarray(word).view(kind) for word, kind in zip(found, dtype, strict=True))
-    return tuple(tile(pair.reshape(args[0].shape)) for pair in pairs)
+    assert all(arg.shape == args[0].shape for arg in args)
+    outputs = [pack * np.dtype(kind).itemsize // 4 for kind in dtype]
+    kinds = {4: "r", 8: "l"}
+    wanted = [
+        "f" if a.dtype == np.float32 else kinds[a.itemsize] for a in args for _ in range(pack)
+    ]
+    assert constraints == ",".join(["=r"] * sum(outputs) + wanted)
+    words = [np.ascontiguousarray(arg[:, k::pack]) for arg in args for k in range(pack)]
+    found = iter(ptx_stand_in.run(asm, words, sum(outputs)))
+    results = []
+    for kind, count in zip(dtype, outputs, strict=True):
+        registers = np.stack([next(found) for _ in range(count)], axis=-1)
+        results.append(tile(registers.view(kind).reshape(args[0].shape)))
+    return tuple(results)
 
 
 def dot(a, b, c, input_precision="tf32"):
@@ -145,7 +158,17 @@ def dot(a, b, c, input_precision="tf32"):
 
 def language():
     tl = ModuleType("triton.language")
-    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "float16", "float32"):
+    for name in (
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "float16",
+        "float32",
+    ):
         setattr(tl, name, np.dtype(name))
     tl.float64, tl.bfloat16 = np.dtype("float64"), "bfloat16"
     tl.constexpr, tl.load, tl.store, tl.atomic_add = constexpr, load, store, atomic_add
@@ -160,7 +183,9 @@ def language():
     tl.sum = lambda a, axis: tile(np.sum(a, axis=axis))
     tl.max = lambda a, axis=None: tile(np.max(a, axis=axis))
     tl.min = lambda a, axis=None: tile(np.min(a, axis=axis))
+    tl.broadcast_to = lambda a, shape: tile(np.broadcast_to(a, shape))
     tl.zeros = lambda shape, dtype: tile(np.zeros(shape, dtype))
+    tl.div_rn = lambda a, b: tile(a / b)
     tl.floor = lambda a: tile(np.floor(a))
     tl.cdiv = lambda a, b: -(-a // b)
     tl.trans = lambda a: tile(np.transpose(a))

@@ -85,7 +85,7 @@ def on_card(X: Any) -> bool:
 def refuse_card(X: Any, call: str, instead: str, name: str = "X") -> None:
     """TypeError if X lies on a card: `call` runs on the processor, and nothing copies by itself."""
     if on_card(X):
-        place = getattr(X, "device", "a GPU")
+        place = "a GPU" if _library(X) == "cupyx" else getattr(X, "device", "a GPU")
         raise TypeError(
             f"{call} runs on the processor, and {name} is a {_library(X)} array on {place}. "
             f"{instead}"
@@ -195,8 +195,12 @@ def share_memory(a: Any, b: Any) -> bool:
     return bool(a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr())
 
 
+class OutOfMemoryError(MemoryError):
+    """A GPU ran out of memory, and it is known in what: fewer rows at a time may still fit."""
+
+
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a GPU ran out of memory: torch and CuPy call it by the same name."""
+    """Whether a GPU ran out of memory: torch and CuPy call it by the same name, as we do."""
     return type(error).__name__ == "OutOfMemoryError"
 
 
@@ -208,7 +212,8 @@ def memory_named(owner: str, instead: str) -> Iterator[None]:
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        raise MemoryError(f"{owner}: the GPU does not have enough memory. {instead}") from error
+        message = f"{owner}: the GPU does not have enough memory. {instead}"
+        raise OutOfMemoryError(message) from error
 
 
 def in_halves(
@@ -218,11 +223,15 @@ def in_halves(
     owner: str,
     instead: str,
 ) -> Result:
-    """``work`` on all rows; on fewer at a time where the GPU lacks the memory for them."""
+    """``work`` on all rows; on fewer at a time where the GPU lacks the memory for them.
 
-    def on(part: slice) -> Result:
+    Results are joined one by one, in their order: two of them are in memory at a time.
+    """
+    pending, results = [rows], list[Result]()
+    while pending:
+        part = pending.pop()
         try:
-            return work(part)
+            found = work(part)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -231,12 +240,16 @@ def in_halves(
                     f"{owner}: the GPU does not have enough memory, even for one row at a time. "
                     f"{instead}"
                 ) from None
-        if "torch" in sys.modules:
+            middle = (part.start + part.stop) // 2
+            pending += [slice(middle, part.stop), slice(part.start, middle)]
+        else:
+            with memory_named(owner, instead):
+                results = [join(results[0], found) if results else found]
+            del found  # its memory is for the next one
+            continue
+        if "torch" in sys.modules:  # what failed is free by now
             sys.modules["torch"].cuda.empty_cache()
-        middle = (part.start + part.stop) // 2
-        return join(on(slice(part.start, middle)), on(slice(middle, part.stop)))
-
-    return on(rows)
+    return results[0]
 
 
 @contextmanager

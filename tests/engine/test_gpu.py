@@ -363,12 +363,13 @@ def test_sums_over_the_features(gpu, outputs, dtype, seed):
     assert gpu.sums(summed_table(table, np.dtype(dtype)), X, gpu.FINITE)[1]
 
 
-@pytest.mark.parametrize(("bins", "outputs"), [(7, 10), (7, 5), (5, 17), (1, 6)])
-def test_smooth_cubics_are_summed_as_b_splines(gpu, launched, bins, outputs, seed):
+@pytest.mark.parametrize(  # 21 features are not a whole number of blocks
+    ("bins", "outputs", "d"), [(7, 10, 21), (7, 5, 32), (5, 17, 21), (1, 6, 21)]
+)
+def test_smooth_cubics_are_summed_as_b_splines(gpu, launched, bins, outputs, d, seed):
     from kernelmaps.engine.table.dot import summed_table
 
     rng = np.random.default_rng(seed)
-    d = 21  # not a whole number of blocks
     table = smooth_cubics(rng, d, bins, outputs, lo=0.1, size=0.3)
     X = (0.1 + 0.3 * rng.random((70, d))).astype(np.float32)
     X[0], X[1] = 0.1, 0.4  # the ends of the range: rounding puts the second beyond the last bin
@@ -393,6 +394,26 @@ def test_smooth_cubics_are_summed_as_b_splines(gpu, launched, bins, outputs, see
         np.testing.assert_allclose(gpu.sums(summed, X, gpu.ANY)[0], clipped, rtol=0, atol=1e-5)
 
 
+def test_shares_of_b_splines_add_up_to_one_share(gpu, launched, monkeypatch, seed):
+    from kernelmaps.engine.table.dot import summed_table
+
+    rng = np.random.default_rng(seed)
+    table = smooth_cubics(rng, 40, 7, 6)
+    summed = summed_table(table, np.dtype(np.float32))
+    X = rng.random((5, 40)).astype(np.float32)
+    X[0, :3] = -0.0, 0.0, 1.0  # all within the range
+    several, outside = gpu.sums(summed, X, gpu.FINITE)
+    assert not outside
+    monkeypatch.setattr(gpu.launch, "PROGRAMS", 1)
+    whole, _ = gpu.sums(summed, X, gpu.FINITE)
+    assert launched == ["dot_splines"] * 2
+    assert several.dtype == whole.dtype == np.float64
+    assert not np.array_equal(several, whole)  # rounded at other places
+    np.testing.assert_allclose(several, whole, rtol=0, atol=40 * 2.0**-22)
+    X[4, 39] = np.nextafter(np.float32(0), np.float32(-1))  # the least value below it
+    assert gpu.sums(summed, X, gpu.FINITE)[1]
+
+
 def test_only_smooth_cubics_on_a_few_even_bins_are_b_splines(gpu, seed):
     from kernelmaps.engine.gpu.splines import spline_weights
     from kernelmaps.engine.table.dot import summed_table
@@ -406,6 +427,7 @@ def test_only_smooth_cubics_on_a_few_even_bins_are_b_splines(gpu, seed):
         smooth_cubics(rng, 3, 7, 4),  # few outputs
         smooth_cubics(rng, 3, 7, 6, lo=1000.0),  # far from zero
         dataclasses.replace(table, low=table.low + 0.1),  # a range within the bins
+        dataclasses.replace(table, high=table.high + 0.1),  # and one beyond them
     ):
         assert spline_weights(summed_table(other, single), 16) is None
     kinked = [rng.normal(size=(7, 4, 6)) for _ in range(3)]

@@ -128,6 +128,65 @@ def test_halves_join_and_give_up_with_a_reason():
         in_halves(work(0), slice(0, 10), lambda a, b: a + b, "Fold", "Buy one")
 
 
+def test_halves_are_joined_as_soon_as_they_are_there():
+    from kernelmaps.device import in_halves
+
+    class Sums:
+        """Numbers that take up the memory of a small card."""
+
+        alive = 0
+
+        def __init__(self, count):
+            self.count = count
+            Sums.alive += 1
+
+        def __del__(self):
+            Sums.alive -= 1
+
+        def merge(self, other):
+            self.count += other.count
+            return self
+
+    def work(rows):
+        if rows.stop - rows.start > 3 or Sums.alive > 1:
+            raise OutOfMemoryError("CUDA out of memory")
+        return Sums(rows.stop - rows.start)
+
+    assert in_halves(work, slice(0, 40), lambda a, b: a.merge(b), "Fold", "").count == 40
+
+
+def test_maps_that_name_the_memory_are_halved_too(torch, monkeypatch, seed):
+    X, y = problem(seed)
+    fitted = features().fit(X)
+    whole = km.StreamingRidge(feature_map=fitted).fit(X, y)
+    inner, longest = type(fitted)._transform_dense_elsewhere, []
+
+    def small_card(self, rows, out):
+        longest.append(len(rows))
+        if len(rows) > 500:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return inner(self, rows, out)
+
+    monkeypatch.setattr(type(fitted), "_transform_dense_elsewhere", small_card)
+    model = km.StreamingRidge(feature_map=fitted, device="cpu", block_rows=1200).fit(X, y)
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
+    assert max(longest) == 1200
+    with pytest.raises(MemoryError, match=r"RandomFourierMap: the GPU .* fewer rows"):
+        fitted.transform(torch.asarray(X))
+
+
+def test_sums_that_do_not_fit_beside_others_say_so(torch, monkeypatch, seed):
+    from kernelmaps.stats.moments import Moments
+
+    def small_card(*_):
+        raise OutOfMemoryError("CUDA out of memory")
+
+    X, y = problem(seed, 100)
+    monkeypatch.setattr(Moments, "merge", small_card)
+    with pytest.raises(MemoryError, match=r"StreamingRidge: the GPU .* use fewer components"):
+        km.StreamingRidge(feature_map=features(), device="cpu").fit(X, y)
+
+
 def test_other_errors_are_passed_on():
     from kernelmaps.device import in_halves, memory_named
 

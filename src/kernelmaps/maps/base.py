@@ -477,6 +477,7 @@ class AdditiveMap(FeatureMap):
         from ._concentration import sum_bound
 
         check_is_fitted(self)
+        refuse_card(X, f"{type(self).__name__}.row_certificate", "Pass a sample of rows as NumPy.")
         sure = self.certificate_
         component = getattr(getattr(self, "kernel_", None), "component", None)
         if sure is None or not sure.proved or sure.error != "absolute" or component is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..data.sources import Block, Source
-from ..device import in_halves, is_tensor, share_memory, to_host
+from ..device import in_halves, is_tensor, memory_named, share_memory, to_host
 from ..progress import track
 from ..threads import interruptible, ordered_map, resolve_threads
 from .checkpoint import Checkpoint
@@ -69,15 +69,22 @@ def fold_blocks(
                 interruptible(_centre, block, stats, transform, name)
             yield block
 
-    with nullcontext() if card is None else card.session():
+    with nullcontext() if card is None else _on_card(card, name):
         threads = resolve_threads(n_threads)
         # The session belongs to this thread, and a card needs no other.
         parts = ordered_map(sums, centred(), threads) if card is None else map(sums, centred())
         for block, part in parts:
             _named(name, block, stats.merge, part)
             saved.added(block)
-    saved.finish()
-    return stats if card is None else stats.on_host()
+        saved.finish()
+        return stats if card is None else stats.on_host()
+
+
+@contextmanager
+def _on_card(transform: OnDevice, name: str) -> Iterator[None]:
+    """Around all blocks: how products are computed, and what to do where the sums do not fit."""
+    with transform.session(), memory_named(name, _FEWER):
+        yield
 
 
 def _centre(block: Block, stats: Any, transform: Transform | None, name: str) -> None:

@@ -128,13 +128,19 @@ def sums(table: Summed, X: Any, check: int) -> tuple[Any, bool]:
     """
     xp = namespace(X)
     X = contiguous(_floats(xp, X) if len(table.bins.kind) != CODE else X)
-    found, flag = _sums_on(_Held(table), xp, device_of(X)), _flag(xp, X)
-    dtype = xp.float64 if X.dtype == xp.float64 else xp.float32
-    empty = partial(xp.empty, dtype=dtype, device=device_of(X))
     if not X.shape[0]:
         return xp.zeros((0, table.outputs), dtype=xp.float64, device=device_of(X)), False
+    found = _sums_on(_Held(table), xp, device_of(X))
+    flag = _flag(xp, X) if check else xp.empty(1, dtype=xp.int32, device=device_of(X))
+
+    def empty(shape: tuple[int, ...], double: bool) -> Any:
+        wide = double or X.dtype == xp.float64
+        return xp.empty(shape, dtype=xp.float64 if wide else xp.float32, device=device_of(X))
+
     shares = launch.dot(found, X, flag, check, empty)
-    return xp.sum(shares, axis=0, dtype=xp.float64), bool(check) and bool(flag[0])
+    whole = shares.shape[0] == 1 and shares.dtype == xp.float64
+    total = shares[0] if whole else xp.sum(shares, axis=0, dtype=xp.float64)
+    return total, bool(check) and bool(flag[0])
 
 
 @_as_tensors

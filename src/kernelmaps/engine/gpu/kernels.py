@@ -101,7 +101,11 @@ def _find_edges(
     u = tl.zeros(size.shape, size.dtype)
     if PLACED:
         left = tl.load(edges + edge + b)
-        u = (size - left) / (tl.load(edges + edge + b + 1) - left)
+        width = tl.load(edges + edge + b + 1) - left
+        if PLACED > 1 and size.dtype == tl.float32:
+            u = tl.div_rn(size - left, width)  # Triton's own division is off by up to two digits
+        else:
+            u = (size - left) / width
     return row + b, u
 
 
@@ -338,26 +342,32 @@ def dot(
     tl.store(place, total, inside[:, None] & (c < outputs)[None, :])
 
 
-# The four B-splines of a position 0 ≤ t ≤ 7 that are not zero, times 6, as sums of two halves each,
-# written into two rows of ten halves, five words each, the others of which are zero. A selector has
-# a nibble for each byte of two words: 0 to 7 takes that byte, 9 repeats the sign of byte 1, which
-# is 0. The four bytes 76543210, shifted by b bytes into a row of nines, select the B-splines of bin
-# b. Positions come twice, and halves in pairs, so that a word belongs to two neighbours of a tile.
+# The four B-splines at a position that are not zero, times 6, as sums of two halves each, written
+# into two rows of ten halves, five words each, the others of which are zero. A position is a share
+# of the range, `last` bins long; the largest one found so far is kept as its bits, which are larger
+# than those of 1 for negative numbers and NaN, too. What selects the bytes of the five words lies
+# in memory, 16 bytes for each bin (`splines.PLACES`), from minus the bits of 2^23 on: these are
+# added with the bin. Numbers come twice, and halves in pairs, so that a word belongs to two
+# neighbours of a tile; the first of each two is read. The last operand is not: it is the result of
+# a product, and has the compiler lay all the others out as tensor cores want their factors.
 _BASES = tl.constexpr("""
 {
-.reg .f32 t, b, u, r, uu, rr, v0, v1, v2, v3, x0, x1, x2, x3;
-.reg .b32 i, m, near, far, s0, s1, s2, h01, h23, l01, l23, s;
+.reg .f32 t, q, y, b, u, r, uu, rr, v0, v1, v2, v3, x0, x1, x2, x3;
+.reg .b32 i, s0, s1, s2, s3, s4, h01, h23, l01, l23;
 .reg .b16 a0, a1, a2, a3;
-.reg .pred p;
-mov.b32 t, $10;
-min.f32 b, t, 0f40C00000;
-add.rz.f32 x0, b, 0f4B000000;
-sub.f32 b, x0, 0f4B000000;
-sub.f32 u, t, b;
-mov.b32 i, x0;
-shl.b32 m, i, 3;
-and.b32 s, i, 4;
-setp.ne.b32 p, s, 0;
+.reg .b64 p;
+add.f32 t, $12, $14;
+mul.f32 t, t, $16;
+mov.b32 i, t;
+max.u32 $10, i, $18;
+mov.b32 $11, $19;
+add.sat.f32 q, t, 0f00000000;
+fma.rz.f32 y, q, $22, 0f4B000000;
+mov.b32 i, y;
+mad.wide.u32 p, i, 16, $20;
+ld.global.nc.v4.b32 {s0, s1, s2, s3}, [p];
+sub.f32 b, 0f4B000000, y;
+fma.rn.f32 u, q, $22, b;
 sub.f32 r, 0f3F800000, u;
 mul.f32 uu, u, u;
 mul.f32 rr, r, r;
@@ -381,76 +391,86 @@ sub.f32 x2, v2, x2;
 sub.f32 x3, v3, x3;
 cvt.rn.f16x2.f32 l01, x1, x0;
 cvt.rn.f16x2.f32 l23, x3, x2;
-shf.l.wrap.b32 near, 0x99999999, 0x76543210, m;
-shf.l.wrap.b32 far, 0x76543210, 0x99999999, m;
-selp.b32 s0, 0x99999999, near, p;
-selp.b32 s1, near, far, p;
-selp.b32 s2, far, 0x99999999, p;
+shr.u32 s4, s3, 16;
 prmt.b32 $0, h01, h23, s0;
 prmt.b32 $5, l01, l23, s0;
-shr.u32 s, s0, 16;
-prmt.b32 $1, h01, h23, s;
-prmt.b32 $6, l01, l23, s;
-prmt.b32 $2, h01, h23, s1;
-prmt.b32 $7, l01, l23, s1;
-shr.u32 s, s1, 16;
-prmt.b32 $3, h01, h23, s;
-prmt.b32 $8, l01, l23, s;
-prmt.b32 $4, h01, h23, s2;
-prmt.b32 $9, l01, l23, s2;
+prmt.b32 $1, h01, h23, s1;
+prmt.b32 $6, l01, l23, s1;
+prmt.b32 $2, h01, h23, s2;
+prmt.b32 $7, l01, l23, s2;
+prmt.b32 $3, h01, h23, s3;
+prmt.b32 $8, l01, l23, s3;
+prmt.b32 $4, h01, h23, s4;
+prmt.b32 $9, l01, l23, s4;
 }
 """)
-_TEN_HALVES = tl.constexpr((tl.float16,) * 10)
+
+
+@triton.jit
+def _twice(x, ROWS: tl.constexpr, FEATURES: tl.constexpr):
+    """Numbers of features, of all rows or of each, in two neighbouring columns each."""
+    x = tl.broadcast_to(x, (ROWS, FEATURES))
+    return tl.reshape(tl.join(x, x), (ROWS, 2 * FEATURES))
 
 
 @triton.jit
 def dot_splines(
-    x_ptr, out_ptr, flag_ptr, n, d, outputs, split, weight_ptr, size, scale, origin_ptr, factor_ptr,
-    last, top, CHECK: tl.constexpr, WORDS: tl.constexpr,
+    x_ptr, out_ptr, flag_ptr, n, d, outputs, split, weight_ptr, size, scale, pair_ptr, place_ptr,
+    last, EVEN: tl.constexpr, WORDS: tl.constexpr,
     ROWS: tl.constexpr, FEATURES: tl.constexpr, OUTPUTS: tl.constexpr,
 ):  # fmt: skip
     """`dot` of smooth cubics on even bins: B-splines times their weights, on tensor cores.
 
-    The weights have `size` features, of zeros from d on; see `splines.SplineWeights`. The flag is
-    also set by positions outside 0 … `top`. Tensor cores drop digits of long
-    sums: those of a block are added up in float32.
+    The weights of a tile of outputs are `size` halves; see `splines.SplineWeights`. The flag is set
+    by values outside their ranges. EVEN: d is a whole number of FEATURES; else the last one stands
+    for those that are missing. Tensor cores drop digits of long sums: those of a block are added up
+    in float32. The pairs of the next block are read before those of this one are needed.
     """
     i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = i < n
-    parts = tl.arange(0, 2 * OUTPUTS)
+    f = tl.arange(0, FEATURES)[None, :]
+    rows = x_ptr + tl.minimum(i, n - 1)[:, None] * d
+    k, parts = tl.arange(0, 2 * FEATURES), tl.arange(0, 2 * OUTPUTS)
+    weights = weight_ptr + tl.program_id(2) * size + (k * (2 * OUTPUTS))[:, None] + parts[None, :]
+    places = tl.zeros((ROWS, 2 * FEATURES), tl.int64) + (place_ptr.to(tl.int64) - 16 * 0x4B000000)
+    length = tl.zeros((ROWS, 2 * FEATURES), tl.float32) + last
     total = tl.zeros((ROWS, 2 * OUTPUTS), tl.float32)
-    wrong = (inside[:, None]) & (tl.arange(0, FEATURES)[None, :] < 0)
+    most = tl.zeros((ROWS, 2 * FEATURES), tl.int32)
     since = tl.program_id(1) * split
-    until = tl.minimum(since + split, d)
-    weights = weight_ptr + tl.program_id(2) * (WORDS * 4 * OUTPUTS * size)
-    for block in range(since, until, FEATURES):
-        f = (block + tl.arange(0, FEATURES))[None, :]
-        used = inside[:, None] & (f < until)
-        at = tl.minimum(f, d - 1)
-        x = tl.load(x_ptr + i[:, None] * d + f, used, other=0)
-        t = (x - tl.load(origin_ptr + at)) * tl.load(factor_ptr + at)
-        wrong = wrong | _refused(x, CHECK) | (used & ((t < 0) | (t > top)))
-        # The last bin ends at `last`: beyond, a B-spline would be negative, and its sign be taken.
-        bits = _within(t, 0.0, last).to(tl.int32, bitcast=True)
-        twice = tl.reshape(tl.join(bits, bits), (ROWS, 2 * FEATURES))
-        halves = tl.inline_asm_elementwise(
-            _BASES, "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,r,r", [twice], _TEN_HALVES, True, 2
+    pair = tl.load(pair_ptr + since + f)
+    for block in range(since, tl.minimum(since + split, d), FEATURES):
+        if EVEN:
+            x = tl.load(rows + block + f)
+        else:
+            x = tl.load(rows + tl.minimum(block + f, d - 1))
+        following = tl.load(pair_ptr + block + FEATURES + f)
+        less, factor = _halves(pair)
+        x, less = _twice(x, ROWS, FEATURES), _twice(less, ROWS, FEATURES)
+        factor = _twice(factor, ROWS, FEATURES)
+        bases = tl.inline_asm_elementwise(
+            _BASES,
+            "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,f,f,f,f,f,f,r,r,l,l,f,f,f,f",
+            [x, less, factor, most, places, length, total],
+            (tl.float16,) * 10 + (tl.int32,),
+            True,
+            2,
         )
+        most = bases[2 * WORDS]
         sums = tl.zeros((ROWS, 2 * OUTPUTS), tl.float32)
-        k = 2 * block + tl.arange(0, 2 * FEATURES)
+        tile = weights + block // FEATURES * (WORDS * 4 * FEATURES * OUTPUTS)
         for word in tl.static_range(WORDS):
-            place = weights + ((word * 2 * size + k) * (2 * OUTPUTS))[:, None] + parts[None, :]
-            factor = tl.load(place)
-            sums = tl.dot(halves[word], factor, sums)
-            sums = tl.dot(halves[WORDS + word], factor, sums)
+            by = tl.load(tile + word * (4 * FEATURES * OUTPUTS))
+            sums = tl.dot(bases[word], by, sums)
+            sums = tl.dot(bases[WORDS + word], by, sums)
         total += sums
-    _tell(wrong, flag_ptr)
+        pair = following
+    _tell(most.to(tl.uint32, bitcast=True) > 0x3F800000, flag_ptr)
     c = tl.arange(0, OUTPUTS)
     # Products with the large and the small parts of the weights.
     value = tl.sum(tl.reshape(total, (ROWS, 2, OUTPUTS)), axis=1) * scale
     o = tl.program_id(2) * OUTPUTS + c
     place = out_ptr + ((tl.program_id(1) * n + i) * outputs)[:, None] + o[None, :]
-    tl.store(place, value, inside[:, None] & (o < outputs)[None, :])
+    tl.store(place, value.to(out_ptr.dtype.element_ty), inside[:, None] & (o < outputs)[None, :])
 
 
 @triton.jit

@@ -7,18 +7,19 @@ same code on NumPy arrays.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import gcd
+from math import gcd, prod
 from typing import Any, NamedTuple
 
+from ..table.stored import LOG2
 from .rows import device_of
 from .splines import OUTPUTS, WORDS
 from .tables import COLUMNS, FEATURES, DeviceCodes, DeviceSums, DeviceTable, power_of_two
 
 ANY, FINITE, NON_NEGATIVE = range(3)
 VALUES = 32  # that a program locates at a time: one for each of its threads
-STEPS = 4  # how often it does so
+STEPS = 8  # how often it does so
 SHARES = 16  # of the features of a sum, at most
-SPLINE_SHARES = 5  # the same of B-splines: three rounds of all processors of an H200
+PROGRAMS = 1584  # of a sum of B-splines, at least: four rounds of all processors of an H200
 UNIT = 4  # numbers that a thread reads at a time
 INNER = 32  # terms of a sum that a product takes at a time
 FUSED = {"enable_fp_fusion": True}  # products are added unrounded, whatever Triton's default is
@@ -31,12 +32,14 @@ def emit(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
 
     n, d = X.shape
     columns = min(COLUMNS, power_of_two(table.own))
-    group = VALUES // gcd(VALUES, d)  # rows of which whole tiles are made
-    grid = (-(-n // (group * STEPS)), group * d // VALUES, -(-table.own // columns))
+    # Octaves of few columns: two for each thread, which has registers left.
+    values = 2 * VALUES if table.constants["KIND"] == LOG2 and columns <= 8 else VALUES
+    group = values // gcd(values, d)  # rows of which whole tiles are made
+    grid = (-(-n // (group * STEPS)), group * d // values, -(-table.own // columns))
     kernels.emit[grid](
         X, out, flag, n, d, group, table.width, table.padded, table.margin, table.column,
         table.count, table.first, table.coef, *table.bins, **table.constants, OWN=table.own,
-        CHECK=check, VALUES=VALUES, COLUMNS=columns, STEPS=STEPS, num_warps=VALUES // 32, **FUSED,
+        CHECK=check, VALUES=values, COLUMNS=columns, STEPS=STEPS, num_warps=1, **FUSED,
     )  # fmt: skip
 
 
@@ -56,20 +59,21 @@ def emit_stored(
 
 
 def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
-    """Sums over the features, in shares of them: (shares, n, outputs), made by ``empty(shape)``.
+    """Sums over the features, in shares of them: (shares, n, outputs).
 
+    They are made by ``empty(shape, double)``: a single share may have float64's precision at once.
     Adding the shares in their order gives the same numbers every time.
     """
     from . import kernels
 
-    if table.splines is not None and _has_halves(device_of(X)):
-        return _dot_splines(table, X, flag, check, empty)
+    if table.splines is not None and check != NON_NEGATIVE and _has_halves(device_of(X)):
+        return _dot_splines(table, X, flag, empty)
     n, d = X.shape
     columns = min(COLUMNS, power_of_two(table.outputs))
     rows, features = (32, 4) if columns > 4 else (16, 8)
     split = -(-d // (SHARES * features)) * features
     shares = -(-d // split)
-    out = empty((shares, n, table.outputs))
+    out = empty((shares, n, table.outputs), False)
     kernels.dot[(-(-n // rows), shares, -(-table.outputs // columns))](
         X, out, flag, n, d, table.outputs, table.padded, split, table.coef, table.low, table.high,
         *table.bins, **table.constants, CHECK=check, ROWS=rows, FEATURES=features,
@@ -78,19 +82,20 @@ def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
     return out
 
 
-def _dot_splines(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
+def _dot_splines(table: DeviceSums, X: Any, flag: Any, empty: Any) -> Any:
     """`dot` of a model of smooth cubics on even bins."""
     from . import kernels
 
     (n, d), rows = X.shape, 64
-    weights, unit, origin, factor, last, top = table.splines
-    split = -(-d // (SPLINE_SHARES * FEATURES)) * FEATURES
-    shares, (tiles, _, size) = -(-d // split), weights.shape[:3]
-    out = empty((shares, n, table.outputs))
-    kernels.dot_splines[(-(-n // rows), shares, tiles)](
-        X, out, flag, n, d, table.outputs, split, weights, size, unit, origin, factor, last, top,
-        CHECK=check, WORDS=WORDS, ROWS=rows, FEATURES=FEATURES, OUTPUTS=OUTPUTS, num_warps=4,
-        num_stages=2, **FUSED,
+    weights, unit, pairs, places, last = table.splines
+    tiles, size, tall = weights.shape[0], prod(weights.shape[1:]), -(-n // rows)
+    split = -(-d // (min(SHARES, max(1, PROGRAMS // (tall * tiles))) * FEATURES)) * FEATURES
+    shares = -(-d // split)
+    out = empty((shares, n, table.outputs), shares == 1)
+    kernels.dot_splines[(tall, shares, tiles)](
+        X, out, flag, n, d, table.outputs, split, weights, size, unit, pairs, places, last,
+        EVEN=d % FEATURES == 0, WORDS=WORDS, ROWS=rows, FEATURES=FEATURES, OUTPUTS=OUTPUTS,
+        num_warps=4, num_stages=3, **FUSED,
     )  # fmt: skip
     return out
 

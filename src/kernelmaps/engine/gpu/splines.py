@@ -36,16 +36,34 @@ _POLAR = np.array([[1, -1, 2 / 3, 0], [1, 0, -1 / 3, 0], [1, 1, 2 / 3, 0], [1, 2
 class SplineWeights(NamedTuple):
     """Weights of six times the B-splines, and what sums of them are multiplied by.
 
-    `halves` is [tile][word][feature][half of the word][large parts, small parts], so many outputs
-    of a tile each, with features of zeros up to a whole number of blocks.
+    `halves` is [tile][block of features][word][feature][half of the word][large or small parts],
+    the parts of so many outputs each, with features of zeros up to a whole number of blocks.
     """
 
     halves: np.ndarray
     unit: float
-    origin: np.ndarray  # by feature, float32: positions are (x − origin)·factor
-    factor: np.ndarray
-    last: float  # where the last bin ends
-    top: float  # the largest position of a value in its range, which rounding may put beyond it
+    pairs: np.ndarray  # by feature, int64, and a block of zeros: float32 numbers −origin and factor
+    places: np.ndarray  # see `PLACES`
+    last: float  # bins
+
+
+def _selectors() -> np.ndarray:
+    """Bytes of the four B-splines of a bin that go into the ten halves, five words, of a row.
+
+    A selector has a nibble for each byte of a word: 0 to 7 takes that byte of two words, 9 repeats
+    the sign of byte 1, which is 0. The last two selectors share a word. A position on the end of
+    the range has a bin of its own, of whose B-splines the last is zero.
+    """
+    table = np.zeros((BINS + 1, 4), np.uint32)
+    for b in range(BINS + 1):
+        nibbles = np.full(2 * (BINS + 1) + 8, 9)
+        nibbles[2 * b : 2 * b + 8] = np.arange(8)
+        words = nibbles[: 4 * WORDS].reshape(WORDS, 4) @ (1 << 4 * np.arange(4))
+        table[b] = [*words[:3], words[3] | words[4] << 16]
+    return table.view(np.int32).ravel()
+
+
+PLACES = _selectors()
 
 
 def spline_weights(table: Summed, block: int) -> SplineWeights | None:
@@ -64,24 +82,38 @@ def spline_weights(table: Summed, block: int) -> SplineWeights | None:
     if weights is None:
         return None
     d = table.features
-    origin, factor, high = table.bins.origin[:d], table.bins.factor[:d], table.high[:d]
-    # Rounded as on the card: no value of the range is beyond it.
-    top = float(((high - origin) * factor).max())
     largest = float(np.abs(weights).max())
     # Halves reach from 2^-24 to 2^16.
     shift = 12 - int(np.frexp(largest)[1]) if largest > 0 else 0
     bases, outputs = weights.shape[1:]
-    tiles, padded = -(-outputs // OUTPUTS), -(-d // block) * block
-    scaled = np.zeros((padded, bases, tiles * OUTPUTS))
+    tiles, blocks = -(-outputs // OUTPUTS), -(-d // block)
+    scaled = np.zeros((blocks * block, bases, tiles * OUTPUTS))
     scaled[:d, :, :outputs] = np.ldexp(weights, shift)
     large = scaled.astype(np.float16)
     small = (scaled - large).astype(np.float16)
-    parts = np.stack([large, small]).reshape(2, padded, WORDS, 2, tiles, OUTPUTS)
-    halves = parts.transpose(4, 2, 1, 3, 0, 5).reshape(tiles, WORDS, padded, 2, 2 * OUTPUTS)
+    parts = np.stack([large, small]).reshape(2, blocks, block, WORDS, 2, tiles, OUTPUTS)
+    halves = parts.transpose(5, 1, 3, 2, 4, 0, 6).reshape(tiles, blocks, WORDS, 2 * block, -1)
+    pairs = np.zeros(((blocks + 1) * block, 2), np.float32)
+    pairs[:d] = _positions(table)
     unit = float(np.ldexp(1 / 6, -shift))
+    last = float(table.bins.top[0] + 1)
     return SplineWeights(
-        np.ascontiguousarray(halves), unit, origin, factor, float(table.bins.top[0] + 1), top
+        np.ascontiguousarray(halves), unit, pairs.view(np.int64).ravel(), PLACES, last
     )
+
+
+def _positions(table: Summed) -> np.ndarray:
+    """−origin and factor of every feature: positions (x − origin)·factor are shares of the range.
+
+    Rounded as on the card, no value of the range is beyond it: the factor is the largest for which
+    this holds. Zero is subtracted as a positive number, lest −0 be outside.
+    """
+    d = table.features
+    origin, high = table.bins.origin[:d], table.high[:d]
+    factor = (table.bins.factor[:d] / (table.bins.top[:d] + 1)).astype(np.float32)
+    while (beyond := (high - origin) * factor > 1).any():
+        factor[beyond] = np.nextafter(factor[beyond], np.float32(0))
+    return np.stack([np.float32(0) - origin, factor], axis=1)
 
 
 def _suits(table: Summed) -> bool:
@@ -96,6 +128,8 @@ def _suits(table: Summed) -> bool:
         return False
     count, low, high = bins.top[:d] + 1, bins.low[:d], bins.high[:d]
     same = bool(np.all((count == count[0]) & (low == 0) & (np.abs(high - count) <= 1e-5)))
+    reach = (table.high[:d] - bins.origin[:d]) * bins.factor[:d]
+    same &= len(reach) == d and bool(np.all(reach <= count * (1 + 1e-5)))
     return same and count[0] <= BINS and not (len(bins.signed) or len(bins.vanishes))
 
 

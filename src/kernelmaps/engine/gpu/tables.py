@@ -92,6 +92,7 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> tuple[DeviceBins, d
     """
     kind, dtype = len(bins.kind), bins.number.dtype
     search = bins.search or no_search(dtype)
+    placed = int(bool(len(bins.placed))) * (2 if exact else 1)  # 2: rounded as on the CPU
     exact = kind == AFFINE and (exact or not len(bins.placed))
     number = np.dtype(np.float64) if exact else dtype
     origin = bins.origin.astype(number)
@@ -105,7 +106,7 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> tuple[DeviceBins, d
         "SIGNED": bool(len(bins.signed)),
         "VANISHES": bool(len(bins.vanishes)),
         "CLIPPED": bool(len(bins.clipped)),
-        "PLACED": bool(len(bins.placed)),
+        "PLACED": placed,
         "OCTAVES": kind == EDGES and search.shift > 0,
         "CROWD": int(crowd).bit_length(),
     }
@@ -182,7 +183,7 @@ def sums_on(table: Summed, put: Any) -> DeviceSums:
     low, high = (put(end) for end in (table.low, table.high))
     padded, splines = padded_columns(table.outputs), spline_weights(table, FEATURES)
     if splines is not None:
-        arrays = ("halves", "origin", "factor")
+        arrays = ("halves", "pairs", "places")
         splines = splines._replace(**{name: put(getattr(splines, name)) for name in arrays})
     return DeviceSums(bins, constants, coef, low, high, table.outputs, padded, splines)
 
