@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -14,7 +15,6 @@ import kernelmaps as km
 from kernelmaps.commands import fitting
 from kernelmaps.data import large_tables
 from kernelmaps.data.kinds import Kind
-from kernelmaps.data.table_files import read_table
 from kernelmaps.model_files import open_info
 
 N = 400
@@ -52,8 +52,8 @@ def write(path, columns):
 
 def known_kinds(model):
     """Kinds of the columns that a model was fitted on."""
-    kinds = open_info(model).metadata["kinds"]
-    return {name: Kind.of_dict(kind) for name, kind in kinds.items()}
+    metadata = open_info(model).metadata
+    return {name: Kind.of_dict(metadata["kinds"][name]) for name in metadata["columns"]}
 
 
 @pytest.fixture(scope="module")
@@ -402,7 +402,7 @@ def test_a_table_is_exported_with_its_features_and_a_word_on_dates(model, rides,
     names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
     fitted = km.load(model)
     assert names == list(fitted.feature_names_in_)
-    X = read_table(rides, kinds=known_kinds(model), columns=["when", "city", "area"]).frame()[:5]
+    X = next(iter(large_tables.TableBlocks(rides, known_kinds(model)))).X[:5]
     texts = X["city"].astype(str).to_numpy(object)[:, None]
     feed = {
         item.name: texts if item.type == "tensor(string)" else X.iloc[:, [k]].to_numpy()
@@ -494,7 +494,7 @@ def test_later_blocks_may_hold_words_gaps_and_new_levels(tmp_path, monkeypatch):
     path = write(tmp_path / "rides.csv", columns)
     told, said = streamed(path, "-t", "fare", "--drop", "tip", "-o", tmp_path / "m.kmap")
     assert "column 'area' holds numbers: 'huge' counted as missing" in said
-    assert "1 rows without 'fare' left out" in said
+    assert "1 row without 'fare' left out" in said
     assert told["rows"] == N - 1
     assert told["kinds"]["note"]["name"] == "category"
     assert told["kinds"]["area"]["name"] == "number"
@@ -531,3 +531,71 @@ def test_files_without_rows_are_refused_alike_however_they_are_read(text, match,
     path = tmp_path / "rides.csv"
     path.write_text(text)
     assert_refused(2, match, "fit", path, "-t", "fare", "-o", tmp_path / "m.kmap", how)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_new_rows_are_read_block_by_block(rides, tmp_path, monkeypatch, suffix):
+    """Predictions, scores and explanations are those of all rows at once, of any block's size."""
+    columns = pd.read_csv(rides, keep_default_na=False, dtype=str)
+    columns.loc[250, "area"] = "huge"
+    columns.loc[120, "fare"] = ""
+    columns.loc[350, "city"] = "Oslo"
+    path = tmp_path / f"new.{suffix}"
+    if suffix == "parquet":
+        columns = columns.assign(fare=pd.to_numeric(columns["fare"]), ride_id=np.arange(N))
+        columns.to_parquet(path)
+    else:
+        columns.to_csv(path, index=False)
+    models = tmp_path / "fare.kmap", tmp_path / "tip.kmap"
+    run("fit", rides, "-t", "fare", "--drop", "tip", "-o", models[0])
+    run("fit", rides, "-t", "tip", "--drop", "fare", "-o", models[1])
+    asked = [
+        ["predict", models[0], path], ["predict", models[1], path, "--proba"],
+        ["predict", models[0], path, "--json"],
+        ["evaluate", models[0], path, "--json"], ["evaluate", models[1], path, "--json"],
+        ["explain", models[0], "--data", path, "--row", 333, "--json"],
+    ]  # fmt: skip
+    whole = [invoke(*words) for words in asked]
+    assert not any(result.exit_code for result in whole), [result.output for result in whole]
+    assert "'huge' counted as missing" in " ".join(whole[0].stderr.split())
+    assert "1 row without 'fare' left out" in " ".join(whole[3].stderr.split())
+    assert json.loads(whole[3].stdout)["rows"] == N - 1
+    sizes = []
+    read = large_tables.TableBlocks._rows
+
+    def measured(self, raw, kept, first):
+        sizes.append(len(next(iter(raw.values()))))
+        return read(self, raw, kept, first)
+
+    monkeypatch.setattr(large_tables, "BLOCK", 90)
+    monkeypatch.setattr(large_tables.TableBlocks, "_rows", measured)
+    for words, before in zip(asked, whole, strict=True):
+        again = invoke(*words)
+        assert again.stderr == before.stderr
+        assert_alike(again.stdout, before.stdout)
+    assert max(sizes) == 90
+    sizes.clear()
+    assert "Oslo" in run("explain", models[0], "--data", path, "--row", 350)
+    assert sum(sizes) == 360  # the file is read up to the row
+    for name in ("a.csv", "a.csv.gz", "a.json"):
+        run("predict", models[0], path, "-o", tmp_path / name)
+    assert pd.read_csv(tmp_path / "a.csv").equals(pd.read_csv(tmp_path / "a.csv.gz"))
+    assert len(json.loads((tmp_path / "a.json").read_text())["values"]) == N
+    assert_refused(2, "rows are 0 to 399", "explain", models[0], "--data", path, "--row", 400)
+    run("explain", models[0], "--data", path, "--report", tmp_path / "page.html")
+
+
+def assert_alike(text, other):
+    """Equal but for the last digits of numbers: sums of scores are added in another order."""
+    for own, wanted in zip(re.split(r"[\s,]+", text), re.split(r"[\s,]+", other), strict=True):
+        if own != wanted:
+            assert float(own) == pytest.approx(float(wanted), rel=1e-12)
+
+
+def test_a_later_block_that_fails_leaves_no_file_behind(model, rides, tmp_path, monkeypatch):
+    monkeypatch.setattr(large_tables, "BLOCK", 90)
+    path = tmp_path / "short.csv"
+    lines = rides.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*lines[:301], "too,few", *lines[301:]]), encoding="utf-8")
+    assert_refused(2, "line 302: 2 cells", "predict", model, path, "-o", tmp_path / "out.csv")
+    assert [p.name for p in tmp_path.iterdir()] == ["short.csv"]

@@ -33,7 +33,7 @@ import re
 import stat
 import struct
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,13 +117,18 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
 
     An existing file keeps its permissions; a symbolic link is followed.
     """
+    write_parts(path, [data])
+
+
+def write_parts(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
+    """The same for bytes that come one part after another."""
     target = Path(os.path.realpath(path))
     _remove_abandoned(target)
     prefix = f"{_temporary_prefix(target)}{os.getpid()}."
     descriptor, temporary = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
+            stream.writelines(parts)
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, _mode_of(target))

@@ -151,9 +151,9 @@ def predict(
     if json:
         show(result, True)
     elif out is None:
-        text = result.to_csv()
-        # A file or a pipe gets the labels as they are, a terminal none that it would obey.
-        typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
+        for text in result.lines():
+            # A file or a pipe gets the labels as they are, a terminal none that it would obey.
+            typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
 
 
 @app.command()

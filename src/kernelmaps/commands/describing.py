@@ -17,7 +17,7 @@ from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load, open_info
 from .effects import effect_of, effects_of
-from .predicting import rows_for
+from .predicting import blocks_for, rows_for
 
 _SHOWN = ("term", "importance", "p")  # of a summary; `summary` in JSON has all of it
 _RIGHT = ("importance", "p")  # columns of numbers
@@ -247,13 +247,15 @@ def explain_row(
             f"{type(fitted).__name__} does not explain single rows: fit an additive model."
         )
     output = _output(output_names(fitted), label)
-    rows = rows_for(data, metadata, fitted)
-    n = rows.X.shape[0]
-    if not 0 <= row < n:
-        raise ValueError(f"row={row} is not in {rows.name}, whose rows are 0 to {n - 1}.")
-    one = rows.X.iloc[[row]] if hasattr(rows.X, "iloc") else rows.X[[row]]
-    found = fitted.explain(one, output)
-    return RowExplanation(f"row {row} of {rows.name}", found)
+    before, name = 0, os.fspath(data)
+    for rows in blocks_for(data, metadata, fitted):
+        n, name = rows.X.shape[0], rows.name
+        if 0 <= row - before < n:
+            at = [row - before]
+            one = rows.X.iloc[at] if hasattr(rows.X, "iloc") else rows.X[at]
+            return RowExplanation(f"row {row} of {name}", fitted.explain(one, output))
+        before += n
+    raise ValueError(f"row={row} is not in {name}, whose rows are 0 to {before - 1}.")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,11 @@ import numpy as np
 from .. import storage
 from ..data import Rows, read_rows
 from ..data.kinds import Kind
+from ..data.large_tables import TableBlocks
 from ..data.reading import column_names
 from ..data.suffixes import data_suffix, is_csv, is_parquet, open_text
-from ..data.table_files import read_table
 from ..display import two_columns
-from ..evaluation.scoring import class_scores, scores_of
+from ..evaluation.scoring import Judged
 from ..exceptions import FileFormatError, UnreadableCellWarning
 from ..maps.base import AdditiveMap
 from ..model_files import load, open_info
@@ -40,40 +40,57 @@ def check_table_suffix(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
-@dataclass(frozen=True)
+@dataclass
 class Predictions:
-    """Predictions with the names of their columns; IDs come first."""
+    """Predictions with the names of their columns; IDs come first.
+
+    Attributes
+    ----------
+    columns : list of str
+    blocks : callable
+        Reads and predicts the rows anew, and returns them some at a time.
+    rows : int
+        Predictions that were read last.
+    """
 
     columns: list[str]
-    values: list[list[Any]]
+    blocks: Callable[[], Iterator[list[list[Any]]]]
+    rows: int = 0
 
     def __len__(self) -> int:
-        return len(self.values)
+        return self.rows
 
-    def to_csv(self, delimiter: str = ",") -> str:
-        """Text with one line per row."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n", delimiter=delimiter)
-        writer.writerow(self.columns)
-        writer.writerows(self.values)
-        return stream.getvalue()
+    def __iter__(self) -> Iterator[list[list[Any]]]:
+        self.rows = 0
+        for block in self.blocks():
+            self.rows += len(block)
+            yield block
+
+    def lines(self, delimiter: str = ",") -> Iterator[str]:
+        """Text with one line per row, some rows at a time."""
+        for number, block in enumerate(self):
+            stream = io.StringIO()
+            writer = csv.writer(stream, lineterminator="\n", delimiter=delimiter)
+            writer.writerows(block if number else [self.columns, *block])
+            yield stream.getvalue()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"columns": self.columns, "values": self.values}
+        return {"columns": self.columns, "values": [row for block in self for row in block]}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file that the suffix names."""
         suffix = check_table_suffix(path)
         if suffix == ".json":
             text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
-        else:
-            text = self.to_csv("\t" if suffix == ".tsv" else ",")
-        if Path(path).suffix.lower() == suffix:
             storage.write_file(path, text.encode())
             return
+        lines = self.lines("\t" if suffix == ".tsv" else ",")
+        if Path(path).suffix.lower() == suffix:
+            storage.write_parts(path, (text.encode() for text in lines))
+            return
         with open_text(path, write=True) as stream:
-            stream.write(text)
+            stream.writelines(lines)
 
 
 @dataclass(frozen=True)
@@ -135,17 +152,20 @@ def predict_rows(
         where the data have them.
     """
     metadata, fitted = _opened(model)
-    rows = rows_for(data, metadata, fitted, keep=keep)
-    kept = list(rows.kept)
-    if not proba:
-        name = metadata.get("target") or "prediction"
-        found = [[value] for value in np.asarray(fitted.predict(rows.X)).tolist()]
-        return Predictions([*kept, name], _beside(rows, found))
-    if not hasattr(fitted, "predict_proba"):
+    if proba and not hasattr(fitted, "predict_proba"):
         raise ValueError(f"{_an(type(fitted).__name__)} has no probabilities; leave out --proba.")
-    classes = [str(item) for item in fitted.classes_]
-    found = np.asarray(fitted.predict_proba(rows.X)).tolist()
-    return Predictions([*kept, *classes], _beside(rows, found))
+    kept = _kept(data, metadata, keep)
+    names = [str(item) for item in fitted.classes_] if proba else [
+        metadata.get("target") or "prediction"
+    ]  # fmt: skip
+
+    def blocks() -> Iterator[list[list[Any]]]:
+        for rows in blocks_for(data, metadata, fitted, keep=kept):
+            found = np.asarray(fitted.predict_proba(rows.X) if proba else fitted.predict(rows.X))
+            values = found.tolist() if proba else [[value] for value in found.tolist()]
+            yield _beside(rows, values)
+
+    return Predictions([*kept, *names], blocks)
 
 
 def evaluate_file(
@@ -157,11 +177,12 @@ def evaluate_file(
     """Score a saved model on the rows of a file with a target."""
     metadata, fitted = _opened(model)
     task = metadata.get("task") or ("classification" if hasattr(fitted, "classes_") else "")
-    rows = rows_for(data, metadata, fitted, target=target, with_target=True)
-    scores, classes = scores_of(fitted, rows.X, rows.y, rows.name), {}
-    if task == "classification":
-        classes = class_scores(fitted, rows.X, rows.y, rows.name)
-    return Evaluation(rows.name, task or "regression", int(rows.X.shape[0]), scores, classes)
+    judged = Judged(fitted, os.fspath(data))
+    for rows in blocks_for(data, metadata, fitted, target=target, with_target=True):
+        judged.name = rows.name
+        judged.add(rows.X, rows.y)
+    classes = judged.class_scores() if task == "classification" else {}
+    return Evaluation(judged.name, task or "regression", judged.rows, judged.scores(), classes)
 
 
 def _opened(model: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
@@ -185,53 +206,83 @@ def _tell_names(fitted: Any, columns: Sequence[str]) -> None:
             feature_map._known_names = columns
 
 
-def rows_for(
+def blocks_for(
     data: Any,
     metadata: dict[str, Any],
     fitted: Any,
     *,
-    keep: Sequence[str] | None = None,
+    keep: Sequence[str] = (),
     target: str | None = None,
     with_target: bool = False,
-) -> Rows:
-    """The rows of new data with the columns that a model knows."""
+) -> Iterator[Rows]:
+    """The rows of new data with the columns that a model knows; those of tables block by block."""
     columns, target = metadata.get("columns"), target or metadata.get("target")
     named = columns is not None and (is_csv(data) or is_parquet(data))
-    if keep is None:
-        there = column_names(data) if metadata.get("ids") and Path(data).exists() else None
-        keep = [name for name in metadata.get("ids") or [] if name in (there or [])]
-    asked: dict[str, Any] = {
-        "target": target,
-        "columns": columns if named else None,
-        "keep": keep,
-        "need_target": with_target,
-        "with_target": with_target,
-    }
     if metadata.get("kinds"):
-        return _table_for(data, metadata["kinds"], asked)
-    rows = read_rows(data, **asked)
+        yield from _table_blocks(data, metadata, target, keep, with_target, named)
+        return
+    rows = read_rows(
+        data,
+        target=target,
+        columns=columns if named else None,
+        keep=keep,
+        need_target=with_target,
+        with_target=with_target,
+    )
     if rows.X.shape[1] != fitted.n_features_in_:
         raise ValueError(
             f"{rows.name} has {rows.X.shape[1]} features, the model was fitted on "
             f"{fitted.n_features_in_}."
         )
-    return rows.normalized(metadata.get("normalize", "none"))
+    yield rows.normalized(metadata.get("normalize", "none"))
 
 
-def _table_for(data: Any, kinds: dict[str, Any], asked: dict[str, Any]) -> Rows:
+def rows_for(
+    data: Any, metadata: dict[str, Any], fitted: Any, *, with_target: bool = False
+) -> Rows:
+    """All rows of new data at once."""
+    blocks = list(blocks_for(data, metadata, fitted, with_target=with_target))
+    if len(blocks) == 1:
+        return blocks[0]
+    from pandas import concat
+
+    X = concat([rows.X for rows in blocks], ignore_index=True)
+    y = np.concatenate([rows.y for rows in blocks]) if with_target else None
+    return replace(blocks[0], X=X, y=y)
+
+
+def _table_blocks(
+    data: Any,
+    metadata: dict[str, Any],
+    target: str | None,
+    keep: Sequence[str],
+    with_target: bool,
+    named: bool,
+) -> Iterator[Rows]:
     """New rows of a table, read as those of the fit were."""
-    if asked["columns"] is None:
+    if not named:
         raise ValueError(
             f"{os.fspath(data)!r} has no names of columns, which a model of a table finds its "
             "columns by: use CSV or Parquet."
         )
-    known = {name: Kind.of_dict(kind) for name, kind in kinds.items()}
-    if sorted(known) != sorted(asked["columns"]):
+    known = {name: Kind.of_dict(kind) for name, kind in metadata["kinds"].items()}
+    if sorted(known) != sorted(metadata["columns"]):
         raise FileFormatError("the file of the model describes other columns than it names.")
-    table = read_table(data, kinds=known, **asked)
-    for remark in table.remarks:
-        warnings.warn(f"{table.rows.name}: {remark}.", UnreadableCellWarning, stacklevel=2)
-    return replace(table.rows, X=table.frame())
+    ordered = {name: known[name] for name in metadata["columns"]}
+    if not Path(data).exists():
+        raise FileNotFoundError(f"there is no file {os.fspath(data)!r}.")
+    blocks = TableBlocks(Path(data), ordered, target, keep, with_target)
+    yield from blocks
+    for remark in blocks.remarks:
+        warnings.warn(f"{data}: {remark}.", UnreadableCellWarning, stacklevel=2)
+
+
+def _kept(data: Any, metadata: dict[str, Any], keep: Sequence[str] | None) -> list[str]:
+    """Columns to carry along: those asked for, else the IDs that the data have."""
+    if keep is not None:
+        return list(keep)
+    there = column_names(data) if metadata.get("ids") and Path(data).exists() else None
+    return [name for name in metadata.get("ids") or [] if name in (there or [])]
 
 
 def _beside(rows: Rows, found: list[list[Any]]) -> list[list[Any]]:

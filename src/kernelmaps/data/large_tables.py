@@ -1,8 +1,10 @@
-"""CSV and Parquet files larger than memory as tables: read once, and kept as typed columns on disk.
+"""CSV and Parquet files larger than memory as tables.
 
-The cells are read block by block, as `read_table` reads those of a whole file, and written to
-temporary Parquet files of numbers and names of levels, which are read as often as a fit asks for.
-What a column holds is told from the first block, and told anew where later ones contradict it.
+To predict, rows are read and forgotten a block at a time (`TableBlocks`). To fit, a file is read
+once (`prepare_table`): the cells are read block by block, as `read_table` reads those of a whole
+file, and written to temporary Parquet files of numbers and names of levels, which are read as often
+as a fit asks for. What a column holds is told from the first block, and told anew where later ones
+contradict it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,17 @@ from .holdout import held_out
 from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
 from .reading import Rows
 from .suffixes import is_csv
-from .table_files import TableFile, arrow_cells, cells_at, is_constant, kinds_of, unreadable
+from .table_files import (
+    TableFile,
+    arrow_cells,
+    arrow_labels,
+    cells_at,
+    csv_labels,
+    is_constant,
+    kinds_of,
+    unreadable,
+    without_target,
+)
 from .table_source import ArrowTable, Chunk, _ArrowFiles
 
 BLOCK = 1 << 16  # rows that are read at a time
@@ -101,12 +113,12 @@ def prepare_table(
 ) -> LargeTable:  # fmt: skip
     """Read a file once and keep its columns in a folder; arguments as those of `read_table`."""
     # An empty file, or one with a column twice, is refused with its first block.
-    header = next(csv_blocks(path, 1))[0] if is_csv(path) else _ArrowFiles(str(path), False).names()
+    header = _header(path)
     choice = ColumnChoice.from_header(header, str(path), target, columns, drop, True, True)
     assert choice.target is not None
     column_positions(choice.features, categories, str(path))
-    raw = next(_blocks(path, [*choice.features, choice.target]), None)
-    if raw is None or not len(raw[choice.target]):
+    raw, _, _ = next(_blocks(path, [*choice.features, choice.target]), ({}, {}, 0))
+    if not len(raw.get(choice.target, ())):
         raise ValueError(f"{path} has no rows.")
     y, taken = _targets(raw[choice.target], None, choice.target, str(path))
     if not len(y):
@@ -139,17 +151,97 @@ def prepare_table(
         return table
 
 
-def _blocks(path: Path, names: Sequence[str]) -> Iterator[dict[str, RawColumn]]:
-    """The cells of some columns, a block of rows at a time."""
+def _header(path: Path) -> list[str]:
+    """Names of the columns."""
+    return next(csv_blocks(path, 1))[0] if is_csv(path) else _ArrowFiles(str(path), False).names()
+
+
+def _blocks(
+    path: Path, names: Sequence[str], keep: Sequence[str] = ()
+) -> Iterator[tuple[dict[str, RawColumn], dict[str, list[Any]], int]]:
+    """A block of rows at a time: columns, cells of others as they are, and its first line."""
     if is_csv(path):
-        for header, lines, _ in csv_blocks(path, BLOCK):
-            cells = list(map(list, zip(*lines))) if lines else [[] for _ in header]
-            yield dict(zip(header, cells))
+        for header, lines, first in csv_blocks(path, BLOCK):
+            cells = dict(zip(header, map(list, zip(*lines)))) if lines else {n: [] for n in header}
+            yield cells, {name: cells[name] for name in keep}, first
         return
     pa = needed("pyarrow")
-    for batch in _ArrowFiles(str(path), False).batches(list(names), BLOCK):
+    taken = list(dict.fromkeys([*names, *keep]))
+    for batch in _ArrowFiles(str(path), False).batches(taken, BLOCK):
         found = pa.Table.from_batches([batch])
-        yield {name: arrow_cells(found.column(name), name, str(path)) for name in names}
+        raw = {name: arrow_cells(found.column(name), name, str(path)) for name in names}
+        yield raw, found.select(list(keep)).to_pydict(), 0
+
+
+class TableBlocks:
+    """New rows for a model of a table, a block at a time.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV or Parquet file.
+    kinds : mapping of str to Kind
+        What the columns held that the model was fitted on.
+    target : str, optional
+        Column with the targets.
+    keep : sequence of str
+        Columns whose cells are carried along.
+    with_target : bool
+        Whether targets are read; rows that have none are then left out.
+
+    Attributes
+    ----------
+    remarks : list of str
+        Sentences for the user about the rows that were read.
+    """
+
+    def __init__(
+        self, path: Path, kinds: Mapping[str, Kind], target: str | None = None,
+        keep: Sequence[str] = (), with_target: bool = False,
+    ) -> None:  # fmt: skip
+        header = _header(path)
+        self.path, self.keep = path, list(keep)
+        self.choice = ColumnChoice.from_header(
+            header, str(path), target, list(kinds), (), with_target, with_target
+        )
+        column_positions(header, keep, str(path))
+        self.kinds = {name: kinds[name] for name in self.choice.features}
+        self._unread: dict[str, dict[str, None]] = {}
+        self._gaps = 0
+
+    def __iter__(self) -> Iterator[Rows]:
+        self._unread, self._gaps, some = {}, 0, False
+        target = self.choice.target
+        names = [*self.kinds, *([target] if target else [])]
+        for raw, kept, first in _blocks(self.path, names, self.keep):
+            rows = self._rows(raw, kept, first)
+            if len(rows.X):
+                some = True
+                yield rows
+        if not some:
+            raise ValueError(f"{self.path} has no rows.")
+
+    def _rows(self, raw: Mapping[str, RawColumn], kept: dict[str, list[Any]], first: int) -> Rows:
+        target, y = self.choice.target, None
+        taken = np.ones(len(next(iter(raw.values()))), dtype=bool)
+        if target is not None:
+            cells = raw[target]
+            labels = csv_labels(cells, target, self.path, first) if is_csv(self.path) else None
+            y, taken = labels or arrow_labels(cells)
+            self._gaps += int((~taken).sum())
+        values = {}
+        for name, kind in self.kinds.items():
+            values[name], words = cells_as(cells_at(raw[name], taken), kind)
+            if words:
+                self._unread.setdefault(name, {}).update(dict.fromkeys(words))
+        rows = Rows(str(self.path), None, y, list(self.kinds), target, {})
+        frame = TableFile(rows, self.kinds, values).frame()
+        return replace(rows, X=frame, kept={n: cells_at(cells, taken) for n, cells in kept.items()})
+
+    @property
+    def remarks(self) -> list[str]:
+        said = [without_target(self._gaps, self.choice.target)] if self._gaps else []
+        return said + [unreadable(n, self.kinds[n], list(c)) for n, c in self._unread.items()]
 
 
 def _targets(
@@ -183,7 +275,7 @@ def _write(path: Path, table: LargeTable) -> None:
     unread: dict[str, dict[str, None]] = {}
     gaps = 0
     try:
-        for raw in _blocks(path, [*table.columns, table.target]):
+        for raw, _, _ in _blocks(path, [*table.columns, table.target]):
             y, taken = _targets(raw[table.target], kind, table.target, str(path))
             gaps += int((~taken).sum())
             found = pa.table(_arrays(pa, path, table, raw, taken, unread) | {table.target: y})
@@ -199,7 +291,7 @@ def _write(path: Path, table: LargeTable) -> None:
         for writer in writers.values():
             writer.close()
     if gaps:
-        table.remarks.append(f"{gaps:,} rows without {table.target!r} left out")
+        table.remarks.append(without_target(gaps, table.target))
     table.remarks += [unreadable(n, table.kinds[n], list(cells)) for n, cells in unread.items()]
 
 

@@ -87,43 +87,36 @@ def read_table(
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
     categories: Sequence[str] = (),
-    kinds: Mapping[str, Kind] | None = None,
     need_target: bool = False,
-    with_target: bool = True,
 ) -> TableFile:
     """Read a CSV or Parquet file, whose columns may hold text, dates and gaps.
 
     Parameters
     ----------
-    path, target, columns, drop, keep, need_target, with_target
-        As for :func:`read_rows`. Rows without a target are left out.
+    path, target, columns, drop, keep, need_target
+        As for :func:`read_rows`. Rows without a target are left out, and so are columns that are
+        constant or name the rows, unless `columns` asks for them.
     categories : sequence of str
         Columns that are categories though they look like numbers or dates.
-    kinds : mapping of str to Kind, optional
-        Kinds of the columns, known from the file that a model was fitted on. By default they are
-        told from the cells, and columns that are constant or name the rows are left out, unless
-        `columns` asks for them.
     """
     path = Path(path)
     header, columns_of, labels, cells_of = _opened(path)
-    choice = ColumnChoice.from_header(
-        header, str(path), target, columns, drop, need_target, with_target
-    )
+    choice = ColumnChoice.from_header(header, str(path), target, columns, drop, need_target, True)
     column_positions(header, keep, str(path))
     column_positions(choice.features, categories, str(path))
     y, taken = (None, None) if choice.target is None else labels(choice.target)
     remarks = []
     if taken is not None and not taken.all():
-        remarks.append(f"{_count(~taken, 'row')} without {choice.target!r} left out")
+        remarks.append(without_target(int((~taken).sum()), choice.target))
     raw = {name: cells_at(cells, taken) for name, cells in columns_of(choice.features).items()}
-    known = dict(kinds) if kinds is not None else kinds_of(raw, categories)
+    known = kinds_of(raw, categories)
     values = {}
     for name, cells in raw.items():
         values[name], unread = cells_as(cells, known[name])
         if unread:
             remarks.append(unreadable(name, known[name], unread))
     ids: list[str] = []
-    if kinds is None and columns is None:
+    if columns is None:
         ids, more = _useless(values)
         remarks += more
     kept = {name: cells_at(cells, taken) for name, cells in cells_of([*keep, *ids]).items()}
@@ -178,9 +171,8 @@ def unreadable(name: str, kind: Kind, unread: list[str]) -> str:
     return f"column {name!r} holds {kind.name}s: {shown} counted as missing"
 
 
-def _count(mask: np.ndarray, noun: str) -> str:
-    n = int(mask.sum())
-    return f"{n:,} {noun}{'s' if n != 1 else ''}"
+def without_target(n: int, target: str | None) -> str:
+    return f"{n:,} row{'s' if n != 1 else ''} without {target!r} left out"
 
 
 def cells_at(cells: Any, taken: np.ndarray | None) -> Any:
@@ -210,17 +202,35 @@ def _csv(path: Path) -> Opened:
     cells = dict(zip(header, map(list, zip(*lines)))) if lines else {name: [] for name in header}
 
     def labels(target: str) -> tuple[np.ndarray, np.ndarray]:
-        there = ~gaps_of(cells[target])
-        known = cells_at(cells[target], there)
-        kind = kind_of(known)
-        if kind.name == "number" and kind.form != "plain":
-            return cells_as(known, kind)[0], there
-        return labels_of(known, target, str(path), first), there
+        return csv_labels(cells[target], target, path, first)
 
     def columns(names: Sequence[str]) -> dict[str, Any]:
         return {name: cells[name] for name in names}
 
     return header, columns, labels, columns
+
+
+def csv_labels(
+    cells: Sequence[str], target: str, path: Path, first: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Targets of the rows that have one, and which rows these are."""
+    there = ~gaps_of(cells)
+    known = cells_at(cells, there)
+    kind = kind_of(known)
+    if kind.name == "number" and kind.form != "plain":
+        return cells_as(known, kind)[0], there
+    return labels_of(known, target, str(path), first), there
+
+
+def arrow_labels(raw: RawColumn) -> tuple[np.ndarray, np.ndarray]:
+    """The same for a column of Parquet."""
+    if isinstance(raw, list):
+        there = ~gaps_of(raw)
+        return np.array(cells_at(raw, there)), there
+    there = ~(np.isnat(raw) if raw.dtype.kind == "M" else np.isnan(raw))
+    y = raw[there]
+    whole = y.dtype.kind == "f" and (y == np.round(y)).all() and (np.abs(y) < 2**53).all()
+    return y.astype(np.int64) if whole else y, there
 
 
 def _parquet(path: Path) -> Opened:
@@ -231,14 +241,7 @@ def _parquet(path: Path) -> Opened:
         return {name: arrow_cells(table.column(name), name, str(path)) for name in names}
 
     def labels(target: str) -> tuple[np.ndarray, np.ndarray]:
-        raw = columns([target])[target]
-        if isinstance(raw, list):
-            there = ~gaps_of(raw)
-            return np.array(cells_at(raw, there)), there
-        there = ~(np.isnat(raw) if raw.dtype.kind == "M" else np.isnan(raw))
-        y = raw[there]
-        whole = y.dtype.kind == "f" and (y == np.round(y)).all() and (np.abs(y) < 2**53).all()
-        return y.astype(np.int64) if whole else y, there
+        return arrow_labels(columns([target])[target])
 
     return list(data.schema.names), columns, labels, lambda names: read_columns(path, names)
 

@@ -30,21 +30,75 @@ def scores_of(model: Any, X: Any, y: Any, name: str = "the data") -> dict[str, f
     name : str
         The data, for messages.
     """
-    found = predicted(model, X)
-    if not hasattr(model, "classes_"):
-        return prediction_scores("regression", y, found)
-    from sklearn.metrics import log_loss, roc_auc_score
+    return Judged(model, name).add(X, y).scores()
 
-    truth, found, known = _comparable(model, y, found, name)
-    scores = prediction_scores("classification", truth, found)
-    if hasattr(model, "predict_proba"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OutOfDomainWarning)
-            chances = np.asarray(model.predict_proba(X), dtype=np.float64)
-        scores["log_loss"] = float(log_loss(truth, chances, labels=known))
-        if len(known) == 2 == len(np.unique(truth)):
-            scores["roc_auc"] = float(roc_auc_score(truth == known[1], chances[:, 1]))
-    return scores
+
+class Judged:
+    """A model's predictions beside the targets of rows that come block by block.
+
+    Some numbers are kept for each row, and none of the rows' features.
+    """
+
+    def __init__(self, model: Any, name: str = "the data") -> None:
+        self.model, self.name = model, name
+        self.classes = getattr(model, "classes_", None)
+        self._truth: list[np.ndarray] = []  # targets, or codes of classes
+        self._found: list[np.ndarray] = []
+        self._chances: list[np.ndarray] = []  # of the second of two classes
+        self._surprise = 0.0  # sum of the logarithmic losses
+
+    def add(self, X: Any, y: Any) -> Judged:
+        """Predict some more rows."""
+        found = predicted(self.model, X)
+        if self.classes is None:
+            self._truth.append(np.asarray(y).astype(np.float64))
+            self._found.append(found)
+            return self
+        truth, found, known = _comparable(self.model, y, found, self.name)
+        self._truth.append(np.searchsorted(known, truth))
+        self._found.append(np.searchsorted(known, found))
+        if hasattr(self.model, "predict_proba"):
+            from sklearn.metrics import log_loss
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", OutOfDomainWarning)
+                chances = np.asarray(self.model.predict_proba(X), dtype=np.float64)
+            self._surprise += float(log_loss(truth, chances, labels=known, normalize=False))
+            self._chances.append(chances[:, 1] if len(known) == 2 else chances[:0, 0])
+        return self
+
+    @property
+    def rows(self) -> int:
+        """How many rows were predicted."""
+        return sum(map(len, self._truth))
+
+    def scores(self) -> dict[str, float]:
+        """Scores of all rows, the main one first."""
+        truth, found = np.concatenate(self._truth), np.concatenate(self._found)
+        if self.classes is None:
+            return prediction_scores("regression", truth, found)
+        scores = prediction_scores("classification", truth, found)
+        if self._chances:
+            from sklearn.metrics import roc_auc_score
+
+            scores["log_loss"] = self._surprise / len(truth)
+            if len(self.classes) == 2 == len(np.unique(truth)):
+                scores["roc_auc"] = float(roc_auc_score(truth, np.concatenate(self._chances)))
+        return scores
+
+    def class_scores(self) -> dict[str, dict[str, float]]:
+        """Rows, recall and precision of each class."""
+        from sklearn.metrics import precision_recall_fscore_support
+
+        known = np.asarray(self.classes)
+        precision, recall, _, support = precision_recall_fscore_support(
+            np.concatenate(self._truth), np.concatenate(self._found),
+            labels=np.arange(len(known)), zero_division=0,
+        )  # fmt: skip
+        return {
+            str(label): {"rows": int(n), "recall": float(r), "precision": float(p)}
+            for label, n, r, p in zip(known, support, recall, precision)
+        }
 
 
 def prediction_scores(task: str, y: Any, found: np.ndarray) -> dict[str, float]:
@@ -62,22 +116,8 @@ def prediction_scores(task: str, y: Any, found: np.ndarray) -> dict[str, float]:
     }
 
 
-def class_scores(model: Any, X: Any, y: Any, name: str = "the data") -> dict[str, dict[str, float]]:
-    """Rows, recall and precision of each class."""
-    from sklearn.metrics import precision_recall_fscore_support
-
-    truth, found, known = _comparable(model, y, predicted(model, X), name)
-    precision, recall, _, support = precision_recall_fscore_support(
-        truth, found, labels=known, zero_division=0
-    )
-    return {
-        str(label): {"rows": int(n), "recall": float(r), "precision": float(p)}
-        for label, n, r, p in zip(known, support, recall, precision)
-    }
-
-
 def _comparable(model: Any, y: Any, found: np.ndarray, name: str) -> tuple[Any, Any, Any]:
-    """True labels, predicted ones and classes, of one type."""
+    """True labels, predicted ones and classes, of one type; classes are in order."""
     truth, known = np.asarray(y), np.asarray(model.classes_)
     if truth.dtype.kind != known.dtype.kind:
         truth, found, known = truth.astype(str), found.astype(str), known.astype(str)
