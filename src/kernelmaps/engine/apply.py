@@ -278,7 +278,7 @@ def _apply_additive_dense(
     n_jobs: int | None,
     block_bytes: int,
 ) -> np.ndarray:
-    from .simd import width
+    from .simd.vectors import width
     from .table.emit import emit_dense, handed_layout, room_for
     from .table.entry import by_address
 

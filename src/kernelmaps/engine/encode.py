@@ -99,7 +99,7 @@ def encode_within(
         return _encode_elsewhere(spec, X, lower, upper)
     if interpreted():
         return _encode_interpreted(spec, X, lower, upper, out)
-    from .simd import width
+    from .simd.vectors import width
     from .table.encode import encode_dense
     from .table.entry import by_address
 

@@ -16,10 +16,9 @@ import numba as nb
 import numpy as np
 from numba.extending import overload
 
-from ..simd import (
+from ..simd.arithmetic import as_floats, between, parameter, plus_distance
+from ..simd.vectors import (
     add,
-    as_floats,
-    between,
     fill,
     fold,
     gather_blocks,
@@ -27,8 +26,6 @@ from ..simd import (
     load,
     load_first,
     multiply_add,
-    parameter,
-    plus_distance,
     prefetch,
     store,
     width,

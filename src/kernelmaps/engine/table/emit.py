@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from ..simd import fill, item, load, multiply_add, store
+from ..simd.vectors import fill, item, load, multiply_add, store
 from .entry import INNER, by_address, entry
 from .layout import Layout, layout_of
 from .locate import locate, locate_stored

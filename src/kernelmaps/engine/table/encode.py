@@ -11,18 +11,8 @@ import numba as nb
 import numpy as np
 from numba.extending import overload
 
-from ..simd import (
-    as_floats,
-    item,
-    load,
-    load_first,
-    outside,
-    parameter,
-    plus_share,
-    prefetch,
-    rounded,
-    store_codes,
-)
+from ..simd.arithmetic import as_floats, outside, parameter, plus_share, rounded
+from ..simd.vectors import item, load, load_first, prefetch, store_codes
 from .entry import INNER, entry
 from .locate import even_position, passed_edges
 from .stored import AFFINE

@@ -6,26 +6,21 @@ the number, not on the type that holds it: even bins are found in float64, uneve
 comparisons that are exact in the rows' precision, octaves by the bits.
 
 Rests on the relations that :mod:`.layout` names. A NaN falls into some bin, never out of bounds;
-whoever has to notice it compares (:func:`..simd.outside`).
+whoever has to notice it compares (:func:`..simd.arithmetic.outside`).
 """
 
 import numba as nb
 import numpy as np
 from numba.extending import overload
 
-from ..simd import (
+from ..simd.arithmetic import (
     as_floats,
     between,
     capped,
     code_of,
     filled_like,
     from_origin,
-    gather,
-    gather_two,
-    item,
     lanes_of,
-    load,
-    load_first,
     magnitude,
     no_more,
     octave,
@@ -38,10 +33,10 @@ from ..simd import (
     rounded,
     share,
     split,
-    store,
     where_zero,
     words,
 )
+from ..simd.vectors import gather, gather_two, item, load, load_first, store
 from .entry import INNER
 from .stored import AFFINE, CODE, EDGES, LOG2
 

@@ -21,8 +21,8 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ..simd import add as plus
-from ..simd import fold, item, load, multiply_add, prefetch, repeat, store, tile, zeros
+from ..simd.vectors import add as plus
+from ..simd.vectors import fold, item, load, multiply_add, prefetch, repeat, store, tile, zeros
 from .emit import polynomial, vectors
 from .entry import INNER
 from .layout import Bins, Block

@@ -2,7 +2,7 @@
 
 What they do with a row's values (:mod:`kernelmaps.engine.table.update`) knows nothing of losses,
 and the rules of losses nothing of tables: here they meet, example by example.  Lengths that the
-compiler must know are passed as tuples of that length (see :mod:`kernelmaps.engine.simd`).
+compiler must know are passed as tuples of that length (see :mod:`kernelmaps.engine.simd.vectors`).
 
 The loops rest on what `update` rests on, on codes that were checked on entry, and on a number per
 example in `y`, `cost` and the duals.
@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ...engine.simd import fold, store, zeros
+from ...engine.simd.vectors import fold, store, zeros
 from ...engine.table.entry import entry
 from ...engine.table.update import (
     FAST,

@@ -14,7 +14,7 @@ from ...engine.apply import extent_of
 from ...engine.compile import compiled_table, zero_at_zero
 from ...engine.piecewise import table_of
 from ...engine.reference import evaluate_sets
-from ...engine.simd import width
+from ...engine.simd.vectors import width
 from ...engine.table import CODE
 from ...engine.table.emit import stored_rows
 from ...engine.table.entry import by_address
