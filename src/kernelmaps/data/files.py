@@ -70,16 +70,21 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
 def _open_container(
     path: Path, y: Any, w: Any, name: str, container: Any, form: str
 ) -> SlicedSource:
-    def part(value: Any, default: str) -> Any:
-        if value is None and default in container:
-            value = default
-        if not isinstance(value, str):
-            return value
-        if value not in container:  # a name may lie in a group: "group/name"
-            raise KeyError(f"{str(path)!r} has no dataset {value!r}; it has {sorted(container)}")
-        return ContainerRows(str(path), value, form)
+    y, w = default_names(container, y, w)
+    found = [
+        ContainerRows(str(path), _there(path, container, part), form)
+        if isinstance(part, str)
+        else part
+        for part in (name, y, w)
+    ]
+    return sliced_source(*found)
 
-    return sliced_source(part(name, name), part(y, "y"), part(w, "sample_weight"))
+
+def _there(path: Path, container: Any, name: str) -> str:
+    """The name of an array that a file has; it may lie in a group: "group/name"."""
+    if name not in container:
+        raise KeyError(f"{str(path)!r} has no array {name!r}; it has {sorted(container)}")
+    return name
 
 
 # ---- npz ----------------------------------------------------------------------------------------
@@ -91,24 +96,15 @@ def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
     check_members(path)
     with np.load(path, allow_pickle=False) as archive:
         names = set(archive.files)
-
-        def part(value: Any, default: str) -> Any:
-            if value is None and default in names:
-                value = default
-            if isinstance(value, str):
-                if value not in names:
-                    raise KeyError(f"{str(path)!r} has no array {value!r}; it has {sorted(names)}")
-                return archive[value]
-            return value
-
-        y, w = part(y, "y"), part(w, "sample_weight")
+        y, w = (
+            archive[_there(path, names, part)] if isinstance(part, str) else part
+            for part in default_names(names, y, w)
+        )
     if {"format", "indptr", "data"} <= names:
         matrix = sp.load_npz(path)
         check_sparse(matrix, str(path))
         return sliced_source(matrix, y, w)
-    if name not in names:
-        raise KeyError(f"{str(path)!r} has no array {name!r}; it has {sorted(names)}")
-    return NpzSource(path, name, y, w)
+    return NpzSource(path, _there(path, names, name), y, w)
 
 
 class NpzSource(Source):

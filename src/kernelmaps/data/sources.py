@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -519,7 +519,7 @@ def parts_of(item: Any, index: int) -> tuple[Any, Any, Any]:
     return (*parts, None, None)[:3]
 
 
-def default_names(names: Sequence[str], y: Any, w: Any) -> tuple[Any, Any]:
+def default_names(names: Container[str], y: Any, w: Any) -> tuple[Any, Any]:
     """Targets and weights: as given, or the columns "y" and "sample_weight" where there are any."""
     y = "y" if y is None and "y" in names else y
     return y, "sample_weight" if w is None and "sample_weight" in names else w

@@ -182,9 +182,7 @@ def _cells(
     at = np.linspace(0, 1, pieces + 1)
     low = cuts[bins, None] + at[:-1] * (cuts[bins + 1] - cuts[bins])[:, None]
     high = cuts[bins, None] + at[1:] * (cuts[bins + 1] - cuts[bins])[:, None]
-    shape = (int(table.bins[s]), table.degree + 1, int(table.band[s]))
-    start = int(table.coef_start[s])
-    coef = table.coef[start : start + int(np.prod(shape))].reshape(shape)[bins]
+    coef = table.polynomials(s)[bins]
     if table.degree == 0:
         phi = np.repeat(coef[:, 0], pieces, axis=0)
         return low.ravel(), high.ravel(), phi, phi
@@ -193,5 +191,5 @@ def _cells(
     # Beyond the outermost anchors the map is constant: u is clipped.
     ends = [np.clip((x - borders[bins, None]) / width, 0, 1) for x in (low, high)]
     values = [(coef[:, None, 0] + u[..., None] * coef[:, None, 1]) for u in ends]
-    left, right = (value.reshape(-1, shape[2]) for value in values)
+    left, right = (value.reshape(-1, coef.shape[2]) for value in values)
     return low.ravel(), high.ravel(), left, right

@@ -75,11 +75,8 @@ def summed_table(table: Table, dtype: np.dtype) -> Summed:
     padded = 1 << (powers - 1).bit_length() if outputs == 1 else powers
     blocks = []
     for s in sets:
-        shape = (int(table.bins[s]), powers, int(table.band[s]))
-        start = int(table.coef_start[s])
-        block = np.zeros((shape[0], padded, shape[2]))
-        block[:, :powers] = table.coef[start : start + int(np.prod(shape))].reshape(shape)
-        blocks.append(block)
+        blocks.append(np.zeros((table.bins[s], padded, table.band[s])))
+        blocks[-1][:, :powers] = table.polynomials(s)
     bins = _clipped_before(table, bins_of(table, row, dtype), dtype)
     first = [np.zeros(len(block), np.int32) for block in blocks]
     low, high = (by_vector(end[table.set_of].astype(dtype)) for end in (table.low, table.high))

@@ -85,7 +85,7 @@ class Layout(NamedTuple):
 def layout_of(table: Table) -> Layout:
     """The layout of a table, in the precision of its coefficients."""
     row, sets = rows_of(table)
-    blocks = [_coefficients(table, s) for s in sets]
+    blocks = [table.polynomials(s) for s in sets]
     first = [table.first[b : b + n] for b, n in zip(table.first_start, table.bins, strict=True)]
     bins = bins_of(table, row)
     firsts, dtype = [first[s] for s in sets], table.coef.dtype
@@ -207,12 +207,6 @@ def octaves_of(bins: Bins) -> tuple[int, int]:
     mantissa, bias = _FORMAT[bins.number.itemsize]
     bits = mantissa - bins.shift
     return (bins.start >> bits) - bias, 1 << bits
-
-
-def _coefficients(table: Table, s: int) -> np.ndarray:
-    shape = (int(table.bins[s]), table.degree + 1, int(table.band[s]))
-    start = int(table.coef_start[s])
-    return table.coef[start : start + int(np.prod(shape))].reshape(shape)
 
 
 def _not_above(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

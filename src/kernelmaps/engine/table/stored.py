@@ -93,6 +93,12 @@ class Table:
             return self
         return replace(self, coef=self.coef.astype(dtype))
 
+    def polynomials(self, s: int) -> np.ndarray:
+        """Coefficients (bins, degree + 1, band) of one set."""
+        shape = (int(self.bins[s]), self.degree + 1, int(self.band[s]))
+        start = int(self.coef_start[s])
+        return self.coef[start : start + int(np.prod(shape))].reshape(shape)
+
     def by_set(self, begin: int, end: int) -> Table:
         """The table of one feature for each of the sets begin..end."""
         names = ("lo", "scale", "low", "high", "bins", "width", "band")

@@ -158,13 +158,8 @@ Block = tuple[np.ndarray, np.ndarray, int]  # first columns, coefficients, index
 
 def _table_block(bands: Bands, s: int) -> Block:
     """First columns and coefficients (bins, powers, band) of one set."""
-    table = bands.table
-    bins, band = int(table.bins[s]), int(table.band[s])
-    shape = (bins, table.degree + 1, band)
-    start, begin = int(table.coef_start[s]), int(table.first_start[s])
-    first = table.first[begin : begin + bins]
-    coef = table.coef[start : start + int(np.prod(shape))].reshape(shape)
-    return first, coef, int(bands.mix_of[s])
+    coef, begin = bands.table.polynomials(s), int(bands.table.first_start[s])
+    return bands.table.first[begin : begin + len(coef)], coef, int(bands.mix_of[s])
 
 
 def _code_blocks(bands: Bands, X: Any, whole: bool) -> list[Block] | None:

@@ -171,12 +171,9 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
             rows = self._train_blocks(source, found, y, np.zeros(1), self._costs(weight))
             self._describe(rows, weight[found.at])
             return self
-        X, y = checked(self, X, y)
-        weight = weights_of(self, sample_weight, len(y))
-        y = self._centred(y, weight)
-        rows = self._prepare(X)
+        rows, y, positive, weight = self._problem(X, y, sample_weight)
         self._check_size(rows, y)
-        self._train(rows, y, np.zeros(1), self._costs(weight))
+        self._train(rows, y, positive, self._costs(weight))
         self._describe(rows, weight)
         return self
 
