@@ -379,6 +379,37 @@ def test_no_training_row_leaves_the_process(name, way, path):
     assert not any(row.tobytes() in data for row in X)
 
 
+@pytest.mark.parametrize("way", ["file", "pickle"])
+@pytest.mark.parametrize("classes", [False, True])
+def test_no_row_of_a_table_leaves_the_process(classes, way, path, seed):
+    """Columns keep at most 255 numbers each, in order of size; nothing is as long as the table."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(seed)
+    X = pandas.DataFrame({"a": rng.normal(size=N_ROWS), "b": rng.random(N_ROWS)})
+    X["kind"] = rng.choice(["one", "two"], N_ROWS)
+    y = X.a + X.b * (X.kind == "one")
+    if classes:
+        model = km.AdditiveClassifier(loss="squared_hinge", interactions=1).fit(X, y > y.median())
+    else:
+        model = km.AdditiveRegressor(interactions=1).fit(X, y)
+    if way == "file":
+        again = saved(model, path)
+        data = path.read_bytes()
+    else:
+        data = pickle.dumps(model)
+        again = pickle.loads(data)
+    np.testing.assert_array_equal(again.predict(X[:9]), model.predict(X[:9]))
+    arrays = list(everything(again))
+    assert all(N_ROWS not in array.shape for array in arrays)
+    numbers = X[["a", "b"]].to_numpy()
+    assert not any(row.tobytes() in data for row in numbers)
+    for column in (*numbers.T, y.to_numpy()):
+        kept = [np.isin(array.ravel(), column) for array in arrays if array.dtype.kind == "f"]
+        assert max(own.sum() for own in kept) <= 255
+    for book in again.table_.books:
+        assert np.all(np.diff(book.nodes) > 0)
+
+
 def test_a_loaded_model_draws_and_exports_the_same(path):
     from kernelmaps.export_c import to_c
 
