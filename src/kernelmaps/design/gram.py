@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel, get
-from .problem import ERRORS
+from .problem import ERRORS, has_kink
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,9 +160,10 @@ def grid_kernel(
     if log:
         values = values[values > 0]
     if signature is None:
-        rough = _has_kink(lambda t: function(values[-1] - t, np.full_like(t, values[-1])), values)
+        end = values[-1]
+        rough = has_kink(lambda t: function(end - t, np.full_like(t, end)), np.ptp(values))
     else:
-        rough = _has_kink(signature, np.log(values) if log else values)
+        rough = has_kink(signature, np.ptp(np.log(values) if log else values))
     return GridKernel(
         component=function,
         tolerance=_tolerance(error, function, gamma if log else 0.0),
@@ -198,13 +199,6 @@ def _one(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _root(gamma: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (x * y) ** (gamma / 2)
-
-
-def _has_kink(signature: Callable, places: np.ndarray) -> bool:
-    """Whether k(0) − k(h) falls like h rather than like h²."""
-    step = 1e-4 * (places[-1] - places[0])
-    drop = signature(np.zeros(1)) - signature(np.array([step, 2 * step]))
-    return bool(drop[1] < 3 * drop[0]) and bool(drop[0] > 0)
 
 
 def _tolerance(error: Any, component: Callable, gamma: float) -> Callable:

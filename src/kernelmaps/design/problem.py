@@ -44,6 +44,13 @@ def cosine_sum(lags: np.ndarray, frequencies: np.ndarray, weights: np.ndarray) -
     return np.cos(np.multiply.outer(lags, frequencies)) @ weights
 
 
+def has_kink(signature: Callable, span: float) -> bool:
+    """Whether k(0) − k(h) grows like h rather than like h²."""
+    step = 1e-4 * span
+    peak, near, far = signature(np.array([0.0, step, 2 * step]))
+    return bool(0 < peak - far < 3 * (peak - near))
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A weighted Chebyshev problem on lags.
@@ -100,10 +107,8 @@ class Problem:
 
     @cached_property
     def has_kink(self) -> bool:
-        """Whether k(0) − k(h) falls like h rather than like h²."""
-        step = 1e-4 * self.span
-        peak, near, far = self.signature(np.array([0.0, step, 2 * step]))
-        return bool(0 < peak - far < 3 * (peak - near))
+        """Whether k has a kink at 0; see :func:`has_kink`."""
+        return has_kink(self.signature, self.span)
 
     def sampled(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """About `size` lags with k and w there, for least squares and coarse constraints."""
