@@ -1,4 +1,4 @@
-"""Validation of the index arrays of sparse matrices.
+"""Sparse matrices: as ordinary arrays, and the validation of their index arrays.
 
 SciPy does not look at the values of `indices` and `indptr` when a matrix is made, and compiled
 loops, its own included, follow them without looking. One pass over the indices makes sure.
@@ -10,6 +10,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+
+def dense(X: Any) -> np.ndarray:
+    """A matrix, sparse or not, as an ordinary array."""
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
 def check_sparse(X: Any, owner: str, name: str = "X") -> None:

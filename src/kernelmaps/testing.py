@@ -26,6 +26,7 @@ from .exceptions import KernelScaleWarning, OutOfDomainWarning
 from .kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel
 from .maps.base import AdditiveMap, FeatureMap
 from .seeding import generator
+from .sparse_rows import dense
 
 __all__ = ["check_feature_map", "check_kernel"]
 
@@ -157,30 +158,30 @@ def _check_convergence(
 
 def _check_paths(fitted: FeatureMap, X: np.ndarray) -> None:
     """Dense = reference = CSR = chunked = float32 = one thread = `out=`."""
-    Z = _dense(fitted.transform(X))
+    Z = dense(fitted.transform(X))
     scale = float(np.abs(Z).max()) or 1.0
     assert Z.shape == (len(X), len(fitted.get_feature_names_out())), "shape and names disagree"
     _close(Z, evaluate(fitted.spec_, X), 2**10, scale, "the fast path differs from the formula")
-    single = _dense(fitted.transform(X.astype(np.float32)))
+    single = dense(fitted.transform(X.astype(np.float32)))
     assert single.dtype == np.float32, f"float32 rows gave {single.dtype}"
     _close(single, Z, 2**8, scale, "float32 differs by more than its precision", np.float32)
-    chunks = [_dense(fitted.transform(X[start : start + 7])) for start in range(0, len(X), 7)]
+    chunks = [dense(fitted.transform(X[start : start + 7])) for start in range(0, len(X), 7)]
     _close(np.concatenate(chunks), Z, 4, scale, "chunks of rows give another result")
     one = clone(fitted).set_params(n_jobs=1).fit(X).transform(X)
-    _close(_dense(one), Z, 4, scale, "the number of threads changes the result")
+    _close(dense(one), Z, 4, scale, "the number of threads changes the result")
     if not sparse.issparse(one):
         out = np.full(Z.shape, np.nan)
         assert fitted.transform(X, out=out) is out, "out= was not used"
         _close(out, Z, 0, scale, "out= gives another result")
     compressed = fitted.transform(sparse.csr_matrix(X))
-    _close(_dense(compressed), Z, 2**10, scale, "CSR rows give another result")
+    _close(dense(compressed), Z, 2**10, scale, "CSR rows give another result")
     if not sparse.issparse(one):
         _check_sparsity(fitted, X, compressed)
 
 
 def _check_other_libraries(fitted: FeatureMap, X: np.ndarray) -> None:
     """Rows of every array library that is installed give the same features, as its own arrays."""
-    Z = _dense(fitted.transform(X))
+    Z = dense(fitted.transform(X))
     scale = float(np.abs(Z).max()) or 1.0
     for name in filter(find_spec, ("array_api_strict", "torch")):
         xp = import_module(name)
@@ -215,14 +216,14 @@ def _check_sparsity(fitted: FeatureMap, X: np.ndarray, compressed: Any) -> None:
 
 
 def _check_persistence(fitted: FeatureMap, X: np.ndarray) -> None:
-    Z = _dense(fitted.transform(X))
+    Z = dense(fitted.transform(X))
     again = pickle.loads(pickle.dumps(fitted))
-    assert np.array_equal(_dense(again.transform(X)), Z), "a pickled map gives another result"
+    assert np.array_equal(dense(again.transform(X)), Z), "a pickled map gives another result"
     with tempfile.TemporaryDirectory() as folder:
         fitted.spec_.save(Path(folder, "map.spec"))
         loaded = Spec.load(Path(folder, "map.spec"))
     assert loaded.hash == fitted.spec_.hash, "the spec changed on disk"
-    assert np.array_equal(_dense(apply(loaded, X)), Z), "a loaded spec gives another result"
+    assert np.array_equal(dense(apply(loaded, X)), Z), "a loaded spec gives another result"
     refitted = clone(fitted).fit(X)
     assert refitted.spec_ == fitted.spec_, "fitting twice gives two different specs"
 
@@ -241,7 +242,7 @@ def _check_domain_policy(unfitted: FeatureMap, X: np.ndarray) -> None:
         first, second = clipping.transform(outside), clipping.transform(outside)
     named = [item for item in caught if issubclass(item.category, OutOfDomainWarning)]
     assert len(named) == 1, f"clipping warned {len(named)} times instead of once"
-    assert np.array_equal(_dense(first), _dense(second)), "clipping is not repeatable"
+    assert np.array_equal(dense(first), dense(second)), "clipping is not repeatable"
     refusing = clone(unfitted).set_params(out_of_domain="raise").fit(X)
     message = ""
     try:
@@ -257,7 +258,7 @@ def _check_domain_policy(unfitted: FeatureMap, X: np.ndarray) -> None:
         raise
     with warnings.catch_warnings():
         warnings.simplefilter("error", OutOfDomainWarning)
-        beyond = _dense(free.transform(outside))
+        beyond = dense(free.transform(outside))
     assert np.isfinite(beyond).all(), "out_of_domain='extrapolate' gave values that are not finite"
 
 
@@ -276,7 +277,7 @@ def _check_sizes(unfitted: FeatureMap, X: np.ndarray) -> None:
         scale = float(np.abs(wanted).max())
         assert 0 < scale < np.inf, f"{where} the features are zero or infinite"
         for kind, each in (("dense", rows), ("CSR", sparse.csr_matrix(rows))):
-            found = _dense(fitted.transform(each)).astype(np.float64)
+            found = dense(fitted.transform(each)).astype(np.float64)
             assert np.isfinite(found).all(), f"{kind} features are not finite {where}"
             # Angles of large rows in units of a given length scale have no digits left.
             if isinstance(fitted, AdditiveMap) or factor < 1:
@@ -297,10 +298,6 @@ def _histograms(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
     X = rng.gamma(0.5, size=(n, d)) * (rng.random((n, d)) < 0.7)
     X[:, 0] += 1e-3
     return X / X.sum(axis=1, keepdims=True)
-
-
-def _dense(Z: Any) -> np.ndarray:
-    return Z.toarray() if sparse.issparse(Z) else np.asarray(Z)
 
 
 def _close(

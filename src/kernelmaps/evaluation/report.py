@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 
 import kernelmaps
@@ -16,6 +15,7 @@ import kernelmaps
 from ..inspection import importance, kernel_error_grid
 from ..inspection.shapes import linear_shape_functions, output_names
 from ..maps.base import AdditiveMap, FeatureMap
+from ..sparse_rows import dense
 from .advice import program, use_this
 from .page import rounded, rounded_axis, write_page
 from .results import Results, Row
@@ -124,7 +124,7 @@ def _heatmaps(result: Results) -> list[dict[str, Any]]:
 
 def _widest(X: Any) -> tuple[int, float, float]:
     """The feature of the widest range, and the range: one that is constant would show nothing."""
-    low, high = (np.ravel(_dense(end)).astype(float) for end in (X.min(axis=0), X.max(axis=0)))
+    low, high = (np.ravel(dense(end)).astype(float) for end in (X.min(axis=0), X.max(axis=0)))
     feature = int(np.argmax(high - low))
     return feature, float(low[feature]), float(high[feature])
 
@@ -175,7 +175,3 @@ def _shapes(result: Results) -> dict[str, Any] | None:
         for shape in shapes[:_SHAPES]
     ]
     return {"words": words, "features": features}
-
-
-def _dense(values: Any) -> np.ndarray:
-    return values.toarray() if sparse.issparse(values) else np.asarray(values)

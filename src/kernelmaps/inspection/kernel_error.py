@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..maps.base import AdditiveMap, FeatureMap
+from ..sparse_rows import dense
 from .shapes import without_names
 
 
@@ -176,7 +176,7 @@ def kernel_error_grid(
         if X is None:
             raise ValueError(f"KernelErrorDisplay: {name} acts on whole rows; pass X=.")
         rows = X[:n_points]
-        Z = _dense(estimator.transform(rows))
+        Z = dense(estimator.transform(rows))
         exact = estimator.kernel_(rows)
         x = np.arange(len(Z))
         return KernelErrorDisplay(
@@ -200,13 +200,9 @@ def _features_of(estimator: AdditiveMap, feature: int, x: np.ndarray) -> np.ndar
     grid = np.tile(np.broadcast_to(others, estimator.n_features_in_).astype(float), (len(x), 1))
     grid[:, feature] = x
     columns = np.concatenate([[0], np.cumsum(estimator._columns_per_feature())])
-    return _dense(without_names(estimator).transform(grid))[
+    return dense(without_names(estimator).transform(grid))[
         :, columns[feature] : columns[feature + 1]
     ]
-
-
-def _dense(Z: Any) -> np.ndarray:
-    return Z.toarray() if sparse.issparse(Z) else np.asarray(Z)
 
 
 def _domain_of(estimator: AdditiveMap, feature: int) -> tuple[float, float]:

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..maps.base import AdditiveMap
 from ..models.shapes import ShapeFunction
+from ..sparse_rows import dense
 
 _POINTS = 60
 _BINS = 24
@@ -77,14 +77,14 @@ def linear_shape_functions(
     d = feature_map.n_features_in_
     if names is None:
         names = getattr(feature_map, "feature_names_in_", None)
-    rows = None if X is None else _dense(X)
+    rows = None if X is None else dense(X)
     if rows is not None:
         domain = rows.min(axis=0), rows.max(axis=0)
     elif domain is None:
         domain = getattr(feature_map, "domain_", None) or (np.zeros(1), np.ones(1))
     low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), d) for end in domain)
     grid = low + np.linspace(0, 1, _POINTS)[:, None] * (high - low)
-    Z = _dense(without_names(feature_map).transform(grid))
+    Z = dense(without_names(feature_map).transform(grid))
     ends = np.cumsum([0, *feature_map._columns_per_feature()])
     shapes = []
     for j in range(d):
@@ -152,7 +152,3 @@ def _renamed(shapes: list[ShapeFunction], names: Sequence[str] | None) -> list[S
     if names is None:
         return shapes
     return [replace(shape, name=str(name)) for shape, name in zip(shapes, names, strict=True)]
-
-
-def _dense(values: Any) -> np.ndarray:
-    return values.toarray() if sparse.issparse(values) else np.asarray(values)

@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.special import roots_legendre
 
 from .. import kernels
+from ..sparse_rows import dense
 
 Cosines = tuple[np.ndarray, np.ndarray]
 
@@ -128,7 +129,7 @@ def _sample(X: Any) -> np.ndarray:
     places = np.argpartition(keys, ranks)[ranks]
     if n > count and d <= _FEW and n * d <= _SMALL:
         # Few values miss the smallest ones, and with them the largest ratios.
-        sizes = np.abs(_dense(X))
+        sizes = np.abs(dense(X).astype(np.float64))
         sizes[sizes == 0] = np.inf
         least = np.where(sizes == sizes.min(axis=0), keys[:, None], np.inf)
         places = np.append(places, least.argmin(axis=0))
@@ -137,7 +138,7 @@ def _sample(X: Any) -> np.ndarray:
     most = max(1, 2 * _ENTRIES // chosen.shape[0] ** 2)
     if len(used) > most:
         used = used[np.linspace(0, len(used) - 1, most).astype(np.intp)]
-    return _dense(chosen[:, used])
+    return dense(chosen[:, used]).astype(np.float64)
 
 
 def _keys(X: Any) -> np.ndarray:
@@ -149,11 +150,6 @@ def _keys(X: Any) -> np.ndarray:
     some = slice(0, None, -(-d // _KEYS))
     blocks = (X[start : start + _BLOCK, some] for start in range(0, X.shape[0], _BLOCK))
     return np.concatenate([block.astype(np.float64) @ weights[some] for block in blocks])
-
-
-def _dense(rows: Any) -> np.ndarray:
-    rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
-    return rows.astype(np.float64)
 
 
 def best_series(
