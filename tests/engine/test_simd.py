@@ -6,7 +6,8 @@ import numba as nb
 import numpy as np
 import pytest
 
-from kernelmaps.engine.simd import gather, gather_two, load, store, vectors
+from kernelmaps.engine.simd import vectors
+from kernelmaps.engine.simd.vectors import gather, gather_two, load, store
 
 
 @pytest.mark.parametrize("instruction", [True, False])
