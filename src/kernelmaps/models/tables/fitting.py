@@ -84,7 +84,7 @@ class Design:
         return self.rows.books
 
     @property
-    def level(self) -> float:
+    def log_rows(self) -> float:
         """Logarithm of a strength that weighs as much as all rows of the table."""
         return float(np.log(max(float(self.counts[0].sum()), 1e-300)))
 
@@ -186,7 +186,7 @@ def fit_design(
     if start:
         known, beta, _ = _from_known(design, start, rho)
         # Where nothing is left of a function, it would hardly come back by itself.
-        rho = np.where(fixed, rho, np.minimum(known, design.level + _BACK))
+        rho = np.where(fixed, rho, np.minimum(known, design.log_rows + _BACK))
     return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, beta)
 
 
@@ -235,7 +235,7 @@ def _weights(design: Design) -> list[slice]:
 
 def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of the strengths to start from, and which of them are fixed."""
-    level = design.level
+    level = design.log_rows
     rho, fixed = [], []
     for part in design.parts:
         count = int(part.basis.group.max(initial=-1)) + 1

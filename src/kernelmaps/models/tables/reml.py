@@ -65,7 +65,7 @@ class Penalties:
         """Those of some weights; strengths stay as they are, even if none of their weights do."""
         return Penalties(self.scale[kept], self.group[kept], self.count)
 
-    def places(self) -> np.ndarray:
+    def order_within(self) -> np.ndarray:
         """Place of each weight among those of its strength, the least penalised first."""
         out = np.zeros(len(self.scale), np.int64)
         order = np.lexsort((self.scale, self.group))
@@ -81,7 +81,7 @@ class Penalties:
         be the first to come back.
         """
         alive = self.diagonal(rho) <= _REACH * total
-        return np.flatnonzero(alive | (self.places() < _ALWAYS))
+        return np.flatnonzero(alive | (self.order_within() < _ALWAYS))
 
     def indicator(self) -> np.ndarray:
         out = np.zeros((len(self.group), self.count + 1))
@@ -218,7 +218,7 @@ def coarse_strengths(
 
     They cost a fraction of those of the whole model, which are mostly not far from there.
     """
-    kept = np.flatnonzero(penalties.places() < COARSE)
+    kept = np.flatnonzero(penalties.order_within() < COARSE)
     if 2 * len(kept) > len(penalties.scale):
         return rho
     small, few = sums.only(kept), penalties.only(kept)
