@@ -321,7 +321,7 @@ def test_missing_names_are_refused(table, tmp_path):
     with pytest.raises(KeyError, match="no array 'Q'"):
         open_source(tmp_path / "d.npz", name="Q")
     hdf5(X, y, w, tmp_path)
-    with pytest.raises(KeyError, match="no dataset 'X'; it has"):
+    with pytest.raises(KeyError, match="no array 'X'; it has"):
         open_source(tmp_path / "d.h5")
     with pytest.raises(KeyError, match="no column"):
         open_source(parquet_table(X, y, w), "nothing")
