@@ -19,6 +19,7 @@ WITH_EXAMPLES = [
     for path in sorted((SOURCE / "kernelmaps").rglob("*.py"))
     if ">>> " in path.read_text(encoding="utf-8")
 ]
+BARE = re.compile(r"^(\S.*)\n(?!\s+\S)", re.MULTILINE)  # an entry that no indented line follows
 HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 
@@ -62,6 +63,9 @@ def problems(name: str, function) -> list[str]:
         returns = given not in (None, "None", inspect.Signature.empty)
         if returns and not {"Returns", "Yields"} & set(parts):
             found.append("what it returns is not described")
+        bare = BARE.findall(parts.get("Returns", "") + "\n")
+        if bare:
+            found.append(f"returned without a description: {bare}")
     return found
 
 
@@ -99,6 +103,23 @@ def half_documented(x: float, y: float) -> float:
     return x + y
 
 
+def half_described(x: float) -> tuple[float, float]:
+    """Double and halve a number.
+
+    Parameters
+    ----------
+    x : float
+        The number.
+
+    Returns
+    -------
+    double : float
+        Twice the number.
+    half : float
+    """
+    return 2 * x, x / 2
+
+
 def test_what_is_missing_is_found():
     found = problems("half_documented", half_documented)
     assert [text.split(":")[0] for text in found] == [
@@ -106,5 +127,8 @@ def test_what_is_missing_is_found():
         "parameters without a description",
         "described, but no parameters",
         "what it returns is not described",
+    ]
+    assert problems("half_described", half_described) == [
+        "returned without a description: ['half : float']"
     ]
     assert problems("f", lambda x: x) == ["no docstring"]

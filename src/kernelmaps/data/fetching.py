@@ -71,6 +71,7 @@ def fetch(
     Returns
     -------
     Dataset
+        Training and test rows.
 
     Raises
     ------

@@ -109,6 +109,7 @@ def load(
     Returns
     -------
     Dataset
+        Training and test rows.
     """
     if name == "digits":
         return _digits()

@@ -124,6 +124,7 @@ def read_rows(
     Returns
     -------
     Rows
+        Features, target and names.
     """
     path = Path(source)
     known = target if with_target else None

@@ -39,7 +39,9 @@ def make_histograms(
     Returns
     -------
     X : ndarray of shape (n_samples, n_features)
+        Histograms.
     y : ndarray of shape (n_samples,)
+        Classes.
     """
     rng = generator(random_state)
     profiles = rng.dirichlet(np.full(n_features, concentration), size=n_classes)
@@ -70,8 +72,10 @@ def make_bag_of_words(
 
     Returns
     -------
-    X : csr_matrix of shape (n_samples, n_features), float64 counts
+    X : csr_matrix of shape (n_samples, n_features)
+        Counts of words, as float64.
     y : ndarray of shape (n_samples,)
+        Classes.
     """
     from scipy.sparse import csr_matrix
 

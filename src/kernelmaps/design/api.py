@@ -90,6 +90,7 @@ def design_map(
     Returns
     -------
     Design
+        The best map found, with its certificate.
 
     Raises
     ------

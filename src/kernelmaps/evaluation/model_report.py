@@ -76,6 +76,7 @@ def model_report(
     Returns
     -------
     Path
+        The file that was written.
 
     Examples
     --------

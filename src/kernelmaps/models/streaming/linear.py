@@ -220,6 +220,7 @@ class StreamingLinear(StreamingEstimator):
         Returns
         -------
         self
+            The estimator of all rows.
         """
         check_same_kind(self, other)
         check_is_fitted(self, "stats_")
