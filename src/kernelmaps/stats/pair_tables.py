@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..threads import in_threads, limit_blas
+from ..threads import in_threads, limit_blas, resolve_threads
 
 _GRAIN = 65536  # additions below which a thread does not pay
 # Multiplications in a product of matrices that take as long as one block, as one of its rows in a
@@ -27,6 +27,7 @@ _GRAIN = 65536  # additions below which a thread does not pay
 _BLOCK_COST, _ROW_COST, _ENTRY_COST = 400_000, 20, 10
 _LOCAL_ROWS = 4096  # below, tables are slower than adding up rows of the bases
 _DENSE_ROWS = 4096  # whose matrix is held at a time
+_WIDE = 400  # columns of it from which on threads of BLAS pay
 
 
 class LocalBasis(NamedTuple):
@@ -225,7 +226,7 @@ def cross_products(
     start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
     places = [(j, k) for j in range(len(bases)) for k in range(j, len(bases))]
     if len(weight) * start[-1] ** 2 < 2 * _cost_of_blocks(bases, len(weight)):
-        with limit_blas(1):
+        with limit_blas(1 if start[-1] < _WIDE else resolve_threads(n_jobs)):
             return _dense_products(codes, bases, weight, product, start)
     gram, right = np.zeros((start[-1], start[-1])), np.zeros(start[-1])
     gram[0, 0], right[0] = weight.sum(), product.sum()

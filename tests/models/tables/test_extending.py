@@ -5,7 +5,7 @@ import pytest
 
 from kernelmaps.models.tables import newton
 from kernelmaps.models.tables.bases import number_basis
-from kernelmaps.models.tables.extending import extend_rows, strengths_given
+from kernelmaps.models.tables.extending import Start, extend_rows, joined
 from kernelmaps.models.tables.likelihoods import likelihood
 from kernelmaps.models.tables.newton import CodedRows, fit_rows, penalties_of
 from kernelmaps.models.tables.reml import choose_strengths
@@ -34,10 +34,21 @@ def test_new_strengths_are_those_of_the_whole_problem_with_the_others_held(seed,
     rho = np.full(penalties.count, 1.0)
     held = np.arange(penalties.count) < 4  # a curve and a straight part for each of two columns
     wanted = choose_strengths(sums, penalties, rho, dispersion, held, tol=0.5)
-    found = strengths_given(sums, penalties, rho, held, dispersion)
-    np.testing.assert_allclose(found, wanted.rho, rtol=1e-6)
-    np.testing.assert_array_equal(found[held], rho[held])
-    assert (found[~held] != rho[~held]).any()
+    found = joined(sums, penalties, rho, held, dispersion)
+    np.testing.assert_allclose(found.rho, wanted.rho, rtol=1e-6)
+    np.testing.assert_array_equal(found.rho[held], rho[held])
+    assert (found.rho[~held] != rho[~held]).any()
+    # So are weights, solutions, and degrees of freedom, from a factor and a small inverse.
+    new = found.border.new
+    assert 0 < len(new) < len(found.weights)
+    np.testing.assert_allclose(found.weights, wanted.weights, atol=1e-6)
+    right = np.random.default_rng(seed).normal(size=len(found.weights))
+    np.testing.assert_allclose(found.solve(right), wanted.inverse @ right, atol=1e-6)
+    edf = 1 - penalties.diagonal(wanted.rho) * np.diag(wanted.inverse)
+    np.testing.assert_allclose(found.edf(penalties), edf[new], atol=1e-6)
+    whole = joined(sums, penalties, rho, held, dispersion, whole=True)
+    assert len(whole.border.old) == 0
+    np.testing.assert_allclose(whole.weights, wanted.weights, atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
@@ -51,7 +62,8 @@ def test_a_fit_that_is_extended_is_nearly_the_whole_one(seed, loss):
     before = fit_rows(few, kind, np.full(count, 8.0))
     rho = np.concatenate([before.rho, np.full(penalties.count - count, 8.0)])
     beta = np.concatenate([before.weights, np.zeros(len(penalties.scale) - len(before.weights))])
-    found = extend_rows(rows, kind, rho, np.arange(len(rho)) < count, none, beta)
+    start = Start(rho, np.arange(len(rho)) < count, beta, np.zeros(len(beta)))
+    found = extend_rows(rows, kind, start)
     least = fit_rows(rows, kind, found.rho, ~none)
 
     def objective(weights):

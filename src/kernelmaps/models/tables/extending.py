@@ -6,10 +6,13 @@ restricted likelihood of the strengths of the new ones is that of the smaller pr
 .. math:: S = G_{nn} - G_{no} A^{-1} G_{on}, \qquad s = r_n - G_{no} A^{-1} r_o,
           \qquad p = q - r_o^\top A^{-1} r_o, \qquad A = G_{oo} + \mathrm{diag}(d_o),
 
-up to :math:`\log|A|`, which is constant: new strengths cost inverses of the size of the new terms.
+up to :math:`\log|A|`, which is constant: new strengths cost inverses of the size of the new terms,
+and the weights of all terms follow from these and from the factor of A.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import lapack
@@ -20,79 +23,158 @@ from .newton import (
     PenalisedFit,
     Rows,
     allowed,
+    among_all,
     blas_threads,
-    finished_roughly,
-    newton_step,
     penalties_of,
+    rough_step,
 )
-from .reml import Penalties, Sums, choose_strengths, factor_of
+from .reml import Penalties, Sums, WorkingFit, choose_strengths, factor_of
 
-_MOST, _ALL = 20, 1  # steps on new strengths, and then on those of all terms
-_ROUGH = 0.5  # derivative of the restricted log-likelihood that is small enough
+_MOST, _ROUGH = 20, 0.5  # steps on new strengths, and the derivative that is small enough
 
 
-def extend_rows(
-    rows: Rows, loss: Likelihood, rho: np.ndarray, held: np.ndarray, fixed: np.ndarray,
-    beta: np.ndarray,
-) -> PenalisedFit:  # fmt: skip
-    """Fit rows roughly, from the weights of a fit without some terms.
+@dataclass(frozen=True)
+class Start:
+    """What is known before terms join.
 
-    Parameters
+    Attributes
     ----------
-    rows : Rows
-    loss : Likelihood
     rho : ndarray
-        Logarithms of the strengths to start from.
-    held, fixed : ndarray of bool
-        Which of them stay while those of new terms are chosen, and which stay for good.
-    beta : ndarray
-        Weights to start from.
+        Logarithms of the strengths; of new terms, where to begin.
+    held : ndarray of bool
+        Which of them stay.
+    beta, edf : ndarray
+        Weights and their degrees of freedom; zero for new terms.
     """
+
+    rho: np.ndarray
+    held: np.ndarray
+    beta: np.ndarray
+    edf: np.ndarray
+
+
+def extend_rows(rows: Rows, loss: Likelihood, start: Start) -> PenalisedFit:
+    """Fit rows roughly: without a covariance, the degrees of freedom of old terms as they were."""
     every = penalties_of(rows.bases)
-    kept = _in_use(every, rho, held, rows.total)
-    rows, penalties = rows.only(kept), every.only(kept)
+    kept = _in_use(every, start, rows.total)
+    penalties, phi, cone = every.only(kept), loss.dispersion, rows.cone is not None
     with limit_blas(blas_threads(len(kept))):
         if isinstance(loss, Squared):
             sums, middle = rows.squared()
-            rho = strengths_given(sums, penalties, rho, held, loss.dispersion)
-            found = choose_strengths(sums, penalties, rho, loss.dispersion, fixed, _ALL, _ROUGH)
-            weights = allowed(rows, found)
+            found = joined(sums.only(kept), penalties, start.rho, start.held, phi, cone)
+            weights = allowed(rows.only(kept), found.found) if cone else found.weights
             weights[0] += middle
-            return finished_roughly(found, every, kept, weights, rows.total)
-        here, dispersion = rows.at(loss, beta[kept]), loss.dispersion
-        sums = here.sums()
-        rho = strengths_given(sums, penalties, rho, held, dispersion)
-        found = choose_strengths(sums, penalties, rho, dispersion, fixed, _ALL, _ROUGH)
-        here = newton_step(rows, loss, here, found, penalties)
-    return finished_roughly(found, every, kept, here.beta, rows.total)
-
-
-def strengths_given(
-    sums: Sums, penalties: Penalties, rho: np.ndarray, held: np.ndarray, dispersion: float | None
-) -> np.ndarray:
-    """Choose the strengths that are not `held`; see the module's docstring."""
-    if held.all():
-        return rho
-    new = np.append(~held, False)[penalties.group]  # the last for group −1
-    old, new = np.flatnonzero(~new), np.flatnonzero(new)
-    factor = factor_of(sums.gram[np.ix_(old, old)], penalties.diagonal(rho)[old])
-    border = np.column_stack([sums.gram[np.ix_(old, new)], sums.right[old]])
-    solved = lapack.dtrtrs(factor, border, lower=1)[0]
-    cross, seen = solved[:, :-1], solved[:, -1]
-    left = Sums(
-        sums.gram[np.ix_(new, new)] - cross.T @ cross, sums.right[new] - seen @ cross,
-        sums.square - float(seen @ seen), sums.rows,
+        else:
+            few = rows.only(kept)
+            here = few.at(loss, start.beta[kept])
+            found = joined(here.sums(), penalties, start.rho, start.held, phi, cone)
+            wanted = allowed(few, found.found) if cone else found.weights
+            diagonal = penalties.diagonal(found.rho)
+            weights = rough_step(few, loss, here, wanted, found.solve, diagonal).beta
+    edf, none = start.edf.copy(), np.zeros((0, 0))
+    edf[kept[found.border.new]] = found.edf(penalties)
+    return PenalisedFit(
+        among_all(weights, kept, len(every.scale)), none, none, found.rho, edf,
+        found.found.dispersion, np.nan, np.nan, 1, True,
     )  # fmt: skip
-    place = np.cumsum(~held) - 1
-    few = Penalties(penalties.scale[new], place[penalties.group[new]], int(place[-1]) + 1)
-    found = choose_strengths(left, few, rho[~held], dispersion, None, _MOST, _ROUGH)
+
+
+@dataclass(frozen=True)
+class Border:
+    """New weights at the border of a system whose strengths are known; see the module's docstring.
+
+    Attributes
+    ----------
+    old, new : ndarray of int
+        Places of the weights.
+    factor, cross, seen : ndarray
+        L with LLᵀ = A, L⁻¹G_on and L⁻¹r_o.
+    """
+
+    old: np.ndarray
+    new: np.ndarray
+    factor: np.ndarray
+    cross: np.ndarray
+    seen: np.ndarray
+
+    @classmethod
+    def of(cls, sums: Sums, diagonal: np.ndarray, new: np.ndarray) -> Border:
+        """With a mask of the new weights."""
+        old, new = np.flatnonzero(~new), np.flatnonzero(new)
+        if not len(old):
+            return cls(old, new, np.zeros((0, 0)), np.zeros((0, len(new))), np.zeros(0))
+        factor = factor_of(sums.gram[np.ix_(old, old)], diagonal[old])
+        border = np.column_stack([sums.gram[np.ix_(old, new)], sums.right[old]])
+        solved = lapack.dtrtrs(factor, border, lower=1)[0]
+        return cls(old, new, factor, solved[:, :-1], solved[:, -1])
+
+    def left(self, sums: Sums) -> Sums:
+        """S, s and p."""
+        return Sums(
+            sums.gram[np.ix_(self.new, self.new)] - self.cross.T @ self.cross,
+            sums.right[self.new] - self.seen @ self.cross,
+            sums.square - float(self.seen @ self.seen), sums.rows,
+        )  # fmt: skip
+
+    def with_old(self, own: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """All weights from the new ones, and from L⁻¹ times the right sides of the others."""
+        out = np.empty(len(self.old) + len(self.new))
+        out[self.new] = own
+        if len(self.old):
+            left = seen - self.cross @ own
+            out[self.old] = lapack.dtrtrs(self.factor, left, lower=1, trans=1)[0]
+        return out
+
+    def solve(self, inverse: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """(G + diag(d))⁻¹ times a vector, from the same of S."""
+        seen = right[self.old]
+        if len(seen):
+            seen = lapack.dtrtrs(self.factor, seen, lower=1)[0]
+        return self.with_old(inverse @ (right[self.new] - seen @ self.cross), seen)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The minimum of a working problem: weights, strengths, and what is known of the new ones."""
+
+    border: Border
+    found: WorkingFit
+    weights: np.ndarray
+    rho: np.ndarray
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """(G + diag(d))⁻¹ times a vector."""
+        return self.border.solve(self.found.inverse, right)
+
+    def edf(self, penalties: Penalties) -> np.ndarray:
+        """Degrees of freedom of the new weights."""
+        own = penalties.diagonal(self.rho)[self.border.new]
+        return 1 - own * np.diag(self.found.inverse)
+
+
+def joined(
+    sums: Sums, penalties: Penalties, rho: np.ndarray, held: np.ndarray,
+    dispersion: float | None, whole: bool = False,
+) -> Joined:  # fmt: skip
+    """Choose the strengths that are not `held`; `whole`: with an inverse of all weights."""
+    new = np.append(~held, False)[penalties.group]  # the last for group −1
+    if whole or not new.any():
+        new[:] = True
+    border = Border.of(sums, penalties.diagonal(rho), new)
+    groups = np.unique(penalties.group[new & (penalties.group >= 0)])
+    place = np.full(penalties.count + 1, -1)
+    place[groups] = np.arange(len(groups))
+    few = Penalties(penalties.scale[new], place[penalties.group[new]], len(groups))
+    found = choose_strengths(
+        border.left(sums), few, rho[groups], dispersion, held[groups], _MOST, _ROUGH
+    )
     out = rho.copy()
-    out[~held] = found.rho
-    return out
+    out[groups] = found.rho
+    return Joined(border, found, border.with_old(found.weights, border.seen), out)
 
 
-def _in_use(penalties: Penalties, rho: np.ndarray, held: np.ndarray, total: float) -> np.ndarray:
+def _in_use(penalties: Penalties, start: Start, total: float) -> np.ndarray:
     """All weights of new terms, and those of the others of which strengths leave something."""
-    new = np.append(~held, False)[penalties.group]
-    new[penalties.within_reach(rho, total)] = True
+    new = np.append(~start.held, False)[penalties.group]
+    new[penalties.within_reach(start.rho, total)] = True
     return np.flatnonzero(new)

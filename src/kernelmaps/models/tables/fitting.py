@@ -14,7 +14,7 @@ from ...threads import limit_blas
 from .bases import Basis
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
-from .extending import extend_rows
+from .extending import Start, extend_rows
 from .held import HeldRows, Part, Scored, TableRows
 from .judging import LIKELY, SURE
 from .likelihoods import Likelihood
@@ -33,7 +33,7 @@ _FULL = 0.6  # edf of a pair, as a share of its functions, at which it gets twic
 _MOST_WEIGHTS = 2000  # of all terms: a Newton step on the strengths costs its cube
 _BACK = 2.0  # of the logarithm of a strength, beyond that of all rows: where a fit starts at most
 _VANISHED = 0.3  # edf of a pair that is left out
-Known = dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, Basis | None]]
+Known = dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray, Basis | None]]
 Trial = tuple["Design", list[PenalisedFit]]
 
 
@@ -184,35 +184,39 @@ def fit_design(
     rho, fixed = _strengths(design, request)
     beta = None
     if start:
-        known, beta, _ = _from_known(design, start, rho)
+        known = _from_known(design, start, rho)
         # Where nothing is left of a function, it would hardly come back by itself.
-        rho = np.where(fixed, rho, np.minimum(known, design.log_rows + _BACK))
+        rho = np.where(fixed, rho, np.minimum(known.rho, design.log_rows + _BACK))
+        beta = known.beta
     return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, beta)
 
 
 def _extended(
-    design: Design, loss: Likelihood, output: int, request: Request, start: Known
+    design: Design, loss: Likelihood, output: int, request: Request, known: Known
 ) -> PenalisedFit:
     """A rough fit of one output, in which the strengths of known terms stay as they are."""
     rows = design.rows.coded(design.parts, design.cone(), output)
     rho, fixed = _strengths(design, request)
-    known, beta, same = _from_known(design, start, rho)
-    return extend_rows(rows, loss, np.where(fixed, rho, known), fixed | same, fixed, beta)
+    start = _from_known(design, known, rho)
+    rho = np.where(fixed, rho, start.rho)
+    return extend_rows(rows, loss, replace(start, rho=rho, held=fixed | start.held))
 
 
-def _from_known(
-    design: Design, start: Known, rho: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Strengths and weights to start from, and which strengths are of terms that are as before."""
+def _from_known(design: Design, known: Known, rho: np.ndarray) -> Start:
+    """Strengths and weights to start from; those of terms that are as they were are held."""
     beta = np.zeros(_weights(design)[-1].stop if design.parts else 1)
-    rho, same = rho.copy(), np.zeros(len(rho), bool)
-    beta[0] = start[()][1][0]
+    rho, held, edf = rho.copy(), np.zeros(len(rho), bool), np.zeros(len(beta))
+    beta[0], edf[0] = known[()][1][0], 1.0
     for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
-        if part.columns in start:
-            rho[group], weights, basis = start[part.columns]
-            same[group] = basis is part.basis
-            beta[own] = weights if basis is part.basis else _carried(part, basis.values @ weights)
-    return rho, beta, same
+        if part.columns not in known:
+            continue
+        rho[group], weights, used, basis = known[part.columns]
+        held[group] = basis is part.basis
+        if basis is part.basis:
+            beta[own], edf[own] = weights, used
+        elif basis is not None:
+            beta[own] = _carried(part, basis.values @ weights)
+    return Start(rho, held, beta, edf)
 
 
 def _carried(part: Part, values: np.ndarray) -> np.ndarray:
@@ -341,10 +345,10 @@ def _fit_all(
 
 
 def _known(design: Design, fit: PenalisedFit) -> Known:
-    """Strengths and weights by the columns of the terms; the intercept's by no columns."""
-    found: Known = {(): (np.zeros(0), fit.weights[:1], None)}
+    """Strengths, weights, degrees of freedom, basis by columns; the intercept's by no columns."""
+    found: Known = {(): (np.zeros(0), fit.weights[:1], fit.edf[:1], None)}
     for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
-        found[part.columns] = fit.rho[group], fit.weights[own], part.basis
+        found[part.columns] = fit.rho[group], fit.weights[own], fit.edf[own], part.basis
     return found
 
 

@@ -9,7 +9,7 @@ are still to be chosen, each step chooses them anew for its working least-square
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
@@ -40,13 +40,18 @@ _MOST_CHORDS, _SLOW = 12, 0.3  # steps between two curvatures; ratio of two step
 _END = 1e-4  # times the tolerance: a gain after which no more is to be had, as after Newton's steps
 _INNER = 3  # steps on the strengths for each step on the weights
 _ROUGHLY = 1e-3  # relative change of the objective at the end of a rough fit
-_FINE = 0.1  # derivative of the restricted log-likelihood that is small enough
+# Derivatives of the restricted log-likelihood that are small enough: of a working problem, of the
+# last one, and where a large model starts from strengths that are known.
+_EXACT, _FINE, _LARGE = 5e-3, 0.1, 0.5
 _SHRUNK = 0.9  # of the weights: where fewer than that are within reach, the others are left out
 _PLENTY = 2  # rows for each weight, from which on those out of reach are left out
 _NEARLY = 0.01  # share of a majorant from which on steps are nearly Newton's
 _LEFT = 1e-4  # of the objective, by which leaving weights out may raise it
 _SMALL = 800  # weights below which more threads cost BLAS more than they bring
 _BLOCK = 16384  # rows whose scores stay in cache while all terms add to them
+
+
+Solve = Callable[[np.ndarray], np.ndarray]  # with the matrix of a working problem
 
 
 class Point(Protocol):
@@ -365,12 +370,13 @@ def _fit_squared(
     sums, middle = rows.squared()
     if beta is None:
         rho = coarse_strengths(sums, penalties, rho, None, fixed)
+    tol = _FINE if beta is None else _LARGE
     kept = np.arange(len(penalties.scale))
     if _may_leave_out(rows, penalties, fixed):
         kept = penalties.within_reach(rho, sums.rows)
     while True:
         few = penalties.only(kept)
-        found = choose_strengths(sums.only(kept), few, rho, None, fixed, 60, _FINE)
+        found = choose_strengths(sums.only(kept), few, rho, None, fixed, 60, tol)
         wanted = penalties.within_reach(found.rho, sums.rows)
         if _holds(kept, wanted, len(penalties.scale)):
             break
@@ -434,7 +440,7 @@ def _fit(
         if chosen.settled and not (converged or loss.caution) and rows.cone is None:
             inverse = _among_fewer(found.inverse, solved.kept, reach.kept)
             if inverse is not None:
-                here, more, converged = _chords(reach.rows, loss, here, inverse, diagonal, tol)
+                here, more, converged = _chords(reach.rows, loss, here, inverse.dot, diagonal, tol)
                 value, extra = _penalised(here, diagonal), extra + more
         if converged:
             break
@@ -460,9 +466,8 @@ def _among_fewer(own: np.ndarray, kept: np.ndarray, fewer: np.ndarray) -> np.nda
 
 
 def _chords(
-    rows: Rows, loss: Likelihood, here: Point, inverse: np.ndarray, diagonal: np.ndarray,
-    tol: float,
-) -> tuple[Point, int, bool]:  # fmt: skip
+    rows: Rows, loss: Likelihood, here: Point, solve: Solve, diagonal: np.ndarray, tol: float
+) -> tuple[Point, int, bool]:
     """Steps with exact derivatives and the curvature of a step before: a pass over codes each.
 
     They end at the minimum, or where a new curvature would bring more: the point, the number of
@@ -471,7 +476,7 @@ def _chords(
     value, before = _penalised(here, diagonal), np.inf
     for step in range(1, _MOST_CHORDS + 1):
         slope = here.gradient() + diagonal * here.beta
-        move = inverse @ slope
+        move = solve(slope)
         lower = 0.5 * float(slope @ move)  # what the step brings, without a difference of sums
         if lower > _SLOW * before:
             break
@@ -530,11 +535,15 @@ class Chosen:
 
     def _chosen(self, sums: Sums, penalties: Penalties) -> WorkingFit:
         """Strengths for a working problem; an estimate of φ that is too small becomes its bound."""
-        found = choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, _INNER)
+        found = self._nearer(sums, penalties)
         if found.dispersion >= self.least:
             return found
         self.dispersion = self.least
-        return choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, _INNER)
+        return self._nearer(sums, penalties)
+
+    def _nearer(self, sums: Sums, penalties: Penalties) -> WorkingFit:
+        tol = _EXACT if self.afresh else _FINE
+        return choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, _INNER, tol)
 
 
 def _moved(
@@ -608,28 +617,18 @@ def _damped(
     return (rows.at(loss, here.beta) if moved else here), False
 
 
-def newton_step(
-    rows: Rows, loss: Likelihood, here: Point, found: WorkingFit, penalties: Penalties
-) -> Point:
+def rough_step(
+    rows: Rows, loss: Likelihood, here: Point, wanted: np.ndarray, solve: Solve,
+    diagonal: np.ndarray,
+) -> Point:  # fmt: skip
     """Go to the minimum of a working problem, or as far towards it as losses get lower.
 
-    A second step has the same curvature, which may have changed much on the way.
+    Further steps have the same curvature.
     """
-    diagonal = penalties.diagonal(found.rho)
-    start = _penalised(here, diagonal)
-    here, _ = _damped(rows, loss, here, allowed(rows, found), diagonal, start)
+    here, _ = _damped(rows, loss, here, wanted, diagonal, _penalised(here, diagonal))
     if loss.caution or rows.cone is not None:
         return here
-    return _chords(rows, loss, here, found.inverse, diagonal, _ROUGHLY / _END)[0]
-
-
-def finished_roughly(
-    found: WorkingFit, penalties: Penalties, kept: np.ndarray, beta: np.ndarray, total: float
-) -> PenalisedFit:
-    """A fit of some of the weights, without what uncertain strengths add to the covariance."""
-    size = len(penalties.scale)
-    none, beta = np.zeros((size, size)), among_all(beta, kept, size)
-    return _finished(found.among(kept, penalties, total), penalties, np.nan, 0, beta, none)
+    return _chords(rows, loss, here, solve, diagonal, _ROUGHLY / _END)[0]
 
 
 def _finished(
