@@ -89,6 +89,17 @@ def test_in_threads_covers_all_items_once_and_in_order():
     np.testing.assert_array_equal(seen, 1)
 
 
+@pytest.mark.usefixtures("four")
+def test_in_threads_makes_no_parts_smaller_than_asked_for_unless_threads_would_rest():
+    def size(begin, end):
+        return end - begin
+
+    assert in_threads(size, 800, 2) == [100] * 8  # four for each thread
+    assert in_threads(size, 800, 2, least=200) == [200] * 4
+    assert in_threads(size, 800, 2, least=500) == [400] * 2
+    assert in_threads(size, 8000, 1, least=4000) == [4000] * 2
+
+
 def test_in_threads_keeps_small_work_on_the_calling_thread():
     names = in_threads(lambda begin, end: threading.current_thread(), 100, -1, grain=1000)
     assert names == [threading.current_thread()]

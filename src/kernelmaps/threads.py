@@ -88,7 +88,11 @@ def _inherited_threads(available: int) -> int:
 
 
 def in_threads(
-    work: Callable[[int, int], Result], n: int, n_jobs: int | None, grain: int = 1
+    work: Callable[[int, int], Result],
+    n: int,
+    n_jobs: int | None,
+    grain: int = 1,
+    least: int = 1,
 ) -> list[Result]:
     """Call ``work(start, stop)`` on consecutive parts of 0..n, several at a time.
 
@@ -106,6 +110,8 @@ def in_threads(
         As in `resolve_threads`.
     grain : int
         Items below which a part is not worth a thread.
+    least : int
+        Items that a part should have where there are enough, because each part costs something.
 
     Returns
     -------
@@ -114,9 +120,9 @@ def in_threads(
     """
     n_threads = min(resolve_threads(n_jobs), max(1, n // max(1, grain)))
     if n_threads == 1:
-        parts = max(1, min(_PIECES, n // max(grain, _PIECES**2)))
-    else:
-        parts = min(4 * n_threads, n)  # more parts than threads: some rows cost more than others
+        parts = max(1, min(_PIECES, n // max(grain, least, _PIECES**2)))
+    else:  # more parts than threads: some rows cost more than others
+        parts = max(n_threads, min(4 * n_threads, n // least))
     bounds = list(pairwise(n * part // parts for part in range(parts + 1)))
     if n_threads == 1:
         return [work(*bound) for bound in bounds]

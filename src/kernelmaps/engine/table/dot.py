@@ -39,7 +39,7 @@ from .memory import LANES, aligned, by_vector
 from .stored import AFFINE, CODE, EDGES, Table
 
 TILE = 128  # features at a time, at most
-BLOCK = 1024  # rows at a time: their sums stay in a cache while the features pass by
+BLOCK = 2048  # rows at a time: their sums stay in a cache while the features pass by
 _TILE_BYTES = 2**19  # of coefficients at a time: a part of a second-level cache
 _FAR = 4  # widths of a range, from zero to its start
 _AHEAD = 256  # values from the one at work to the one that is asked for
@@ -84,7 +84,9 @@ def summed_table(table: Table, dtype: np.dtype) -> Summed:
         low, high = low[:0], high[:0]
     values = block_of(first, blocks, dtype, bool(bins.mirror))
     each = values.coef.nbytes // table.n_features  # bytes
-    tile = max(LANES, min(TILE, _TILE_BYTES // each // LANES * LANES))
+    # Of bytes, a line of a row: tables of twice as many features would be read from farther away.
+    most = TILE // 2 if table.binning == CODE else TILE
+    tile = max(LANES, min(most, _TILE_BYTES // each // LANES * LANES))
     few = (0,) * (table.n_features < width(dtype.itemsize))
     return Summed(bins, values, low, high, few, table.n_features, outputs, tile)
 
@@ -108,13 +110,13 @@ def _clipped_before(table: Table, bins: Bins, dtype: np.dtype) -> Bins:
     return bins._replace(**{name: by_vector(getattr(bins, name).astype(dtype)) for name in names})
 
 
-def room_for(table: Summed) -> tuple[Room, tuple]:
-    """Room for one thread, and the lanes of its vectors."""
+def room_for(table: Summed, rows: int) -> tuple[Room, tuple]:
+    """Room for one thread that sums so many rows, and the lanes of its vectors."""
     values, dtype = table.values, table.values.coef.dtype
     lanes = (0,) * width(dtype.itemsize)
     size = max(len(lanes) if table.outputs == 1 else 0, len(values.chunk) * values.parts)
     row, u = (aligned(TILE + 2 * LANES, kind) for kind in (np.int32, dtype))
-    return Room(row, u, aligned(BLOCK * size, dtype), np.zeros(16, dtype)), lanes
+    return Room(row, u, aligned(min(BLOCK, rows) * size, dtype), np.zeros(16, dtype)), lanes
 
 
 def _sum(table, room, n, lanes, at, x, ahead):

@@ -17,7 +17,8 @@ from .entry import INNER, entry
 from .locate import even_position, passed_edges
 from .stored import AFFINE
 
-BLOCK = 64
+_MOST_ROWS, _LEAST_ROWS = 64, 16  # of a block, in which tables are used again
+_VALUES = 2**16  # of a block: they stay in a cache until all features had their turn
 
 
 class Frame(NamedTuple):
@@ -95,8 +96,9 @@ def encode_dense(bins, frame, x, lanes, begin, end, out):
     the next one. The block that follows is asked for meanwhile.
     """
     d, wrong = frame.width, False
-    for top in range(begin, end, BLOCK):
-        bottom = top + BLOCK if top + BLOCK < end else end
+    block = max(_LEAST_ROWS, min(_MOST_ROWS, _VALUES // d))
+    for top in range(begin, end, block):
+        bottom = top + block if top + block < end else end
         ahead = bottom * d
         for start in range(0, d, len(lanes)):
             # The last vector overlaps the one before, if there is one.

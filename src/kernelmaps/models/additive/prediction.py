@@ -17,7 +17,7 @@ from ...compiling import interpreted
 from ...engine import Table
 from ...engine.reference import evaluate_table
 from ...engine.table import CODE, code_table
-from ...engine.table.dot import Summed, dot_dense, dot_stored, room_for, summed_table
+from ...engine.table.dot import BLOCK, Summed, dot_dense, dot_stored, room_for, summed_table
 from ...engine.table.emit import stored_rows
 from ...engine.table.entry import by_address
 from ...threads import in_threads
@@ -72,8 +72,9 @@ def sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
     rows = by_address(stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1))
 
     def work(begin: int, end: int) -> float:
-        room, lanes = room_for(terms.table)
+        room, lanes = room_for(terms.table, end - begin)
         loop = dot_stored if stored else dot_dense
         return float(loop(terms.handed, rows, lanes, room, begin, end, flat))
 
-    return sum(in_threads(work, X.shape[0], n_jobs, grain))
+    # Every part of dense rows reads the whole table once for each of its blocks.
+    return sum(in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK))

@@ -34,7 +34,6 @@ class AdditiveScores(TableRoute):
 
     def _rows(self, X: Any) -> Any:
         """Rows to predict for; their values are still to be looked at."""
-        check_is_fitted(self)
         name = type(self).__name__
         if isinstance(X, Codes):
             if not self._on_codes:
@@ -54,6 +53,8 @@ class AdditiveScores(TableRoute):
                 f"{name}: X must have two dimensions, found one. Reshape your data: "
                 "X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
             )
+        if not hasattr(self, "feature_names_in_") and self.feature_map_._takes_as_it_is(X):
+            return X
         validate_data(self, X, reset=False, skip_check_array=True)
         if hasattr(X, "columns") and not hasattr(self.feature_map_, "feature_names_in_"):
             X = np.asarray(X)  # the names are checked; the map was fitted without them
