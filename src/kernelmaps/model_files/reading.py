@@ -185,6 +185,10 @@ class Reader:
     }
 
 
+# Attributes that had other names when format 1 was written, which kept them as they were called.
+_FORMAT_1_NAMES = {"_fitted_maps": "_features"}
+
+
 def _from_format_1(cls: type, stated: State, state: dict[str, Any]) -> dict[str, Any]:
     """Stated entries among all attributes of an object, as format 1 kept them."""
     if "summary" in stated.required and state:
@@ -192,8 +196,9 @@ def _from_format_1(cls: type, stated: State, state: dict[str, Any]) -> dict[str,
             f"it was written by an earlier version, whose files of {cls.__name__} held rows of the "
             "training data. Fit the model again and save it with this version."
         )
-    found = ((name, stated.attribute(name)) for name in (*stated.required, *stated.allowed))
-    return {name: state[attribute] for name, attribute in found if attribute in state}
+    entries = {name: stated.attribute(name) for name in (*stated.required, *stated.allowed)}
+    found = {name: _FORMAT_1_NAMES.get(today, today) for name, today in entries.items()}
+    return {name: state[attribute] for name, attribute in found.items() if attribute in state}
 
 
 class _MissingFunction:
