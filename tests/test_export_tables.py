@@ -62,13 +62,14 @@ def models(seed):
     return {
         "pairs": km.AdditiveRegressor(interactions=[("size", "shop"), ("size", "age")]).fit(X, y),
         "poisson": km.AdditiveRegressor(loss="poisson").fit(X, counts),
+        "straight": km.AdditiveClassifier(terms={"size": "linear", "age": "linear"}).fit(X, three),
         "two classes": km.AdditiveClassifier(loss="log_loss").fit(X, classes),
         "platt": km.AdditiveClassifier(loss="squared_hinge").fit(X, classes),
         "three classes": km.AdditiveClassifier(loss="log_loss", interactions=1).fit(X, three),
     }
 
 
-KINDS = ["pairs", "poisson", "two classes", "platt", "three classes"]
+KINDS = ["pairs", "poisson", "straight", "two classes", "platt", "three classes"]
 
 
 @pytest.fixture(scope="module")

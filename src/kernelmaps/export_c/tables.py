@@ -29,10 +29,11 @@ static int {name}_code(int column, double x)
   return {name}_above({name}_edges + {name}_edge_start[column], n - 1, x) + 1;
 }}
 
-static void {name}_single(int column, double x, const double *values, double *out)
+static void {name}_single(int column, double x, const double *values, int straight, double *out)
 {{
   const int n = {name}_sizes[column];
   const double *nodes = {name}_nodes + {name}_node_start[column];
+  const double given = x;
   int k, b;
   if ({name}_is_level[column] || x != x || n < 2) {{
     values += {name}_code(column, x) * {outputs};
@@ -41,6 +42,10 @@ static void {name}_single(int column, double x, const double *values, double *ou
   }}
   if (x < nodes[0]) x = nodes[0];
   if (x > nodes[n - 1]) x = nodes[n - 1];
+  if (straight)
+    for (k = 0; k < {outputs}; ++k)
+      out[k] += (given - x) * ((values[n * {outputs} + k] - values[{outputs} + k])
+        / (nodes[n - 1] - nodes[0]));
   b = {name}_above(nodes, n, x) - 1;
   if (b > n - 2) b = n - 2;
   values += (b + 1) * {outputs};
@@ -58,7 +63,7 @@ static void {name}_scores(const double *x, double *out)
     const int first = {name}_first[t], second = {name}_second[t];
     const double *values = {name}_values + {name}_value_start[t];
     if (second < 0) {{
-      {name}_single(first, x[first], values, out);
+      {name}_single(first, x[first], values, {name}_straight[t], out);
     }} else {{
       const unsigned char *coarse = {name}_coarse + {name}_coarse_start[t];
       const int row = coarse[{name}_code(first, x[first])];
@@ -134,6 +139,7 @@ def _terms(name: str, table: Any) -> str:
     text = c_array(f"{name}_intercept", table.intercept)
     text += c_array(f"{name}_first", [term.columns[0] for term in terms], "int")
     text += c_array(f"{name}_second", second, "int") + c_array(f"{name}_width", width, "int")
+    text += c_array(f"{name}_straight", [term.kind == "linear" for term in terms], "int")
     text += c_array(f"{name}_value_start", _starts(values), "int")
     text += c_array(f"{name}_coarse_start", _starts(coarse), "int")
     text += c_array(f"{name}_values", np.concatenate([np.zeros(0), *values]))

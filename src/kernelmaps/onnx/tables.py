@@ -48,7 +48,10 @@ def table_scores(xp: Trace, model: Any, columns: Sequence[Traced]) -> Traced:
     scores = xp.zeros((BATCH, len(table.intercept)), dtype=dtype) + table.intercept.astype(dtype)
     for term in table.terms:
         if len(term.columns) == 1:
-            scores = scores + found[term.columns[0]].function(term.values.astype(dtype))
+            column = found[term.columns[0]]
+            scores = scores + column.function(term.values.astype(dtype))
+            if term.kind == "linear":
+                scores = scores + column.beyond() * term.slope(column.book)[None].astype(dtype)
             continue
         first, second = (
             xp.take(coarse.astype(np.int64), found[j].code, axis=0)
@@ -104,6 +107,13 @@ class _Column:
         if sorted_values.size == 0:
             return self.xp.astype(self.value != self.value, np.int64)
         return self.xp.sum(self.xp.astype(self.value >= sorted_values, np.int64), axis=1)[:, None]
+
+    def beyond(self) -> Traced:
+        """How far a value lies beyond the bins, 0 if it is missing."""
+        nodes = self.book.nodes if len(self.book.nodes) else np.zeros(1)
+        ends = nodes[[0, -1]].astype(self.x.dtype)
+        found = self.value - self.xp.clip(self.value, ends[0], ends[1])
+        return self.xp.where(self.missing, np.zeros((1, 1), self.x.dtype), found)
 
     def function(self, values: np.ndarray) -> Traced:
         """A function given by its values at codes: looked up, or interpolated between bins."""

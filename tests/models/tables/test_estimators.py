@@ -582,6 +582,46 @@ def test_losses_with_corners_reach_the_minimum(seed, loss):
     assert weighted.n_iter_ < 60
 
 
+@pytest.mark.parametrize("value", [0.0, 1e-9, -3e7])
+@pytest.mark.parametrize("loss", ["quantile", "epsilon_insensitive"])
+def test_a_target_of_one_value_is_predicted(loss, value):
+    X = np.random.default_rng(0).random((50, 2))
+    options = {"quantile": 0.9} if loss == "quantile" else {}
+    model = km.AdditiveRegressor(smoothing="auto", loss=loss, **options).fit(X, np.full(50, value))
+    np.testing.assert_allclose(model.predict(X), value, rtol=1e-6, atol=1e-6 * (value == 0))
+
+
+def test_straight_lines_go_on_beyond_the_training_rows():
+    """Curves do not: they are constant there."""
+    X = pd.DataFrame({"a": np.arange(100.0), "b": np.arange(100.0)[::-1] % 7})
+    y = 3 * X["a"] + X["b"]
+    far = pd.DataFrame({"a": [-50.0, 150.0, 99.0, np.nan], "b": 1.0})
+    line = km.AdditiveRegressor(terms={"a": "linear"}).fit(X, y)
+    np.testing.assert_allclose(line.predict(far)[:2], [-149, 451], rtol=1e-3)
+    terms = line.eval_terms(far)
+    assert terms[3, 0] == 0  # no training row misses it: the mean
+    np.testing.assert_allclose(terms.sum(axis=1) + line.intercept_, line.predict(far))
+    curve = km.AdditiveRegressor(smoothing="auto").fit(X, y)
+    assert curve.predict(far)[1] == curve.predict(far)[2]
+    assert line.explain(far.iloc[[1]]).errors[0] > 0
+
+
+def test_pairs_that_were_asked_for_stay_though_nothing_is_left_of_them(seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.random((300, 2)), columns=["a", "b"])
+    y = X["a"] + 0.3 * rng.normal(size=300)
+    model = km.AdditiveRegressor(interactions=[("a", "b")]).fit(X, y)
+    assert [pair.name for pair in model.pair_functions_] == ["a × b"]
+
+
+@pytest.mark.parametrize("cls", [km.AdditiveRegressorCV, km.AdditiveClassifierCV])
+def test_searches_over_c_send_tables_to_the_model_that_takes_them(cls):
+    X = pd.DataFrame({"a": ["u", "v"] * 20, "b": np.arange(40.0)})
+    wanted = cls.__name__.removesuffix("CV")
+    with pytest.raises(ValueError, match=f"{cls.__name__} chooses C .* Use {wanted}: it takes X"):
+        cls().fit(X, np.arange(40) % 2)
+
+
 @pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
 def test_quantiles_have_their_share_of_the_rows_below_them(seed, quantile):
     """Also where most noise is far smaller than the spread of all targets.

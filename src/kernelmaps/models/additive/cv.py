@@ -12,6 +12,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
+from ...data.frames import is_mixed
+from ...data.table_source import has_text
 from ...default_parts import DefaultParts
 from ...maps.base import AdditiveMap
 from ...maps.spline import SplineMap
@@ -79,6 +81,12 @@ class SearchOverC(DefaultParts, BaseEstimator):
             The fitted search.
         """
         refuse_training_on_card(self, "fit", X, y, sample_weight)
+        if self.feature_map is None and (is_mixed(X) or has_text(X)):
+            raise ValueError(
+                f"{type(self).__name__} chooses C of a model on a map, and X is a table with text, "
+                f"categories or missing values. Use {self._chosen.__name__}: it takes X as it is, "
+                "and chooses the smoothness of each column itself."
+            )
         self.Cs_ = self._values()
         model, classes = self._model(float(self.Cs_[0])), isinstance(self, ClassifierMixin)
         rows, codes, positive, weight = model._problem(X, y, sample_weight)

@@ -172,7 +172,7 @@ def fit_table(
     else:
         fits = [fit_design(design, loss, k, request) for k, loss in enumerate(losses)]
     with limit_blas(1):
-        return assemble(design, fits), fits
+        return assemble(design, fits, request.pairs), fits
 
 
 def fit_design(
@@ -408,8 +408,10 @@ def _within_budget(
     return replace(larger, parts=larger.parts[: len(design.parts) + len(added)]), added
 
 
-def assemble(design: Design, fits: Sequence[PenalisedFit]) -> TableModel:
-    """The fitted model, its terms at their codes."""
+def assemble(
+    design: Design, fits: Sequence[PenalisedFit], asked: Sequence[tuple[int, int]] = ()
+) -> TableModel:
+    """The fitted model, its terms at their codes; pairs that have vanished only if asked for."""
     terms = []
     for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
         found = [_term_of(part, fit, own) for fit in fits]
@@ -427,7 +429,7 @@ def assemble(design: Design, fits: Sequence[PenalisedFit]) -> TableModel:
             part.name, part.kind, part.columns, values, errors, part.counts, edf, statistic,
             p_value, strengths, coarse,
         )  # fmt: skip
-        if part.pair is None or edf.max() >= _VANISHED:
+        if part.pair is None or part.columns in asked or edf.max() >= _VANISHED:
             terms.append(term)
     intercept = np.array([fit.weights[0] for fit in fits])
     return TableModel(design.books, tuple(terms), intercept)

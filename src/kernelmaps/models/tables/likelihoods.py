@@ -257,9 +257,12 @@ def likelihood(
 
 
 def _spread(y: np.ndarray, weight: np.ndarray) -> float:
-    """Distance of the quartiles, else the mean distance from the median; 1 for a single value."""
+    """Distance of the quartiles, else the mean distance from the median; next to none for a single
+    value, so that it is predicted.
+    """
     order = np.argsort(y, kind="stable")
     reached = np.cumsum(weight[order])
     place = np.searchsorted(reached, np.array([0.25, 0.5, 0.75]) * reached[-1])
     low, middle, high = y[order[np.minimum(place, len(y) - 1)]]
-    return float((high - low) or weight @ np.abs(y - middle) / max(reached[-1], 1e-300) or 1.0)
+    distance = weight @ np.abs(y - middle) / max(reached[-1], 1e-300)
+    return float((high - low) or distance or 1e-6 * (abs(middle) or 1.0))

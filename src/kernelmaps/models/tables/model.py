@@ -79,6 +79,11 @@ class FittedTerm:
         for axis, codes in enumerate(self.coarse):
             array("u1", "_", high=self.values.shape[axis] - 1)(codes, f"the term {self.name!r}", {})
 
+    def slope(self, book: Codebook) -> np.ndarray:
+        """Slope of a straight line, of all outputs."""
+        extent = float(np.ptp(book.nodes)) if len(book.nodes) else 0.0
+        return (self.values[-1] - self.values[1]) / extent if extent > 0 else 0 * self.values[0]
+
     @property
     def importance(self) -> float:
         """Standard deviation over the training rows, outputs averaged."""
@@ -118,8 +123,14 @@ class TableModel:
         )  # fmt: skip
 
     def errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
-        """Standard errors of the terms for rows, shaped as their contributions."""
-        terms = tuple(replace(term, values=term.errors) for term in self.terms)
+        """Standard errors of the terms for rows, shaped as their contributions.
+
+        Beyond the range of the training rows they are those at its end.
+        """
+        terms = tuple(
+            replace(term, values=term.errors, kind=term.kind if term.coarse else "spline")
+            for term in self.terms
+        )
         return replace(self, terms=terms).contributions(columns, owner)
 
     def scores(self, columns: Sequence[Column], owner: str) -> np.ndarray:
@@ -143,7 +154,10 @@ class TableModel:
             yield term.values[first, second]
 
     def _single(self, term: FittedTerm, column: Column, book: Codebook, owner: str) -> np.ndarray:
-        """A column's function: looked up for categories, interpolated between bins of numbers."""
+        """A column's function: looked up for categories, interpolated between bins of numbers.
+
+        Beyond the bins it is constant; a straight line that was asked for goes on.
+        """
         if book.kind == "category" or not len(book.nodes):
             return term.values[book.encode(column, owner)]
         book.check(column, owner)
@@ -152,5 +166,8 @@ class TableModel:
         out = np.empty((len(column), term.values.shape[1]))
         for k in range(out.shape[1]):
             out[:, k] = np.interp(column.values, book.nodes, term.values[1:, k])
+        if term.kind == "linear":
+            beyond = column.values - np.clip(column.values, book.nodes[0], book.nodes[-1])
+            out += beyond[:, None] * term.slope(book)
         out[np.isnan(column.values)] = term.values[0]
         return out

@@ -139,6 +139,8 @@ class Explanation:
         labels = [f"{self.names[k]} = {self.shown[k]}" for k in order]
         ax.set_yticks(range(len(order)), labels, fontsize=8)
         ax.axvline(0, color="0.5", lw=0.7)
-        ax.set_title(f"{self.output} {self.score:.4g} = {self.intercept:.4g} + Σ", fontsize=9)
+        what = "prediction" if self.output == "prediction" else f"score of {self.output}"
+        title = f"{what} {self.score:.4g} = intercept {self.intercept:.4g} + bars"
+        ax.set_title(title, fontsize=9, loc="left")
         ax.spines[["top", "right"]].set_visible(False)
         return ax
