@@ -221,9 +221,10 @@ def card_section(record: dict) -> str:
         "",
         f"{record['date']}, one {record['card']}; copies on the card at "
         f"{record['copy'] / 1e12:.2f} TB/s; torch {record['torch']}, Triton {record['triton']}. "
-        "A time is that of one call among twenty on the card's queue, its result's memory "
-        "included. The limit of an additive map is a copy of the rows and the result, that of a "
-        "joint map its dense matrix product alone. Run it with `python -m benchmarks.device`.",
+        "A time is that of the card: twenty calls are recorded and played back; notes say what a "
+        "call takes that the processor launches anew, or waits for. The limit of an additive "
+        "map is a copy of the rows and the result, that of a joint map its dense matrix product "
+        "alone. Run it with `python -m benchmarks.device`.",
         "",
         "| task | ours | target | share of the limit | formula | note |",
         "|---|---|---|---|---|---|",

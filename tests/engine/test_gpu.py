@@ -394,6 +394,27 @@ def test_smooth_cubics_are_summed_as_b_splines(gpu, launched, bins, outputs, d, 
         np.testing.assert_allclose(gpu.sums(summed, X, gpu.ANY)[0], clipped, rtol=0, atol=1e-5)
 
 
+def test_b_splines_of_one_half_have_to_be_asked_for(gpu, launched, seed):
+    from kernelmaps.device import precision
+    from kernelmaps.engine.table.dot import summed_table
+
+    rng = np.random.default_rng(seed)
+    table = smooth_cubics(rng, 40, 7, 6)
+    X = rng.random((60, 40)).astype(np.float32)
+    summed = summed_table(table, np.dtype(np.float32))
+    wanted = apply(spec_of(table), X.astype(float)).reshape(60, 40, 6).sum(axis=1)
+    exact, _ = gpu.sums(summed, X, gpu.FINITE)
+    with precision("tf32"):
+        rounded, outside = gpu.sums(summed, X, gpu.FINITE)
+        assert not outside
+        X[3, 4] = np.nan
+        assert gpu.sums(summed, X, gpu.FINITE)[1]
+    assert launched == ["dot_splines"] * 3
+    # Four numbers of a sum 1, each to 11 bits, times weights of a normal distribution.
+    assert 2.0**-14 < np.abs(rounded - wanted).max() < 40 * 5 * 2.0**-12
+    assert np.abs(exact - wanted).max() < 40 * 4 * 2.0**-21
+
+
 def test_shares_of_b_splines_add_up_to_one_share(gpu, launched, monkeypatch, seed):
     from kernelmaps.engine.table.dot import summed_table
 

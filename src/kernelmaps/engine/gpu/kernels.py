@@ -12,6 +12,8 @@ or with one value for each lane, takes two to four times as long.
 :class:`kernelmaps.engine.gpu.tables.DeviceTable`.
 """
 
+import re
+
 import triton
 import triton.language as tl
 
@@ -344,30 +346,31 @@ def dot(
 
 # The four B-splines at a position that are not zero, times 6, as sums of two halves each, written
 # into two rows of ten halves, five words each, the others of which are zero. A position is a share
-# of the range, `last` bins long; the largest one found so far is kept as its bits, which are larger
+# of the range, LENGTH bins long; the largest one found so far is kept as its bits, which are larger
 # than those of 1 for negative numbers and NaN, too. What selects the bytes of the five words lies
 # in memory, 16 bytes for each bin (`splines.PLACES`), from minus the bits of 2^23 on: these are
 # added with the bin. Numbers come twice, and halves in pairs, so that a word belongs to two
 # neighbours of a tile; the first of each two is read. The last operand is not: it is the result of
 # a product, and has the compiler lay all the others out as tensor cores want their factors.
-_BASES = tl.constexpr("""
+_BASES = """
 {
 .reg .f32 t, q, y, b, u, r, uu, rr, v0, v1, v2, v3, x0, x1, x2, x3;
 .reg .b32 i, s0, s1, s2, s3, s4, h01, h23, l01, l23;
 .reg .b16 a0, a1, a2, a3;
 .reg .b64 p;
-add.f32 t, $12, $14;
-mul.f32 t, t, $16;
+add.f32 t, X, LESS;
+mul.f32 t, t, FACTOR;
 mov.b32 i, t;
-max.u32 $10, i, $18;
-mov.b32 $11, $19;
+max.u32 LARGEST, i, MOST;
+mov.b32 OTHER, SECOND;
 add.sat.f32 q, t, 0f00000000;
-fma.rz.f32 y, q, $22, 0f4B000000;
+fma.rz.f32 y, q, LENGTH, 0f4B000000;
 mov.b32 i, y;
-mad.wide.u32 p, i, 16, $20;
+mad.wide.u32 p, i, 16, PLACES;
 ld.global.nc.v4.b32 {s0, s1, s2, s3}, [p];
+shr.u32 s4, s3, 16;
 sub.f32 b, 0f4B000000, y;
-fma.rn.f32 u, q, $22, b;
+fma.rn.f32 u, q, LENGTH, b;
 sub.f32 r, 0f3F800000, u;
 mul.f32 uu, u, u;
 mul.f32 rr, r, r;
@@ -377,6 +380,12 @@ fma.rn.f32 x0, u, 0f40400000, 0fC0C00000;
 fma.rn.f32 v1, x0, uu, 0f40800000;
 fma.rn.f32 x0, r, 0f40400000, 0fC0C00000;
 fma.rn.f32 v2, x0, rr, 0f40800000;
+"""
+_ONE_HALF = """
+cvt.rn.f16x2.f32 h01, v1, v0;
+cvt.rn.f16x2.f32 h23, v3, v2;
+"""
+_TWO_HALVES = """
 cvt.rz.f16x2.f32 h01, v1, v0;
 cvt.rz.f16x2.f32 h23, v3, v2;
 mov.b32 {a0, a1}, h01;
@@ -391,19 +400,24 @@ sub.f32 x2, v2, x2;
 sub.f32 x3, v3, x3;
 cvt.rn.f16x2.f32 l01, x1, x0;
 cvt.rn.f16x2.f32 l23, x3, x2;
-shr.u32 s4, s3, 16;
-prmt.b32 $0, h01, h23, s0;
-prmt.b32 $5, l01, l23, s0;
-prmt.b32 $1, h01, h23, s1;
-prmt.b32 $6, l01, l23, s1;
-prmt.b32 $2, h01, h23, s2;
-prmt.b32 $7, l01, l23, s2;
-prmt.b32 $3, h01, h23, s3;
-prmt.b32 $8, l01, l23, s3;
-prmt.b32 $4, h01, h23, s4;
-prmt.b32 $9, l01, l23, s4;
-}
-""")
+"""
+
+
+def _instructions(parts: int) -> str:
+    """How B-splines become so many parts, one or two halves; operands by their numbers."""
+    text = _BASES + (_ONE_HALF, _TWO_HALVES)[parts - 1]
+    for part, letter in zip(range(parts), "hl", strict=False):
+        for word in range(5):
+            to = 5 * part + word
+            text += f"prmt.b32 ${to}, {letter}01, {letter}23, s{word};\n"
+    names = ["LARGEST", "OTHER", "X", "", "LESS", "", "FACTOR", "", "MOST", "SECOND", "PLACES", ""]
+    for place, name in enumerate([*names, "LENGTH"]):
+        if name:
+            text = re.sub(rf"\b{name}\b", f"${5 * parts + place}", text)
+    return text + "}"
+
+
+_ONE_PART, _TWO_PARTS = tl.constexpr(_instructions(1)), tl.constexpr(_instructions(2))
 
 
 @triton.jit
@@ -416,15 +430,16 @@ def _twice(x, ROWS: tl.constexpr, FEATURES: tl.constexpr):
 @triton.jit
 def dot_splines(
     x_ptr, out_ptr, flag_ptr, n, d, outputs, split, weight_ptr, size, scale, pair_ptr, place_ptr,
-    last, EVEN: tl.constexpr, WORDS: tl.constexpr,
+    last, EVEN: tl.constexpr, PARTS: tl.constexpr, WORDS: tl.constexpr,
     ROWS: tl.constexpr, FEATURES: tl.constexpr, OUTPUTS: tl.constexpr,
 ):  # fmt: skip
     """`dot` of smooth cubics on even bins: B-splines times their weights, on tensor cores.
 
     The weights of a tile of outputs are `size` halves; see `splines.SplineWeights`. The flag is set
     by values outside their ranges. EVEN: d is a whole number of FEATURES; else the last one stands
-    for those that are missing. Tensor cores drop digits of long sums: those of a block are added up
-    in float32. The pairs of the next block are read before those of this one are needed.
+    for those that are missing. PARTS: halves of each B-spline. Tensor cores drop digits of long
+    sums: those of a block are added up in float32. The pairs of the next block are read before
+    those of this one are needed.
     """
     i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = i < n
@@ -447,21 +462,33 @@ def dot_splines(
         less, factor = _halves(pair)
         x, less = _twice(x, ROWS, FEATURES), _twice(less, ROWS, FEATURES)
         factor = _twice(factor, ROWS, FEATURES)
-        bases = tl.inline_asm_elementwise(
-            _BASES,
-            "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,f,f,f,f,f,f,r,r,l,l,f,f,f,f",
-            [x, less, factor, most, places, length, total],
-            (tl.float16,) * 10 + (tl.int32,),
-            True,
-            2,
-        )
-        most = bases[2 * WORDS]
+        operands = [x, less, factor, most, places, length, total]
+        if PARTS == 2:
+            bases = tl.inline_asm_elementwise(
+                _TWO_PARTS,
+                "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,f,f,f,f,f,f,r,r,l,l,f,f,f,f",
+                operands,
+                (tl.float16,) * 10 + (tl.int32,),
+                True,
+                2,
+            )
+        else:
+            bases = tl.inline_asm_elementwise(
+                _ONE_PART,
+                "=r,=r,=r,=r,=r,=r,=r,f,f,f,f,f,f,r,r,l,l,f,f,f,f",
+                operands,
+                (tl.float16,) * 5 + (tl.int32,),
+                True,
+                2,
+            )
+        most = bases[PARTS * WORDS]
         sums = tl.zeros((ROWS, 2 * OUTPUTS), tl.float32)
         tile = weights + block // FEATURES * (WORDS * 4 * FEATURES * OUTPUTS)
         for word in tl.static_range(WORDS):
             by = tl.load(tile + word * (4 * FEATURES * OUTPUTS))
             sums = tl.dot(bases[word], by, sums)
-            sums = tl.dot(bases[WORDS + word], by, sums)
+            if PARTS == 2:
+                sums = tl.dot(bases[WORDS + word], by, sums)
         total += sums
         pair = following
     _tell(most.to(tl.uint32, bitcast=True) > 0x3F800000, flag_ptr)

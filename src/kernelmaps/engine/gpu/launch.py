@@ -10,6 +10,7 @@ from functools import lru_cache
 from math import gcd, prod
 from typing import Any, NamedTuple
 
+from ...device import tf32_chosen
 from ..table.stored import LOG2
 from .rows import device_of
 from .splines import OUTPUTS, WORDS
@@ -19,7 +20,7 @@ ANY, FINITE, NON_NEGATIVE = range(3)
 VALUES = 32  # that a program locates at a time: one for each of its threads
 STEPS = 8  # how often it does so
 SHARES = 16  # of the features of a sum, at most
-PROGRAMS = 1584  # of a sum of B-splines, at least: four rounds of all processors of an H200
+PROGRAMS = 792  # of a sum of B-splines, at least: three rounds of all processors of an H200
 UNIT = 4  # numbers that a thread reads at a time
 INNER = 32  # terms of a sum that a product takes at a time
 FUSED = {"enable_fp_fusion": True}  # products are added unrounded, whatever Triton's default is
@@ -86,7 +87,7 @@ def _dot_splines(table: DeviceSums, X: Any, flag: Any, empty: Any) -> Any:
     """`dot` of a model of smooth cubics on even bins."""
     from . import kernels
 
-    (n, d), rows = X.shape, 64
+    (n, d), rows = X.shape, _spline_rows(device_of(X))
     weights, unit, pairs, places, last = table.splines
     tiles, size, tall = weights.shape[0], prod(weights.shape[1:]), -(-n // rows)
     split = -(-d // (min(SHARES, max(1, PROGRAMS // (tall * tiles))) * FEATURES)) * FEATURES
@@ -94,20 +95,30 @@ def _dot_splines(table: DeviceSums, X: Any, flag: Any, empty: Any) -> Any:
     out = empty((shares, n, table.outputs), shares == 1)
     kernels.dot_splines[(tall, shares, tiles)](
         X, out, flag, n, d, table.outputs, split, weights, size, unit, pairs, places, last,
-        EVEN=d % FEATURES == 0, WORDS=WORDS, ROWS=rows, FEATURES=FEATURES, OUTPUTS=OUTPUTS,
-        num_warps=4, num_stages=3, **FUSED,
+        EVEN=d % FEATURES == 0, PARTS=1 if tf32_chosen() else 2, WORDS=WORDS, ROWS=rows,
+        FEATURES=FEATURES, OUTPUTS=OUTPUTS, num_warps=4, num_stages=3, **FUSED,
     )  # fmt: skip
     return out
 
 
-@lru_cache
 def _has_halves(device: Any) -> bool:
     """Whether a card multiplies and converts pairs of halves: NVIDIA's, from Ampere on."""
+    return _capability(device) >= (8, 0)
+
+
+def _spline_rows(device: Any) -> int:
+    """Rows of which a program multiplies B-splines: from Hopper on, warps multiply together."""
+    return 128 if _capability(device) >= (9, 0) else 64
+
+
+@lru_cache
+def _capability(device: Any) -> tuple[int, int]:
+    """What an NVIDIA card can do; that of an H200 where there is no card, nothing of others."""
     if getattr(device, "type", "cpu") != "cuda":
-        return True
+        return (9, 0)
     import torch
 
-    return bool(torch.version.cuda) and torch.cuda.get_device_capability(device) >= (8, 0)
+    return torch.cuda.get_device_capability(device) if torch.version.cuda else (0, 0)
 
 
 def encode(table: DeviceCodes, X: Any, out: Any, flag: Any) -> None:
