@@ -225,14 +225,19 @@ def spline_bands(
     from . import _loops
 
     bands = 1 + max(degree, order)
-    gram, penalty = np.zeros((bands, n_bases)), np.zeros((bands, n_bases))
-    right = np.zeros((len(targets), n_bases))
+    gram, right = np.zeros((bands, n_bases)), np.zeros((len(targets), n_bases))
     _loops.add_bands(position, counts, np.stack(targets), gram[: degree + 1], right)
-    full = differences(n_bases, order)
-    for b in range(order + 1):
-        penalty[b, : n_bases - b] = np.diagonal(full, -b)
     gram[0] += _TINY * gram[0].mean()
-    return Bands(gram, penalty, right)
+    return Bands(gram, _penalty_bands(n_bases, order, bands), right)
+
+
+@lru_cache(maxsize=64)
+def _penalty_bands(size: int, order: int, bands: int) -> np.ndarray:
+    """Lower bands of the penalty of differences."""
+    out, full = np.zeros((bands, size)), differences(size, order)
+    for b in range(order + 1):
+        out[b, : size - b] = np.diagonal(full, -b)
+    return out
 
 
 def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
@@ -279,8 +284,8 @@ def number_basis(
         curve, sparse = np.hstack([curve, np.eye(bins)[:, apart]]), None
     raw = _with_missing(curve, counts[0] > 0)
     more = raw.shape[1] - size  # weights of single codes, which nothing else has a part in
-    curved = np.pad(curved, ((0, more), (0, 0)))
-    straight = np.hstack([np.pad(straight, ((0, more), (0, 0))), np.eye(size + more)[:, size:]])
+    curved = _longer(curved, more)
+    straight = np.hstack([_longer(straight, more), np.eye(size + more)[:, size:]])
     constant = np.ones(size + more)
     constant[size : size + len(apart)] = 0.0
     return natural(raw, counts, curved, straight, unit, constant=constant, sparse=sparse)
@@ -306,9 +311,16 @@ def linear_basis(position: np.ndarray, counts: np.ndarray) -> Basis:
 
 def _with_missing(curve: np.ndarray, missing: bool) -> np.ndarray:
     """A row for code 0; with its own weight where rows have it, else the mean (zero)."""
-    return np.pad(curve, ((1, 0), (0, 0))) if not missing else np.block(
-        [[np.zeros((1, curve.shape[1])), np.ones((1, 1))], [curve, np.zeros((len(curve), 1))]]
-    )  # fmt: skip
+    bins, size = curve.shape
+    out = np.zeros((bins + 1, size + missing))
+    out[1:, :size] = curve
+    out[0, size:] = 1.0
+    return out
+
+
+def _longer(matrix: np.ndarray, rows: int) -> np.ndarray:
+    """A matrix with some rows of zeros more; NumPy's pad takes longer than all else here."""
+    return np.concatenate([matrix, np.zeros((rows, matrix.shape[1]))])
 
 
 def category_basis(counts: np.ndarray) -> Basis:
