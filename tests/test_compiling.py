@@ -19,9 +19,10 @@ for name, value in vars(caching).items():  # spelled with or without an undersco
 access = os.access
 os.access = lambda path, mode, **how: not mode & os.W_OK and access(path, mode, **how)
 import kernelmaps.kernels._loops  # numba looks for a folder when a function is decorated
-from kernelmaps.design._kmeans import _two_sum
+import numpy as np
+from kernelmaps.design._kmeans import optimal_splits
 
-assert _two_sum(1.0, 2.0) == (3.0, 0.0)
+assert optimal_splits(np.arange(4.0), np.ones(4), 2, False)[0].tolist() == [0, 2]
 print(os.environ["NUMBA_CACHE_DIR"])
 """
 

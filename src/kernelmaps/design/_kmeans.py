@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numba as nb
 import numpy as np
+from numba.extending import overload
 
 from ..engine.table.entry import INNER, entry
 
@@ -21,7 +22,7 @@ class Sums(NamedTuple):
     second: np.ndarray
     first_error: np.ndarray
     second_error: np.ndarray
-    wide: bool
+    wide: tuple  # length 1: costs with twice the digits, which are compiled where they are needed
 
 
 class Room(NamedTuple):
@@ -33,7 +34,6 @@ class Room(NamedTuple):
     stack: np.ndarray  # int64[:, 4]: ranges that are left
 
 
-@nb.njit(cache=True, inline="always")
 def _two_sum(a, b):
     """a + b and its rounding error."""
     total = a + b
@@ -41,7 +41,6 @@ def _two_sum(a, b):
     return total, (a - (total - part)) + (b - part)
 
 
-@nb.njit(cache=True, inline="always")
 def _two_product(a, b):
     """a b and its rounding error (Dekker)."""
     product = a * b
@@ -52,45 +51,57 @@ def _two_product(a, b):
     return product, error
 
 
-@nb.njit(cache=True, error_model="numpy", inline="always")
+def _running_sums(values: np.ndarray, weights: np.ndarray, wide: bool) -> Sums:
+    """The running sums of some values: each is the rounded sum of the one before and a number."""
+    product, error = _two_product(weights, values)
+    square, more = _two_product(product, values)
+    parts = []
+    for numbers, own in ((product, error), (square, more + error * values)):
+        total = np.append(0.0, np.cumsum(numbers))
+        lost = _two_sum(total[:-1], numbers)[1]
+        parts.append((total, np.append(0.0, np.cumsum(lost + own))))
+    (first, first_error), (second, second_error) = parts
+    mass = np.append(0.0, np.cumsum(weights))
+    return Sums(mass, first, second, first_error, second_error, (0,) * wide)
+
+
+@nb.njit(**INNER)
 def _cost(mass, first, second, i, j):
     """Weighted sum of squares of the values i … j − 1 about their mean, from running sums."""
     total = first[j] - first[i]
     return max(second[j] - second[i] - total * total / (mass[j] - mass[i]), 0.0)
 
 
-@nb.njit(cache=True, error_model="numpy", inline="always")
+_added, _multiplied = nb.njit(**INNER)(_two_sum), nb.njit(**INNER)(_two_product)
+
+
+@nb.njit(**INNER)
 def _wide_cost(sums, i, j):
     """The same with twice the digits."""
     mass = sums.mass[j] - sums.mass[i]
-    total, lost = _two_sum(sums.first[j], -sums.first[i])
+    total, lost = _added(sums.first[j], -sums.first[i])
     lost += sums.first_error[j] - sums.first_error[i]
-    square, more = _two_product(total, total)
+    square, more = _multiplied(total, total)
     more += 2 * total * lost
     mean = square / mass
-    product, error = _two_product(mean, mass)
+    product, error = _multiplied(mean, mass)
     rest = ((square - product) - error + more) / mass
-    squares, missing = _two_sum(sums.second[j], -sums.second[i])
+    squares, missing = _added(sums.second[j], -sums.second[i])
     missing += sums.second_error[j] - sums.second_error[i]
     return max((squares - mean) + (missing - rest), 0.0)
 
 
-@nb.njit(**INNER)
-def _run(values, weights, sums):
-    """The running sums of some values."""
-    for i in range(values.size):
-        sums.mass[i + 1] = sums.mass[i] + weights[i]
-        product, error = _two_product(weights[i], values[i])
-        square, more = _two_product(product, values[i])
-        sums.first[i + 1], lost = _two_sum(sums.first[i], product)
-        sums.first_error[i + 1] = sums.first_error[i] + (lost + error)
-        sums.second[i + 1], lost = _two_sum(sums.second[i], square)
-        sums.second_error[i + 1] = sums.second_error[i] + (lost + more + error * values[i])
-
-
-@nb.njit(**INNER)
-def _best(before, sums, low, high, m):
+def _least(before, sums, low, high, m):
     """The least of before[i] + cost(i, m) over low ≤ i ≤ high, and where it is."""
+    return (_wide_best if len(sums.wide) else _best)(before, sums, low, high, m)
+
+
+@overload(_least, jit_options=INNER)
+def _least_of(before, sums, low, high, m):
+    return _wide_best if len(sums.types[sums.fields.index("wide")]) else _best
+
+
+def _best(before, sums, low, high, m):
     best, where = np.inf, low
     mass, first, second = sums.mass, sums.first, sums.second
     for i in range(low, high + 1):
@@ -100,9 +111,7 @@ def _best(before, sums, low, high, m):
     return best, where
 
 
-@nb.njit(**INNER)
 def _wide_best(before, sums, low, high, m):
-    """The same with twice the digits."""
     best, where = np.inf, low
     for i in range(low, high + 1):
         value = before[i] + _wide_cost(sums, i, m)
@@ -128,10 +137,7 @@ def _layer(before, now, split, k, sums, stack):
         low, high = stack[depth, 2], stack[depth, 3]
         middle = (left + right) // 2
         last = min(middle - 1, high)
-        if sums.wide:
-            best, where = _wide_best(before, sums, low, last, middle)
-        else:
-            best, where = _best(before, sums, low, last, middle)
+        best, where = _least(before, sums, low, last, middle)
         now[middle], split[k, middle] = best, where
         if left < middle:
             depth = _push(stack, depth, left, middle - 1, low, where)
@@ -140,13 +146,10 @@ def _layer(before, now, split, k, sums, stack):
 
 
 @entry()
-def _splits(values, weights, sums, room, starts):
+def _splits(sums, room, starts):
     """First index of each cluster, into `starts`; returns their cost."""
-    before, now, split, m = room.before, room.now, room.split, values.size
-    _run(values, weights, sums)
-    for j in range(1, m + 1):
-        before[j] = _wide_cost(sums, 0, j)
-    for k in range(2, starts.size + 1):
+    before, now, split, m = room.before, room.now, room.split, room.now.size - 1
+    for k in range(1, starts.size + 1):
         for j in range(m + 1):
             now[j] = np.inf
         _layer(before, now, split, k, sums, room.stack)
@@ -166,10 +169,10 @@ def optimal_splits(
     Also returned: the cost, and the size of the rounding errors in it.
     """
     m = len(values)
-    mass, first, second, first_error, second_error = np.zeros((5, m + 1))
-    sums = Sums(mass, first, second, first_error, second_error, wide)
+    sums = _running_sums(values, weights, wide)
     before, now = np.full((2, m + 1), np.inf)
+    before[0] = 0.0  # nothing is in no cluster
     split, stack = np.zeros((n + 1, m + 1), np.int32), np.empty((256, 4), np.int64)
     starts = np.zeros(n, np.int64)
-    cost = _splits(values, weights, sums, Room(before, now, split, stack), starts)
+    cost = _splits(sums, Room(before, now, split, stack), starts)
     return starts, float(cost), float(2.0**-52 * np.sqrt(m) * sums.second[m])
