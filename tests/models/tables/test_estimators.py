@@ -452,6 +452,7 @@ TRUTHS = {
     "line": (lambda x: 2 * x, "squared_error"),
     "odds": (lambda x: 2 * np.sin(6 * x), "log_loss"),
     "rates": (lambda x: np.cos(5 * x), "poisson"),
+    "medians": (lambda x: np.sin(6 * x), "absolute_error"),
 }
 
 
@@ -483,6 +484,24 @@ def test_bands_cover_the_truth():
         allowed = 3 * np.std(found) / np.sqrt(len(found))
         assert 0.92 - allowed <= means[-1] <= 0.98 + allowed
     assert 0.92 <= np.mean(means) <= 0.98
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "quantile"])
+def test_bands_cover_a_nearly_straight_effect_of_a_skewed_column(loss):
+    """Smoothing leaves its bend out, most of all where the line crosses zero."""
+    found = []
+    for k in range(12):
+        rng = np.random.default_rng(k)
+        X = np.column_stack([rng.lognormal(0, 0.7, 800), rng.random(800)])
+        eta = np.log1p(X[:, 0]) + X[:, 1]
+        y = rng.poisson(np.exp(eta - 0.5)) if loss == "poisson" else eta + rng.normal(size=800)
+        options = {"quantile": 0.8} if loss == "quantile" else {}
+        model = km.AdditiveRegressor(loss=loss, smoothing="auto", **options).fit(X, y)
+        errors = model.table_.errors(model._columns(X, reset=False), "test")[:, 0, 0]
+        truth = np.log1p(X[:, 0]) - np.log1p(X[:, 0]).mean()
+        found.append(np.mean(np.abs(model.eval_terms(X)[:, 0] - truth) <= 1.96 * errors))
+    allowed = 3 * np.std(found) / np.sqrt(len(found))
+    assert 0.92 - min(allowed, 0.03) <= np.mean(found) <= 0.99
 
 
 def test_summary_and_explanation(fitted):

@@ -442,8 +442,14 @@ def _term_of(part: Part, fit: PenalisedFit, own: slice) -> tuple:
     basis, weights = part.basis.values[:, used], fit.weights[own][used]
     place = np.ix_(own.start + used, own.start + used)
     covariance = fit.covariance[place]
-    errors = np.sqrt(np.maximum(np.sum((basis @ (covariance + fit.wider[place])) * basis, 1), 0.0))
     edf = float(fit.edf[own].sum())
+    variance = np.sum((basis @ (covariance + fit.wider[place])) * basis, 1)
+    if part.pair is None:
+        # Where a centred line crosses zero it seems to be certain, whatever it is a line through:
+        # with the variance of the mean, bands cover what smoothing leaves out (Marra and Wood
+        # 2012). Curves need less of it, since they bend towards the data.
+        variance = variance + fit.covariance[0, 0] / np.sqrt(max(edf, 1.0))
+    errors = np.sqrt(np.maximum(variance, 0.0))
     statistic, p_value = _wald(weights, covariance, edf)
     return basis @ weights, errors, edf, statistic, p_value
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import expit
 
 _WIDTH = 0.003  # of the scale of the targets: where absolute losses are rounded off
+_KERNEL = 0.25  # of that scale, times n^(-1/5): where densities of residuals are estimated
 _LEAST = 0.05  # dispersion of margins, at least
 _MOST = 30.0  # |η| beyond which exp is not followed
 
@@ -45,6 +46,14 @@ class Likelihood:
     def after(self, whole: bool) -> Likelihood:
         """With the curvature for the next step, after a whole step or a shorter one."""
         return self
+
+    def for_errors(self, total: float) -> Likelihood:
+        """With the curvature that standard errors are told by, for so many rows."""
+        return self
+
+    def known_dispersion(self, total: float, bend: float) -> float | None:
+        """φ from the number of rows and the sum of their curvatures; None: estimated."""
+        return None
 
     def mean(self, eta: np.ndarray) -> np.ndarray:
         """What is predicted for a score."""
@@ -166,6 +175,9 @@ class Rounded(Likelihood):
     def after(self, whole):
         return replace(self, caution=self.caution / 10 if whole else min(1.0, 100 * self.caution))
 
+    def for_errors(self, total):
+        return replace(self, caution=1.0)
+
     def bend(self, size: np.ndarray) -> np.ndarray:
         """Curvature of ½√(t² + ε²), from the square root."""
         bound = 0.5 / size
@@ -176,9 +188,20 @@ class Rounded(Likelihood):
 
 @dataclass(frozen=True)
 class Quantile(Rounded):
-    """½√(r² + ε²) + (q − ½)r of r = y − η: the pinball loss, rounded off within ε of zero."""
+    """½√(r² + ε²) + (q − ½)r of r = y − η: the pinball loss, rounded off within ε of zero.
+
+    Its estimates have the variance q(1 − q)/nf² for a density f of the residuals at zero, which
+    the mean curvature estimates, if it is rounded off more widely (Powell 1991).
+    """
 
     quantile: float = 0.5
+
+    def for_errors(self, total):
+        wide = _KERNEL / _WIDTH * max(total, 1.0) ** -0.2
+        return replace(self, caution=0.0, width=self.width * max(wide, 1.0))
+
+    def known_dispersion(self, total, bend):
+        return self.quantile * (1 - self.quantile) * total / bend
 
     def value(self, y, eta):
         r = y - eta

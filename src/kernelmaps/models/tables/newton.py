@@ -444,10 +444,12 @@ def _fit(
                 value, extra = _penalised(here, diagonal), extra + more
         if converged:
             break
-    if near.caution != loss.caution:  # strengths and errors are those of the majorant
-        sums = reach.rows.at(loss, here.beta).sums()
-        found, solved = chosen.step(sums, reach.penalties, n_iter), reach
+    last = loss.for_errors(rows.total)
+    if near != last:  # errors are told by another curvature than steps
+        sums, solved = reach.rows.at(last, here.beta).sums(), reach
         total = float(sums.gram[0, 0])
+        known = last.known_dispersion(rows.total, total) or chosen.dispersion
+        found = solve_with(sums, reach.penalties, chosen.rho, known)
     profiled = chosen.dispersion is None
     wider = solved.among_all(_wider(found, solved.penalties, rows.total, fixed, profiled))
     found = found.among(solved.kept, penalties, total)
