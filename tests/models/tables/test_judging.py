@@ -116,3 +116,35 @@ def test_few_rows_are_not_searched(seed):
     assert km.AdditiveRegressor(interactions="auto").fit(X, y).pair_functions_ == []
     listed = km.AdditiveRegressor(interactions=[(0, 1)]).fit(X, y)
     assert len(listed.pair_functions_) == 1
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_first_go_that_harms_is_not_saved_by_a_choice(seed, first):
+    """Rows that refuse two pairs together say little about the better one of them."""
+
+    class Judges:
+        asked = 0
+
+        def gains(self, losses, others, model):
+            self.asked += 1
+            wanted = [-1.0, 2.0, -2.0] if self.asked == 1 else [9.0]
+            found = [Gain() for _ in others]
+            for gain, mean in zip(found, wanted, strict=True):
+                gain.add(np.array([mean - 0.1, mean + 0.1]), np.ones(2))
+            return found
+
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((300, 3)), rng.normal(size=300)
+    trials = []
+    for pairs in ([], [(0, 1), (1, 2)]):
+        request = Request({j: Term(f"x{j}") for j in range(3)}, pairs)
+        rows = hold_rows(read_columns(X, "test"), [y], np.ones(300), np.zeros(300), request)
+        design = design_of(rows, [Squared()], request)
+        trials.append((design, [fit_design(design, Squared(), 0, request)]))
+    judges = Judges()
+    kept = fitting._judged(judges, [Squared()], *trials, first)
+    if first:
+        assert kept is None
+        assert judges.asked == 1
+    else:
+        assert [part.columns for part in kept[0].parts] == [(0,), (1,), (2,), (0, 1)]

@@ -309,6 +309,8 @@ def _judged(
     new = [part.columns for part in design.parts if part.columns not in old]
     others = [_scored(*before), *(_scored(*_without(design, fits, {pair})) for pair in new)]
     whole, *each = judges.gains(losses, others, _scored(design, fits))
+    if first and not whole.certainty > 0:  # what is left after a choice by these rows proves little
+        return None
     dropped = {pair for pair, gain in zip(new, each, strict=True) if not gain.certainty > LIKELY}
     if dropped:
         design, fits = _without(design, fits, dropped)
