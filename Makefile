@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Two test processes keep two cores busy; more only compile the same loops more often.
+# Two test processes keep two cores busy; more only compile the same loops more often. Files go to
+# them in the order of tests/conftest.py.
 JOBS   ?= 2
 # Where a real dataset lies is the user's business: make bench KERNELMAPS_DATA=...
 export KERNELMAPS_DATA
@@ -22,7 +23,7 @@ demo: $(VENV)/.ready-plot
 	$(BIN)/kernelmaps demo --out demo_out
 
 test: $(VENV)/.ready-test
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.ready-lint
 	$(BIN)/ruff check .

@@ -33,6 +33,35 @@ _SEED = int(os.environ.get(_VARIABLE) or 20240229)
 gc.set_threshold(50_000, 20, 20)
 
 
+# Files that take longest are begun first: two processes then end at about the same time.
+_LONGEST = (
+    "models/additive/test_additive_prediction.py",
+    "tests/test_mutations.py",
+    "models/additive/test_additive.py",
+    "laws/test_estimators.py",
+    "maps/test_anchor.py",
+    "models/additive/test_additive_checks.py",
+    "tests/test_cli.py",
+    "design/test_tables.py",
+    "tests/test_docs.py",
+    "tests/test_interpreted.py",
+    "tests/test_certificates.py",
+    "tests/test_interrupts.py",
+    "laws/test_maps.py",
+    "models/test_device_rows.py",
+    "tests/test_model_files.py",
+    "design/test_multidim.py",
+    "stats/test_dask.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    places = {name: k for k, name in enumerate(_LONGEST)}
+    own = ("/".join(item.path.parts[-3:]) for item in items)
+    ranks = [min((places[n] for n in places if p.endswith(n)), default=99) for p in own]
+    items[:] = [items[k] for k in sorted(range(len(items)), key=ranks.__getitem__)]
+
+
 def pytest_collection_finish():
     gc.collect()
     gc.freeze()
@@ -46,6 +75,19 @@ def pytest_report_header():
 def seed() -> int:
     """The seed of this run: a test that uses it must hold for every value of it."""
     return _SEED
+
+
+@pytest.fixture
+def readable(monkeypatch):
+    """Maps are applied by their readable form, for tests of what a map is, not of how it is run.
+
+    Sizes and kinds of tables would each be compiled for them. That both forms say the same is the
+    business of `engine/test_apply.py`, of the laws of all maps and of `test_interpreted.py`.
+    """
+    import importlib
+
+    engine = importlib.import_module("kernelmaps.engine.apply")  # its name is that of a function
+    monkeypatch.setattr(engine, "interpreted", lambda: True)
 
 
 @pytest.fixture(scope="module")

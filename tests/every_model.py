@@ -14,7 +14,7 @@ MAP_SETTINGS: dict[str, dict[str, Any]] = {
     "AnchorMap": {"n_anchors": 8, "out_of_domain": "extrapolate"},
     "ChebyshevMap": {"n_components": 4},
     "SeriesMap": {"n_components": 4},
-    "SplineMap": {"n_bases": 6, "out_of_domain": "extrapolate"},
+    "SplineMap": {"n_bases": 10, "out_of_domain": "extrapolate"},
     "TrigonometricMap": {"n_bases": 3, "out_of_domain": "extrapolate"},
     "HermiteMap": {"n_bases": 3, "out_of_domain": "extrapolate"},
     "RandomFourierMap": {"n_components": 16, "random_state": 0},

@@ -36,6 +36,7 @@ import kernelmaps as km
 from kernelmaps import storage
 from kernelmaps.engine.table import CODE
 from kernelmaps.exceptions import FileFormatError
+from kernelmaps.kernels import Gaussian
 
 BATCH = 250  # mutants of one worker
 MEMORY = 2**31  # bytes that a worker may take beyond what it begins with
@@ -52,9 +53,9 @@ def originals() -> dict[str, object]:
     for name in MODELS:
         more[name] = fitted_model(name)
     more |= {
-        "quantile spline": km.SplineMap(6, knots="quantile", n_jobs=1).fit(X),
-        "band of a spline": km.SplineMap(6, order=0, n_jobs=1).fit(X),
-        "spline of CSR": km.SplineMap(6, n_jobs=1).fit(sparse.csr_matrix(X)),
+        "quantile spline": km.SplineMap(knots="quantile", n_jobs=1).fit(X),
+        "band of a spline": km.SplineMap(order=0, n_jobs=1).fit(X),
+        "spline of CSR": km.SplineMap(n_jobs=1).fit(sparse.csr_matrix(X)),
         "anchors, linear": km.AnchorMap(n_anchors=6, n_neighbors=2, n_jobs=1).fit(X),
         "anchors, kmeans": km.AnchorMap(n_anchors=6, anchors="kmeans", n_jobs=1).fit(X),
         "octaves": km.DesignedMap(n_components=2, method="eigen", n_jobs=1).fit(X),
@@ -63,11 +64,11 @@ def originals() -> dict[str, object]:
         "dct": km.RandomOrthoprojector(4, method="dct", n_jobs=1).fit(X),
         "paired": km.RandomFourierMap(n_components=8, form="paired", n_jobs=1).fit(X),
         "landmarks": km.ExponentialMap(n_components=16, n_landmarks=4, n_jobs=1).fit(X),
-        "joint": km.JointDesignedMap(n_jobs=1).fit(X[:, :2]),
+        "joint": km.JointDesignedMap(Gaussian(1.0), 9, form="modulation", n_jobs=1).fit(X[:, :2]),
         "spec": km.SplineMap(6).fit(X).spec_,
         "chain": km.ExponentialMap(n_components=8).fit(X).spec_,
     }
-    spline = km.SplineMap(6, n_jobs=1)
+    spline = km.SplineMap(n_jobs=1)
     anchors = more["AnchorMap"]
     more |= {
         "splines": km.AdditiveClassifier(spline, n_jobs=1).fit(X, labels()),

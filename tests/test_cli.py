@@ -141,6 +141,7 @@ def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
 
 # ---- judging ------------------------------------------------------------------------------------
 
+SMALL_MAP = ["--map", "HomogeneousMap(n_components=3)"]  # one that is compiled anyway
 QUICK = ["--maps", "HomogeneousMap", "--kernels", "chi2", "--sizes", "3"]
 
 
@@ -291,7 +292,7 @@ def test_explain_draws_the_shapes(ridge, tmp_path):
 
 def test_an_additive_model_from_end_to_end(csv, tmp_path):
     out = tmp_path / "additive.kmap"
-    run("fit", csv, "--target", "label", "--out", out, "--map", "HomogeneousMap")
+    run("fit", csv, "--target", "label", "--out", out, *SMALL_MAP)
     probabilities = run("predict", out, csv, "--proba").split("\n")
     assert probabilities[0] == "class 0,class 1,class 2"
     assert sum(map(float, probabilities[1].split(","))) == pytest.approx(1)
@@ -564,7 +565,7 @@ def test_damaged_tables_are_refused(tmp_path):
 @pytest.fixture(scope="module")
 def additive(csv, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "additive.kmap"
-    run("fit", csv, "-t", "label", "--out", path, "--map", "HomogeneousMap", "--normalize", "l1")
+    run("fit", csv, "-t", "label", "--out", path, *SMALL_MAP, "--normalize", "l1")
     return path
 
 
@@ -581,7 +582,7 @@ def test_fit_writes_what_the_suffix_says(csv, tmp_path):
         ("kmap", kernelmaps.load),
     ):
         out = tmp_path / f"model.{suffix}"
-        run("fit", csv, "-t", "label", "--map", "HomogeneousMap", "--no-holdout", "-o", out)
+        run("fit", csv, "-t", "label", *SMALL_MAP, "--no-holdout", "-o", out)
         assert opened(out)
 
 
@@ -996,7 +997,7 @@ def test_documented_examples_run(command, frame, tmp_path, monkeypatch):
         X.drop(columns="label").to_csv(name, index=False)
     flats = frame.rename(columns={"a": "area", "price": "rent"}).drop(columns="id")
     flats.to_csv("flats.csv", index=False)
-    quick = ["--map", "HomogeneousMap"]
+    quick = SMALL_MAP
     run("fit", "mine.csv", "-t", "label", "--drop", "id", "-o", "model.kmap", *quick)
     examples = documented_examples(command)
     assert examples

@@ -25,18 +25,19 @@ KERNELS = {
 # name -> (model, kind of rows, settings): every loop of the training, few of its variants
 MODELS = {
     "splines": (km.AdditiveClassifier, "float64", {}),
-    "logistic": (km.AdditiveClassifier, "uint8", {"loss": "log_loss"}),
+    "logistic": (km.AdditiveClassifier, "float64", {"loss": "log_loss"}),
+    "bytes": (km.AdditiveClassifier, "uint8", {"feature_map": km.SplineMap(order=0)}),
     "octaves": (
         km.AdditiveClassifier,
         "negative",
         {"feature_map": km.HomogeneousMap(n_components=3, signed=True)},
     ),
-    "anchors": (km.AdditiveRegressor, "float64", {"feature_map": km.AnchorMap(n_anchors=6)}),
-    "squares": (
-        km.AdditiveRegressor,
-        "csr",
-        {"loss": "squared_error", "feature_map": km.SplineMap(n_bases=6, knots="quantile")},
+    "anchors": (
+        km.AdditiveClassifier,
+        "positive",
+        {"feature_map": km.AnchorMap(n_anchors=6, rank=1)},
     ),
+    "squares": (km.AdditiveRegressor, "csr", {"loss": "squared_error"}),
 }
 
 
@@ -65,8 +66,8 @@ def of_kernels():
 def of_maps():
     X = 20 * rows()
     fitted = {name: getattr(km, name)(**own).fit(X) for name, own in MAP_SETTINGS.items()}
-    fitted["quantile knots"] = km.SplineMap(n_bases=6, knots="quantile").fit(X)
-    fitted["sparse splines"] = km.SplineMap(n_bases=6, order=0, sparse_output=True).fit(X)
+    fitted["quantile knots"] = km.SplineMap(knots="quantile").fit(X)
+    fitted["sparse splines"] = km.SplineMap(order=0, sparse_output=True).fit(X)
     fitted["structured"] = km.RandomFourierMap(
         n_components=16, sampling="structured", random_state=0
     ).fit(X)
@@ -88,8 +89,9 @@ def of_maps():
 def of_models():
     X = 20 * rows()
     for name, (model, kind, settings) in MODELS.items():
-        own = -kinds(X)["csr"] if kind == "negative" else kinds(X)[kind]
-        y = labels() if model is km.AdditiveClassifier else X @ np.arange(6.0)
+        own = {**kinds(X), "negative": -X, "positive": X + 1, "csr": sparse.csr_matrix(X)}[kind]
+        y = labels() if kind == "float64" else np.where(X[:, 0] > X[:, 1], "first", "second")
+        y = y if model is km.AdditiveClassifier else X @ np.arange(6.0)
         one = model(random_state=0, **settings).fit(own, y)
         yield name, (one.decision_function if y.dtype.kind == "U" else one.predict)(own)
         yield f"terms of {name}", one.eval_terms(own)

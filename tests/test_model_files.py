@@ -413,7 +413,7 @@ def test_no_row_of_a_table_leaves_the_process(classes, way, path, seed):
 def test_a_loaded_model_draws_and_exports_the_same(path):
     from kernelmaps.export_c import to_c
 
-    model = km.AdditiveClassifier(km.SplineMap(6)).fit(rows(), labels())
+    model = km.AdditiveClassifier(km.SplineMap()).fit(rows(), labels())
     for again in (saved(model, path), pickle.loads(pickle.dumps(model))):
         assert not hasattr(again, "dual_coef_")
         np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
@@ -454,7 +454,7 @@ def test_partial_fit_goes_on_with_a_saved_model(name, way, path):
 
 def test_a_chunk_of_another_type_is_refused_by_a_saved_model_as_well(path):
     X = rows()
-    model = km.AdditiveRegressor(km.SplineMap(6)).partial_fit(X, X[:, 0])
+    model = km.AdditiveRegressor(km.SplineMap()).partial_fit(X, X[:, 0])
     again = saved(model, path)
     with pytest.raises(TypeError, match="the first chunk was of float64, this one is of float32"):
         again.partial_fit(X.astype(np.float32), X[:, 0])
@@ -462,13 +462,13 @@ def test_a_chunk_of_another_type_is_refused_by_a_saved_model_as_well(path):
 
 def test_after_fit_a_saved_model_takes_further_chunks(path):
     X = rows(300, seed=2)
-    model = km.AdditiveRegressor(km.SplineMap(6, domain=(0, 1)), random_state=0)
+    model = km.AdditiveRegressor(km.SplineMap(domain=(0, 1)), random_state=0)
     model.fit(X[:200], X[:200, 0])
     again = saved(model, path).partial_fit(X[200:], X[200:, 0])
     model.partial_fit(X[200:], X[200:, 0])
     assert again.n_samples_seen_ == model.n_samples_seen_ == 300
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    warm = km.AdditiveRegressor(km.SplineMap(6), warm_start=True).fit(X, X[:, 0])
+    warm = km.AdditiveRegressor(km.SplineMap(), warm_start=True).fit(X, X[:, 0])
     np.testing.assert_allclose(
         pickle.loads(pickle.dumps(warm)).fit(X, X[:, 0]).predict(X), warm.predict(X), atol=1e-2
     )

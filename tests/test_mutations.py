@@ -15,7 +15,7 @@ from kernelmaps import storage
 from kernelmaps.exceptions import FileFormatError
 
 HERE = Path(__file__).parent
-COUNT = 2000
+COUNT = 600
 
 
 def python(*arguments, **environment):
@@ -47,7 +47,7 @@ def test_thousands_of_mutants_are_refused_or_work(seed, tmp_path):
     assert sum(counts.values()) == COUNT
     assert counts["refused"] > COUNT / 2
     assert counts["works"] > COUNT / 20  # the mutants are not all so wild that nothing is tested
-    assert counts["use"] <= COUNT / 1000
+    assert counts["use"] <= 2
 
 
 def test_mutants_are_drawn_again_by_their_number(tmp_path):
@@ -92,17 +92,32 @@ def test_the_driver_names_a_mutant_that_ends_its_worker(monkeypatch, tmp_path):
 
 
 BOUNDED = """
-from laws.test_maps import MAPS
-from kernelmaps.testing import check_feature_map
+import numpy as np
+from scipy import sparse
+import kernelmaps as km
+from kernelmaps.engine import evaluate
 
-# One map of each kind of compiled loop; all of them pass, in four times the time.
-for name in ("homogeneous-chi2", "spline-quantile", "anchor-js-linear", "fourier-structured"):
-    make, sizes, *_ = MAPS[name]
-    check_feature_map(make, (sizes[0], sizes[0]), estimator_checks=False)
+# Octaves and edges, dense and sparse, whole vectors and what is left over; the transform of
+# Hadamard; codes. The laws of all maps hold so, too, in ten times the time.
+X = np.random.default_rng(0).random((20, 37))
+X[X < 0.2] = 0
+for feature_map in (
+    km.HomogeneousMap(n_components=3),
+    km.AnchorMap("js", 12, n_neighbors=2),
+    km.RandomFourierMap(n_components=20, sampling="structured", random_state=0),
+):
+    fitted = feature_map.fit(X)
+    expected = evaluate(fitted.spec_, X)
+    for rows in (X, np.float32(X), sparse.csr_matrix(X)):
+        found = fitted.transform(rows)
+        found = found.toarray() if sparse.issparse(found) else found
+        np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    if hasattr(fitted, "encode"):
+        np.testing.assert_allclose(fitted.decode(fitted.encode(X)), expected, atol=0.01)
 """
 
 
-def test_the_laws_hold_with_boundary_checks_on(request, tmp_path):
+def test_every_index_holds_with_boundary_checks_on(request, tmp_path):
     """With numba's checks of every index; those loops are cached by themselves."""
     kept = getattr(request.config, "cache", None)  # not with -p no:cacheprovider
     cache = kept.mkdir("boundary-checks") if kept else tmp_path

@@ -188,7 +188,7 @@ def test_a_set_of_values_is_proved_by_looking_at_all_of_it():
 @pytest.mark.parametrize("kernel", ["chi2", "jensen_shannon", "intersection"])
 def test_the_best_table_is_never_worse_than_another_method(kernel, error):
     grid, problem = grid_kernel(kernel, (1, 255), error), build_problem(kernel, (1, 255), error)
-    for n_columns in (1, 2, 5, 7):
+    for n_columns in (2, 5):
         table = km.design_map(kernel, n_columns, error=error, method="minimax").max_error  # shipped
         others = [eigen_table(grid, n_columns).max_error()]
         others.append(problem.max_error(*harmonic_design(problem, n_columns)))

@@ -37,7 +37,7 @@ def sines():
 def piecewise(binning, *, signed=False, zero=False, banded=False, seed=0):
     """Two sets of random local polynomials over three features, of different widths."""
     rng = np.random.default_rng(seed)
-    powers = 1 if binning == CODE else 3
+    powers = 1 if binning == CODE else 4
     bins = (12, 12) if binning == LOG2 else (5, 4)
     coef = [rng.normal(size=(bins[0], powers, 2)), rng.normal(size=(bins[1], powers, 3))]
     first = [rng.integers(0, 2, bins[0]), rng.integers(0, 3, bins[1])] if banded else None

@@ -13,6 +13,7 @@ from kernelmaps.engine.compile import Extent, compiled_table
 from kernelmaps.engine.piecewise import spec_of
 from kernelmaps.engine.schema import SCHEMAS
 from kernelmaps.exceptions import FileFormatError
+from kernelmaps.kernels import Gaussian
 from kernelmaps.schema import SchemaError, array, boolean, check_entries, integer, number
 
 FITTED = {
@@ -25,7 +26,7 @@ FITTED = {
     "dct": km.RandomOrthoprojector(n_components=4, method="dct"),
     "fourier": km.RandomFourierMap(n_components=8, form="cosine"),
     "paired": km.RandomFourierMap(n_components=8, form="paired"),
-    "joint": km.JointDesignedMap(),
+    "joint": km.JointDesignedMap(Gaussian(1.0), 9, form="modulation"),
     "trigonometric": km.TrigonometricMap(n_bases=2),
     "homogeneous": km.HomogeneousMap(),
     "chebyshev": km.ChebyshevMap(n_components=3),

@@ -132,9 +132,9 @@ def test_three_classes_explain_the_predicted_one(tmp_path):
 @pytest.mark.parametrize(
     "model",
     [
-        km.AdditiveRegressor(feature_map=km.SplineMap(n_bases=6)),
+        km.AdditiveRegressor(feature_map=km.SplineMap()),
         km.AdditiveRegressorCV(Cs=[1.0], cv=2),
-        km.StreamingRidge(feature_map=km.SplineMap(n_bases=6)),
+        km.StreamingRidge(feature_map=km.SplineMap()),
     ],
     ids=lambda model: type(model).__name__,
 )

@@ -19,7 +19,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def model(rows):
-    return km.AdditiveRegressor(km.SplineMap(8), C=10.0).fit(*rows)
+    return km.AdditiveRegressor(km.SplineMap(), C=10.0).fit(*rows)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_long_names_of_classes_stay_on_the_figure():
     rng = np.random.default_rng(0)
     X = rng.random((300, 4))
     y = np.array([f"a class with a long name, number {k}" for k in (8 * X[:, 0]).astype(int)])
-    model = km.AdditiveClassifier(km.SplineMap(5)).fit(X, y)
+    model = km.AdditiveClassifier(km.SplineMap()).fit(X, y)
     figure = ShapeFunctionDisplay.from_estimator(model).figure_
     figure.canvas.draw()
     box = figure.legends[0].get_window_extent()

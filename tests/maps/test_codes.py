@@ -13,7 +13,7 @@ from kernelmaps.maps.codes import Codes
 
 @pytest.fixture
 def anchors():
-    return km.AnchorMap(n_anchors=10, anchor_zero=True).fit(rows())
+    return km.AnchorMap(n_anchors=10, anchor_zero=True, rank=1).fit(rows())
 
 
 def wrong(anchors, n=40):
@@ -22,11 +22,12 @@ def wrong(anchors, n=40):
 
 def test_codes_out_of_range_are_refused_by_every_user(anchors):
     """These once ended the process in `fit`, and read stray memory in `decision_function`."""
-    model = km.AdditiveClassifier(anchors).fit(anchors.encode(rows()), labels())
+    y = labels() == "first"
+    model = km.AdditiveClassifier(anchors).fit(anchors.encode(rows()), y)
     for use in (
         anchors.decode,
         anchors.check_codes,
-        lambda codes: km.AdditiveClassifier(anchors).fit(codes, labels()),
+        lambda codes: km.AdditiveClassifier(anchors).fit(codes, y),
         lambda codes: km.AdditiveRegressor(anchors).fit(codes, np.arange(40.0)),
         lambda codes: km.StreamingPCA(feature_map=anchors).fit(codes),
         lambda codes: km.StreamingRidge(feature_map=anchors).fit(codes, np.arange(40.0)),

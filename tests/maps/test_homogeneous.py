@@ -83,7 +83,7 @@ def test_error_falls_with_the_size(kernel, window):
 @pytest.mark.parametrize("kernel", ["chi2", "intersection", "jensen_shannon"])
 def test_error_on_the_digits_falls_and_stays_below_vlfeats(kernel):
     """On rows that the period was not chosen on, hence the tolerance."""
-    X = km.datasets.load("digits").X_train[:500]
+    X = km.datasets.load("digits").X_train[:250]
     sizes = (1, 2, 3, 4, 5, 6, 7, 9, 11)
     errors = {
         period: np.array([

@@ -131,6 +131,6 @@ def test_designed_map_points_to_it():
 
 def test_the_warning_about_values_outside_names_the_column():
     X = np.random.default_rng(0).random((30, 2))
-    feature_map = km.JointDesignedMap().fit(X)
+    feature_map = small(domain="data").fit(X)
     with pytest.warns(OutOfDomainWarning, match="1 of 2 columns"):
         feature_map.transform(X + np.array([0.0, 1.0]))

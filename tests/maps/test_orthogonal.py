@@ -117,6 +117,7 @@ def test_sparse_rows_stay_sparse(make, seed):
     np.testing.assert_allclose(Z.toarray(), fitted.transform(X), atol=1e-12)
 
 
+@pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("n", [1, 2, 4, 12])
 def test_hermite_range_is_that_of_the_gauss_nodes(n):
     """At the nodes, laid over any range, the functions are orthogonal with squares 1/m."""

@@ -30,7 +30,7 @@ MAPS = {
     "splines": km.SplineMap(),
     "banded": km.SplineMap(order=0),
     "anchors": km.AnchorMap("chi2", 12, n_neighbors=2),
-    "chi2": km.HomogeneousMap(),
+    "chi2": km.HomogeneousMap(n_components=3),
 }
 
 
@@ -79,8 +79,8 @@ def test_two_classes_and_regressors(xp, seed):
 
 
 def test_models_of_codes_take_values(xp, seed):
-    X, y = problem(seed)
-    anchors = km.AnchorMap("chi2", 12).fit(X)
+    X, y = problem(seed, 2)
+    anchors = km.AnchorMap("chi2", 12, rank=1).fit(X)
     model = km.AdditiveClassifier(anchors, tol=1e-3).fit(anchors.encode(X), y)
     wanted = model.decision_function(anchors.encode(X))
     # Codes are the same; float32 polynomials of the processor against float64 ones.
@@ -226,7 +226,7 @@ def test_scores_of_rows_wherever_they_are(xp, seed):
 def test_halves_of_maps_without_a_table_are_scored_in_single_precision(seed):
     torch = pytest.importorskip("torch")
     X, y = problem(seed)
-    model = km.AdditiveClassifier(km.HomogeneousMap(), tol=1e-2).fit(X, y)
+    model = km.AdditiveClassifier(km.HomogeneousMap(n_components=3), tol=1e-2).fit(X, y)
     for dtype in (torch.float16, torch.bfloat16):
         rows = torch.asarray(X).to(dtype)
         scores, wanted = (

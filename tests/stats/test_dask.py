@@ -412,12 +412,15 @@ def test_a_killed_worker_without_a_nanny_is_reported(rows, tmp_path, monkeypatch
 
 
 def test_workers_with_a_device_of_their_own(client, rows):
-    """As with one worker for each card: every worker maps and sums on the device that it sees."""
+    """As with one worker for each card: a worker maps and sums on the device that it sees.
+
+    One block, since every worker that has one imports torch.
+    """
     pytest.importorskip("torch")
     X, y, w = rows
     feature_map = km.RandomFourierMap("gaussian", 30, random_state=0).fit(X)
     here = km.StreamingRidge(1.0, feature_map=feature_map).fit(X, y, w)
     there = km.StreamingRidge(1.0, feature_map=feature_map, device="cpu")
-    chunks = [da.from_array(values, chunks=(500, *values.shape[1:])) for values in (X, y, w)]
+    chunks = [da.from_array(values, chunks=values.shape) for values in (X, y, w)]
     there.fit(*chunks, client=client)
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=0, atol=1e-8)

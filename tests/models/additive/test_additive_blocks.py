@@ -132,7 +132,9 @@ def test_bad_chunks(seed):
         model.partial_fit(X, y, classes=[0, 1])
     with pytest.raises(TypeError, match="the first chunk was of float64"):
         model.partial_fit(X.astype(np.float32), y)
-    other = km.AdditiveClassifier(km.HomogeneousMap(), **ONE).partial_fit(X, y, classes=[0, 1, 2])
+    other = km.AdditiveClassifier(km.HomogeneousMap(n_components=3), **ONE).partial_fit(
+        X, y, classes=[0, 1, 2]
+    )
     with pytest.raises(TypeError, match="the first chunk was dense"):
         other.partial_fit(sparse.csr_matrix(X), y)
     with pytest.raises(TypeError, match="takes one chunk of rows"):

@@ -140,7 +140,7 @@ def test_values_are_looked_at_on_the_way(bases, d, seed):
 def test_warnings_name_the_columns_of_the_frame():
     pandas = pytest.importorskip("pandas")
     X = np.random.default_rng(0).uniform(size=(60, 2))
-    model = km.AdditiveClassifier(km.SplineMap(5)).fit(
+    model = km.AdditiveClassifier(km.SplineMap()).fit(
         pandas.DataFrame(X, columns=["length", "width"]), X[:, 0] > 0.5
     )
     far = pandas.DataFrame([[0.5, 9.0]], columns=["length", "width"])
@@ -197,13 +197,13 @@ def test_row_as_one_dimension(seed):
 @pytest.mark.parametrize(
     "feature_map",
     [
-        km.AnchorMap("chi2"),
-        km.AnchorMap("chi2", anchors="kmeans"),
-        km.AnchorMap("chi2", n_neighbors=2),
-        km.AnchorMap("chi2", out_of_domain="extrapolate"),
-        km.HomogeneousMap(),
-        km.ChebyshevMap(),
-        km.DesignedMap("chi2"),
+        km.AnchorMap("chi2", rank=1),
+        km.AnchorMap("chi2", anchors="kmeans", rank=1),
+        km.AnchorMap("chi2", n_neighbors=2, rank=1),
+        km.AnchorMap("chi2", out_of_domain="extrapolate", rank=1),
+        km.HomogeneousMap(n_components=3),
+        km.ChebyshevMap(3),
+        km.DesignedMap("chi2", 3),
     ],
 )
 def test_negative_values_of_a_kernel_for_histograms_are_refused(feature_map, dtype, seed):
@@ -217,7 +217,9 @@ def test_negative_values_of_a_kernel_for_histograms_are_refused(feature_map, dty
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("options", [{}, {"anchors": "kmeans"}, {"n_neighbors": 2}])
+@pytest.mark.parametrize(
+    "options", [{"rank": 1}, {"rank": 1, "anchors": "kmeans"}, {"rank": 1, "n_neighbors": 2}]
+)
 def test_values_outside_the_anchors_are_spoken_of(options, dtype, seed):
     X, y = data(seed)
     beyond = (3 * X).astype(dtype)

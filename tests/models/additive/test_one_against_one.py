@@ -136,12 +136,12 @@ def test_codes_and_sparse_rows(seed):
     from scipy import sparse
 
     X, y = four_classes(seed)
-    anchors = km.AnchorMap(n_anchors=12).fit(X)
+    anchors = km.AnchorMap(n_anchors=12, rank=1).fit(X)
     coded = km.AdditiveClassifier(anchors, multi_class="ovo", random_state=0)
     coded.fit(anchors.encode(X), y)
     plain = km.AdditiveClassifier(anchors, multi_class="ovo", random_state=0).fit(X, y)
     assert np.mean(coded.predict(X) == plain.predict(X)) > 0.98
-    homogeneous = km.HomogeneousMap().fit(X)
+    homogeneous = km.HomogeneousMap(n_components=3).fit(X)
     dense = km.AdditiveClassifier(homogeneous, multi_class="ovo", random_state=0).fit(X, y)
     rows = sparse.csr_matrix(X)
     stored = km.AdditiveClassifier(homogeneous, multi_class="ovo", random_state=0).fit(rows, y)

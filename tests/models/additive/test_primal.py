@@ -33,7 +33,7 @@ def test_both_solvers_have_one_minimum(seed, loss, fit_intercept):
     # Coordinate descent takes very long to the last digits of losses with corners.
     tol = 1e-4 if loss in ("hinge", "epsilon_insensitive") else 5e-7
     options = {"fit_intercept": fit_intercept, "tol": tol, "max_iter": 20000}
-    classes, (dual, primal) = models(loss, feature_map=km.SplineMap(6), **options)
+    classes, (dual, primal) = models(loss, feature_map=km.SplineMap(), **options)
     y = y > 0 if classes else y
     dual.fit(X, y)
     primal.fit(X, y)
@@ -93,18 +93,18 @@ def test_a_large_cost_is_approached_through_smaller_ones(seed, monkeypatch):
     X = np.where(rng.random((800, 15)) < 0.6, 0, rng.gamma(0.4, 1, (800, 15)) ** 2)
     y = np.log1p(X) @ rng.normal(size=15) + 0.5 * rng.normal(size=800) > 0
     options = {"C": 1e6, "solver": "primal", "calibration": "in_sample"}
-    model = km.AdditiveClassifier(km.SplineMap(20, order=2), **options).fit(X, y)
+    model = km.AdditiveClassifier(km.SplineMap(16, order=2), **options).fit(X, y)
     monkeypatch.setattr(Lane, "approach", lambda lane: None)
-    direct = km.AdditiveClassifier(km.SplineMap(20, order=2), **options).fit(X, y)
+    direct = km.AdditiveClassifier(km.SplineMap(16, order=2), **options).fit(X, y)
     np.testing.assert_allclose(model.objective_, direct.objective_, rtol=2e-3)
     assert model.n_iter_ < direct.n_iter_
 
 
 def test_auto_turns_to_newton_where_coordinates_are_slow(seed):
     X, y = rows(seed, 400)
-    slow = km.AdditiveRegressor(km.SplineMap(20, order=2), C=1e4, tol=1e-6).fit(X, y)
+    slow = km.AdditiveRegressor(km.SplineMap(16, order=2), C=1e4, tol=1e-6).fit(X, y)
     assert slow.solver_ == "primal"
-    fast = km.AdditiveRegressor(km.SplineMap(6), C=0.1).fit(X, y)
+    fast = km.AdditiveRegressor(km.SplineMap(), C=0.1).fit(X, y)
     assert fast.solver_ == "dual"
 
 

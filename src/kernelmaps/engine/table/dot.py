@@ -255,7 +255,7 @@ def dot_dense(table, x, lanes, room, begin, end, out):
     beyond = zeros(table.values.coef, lanes)
     for top in range(begin, end, BLOCK):
         bottom = top + BLOCK if top + BLOCK < end else end
-        a = 0
+        a = np.int64(0)
         while a < d:
             n = tile if a + tile + len(lanes) <= d else d - a
             ahead = (1 + _AHEAD // n) * d
@@ -290,6 +290,6 @@ def dot_stored(table, rows, lanes, room, begin, end, out):
             n = TILE if last - a > TILE else last - a
             beyond = _locate_stored(table, rows, a, n, room, beyond)
             _end(table, room, n, lanes)
-            _sum(table, room, n, lanes, 0, rows.data, a + n)
-        _drain(table, room, 1, lanes, i, out)
+            _sum(table, room, n, lanes, np.int64(0), rows.data, a + n)
+        _drain(table, room, np.int64(1), lanes, i, out)
     return beyond

@@ -33,7 +33,14 @@ class Stored(NamedTuple):
 
 
 def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:
-    """CSR rows as the loops take them; arrays with gaps between their numbers are copied."""
+    """CSR rows as the loops take them; arrays with gaps between their numbers are copied.
+
+    Indices of 64 bits are, too, where 32 hold them: loops of their own would take far longer to
+    compile.
+    """
+    most = np.iinfo(np.int32).max
+    if indptr[-1] <= most and indices.max(initial=0) <= most:
+        indices, indptr = (np.asarray(part, np.int32) for part in (indices, indptr))
     return Stored(*(np.ascontiguousarray(part) for part in (data, indices, indptr)))
 
 
@@ -119,7 +126,7 @@ def emit_dense(layout, x, lanes, room, begin, end, out):
                 if to <= stop:
                     _write(values, row, item(room.u, k), to, out)
                 else:
-                    _write(values, row, item(room.u, k), 0, room.columns)
+                    _write(values, row, item(room.u, k), np.int64(0), room.columns)
                     _copy(room.columns, to, np.int64(layout.band[a + k]), out)
 
 
@@ -138,7 +145,7 @@ def emit_stored(layout, rows, room, begin, end, out):
             if to <= stop:
                 _write(values, row, item(room.u, k), to, out.data)
             else:
-                _write(values, row, item(room.u, k), 0, room.columns)
+                _write(values, row, item(room.u, k), np.int64(0), room.columns)
                 _copy(room.columns, to, count, out.data)
             first = item(layout.column, j) + item(values.first, row)
             for c in range(count):

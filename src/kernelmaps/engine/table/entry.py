@@ -36,6 +36,8 @@ from ...compiling import HELPER, interpreted
 _TRIED = ("0.68",)  # versions of numba
 
 # Helpers are part of the loops that call them: what a loop knows about its table serves them, too.
+# They are called with np.int64(0), not 0: a number that is written out is a type of its own to
+# numba, and the helper would be compiled once more.
 INNER = HELPER | {
     "_nrt": False,  # nothing is allocated: no references are counted
     "forceinline": True,

@@ -96,7 +96,7 @@ def _place_of(basis, rows, i, room):
 def _place_vectors(basis, rows, i, room):
     """The same for dense rows, some features at a time."""
     begin, n = i * rows.width, rows.width
-    locate(basis.bins, rows.values, begin, 0, n, room.vector, room.row, room.u)
+    locate(basis.bins, rows.values, begin, np.int64(0), n, room.vector, room.row, room.u)
     return begin, n
 
 

@@ -128,16 +128,6 @@ def _target(problem, i, lane):
     return 1.0 if problem.y[i] == problem.positive[lane] else -1.0
 
 
-@entry(fastmath=True)
-def norms(basis, rows, lanes, room, first, mean, norm, shift):
-    """norm[k] = |psi_i|^2 and shift[k] = <mean, psi_i> for the examples i = first + k."""
-    for k in range(norm.size):
-        begin, n = place(basis, rows, first + k, room)
-        norm[k] = squared_norm(basis, room, n)
-        score(basis, rows, room, begin, n, mean, lanes)
-        shift[k] = room.f[0]
-
-
 @njit(**FAST)
 def _clear(report):
     for kind in range(report.shape[0]):
@@ -192,9 +182,9 @@ def epoch(basis, rows, problem, centre, duals, visits, tally, room):
     _clear(tally.report)
     t = 0
     while t < active:
-        i = order[t]
+        i = np.int64(order[t])
         if t + 1 < active:
-            ask_for(rows, order[t + 1])
+            ask_for(rows, np.int64(order[t + 1]))
         begin, n = place(basis, rows, i, room)
         score(basis, rows, room, begin, n, w, lanes)
         moved, resting = _steps(problem, centre, duals, tally, room, i, learn)
@@ -217,28 +207,34 @@ def accumulate(basis, rows, lanes, room, examples, steps, w):
     for k in range(examples.size):
         for lane in range(steps.shape[1]):
             room.move[lane] = steps[k, lane]
-        begin, n = place(basis, rows, examples[k], room)
+        begin, n = place(basis, rows, np.int64(examples[k]), room)
         add(basis, rows, room, begin, n, w, lanes)
 
 
 @entry(fastmath=True)
-def scores(basis, rows, lanes, room, first, w, out):
-    """out[k, lane] = <w, psi(x_i)> for the examples i = first + k."""
-    for k in range(out.shape[0]):
-        begin, n = place(basis, rows, first + k, room)
-        score(basis, rows, room, begin, n, w, lanes)
-        for lane in range(out.shape[1]):
-            out[k, lane] = room.f[lane]
+def evaluate(basis, rows, lanes, room, first, w, norm, out):
+    """Scores of the examples i = first + k, or the terms that they are the sums of.
 
-
-@entry(fastmath=True)
-def terms(basis, rows, lanes, room, first, w, out):
-    """out[k, j, lane] = <w_j, psi_j(x_ij)>: the scores feature by feature; zeros stay as given."""
+    out[k, 0, lane] = <w, psi(x_i)>, or, where `out` has a place for every feature, out[k, j, lane]
+    = <w_j, psi_j(x_ij)>: zeros of sparse rows stay as given.  norm[k] = |psi_i|^2, unless it is
+    empty.  One loop for all three, since a model's fit needs them all and compiles them but once.
+    """
     nothing = zeros(w, basis.taken)
     for i in range(out.shape[0]):
         begin, n = place(basis, rows, first + i, room)
-        for k in range(n):
-            part = gather(basis, rows, room, begin, k, w, lanes, nothing)
-            store(room.f, 0, fold(part, lanes))
-            for lane in range(out.shape[2]):
-                out[i, column_of(rows, begin + k, begin), lane] = room.f[lane]
+        if norm.size > 0:
+            norm[i] = squared_norm(basis, room, n)
+        if out.shape[1] == 1:
+            score(basis, rows, room, begin, n, w, lanes)
+            _keep(room, out, i, np.int64(0))
+        else:
+            for k in range(n):
+                part = gather(basis, rows, room, begin, k, w, lanes, nothing)
+                store(room.f, 0, fold(part, lanes))
+                _keep(room, out, i, column_of(rows, begin + k, begin))
+
+
+@njit(**FAST)
+def _keep(room, out, i, j):
+    for lane in range(out.shape[2]):
+        out[i, j, lane] = room.f[lane]

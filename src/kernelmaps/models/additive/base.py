@@ -26,7 +26,7 @@ from ...threads import resolve_threads, together
 from .describing import AdditiveShapes
 from .inputs import map_of, not_additive
 from .losses import LOSSES, Loss, find_loss
-from .scoring import MOST_LANES
+from .scoring import MOST_LANES, SMALL
 from .summary import Progress, Summary
 
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
@@ -104,7 +104,7 @@ class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Solve for all classes, in groups of lanes, one thread each."""
-        groups = self._lane_groups(len(positive))
+        groups = self._lane_groups(len(positive), X.size)
         if start is None and self.warm_start and hasattr(self, "dual_coef_"):
             start = self._start(len(y), len(positive))
         settings = self._settings(len(groups))
@@ -182,9 +182,14 @@ class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
         cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
         return cells[:, :width, :used].copy()
 
-    def _lane_groups(self, count: int) -> list[slice]:
-        """Classes that are trained together, one thread each: at most as many as lanes."""
-        groups = max(-(-count // MOST_LANES), min(resolve_threads(self.n_jobs), count))
+    def _lane_groups(self, count: int, values: float = np.inf) -> list[slice]:
+        """Classes that are trained together, one thread each: at most as many as lanes.
+
+        Few values are trained on for all classes together: groups have loops of their own to
+        compile, and their last digits depend on how many processors there are.
+        """
+        threads = resolve_threads(self.n_jobs) if values * count > SMALL else 1
+        groups = max(-(-count // MOST_LANES), min(threads, count))
         size = -(-count // groups)
         return [slice(k, min(k + size, count)) for k in range(0, count, size)]
 

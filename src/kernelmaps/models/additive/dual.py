@@ -225,16 +225,16 @@ class State:
     def _norms(self) -> tuple[np.ndarray, np.ndarray]:
         """|ψ_i|² and ⟨m, ψ_i⟩ of all rows at hand."""
         compiled, rows, n = self.compiled, self.rows, self.problem.y.size
-        norm, shift = np.empty(n), np.empty(n)
+        norm, shift = np.empty(n), np.empty((n, 1, 1))
         mean = self.mean if self.settings.fit_intercept else self._no_weights()
 
         def part(begin: int, end: int) -> None:
             room, out = room_for(compiled, rows), (norm[begin:end], shift[begin:end])
-            _loops.norms(compiled.handed, rows, compiled.lanes, room, begin, mean, *out)
+            _loops.evaluate(compiled.handed, rows, compiled.lanes, room, begin, mean, *out)
 
         in_blocks(self.settings.n_threads, n, part)
         self.visits += n
-        return norm, shift
+        return norm, shift[:, 0, 0]
 
     def _centred(self, norm: np.ndarray) -> None:
         """|ψ_i − m|² from |ψ_i|², in place."""

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ...blocks import row_blocks
 from ...device import is_foreign, memory_named, refuse_card
 from ...engine import Spec
 from ...engine.piecewise import table_of
@@ -17,7 +18,7 @@ from ...threads import resolve_threads
 from ..tables.route import TableRoute
 
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
-_SMALL = 2_000_000  # values to look up below which threads do not pay
+SMALL = 2_000_000  # values to look up below which threads do not pay
 
 
 class AdditiveScores(TableRoute):
@@ -117,26 +118,32 @@ class AdditiveScores(TableRoute):
         cells[:, : own.shape[1], : own.shape[2]] = own
         return flat
 
-    def _each(self, X: Any, out: np.ndarray, loop: Any) -> np.ndarray:
-        """Run a loop over rows and groups of classes; the last axis of `out` is the classes'."""
+    def _evaluate(self, X: Any, out: np.ndarray) -> np.ndarray:
+        """Scores [row][0][class] or terms [row][feature][class] of rows, group by group."""
+        from ._loops import evaluate
         from .basis import room_for, rows_of
         from .dual import in_blocks
 
-        rows = rows_of(X)
+        rows, no_norms = rows_of(X), np.zeros(0)
         groups = [(part, self._compiled(X, lanes)) for part, lanes in self._groups()]
         placed = [self._placed(compiled, part) for part, compiled in groups]
 
-        def work(begin: int, end: int) -> None:
-            for (part, compiled), weights in zip(groups, placed, strict=True):
-                own = out[begin:end]
-                if len(groups) > 1:
-                    own = np.zeros((*own.shape[:-1], part.stop - part.start), out.dtype)
-                room = room_for(compiled, rows)
-                loop(compiled.handed, rows, compiled.lanes, room, begin, weights, own)
-                if len(groups) > 1:
-                    out[begin:end, ..., part] = own
+        direct = len(groups) == 1 and out.dtype == np.float64  # what the loop writes
 
-        n_threads = resolve_threads(self.n_jobs) if X.size * out.shape[-1] > _SMALL else 1
+        def some(begin: int, end: int) -> None:
+            for (part, compiled), weights in zip(groups, placed, strict=True):
+                count, room = part.stop - part.start, room_for(compiled, rows)
+                own = out[begin:end] if direct else np.zeros((end - begin, out.shape[1], count))
+                arguments = compiled.handed, rows, compiled.lanes, room, begin, weights
+                evaluate(*arguments, no_norms, own)
+                if not direct:
+                    out[begin:end, :, part] = own
+
+        def work(begin: int, end: int) -> None:
+            for part in row_blocks(end - begin, 0 if direct else 8 * out.shape[1] * MOST_LANES):
+                some(begin + part.start, begin + part.stop)
+
+        n_threads = resolve_threads(self.n_jobs) if X.size * out.shape[-1] > SMALL else 1
         in_blocks(n_threads, X.shape[0], work)
         return out
 
@@ -191,10 +198,7 @@ class AdditiveScores(TableRoute):
 
     def _trained_scores(self, X: Any) -> np.ndarray:
         """The same in the form of the training, for which nothing has to be compiled first."""
-        from . import _loops
-
-        out = np.zeros((X.shape[0], self._weights.shape[2]), np.float64)
-        self._each(X, out, _loops.scores)
+        out = self._evaluate(X, np.zeros((X.shape[0], 1, self._weights.shape[2])))[:, 0]
         return (out + self._offset).astype(self._precision(X), copy=False)
 
     def _notices(self, X: Any) -> bool:
@@ -217,10 +221,9 @@ class AdditiveScores(TableRoute):
         return self._fast["ends"]
 
     def _terms(self, X: Any) -> np.ndarray:
-        from . import _loops
-
-        out = np.zeros((X.shape[0], *self._weights.shape[::2]), self._precision(X))
-        return self._each(X, out, _loops.terms)
+        return self._evaluate(
+            X, np.zeros((X.shape[0], *self._weights.shape[::2]), self._precision(X))
+        )
 
     def eval_terms(self, X: Any) -> np.ndarray:
         """Compute the contribution of each feature to the score.
