@@ -1,6 +1,8 @@
 """Tuples by address: compiled loops see what Python has."""
 
+import ast
 import pickle
+from pathlib import Path
 from typing import NamedTuple
 
 import numba as nb
@@ -10,8 +12,14 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine.table import entry as entries
-from kernelmaps.engine.table.emit import emit_dense, handed_layout
+from kernelmaps.engine.table.emit import emit_dense, handed_layout, stored_rows
 from kernelmaps.engine.table.entry import Entry, Handed, by_address, entry
+
+HOME = Path(km.__file__).parent
+LOOPS = [
+    *(HOME / "engine" / "table" / f"{n}.py" for n in ("locate", "emit", "dot", "update", "encode")),
+    HOME / "models" / "additive" / "_loops.py",
+]
 
 
 class Inner(NamedTuple):
@@ -140,3 +148,53 @@ def test_csr_rows_with_gaps_between_their_numbers_are_rows_like_others(seed):
     models = [km.AdditiveClassifier(random_state=0).fit(rows, y) for rows in (gaps, X)]
     scores = [model.decision_function(rows) for model, rows in zip(models, (gaps, X), strict=True)]
     np.testing.assert_array_equal(*scores)
+
+
+def test_indices_of_64_bits_share_the_loops_of_others():
+    """Unless 32 bits do not hold them."""
+    wide = [np.array(part, np.int64) for part in ([2, 0], [0, 1, 2])]
+    found = stored_rows(np.ones(2), *wide)
+    assert found.indices.dtype == found.indptr.dtype == np.int32
+    np.testing.assert_array_equal(found.indices, [2, 0])
+    for indices, end in (([2**31], 1), ([0], 2**31)):
+        kept = stored_rows(np.ones(1), np.array(indices), np.array([0, end]))
+        assert kept.indices.dtype == kept.indptr.dtype == np.int64
+        assert (kept.indices.tolist(), kept.indptr[-1]) == (indices, end)
+
+
+def _written_out(function, helpers):
+    """Calls of helpers with integers that are written out, or with names that stand for one."""
+    number = {
+        target.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and _is_integer(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for call in ast.walk(function):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", None) in helpers:
+            names = {getattr(argument, "id", None) for argument in call.args}
+            if number & names or any(_is_integer(argument) for argument in call.args):
+                yield f"{function.name}: {ast.unparse(call)}"
+
+
+def _is_integer(node):
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+@pytest.mark.parametrize("file", LOOPS, ids=lambda file: file.stem)
+def test_no_helper_is_compiled_again_for_an_integer_that_is_written_out(file):
+    """numba takes 0 for a type of its own, so that a loop would be compiled twice."""
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in LOOPS}
+    functions = {path: [n for n in tree.body if isinstance(n, ast.FunctionDef)]
+                 for path, tree in trees.items()}  # fmt: skip
+    helpers = {one.name for found in functions.values() for one in found}
+    assert {"locate", "_write", "place", "score", "_keep"} <= helpers
+    wrong = [call for one in functions[file] for call in _written_out(one, helpers)]
+    assert wrong == []
+
+
+def test_integers_that_are_written_out_are_found():
+    loop = ast.parse("def loop(x):\n    a = 0\n    add(x, a)\n    add(x, 1)\n    add(x, x)")
+    found = list(_written_out(loop.body[0], {"add"}))
+    assert found == ["loop: add(x, a)", "loop: add(x, 1)"]
