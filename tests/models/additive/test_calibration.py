@@ -109,7 +109,7 @@ def test_training_and_calibration_copy_few_rows(calibration):
     X = rng.integers(0, 256, (2000, 2000), dtype=np.uint8)
     y = X[:, 0] > X[:, 1]
     model = km.AdditiveClassifier(
-        km.SplineMap(), C=0.01, max_iter=5, tol=0.5, calibration=calibration
+        km.SplineMap(order=0), C=0.01, max_iter=5, tol=0.5, calibration=calibration
     )
     model.fit(X, y)  # compiles
     tracemalloc.start()
