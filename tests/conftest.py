@@ -28,8 +28,8 @@ if os.environ.get(_VARIABLE, "") == "any":
 _SEED = int(os.environ.get(_VARIABLE) or 20240229)
 
 
-# Modules and compiled code are a million objects that nothing frees: a tenth of the time went into
-# looking for garbage among them.
+# Modules and compiled code are half a million objects that nothing frees: a tenth of the time went
+# into looking for garbage among them.
 gc.set_threshold(50_000, 20, 20)
 
 
