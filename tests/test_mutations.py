@@ -31,7 +31,7 @@ def python(*arguments, **environment):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
-def test_thousands_of_mutants_are_refused_or_work(seed, tmp_path):
+def test_mutants_are_refused_or_work(seed, tmp_path):
     """In workers with a limit of memory; a mutant that ends one is named."""
     import pickle
 
