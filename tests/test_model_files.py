@@ -363,17 +363,20 @@ def large(name):
     return model.fit(X, target), X
 
 
+def handed_on(model, way, path):
+    """A copy of a model as others would get it, and the bytes that they would get."""
+    if way == "file":
+        return saved(model, path), path.read_bytes()
+    data = pickle.dumps(model)
+    return pickle.loads(data), data
+
+
 @pytest.mark.parametrize("name", [*MAPS, *MODELS])
 @pytest.mark.parametrize("way", ["file", "pickle"])
 def test_no_training_row_leaves_the_process(name, way, path):
     """Neither a row, nor a number per row: nothing is as long, and no row's bytes are in it."""
     model, X = large(name)
-    if way == "file":
-        again = saved(model, path)
-        data = path.read_bytes()
-    else:
-        data = pickle.dumps(model)
-        again = pickle.loads(data)
+    again, data = handed_on(model, way, path)
     np.testing.assert_array_equal(output(again, X[:9]), output(model, X[:9]))
     assert all(N_ROWS not in array.shape for array in everything(again))
     assert not any(row.tobytes() in data for row in X)
@@ -392,12 +395,7 @@ def test_no_row_of_a_table_leaves_the_process(classes, way, path, seed):
         model = km.AdditiveClassifier(loss="squared_hinge", interactions=1).fit(X, y > y.median())
     else:
         model = km.AdditiveRegressor(interactions=1).fit(X, y)
-    if way == "file":
-        again = saved(model, path)
-        data = path.read_bytes()
-    else:
-        data = pickle.dumps(model)
-        again = pickle.loads(data)
+    again, data = handed_on(model, way, path)
     np.testing.assert_array_equal(again.predict(X[:9]), model.predict(X[:9]))
     arrays = list(everything(again))
     assert all(N_ROWS not in array.shape for array in arrays)

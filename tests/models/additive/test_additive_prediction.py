@@ -187,10 +187,12 @@ def test_stored_values_outside_the_domain_are_clipped(case, seed):
     np.testing.assert_allclose(*zeros, atol=1e-9)
 
 
-def test_row_as_one_dimension(seed):
+def test_rows_in_one_or_three_dimensions(seed):
     X, y = data(seed)
-    with pytest.raises(ValueError, match="Reshape your data"):
-        km.AdditiveClassifier(**ONE).fit(X, y).predict(X[0])
+    model = km.AdditiveClassifier(**ONE).fit(X, y)
+    for rows in (X[0], X[None]):
+        with pytest.raises(ValueError, match=r"found shape \(.*\). Reshape your data"):
+            model.predict(rows)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

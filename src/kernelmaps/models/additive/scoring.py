@@ -49,10 +49,11 @@ class AdditiveScores(TableRoute):
                     "elsewhere, Codes(X, feature_map_.spec_.hash)), or the values as floats."
                 )
             return self.feature_map_.encode(X).values
-        if len(getattr(X, "shape", (0, 0))) == 1:
+        shape = getattr(X, "shape", (0, 0))
+        if len(shape) != 2:
             raise ValueError(
-                f"{name}: X must have two dimensions, found one. Reshape your data: "
-                "X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
+                f"{name}: X must have two dimensions, found shape {tuple(shape)}. Reshape your "
+                "data: X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
             )
         if not hasattr(self, "feature_names_in_") and self.feature_map_._takes_as_it_is(X):
             return X
