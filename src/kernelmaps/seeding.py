@@ -20,13 +20,18 @@ def generator(random_state: Any) -> np.random.Generator:
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
-    if random_state is None or (
-        isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
-    ):
+    if random_state is None:
+        return np.random.default_rng(fresh_entropy())
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
         return np.random.default_rng(random_state)
     raise ValueError(
         f"random_state must be None, an integer, a RandomState or a Generator; got {random_state!r}"
     )
+
+
+def fresh_entropy() -> np.random.SeedSequence:
+    """Return what ``random_state=None`` draws from: the one source that nobody chose."""
+    return np.random.SeedSequence()
 
 
 def seed_of(random_state: Any) -> int:

@@ -18,6 +18,7 @@ from ..kernels.exponential import Exponential
 from ..kernels.homogeneous import HomogeneousKernel
 from ..kernels.stationary import StationaryKernel
 from ..maps.registry import PLUGINS, Family, plugin_families
+from ..seeding import generator
 from .code import expression
 
 
@@ -179,7 +180,7 @@ def fitted_to_data(name: Any, X: Any, random_state: Any = 0) -> Kernel:
     kernel = kernels.get(name)
     if isinstance(name, Kernel) or sort_of(kernel) == "additive":
         return kernel
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     rows = X[np.sort(rng.permutation(X.shape[0])[:300])]
     if isinstance(kernel, Exponential):
         squared = kernel.base.squared_distance(rows)

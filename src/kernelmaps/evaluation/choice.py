@@ -26,7 +26,7 @@ from ..display import html_of, text_of
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
 from ..kernels import Exponential, Kernel, get
 from ..progress import track
-from ..seeding import seed_of
+from ..seeding import generator, seed_of
 from ..sparse_rows import check_sparse
 from ..threads import check_stop, interruptible
 from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
@@ -307,7 +307,7 @@ class _Search:
     def __init__(
         self, X: Any, kernel: Kernel, wanted: dict[str, Any], held_out_rows: int, random_state: int
     ) -> None:
-        order = np.random.default_rng(random_state).permutation(X.shape[0])
+        order = generator(random_state).permutation(X.shape[0])
         self.n_held = int(min(held_out_rows, X.shape[0] // 2))
         self.X, self.kernel, self.wanted = X, kernel, wanted
         self.folds = [self._fold(order, start) for start in (0, self.n_held)]

@@ -18,7 +18,7 @@ from ..device import refuse_card
 from ..display import html_of, text_of
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
-from ..seeding import seed_of
+from ..seeding import generator, seed_of
 from ..sparse_rows import check_sparse
 from .advice import program, use_this
 from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
@@ -259,7 +259,7 @@ def _prepared(
 
 
 def _problem(X: Any, y: Any, task: str, cv: int, random_state: int) -> Problem:
-    order = row_order(X.shape[0], y, task, cv, np.random.default_rng(random_state))
+    order = row_order(X.shape[0], y, task, cv, generator(random_state))
     # Pairs are many: a few hundred rows make a good estimate of the error.
     count = int(np.clip(np.sqrt(5e7 / max(1, X.shape[1])), 40, 400))
     error_rows = X[np.sort(order[-min(count, X.shape[0]) :])]
