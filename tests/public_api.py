@@ -1,8 +1,11 @@
 """The public API as one list: what the reference documents, taken apart into callables."""
 
+import dataclasses
 import inspect
 from importlib import import_module
 from typing import Any
+
+from sklearn.base import BaseEstimator
 
 from docs._reference import SECTIONS, public_names
 
@@ -46,3 +49,11 @@ def parameters(function: Any) -> dict[str, inspect.Parameter]:
     except ValueError:  # constructors of exceptions
         return {}
     return {name: p for name, p in found.items() if name not in ("self", "cls")}
+
+
+def is_result(function: Any) -> bool:
+    """Whether it is a class of results or kernels, whose fields are its attributes.
+
+    Estimators are dataclasses, too, but of parameters that users set.
+    """
+    return dataclasses.is_dataclass(function) and not issubclass(function, BaseEstimator)

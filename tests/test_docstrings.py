@@ -1,6 +1,5 @@
 """Every public class, function and method has a complete numpydoc docstring; its examples run."""
 
-import dataclasses
 import doctest
 import importlib
 import inspect
@@ -10,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from public_api import callables, parameters
+from public_api import callables, is_result, parameters
 
 CALLABLES = callables()
 SOURCE = Path(__file__).parent.parent / "src"
@@ -51,12 +50,12 @@ def problems(name: str, function) -> list[str]:
     if isinstance(function, type) and issubclass(function, BaseException):
         wanted = set()
     texts = [parts.get(key, "") for key in ("Parameters", "Other Parameters")]
-    if dataclasses.is_dataclass(function):
+    if is_result(function):
         texts.append(parts.get("Attributes", ""))
     has = set().union(*(described(text) for text in texts))
     if wanted - has:
         found.append(f"parameters without a description: {sorted(wanted - has)}")
-    if not dataclasses.is_dataclass(function) and has - wanted:
+    if not is_result(function) and has - wanted:
         found.append(f"described, but no parameters: {sorted(has - wanted)}")
     if not isinstance(function, type):
         given = inspect.signature(function).return_annotation

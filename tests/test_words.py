@@ -1,12 +1,11 @@
 """One set of words in the API: an argument has the same name, order and meaning everywhere."""
 
-import dataclasses
 import inspect
 import warnings
 
 import numpy as np
 import pytest
-from public_api import callables, members, parameters
+from public_api import callables, is_result, members, parameters
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV, KFold
 
@@ -51,7 +50,7 @@ OTHER_SENSE = {("AnchorMap", "weights"): "weights of the neighbours of a value, 
 
 @pytest.mark.parametrize("name", CALLABLES)
 def test_arguments_after_the_second_are_keywords(name):
-    if dataclasses.is_dataclass(CALLABLES[name]):
+    if is_result(CALLABLES[name]):
         return  # results, which users read and do not make
     free = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
     positional = [p.name for p in parameters(CALLABLES[name]).values() if p.kind not in free]
@@ -62,7 +61,7 @@ def test_arguments_after_the_second_are_keywords(name):
 @pytest.mark.parametrize("name", CALLABLES)
 def test_one_word_for_one_thing(name):
     short = name.rpartition(".")[2]
-    if dataclasses.is_dataclass(CALLABLES[name]):
+    if is_result(CALLABLES[name]):
         return
     found = {word: SYNONYMS[word] for word in parameters(CALLABLES[name]) if word in SYNONYMS}
     assert {word for word in found if (short, word) not in OTHER_SENSE} == set()
@@ -74,7 +73,7 @@ def test_seconds_limit_the_map_and_budget_the_search():
         word: {n.rpartition(".")[2] for n in CALLABLES if word in parameters(CALLABLES[n])}
         for word in ("seconds", "budget", "cv", "validation")
     }
-    results = {n.rpartition(".")[2] for n, c in CALLABLES.items() if dataclasses.is_dataclass(c)}
+    results = {n.rpartition(".")[2] for n, c in CALLABLES.items() if is_result(c)}
     assert holders["seconds"] - results == {"choose"}
     assert holders["budget"] - results == {"compare"}
     streaming = {n for n in ESTIMATORS if n.startswith("Streaming") and n != "StreamingPCA"}

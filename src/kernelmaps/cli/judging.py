@@ -122,7 +122,7 @@ def compare(
         rows.y,
         maps=names(maps),
         task=task,
-        kernels=None if kernels is None else [kernel_or_name(k) for k in names(kernels)],
+        kernels=None if kernels is None else [kernel_or_name(k) for k in names(kernels) or []],
         sizes=per_feature,
         joint_sizes=in_all,
         cv=cv,

@@ -266,7 +266,7 @@ def explain(
         written = write_model_report(model, report, data, row)
         show(written, True) if json else say(f"report: {report}")
         return
-    if row is not None:
+    if data is not None and row is not None:
         show(explain_row(model, data, row, label), json)
         return
     result = explain_model(model, n_features=features, label=label)

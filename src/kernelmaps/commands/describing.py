@@ -102,8 +102,8 @@ class Explanation:
         classes = self.display.classes
         shown = self._shown_class
         if classes is None or shown is not None:
-            head = "effect" if classes is None else f"effect on {classes[shown]}"
             one = -1 if shown is None else shown
+            head = "effect" if classes is None else f"effect on {classes[one]}"
             last, effects = [head], {f.name: [effect_of(f, one)] for f in functions}
         else:
             last, effects = list(classes), {f.name: effects_of(f) for f in functions}
@@ -281,7 +281,8 @@ def write_model_report(
     metadata, fitted = open_info(model).metadata, load(model)
     X = y = None
     if data is not None:
-        scored = metadata.get("target") in (column_names(data) or [metadata.get("target")])
+        names = column_names(data)
+        scored = names is None or metadata.get("target") in names
         rows = rows_for(data, metadata, fitted, with_target=scored)
         X, y = rows.X, rows.y
     model_report(

@@ -132,7 +132,8 @@ def _fit_in_memory(
 ) -> FittedModel:
     task = _task(rows.y, settings)
     X = rows.X
-    y = rows.y if task.name == "classification" else _real_targets(rows.y, rows.name)
+    labels = task.name == "classification"
+    y = np.asarray(rows.y) if labels else _real_targets(rows.y, rows.name)
     chosen = _scaled(chosen, settings, X)
     unfitted = _estimator(settings, task.name, chosen, options)
     held = held_out(0, X.shape[0])
@@ -145,19 +146,36 @@ def _fit_in_memory(
     fitted = unfitted.fit(X, y)
     if scores is None:
         scores = scores_of(fitted, X, y)
-    metadata = {
-        "task": task.name,
-        "target": rows.target,
-        "columns": rows.columns,
-        "ids": [name for name, cells in rows.kept.items() if _are_ids(cells)],
-        "normalize": settings.normalize,
-        "rows": int(X.shape[0]),
-        "features": int(X.shape[1]),
-        "range": None if options else _range(X),
+    return _finished(
+        fitted,
+        settings,
+        task,
+        scores,
+        scored,
+        target=rows.target,
+        columns=rows.columns,
+        ids=_ids(rows.kept),
+        rows=int(X.shape[0]),
+        features=int(X.shape[1]),
+        range=None if options else _range(X),
         **facts,
-        "held_out": {"rows": scored, "scores": scores} if scored else None,
-    }
-    return FittedModel(fitted, metadata, scores, scored, task.reason)
+    )
+
+
+def _finished(
+    fitted: Any,
+    settings: FitSettings,
+    task: Task,
+    scores: dict[str, float],
+    held_out: int,
+    *,
+    streamed: bool = False,
+    **facts: Any,
+) -> FittedModel:
+    """The model with its scores on so many held-out rows (0: on those of the fit) and facts."""
+    metadata = {"task": task.name, **facts, "normalize": settings.normalize}
+    metadata["held_out"] = {"rows": held_out, "scores": scores} if held_out else None
+    return FittedModel(fitted, metadata, scores, held_out, task.reason, streamed)
 
 
 def _held_out_scores(first: Any, X: Any, y: np.ndarray, settings: FitSettings) -> dict[str, float]:
@@ -294,20 +312,21 @@ def _fit_large(
             seen.predictions_of(fitted, table.source(labels=labels))
     scores, scored = seen.scores(task.name)
     dropped = read_columns(path, drop, _LOOK) if drop else {}
-    metadata = {
-        "task": task.name,
-        "target": table.target,
-        "columns": table.columns,
-        "ids": [*table.ids, *(name for name, cells in dropped.items() if _are_ids(cells))],
-        "normalize": settings.normalize,
-        "rows": table.rows,
-        "features": fitted.n_features_in_,
-        "range": None,
-        "kinds": {name: kind.to_dict() for name, kind in table.kinds.items()},
-        "held_out": {"rows": scored, "scores": scores} if holdout else None,
-    }
-    held = scored if holdout else 0
-    return FittedModel(fitted, metadata, scores, held, task.reason, streamed=True)
+    return _finished(
+        fitted,
+        settings,
+        task,
+        scores,
+        scored if holdout else 0,
+        target=table.target,
+        columns=table.columns,
+        ids=[*table.ids, *_ids(dropped)],
+        rows=table.rows,
+        features=fitted.n_features_in_,
+        range=None,
+        kinds={name: kind.to_dict() for name, kind in table.kinds.items()},
+        streamed=True,
+    )
 
 
 def fit_source(
@@ -340,20 +359,20 @@ def fit_source(
         seen.add(block)
         if not holdout:
             seen.predicted(block, fitted.predict(block.X))
-    metadata = {
-        "task": task.name,
-        "target": source.target,
-        "columns": source.columns,
-        "ids": [name for name, cells in (kept or {}).items() if _are_ids(cells)],
-        "normalize": settings.normalize,
-        "rows": seen.rows,
-        "features": int(look.X.shape[1]),
-        "range": seen.range(),
-    }
     scores, scored = seen.scores(task.name)
-    metadata["held_out"] = {"rows": scored, "scores": scores} if holdout else None
-    return FittedModel(
-        fitted, metadata, scores, scored if holdout else 0, task.reason, streamed=True
+    return _finished(
+        fitted,
+        settings,
+        task,
+        scores,
+        scored if holdout else 0,
+        target=source.target,
+        columns=source.columns,
+        ids=_ids(kept or {}),
+        rows=seen.rows,
+        features=int(look.X.shape[1]),
+        range=seen.range(),
+        streamed=True,
     )
 
 
@@ -399,8 +418,12 @@ def _can_hold_out(y: np.ndarray, task: str) -> bool:
     return len(y) >= _FEWEST and (task == "regression" or len(np.unique(y)) > 1)
 
 
+def _ids(kept: dict[str, Any]) -> list[str]:
+    """Columns whose values name the rows: all different, and no measurements."""
+    return [name for name, cells in kept.items() if _are_ids(cells)]
+
+
 def _are_ids(cells: Sequence[Any]) -> bool:
-    """Whether values name the rows: all different, and no measurements."""
     if len(set(cells)) < len(cells):
         return False
     return not all(isinstance(cell, float) or _is_fraction(cell) for cell in cells)

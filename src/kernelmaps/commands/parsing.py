@@ -30,9 +30,7 @@ def parse_map(text: str) -> FeatureMap:
     unnamed = [item for item in call.keywords if item.arg is None]  # **settings
     if not isinstance(call.func, ast.Name) or call.args or unnamed:
         raise _not_a_map(text)
-    settings = {}
-    for item in call.keywords:
-        settings[item.arg] = _literal(item.value, text)
+    settings = {str(item.arg): _literal(item.value, text) for item in call.keywords}
     return _map_class(call.func.id)(**_known(call.func.id, settings))
 
 
@@ -74,8 +72,8 @@ def _kernel_call(node: ast.Call) -> Any:
     cls = kernel_class(name)
     if cls is None:
         raise ValueError(f"{name!r} is neither a map nor a kernel with a width.")
-    arguments = [ast.literal_eval(item) for item in node.args]
-    return cls(*arguments, **{item.arg: ast.literal_eval(item.value) for item in node.keywords})
+    settings = {str(item.arg): ast.literal_eval(item.value) for item in node.keywords}
+    return cls(*map(ast.literal_eval, node.args), **settings)
 
 
 def _map_class(name: str) -> Any:

@@ -43,7 +43,7 @@ class TableOptions:
 
     def parameters(self, kinds: Mapping[str, Kind]) -> dict[str, Any]:
         """Parameters of an additive estimator, for columns of these kinds."""
-        terms = {
+        terms: dict[str, Term | None] = {
             part_name(name, part): Term(part_name(name, part), "periodic", period=PERIODS[part])
             for name, kind in kinds.items()
             for part in kind.parts

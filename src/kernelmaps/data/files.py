@@ -110,6 +110,9 @@ def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
 class NpzSource(Source):
     """The rows of one array of an .npz, decompressed as they are read, never as a whole."""
 
+    n_rows: int
+    n_features: int
+
     def __init__(self, path: Path, name: str, y: Any, w: Any) -> None:
         self.path, self.name, self.y, self.w = path, name, y, w
         with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
@@ -329,7 +332,7 @@ class SvmlightSource(Source):
 
     def like(self, n_features: int, zero_based: bool) -> Source:
         """The same text for a model of `n_features`: its last or first ones may not occur here."""
-        if self.n_features >= n_features:
+        if self.n_features is None or self.n_features >= n_features:
             return self
         first = self.zero_based or zero_based
         return SvmlightSource(self.path, self.y, self.w, n_features=n_features, zero_based=first)

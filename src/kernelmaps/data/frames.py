@@ -26,8 +26,8 @@ class Column:
     """
 
     name: str
-    values: np.ndarray | None
-    codes: np.ndarray | None
+    values: Any
+    codes: Any
     levels: list[str]
 
     @property

@@ -59,7 +59,7 @@ class Kind:
         known = isinstance(parts, list | tuple) and all(part in PERIODS for part in parts)
         if name not in ("number", "category", "date") or not isinstance(form, str) or not known:
             raise FileFormatError(f"the file describes a column as {values!r}, which is unknown.")
-        return cls(name, form, tuple(parts))
+        return cls(name, form, tuple(parts or ()))
 
 
 def kind_of(raw: RawColumn) -> Kind:

@@ -248,7 +248,8 @@ class SlicedSource(Source):
         if self.n_rows <= rows or rows < runs:
             return self.head(rows)
         begins = np.linspace(self.begin, self.begin + self.n_rows - rows // runs, runs).astype(int)
-        parts = [replace(self, begin=a, end=a + rows // runs).head(rows) for a in begins.tolist()]
+        cuts = (replace(self, begin=a, end=a + rows // runs) for a in begins.tolist())
+        parts = [next(cut.blocks(rows)) for cut in cuts]
         return Block(
             _stacked([part.X for part in parts]),
             None if self.y is None else np.concatenate([part.y for part in parts]),

@@ -114,9 +114,9 @@ def design_map(
             kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
             homogeneous=homogeneous, random_state=random_state, effort=effort, progress=progress,
         )  # fmt: skip
-        if n_components is not None:
-            return _one(solver, int(n_components), options, cache)
-        return _least(solver, float(max_error), options, cache)
+        if max_error is not None:
+            return _least(solver, float(max_error), options, cache)
+        return _one(solver, int(n_components or 0), options, cache)
 
 
 def _joint(
@@ -168,11 +168,11 @@ def make_solver(
             f"design_map: method={method!r} needs a range or a set of values as domain, "
             "norm='max' and neither lags nor period."
         )
-    problem = _table_problem(kernel, domain, error, homogeneous)
+    beside = _table_problem(kernel, domain, error, homogeneous)
     grid = grid_kernel(kernel, domain, error, homogeneous)
     if method == "sine":
         return solvers.SineSolver(grid), options
-    return solvers.TableSolver(grid, method, problem), options
+    return solvers.TableSolver(grid, method, beside), options
 
 
 def design_key(kernel: Any, n_components: int, **arguments: Any) -> str:

@@ -121,6 +121,7 @@ class GridKernel:
 
     def _thinned(self, size: int) -> np.ndarray:
         """At most `size` of the values, evenly placed along the domain."""
+        assert self.values is not None
         if self.values.size <= size:
             return self.values
         even = self.rough and not self.ratios

@@ -172,7 +172,7 @@ def build_problem(
     name, signature, homogeneous, gamma = _resolve_kernel(kernel, homogeneous)
     values, points = _resolve_domain(domain, homogeneous, lags, period)
     universal = isinstance(domain, str)
-    low, high = (np.nan, 1.0) if universal else (float(values[0]), float(values[-1]))
+    low, high = (np.nan, 1.0) if values is None else (float(values[0]), float(values[-1]))
     if period is not None:
         span = float(period) / 2
     elif universal:

@@ -89,7 +89,7 @@ def _refine(
         both = [*candidates, less]
         return min(both, key=lambda pair: problem.max_error(*pair)), problem
     alone = _ALONE[continuous.has_kink] * continuous.scale
-    if not (equalised and continuous.max_error(*found) < alone):
+    if found is None or not (equalised and continuous.max_error(*found) < alone):
         candidates += _many_starts(continuous, n_columns, candidates, seed, effort, progress)
     if norm == "sum" or (problem.points is not None and problem.points.size < _DENSE):
         candidates = [

@@ -63,8 +63,8 @@ class Design:
     max_error: float
     rms: float
     certificate: DesignCertificate
-    frequencies: np.ndarray | None = None
-    weights: np.ndarray | None = None
+    frequencies: Any = None
+    weights: Any = None
     table: RankTable | None = None
     homogeneous: bool = False
     gamma: float = 1.0
@@ -107,7 +107,7 @@ class Design:
             The fitted map as arrays.
         """
         if self.table is not None:
-            return _table_spec(self, n_features, signed, scale)
+            return _table_spec(self, self.table, n_features, signed, scale)
         if self.method == "sine":
             return _sine_spec(self, clip, signed, scale)
         arrays: dict[str, Any] = waves_arrays(self.frequencies, self.weights)
@@ -263,9 +263,11 @@ def sine_values(x: np.ndarray, frequencies: np.ndarray, weights: np.ndarray) -> 
     return np.sqrt(weights) * np.sin(np.multiply.outer(x, frequencies))
 
 
-def _table_spec(design: Design, n_features: int, signed: bool, scale: float) -> Spec:
+def _table_spec(
+    design: Design, table: RankTable, n_features: int, signed: bool, scale: float
+) -> Spec:
     """Local polynomials: the table's own straight lines, or its curve tabulated to rounding."""
-    table, homogeneous = design.table, design.homogeneous
+    homogeneous = design.homogeneous
     # homogeneity: φ(s x) = s^{γ/2} φ(x)
     root = scale ** (design.gamma / 2) if homogeneous else 1.0
     if table.polynomial:
@@ -314,5 +316,5 @@ def _sine_spec(design: Design, clip: bool, signed: bool, scale: float) -> Spec:
         "phase": np.full(amplitude.size, -np.pi / 2),
     }
     if clip:
-        arrays |= {"lower": np.zeros(1), "upper": np.array([design.range[1] * scale])}
+        arrays |= {"lower": np.zeros(1), "upper": np.array([design.domain[-1] * scale])}
     return Spec("waves", arrays, {"signed": signed})

@@ -79,7 +79,7 @@ def apply(
     return _apply_additive_dense(spec, X, out, extent, n_jobs, block_bytes)
 
 
-def _apply_interpreted(spec: Spec, X: Any, out: np.ndarray | None, block_bytes: int) -> Any:
+def _apply_interpreted(spec: Spec, X: Any, out: Any, block_bytes: int) -> Any:
     """φ(X) by the readable form, where nothing is compiled; of CSR rows, a block is made dense."""
     note_path(f"reference:{spec.family}")
     shape, dtype = (X.shape[0], stage_columns(spec, X.shape[1])), output_dtype(X.dtype)

@@ -92,19 +92,22 @@ def _not_compared(result: Results, kind: str, name: str) -> list[str]:
 def _difference(result: Results, use: Row, other: Row) -> str:
     if result.tied(use, other):
         return "which is a statistical tie"
-    gap = use.score - other.score
+    gap = (use.score or 0.0) - (other.score or 0.0)
     return f"which is {abs(gap):.3f} {'lower' if gap > 0 else 'higher'}"
 
 
 def _closest(result: Results) -> list[str]:
-    maps = [row for row in result.rows if row.error is not None and row.error.max > 1e-12]
+    maps = [
+        (row.error.max_relative, row)
+        for row in result.rows
+        if row.error is not None and row.error.max > 1e-12
+    ]
     if not maps:
         return []
-    close = min(maps, key=lambda row: row.error.max_relative)
-    assert close.error is not None
+    error, close = min(maps, key=lambda pair: pair[0])
     return [
-        f"Nearest to its kernel is {_named(close)}: the error is at most "
-        f"{close.error.max_relative:.2g} of the kernel's size."
+        f"Nearest to its kernel is {_named(close)}: the error is at most {error:.2g} of the "
+        "kernel's size."
     ]
 
 

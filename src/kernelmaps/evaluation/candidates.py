@@ -166,8 +166,9 @@ def _exponential_settings(kernel: Exponential) -> dict[str, Any]:
 
 def _named(kernel: Kernel | None) -> Any:
     """A kernel's name where the name says all, else the kernel."""
-    known = isinstance(kernel, HomogeneousKernel) and kernel.gamma == 1 and not kernel.signed
-    return kernel.name if known and kernel.name in kernels.registry.KNOWN else kernel
+    if isinstance(kernel, HomogeneousKernel) and kernel.gamma == 1 and not kernel.signed:
+        return kernel.name if kernel.name in kernels.registry.KNOWN else kernel
+    return kernel
 
 
 def fitted_to_data(name: Any, X: Any, random_state: Any = 0) -> Kernel:

@@ -70,7 +70,7 @@ def _facts(result: Results, use: Row | None) -> list[list[str]]:
 
 def _steps(result: Results, label: str) -> list[Any]:
     """The steps of a row's model; of a comparison without targets, its map alone."""
-    made = result.estimators.get(label)
+    made: Any = result.estimators.get(label)
     return [step for _, step in made.steps] if hasattr(made, "steps") else [made]
 
 
@@ -78,7 +78,7 @@ def _fitted_map(result: Results, label: str) -> tuple[Any, Any] | None:
     """The map of a row, fitted on the sample, and the rows as they reach it."""
     X = result.sample[0]
     for step in _steps(result, label):
-        fitted = clone(step).fit(X) if step is not None else None
+        fitted: Any = clone(step).fit(X) if step is not None else None
         if isinstance(fitted, FeatureMap):
             return fitted, X
         if not hasattr(fitted, "transform"):

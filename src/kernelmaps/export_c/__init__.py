@@ -126,8 +126,7 @@ def _spec_of(what: Any) -> tuple[Spec, int]:
     if hasattr(what, "make_spec"):
         return what.spec, 1
     spec = getattr(what, "spec_", None)
-    additive = spec is not None and (spec.family in CURVES or spec.family == "piecewise")
-    if not additive:
+    if spec is None or (spec.family not in CURVES and spec.family != "piecewise"):
         raise TypeError(
             f"to_c exports fitted additive maps, designs and additive models, not "
             f"{type(what).__name__}. Fit it first, or use kernelmaps.onnx for joint maps and ridge "

@@ -219,7 +219,7 @@ class ShapeFunctionDisplay(PanelDisplay):
             wide = sum(map(len, names)) + 2 * len(names) > _LETTERS
             ax.set_xticks(shape.grid, names, rotation=90 if wide else 0, parse_math=False)
         if shape.missing is not None:
-            _draw_missing(ax, shape, (floor + high) / 2)
+            _draw_missing(ax, shape, shape.missing, (floor + high) / 2)
         ax.axhline(0, color="0.55", lw=0.7, zorder=0)
         peak = float(shape.density.max()) or 1.0
         height = 0.9 * (low - floor) * np.sqrt(shape.density / peak)  # √: rare values stay visible
@@ -256,11 +256,11 @@ def _short(name: str, longest: int = 18) -> str:
     return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
-def _draw_missing(ax: Any, shape: ShapeFunction, middle: float) -> None:
+def _draw_missing(ax: Any, shape: ShapeFunction, missing: np.ndarray, middle: float) -> None:
     """The value of rows where the feature is missing, to the right of all others."""
     low, high = float(shape.edges[0]), float(shape.edges[-1])
     place = high + 0.09 * (high - low) if shape.levels is None else high + 0.5
-    values, errors = shape.missing.reshape(2, -1)
+    values, errors = missing.reshape(2, -1)
     for k, (value, error) in enumerate(zip(values, errors, strict=True)):
         ax.errorbar(
             place, value, yerr=2 * error, fmt="D", color=_COLORS[k % len(_COLORS)], ms=3, lw=1

@@ -130,8 +130,7 @@ def compiled_sums(
     """Σ_d c(x_d, y_d) by the compiled loop, dense or CSR, with no temporary beyond a row each."""
     from . import _loops
 
-    symmetric = Y is None
-    Y = X if symmetric else Y
+    symmetric, Y = Y is None, X if Y is None else Y
     out = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
     width = np.dtype(np.float64) if sparse.issparse(X) else X.dtype  # of the loop's arithmetic
     rule = _loops.Rule(code, float(parameter), width.type(np.finfo(width).tiny))
@@ -172,8 +171,7 @@ def _component_sums(
     Σ c(x, y) = Σ_{x,y≠0} [c(x, y) − c(x, 0) − c(0, y) + c(0, 0)] + Σ_x [c(x, 0) − c(0, 0)]
     + Σ_y [c(0, y) − c(0, 0)] + d c(0, 0), exact for every component.
     """
-    symmetric = Y is None
-    Y = X if symmetric else Y
+    symmetric, Y = Y is None, X if Y is None else Y
     total = np.zeros((X.shape[0], Y.shape[0]))
     add = _add_sparse_components if sparse.issparse(X) else _add_dense_components
 

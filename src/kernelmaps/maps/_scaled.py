@@ -22,7 +22,8 @@ with itself:
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -39,25 +40,19 @@ _MAX_ROWS = 2048  # rows that the search for a scale looks at, taken at even dis
 _BINS_PER_OCTAVE = 32
 
 
+@dataclass(eq=False, repr=False)
 class ScaledMap(AdditiveMap):
     """A series of the χ² kernel around x = 1/scale."""
 
+    n_components: int = 10
+    scale: float | str = "auto"
+    _: KW_ONLY
+    signed: bool = False
+    n_jobs: int | None = None
+
     _state = AdditiveMap._state.extended({"scale_": number(above=0)})
 
-    _family: str
-
-    def __init__(
-        self,
-        n_components: int = 10,
-        scale: float | str = "auto",
-        *,
-        signed: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.scale = scale
-        self.signed = signed
-        self.n_jobs = n_jobs
+    _family: ClassVar[str]
 
     @abstractmethod
     def _tail(self, L: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ anchors is asked for.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -46,6 +46,7 @@ WEIGHTS = ("auto", "uniform", "linear")
 MAX_ANCHORS = 65536
 
 
+@dataclass(eq=False, repr=False)
 class AnchorMap(AdditiveMap):
     """Nearest-anchor map of any additive Mercer kernel, with one-byte codes.
 
@@ -118,8 +119,23 @@ class AnchorMap(AdditiveMap):
     300
     """
 
-    kernel_: kernels.AdditiveKernel
-    _certificate: AnchorCertificate | None
+    kernel: Any = "chi2"
+    n_anchors: int = 40
+    _: KW_ONLY
+    anchors: Any = "auto"
+    n_neighbors: int = 1
+    weights: str = "auto"
+    energy: float = 0.99
+    rank: int | None = None
+    factorization: str = "svd"
+    feature_range: tuple[Any, Any] | None = None
+    epsilon: float | None = None
+    anchor_zero: bool = False
+    out_of_domain: str = "clip"
+    n_jobs: int | None = None
+
+    kernel_: kernels.AdditiveKernel = field(init=False)
+    _certificate: AnchorCertificate | None = field(init=False)
 
     _state = AdditiveMap._state.extended(
         required={
@@ -130,37 +146,6 @@ class AnchorMap(AdditiveMap):
         },
         attributes={"certificate_": "_certificate", "left_out": "_left_out"},
     )
-
-    def __init__(
-        self,
-        kernel: Any = "chi2",
-        n_anchors: int = 40,
-        *,
-        anchors: Any = "auto",
-        n_neighbors: int = 1,
-        weights: str = "auto",
-        energy: float = 0.99,
-        rank: int | None = None,
-        factorization: str = "svd",
-        feature_range: tuple[Any, Any] | None = None,
-        epsilon: float | None = None,
-        anchor_zero: bool = False,
-        out_of_domain: str = "clip",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_anchors = n_anchors
-        self.anchors = anchors
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.energy = energy
-        self.rank = rank
-        self.factorization = factorization
-        self.feature_range = feature_range
-        self.epsilon = epsilon
-        self.anchor_zero = anchor_zero
-        self.out_of_domain = out_of_domain
-        self.n_jobs = n_jobs
 
     def encode(self, X: Any) -> Codes:
         """Encode rows: one byte per value for up to 256 anchors, plus one for weights.
@@ -316,8 +301,9 @@ class AnchorMap(AdditiveMap):
         set_of = table_of(self.spec_).set_of
         anchors = [self.anchors_[d] for d in np.unique(set_of, return_index=True)[1]]
         lower, upper = np.full(len(anchors), np.inf), np.full(len(anchors), -np.inf)
-        np.minimum.at(lower, set_of, self.domain_[0])
-        np.maximum.at(upper, set_of, self.domain_[1])
+        low, high = self._domain_for(np.dtype(np.float64))
+        np.minimum.at(lower, set_of, low)
+        np.maximum.at(upper, set_of, high)
         return anchors, self._left_out, lower, upper
 
     def _learn(self, X: Any) -> Spec:
@@ -386,13 +372,14 @@ class AnchorMap(AdditiveMap):
     def _fitted(self, X: Any, d: int) -> np.ndarray:
         values, counts = column_values(X, d)
         if self.anchors == "epsilon":
-            anchors = cover(values, float(self.epsilon))
+            radius = float(self.epsilon or 0)
+            anchors = cover(values, radius)
             if len(anchors) > MAX_ANCHORS:
                 raise ValueError(
                     f"AnchorMap: column {d} needs {len(anchors)} anchors to be covered within "
-                    f"epsilon={self.epsilon:g}, but codes allow {MAX_ANCHORS}. Raise epsilon."
+                    f"epsilon={radius:g}, but codes allow {MAX_ANCHORS}. Raise epsilon."
                 )
-            return self._with_zero(anchors, cover(values[values != 0], float(self.epsilon)))
+            return self._with_zero(anchors, cover(values[values != 0], radius))
         place, other = FITTED[self.anchors], values != 0
         if not self.anchor_zero:
             return place(values, counts, self.n_anchors)
@@ -514,7 +501,7 @@ class AnchorMap(AdditiveMap):
         if self.rank is not None:
             check_count(self, "rank", self.rank)
         covering = isinstance(self.anchors, str) and self.anchors == "epsilon"
-        if covering and not (_is_number(self.epsilon) and 0 < self.epsilon < np.inf):
+        if covering and not (_is_number(self.epsilon) and 0 < float(self.epsilon or 0) < np.inf):
             raise ValueError(
                 f"AnchorMap: anchors='epsilon' needs a positive epsilon, got {self.epsilon!r}."
             )

@@ -9,7 +9,7 @@ without knowing B: a random P composed with a rotation is again random (Corollar
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from .sampling import draw_fourier
 _ANALYSED_ROWS = 200
 
 
+@dataclass(eq=False, repr=False)
 class CompressiveFourierMap(JointMap):
     """Orthoprojection to m measurements, then random Fourier features, fused per block of rows.
 
@@ -90,40 +91,24 @@ class CompressiveFourierMap(JointMap):
     True
     """
 
-    kernel_: StationaryKernel
+    n_measurements: int = 100
+    n_components: int = 1000
+    _: KW_ONLY
+    kernel: Any = "gaussian"
+    sampling: str = "iid"
+    form: str = "auto"
+    sigma: float | str | None = "auto"
+    projection: str = "dense"
+    entries: str = "gaussian"
+    measured: bool = False
+    measurement_matrix: Any = None
+    sparsity_basis: str | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    kernel_: StationaryKernel = field(init=False)
 
     _state = JointMap._state.extended({"n_measurements_": integer(1)})
-
-    def __init__(
-        self,
-        n_measurements: int = 100,
-        n_components: int = 1000,
-        *,
-        kernel: Any = "gaussian",
-        sampling: str = "iid",
-        form: str = "auto",
-        sigma: float | str | None = "auto",
-        projection: str = "dense",
-        entries: str = "gaussian",
-        measured: bool = False,
-        measurement_matrix: Any = None,
-        sparsity_basis: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_measurements = n_measurements
-        self.n_components = n_components
-        self.kernel = kernel
-        self.sampling = sampling
-        self.form = form
-        self.sigma = sigma
-        self.projection = projection
-        self.entries = entries
-        self.measured = measured
-        self.measurement_matrix = measurement_matrix
-        self.sparsity_basis = sparsity_basis
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without numbers of single rows: a pickle holds none of the training data."""

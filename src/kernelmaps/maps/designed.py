@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ _LARGEST_RATIO = 2.0**20
 _MARGIN = 1.25  # above the largest value, for maps that end with their domain
 
 
+@dataclass(eq=False, repr=False)
 class DesignedMap(AdditiveMap):
     """The best map of `n_components` columns per feature for a kernel on a range.
 
@@ -81,31 +82,19 @@ class DesignedMap(AdditiveMap):
     True
     """
 
+    kernel: Any = "chi2"
+    n_components: int = 5
+    _: KW_ONLY
+    error: str = "absolute"
+    domain: Any = "data"
+    method: str = "refined"
+    out_of_domain: str = "auto"
+    signed: bool = False
+    random_state: Any = 0
+    n_jobs: int | None = None
+
     _state = AdditiveMap._state.extended({"range_": optional(pair(number()))})
     _policies = ("auto", *OUT_OF_DOMAIN)
-
-    def __init__(
-        self,
-        kernel: Any = "chi2",
-        n_components: int = 5,
-        *,
-        error: str = "absolute",
-        domain: Any = "data",
-        method: str = "refined",
-        out_of_domain: str = "auto",
-        signed: bool = False,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.error = error
-        self.domain = domain
-        self.method = method
-        self.out_of_domain = out_of_domain
-        self.signed = signed
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)

@@ -17,7 +17,7 @@ that are spent on landmarks make it fall faster: see :mod:`kernelmaps.engine.lan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
 
@@ -68,6 +68,7 @@ class MapKernel(Kernel):
         return xp.sum(apply(self.spec, X) ** 2, axis=1)
 
 
+@dataclass(eq=False, repr=False)
 class ExponentialMap(DefaultParts, JointMap):
     """Random Fourier features of exp(−γ D²) for the distance D of any additive map.
 
@@ -133,6 +134,16 @@ class ExponentialMap(DefaultParts, JointMap):
     True
     """
 
+    additive_map: AdditiveMap | None = None
+    n_components: int = 5000
+    _: KW_ONLY
+    gamma: float | str = "scale"
+    sampling: str = "auto"
+    form: str = "auto"
+    n_landmarks: int | str | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+
     _state = JointMap._state.extended(
         {
             "additive_map_": instance((AdditiveMap,)),
@@ -140,27 +151,6 @@ class ExponentialMap(DefaultParts, JointMap):
             "stage_kernel_": instance((Exponential,)),
         }
     )
-
-    def __init__(
-        self,
-        additive_map: AdditiveMap | None = None,
-        n_components: int = 5000,
-        *,
-        gamma: float | str = "scale",
-        sampling: str = "auto",
-        form: str = "auto",
-        n_landmarks: int | str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.additive_map = additive_map
-        self.n_components = n_components
-        self.gamma = gamma
-        self.sampling = sampling
-        self.form = form
-        self.n_landmarks = n_landmarks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)

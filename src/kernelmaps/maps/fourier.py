@@ -26,6 +26,7 @@ takes half as many products.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ SCALE_ADVICE = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class RandomFourierMap(JointMap):
     """Random Fourier features of a stationary kernel.
 
@@ -88,26 +90,16 @@ class RandomFourierMap(JointMap):
     True
     """
 
-    kernel_: kernels.StationaryKernel
+    kernel: Any = "gaussian"
+    n_components: int = 1000
+    _: KW_ONLY
+    sampling: str = "iid"
+    form: str = "auto"
+    sigma: float | str | None = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        n_components: int = 1000,
-        *,
-        sampling: str = "iid",
-        form: str = "auto",
-        sigma: float | str | None = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.sampling = sampling
-        self.form = form
-        self.sigma = sigma
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    kernel_: kernels.StationaryKernel = field(init=False)
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)

@@ -28,6 +28,7 @@ Taking the constants He_n(0) off gives Ψ(0) = 0 and leaves all derivatives as t
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ from .trigonometric import check_order
 _MOST = 12  # uniform data's correlations have the condition number 1.7e5, fourfold with each more
 
 
+@dataclass(eq=False, repr=False)
 class HermiteMap(AdditiveMap):
     """Hermite polynomials whose squared weights penalise a derivative.
 
@@ -79,6 +81,13 @@ class HermiteMap(AdditiveMap):
     (100, 6)
     """
 
+    n_bases: int = 4
+    order: int = 1
+    _: KW_ONLY
+    zero_at_zero: bool | str = "auto"
+    out_of_domain: str = "clip"
+    n_jobs: int | None = None
+
     _state = AdditiveMap._state.extended(
         {
             "domain_": DOMAIN,
@@ -86,21 +95,6 @@ class HermiteMap(AdditiveMap):
             "scale_": array("f8", "features"),
         }
     )
-
-    def __init__(
-        self,
-        n_bases: int = 4,
-        order: int = 1,
-        *,
-        zero_at_zero: bool | str = "auto",
-        out_of_domain: str = "clip",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bases = n_bases
-        self.order = order
-        self.zero_at_zero = zero_at_zero
-        self.out_of_domain = out_of_domain
-        self.n_jobs = n_jobs
 
     def _learn(self, X: Any) -> Spec:
         n = check_count(self, "n_bases", self.n_bases)

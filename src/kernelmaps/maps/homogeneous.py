@@ -13,6 +13,7 @@ non-negative. The columns are :math:`\sqrt{α_j x^γ}\,\{\cos, \sin\}(ω_j \log 
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
 
@@ -30,6 +31,7 @@ _WINDOWS = ("rectangular", "uniform")
 _MONOTONE = (kernels.chi2, kernels.intersection, kernels.jensen_shannon, kernels.hellinger)
 
 
+@dataclass(eq=False, repr=False)
 class HomogeneousMap(AdditiveMap):
     """Vedaldi-Zisserman map of a homogeneous kernel.
 
@@ -74,6 +76,15 @@ class HomogeneousMap(AdditiveMap):
     True
     """
 
+    kernel: Any = "chi2"
+    n_components: int = 5
+    _: KW_ONLY
+    period: float | str = "auto"
+    gamma: float = 1.0
+    window: str = "rectangular"
+    signed: bool = False
+    n_jobs: int | None = None
+
     _state = AdditiveMap._state.extended(
         {
             "period_": number(above=0),
@@ -81,25 +92,6 @@ class HomogeneousMap(AdditiveMap):
             "weights_": array("f8", "frequencies", low=0),
         }
     )
-
-    def __init__(
-        self,
-        kernel: Any = "chi2",
-        n_components: int = 5,
-        *,
-        period: float | str = "auto",
-        gamma: float = 1.0,
-        window: str = "rectangular",
-        signed: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.period = period
-        self.gamma = gamma
-        self.window = window
-        self.signed = signed
-        self.n_jobs = n_jobs
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)

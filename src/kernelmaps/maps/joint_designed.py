@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..schema import array, pair
 from .base import AdditiveMap, JointMap, check_count
 
 
+@dataclass(eq=False, repr=False)
 class JointDesignedMap(JointMap):
     """The best cosine map of rows of two or three coordinates for a stationary kernel.
 
@@ -65,6 +67,15 @@ class JointDesignedMap(JointMap):
     True
     """
 
+    kernel: Any = "gaussian"
+    n_components: int = 15
+    _: KW_ONLY
+    domain: Any = "data"
+    periods: Sequence[float | None] | None = None
+    form: str = "auto"
+    out_of_domain: str = "clip"
+    n_jobs: int | None = None
+
     # the same policy of domains as maps of single features
     _check_domain = AdditiveMap._check_domain
     _column_name = AdditiveMap._column_name
@@ -73,25 +84,6 @@ class JointDesignedMap(JointMap):
     _check_out_of_domain = AdditiveMap._check_out_of_domain
 
     _state = JointMap._state.extended({"domain_": pair(array("f8", "features", finite=False))})
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        n_components: int = 15,
-        *,
-        domain: Any = "data",
-        periods: Sequence[float | None] | None = None,
-        form: str = "auto",
-        out_of_domain: str = "clip",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.domain = domain
-        self.periods = periods
-        self.form = form
-        self.out_of_domain = out_of_domain
-        self.n_jobs = n_jobs
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)

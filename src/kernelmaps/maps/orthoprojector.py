@@ -13,6 +13,7 @@ restricted isometry property (Theorem 3), see :func:`kernelmaps.required_feature
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ ENTRIES = ("gaussian", "bernoulli")
 METHODS = ("dense", "hadamard", "dct")
 
 
+@dataclass(eq=False, repr=False)
 class RandomOrthoprojector(JointMap):
     """Projection on random orthonormal rows, scaled to keep lengths: ⟨Px, Py⟩ ≈ ⟨x, y⟩.
 
@@ -66,20 +68,12 @@ class RandomOrthoprojector(JointMap):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 100,
-        entries: str = "gaussian",
-        *,
-        method: str = "dense",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.entries = entries
-        self.method = method
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_components: int = 100
+    entries: str = "gaussian"
+    _: KW_ONLY
+    method: str = "dense"
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def _learn(self, X: Any) -> Spec:
         m = check_count(self, "n_components", self.n_components)

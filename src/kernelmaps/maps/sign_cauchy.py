@@ -11,6 +11,7 @@ k(x, y) = 1 − 2 P(signs differ), :class:`kernelmaps.kernels.signs.SignCauchy`,
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from .base import JointMap, check_count
 _PROBABILITY = 0.99
 
 
+@dataclass(eq=False, repr=False)
 class SignCauchyMap(JointMap):
     """Signs of random Cauchy projections.
 
@@ -59,12 +61,10 @@ class SignCauchyMap(JointMap):
     True
     """
 
-    def __init__(
-        self, n_components: int = 2000, random_state: Any = None, *, n_jobs: int | None = None
-    ) -> None:
-        self.n_components = n_components
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_components: int = 2000
+    random_state: Any = None
+    _: KW_ONLY
+    n_jobs: int | None = None
 
     def chi2_similarity(self, Z: Any, Z_other: Any = None) -> np.ndarray:
         """Estimate Σ 2xy/(x+y) of non-negative rows with sum 1 from their signs.

@@ -16,6 +16,7 @@ again linear in the band: Ψ(x) − Ψ(0) = D_d^{-T} (I − Φ(0) 1^T) Φ(x).
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from math import factorial
 from numbers import Integral
 from typing import Any
@@ -43,6 +44,7 @@ def difference_matrix(n: int, order: int) -> np.ndarray:
     return np.linalg.matrix_power(np.eye(n) - np.eye(n, k=-1), order)
 
 
+@dataclass(eq=False, repr=False)
 class SplineMap(AdditiveMap):
     """B-splines whose squared weights are a smoothness penalty.
 
@@ -87,32 +89,20 @@ class SplineMap(AdditiveMap):
     True
     """
 
+    n_bases: int = 10
+    degree: int = 3
+    _: KW_ONLY
+    order: int = 1
+    knots: str = "uniform"
+    domain: Any = "auto"
+    zero_at_zero: bool | str = "auto"
+    out_of_domain: str = "clip"
+    sparse_output: bool = False
+    n_jobs: int | None = None
+
     _state = AdditiveMap._state.extended(
         {"domain_": DOMAIN, "mix_": array("f8", "sets bases bases")}
     )
-
-    def __init__(
-        self,
-        n_bases: int = 10,
-        degree: int = 3,
-        *,
-        order: int = 1,
-        knots: str = "uniform",
-        domain: Any = "auto",
-        zero_at_zero: bool | str = "auto",
-        out_of_domain: str = "clip",
-        sparse_output: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bases = n_bases
-        self.degree = degree
-        self.order = order
-        self.knots = knots
-        self.domain = domain
-        self.zero_at_zero = zero_at_zero
-        self.out_of_domain = out_of_domain
-        self.sparse_output = sparse_output
-        self.n_jobs = n_jobs
 
     def _apply(self, X: Any, extent: Extent, out: np.ndarray | None = None) -> Any:
         if not self.sparse_output:

@@ -18,6 +18,7 @@ sin((n − ½)πt)/(n − ½)^d on [0, 1], the same basis from 0 on.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from .base import DOMAIN, AdditiveMap, check_count
 _UNITS = 4
 
 
+@dataclass(eq=False, repr=False)
 class TrigonometricMap(AdditiveMap):
     """Sines and cosines whose squared weights penalise a derivative.
 
@@ -69,26 +71,16 @@ class TrigonometricMap(AdditiveMap):
     (5, 8)
     """
 
-    _state = AdditiveMap._state.extended({"domain_": DOMAIN})
+    n_bases: int = 4
+    order: int = 1
+    _: KW_ONLY
+    domain: Any = "auto"
+    periodic: bool = False
+    zero_at_zero: bool | str = "auto"
+    out_of_domain: str = "clip"
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bases: int = 4,
-        order: int = 1,
-        *,
-        domain: Any = "auto",
-        periodic: bool = False,
-        zero_at_zero: bool | str = "auto",
-        out_of_domain: str = "clip",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bases = n_bases
-        self.order = order
-        self.domain = domain
-        self.periodic = periodic
-        self.zero_at_zero = zero_at_zero
-        self.out_of_domain = out_of_domain
-        self.n_jobs = n_jobs
+    _state = AdditiveMap._state.extended({"domain_": DOMAIN})
 
     def _learn(self, X: Any) -> Spec:
         n = check_count(self, "n_bases", self.n_bases)

@@ -95,7 +95,7 @@ class Traced:
     def __ne__(self, other: Any) -> Traced:  # type: ignore[override]
         return self.trace.unary("Not", self == other)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
     __array_ufunc__ = None  # NumPy hands operations with constants over to this class
 
 

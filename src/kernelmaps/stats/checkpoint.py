@@ -85,18 +85,18 @@ class Checkpoint:
             return
         self.digests.append(_digest(block))
         if self.position % self.every == 0:
-            self._write()
+            self._write(self.path)
 
     def finish(self) -> None:
         """Note that all blocks were added."""
         if self.path is not None and self.written != self.position:
-            self._write()
+            self._write(self.path)
 
-    def _write(self) -> None:
+    def _write(self, path: Path) -> None:
         header, arrays = self.stats.state()
         content = {"identity": self._identity(), "files": self.files, "stats": header}
         digests = np.frombuffer(b"".join(self.digests), np.uint8).reshape(-1, DIGEST_BYTES)
-        storage.write(self.path, KIND, content, arrays | {DIGESTS: digests})
+        storage.write(path, KIND, content, arrays | {DIGESTS: digests})
         self.written = self.position
 
     def _after(self, digests: list[bytes], sampled: bool) -> Iterator[Block]:

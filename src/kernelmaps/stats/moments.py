@@ -167,9 +167,10 @@ class Moments(Statistics):
         self.G = None
         self.y_shift, self.b, self.yy = np.zeros(0), np.zeros(0), np.zeros(0)
         self.closed = classes is not None
-        self.classes = None if target != "class" else np.unique([] if classes is None else classes)
+        given = np.unique([] if classes is None else classes)
+        self.classes: Any = given if target == "class" else None
         if self.closed:
-            self.y_shift, self.b, self.yy = (np.zeros(len(self.classes)) for _ in range(3))
+            self.y_shift, self.b, self.yy = (np.zeros(len(given)) for _ in range(3))
 
     # ---- the monoid -------------------------------------------------------------------------
 

@@ -235,11 +235,11 @@ def cross_products(
         for j, k in places[begin:end]:
             own, other = slice(start[j], start[j + 1]), slice(start[k], start[k + 1])
             if j < k:
-                both = local[j], local[k]
-                if both[0] is None or both[1] is None or len(weight) < _LOCAL_ROWS:
-                    gram[own, other] = _block(codes[j], codes[k], weight, bases[j], bases[k])
+                rows, first, second = (codes[j], codes[k], weight), local[j], local[k]
+                if first is None or second is None or len(weight) < _LOCAL_ROWS:
+                    gram[own, other] = _block(*rows, bases[j], bases[k])
                 else:
-                    gram[own, other] = _local_block(codes[j], codes[k], weight, *both)
+                    gram[own, other] = _local_block(*rows, first, second)
                 continue
             single = np.zeros((2, len(bases[j])))
             _pair_loops.add_single(codes[j], weight, single[0])

@@ -25,7 +25,7 @@ def products(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:
     """wᵀZ, YZ (None without targets) and ZᵀWZ."""
     dtype = float_type(Z)
     ones = np.ones(Z.shape[0], dtype) if w is None else w.astype(dtype)
-    V = None if Y is None else Y.astype(dtype) @ Z
+    V: Any = None if Y is None else Y.astype(dtype) @ Z
     H = _gram(Z if w is None else _scale_rows(Z, np.sqrt(ones)))
     return np.asarray(ones @ Z, dtype=np.float64), V.toarray() if sp.issparse(V) else V, H
 

@@ -87,6 +87,7 @@ def _dot_splines(table: DeviceSums, X: Any, flag: Any, empty: Any) -> Any:
     """`dot` of a model of smooth cubics on even bins."""
     from . import kernels
 
+    assert table.splines is not None
     (n, d), rows = X.shape, _spline_rows(device_of(X))
     weights, unit, pairs, places, last = table.splines
     tiles, size, tall = weights.shape[0], prod(weights.shape[1:]), -(-n // rows)

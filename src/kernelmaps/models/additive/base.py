@@ -348,9 +348,10 @@ class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
             raise ValueError("feature_map_ or weights has another number of features")
         if shape[1] != max(fitted._columns_per_feature()) or shape[2] != self._n_outputs():
             raise ValueError(f"weights of shape {shape} do not fit the map and the outputs")
-        if len(self._summary.low) != shape[0]:
+        seen = self._seen()
+        if len(seen.low) != shape[0]:
             raise ValueError("summary has another number of features")
-        ends = np.abs([self._summary.low, self._summary.high])
+        ends = np.abs([seen.low, seen.high])
         if ((ends > 0) & (ends < EXACT_SIZES[0])).any() or (ends > EXACT_SIZES[1]).any():
             raise ValueError("summary reaches beyond the sizes for which maps are exact")
         if self._on_codes and not hasattr(fitted, "check_codes"):

@@ -110,17 +110,17 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
         plain = len(mix) == 1 and np.array_equal(mix[0], np.eye(len(mix[0])))
         return Bands(table, None if plain else mix, spec.arrays["mix_of"])
     values = X.data[None, :] if sparse.issparse(X) else X
-    table = compiled_table(spec, dtype, X.shape[1], extent_of(values)[0])
-    if table is None:  # finer than a table is worth in this precision
-        table = compiled_table(spec, np.dtype(np.float32), X.shape[1], extent_of(values)[0])
-    if table is None:
+    extent = extent_of(values)[0]
+    found = compiled_table(spec, dtype, X.shape[1], extent)
+    if found is None:  # finer than a table is worth in this precision
+        found = compiled_table(spec, np.dtype(np.float32), X.shape[1], extent)
+    if found is None:
         raise ValueError(
             "the values reach so far beyond the ranges that the map was fitted to (or its features "
             "are of so different size) that no table holds its curves: use "
             "out_of_domain='clip' instead of 'extrapolate', or scale the features."
         )
-    plain = np.zeros(len(table.lo), np.int32)
-    return Bands(table.astype(np.float64), None, plain)
+    return Bands(found.astype(np.float64), None, np.zeros(len(found.lo), np.int32))
 
 
 def lanes_for(count: int) -> tuple:

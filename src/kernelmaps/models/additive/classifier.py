@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from .out_of_core import out_of_core
 from .pairwise import solve_pairs
 
 
+@dataclass(eq=False, repr=False)
 class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
     """Classifier that is a sum of one-dimensional functions: an additive kernel machine.
 
@@ -142,6 +143,27 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
     True
     """
 
+    feature_map: AdditiveMap | None = None
+    C: float = 1.0
+    _: KW_ONLY
+    loss: str = "squared_hinge"
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 1000
+    class_weight: Any = None
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    progress: bool | None = None
+    terms: Any = None
+    interactions: Any = None
+    constraints: Any = None
+    smoothing: Any = None
+    categorical_features: Any = None
+    solver: str = "auto"
+    multi_class: str = "ovr"
+    calibration: str = "auto"
+
     _state = Calibrated._state.extended(
         required={
             "classes_": labels,
@@ -161,49 +183,6 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
             ),
         ),
     )
-
-    def __init__(
-        self,
-        feature_map: AdditiveMap | None = None,
-        C: float = 1.0,
-        *,
-        loss: str = "squared_hinge",
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        progress: bool | None = None,
-        terms: Any = None,
-        interactions: Any = None,
-        constraints: Any = None,
-        smoothing: Any = None,
-        categorical_features: Any = None,
-        solver: str = "auto",
-        multi_class: str = "ovr",
-        calibration: str = "auto",
-    ) -> None:
-        self.feature_map = feature_map
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.terms = terms
-        self.interactions = interactions
-        self.constraints = constraints
-        self.smoothing = smoothing
-        self.categorical_features = categorical_features
-        self.solver = solver
-        self.multi_class = multi_class
-        self.calibration = calibration
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveClassifier:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import wraps
 from typing import Any
 
@@ -169,6 +170,7 @@ class SearchOverC(DefaultParts, BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class AdditiveClassifierCV(ScoresAnywhere, ClassifierMixin, SearchOverC):
     """Additive classifier with C chosen by cross-validation along a path of warm starts.
 
@@ -213,6 +215,21 @@ class AdditiveClassifierCV(ScoresAnywhere, ClassifierMixin, SearchOverC):
     (3, 3)
     """
 
+    feature_map: AdditiveMap | None = None
+    Cs: Any = 8
+    _: KW_ONLY
+    cv: Any = 5
+    loss: str = "squared_hinge"
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 1000
+    class_weight: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    progress: bool | None = None
+    multi_class: str = "ovr"
+    calibration: str = "auto"
+
     _chosen = AdditiveClassifier
     _state = SearchOverC._state.extended(
         required={"estimator_": instance((AdditiveClassifier,)), "classes_": labels}
@@ -230,42 +247,12 @@ class AdditiveClassifierCV(ScoresAnywhere, ClassifierMixin, SearchOverC):
         ):
             raise ValueError("classes_ are not those of estimator_")
 
-    def __init__(
-        self,
-        feature_map: AdditiveMap | None = None,
-        Cs: Any = 8,
-        *,
-        cv: Any = 5,
-        loss: str = "squared_hinge",
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        class_weight: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        progress: bool | None = None,
-        multi_class: str = "ovr",
-        calibration: str = "auto",
-    ) -> None:
-        self.feature_map = feature_map
-        self.Cs = Cs
-        self.cv = cv
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.multi_class = multi_class
-        self.calibration = calibration
-
     def _score(self, model: Any, found: np.ndarray, codes: np.ndarray) -> float:
         best = decided(model._by_class(found), len(model.classes_))
         return float(np.mean(best == codes))
 
 
+@dataclass(eq=False, repr=False)
 class AdditiveRegressorCV(ScoresAnywhere, RegressorMixin, SearchOverC):
     """Additive regressor with C chosen by cross-validation along a path of warm starts.
 
@@ -306,37 +293,23 @@ class AdditiveRegressorCV(ScoresAnywhere, RegressorMixin, SearchOverC):
     100.0
     """
 
+    feature_map: AdditiveMap | None = None
+    Cs: Any = 8
+    _: KW_ONLY
+    cv: Any = 5
+    loss: str = "squared_error"
+    epsilon: float = 0.1
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 1000
+    random_state: Any = None
+    n_jobs: int | None = None
+    progress: bool | None = None
+
     _chosen = AdditiveRegressor
     _state = SearchOverC._state.extended(required={"estimator_": instance((AdditiveRegressor,))})
 
     predict = of_chosen(AdditiveRegressor.predict)
-
-    def __init__(
-        self,
-        feature_map: AdditiveMap | None = None,
-        Cs: Any = 8,
-        *,
-        cv: Any = 5,
-        loss: str = "squared_error",
-        epsilon: float = 0.1,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.feature_map = feature_map
-        self.Cs = Cs
-        self.cv = cv
-        self.loss = loss
-        self.epsilon = epsilon
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
 
     def _score(self, model: Any, found: np.ndarray, y: np.ndarray) -> float:
         spread = float(np.sum((y - y.mean()) ** 2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -28,6 +28,7 @@ from .out_of_core import OutOfCore, out_of_core
 _LARGEST = {np.float64: 1e150, np.float32: 1e30}
 
 
+@dataclass(eq=False, repr=False)
 class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
     """Regressor that is a sum of one-dimensional functions.
 
@@ -69,6 +70,26 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
     True
     """
 
+    feature_map: AdditiveMap | None = None
+    C: float = 1.0
+    _: KW_ONLY
+    loss: str = "squared_error"
+    epsilon: float = 0.1
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 1000
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    progress: bool | None = None
+    terms: Any = None
+    interactions: Any = None
+    constraints: Any = None
+    smoothing: Any = None
+    categorical_features: Any = None
+    solver: str = "auto"
+    quantile: float = 0.5
+
     _of_labels = False
     _table_losses = ("absolute_error", "quantile", "poisson", "gamma")
     _state = OutOfCore._state.extended(
@@ -76,47 +97,6 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
         attributes={"centre": "_centre"},
         others=(TABLE_STATE.extended(required={"intercept_": number()}),),
     )
-
-    def __init__(
-        self,
-        feature_map: AdditiveMap | None = None,
-        C: float = 1.0,
-        *,
-        loss: str = "squared_error",
-        epsilon: float = 0.1,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        progress: bool | None = None,
-        terms: Any = None,
-        interactions: Any = None,
-        constraints: Any = None,
-        smoothing: Any = None,
-        categorical_features: Any = None,
-        solver: str = "auto",
-        quantile: float = 0.5,
-    ) -> None:
-        self.feature_map = feature_map
-        self.C = C
-        self.loss = loss
-        self.epsilon = epsilon
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.terms = terms
-        self.interactions = interactions
-        self.constraints = constraints
-        self.smoothing = smoothing
-        self.categorical_features = categorical_features
-        self.solver = solver
-        self.quantile = quantile
 
     def _n_outputs(self) -> int:
         return 1

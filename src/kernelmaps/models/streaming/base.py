@@ -207,6 +207,8 @@ class StreamingEstimator(BaseEstimator):
                 self, map_sample, accept_sparse="csr", dtype="numeric", skip_check_array=True
             )
             block = open_source(sample).head(1 << 62)
+            if block is None:
+                raise ValueError(f"{name}: map_sample has no rows")
             feature_map = Features.fit(feature_map, block, name).described
         coded = isinstance(source, CodedRows)
         look = on_sample(source, partial(_inspect, feature_map, name, coded), SAMPLE_ROWS, client)
@@ -265,6 +267,26 @@ class StreamingEstimator(BaseEstimator):
             )
         seen = 0 if first else self.n_samples_seen_
         return replace(source, first=seen, chunk=getattr(self, "_n_chunks", 0))
+
+    def _add(self, source: SlicedSource, stats: Any) -> Any:
+        """Add the rows of a chunk to statistics, all of them or none; returns their own."""
+        part = self._fold(source, stats.zero(), self._fitted_maps, block_rows=self._block_rows)
+        self.stats_ = stats.merge(part)
+        self._n_chunks = getattr(self, "_n_chunks", 0) + 1
+        return part
+
+    @property
+    def feature_map_(self) -> Any:
+        """The fitted map, or the list of fitted maps of several kernels."""
+        check_is_fitted(self, "stats_")
+        maps = [part.map for part in self._fitted_maps.parts]
+        return maps if self._fitted_maps.several else maps[0]
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows in the statistics."""
+        check_is_fitted(self, "stats_")
+        return self.stats_.n
 
     # ---- rows out ---------------------------------------------------------------------------
 
@@ -361,8 +383,9 @@ def stage_path(checkpoint: str | os.PathLike[str] | None, stage: str) -> Path | 
 
 def remove_stages(checkpoint: str | os.PathLike[str] | None, stages: tuple[str, ...]) -> None:
     """A finished fit needs its checkpoints no longer."""
-    for stage in stages if checkpoint is not None else ():
-        stage_path(checkpoint, stage).unlink(missing_ok=True)
+    for path in (stage_path(checkpoint, stage) for stage in stages):
+        if path is not None:
+            path.unlink(missing_ok=True)
 
 
 def _step(features: Features, source: Source) -> Callable[[Any], Any] | None:

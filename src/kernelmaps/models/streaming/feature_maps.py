@@ -110,7 +110,7 @@ class Part:
         import joblib
 
         spec = getattr(self.map, "spec_", None)
-        known = spec.hash if hasattr(spec, "hash") else joblib.hash(self.map)
+        known = joblib.hash(self.map) if spec is None else spec.hash
         columns = None if self.columns is None else joblib.hash(self.columns)
         axes = None if self.axes is None else joblib.hash(self.axes)
         return repr((known, columns, axes))

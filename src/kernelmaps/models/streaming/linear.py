@@ -200,12 +200,10 @@ class StreamingLinear(StreamingEstimator):
                 "n_components=None"
             )
         stats = self._empty(self._fitted_maps, classes) if first else self.stats_
-        part = self._fold(source, stats.zero(), self._fitted_maps, block_rows=self._block_rows)
-        self.stats_ = stats.merge(part)  # all rows of the chunk, or none
+        part = self._add(source, stats)
         if self._pca_stats is not None:  # of an earlier fit with unlabelled rows
             rows = part.total() if isinstance(part, FoldMoments) else part
             self._pca_stats.merge(rows.features_only())
-        self._n_chunks = source.chunk + 1
         self._solution = None
         return self
 
@@ -466,6 +464,7 @@ class StreamingLinear(StreamingEstimator):
             )
         if self._solution is None:  # after partial_fit or merge: solved when first asked for
             self._solve()
+        assert self._solution is not None
         return self._solution
 
     @property
@@ -485,17 +484,6 @@ class StreamingLinear(StreamingEstimator):
         if results is None:
             raise AttributeError("there was nothing to choose: alpha and n_components are single")
         return results
-
-    @property
-    def feature_map_(self) -> Any:
-        """The fitted map, or the list of fitted maps of several kernels."""
-        maps = [part.map for part in self._fitted_maps.parts]
-        return maps if self._fitted_maps.several else maps[0]
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows in the statistics."""
-        return self.stats_.n
 
     def _linear(self, X: Any) -> np.ndarray:
         """φ(X) βᵀ + intercept, block by block; float32 features give float32."""

@@ -7,6 +7,7 @@ section 6, with the corrections of the errata (2.17 to 2.24).
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from .quadratic import numerical_rank, principal_axes
 from .regression import PathLike
 
 
+@dataclass(eq=False, repr=False)
 class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEstimator):
     """Principal component analysis on data larger than memory (Algorithm 2).
 
@@ -81,6 +83,15 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
     (2, 5)
     """
 
+    n_components: int | float | None = None
+    feature_map: Any = None
+    _: KW_ONLY
+    n_jobs: int | None = None
+    block_rows: int | None = None
+    progress: bool | None = None
+    device: Any = None
+    precision: str | None = None
+
     _state = StreamingEstimator._state.extended(
         allowed={
             "values": array("f8", "columns"),
@@ -99,25 +110,6 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
             raise ValueError("more components are kept than there are")
         if solved[0] and len(self._vectors) != self._folded_width():
             raise ValueError("vectors have another number of features than the map gives")
-
-    def __init__(
-        self,
-        n_components: int | float | None = None,
-        feature_map: Any = None,
-        *,
-        n_jobs: int | None = None,
-        block_rows: int | None = None,
-        progress: bool | None = None,
-        device: Any = None,
-        precision: str | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.feature_map = feature_map
-        self.n_jobs = n_jobs
-        self.block_rows = block_rows
-        self.progress = progress
-        self.device = device
-        self.precision = precision
 
     @all_or_nothing
     def fit(
@@ -191,9 +183,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
             look = self._look(source, None)
             self._fitted_maps, self._block_rows = look.features, self._rows_per_block(look)
         stats = Moments(tag=self._fitted_maps.tag) if first else self.stats_
-        part = self._fold(source, stats.zero(), self._fitted_maps, block_rows=self._block_rows)
-        self.stats_ = stats.merge(part)  # all rows of the chunk, or none
-        self._n_chunks = source.chunk + 1
+        self._add(source, stats)
         self._forget()
         return self
 
@@ -277,19 +267,6 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         """Mean of the features."""
         check_is_fitted(self, "stats_")
         return self.stats_.mean
-
-    @property
-    def feature_map_(self) -> Any:
-        """The fitted map, or the list of fitted maps."""
-        check_is_fitted(self, "stats_")
-        maps = [part.map for part in self._fitted_maps.parts]
-        return maps if self._fitted_maps.several else maps[0]
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows in the statistics."""
-        check_is_fitted(self, "stats_")
-        return self.stats_.n
 
     @property
     def _n_features_out(self) -> int:

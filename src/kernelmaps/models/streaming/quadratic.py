@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgWarning, cho_factor, cho_solve
@@ -63,7 +64,7 @@ class Spectrum:
     """
 
     values: np.ndarray
-    axes: np.ndarray | None
+    axes: Any
     c: np.ndarray
     yy: np.ndarray
     weight: float

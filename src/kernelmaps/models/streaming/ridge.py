@@ -8,6 +8,7 @@ memory, whatever n.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,33 +22,22 @@ from .quadratic import ridge_path, spectrum_of
 from .regression import StreamingRegression
 
 
+@dataclass(eq=False, repr=False)
 class _Ridge(StreamingLinear):
     """Ridge regression on statistics: one factorisation serves all targets, or all α as well."""
 
-    _CRITERIA = ("loo", "gcv")
+    alpha: Any = 1.0
+    feature_map: Any = None
+    _: KW_ONLY
+    n_components: Any = None
+    validation: Any = 5
+    n_jobs: int | None = None
+    block_rows: int | None = None
+    progress: bool | None = None
+    device: Any = None
+    precision: str | None = None
 
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        feature_map: Any = None,
-        *,
-        n_components: Any = None,
-        validation: Any = 5,
-        n_jobs: int | None = None,
-        block_rows: int | None = None,
-        progress: bool | None = None,
-        device: Any = None,
-        precision: str | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.feature_map = feature_map
-        self.n_components = n_components
-        self.validation = validation
-        self.n_jobs = n_jobs
-        self.block_rows = block_rows
-        self.progress = progress
-        self.device = device
-        self.precision = precision
+    _CRITERIA = ("loo", "gcv")
 
     def _solutions(
         self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
@@ -133,6 +123,7 @@ class StreamingRidge(StreamingRegression, _Ridge):
     """
 
 
+@dataclass(eq=False, repr=False)
 class StreamingRidgeClassifier(StreamingClassification, _Ridge):
     """Ridge classifier on data larger than memory: least squares on ±1 targets, one per class.
 
@@ -175,25 +166,8 @@ class StreamingRidgeClassifier(StreamingClassification, _Ridge):
     True
     """
 
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        feature_map: Any = None,
-        *,
-        n_components: Any = None,
-        validation: Any = 5,
-        n_jobs: int | None = None,
-        block_rows: int | None = None,
-        progress: bool | None = None,
-        device: Any = None,
-        precision: str | None = None,
-        multi_class: str = "ovr",
-    ) -> None:
-        super().__init__(
-            alpha, feature_map, n_components=n_components, validation=validation, n_jobs=n_jobs,
-            block_rows=block_rows, progress=progress, device=device, precision=precision,
-        )  # fmt: skip
-        self.multi_class = multi_class
+    _: KW_ONLY
+    multi_class: str = "ovr"
 
     def _by_gcv(self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray) -> list[float]:
         if not self._pairwise:

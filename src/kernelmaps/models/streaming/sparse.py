@@ -8,6 +8,7 @@ several kernels, unlabelled rows, held-out choice, Dask.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,31 +21,20 @@ from .quadratic import elastic_net_path, group_lasso_path
 from .regression import StreamingRegression
 
 
+@dataclass(eq=False, repr=False)
 class _Lasso(StreamingLinear):
     """The lasso on statistics, each target for itself; the elastic net where ρ is below 1."""
 
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        feature_map: Any = None,
-        *,
-        n_components: Any = None,
-        max_iter: int = 10_000,
-        tol: float = 1e-6,
-        validation: int = 5,
-        n_jobs: int | None = None,
-        block_rows: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.feature_map = feature_map
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.tol = tol
-        self.validation = validation
-        self.n_jobs = n_jobs
-        self.block_rows = block_rows
-        self.progress = progress
+    alpha: Any = 1.0
+    feature_map: Any = None
+    _: KW_ONLY
+    n_components: Any = None
+    max_iter: int = 10_000
+    tol: float = 1e-6
+    validation: int = 5
+    n_jobs: int | None = None
+    block_rows: int | None = None
+    progress: bool | None = None
 
     def _l1_ratio(self) -> float:
         return 1.0
@@ -57,28 +47,14 @@ class _Lasso(StreamingLinear):
         return W
 
 
+@dataclass(eq=False, repr=False)
 class _GroupLasso(_Lasso):
     """The group lasso on statistics, each target for itself."""
 
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        feature_map: Any = None,
-        *,
-        n_components: Any = None,
-        groups: Any = None,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        validation: int = 5,
-        n_jobs: int | None = None,
-        block_rows: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        super().__init__(
-            alpha, feature_map, n_components=n_components, max_iter=max_iter, tol=tol,
-            validation=validation, n_jobs=n_jobs, block_rows=block_rows, progress=progress,
-        )  # fmt: skip
-        self.groups = groups
+    _: KW_ONLY
+    groups: Any = None
+    max_iter: int = 1000
+    tol: float = 1e-8
 
     def _solutions(
         self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
@@ -106,6 +82,7 @@ class _SparseClassification(StreamingClassification):
         return super()._solutions(at, stats, columns, alphas / 2)
 
 
+@dataclass(eq=False, repr=False)
 class StreamingElasticNet(StreamingRegression, _Lasso):
     """Elastic net on data larger than memory, by scikit-learn's path on the Gram matrix.
 
@@ -134,25 +111,8 @@ class StreamingElasticNet(StreamingRegression, _Lasso):
         Sweeps that the last solution took.
     """
 
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        feature_map: Any = None,
-        *,
-        n_components: Any = None,
-        l1_ratio: float = 0.5,
-        max_iter: int = 10_000,
-        tol: float = 1e-6,
-        validation: int = 5,
-        n_jobs: int | None = None,
-        block_rows: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        super().__init__(
-            alpha, feature_map, n_components=n_components, max_iter=max_iter, tol=tol,
-            validation=validation, n_jobs=n_jobs, block_rows=block_rows, progress=progress,
-        )  # fmt: skip
-        self.l1_ratio = l1_ratio
+    _: KW_ONLY
+    l1_ratio: float = 0.5
 
     def _l1_ratio(self) -> float:
         if not 0 < self.l1_ratio <= 1:
@@ -203,6 +163,7 @@ class StreamingGroupLasso(StreamingRegression, _GroupLasso):
     """
 
 
+@dataclass(eq=False, repr=False)
 class StreamingLassoClassifier(_SparseClassification, _Lasso):
     """Lasso for classes on data larger than memory: least squares on ±1 targets, few weights.
 
@@ -244,27 +205,12 @@ class StreamingLassoClassifier(_SparseClassification, _Lasso):
     array([1])
     """
 
-    def __init__(
-        self,
-        alpha: Any = 0.01,
-        feature_map: Any = None,
-        *,
-        n_components: Any = None,
-        max_iter: int = 10_000,
-        tol: float = 1e-6,
-        validation: int = 5,
-        n_jobs: int | None = None,
-        block_rows: int | None = None,
-        progress: bool | None = None,
-        multi_class: str = "ovr",
-    ) -> None:
-        super().__init__(
-            alpha, feature_map, n_components=n_components, max_iter=max_iter, tol=tol,
-            validation=validation, n_jobs=n_jobs, block_rows=block_rows, progress=progress,
-        )  # fmt: skip
-        self.multi_class = multi_class
+    alpha: Any = 0.01
+    _: KW_ONLY
+    multi_class: str = "ovr"
 
 
+@dataclass(eq=False, repr=False)
 class StreamingGroupLassoClassifier(_SparseClassification, _GroupLasso):
     """Group lasso for classes: each class keeps or drops whole kernels.
 
@@ -295,24 +241,6 @@ class StreamingGroupLassoClassifier(_SparseClassification, _GroupLasso):
         Sweeps that the last solution took; one against one, that of the last pair.
     """
 
-    def __init__(
-        self,
-        alpha: Any = 0.01,
-        feature_map: Any = None,
-        *,
-        n_components: Any = None,
-        groups: Any = None,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        validation: int = 5,
-        n_jobs: int | None = None,
-        block_rows: int | None = None,
-        progress: bool | None = None,
-        multi_class: str = "ovr",
-    ) -> None:
-        super().__init__(
-            alpha, feature_map, n_components=n_components, groups=groups, max_iter=max_iter,
-            tol=tol, validation=validation, n_jobs=n_jobs, block_rows=block_rows,
-            progress=progress,
-        )  # fmt: skip
-        self.multi_class = multi_class
+    alpha: Any = 0.01
+    _: KW_ONLY
+    multi_class: str = "ovr"
