@@ -556,6 +556,12 @@ def test_unfitted_map_is_cloned_and_fitted_on_a_sample(seed):
     assert given.feature_map_.n_samples_seen_ == 500
 
 
+def test_a_sample_without_rows_is_refused():
+    X, y = np.random.default_rng(0).random((30, 2)), np.arange(30.0)
+    with pytest.raises(ValueError, match="StreamingRidge: map_sample has no rows"):
+        km.StreamingRidge(1.0, km.SplineMap()).fit(X, y, map_sample=X[:0])
+
+
 def test_predictions_of_any_source(seed, tmp_path):
     X, Y, _ = regression(seed)
     np.save(tmp_path / "X.npy", X)
