@@ -37,7 +37,6 @@ gc.set_threshold(50_000, 20, 20)
 # Files that take longest are begun first: two processes then end at about the same time.
 _LONGEST = (
     "models/additive/test_additive_prediction.py",
-    "tests/test_mutations.py",
     "models/additive/test_additive.py",
     "laws/test_estimators.py",
     "maps/test_anchor.py",
@@ -56,8 +55,12 @@ _LONGEST = (
 )
 
 
+# Processes of their own, which find what the other tests have compiled.
+_LAST = ("tests/test_mutations.py",)
+
+
 def pytest_collection_modifyitems(items):
-    places = {name: k for k, name in enumerate(_LONGEST)}
+    places = {name: k for k, name in enumerate(_LONGEST)} | dict.fromkeys(_LAST, 100)
     own = ("/".join(item.path.parts[-3:]) for item in items)
     ranks = [min((places[n] for n in places if p.endswith(n)), default=99) for p in own]
     items[:] = [items[k] for k in sorted(range(len(items)), key=ranks.__getitem__)]
@@ -101,6 +104,30 @@ def readable(monkeypatch):
 
     engine = importlib.import_module("kernelmaps.engine.apply")  # its name is that of a function
     monkeypatch.setattr(engine, "interpreted", lambda: True)
+
+
+@pytest.fixture
+def drawn_weights(monkeypatch):
+    """Additive models get weights at random instead of trained ones, for tests of what follows.
+
+    Every kind of rows and of table would have its own loops of training to compile.
+    """
+    from plain_models import draw_weights
+
+    monkeypatch.setattr("kernelmaps.models.additive.base.AdditiveModel._solve", draw_weights)
+
+
+@pytest.fixture
+def plain_terms(monkeypatch):
+    """The terms of additive models are computed as they are defined, not by loops of the training.
+
+    That the loops say the same is shown by `models/additive/test_additive.py`, and for the kinds
+    that it does not have by `test_additive_prediction.py`.
+    """
+    from plain_models import evaluate_plainly
+
+    scores = "kernelmaps.models.additive.scoring.AdditiveScores"
+    monkeypatch.setattr(f"{scores}._evaluate", evaluate_plainly)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,36 @@
+"""Additive models for tests that are not about training: nothing is compiled for them."""
+
+import numpy as np
+from scipy import sparse
+
+from kernelmaps.engine.reference import evaluate_table
+from kernelmaps.models.additive.basis import bands_of
+from kernelmaps.models.additive.dual import Solution
+
+
+def draw_weights(model, X, problem, settings, beta, intercept):
+    """What the solver returns, with weights and intercepts at random: any are those of a model."""
+    rng = np.random.default_rng([settings.seed, int(problem.positive.flat[0])])
+    bands, lanes = bands_of(model._spec, X, np.dtype(np.float64)), problem.positive.size
+    weights = rng.normal(size=(model._n_columns(), lanes)) / model.n_features_in_
+    return Solution(
+        weights=bands.cells(weights),
+        intercept=rng.normal(size=lanes),
+        beta=np.zeros_like(beta),
+        primal=np.ones(lanes),
+        gap=np.zeros(lanes),
+        n_iter=1,
+        n_visits=len(beta),
+        converged=True,
+    )
+
+
+def evaluate_plainly(model, X, out):
+    """Scores [row][0][output] or terms [row][feature][output]: each feature's columns, weighted."""
+    rows = (X.toarray() if sparse.issparse(X) else X).astype(np.float64)
+    table = bands_of(model._spec, X, np.dtype(np.float64)).table
+    phi = np.split(evaluate_table(table, rows, np), table.column[1:-1], axis=1)
+    terms = [own @ weight[: own.shape[1]] for own, weight in zip(phi, model._weights, strict=True)]
+    terms = np.stack(terms, axis=1)
+    out[...] = terms if out.shape[1] == terms.shape[1] else terms.sum(axis=1, keepdims=True)
+    return out
