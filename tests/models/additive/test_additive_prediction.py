@@ -12,7 +12,7 @@ from kernelmaps.exceptions import OutOfDomainWarning
 from kernelmaps.models.additive import prediction
 
 ONE = {"n_jobs": 1, "tol": 1e-3, "random_state": 0}
-# Any weights are those of a model: the loops that would train them are not compiled for these tests.
+# Any weights are those of a model: loops that would train them are not compiled here.
 untrained = pytest.mark.usefixtures("drawn_weights", "plain_terms")
 
 
