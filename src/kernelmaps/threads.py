@@ -87,6 +87,11 @@ def _inherited_threads(available: int) -> int:
     return 1 if in_worker else available
 
 
+def worth_a_thread(columns: int) -> int:
+    """Rows whose work outweighs handing them to a thread (some 20 µs)."""
+    return max(1, 20_000 // max(1, columns))
+
+
 def in_threads(
     work: Callable[[int, int], Result],
     n: int,

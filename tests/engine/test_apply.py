@@ -10,7 +10,7 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine import Spec, apply, evaluate, record_paths
-from kernelmaps.engine.apply import extent_of
+from kernelmaps.engine.extent import extent_of
 from kernelmaps.engine.families import waves_arrays
 from kernelmaps.engine.linear import BLAS_COLUMNS, BLAS_VALUES, _partition
 from kernelmaps.engine.piecewise import spec_of, table_of
@@ -291,7 +291,10 @@ def test_extent_is_that_of_numpy(dtype):
     X = rng.normal(size=(40, 9)).astype(dtype)
     X[X < -1] = 0
     tiny = np.finfo(dtype).smallest_subnormal
-    for rows in (X, -abs(X), X[::3, ::2], np.asfortranarray(X), np.array([[tiny, 0, -1]], dtype)):
+    long = np.zeros((300, 500), dtype)  # more than one block
+    long[[0, 299], [0, 499]] = 2, -tiny
+    views = X[::3, ::2], np.asfortranarray(X), long[:, ::-1]
+    for rows in (X, -abs(X), abs(X), 1 + abs(X), long, *views, np.array([[tiny, 0, -1]], dtype)):
         extent, row, column = extent_of(rows)
         sizes = abs(rows[rows != 0])
         assert (extent.minimum, extent.maximum) == (rows.min(), rows.max())

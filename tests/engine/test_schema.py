@@ -9,7 +9,8 @@ from every_model import rows
 import kernelmaps as km
 from kernelmaps import storage
 from kernelmaps.engine import FamilySchema, Spec, apply, code_spec, register_schema
-from kernelmaps.engine.compile import Extent, compiled_table
+from kernelmaps.engine.compile import compiled_table
+from kernelmaps.engine.extent import Extent
 from kernelmaps.engine.piecewise import spec_of
 from kernelmaps.engine.schema import SCHEMAS
 from kernelmaps.exceptions import FileFormatError

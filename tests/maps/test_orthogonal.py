@@ -6,7 +6,8 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine import evaluate
-from kernelmaps.engine.compile import Extent, compiled_table
+from kernelmaps.engine.compile import compiled_table
+from kernelmaps.engine.extent import Extent
 from kernelmaps.maps.hermite import half_width
 
 

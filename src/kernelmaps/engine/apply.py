@@ -11,9 +11,10 @@ from scipy import sparse
 from ..blocks import BLOCK_BYTES, row_blocks
 from ..compiling import interpreted
 from ..sparse_rows import check_sparse
-from ..threads import in_threads, limit_threads
+from ..threads import in_threads, limit_threads, worth_a_thread
 from . import gpu, joint
-from .compile import Extent, compiled_codes, compiled_table, n_columns, zero_at_zero
+from .compile import compiled_codes, compiled_table, n_columns, zero_at_zero
+from .extent import Extent, extent_of
 from .families import CURVES
 from .outputs import check_out, note_path, output_dtype
 from .piecewise import table_of
@@ -23,7 +24,6 @@ from .spec import Spec
 from .table import CODE, Table
 
 _STORED = "CSR input of a map with phi(0) = 0, whose result is CSR"
-_SMALL = 2**16  # values that NumPy looks at as fast as a compiled loop is loaded
 
 
 def apply(
@@ -214,62 +214,6 @@ def _precision(xp: Any, X: Any) -> np.dtype:
     return np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
 
 
-def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, int]:
-    """Range of a dense matrix, and the place of a value that is not finite (−1, −1: none)."""
-    if X.size == 0:
-        return Extent(0.0, 0.0, np.inf), -1, -1
-    if X.dtype.kind == "u":
-        return Extent(float(X.min()), float(X.max()), 1.0), -1, -1
-    bits = X.view(np.int32 if X.itemsize == 4 else np.int64)
-    greatest = bits.dtype.type(np.iinfo(bits.dtype).max)
-    infinity = X.dtype.type(np.inf).view(bits.dtype)
-    if X.size < _SMALL or interpreted():
-        low, high, least, rows = zip(*[_scan_small(bits, greatest, infinity)], strict=True)
-    else:
-        from ._scan import scan
-
-        parts = in_threads(
-            partial(scan, bits, greatest, infinity), len(X), n_jobs, _grain(X.shape[1])
-        )
-        low, high, least, rows = zip(*parts, strict=True)
-    keys = np.array([min(low), max(high), min(*least, infinity)], bits.dtype)
-    keys ^= np.where(keys < 0, greatest, 0)  # back to bits
-    extent = Extent(*keys.view(X.dtype).tolist())
-    row = next((row for row in rows if row >= 0), -1)
-    column = -1 if row < 0 else int(np.argmin(np.isfinite(X[row])))
-    return extent, row, column
-
-
-def _scan_small(bits: np.ndarray, greatest: Any, infinity: Any) -> tuple[Any, Any, Any, int]:
-    """What the compiled `scan` finds, for matrices that are not worth loading it."""
-    sizes = bits & greatest
-    wrong = (sizes >= infinity).any(axis=1)
-    row = int(np.argmax(wrong)) if wrong.any() else -1
-    bits, sizes = bits[~wrong], sizes[~wrong]
-    keys = np.where(bits < 0, bits ^ greatest, bits)
-    low, high = keys.min(initial=greatest), keys.max(initial=~greatest)
-    return low, high, sizes.min(where=sizes > 0, initial=greatest), row
-
-
-def column_range(X: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest and largest value of each column of a dense matrix."""
-
-    def of(begin: int, end: int) -> np.ndarray:
-        rows = X[begin:end]
-        if not len(rows):
-            return np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
-        return np.stack([rows.min(axis=0), rows.max(axis=0)])
-
-    parts = in_threads(of, len(X), n_jobs, _grain(X.shape[1]))
-    lows, highs = zip(*parts, strict=True)
-    return np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
-
-
-def _grain(columns: int) -> int:
-    """Rows whose work outweighs handing them to a thread (some 20 µs)."""
-    return max(1, 20_000 // max(1, columns))
-
-
 def _apply_additive_dense(
     spec: Spec,
     X: np.ndarray,
@@ -303,7 +247,7 @@ def _apply_additive_dense(
             lambda begin, end: emit_dense(handed, x, lanes, room_for(layout), begin, end, flat),
             n,
             n_jobs,
-            _grain(out.shape[1]),
+            worth_a_thread(out.shape[1]),
         )
         return out
     note_path("formula:dense")
@@ -354,7 +298,7 @@ def stored_columns(
         lambda begin, end: emit_stored(handed, rows, room_for(layout), begin, end, out),
         n,
         n_jobs,
-        _grain(int(starts[-1]) // max(1, n)),
+        worth_a_thread(int(starts[-1]) // max(1, n)),
     )
     shape = (n, table.n_columns)
     return sparse.csr_matrix((values, columns, starts.astype(index)), shape=shape, copy=False)

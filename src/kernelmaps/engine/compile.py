@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from .extent import Extent
 from .families import CURVES
 from .piecewise import stored_table, table_of
 from .reference import curve_values, evaluate_sets
@@ -17,15 +17,6 @@ from .table.tabulate import tabulate
 _CANONICAL = {"log": (2.0**-24, 2.0**24), "linear": (-4.0, 4.0)}
 _MAX_CODE_BYTES = 4 * 2**20
 _MAX_UNITS = 1e9  # of a linear curve: a table of them is larger than any is worth
-
-
-@dataclass(frozen=True)
-class Extent:
-    """Where the values of a batch lie: range, and the smallest magnitude that is not zero."""
-
-    minimum: float
-    maximum: float
-    least: float
 
 
 def n_columns(spec: Spec, n_features: int) -> int:

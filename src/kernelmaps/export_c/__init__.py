@@ -19,7 +19,8 @@ import numpy as np
 import kernelmaps
 
 from ..engine import Spec, Table
-from ..engine.compile import Extent, compiled_table, n_columns
+from ..engine.compile import compiled_table, n_columns
+from ..engine.extent import Extent
 from ..engine.families import CURVES
 from ..engine.piecewise import table_of
 from ..engine.table import AFFINE, EDGES, LOG2

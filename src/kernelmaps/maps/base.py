@@ -25,11 +25,9 @@ from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import (
     apply_elsewhere,
     apply_sparse_tensor,
-    column_range,
-    extent_of,
     stage_columns,
 )
-from ..engine.compile import Extent
+from ..engine.extent import Extent, column_range, extent_of
 from ..engine.reference import real_rows
 from ..engine.table import CODE
 from ..exceptions import OutOfDomainWarning

@@ -28,7 +28,7 @@ from scipy.interpolate import BSpline
 from ..compiling import interpreted
 from ..design.anchors import column_values
 from ..engine import Spec
-from ..engine.compile import Extent
+from ..engine.extent import Extent
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES, Table
 from ..schema import array

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from .. import joint
-from ..compile import Extent, compiled_codes, compiled_table, n_columns
+from ..compile import compiled_codes, compiled_table, n_columns
+from ..extent import Extent
 from ..families import CURVES
 from ..reference import evaluate, namespace, real_rows
 from ..spec import Spec

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from ...engine import Spec, Table
-from ...engine.apply import extent_of
 from ...engine.compile import compiled_table, zero_at_zero
+from ...engine.extent import extent_of
 from ...engine.piecewise import table_of
 from ...engine.reference import evaluate_sets
 from ...engine.simd.vectors import width

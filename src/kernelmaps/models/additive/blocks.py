@@ -23,7 +23,7 @@ from sklearn.utils.sparsefuncs import min_max_axis
 
 from ...data import Block, Source, open_source
 from ...data.sources import IterableSource
-from ...engine.apply import column_range, extent_of
+from ...engine.extent import column_range, extent_of
 from ...hashing import mixed_bits
 from ...progress import track
 from ._loops import Problem
