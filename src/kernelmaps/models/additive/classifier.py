@@ -76,7 +76,8 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
         None to leave a column out. By default each column has the term that suits it.
     interactions : "auto", int or list of pairs, optional
         For tables: pairs of columns that get an additional term. "auto" looks for at most 40,
-        a number for at most as many; those that do not help held-out rows are left out.
+        a number for at most as many. Those stay that lower the losses of held-out rows, or that a
+        score test on all rows wants, at a level of 1 % for all pairs of columns together.
     constraints : dict, optional
         For tables: "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by
         column.

@@ -21,8 +21,9 @@ from .likelihoods import Likelihood
 from .marginal import signals_of
 from .model import FittedTerm, TableModel
 from .newton import PenalisedFit, fit_rows
-from .pairs import build_pair, coarse_for_ranking, promising
+from .pairs import Coarse, build_pair, coarse_for_ranking, promising, side_of
 from .terms import Term, term_basis
+from .voting import LEVEL, SquaredSlopes, significance, suspects
 
 _FEWEST_ROWS = 100  # below, pairs are not searched for
 _FIRST, _LATER = 5, 10  # pairs of the first go, and of each after it
@@ -33,6 +34,7 @@ _FULL = 0.6  # edf of a pair, as a share of its functions, at which it gets twic
 _MOST_WEIGHTS = 2000  # of all terms: a Newton step on the strengths costs its cube
 _BACK = 2.0  # of the logarithm of a strength, beyond that of all rows: where a fit starts at most
 _VANISHED = 0.3  # edf of a pair that is left out
+_VOTES = 3  # rounds of score tests, each with the pairs of the one before in the model
 Known = dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray, Basis | None]]
 Trial = tuple["Design", list[PenalisedFit]]
 
@@ -257,8 +259,9 @@ def _search(
     """Add pairs in some goes, each ranked by the residuals of the model before.
 
     Pairs begin with few functions and get more where they use them all; those of which nothing is
-    left, since others say the same, make room. Held-out rows judge each go (`_judged`), and the
-    model is then fitted to all rows. Few rows can neither show pairs nor judge them.
+    left, since others say the same, make room. Held-out rows judge each go (`_judged`), score
+    tests on all rows add what these were too few to see (`_voted`), and the model is then fitted to
+    all rows. Few rows can neither show pairs nor judge them.
     """
     if design.counts[0].sum() < _FEWEST_ROWS:
         return design, _fit_all(design, losses, request, [{} for _ in losses])
@@ -291,6 +294,7 @@ def _search(
         if kept is None:
             break
         trial, fits = kept
+    trial, fits = _voted(replace(trial, rows=design.rows), losses, fits, request, asked)
     grown = _sizes(trial) != _sizes(design)  # else the model without pairs, as it would be
     known = [_known(trial, fit) if grown else {} for fit in fits]
     design = replace(design, parts=trial.parts)
@@ -316,6 +320,58 @@ def _judged(
         design, fits = _without(design, fits, dropped)
         (whole,) = judges.gains(losses, others[:1], _scored(design, fits))
     return (design, fits) if whole.certainty > SURE[not first] else None
+
+
+def _voted(
+    trial: Design, losses: Sequence[Likelihood], fits: list[PenalisedFit], request: Request,
+    asked: int,
+) -> Trial:  # fmt: skip
+    """The model with the pairs more that score tests on all rows want; see `voting`."""
+    for _ in range(_VOTES):
+        left = request.search + asked - sum(part.pair is not None for part in trial.parts)
+        wanted = _wanted(trial, losses, fits, request)[: max(left, 0)] if left > 0 else []
+        larger, added = _within_budget(trial, wanted, _FUNCTIONS[0])
+        if not added:
+            break
+        known = [_known(trial, fit) for fit in fits]
+        fits = [
+            _extended(larger, loss, k, request, start)
+            for k, (loss, start) in enumerate(zip(losses, known, strict=True))
+        ]
+        trial = larger
+    return trial, fits
+
+
+def _wanted(
+    design: Design, losses: Sequence[Likelihood], fits: Sequence[PenalisedFit], request: Request
+) -> list[tuple[int, int]]:
+    """Pairs that a score test of any output wants, the most significant first.
+
+    The level is divided by the number of tests (Bonferroni). Of pairs that share a column only the
+    first is taken: the others may owe their evidence to it, and are tested again beside it.
+    """
+    taken = {part.columns for part in design.parts if part.pair is not None}
+    places, coarse = _open_pairs(design, request, taken)
+    sides = {j: side_of(design.books[j], own.summed(design.counts[j])) for j, own in coarse.items()}
+    found: dict[tuple[int, int], float] = {}
+    for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
+        own = design.parts, fit.weights
+        tables = dict(zip(places, design.rows.residuals(*own, loss, k, places, coarse)[0]))
+        some = suspects(places, [tables[pair] for pair in places], sides, fit.dispersion)
+        if not some:
+            continue
+        squares, _ = design.rows.residuals(*own, SquaredSlopes(of=loss), k, some, coarse)
+        for pair, (square, _) in zip(some, squares, strict=True):
+            p = significance(*tables[pair], square, sides[pair[0]], sides[pair[1]])
+            found[pair] = min(found.get(pair, 1.0), p)
+    level = LEVEL / max(len(losses) * (len(places) + len(taken)), 1)
+    used: set[int] = set()
+    wanted = []
+    for pair in sorted(found, key=lambda pair: found[pair]):
+        if found[pair] < level and not used & set(pair):
+            wanted.append(pair)
+            used |= set(pair)
+    return wanted
 
 
 def _scored(design: Design, fits: Sequence[PenalisedFit]) -> Scored:
@@ -379,17 +435,24 @@ def _sizes(design: Design) -> dict[tuple[int, ...], int]:
     return {part.columns: part.basis.n_functions for part in design.parts}
 
 
-def _next_pairs(
-    design: Design, losses: Sequence[Likelihood], fits: Sequence[PenalisedFit], request: Request,
-    tried: set[tuple[int, ...]], certain: float,
-) -> list[tuple[int, int]]:  # fmt: skip
-    """Pairs that the residuals of any output want, the most promising first."""
+def _open_pairs(
+    design: Design, request: Request, tried: set[tuple[int, ...]]
+) -> tuple[list[tuple[int, int]], dict[int, Coarse]]:
+    """Pairs that were not tried, and the codes of columns while pairs are ranked."""
     mains = [part.columns[0] for part in design.parts if part.pair is None]
     usable = [
         j for j in mains if np.count_nonzero(design.counts[j]) > 1 and j not in request.shapes
     ]
     places = [pair for pair in combinations(usable, 2) if pair not in tried]
-    coarse = coarse_for_ranking(design.books, design.counts, usable)
+    return places, coarse_for_ranking(design.books, design.counts, usable)
+
+
+def _next_pairs(
+    design: Design, losses: Sequence[Likelihood], fits: Sequence[PenalisedFit], request: Request,
+    tried: set[tuple[int, ...]], certain: float,
+) -> list[tuple[int, int]]:  # fmt: skip
+    """Pairs that the residuals of any output want, the most promising first."""
+    places, coarse = _open_pairs(design, request, tried)
     merged: dict[tuple[int, int], float] = {}
     for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
         tables, bend = design.rows.residuals(design.parts, fit.weights, loss, k, places, coarse)

@@ -11,7 +11,7 @@ from ...hashing import mixed_bits
 
 _SHARE = 4  # one row of so many is held out
 LIKELY = 0.5  # standard errors by which each new pair must help
-SURE = 1.0, 0.0  # by which all pairs of the first go, and of a later one, must help together
+SURE = 2.5, 0.0  # by which all pairs of the first go, and of a later one, must help together
 
 
 def contents(codes: Sequence[np.ndarray], rows: int) -> np.ndarray:

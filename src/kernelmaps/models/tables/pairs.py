@@ -187,7 +187,7 @@ def build_pair(
     first = coarse_codes(books[j], counts[j], sizes[0])
     second = coarse_codes(books[k], counts[k], sizes[1])
     cells = first.summed(second.summed(weights.T).T)
-    sides = _side(books[j], cells.sum(axis=1)), _side(books[k], cells.sum(axis=0))
+    sides = side_of(books[j], cells.sum(axis=1)), side_of(books[k], cells.sum(axis=0))
     return PairTerm(columns, first, second, sides, cells)
 
 
@@ -205,7 +205,8 @@ def _shares(first: Codebook, second: Codebook) -> tuple[int, int]:
     return even, even
 
 
-def _side(book: Codebook, counts: np.ndarray) -> Side:
+def side_of(book: Codebook, counts: np.ndarray) -> Side:
+    """Functions of a column in a pair, from the weights of its coarse codes."""
     if book.kind == "category":
         return margin(np.zeros(0), counts, n_bases=0, category=True)
     bins = len(counts) - 1
