@@ -35,8 +35,6 @@ _PRODUCTS = 40  # of the functions of two columns, those with the largest varian
 _LOOK = 3.0  # standard deviations of Q, roughly, from which on a pair is tested in full
 _BATCH = 512  # pairs at a time in that rough look
 
-Table = np.ndarray
-
 
 @dataclass(frozen=True)
 class SquaredSlopes(Likelihood):
@@ -53,7 +51,7 @@ class SquaredSlopes(Likelihood):
 
 
 def suspects(
-    places: Sequence[tuple[int, int]], tables: Sequence[tuple[Table, Table]],
+    places: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
     sides: dict[int, Side], dispersion: float,
 ) -> list[tuple[int, int]]:  # fmt: skip
     """Pairs whose Q is high, with a variance that is quickly computed: as if A were orthogonal."""
@@ -90,7 +88,9 @@ def _functions(sides: Sequence[Side]) -> tuple[np.ndarray, np.ndarray]:
     return functions, penalty
 
 
-def significance(bend: Table, slope: Table, square: Table, first: Side, second: Side) -> float:
+def significance(
+    bend: np.ndarray, slope: np.ndarray, square: np.ndarray, first: Side, second: Side
+) -> float:
     """The chance of a Q as high as this one without an effect of the pair.
 
     Parameters
@@ -109,7 +109,7 @@ def significance(bend: Table, slope: Table, square: Table, first: Side, second: 
     return mixture_tail(q, np.linalg.eigvalsh((left.T * square.ravel()) @ left))
 
 
-def _beyond_mains(products: np.ndarray, bend: Table) -> np.ndarray:
+def _beyond_mains(products: np.ndarray, bend: np.ndarray) -> np.ndarray:
     """Functions of cells without what rows and columns explain of them, weighted by `bend`."""
     shape = bend.shape
     mains = np.hstack(
