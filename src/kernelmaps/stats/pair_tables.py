@@ -25,6 +25,7 @@ _GRAIN = 65536  # additions below which a thread does not pay
 # Multiplications in a product of matrices that take as long as one block, as one of its rows in a
 # table, and as one of its entries in sums of rows.
 _BLOCK_COST, _ROW_COST, _ENTRY_COST = 400_000, 20, 10
+_MANY_CODES = 256  # of a term, beyond which those that no row has are left out
 _LOCAL_ROWS = 4096  # below, tables are slower than adding up rows of the bases
 _DENSE_ROWS = 4096  # whose matrix is held at a time
 _WIDE = 400  # columns of it from which on threads of BLAS pay
@@ -201,6 +202,7 @@ def cross_products(
     product: np.ndarray,
     n_jobs: int | None = None,
     local: Sequence[LocalBasis | None] | None = None,
+    known: tuple[np.ndarray, Sequence[bool]] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ZᵀWZ and Zᵀv for Z = [1, B_1, B_2, …] at the codes of rows in memory.
 
@@ -219,17 +221,24 @@ def cross_products(
     local : sequence of LocalBasis or None, optional
         The same bases as products, where they are: a table is then reduced before matrices are
         multiplied.
+    known : tuple of (ndarray, sequence of bool), optional
+        ZᵀWZ of which only the rows and columns of some terms are not known, and which terms these
+        are: they are filled in.
     """
-    from . import _pair_loops
-
     local = [None] * len(bases) if local is None else local
     start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
-    places = [(j, k) for j in range(len(bases)) for k in range(j, len(bases))]
-    if len(weight) * start[-1] ** 2 < 2 * _cost_of_blocks(bases, len(weight)):
+    gram, new = (np.zeros((start[-1], start[-1])), [True] * len(bases)) if known is None else known
+    places = [(j, k) for j in range(len(bases)) for k in range(j, len(bases)) if new[j] or new[k]]
+    width = np.diff(start)
+    codes, bases = zip(*(_in_use(*own) for own in zip(codes, bases, strict=True)))
+    dense = sum(float(width[j] * width[k]) * (1 + (j < k)) for j, k in places) * len(weight)
+    if dense < 2 * _cost_of_blocks(bases, len(weight), places):
         with limit_blas(1 if start[-1] < _WIDE else resolve_threads(n_jobs)):
-            return _dense_products(codes, bases, weight, product, start)
-    gram, right = np.zeros((start[-1], start[-1])), np.zeros(start[-1])
+            _dense_products(codes, bases, weight, gram, np.repeat([True, *new], [1, *width]))
+        return gram, right_sides(codes, bases, product, 1)
+    right = np.zeros(start[-1])
     gram[0, 0], right[0] = weight.sum(), product.sum()
+    places += [(j, j) for j in range(len(bases)) if not new[j]]
 
     def work(begin: int, end: int) -> None:
         for j, k in places[begin:end]:
@@ -240,26 +249,48 @@ def cross_products(
                     gram[own, other] = _block(*rows, bases[j], bases[k])
                 else:
                     gram[own, other] = _local_block(*rows, first, second)
+                gram[other, own] = gram[own, other].T
                 continue
-            single = np.zeros((2, len(bases[j])))
-            _pair_loops.add_single(codes[j], weight, single[0])
-            _pair_loops.add_single(codes[j], product, single[1])
-            gram[0, own], right[own] = single @ bases[j]
-            gram[own, own] = bases[j].T @ (single[0][:, None] * bases[j])
+            right[own] = _single(codes[j], product, len(bases[j])) @ bases[j]
+            if new[j]:
+                single = _single(codes[j], weight, len(bases[j]))
+                gram[0, own] = gram[own, 0] = single @ bases[j]
+                gram[own, own] = bases[j].T @ (single[:, None] * bases[j])
 
     with limit_blas(1):
         in_threads(work, len(places), n_jobs, grain=max(1, _GRAIN // max(len(weight), 1)))
-    return _mirrored(gram), right
+    return gram, right
 
 
-def _cost_of_blocks(bases: Sequence[np.ndarray], rows: int) -> float:
-    """What tables of all pairs of terms, and their products, cost: in multiplications."""
+def _in_use(codes: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and a basis without the codes that no row has, where there may be many of them."""
+    if len(basis) <= _MANY_CODES:
+        return codes, basis
+    seen = np.zeros(len(basis), bool)
+    seen[codes] = True
+    return (np.cumsum(seen) - 1).astype(codes.dtype)[codes], basis[seen]
+
+
+def _single(codes: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:
+    """Sums of weights over codes."""
+    from . import _pair_loops
+
+    out = np.zeros(size)
+    _pair_loops.add_single(codes, weight, out)
+    return out
+
+
+def _cost_of_blocks(
+    bases: Sequence[np.ndarray], rows: int, places: Sequence[tuple[int, int]]
+) -> float:
+    """What tables of some pairs of terms, and their products, cost: in multiplications."""
     codes, width = np.array([basis.shape for basis in bases], float).reshape(-1, 2).T
-    cells, few = np.outer(codes, codes), np.minimum.outer(width, width)
+    j, k = np.array(places, int).reshape(-1, 2).T
+    cells, few = codes[j] * codes[k], np.minimum(width[j], width[k])
     tables = _ROW_COST * rows + cells * few
-    sums = _ENTRY_COST * rows * few + np.maximum.outer(codes, codes) * np.outer(width, width)
-    cost = _BLOCK_COST + np.where(cells <= rows, tables, sums)
-    return float(np.triu(cost, 1).sum()) + len(bases) * (_BLOCK_COST + _ROW_COST * rows)
+    sums = _ENTRY_COST * rows * few + np.maximum(codes[j], codes[k]) * width[j] * width[k]
+    cost = np.where(j == k, _ROW_COST * rows, np.where(cells <= rows, tables, sums))
+    return float(np.sum(_BLOCK_COST + cost))
 
 
 def right_sides(
@@ -267,16 +298,13 @@ def right_sides(
     n_jobs: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Return Zᵀv alone, as :func:`cross_products` does."""
-    from . import _pair_loops
-
     start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
     right = np.zeros(start[-1])
     right[0] = product.sum()
 
     def work(begin: int, end: int) -> None:
         for j in range(begin, end):
-            single = np.zeros(len(bases[j]))
-            _pair_loops.add_single(codes[j], product, single)
+            single = _single(codes[j], product, len(bases[j]))
             right[start[j] : start[j + 1]] = single @ bases[j]
 
     with limit_blas(1):
@@ -286,20 +314,24 @@ def right_sides(
 
 def _dense_products(
     codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], weight: np.ndarray,
-    product: np.ndarray, start: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """The same from the matrix √W·Z, some rows at a time: for few rows and many small bases."""
+    gram: np.ndarray, new: np.ndarray,
+) -> None:  # fmt: skip
+    """The same from the matrix √W·Z, some rows at a time: for few rows and many small bases.
+
+    `new` says which rows and columns of the matrix are to be filled in.
+    """
     from . import _pair_loops
 
-    gram, root = np.zeros((start[-1], start[-1])), np.sqrt(weight)
+    start, root = np.cumsum([1, *(basis.shape[1] for basis in bases)]), np.sqrt(weight)
+    out = np.zeros((np.count_nonzero(new), len(gram)))
     for at in range(0, len(weight), _DENSE_ROWS):
         rows = slice(at, at + _DENSE_ROWS)
         Z = np.empty((len(root[rows]), start[-1]))
         Z[:, 0] = root[rows]
         for own, basis, (a, b) in zip(codes, bases, pairwise(start), strict=True):
             _pair_loops.scaled_rows(own[rows], root[rows], basis, Z[:, a:b])
-        gram += Z.T @ Z
-    return gram, right_sides(codes, bases, product, 1)
+        out += (Z if new.all() else Z[:, new]).T @ Z
+    gram[new], gram[:, new] = out, out.T
 
 
 def _block(

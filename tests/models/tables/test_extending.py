@@ -5,9 +5,9 @@ import pytest
 
 from kernelmaps.models.tables import newton
 from kernelmaps.models.tables.bases import number_basis
-from kernelmaps.models.tables.extending import Start, extend_rows, joined
+from kernelmaps.models.tables.extending import Start, approach, extend_rows, joined
 from kernelmaps.models.tables.likelihoods import likelihood
-from kernelmaps.models.tables.newton import CodedRows, fit_rows, penalties_of
+from kernelmaps.models.tables.newton import Bends, CodedRows, fit_rows, penalties_of
 from kernelmaps.models.tables.reml import choose_strengths
 
 
@@ -94,3 +94,47 @@ def test_last_steps_have_exact_derivatives_and_the_curvature_before(seed, monkey
     used = np.flatnonzero(fit.weights)  # functions out of reach are left out
     own = fit.covariance[np.ix_(used, used)]
     assert 0.5 * slope[used] @ own @ slope[used] < 1e-12 * fit.objective
+
+
+def test_steps_remember_the_curvature_that_they_have_seen(seed):
+    """The secant equation holds for the last step; in as many steps as weights, for all of them."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(6, 6))
+    matrix, seen = root @ root.T + np.eye(6), Bends()
+    for _ in range(9):
+        step = rng.normal(size=6)
+        seen.add(step, matrix @ step)
+        np.testing.assert_allclose(seen.solve(np.copy, matrix @ step), step, atol=1e-9)
+    before = len(seen.steps)
+    seen.add(step, -step)  # of no curvature at all
+    assert len(seen.steps) == before
+
+
+def test_weights_come_near_the_minimum_with_a_curvature_of_other_rows(seed):
+    rows, kind = three_columns(seed, "log_loss"), likelihood("log_loss", np.ones(2))
+    penalties = penalties_of(rows.bases)
+    rho, none = np.full(penalties.count, 3.0), np.zeros(len(penalties.scale))
+    least = fit_rows(rows, kind, rho, np.ones(len(rho), bool))
+    gram = rows.sums(rows.weight, rows.weight)[0]  # four times the curvature at zero, or more
+    found = approach(rows, kind, rho, none, gram)
+
+    def objective(weights):
+        return rows.at(kind, weights).value + 0.5 * penalties.diagonal(rho) @ weights**2
+
+    assert objective(none) - least.objective > 0.1 * least.objective
+    assert 0 <= objective(found) - least.objective + 1e-9 < 1e-4 * least.objective
+
+
+def test_a_large_fit_ends_with_the_curvature_that_its_strengths_were_chosen_by(seed, monkeypatch):
+    """From where a fit ended, one curvature is enough, and the end is a minimum."""
+    rows, kind = three_columns(seed, "log_loss"), likelihood("log_loss", np.ones(2))
+    before = fit_rows(rows, kind, np.full(penalties_of(rows.bases).count, 8.0))
+    curvatures, products = [], newton.cross_products
+    monkeypatch.setattr(newton, "cross_products", lambda *a: curvatures.append(1) or products(*a))
+    fit = fit_rows(rows, kind, before.rho, beta=before.weights + 0.01)
+    assert fit.converged
+    assert len(curvatures) == 1
+    np.testing.assert_allclose(fit.objective, before.objective, rtol=1e-3)
+    again = fit_rows(rows, kind, fit.rho, np.ones(len(fit.rho), bool))
+    # All but what functions out of reach would bring.
+    assert -1e-9 < fit.objective / again.objective - 1 < 1e-5

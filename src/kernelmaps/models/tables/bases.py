@@ -87,7 +87,6 @@ class Basis:
 def natural(
     raw: np.ndarray, counts: np.ndarray, curved: np.ndarray, straight: np.ndarray, unit: float, *,
     constant: np.ndarray | None = None, sparse: tuple[np.ndarray, np.ndarray] | None = None,
-    most: int | None = None,
 ) -> Basis:  # fmt: skip
     """Centre a basis and make its penalty diagonal; see the module's docstring.
 
@@ -107,8 +106,6 @@ def natural(
     sparse : tuple, optional
         Where rows of `raw` have few entries that are not zero, one after another: where these
         begin, and what they are.
-    most : int, optional
-        Functions of W's part that are kept, the smoothest.
     """
     total = float(counts.sum())
     means = counts @ raw / total
@@ -118,13 +115,8 @@ def natural(
     rows = share * (raw if constant is not None else raw - means)
     straight = straight @ _orthonormal(rows @ straight)
     curved = curved - straight @ ((rows @ straight).T @ (rows @ curved))
-    seen = rows @ curved
-    shares, turn = np.linalg.eigh(seen.T @ seen)
-    shares, turn = shares[::-1][:most], turn[:, ::-1][:, :most]  # the smoothest first
-    if not shares.max(initial=0.0) > 0:
-        shares, turn = shares[:0], turn[:, :0]
-    shares = np.maximum(shares, _LEAST * shares.max(initial=0.0))
-    weights = np.hstack([(curved @ turn) / np.sqrt(shares), straight])
+    shares, turn = _smoothest(rows @ curved)
+    weights = np.hstack([curved @ turn, straight])
     values, local = raw @ weights, None
     if constant is None:
         values -= means @ weights
@@ -133,6 +125,16 @@ def natural(
     group = np.repeat([0, 1], [len(shares), straight.shape[1]])
     penalty = np.append(1 / (unit * shares), np.ones(straight.shape[1]))
     return Basis(values, penalty, group - group.min(initial=1), local)
+
+
+def _smoothest(seen: np.ndarray, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The largest entries of K, and UK^(−1/2), of √(n_c/n)·BW: those of the smoothest functions."""
+    shares, turn = np.linalg.eigh(seen.T @ seen)
+    shares, turn = shares[::-1][:most], turn[:, ::-1][:, :most]
+    if not shares.max(initial=0.0) > 0:
+        shares, turn = shares[:0], turn[:, :0]
+    shares = np.maximum(shares, _LEAST * shares.max(initial=0.0))
+    return shares, turn / np.sqrt(shares)
 
 
 def _orthonormal(functions: np.ndarray) -> np.ndarray:
@@ -385,17 +387,19 @@ def tensor_basis(first: Side, second: Side, counts: np.ndarray, most: int) -> Ba
     Wood 2003). So fine margins cost no more weights than coarse ones. They are sought among about
     three times as many products, those of which rows see most for their penalty.
     """
-    none = Basis(np.zeros((counts.size, 0)), np.zeros(0), np.zeros(0, np.int64))
     total = max(float(counts.sum()), 1e-300)
     penalty = np.add.outer(first.penalty, second.penalty)
     means = first.functions.T @ counts @ second.functions / total
     seen = (first.functions**2).T @ counts @ second.functions**2 / total - means**2
     if not seen.sum() > 0:
-        return none
+        return Basis(np.zeros((counts.size, 0)), np.zeros(0), np.zeros(0, np.int64))
     wanted = np.argsort(-seen / penalty, axis=None, kind="stable")
     wanted = wanted[: _CANDIDATES[0] * most + _CANDIDATES[1]]
     a, b = np.unravel_index(wanted, seen.shape)
-    raw = first.functions[:, None, a] * (second.functions[:, b] / np.sqrt(penalty[a, b]))
-    raw, unit = raw.reshape(counts.size, -1), float(penalty.sum() / seen.sum())
-    whole = np.eye(raw.shape[1])
-    return natural(raw, counts.ravel(), whole, whole[:, :0], unit, most=most)
+    root = np.sqrt(penalty[a, b])
+    raw = first.functions[:, None, a] * (second.functions[:, b] / root)
+    raw, share = raw.reshape(counts.size, -1) - means[a, b] / root, counts.ravel() / total
+    cells = np.flatnonzero(share)  # most pairs have many that no row is in
+    shares, turn = _smoothest(np.sqrt(share[cells])[:, None] * raw[cells], most)
+    unit = float(penalty.sum() / seen.sum())
+    return Basis(raw @ turn, 1 / (unit * shares), np.zeros(len(shares), np.int64))

@@ -20,16 +20,19 @@ from scipy.linalg import lapack
 from ...threads import limit_blas
 from .likelihoods import Likelihood, Squared
 from .newton import (
+    CodedRows,
     PenalisedFit,
     Rows,
     allowed,
     among_all,
     blas_threads,
+    chords,
     penalties_of,
     rough_step,
 )
 from .reml import Penalties, Sums, WorkingFit, choose_strengths, factor_of
 
+_CLOSE = 1e-6  # change of the objective, as a share of it, at the end of steps towards a minimum
 _MOST, _ROUGH = 20, 0.5  # steps on new strengths, and the derivative that is small enough
 
 
@@ -67,7 +70,9 @@ def extend_rows(rows: Rows, loss: Likelihood, start: Start) -> PenalisedFit:
         else:
             few = rows.only(kept)
             here = few.at(loss, start.beta[kept])
-            found = joined(here.sums(), penalties, start.rho, start.held, phi, cone)
+            memory = rows.memory if isinstance(rows, CodedRows) else None
+            sums = here.sums() if memory is None else memory.working(rows, here).only(kept)
+            found = joined(sums, penalties, start.rho, start.held, phi, cone)
             wanted = allowed(few, found.found) if cone else found.weights
             diagonal = penalties.diagonal(found.rho)
             weights = rough_step(few, loss, here, wanted, found.solve, diagonal).beta
@@ -77,6 +82,29 @@ def extend_rows(rows: Rows, loss: Likelihood, start: Start) -> PenalisedFit:
         among_all(weights, kept, len(every.scale)), none, none, found.rho, edf,
         found.found.dispersion, np.nan, np.nan, 1, True,
     )  # fmt: skip
+
+
+def approach(
+    rows: Rows, loss: Likelihood, rho: np.ndarray, beta: np.ndarray, gram: np.ndarray
+) -> np.ndarray:
+    """Weights near the minimum for some strengths, by steps with a curvature that is known.
+
+    `gram` is about ZᵀWZ of these rows.
+    """
+    if loss.caution or rows.cone is not None:
+        return beta
+    every = penalties_of(rows.bases)
+    kept = every.within_reach(rho, rows.total)
+    few, diagonal = rows.only(kept), every.only(kept).diagonal(rho)
+    with limit_blas(blas_threads(len(kept))):
+        factor = factor_of(gram[np.ix_(kept, kept)], diagonal)
+
+        def solve(right: np.ndarray) -> np.ndarray:
+            return lapack.dpotrs(factor, right, lower=1)[0]
+
+        here = few.at(loss, beta[kept])
+        here, _, _ = chords(few, loss, here, solve, diagonal, _CLOSE, patient=True)
+    return among_all(here.beta, kept, len(every.scale))
 
 
 @dataclass(frozen=True)

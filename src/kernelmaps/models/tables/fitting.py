@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from ...data.frames import Column
-from ...threads import limit_blas
+from ...threads import in_threads, limit_blas
 from .bases import Basis
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
-from .extending import Start, extend_rows
+from .extending import Start, approach, extend_rows
 from .held import HeldRows, Part, Scored, TableRows
 from .judging import LIKELY, SURE
-from .likelihoods import Likelihood
+from .likelihoods import Likelihood, Squared
 from .marginal import signals_of
+from .memory import Memory
 from .model import FittedTerm, TableModel
-from .newton import PenalisedFit, fit_rows
+from .newton import CodedRows, PenalisedFit, fit_rows
 from .pairs import Coarse, build_pair, coarse_for_ranking, promising, side_of
 from .terms import Term, term_basis
 from .voting import LEVEL, SquaredSlopes, significance, suspects
@@ -126,7 +128,7 @@ def design_of(rows: TableRows, losses: Sequence[Likelihood], request: Request) -
             term, books[j], counts[j], signals, request.owner, len(request.terms)
         )
         parts.append(Part(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
-    return with_pairs(Design(rows, counts, tuple(parts)), request.pairs)
+    return with_pairs(Design(rows, counts, tuple(parts)), request.pairs, n_jobs=request.n_jobs)
 
 
 def _check_shapes(books: Sequence[Codebook], request: Request) -> None:
@@ -147,16 +149,30 @@ def _check_shapes(books: Sequence[Codebook], request: Request) -> None:
 
 
 def with_pairs(
-    design: Design, pairs: Sequence[tuple[int, int]], functions: int | None = None
-) -> Design:
+    design: Design, pairs: Sequence[tuple[int, int]], functions: int | None = None,
+    n_jobs: int | None = None,
+) -> Design:  # fmt: skip
     """The design with some pairs more, of at most so many functions each."""
-    parts = list(design.parts)
-    for (j, k), weights in zip(pairs, design.rows.pair_weights(pairs), strict=True):
-        pair = build_pair((j, k), design.books, design.counts, weights)
+    weights = design.rows.pair_weights(pairs)
+
+    def part(at: int) -> Part:
+        j, k = pairs[at]
+        pair = build_pair((j, k), design.books, design.counts, weights[at])
         basis = pair.basis() if functions is None else pair.basis(functions)
         name = f"{design.books[j].name} × {design.books[k].name}"
-        parts.append(Part(name, "pair", (j, k), basis, pair.counts, pair))
-    return replace(design, parts=tuple(parts))
+        return Part(name, "pair", (j, k), basis, pair.counts, pair)
+
+    return replace(design, parts=(*design.parts, *_built(part, range(len(pairs)), n_jobs)))
+
+
+def _built(build: Callable[[Any], Part], items: Sequence[Any], n_jobs: int | None) -> list[Part]:
+    """Terms of some pairs, several at a time: a basis is an eigenvalue problem."""
+
+    def work(begin: int, end: int) -> list[Part]:
+        return [build(item) for item in items[begin:end]]
+
+    with limit_blas(1):
+        return [part for found in in_threads(work, len(items), n_jobs) for part in found]
 
 
 def fit_table(
@@ -179,9 +195,12 @@ def fit_table(
 
 def fit_design(
     design: Design, loss: Likelihood, output: int, request: Request,
-    start: Known | None = None,
+    start: Known | None = None, memory: Memory | None = None,
 ) -> PenalisedFit:  # fmt: skip
-    """Fit one output; `start` holds strengths and weights of some terms, by their columns."""
+    """Fit one output; `start` holds strengths and weights of some terms, by their columns.
+
+    What a `memory` holds is about ZᵀWZ of these rows; it is so for squared loss.
+    """
     rows = design.rows.coded(design.parts, design.cone(), output)
     rho, fixed = _strengths(design, request)
     beta = None
@@ -190,14 +209,32 @@ def fit_design(
         # Where nothing is left of a function, it would hardly come back by itself.
         rho = np.where(fixed, rho, np.minimum(known.rho, design.log_rows + _BACK))
         beta = known.beta
+        gram = None if memory is None else memory.of(rows.bases)
+        if gram is not None and not isinstance(loss, Squared):
+            beta = approach(rows, loss, rho, beta, gram)
+        elif gram is not None and isinstance(rows, CodedRows):
+            rows = replace(rows, memory=memory)
     return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, beta)
 
 
+def _extended_all(
+    design: Design, losses: Sequence[Likelihood], request: Request, known: Sequence[Known],
+    memories: Sequence[Memory],
+) -> list[PenalisedFit]:  # fmt: skip
+    """Rough fits of all outputs."""
+    return [
+        _extended(design, loss, k, request, start, memory)
+        for k, (loss, start, memory) in enumerate(zip(losses, known, memories, strict=True))
+    ]
+
+
 def _extended(
-    design: Design, loss: Likelihood, output: int, request: Request, known: Known
+    design: Design, loss: Likelihood, output: int, request: Request, known: Known, memory: Memory
 ) -> PenalisedFit:
     """A rough fit of one output, in which the strengths of known terms stay as they are."""
     rows = design.rows.coded(design.parts, design.cone(), output)
+    if isinstance(rows, CodedRows):
+        rows = replace(rows, memory=memory)
     rho, fixed = _strengths(design, request)
     start = _from_known(design, known, rho)
     rho = np.where(fixed, rho, start.rho)
@@ -271,8 +308,9 @@ def _search(
     asked = len(tried)
     # In full: what single columns leave over would be taken for an effect of pairs.
     fits = _fit_all(trial, losses, request, [{} for _ in losses])
+    memories = [Memory() for _ in losses]
     for _ in range(_GOES):
-        larger = _refined(trial, fits, asked)
+        larger = _refined(trial, fits, asked, request.n_jobs)
         left = request.search + asked - sum(part.pair is not None for part in larger.parts)
         if left > 0:
             go = min(left, _FIRST if trial is first else _LATER)
@@ -280,25 +318,46 @@ def _search(
             found = _next_pairs(trial, losses, fits, request, tried, certain)[:go]
             # The functions of pairs are those of all rows, as they will be fitted in the end.
             size = _FUNCTIONS[trial is not first]
-            larger, added = _within_budget(replace(larger, rows=design.rows), found, size)
+            larger = replace(larger, rows=design.rows)
+            larger, added = _within_budget(larger, found, size, request.n_jobs)
             larger = replace(larger, rows=rows)
             tried |= set(added)
         if _sizes(larger) == _sizes(trial):
             break
-        known = [_known(trial, fit) for fit in fits]
-        more = [
-            _extended(larger, loss, k, request, start)
-            for k, (loss, start) in enumerate(zip(losses, known, strict=True))
-        ]
+        known, before = [_known(trial, fit) for fit in fits], [replace(own) for own in memories]
+        more = _extended_all(larger, losses, request, known, memories)
         kept = _judged(judges, losses, (trial, fits), (larger, more), trial is first)
         if kept is None:
+            memories = before
             break
         trial, fits = kept
-    trial, fits = _voted(replace(trial, rows=design.rows), losses, fits, request, asked)
+    trial = replace(trial, rows=design.rows)
+    memories = [
+        _of_all_rows(trial, (rows, judges), loss, k, memory)
+        for k, (loss, memory) in enumerate(zip(losses, memories, strict=True))
+    ]
+    trial, fits = _voted(trial, losses, fits, request, asked, memories)
     grown = _sizes(trial) != _sizes(design)  # else the model without pairs, as it would be
     known = [_known(trial, fit) if grown else {} for fit in fits]
-    design = replace(design, parts=trial.parts)
-    return design, _fit_all(design, losses, request, known)
+    return trial, _fit_all(trial, losses, request, known, memories)
+
+
+def _of_all_rows(
+    design: Design, halves: tuple[TableRows, TableRows], loss: Likelihood, output: int,
+    memory: Memory,
+) -> Memory:  # fmt: skip
+    """Products of all rows by those of the rows that were fitted: exact for squared loss.
+
+    For others about, since the curvature was another one.
+    """
+    bases, rows = [part.basis for part in design.parts], design.rows
+    gram = memory.of(bases)
+    judges = halves[1].coded(design.parts, None, output)
+    if gram is None or not isinstance(rows, HeldRows) or not isinstance(judges, CodedRows):
+        return Memory()
+    if isinstance(loss, Squared):
+        return Memory(rows.weight, bases, gram + judges.sums(judges.weight, judges.weight)[0])
+    return Memory(None, bases, gram * (rows.total / max(halves[0].total, 1e-300)))
 
 
 def _judged(
@@ -324,20 +383,17 @@ def _judged(
 
 def _voted(
     trial: Design, losses: Sequence[Likelihood], fits: list[PenalisedFit], request: Request,
-    asked: int,
+    asked: int, memories: Sequence[Memory],
 ) -> Trial:  # fmt: skip
     """The model with the pairs more that score tests on all rows want; see `voting`."""
     for _ in range(_VOTES):
         left = request.search + asked - sum(part.pair is not None for part in trial.parts)
         wanted = _wanted(trial, losses, fits, request)[: max(left, 0)] if left > 0 else []
-        larger, added = _within_budget(trial, wanted, _FUNCTIONS[0])
+        larger, added = _within_budget(trial, wanted, _FUNCTIONS[0], request.n_jobs)
         if not added:
             break
         known = [_known(trial, fit) for fit in fits]
-        fits = [
-            _extended(larger, loss, k, request, start)
-            for k, (loss, start) in enumerate(zip(losses, known, strict=True))
-        ]
+        fits = _extended_all(larger, losses, request, known, memories)
         trial = larger
     return trial, fits
 
@@ -394,11 +450,13 @@ def _without(design: Design, fits: Sequence[PenalisedFit], dropped: set[tuple[in
 
 def _fit_all(
     design: Design, losses: Sequence[Likelihood], request: Request, known: Sequence[Known],
+    memories: Sequence[Memory] | None = None,
 ) -> list[PenalisedFit]:  # fmt: skip
     """Fits of all outputs, from what is known of each."""
+    memories = [Memory() for _ in losses] if memories is None else memories
     return [
-        fit_design(design, loss, k, request, start)
-        for k, (loss, start) in enumerate(zip(losses, known, strict=True))
+        fit_design(design, loss, k, request, start, memory)
+        for k, (loss, start, memory) in enumerate(zip(losses, known, memories, strict=True))
     ]
 
 
@@ -410,9 +468,11 @@ def _known(design: Design, fit: PenalisedFit) -> Known:
     return found
 
 
-def _refined(design: Design, fits: Sequence[PenalisedFit], asked: int) -> Design:
+def _refined(
+    design: Design, fits: Sequence[PenalisedFit], asked: int, n_jobs: int | None
+) -> Design:
     """Drop pairs that have vanished; twice as many functions for those that use nearly all."""
-    parts, found = [], 0
+    parts, full, found = [], [], 0
     for part, own in zip(design.parts, _weights(design), strict=True):
         if part.pair is None:
             parts.append(part)
@@ -422,12 +482,19 @@ def _refined(design: Design, fits: Sequence[PenalisedFit], asked: int) -> Design
         if edf < _VANISHED and found > asked:
             continue
         if edf > _FULL * size:
-            part = replace(part, basis=part.pair.basis(2 * size))
+            full.append(part)
         parts.append(part)
-    larger = replace(design, parts=tuple(parts))
+    finer = {part.columns: part for part in _built(_twice, full, n_jobs)}
+    larger = replace(design, parts=tuple(finer.get(part.columns, part) for part in parts))
     return larger if sum(_sizes(larger).values()) <= _MOST_WEIGHTS else replace(
         design, parts=tuple(p for p in design.parts if p.columns in {q.columns for q in parts})
     )  # fmt: skip
+
+
+def _twice(part: Part) -> Part:
+    """A pair with twice as many functions."""
+    assert part.pair is not None
+    return replace(part, basis=part.pair.basis(2 * part.basis.n_functions))
 
 
 def _sizes(design: Design) -> dict[tuple[int, ...], int]:
@@ -462,11 +529,10 @@ def _next_pairs(
 
 
 def _within_budget(
-    design: Design, pairs: Sequence[tuple[int, int]], functions: int
+    design: Design, pairs: Sequence[tuple[int, int]], functions: int, n_jobs: int | None
 ) -> tuple[Design, list[tuple[int, int]]]:
     """Add pairs while the model stays small enough to choose its strengths."""
-    with limit_blas(1):
-        larger = with_pairs(design, pairs, functions)
+    larger = with_pairs(design, pairs, functions, n_jobs)
     alone = sum(part.basis.n_functions for part in larger.parts if part.pair is None)
     room = int(np.searchsorted([own.stop for own in _weights(larger)], max(_MOST_WEIGHTS, alone)))
     added = list(pairs[: max(room - len(design.parts), 0)])

@@ -10,7 +10,7 @@ are still to be chosen, each step chooses them anew for its working least-square
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from ...threads import available_threads, in_threads, limit_blas
 from .bases import Basis
 from .constraints import nearest
 from .likelihoods import Likelihood, Squared
+from .memory import Memory
 from .reml import (
     COARSE,
     Penalties,
@@ -36,10 +37,12 @@ _SETTLE = 15  # steps after which strengths stay: performance iteration may cycl
 # Degrees of freedom that no term gains or loses any more once strengths stay: these, or this share
 # of all.
 _STILL = 0.1, 0.002
-_MOST_CHORDS, _SLOW = 12, 0.3  # steps between two curvatures; ratio of two steps' gains
+_MOST_CHORDS, _SLOW = 20, 0.3  # steps between two curvatures; ratio of the gains of every second
 _END = 1e-4  # times the tolerance: a gain after which no more is to be had, as after Newton's steps
-_INNER = 3  # steps on the strengths for each step on the weights
+# Steps on the strengths for each step on the weights, and where they are near already.
+_INNER, _MOST_INNER = 3, 10
 _ROUGHLY = 1e-3  # relative change of the objective at the end of a rough fit
+_TOLD = 0.5  # of a log-likelihood: gain beyond a working problem whose strengths are believed
 # Derivatives of the restricted log-likelihood that are small enough: of a working problem, of the
 # last one, and where a large model starts from strengths that are known.
 _EXACT, _FINE, _LARGE = 5e-3, 0.1, 0.5
@@ -120,7 +123,10 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class CodedRows:
-    """Rows in memory as codes of terms, with targets, weights and offsets."""
+    """Rows in memory as codes of terms, with targets, weights and offsets.
+
+    Squared loss asks a `memory` for the products of terms.
+    """
 
     codes: Sequence[np.ndarray]
     bases: Sequence[Basis]
@@ -129,6 +135,7 @@ class CodedRows:
     offset: np.ndarray
     n_jobs: int | None = None
     cone: np.ndarray | None = None
+    memory: Memory | None = None
 
     @property
     def total(self) -> float:
@@ -144,14 +151,18 @@ class CodedRows:
         middle = float(np.average(y, weights=self.weight))  # yᵀWy − rᵀβ would cancel
         product = self.weight * (y - middle)
         square = float(product @ (y - middle))
-        return Sums(*self.sums(self.weight, product), square, self.total), middle
+        if self.memory is not None:
+            products = self.memory.sums(self, self.weight, product)
+        else:
+            products = self.sums(self.weight, product)
+        return Sums(*products, square, self.total), middle
 
     def start(self, loss: Likelihood) -> float:
         return loss.start(self.y, self.weight, self.offset)
 
     def only(self, kept: np.ndarray) -> CodedRows:
         cone = None if self.cone is None else self.cone[:, kept]
-        return replace(self, bases=some_functions(self.bases, kept), cone=cone)
+        return replace(self, bases=some_functions(self.bases, kept), cone=cone, memory=None)
 
     def scores(self, beta: np.ndarray) -> np.ndarray:
         """The scores of all rows."""
@@ -173,10 +184,13 @@ class CodedRows:
         in_threads(work, len(out), self.n_jobs, grain=_BLOCK)
         return out
 
-    def sums(self, weight: np.ndarray, product: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def sums(
+        self, weight: np.ndarray, product: np.ndarray,
+        known: tuple[np.ndarray, Sequence[bool]] | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         bases = [basis.values for basis in self.bases]
         local = [basis.local for basis in self.bases]
-        return cross_products(self.codes, bases, weight, product, self.n_jobs, local)
+        return cross_products(self.codes, bases, weight, product, self.n_jobs, local, known)
 
 
 def some_functions(bases: Sequence[Basis], kept: np.ndarray) -> list[Basis]:
@@ -200,13 +214,23 @@ class CodedPoint:
     eta: np.ndarray
 
     def sums(self) -> Sums:
+        return self.working(lambda weight: weight, self.rows.sums)
+
+    def working(
+        self, chosen: Callable[[np.ndarray], np.ndarray],
+        products: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
+    ) -> Sums:  # fmt: skip
+        """A working problem with weights that are chosen by the curvature here.
+
+        `products` makes ZᵀWZ and Zᵀv of the weights and of a vector.
+        """
         rows = self.rows
         slope, bend = self.loss.derivatives(rows.y, self.eta)
-        weight = rows.weight * bend
+        weight = chosen(rows.weight * bend)
         product = weight * (self.eta - rows.offset) - rows.weight * slope
         seen = weight > 0
         square = float(np.sum(product[seen] ** 2 / weight[seen]))
-        return Sums(*rows.sums(weight, product), square, rows.total)
+        return Sums(*products(weight, product), square, rows.total)
 
     def gradient(self) -> np.ndarray:
         rows = self.rows
@@ -437,11 +461,13 @@ def _fit(
         # A majorant's steps may be short far from the minimum.
         telling = caution < _NEARLY or (caution == 1 and not whole)
         converged = resting and telling and start - value <= tol * (1 + abs(value))
-        if chosen.settled and not (converged or loss.caution) and rows.cone is None:
-            inverse = _among_fewer(found.inverse, solved.kept, reach.kept)
-            if inverse is not None:
-                here, more, converged = _chords(reach.rows, loss, here, inverse.dot, diagonal, tol)
-                value, extra = _penalised(here, diagonal), extra + more
+        near_end = chosen.settled or (isinstance(rows, CodedRows) and not fresh)
+        if near_end and not (converged or loss.caution) and rows.cone is None:
+            solve = _among_others(found, solved, reach.kept, total).dot
+            here, gains, ended = chords(reach.rows, loss, here, solve, diagonal, _END * tol)
+            value, extra = _penalised(here, diagonal), extra + len(gains)
+            # Where a working problem left nothing to gain, its strengths are those of the fit.
+            converged = ended and (chosen.settled or gains[0] < _TOLD * found.dispersion)
         if converged:
             break
     last = loss.for_errors(rows.total)
@@ -457,36 +483,68 @@ def _fit(
     return _finished(found, penalties, value, n_iter + extra, beta, wider, converged)
 
 
-def _among_fewer(own: np.ndarray, kept: np.ndarray, fewer: np.ndarray) -> np.ndarray | None:
-    """A matrix of some weights as one of others; None where not all of these are among them."""
-    if kept is fewer:
-        return own
-    at = np.searchsorted(kept, fewer)
-    if at[-1] >= len(kept) or (kept[at] != fewer).any():
-        return None
-    return own[np.ix_(at, at)]
+def _among_others(found: WorkingFit, solved: Reach, kept: np.ndarray, total: float) -> np.ndarray:
+    """The inverse of some weights as one of others, of which most are among them."""
+    if solved.kept is kept:
+        return found.inverse
+    return found.among(solved.kept, solved.every, total).inverse[np.ix_(kept, kept)]
 
 
-def _chords(
-    rows: Rows, loss: Likelihood, here: Point, solve: Solve, diagonal: np.ndarray, tol: float
-) -> tuple[Point, int, bool]:
+def chords(
+    rows: Rows, loss: Likelihood, here: Point, solve: Solve, diagonal: np.ndarray, least: float,
+    patient: bool = False,
+) -> tuple[Point, list[float], bool]:  # fmt: skip
     """Steps with exact derivatives and the curvature of a step before: a pass over codes each.
 
-    They end at the minimum, or where a new curvature would bring more: the point, the number of
-    steps, and whether it is the minimum.
+    They end where a step gains less than the share `least` of the objective, or, without
+    patience, where a new curvature would bring more: the point, the gains that steps promised, and
+    whether it is the end.
     """
-    value, before = _penalised(here, diagonal), np.inf
-    for step in range(1, _MOST_CHORDS + 1):
-        slope = here.gradient() + diagonal * here.beta
-        move = solve(slope)
-        lower = 0.5 * float(slope @ move)  # what the step brings, without a difference of sums
-        if lower > _SLOW * before:
+    value, gains, seen = _penalised(here, diagonal), [], Bends()
+    slope = here.gradient() + diagonal * here.beta
+    for _ in range(_MOST_CHORDS):
+        move = seen.solve(solve, slope)
+        gains.append(0.5 * float(slope @ move))  # without a difference of sums
+        if not patient and len(gains) > 2 and gains[-1] > _SLOW * gains[-3]:
             break
+        last, before = here.beta, slope
         here, _ = _damped(rows, loss, here, here.beta - move, diagonal, value)
-        value, before = _penalised(here, diagonal), lower
-        if lower <= _END * tol * (1 + abs(value)):
-            return here, step, True
-    return here, step, False
+        value = _penalised(here, diagonal)
+        if gains[-1] <= least * (1 + abs(value)):
+            return here, gains, True
+        slope = here.gradient() + diagonal * here.beta
+        seen.add(here.beta - last, slope - before)
+    return here, gains, False
+
+
+@dataclass
+class Bends:
+    """What steps have shown of a curvature beyond the one they began with (L-BFGS).
+
+    Attributes
+    ----------
+    steps, changes : list of ndarray
+        Steps, and how the derivatives changed along them.
+    """
+
+    steps: list[np.ndarray] = field(default_factory=list)
+    changes: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, step: np.ndarray, change: np.ndarray) -> None:
+        if step @ change > 0:
+            self.steps.append(step)
+            self.changes.append(change)
+
+    def solve(self, solve: Solve, right: np.ndarray) -> np.ndarray:
+        """Solve with the curvature, from a solver with the first one."""
+        right, shares = right.copy(), []
+        for step, change in zip(self.steps[::-1], self.changes[::-1], strict=True):
+            shares.append(float(step @ right) / float(step @ change))
+            right -= shares[-1] * change
+        out = solve(right)
+        for step, change, share in zip(self.steps, self.changes, shares[::-1], strict=True):
+            out = out + (share - float(change @ out) / float(step @ change)) * step
+        return out
 
 
 @dataclass
@@ -528,7 +586,7 @@ class Chosen:
             self.rho, self.used = np.where(held, self.rho, np.round(found.rho, 3)), used
             moved = float(np.max(np.abs(used - before), initial=0.0))
             still = max(_STILL[0], _STILL[1] * float(used.sum()))
-            self.settled = n_iter >= _SETTLE or (n_iter > 2 and moved < still)
+            self.settled = n_iter >= _SETTLE or (n_iter > 1 + self.afresh and moved < still)
             if not self.settled:
                 return found
             # A tenth in the logarithm of a strength means nothing.
@@ -544,8 +602,8 @@ class Chosen:
         return self._nearer(sums, penalties)
 
     def _nearer(self, sums: Sums, penalties: Penalties) -> WorkingFit:
-        tol = _EXACT if self.afresh else _FINE
-        return choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, _INNER, tol)
+        most, tol = (_INNER, _EXACT) if self.afresh else (_MOST_INNER, _LARGE)
+        return choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, most, tol)
 
 
 def _moved(
@@ -630,7 +688,7 @@ def rough_step(
     here, _ = _damped(rows, loss, here, wanted, diagonal, _penalised(here, diagonal))
     if loss.caution or rows.cone is not None:
         return here
-    return _chords(rows, loss, here, solve, diagonal, _ROUGHLY / _END)[0]
+    return chords(rows, loss, here, solve, diagonal, _ROUGHLY)[0]
 
 
 def _finished(
