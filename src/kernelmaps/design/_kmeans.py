@@ -11,6 +11,7 @@ import numba as nb
 import numpy as np
 from numba.extending import overload
 
+from ..engine.simd.vectors import item
 from ..engine.table.entry import INNER, entry
 
 
@@ -23,15 +24,6 @@ class Sums(NamedTuple):
     first_error: np.ndarray
     second_error: np.ndarray
     wide: tuple  # length 1: costs with twice the digits, which are compiled where they are needed
-
-
-class Room(NamedTuple):
-    """Memory (made in Python: code that allocates takes long to compile)."""
-
-    before: np.ndarray  # least cost of the first i values in so many clusters
-    now: np.ndarray  # and in one more
-    split: np.ndarray  # int32[clusters, i]: where the last of them begins
-    stack: np.ndarray  # int64[:, 4]: ranges that are left
 
 
 def _two_sum(a, b):
@@ -65,100 +57,68 @@ def _running_sums(values: np.ndarray, weights: np.ndarray, wide: bool) -> Sums:
     return Sums(mass, first, second, first_error, second_error, (0,) * wide)
 
 
-@nb.njit(**INNER)
-def _cost(mass, first, second, i, j):
-    """Weighted sum of squares of the values i … j − 1 about their mean, from running sums."""
-    total = first[j] - first[i]
-    return max(second[j] - second[i] - total * total / (mass[j] - mass[i]), 0.0)
-
-
 _added, _multiplied = nb.njit(**INNER)(_two_sum), nb.njit(**INNER)(_two_product)
 
 
-@nb.njit(**INNER)
+def _cost(sums, i, j):
+    """Weighted sum of squares of the values i … j − 1 about their mean, from running sums."""
+    return (_wide_cost if len(sums.wide) else _plain_cost)(sums, i, j)
+
+
+@overload(_cost, jit_options=INNER)
+def _cost_of(sums, i, j):
+    return _wide_cost if len(sums.types[sums.fields.index("wide")]) else _plain_cost
+
+
+def _plain_cost(sums, i, j):
+    total = item(sums.first, j) - item(sums.first, i)
+    mean = total * total / (item(sums.mass, j) - item(sums.mass, i))
+    return item(sums.second, j) - item(sums.second, i) - mean
+
+
 def _wide_cost(sums, i, j):
-    """The same with twice the digits."""
-    mass = sums.mass[j] - sums.mass[i]
-    total, lost = _added(sums.first[j], -sums.first[i])
-    lost += sums.first_error[j] - sums.first_error[i]
+    mass = item(sums.mass, j) - item(sums.mass, i)
+    total, lost = _added(item(sums.first, j), -item(sums.first, i))
+    lost += item(sums.first_error, j) - item(sums.first_error, i)
     square, more = _multiplied(total, total)
     more += 2 * total * lost
     mean = square / mass
     product, error = _multiplied(mean, mass)
     rest = ((square - product) - error + more) / mass
-    squares, missing = _added(sums.second[j], -sums.second[i])
-    missing += sums.second_error[j] - sums.second_error[i]
-    return max((squares - mean) + (missing - rest), 0.0)
-
-
-def _least(before, sums, low, high, m):
-    """The least of before[i] + cost(i, m) over low ≤ i ≤ high, and where it is."""
-    return (_wide_best if len(sums.wide) else _best)(before, sums, low, high, m)
-
-
-@overload(_least, jit_options=INNER)
-def _least_of(before, sums, low, high, m):
-    return _wide_best if len(sums.types[sums.fields.index("wide")]) else _best
-
-
-def _best(before, sums, low, high, m):
-    best, where = np.inf, low
-    mass, first, second = sums.mass, sums.first, sums.second
-    for i in range(low, high + 1):
-        value = before[i] + _cost(mass, first, second, i, m)
-        if value < best:
-            best, where = value, i
-    return best, where
-
-
-def _wide_best(before, sums, low, high, m):
-    best, where = np.inf, low
-    for i in range(low, high + 1):
-        value = before[i] + _wide_cost(sums, i, m)
-        if value < best:
-            best, where = value, i
-    return best, where
-
-
-@nb.njit(**INNER)
-def _push(stack, depth, left, right, low, high):
-    stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = left, right, low, high
-    return depth + 1
-
-
-@nb.njit(**INNER)
-def _layer(before, now, split, k, sums, stack):
-    """now[m] = min_i before[i] + cost(i, m) for all m ≥ k, middle first: the best i grows."""
-    m = now.size - 1
-    depth = _push(stack, 0, k, m, k - 1, m - 1)
-    while depth > 0:
-        depth -= 1
-        left, right = stack[depth, 0], stack[depth, 1]
-        low, high = stack[depth, 2], stack[depth, 3]
-        middle = (left + right) // 2
-        last = min(middle - 1, high)
-        best, where = _least(before, sums, low, last, middle)
-        now[middle], split[k, middle] = best, where
-        if left < middle:
-            depth = _push(stack, depth, left, middle - 1, low, where)
-        if middle < right:
-            depth = _push(stack, depth, middle + 1, right, where, high)
+    squares, missing = _added(item(sums.second, j), -item(sums.second, i))
+    missing += item(sums.second_error, j) - item(sums.second_error, i)
+    return (squares - mean) + (missing - rest)
 
 
 @entry()
-def _splits(sums, room, starts):
-    """First index of each cluster, into `starts`; returns their cost."""
-    before, now, split, m = room.before, room.now, room.split, room.now.size - 1
-    for k in range(1, starts.size + 1):
-        for j in range(m + 1):
-            now[j] = np.inf
-        _layer(before, now, split, k, sums, room.stack)
-        before, now = now, before
-    end = m
-    for k in range(starts.size, 1, -1):
-        end = np.int64(split[k, end])
-        starts[k - 1] = end
-    return before[m]
+def _fill(sums, least, split, clusters, step):
+    """D(k, m) = min_i D(k − 1, i) + cost(i, m) for all k ≤ clusters and m, and each best i.
+
+    All are flat: `least` has two rows, that of k where k is even or odd, `split` one for every k.
+    The best i grows with m: those of the multiples of 2·step beyond k − 1 bound the search of the
+    ones between them. `step` begins with a power of two.
+    """
+    width = np.int64(sums.mass.size)
+    for k in range(1, clusters + 1):
+        old, new, best = (1 - k % 2) * width, (k % 2) * width, k * width
+        half = step
+        for m in range(k):  # fewer values than clusters
+            least[new + m] = np.inf
+        while half > 0:
+            m = k - 1 + half
+            while m < width:
+                i = k - 1 if m - half < k else np.int64(item(split, best + m - half))
+                last = m if m + half >= width else np.int64(item(split, best + m + half))
+                found, where = np.inf, i
+                while i <= last and i < m:
+                    cost = _cost(sums, i, m)
+                    value = item(least, old + i) + (cost if cost > 0 else 0.0)
+                    if value < found:
+                        found, where = value, i
+                    i += 1
+                least[new + m], split[best + m] = found, where
+                m += 2 * half
+            half >>= 1
 
 
 def optimal_splits(
@@ -170,9 +130,12 @@ def optimal_splits(
     """
     m = len(values)
     sums = _running_sums(values, weights, wide)
-    before, now = np.full((2, m + 1), np.inf)
-    before[0] = 0.0  # nothing is in no cluster
-    split, stack = np.zeros((n + 1, m + 1), np.int32), np.empty((256, 4), np.int64)
+    least, split = np.full((2, m + 1), np.inf), np.zeros((n + 1, m + 1), np.int32)
+    least[0, 0] = 0.0  # nothing is in no cluster
+    _fill(sums, least.reshape(-1), split.reshape(-1), n, 1 << m.bit_length())
     starts = np.zeros(n, np.int64)
-    cost = _splits(sums, Room(before, now, split, stack), starts)
-    return starts, float(cost), float(2.0**-52 * np.sqrt(m) * sums.second[m])
+    end = m
+    for k in range(n, 1, -1):
+        starts[k - 1] = end = int(split[k, end])
+    cost = float(least[n % 2, m])
+    return starts, cost, float(2.0**-52 * np.sqrt(m) * sums.second[m])

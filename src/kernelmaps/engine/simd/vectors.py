@@ -244,6 +244,32 @@ def prefetch(typing_context, array, offset):
     return types.void(array, types.int64), build
 
 
+@intrinsic
+def copy_numbers(typing_context, source, target, offset, count):
+    """``target[offset : offset + count] = source[:count]``; a loop would take long to compile."""
+
+    def build(context, builder, signature, args):
+        begin = context.make_array(source)(context, builder, args[0]).data
+        where = pointer(context, builder, target, args[1], args[2], llvm(target.dtype))
+        cgutils.raw_memcpy(builder, where, begin, args[3], target.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(source, target, types.int64, types.int64), build
+
+
+@intrinsic
+def clear(typing_context, array, offset, count):
+    """``array[offset : offset + count] = 0``, likewise."""
+
+    def build(context, builder, signature, args):
+        where = pointer(context, builder, array, args[0], args[1], llvm(array.dtype))
+        size = builder.mul(args[2], ir.Constant(args[2].type, array.dtype.bitwidth // 8))
+        cgutils.memset(builder, where, size, 0)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), build
+
+
 @meaning(lambda array, offset: array[offset])
 def item(typing_context, array, offset):
     """``array[offset]`` of a contiguous array: no test for a negative index."""

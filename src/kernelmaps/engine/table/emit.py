@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from ..simd.vectors import fill, item, load, multiply_add, store
+from ..simd.vectors import clear, copy_numbers, fill, item, load, multiply_add, store
 from .entry import INNER, by_address, entry
 from .layout import Layout, layout_of
 from .locate import locate, locate_stored
@@ -94,18 +94,6 @@ def _write(values, row, u, to, out):
 
 
 @nb.njit(**INNER)
-def _copy(columns, to, count, out):
-    for c in range(count):
-        out[to + c] = columns[c]
-
-
-@nb.njit(**INNER)
-def _clear(out, begin, end):
-    for c in range(begin, end):
-        out[c] = 0
-
-
-@nb.njit(**INNER)
 def _whole_vectors(at, even, n, stop):
     """How many of n values, `even` columns each from out[at] on, may write whole vectors.
 
@@ -124,7 +112,7 @@ def emit_dense(layout, x, lanes, room, begin, end, out):
     stop = end * width - room.columns.size
     for i in range(begin, end):
         if even == 0:
-            _clear(out, i * width, (i + 1) * width)
+            clear(out, i * width, width)
         for a in range(0, d, TILE):
             n = TILE if d - a > TILE else d - a
             locate(layout.bins, x, i * d + a, a, n, lanes, room.row, room.u)
@@ -141,7 +129,7 @@ def emit_dense(layout, x, lanes, room, begin, end, out):
                     _write(values, row, item(room.u, k), to, out)
                 else:
                     _write(values, row, item(room.u, k), np.int64(0), room.columns)
-                    _copy(room.columns, to, np.int64(layout.band[a + k]), out)
+                    copy_numbers(room.columns, out, to, np.int64(item(layout.band, a + k)))
 
 
 @entry()
@@ -160,7 +148,7 @@ def emit_stored(layout, rows, room, begin, end, out):
                 _write(values, row, item(room.u, k), to, out.data)
             else:
                 _write(values, row, item(room.u, k), np.int64(0), room.columns)
-                _copy(room.columns, to, count, out.data)
+                copy_numbers(room.columns, out.data, to, count)
             first = item(layout.column, j) + item(values.first, row)
             for c in range(count):
                 out.indices[to + c] = first + c
