@@ -437,7 +437,7 @@ def _fit(
         beta[0] = rows.start(loss)
     kept, leaving = np.arange(len(beta)), _may_leave_out(rows, penalties, fixed)
     if leaving and fresh:
-        kept = np.flatnonzero(penalties.order_within() < COARSE)
+        kept = np.flatnonzero(penalties.order_within < COARSE)
     elif leaving:
         kept = penalties.within_reach(rho, rows.total)
     reach = Reach.of(rows, penalties, kept)

@@ -20,17 +20,18 @@ inverse a step. (Wood 2011; Li and Wood 2020 call the same from tables fREML.)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
 
 LOWEST = np.log(1e-2)  # of ρ: a hundredth of a row against the data
 HIGHEST = 20.0  # of ρ − log n: nothing is left of the function
-_STEP = 4.0
-COARSE = 6  # functions of each strength in the first step, and in a model that says where to start
+_STEP = 2.0  # that a strength moves at most at a time: each for itself, as some go to infinity
+COARSE = 3  # functions of each strength in the first step, and in a model that says where to start
 _ROUGHLY = 1.0  # derivative of ℓ by ρ that is small enough there
 _REACH = 100  # times the rows: the strength beyond which functions are left out
-_ALWAYS = 2  # functions of each strength that are never left out
+_ALWAYS = 1  # functions of each strength that are never left out
 _PRIOR = 1 / 9.0  # curvature of a prior on ρ, for its uncertainty alone
 _RIDGES = 1e-10, 1e-7, 1e-4  # of G's mean diagonal: positive factors where data say nothing
 
@@ -47,16 +48,24 @@ class Penalties:
     count: int
 
     def diagonal(self, rho: np.ndarray) -> np.ndarray:
-        strength = np.append(np.exp(rho), 0.0)  # the last for group −1
+        strength = np.zeros(self.count + 1)  # the last for group −1
+        np.exp(rho, out=strength[:-1])
         return self.scale * strength[self.group]
 
+    @cached_property
     def ranks(self) -> np.ndarray:
-        return np.bincount(self.group[self.group >= 0], minlength=self.count).astype(float)
+        """Number of weights of each strength."""
+        return np.bincount(self._place, minlength=self.count + 1)[1:].astype(float)
 
     def total(self, values: np.ndarray) -> np.ndarray:
         """Sums over the weights of each strength."""
-        return np.bincount(self.group + 1, values, self.count + 1)[1:]
+        return np.bincount(self._place, values, self.count + 1)[1:]
 
+    @cached_property
+    def _place(self) -> np.ndarray:
+        return self.group + 1
+
+    @cached_property
     def ends(self) -> np.ndarray:
         """Where the weights of each strength begin, and where the last ones end."""
         return np.searchsorted(self.group, np.arange(self.count + 1))
@@ -65,6 +74,7 @@ class Penalties:
         """Those of some weights; strengths stay as they are, even if none of their weights do."""
         return Penalties(self.scale[kept], self.group[kept], self.count)
 
+    @cached_property
     def order_within(self) -> np.ndarray:
         """Place of each weight among those of its strength, the least penalised first."""
         out = np.zeros(len(self.scale), np.int64)
@@ -81,7 +91,7 @@ class Penalties:
         be the first to come back.
         """
         alive = self.diagonal(rho) <= _REACH * total
-        return np.flatnonzero(alive | (self.order_within() < _ALWAYS))
+        return np.flatnonzero(alive | (self.order_within < _ALWAYS))
 
     def indicator(self) -> np.ndarray:
         out = np.zeros((len(self.group), self.count + 1))
@@ -148,22 +158,22 @@ def solve_with(
     diagonal = penalties.diagonal(rho)
     factor = factor_of(sums.gram, diagonal)
     weights, _ = lapack.dpotrs(factor, sums.right, lower=1)
-    logdet = 2 * np.sum(np.log(np.diag(factor)))
+    logdet = 2 * np.log(factor.diagonal()).sum()
     inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0].T
     _loops.mirror(inverse)
     deviance = max(sums.square - sums.right @ weights, 1e-300 + 1e-14 * sums.square)
     free = max(sums.rows - 1.0, 1.0)
     phi = deviance / free if dispersion is None else dispersion
-    ranks = penalties.ranks()
+    ranks = penalties.ranks
     value = 0.5 * (deviance / phi + free * np.log(phi) + logdet - ranks @ rho)
     shares = penalties.total(diagonal * weights**2) / phi
-    traces = penalties.total(diagonal * np.diag(inverse))
+    traces = penalties.total(diagonal * inverse.diagonal())
     return WorkingFit(weights, inverse, rho, phi, value, 0.5 * (shares + traces - ranks))
 
 
 def factor_of(gram: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
     """L with LLᵀ = G + diag(d), below the diagonal, and a ridge as small as rounding allows."""
-    size = float(np.trace(gram)) / len(diagonal)
+    size = float(gram.diagonal().sum()) / len(diagonal)
     for ridge in _RIDGES:
         system = gram.copy()
         system.flat[:: len(system) + 1] += diagonal + ridge * size
@@ -181,9 +191,9 @@ def _curvature(fit: WorkingFit, penalties: Penalties, rows: float, profiled: boo
     diagonal = penalties.diagonal(fit.rho)
     product = diagonal * fit.weights
     shares = penalties.total(product * fit.weights) / fit.dispersion
-    traces = penalties.total(diagonal * np.diag(fit.inverse))
+    traces = penalties.total(diagonal * fit.inverse.diagonal())
     cross, mixed = np.zeros((2, penalties.count, penalties.count))
-    _loops.block_sums(fit.inverse, diagonal, product, penalties.ends(), cross, mixed)
+    _loops.block_sums(fit.inverse, diagonal, product, penalties.ends, cross, mixed)
     out = np.diag(shares + traces) - 2 / fit.dispersion * mixed - cross
     if profiled:
         out -= np.outer(shares, shares) / max(rows - 1.0, 1.0)
@@ -218,7 +228,7 @@ def coarse_strengths(
 
     They cost a fraction of those of the whole model, which are mostly not far from there.
     """
-    kept = np.flatnonzero(penalties.order_within() < COARSE)
+    kept = np.flatnonzero(penalties.order_within < COARSE)
     if 2 * len(kept) > len(penalties.scale):
         return rho
     small, few = sums.only(kept), penalties.only(kept)
@@ -273,14 +283,14 @@ def choose_strengths(
 def _descent(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """A Newton step with the curvature made positive, none of its entries beyond `_STEP`."""
     factor, info = lapack.dpotrf(hessian, lower=1, clean=0)
-    size = np.abs(np.diag(hessian)).max(initial=0.0)
-    if info == 0 and np.diag(factor).min(initial=np.inf) ** 2 > max(1e-3 * size, 1e-8):
+    size = np.abs(hessian.diagonal()).max(initial=0.0)
+    if info == 0 and factor.diagonal().min(initial=np.inf) ** 2 > max(1e-3 * size, 1e-8):
         step = -lapack.dpotrs(factor, gradient, lower=1)[0]
     else:
         values, vectors = np.linalg.eigh(hessian)
         floor = max(1e-3 * np.abs(values).max(initial=0.0), 1e-8)
         step = -vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), floor))
-    return step * min(1.0, _STEP / max(np.abs(step).max(initial=0.0), 1e-300))
+    return np.clip(step, -_STEP, _STEP)
 
 
 def _line_search(
