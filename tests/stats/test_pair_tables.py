@@ -6,6 +6,7 @@ import pytest
 from kernelmaps.stats import (
     CodeSums,
     LocalBasis,
+    add_scores,
     cross_products,
     pair_table,
     pair_tables,
@@ -46,6 +47,34 @@ def test_cross_products_are_those_of_the_rows(seed, n, n_jobs, dense_rows, monke
     for found, wanted in zip(again, (gram, right), strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-11 * n)
     assert again[0] is before
+
+
+@pytest.mark.parametrize("rows", [7, 10_000])
+@pytest.mark.parametrize("many", [0, 10**9])
+def test_sums_and_scores_of_all_terms_together(seed, rows, many, monkeypatch):
+    """Whatever the blocks and parts; the codes of a pair need more than a byte."""
+    monkeypatch.setattr(pair_tables, "_ROWS", rows)
+    monkeypatch.setattr(pair_tables, "_DENSE_ROWS", rows)
+    monkeypatch.setattr(pair_tables, "_MANY", many)
+    monkeypatch.setattr(pair_tables, "_BLOCK_COST", 1e12)
+    n = 501
+    codes, bases, weight, y = coded_rows(seed, n, [7, 30, 12, 2000], [3, 5, 0, 2])
+    codes[3] = codes[3].astype(np.uint16) + np.uint16(300)
+    Z = dense(codes, bases)
+    np.testing.assert_allclose(right_sides(codes, bases, y, 2), Z.T @ y, atol=1e-12 * n)
+    gram, _ = cross_products(codes, bases, weight, y, 2)
+    np.testing.assert_allclose(gram, Z.T @ (weight[:, None] * Z), atol=1e-12 * n)
+    beta, out = np.arange(1.0, 12.0), np.ones(n)
+    add_scores(codes, bases, beta, out, 2)
+    np.testing.assert_allclose(out, 1.0 + Z[:, 1:] @ beta[1:], atol=1e-11)
+
+
+def test_sums_do_not_depend_on_the_threads(seed):
+    codes, bases, weight, y = coded_rows(seed, 5000, [7, 30, 12] * 4, [3, 5, 2] * 4)
+    assert len(y) * sum(basis.shape[1] for basis in bases) ** 2 > pair_tables._MANY  # in parts
+    one, two = (cross_products(codes, bases, weight, y, n_jobs) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one[0], two[0])
+    np.testing.assert_array_equal(one[1], two[1])
 
 
 def test_tables_of_local_bases_are_reduced_first(seed, monkeypatch):

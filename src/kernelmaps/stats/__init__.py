@@ -6,7 +6,14 @@ from .blockwise import choose_block_rows, features_of
 from .composite import FoldMoments, KernelMoments, load_stats
 from .folding import fold, on_sample
 from .moments import Moments
-from .pair_tables import CodeSums, LocalBasis, cross_products, pair_table, right_sides
+from .pair_tables import (
+    CodeSums,
+    LocalBasis,
+    add_scores,
+    cross_products,
+    pair_table,
+    right_sides,
+)
 
 __all__ = [
     "CodeSums",
@@ -15,6 +22,7 @@ __all__ = [
     "LocalBasis",
     "Moments",
     "Source",
+    "add_scores",
     "choose_block_rows",
     "cross_products",
     "features_of",

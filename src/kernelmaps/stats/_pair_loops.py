@@ -44,17 +44,34 @@ def add_scaled(first: np.ndarray, weights: np.ndarray, table: np.ndarray, out: n
 
 
 @numba.njit(cache=True, nogil=True)
-def gather(codes: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
-    """out[i] += values[codes[i]]."""
-    for i in range(codes.size):
-        out[i] += values[codes[i]]
+def add_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
+    """out[first[j] + codes[j, i]] += values[i]: sums over the codes of several terms."""
+    for j in range(codes.shape[0]):
+        own = out[first[j] :]
+        for i in range(codes.shape[1]):
+            own[codes[j, i]] += values[i]
 
 
 @numba.njit(cache=True, nogil=True)
-def scaled_rows(codes: np.ndarray, scale: np.ndarray, basis: np.ndarray, out: np.ndarray) -> None:
-    """out[i] = scale[i] · basis[codes[i]]."""
-    width = basis.shape[1]
-    for i in range(codes.size):
-        own, factor = codes[i], scale[i]
-        for c in range(width):
-            out[i, c] = factor * basis[own, c]
+def gather_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
+    """out[i] += Σ_j values[first[j] + codes[j, i]]."""
+    for j in range(codes.shape[0]):
+        own = values[first[j] :]
+        for i in range(codes.shape[1]):
+            out[i] += own[codes[j, i]]
+
+
+@numba.njit(cache=True, nogil=True)
+def scaled_matrix(
+    codes: np.ndarray, scale: np.ndarray, values: np.ndarray, begin: np.ndarray,
+    columns: np.ndarray, out: np.ndarray,
+) -> None:  # fmt: skip
+    """out[i] = scale[i] · [1, B_1[codes[0, i]], B_2[codes[1, i]], …]."""
+    for i in range(scale.size):
+        row, factor = out[i], scale[i]
+        row[0] = factor
+        for j in range(columns.size - 1):
+            width = columns[j + 1] - columns[j]
+            at, to = begin[j] + codes[j, i] * width, columns[j]
+            for c in range(width):
+                row[to + c] = factor * values[at + c]

@@ -13,7 +13,7 @@ covariates*). The tables are sums over rows: they can be merged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
@@ -27,7 +27,11 @@ _GRAIN = 65536  # additions below which a thread does not pay
 _BLOCK_COST, _ROW_COST, _ENTRY_COST = 400_000, 20, 10
 _MANY_CODES = 256  # of a term, beyond which those that no row has are left out
 _LOCAL_ROWS = 4096  # below, tables are slower than adding up rows of the bases
-_DENSE_ROWS = 4096  # whose matrix is held at a time
+_DENSE_ROWS = 2048  # whose matrix is held at a time
+_ROWS = 16384  # whose codes are stacked at a time, and whose scores stay in cache
+# Parts of the rows that are added up by themselves, so that sums do not depend on the number of
+# threads; where there are so many multiplications, or additions, to be done.
+_PARTS, _MANY = 4, 4_000_000
 _WIDE = 400  # columns of it from which on threads of BLAS pay
 
 
@@ -234,8 +238,9 @@ def cross_products(
     dense = sum(float(width[j] * width[k]) * (1 + (j < k)) for j, k in places) * len(weight)
     if dense < 2 * _cost_of_blocks(bases, len(weight), places):
         with limit_blas(1 if start[-1] < _WIDE else resolve_threads(n_jobs)):
-            _dense_products(codes, bases, weight, gram, np.repeat([True, *new], [1, *width]))
-        return gram, right_sides(codes, bases, product, 1)
+            filled = np.repeat([True, *new], [1, *width])
+            _dense_products(codes, bases, weight, gram, filled, n_jobs)
+        return gram, right_sides(codes, bases, product, n_jobs)
     right = np.zeros(start[-1])
     gram[0, 0], right[0] = weight.sum(), product.sum()
     places += [(j, j) for j in range(len(bases)) if not new[j]]
@@ -293,28 +298,50 @@ def _cost_of_blocks(
     return float(np.sum(_BLOCK_COST + cost))
 
 
+def add_scores(
+    codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], beta: np.ndarray, out: np.ndarray,
+    n_jobs: int | None = None,
+) -> None:  # fmt: skip
+    """Add Zβ to `out`, without the intercept ``beta[0]``."""
+    from . import _pair_loops
+
+    first, start = _ends(bases)
+    values = [basis @ beta[a:b] for basis, (a, b) in zip(bases, pairwise(start), strict=True)]
+    joined = np.concatenate([np.zeros(0), *values])
+
+    def work(begin: int, end: int) -> None:
+        for rows, stacked in _stacks(codes, begin, end, _ROWS):
+            _pair_loops.gather_codes(stacked, joined, first, out[rows])
+
+    if len(codes):
+        in_threads(work, len(out), n_jobs, grain=_ROWS)
+
+
 def right_sides(
     codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], product: np.ndarray,
     n_jobs: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Return Zᵀv alone, as :func:`cross_products` does."""
-    start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
-    right = np.zeros(start[-1])
-    right[0] = product.sum()
+    from . import _pair_loops
 
-    def work(begin: int, end: int) -> None:
-        for j in range(begin, end):
-            single = _single(codes[j], product, len(bases[j]))
-            right[start[j] : start[j + 1]] = single @ bases[j]
+    first, _ = _ends(bases)
 
-    with limit_blas(1):
-        in_threads(work, len(bases), n_jobs, grain=max(1, _GRAIN // max(len(product), 1)))
-    return right
+    def sums(begin: int, end: int) -> np.ndarray:
+        own = np.zeros(first[-1])
+        for rows, stacked in _stacks(codes, begin, end, _ROWS):
+            _pair_loops.add_codes(stacked, product[rows], first, own)
+        return own
+
+    if not len(codes):
+        return np.array([product.sum()])
+    whole = _added(sums, len(product), len(product) * len(codes), n_jobs)
+    parts = [whole[a:b] @ basis for basis, (a, b) in zip(bases, pairwise(first), strict=True)]
+    return np.concatenate([[product.sum()], *parts])
 
 
 def _dense_products(
     codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], weight: np.ndarray,
-    gram: np.ndarray, new: np.ndarray,
+    gram: np.ndarray, new: np.ndarray, n_jobs: int | None,
 ) -> None:  # fmt: skip
     """The same from the matrix √W·Z, some rows at a time: for few rows and many small bases.
 
@@ -322,16 +349,56 @@ def _dense_products(
     """
     from . import _pair_loops
 
-    start, root = np.cumsum([1, *(basis.shape[1] for basis in bases)]), np.sqrt(weight)
-    out = np.zeros((np.count_nonzero(new), len(gram)))
-    for at in range(0, len(weight), _DENSE_ROWS):
-        rows = slice(at, at + _DENSE_ROWS)
-        Z = np.empty((len(root[rows]), start[-1]))
-        Z[:, 0] = root[rows]
-        for own, basis, (a, b) in zip(codes, bases, pairwise(start), strict=True):
-            _pair_loops.scaled_rows(own[rows], root[rows], basis, Z[:, a:b])
-        out += (Z if new.all() else Z[:, new]).T @ Z
+    (_, start), root, every = _ends(bases), np.sqrt(weight), bool(new.all())
+    values = np.concatenate([basis.ravel() for basis in bases])
+    begins = np.cumsum([0, *(basis.size for basis in bases)])
+
+    def products(begin: int, end: int) -> np.ndarray:
+        out = np.zeros((np.count_nonzero(new), len(gram)))
+        for rows, stacked in _stacks(codes, begin, end, _DENSE_ROWS):
+            Z = np.empty((stacked.shape[1], len(gram)))
+            _pair_loops.scaled_matrix(stacked, root[rows], values, begins, start, Z)
+            out += (Z if every else Z[:, new]).T @ Z
+        return out
+
+    # Of wide matrices the threads are those of BLAS.
+    jobs = n_jobs if len(gram) < _WIDE else 1
+    out = _added(products, len(weight), len(weight) * np.count_nonzero(new) * len(gram), jobs)
     gram[new], gram[:, new] = out, out.T
+
+
+def _ends(bases: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Where the codes of each term begin among those of all, and its columns in Z."""
+    shapes = np.array([basis.shape for basis in bases], np.int64).reshape(-1, 2)
+    ends = np.zeros((2, len(bases) + 1), np.int64)
+    np.cumsum(shapes.T, axis=1, out=ends[:, 1:])
+    return ends[0], ends[1] + 1
+
+
+def _stacks(
+    codes: Sequence[np.ndarray], begin: int, end: int, most: int
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Codes of all terms as one array, some rows at a time."""
+    for at in range(begin, end, most):
+        rows = slice(at, min(at + most, end))
+        yield rows, np.stack([own[rows] for own in codes])
+
+
+def _added(
+    sums: Callable[[int, int], np.ndarray], rows: int, work: int, n_jobs: int | None
+) -> np.ndarray:
+    """Sums over all rows from those of parts of them, in threads where there is much to add."""
+    parts = _PARTS if work >= _MANY else 1
+    ends = [rows * part // parts for part in range(parts + 1)]
+
+    def some(begin: int, end: int) -> list[np.ndarray]:
+        return [sums(*ends[part : part + 2]) for part in range(begin, end)]
+
+    found = [own for several in in_threads(some, parts, n_jobs) for own in several]
+    out = found[0]
+    for own in found[1:]:
+        out += own
+    return out
 
 
 def _block(

@@ -18,6 +18,7 @@ from kernelmaps.engine.table import CODE
 from kernelmaps.inspection import ShapeFunctionDisplay
 from kernelmaps.models.additive.basis import compile_basis
 from kernelmaps.models.additive.calibration import platt
+from kernelmaps.models.additive.inputs import coded_labels
 
 ONE = {"n_jobs": 1}
 
@@ -217,6 +218,19 @@ def test_convergence_is_certified_or_warned_about(seed):
     X, score = data(seed)
     with pytest.warns(ConvergenceWarning, match="max_iter=2 epochs with a relative duality gap"):
         km.AdditiveClassifier(C=100, max_iter=2, **ONE).fit(X, labels(score))
+
+
+@pytest.mark.parametrize("few", [3, 50])
+@pytest.mark.parametrize("kind", ["str", "object", "int", "float"])
+def test_coded_labels_are_those_of_numpy(seed, kind, few):
+    numbers = np.random.default_rng(seed).integers(-5, few - 5, 300)
+    y = numbers.astype("U" if kind in ("str", "object") else kind)
+    y = y.astype(object) if kind == "object" else y
+    classes, codes = coded_labels(y)
+    wanted = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(classes, wanted[0])
+    np.testing.assert_array_equal(codes, wanted[1])
+    assert classes.dtype == wanted[0].dtype
 
 
 def test_labels_of_any_kind(seed):

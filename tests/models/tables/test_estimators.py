@@ -429,7 +429,10 @@ def test_a_constraint_that_holds_anyway_changes_nothing(seed):
     y = 3 * X[:, 0] + 0.05 * rng.normal(size=500)
     plain = km.AdditiveRegressor(smoothing="auto").fit(X, y)
     held = km.AdditiveRegressor(constraints={0: 1}).fit(X, y)
-    np.testing.assert_allclose(held.predict(X), plain.predict(X), atol=1e-8)
+    # Without a constraint those of the 40 functions are left out of which strengths leave less than
+    # a hundredth; each has a standard error of 0.05 / √500.
+    left = 0.01 * np.sqrt(40) * 0.05 / np.sqrt(500)
+    np.testing.assert_allclose(held.predict(X), plain.predict(X), atol=3 * left)
 
 
 def test_fixed_strengths(fitted):

@@ -35,7 +35,7 @@ from ..tables.likelihoods import likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks, count_labels
 from .calibration import Calibrated, platt
-from .inputs import checked, refuse_training_on_card, targets_of, weights_of
+from .inputs import checked, coded_labels, refuse_training_on_card, targets_of, weights_of
 from .out_of_core import out_of_core
 from .pairwise import solve_pairs
 
@@ -277,12 +277,11 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Codes of the labels, the code that each output calls +1, and weights."""
         y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_, codes = coded_labels(y)
         self._check_classes()
         if self.class_weight is not None:
             weight = weight * self._weights_by_class(y)[codes]
-        if len(np.unique(codes[weight > 0])) < 2:
+        if np.count_nonzero(np.bincount(codes, weight)) < 2:
             raise ValueError(
                 "AdditiveClassifier: examples of positive weight belong to only one class; "
                 "check sample_weight and class_weight."

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from ...device import refuse_card
@@ -15,6 +16,8 @@ from ...maps.base import JointMap
 from ...maps.codes import Codes
 from ...maps.spline import SplineMap
 from ...sparse_rows import check_sparse
+
+_FEW_LABELS = 20  # of so many, scikit-learn has nothing to warn of
 
 
 def map_of(feature_map: Any) -> Any:
@@ -80,6 +83,23 @@ def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
             f"y has {len(y)}."
         )
     return y
+
+
+def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct labels in order, and the place of each row's label among them.
+
+    Text is looked up by its hash: sorting the labels of all rows takes ten times as long.
+    """
+    if y.dtype.kind == "U" or (y.dtype == object and set(map(type, y.tolist())) == {str}):
+        labels = y.tolist()
+        names = sorted(set(labels))
+        if len(names) <= _FEW_LABELS:
+            place = {name: k for k, name in enumerate(names)}
+            codes = np.fromiter(map(place.__getitem__, labels), np.int64, len(labels))
+            return np.array(names, dtype=y.dtype), codes
+    check_classification_targets(y)
+    classes = np.unique(y)
+    return classes, np.searchsorted(classes, y)
 
 
 def weights_of(owner: Any, sample_weight: Any, n: int) -> np.ndarray:

@@ -16,8 +16,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ...stats import cross_products, right_sides
-from ...threads import available_threads, in_threads, limit_blas
+from ...stats import add_scores, cross_products, right_sides
+from ...threads import available_threads, limit_blas
 from .bases import Basis
 from .constraints import nearest
 from .likelihoods import Likelihood, Squared
@@ -51,7 +51,6 @@ _PLENTY = 2  # rows for each weight, from which on those out of reach are left o
 _NEARLY = 0.01  # share of a majorant from which on steps are nearly Newton's
 _LEFT = 1e-4  # of the objective, by which leaving weights out may raise it
 _SMALL = 800  # weights below which more threads cost BLAS more than they bring
-_BLOCK = 16384  # rows whose scores stay in cache while all terms add to them
 
 
 Solve = Callable[[np.ndarray], np.ndarray]  # with the matrix of a working problem
@@ -166,22 +165,8 @@ class CodedRows:
 
     def scores(self, beta: np.ndarray) -> np.ndarray:
         """The scores of all rows."""
-        from ...stats import _pair_loops
-
-        start = np.cumsum([1, *(basis.n_functions for basis in self.bases)])
-        used = [
-            (codes, basis.values @ beta[start[j] : start[j + 1]])
-            for j, (codes, basis) in enumerate(zip(self.codes, self.bases, strict=True))
-        ]
         out = self.offset + beta[0]
-
-        def work(begin: int, end: int) -> None:
-            for at in range(begin, end, _BLOCK):
-                rows = slice(at, min(at + _BLOCK, end))
-                for codes, values in used:
-                    _pair_loops.gather(codes[rows], values, out[rows])
-
-        in_threads(work, len(out), self.n_jobs, grain=_BLOCK)
+        add_scores(self.codes, [basis.values for basis in self.bases], beta, out, self.n_jobs)
         return out
 
     def sums(
