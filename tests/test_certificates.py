@@ -46,9 +46,21 @@ def design_error(design, kernel):
     return error
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("name", KERNELS)
+def half_of_all():
+    """Two methods for each kernel and error: every method meets every kernel and every error."""
+    pairs = [(name, error) for name in KERNELS for error in ERRORS]
+    return [
+        (*pairs[k], METHODS[m]) for k in range(9) for m in range(4) if (k // 3 + k % 3 + m) % 2 == 0
+    ]
+
+
+def test_half_of_all_is_every_pair():
+    for first, second in ((0, 1), (0, 2), (1, 2)):
+        seen = {(case[first], case[second]) for case in half_of_all()}
+        assert len(seen) == (9 if second == 1 else 12)
+
+
+@pytest.mark.parametrize(("name", "error", "method"), half_of_all())
 def test_designs_of_homogeneous_kernels(name, error, method, seed):
     design = designed(name, 4, error=error, method=method)
     kernel, sure = km.kernels.get(name), design.certificate

@@ -89,9 +89,10 @@ def test_a_designed_map_of_five_columns_can_be_pasted(tmp_path):
         ("AdditiveRegressor", "HomogeneousMap"),
     ],
 )
+@pytest.mark.usefixtures("drawn_weights", "plain_terms")
 def test_an_additive_model_in_c_gives_the_same_scores(kind, map_name, tmp_path):
     X = rows(60)
-    classes = 3 if map_name == "HomogeneousMap" else 2  # lanes of classes are compiled once
+    classes = 3 if map_name == "HomogeneousMap" else 2
     y = np.arange(60) % classes if kind.endswith("Classifier") else X @ np.arange(6.0)
     model = getattr(km, kind)(feature_map=fitted_map(map_name)).fit(X, y)
     new = rows(20, seed=1)

@@ -30,6 +30,7 @@ def run_in_onnx(model, X):
     return session.run(None, {session.get_inputs()[0].name: X})
 
 
+@pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", MAPS)
 def test_every_map(name, dtype):

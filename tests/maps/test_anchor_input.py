@@ -102,6 +102,7 @@ def test_searches_take_codes_with_a_frozen_map(seed):
 
 @pytest.mark.parametrize("n_neighbors", [1, 2])
 @pytest.mark.parametrize("out_of_domain", ["clip", "extrapolate"])
+@pytest.mark.usefixtures("drawn_weights")
 def test_features_with_unlike_numbers_of_anchors_predict_as_trained(
     n_neighbors, out_of_domain, seed
 ):
@@ -122,6 +123,7 @@ def test_features_with_unlike_numbers_of_anchors_predict_as_trained(
             np.testing.assert_allclose(model.decision_function(tests), terms, atol=1e-12)
 
 
+@pytest.mark.usefixtures("drawn_weights")
 def test_codes_of_features_with_unlike_numbers_of_anchors_predict_as_trained(seed):
     X = np.random.default_rng(seed).random((60, 20))
     X[:, ::2] = np.floor(4 * X[:, ::2])  # four anchors instead of forty

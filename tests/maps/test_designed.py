@@ -10,11 +10,6 @@ from kernelmaps.kernels import Gaussian
 from kernelmaps.maps.designed import positive_range
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
-
-
 def histograms(seed, rows=60, columns=12):
     return np.random.default_rng(seed).dirichlet(np.full(columns, 0.4), rows)
 
@@ -24,10 +19,10 @@ def histograms(seed, rows=60, columns=12):
     [
         {"kernel": "chi2"},
         {"kernel": "jensen_shannon", "n_components": 4},
-        {"kernel": "chi2", "method": "minimax"},
+        {"kernel": "chi2", "method": "minimax", "domain": (0.01, 1)},
         {"kernel": "chi2", "domain": "universal"},
         {"kernel": "intersection", "method": "sine", "n_components": 6},
-        {"kernel": "intersection", "method": "minimax", "n_components": 2, "domain": (1e-3, 1)},
+        {"kernel": "intersection", "method": "minimax", "n_components": 2, "domain": (0.05, 1)},
         {"kernel": "chi2", "domain": (1e-4, 1.0)},
     ],
     ids=str,
@@ -146,7 +141,8 @@ def test_similar_data_share_one_design(seed):
 def test_zero_is_exact_and_sparse_rows_stay_sparse(seed):
     X = histograms(seed)
     X[X < 0.02] = 0
-    for arguments in ({}, {"method": "minimax"}, {"kernel": "intersection", "method": "sine"}):
+    table = {"method": "minimax", "domain": (0.01, 1)}
+    for arguments in ({}, table, {"kernel": "intersection", "method": "sine"}):
         fitted = km.DesignedMap(**arguments).fit(X)
         mapped = fitted.transform(sparse.csr_matrix(X))
         assert sparse.issparse(mapped)

@@ -10,6 +10,9 @@ import pytest
 import kernelmaps as km
 from kernelmaps.engine import record_paths
 
+# Models of any weights: how they are trained is not at issue.
+pytestmark = pytest.mark.usefixtures("drawn_weights", "plain_terms")
+
 
 @pytest.fixture(params=["array_api_strict", "torch"])
 def xp(request):
