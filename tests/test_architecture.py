@@ -13,6 +13,7 @@ SOURCE = Path(kernelmaps.__file__).parent
 
 LEAVES = {
     "announcing",
+    "arguments",
     "atomic",
     "float_bits",
     "blocks",
@@ -41,6 +42,7 @@ TOP = "kernelmaps"
 # room -> rooms that it may import. Leaves may be imported by all.
 EDGES = {
     "announcing": set(),
+    "arguments": set(),
     "atomic": set(),
     "float_bits": {"compiling"},
     "blocks": set(),

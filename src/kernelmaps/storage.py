@@ -32,6 +32,7 @@ import platform
 import re
 import stat
 import struct
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -50,6 +51,20 @@ _STORED_DTYPES = {"|b1", *(f"|{kind}1" for kind in "iu"), *(f"<{kind}{n}" for ki
                   for n in (2, 4, 8) )}  # fmt: skip
 DEEPEST = 64
 """Levels of lists and dictionaries in a header, at most."""
+
+
+def cache_folder() -> Path:
+    """Folder of designs and downloads: ``KERNELMAPS_CACHE``, or one in the platform's cache."""
+    chosen = os.environ.get("KERNELMAPS_CACHE")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return base / "kernelmaps"
 
 
 def to_bytes(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -5,7 +5,7 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps import storage
-from kernelmaps.design import cache, solvers
+from kernelmaps.design import solvers
 from kernelmaps.design.api import NotPositiveDefiniteError, design_map
 from kernelmaps.design.certify import between_grid
 from kernelmaps.design.problem import build_problem
@@ -227,7 +227,7 @@ def test_unwritable_cache_is_no_reason_to_fail(tmp_path, monkeypatch):
 
 def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
-    assert cache.cache_directory() == tmp_path
+    assert storage.cache_folder() == tmp_path
     monkeypatch.delenv("KERNELMAPS_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.cache_directory().name == "kernelmaps"
+    assert storage.cache_folder().name == "kernelmaps"

@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 import kernelmaps
 
+from ..arguments import check_positive
 from ..data import Block, Rows, read_rows
 from ..data.columns import no_target
 from ..data.holdout import PartOfSource, held_out
@@ -520,8 +521,7 @@ def _estimator(
 ) -> Any:
     """The model to fit, unfitted."""
     model, C = settings.model, settings.C
-    if not 0 < C < np.inf:
-        raise ValueError(f"{model} model: C must be a positive number, got {C!r}.")
+    check_positive(f"{model} model", "C", C)
     if model != "ridge":
         kind = "AdditiveClassifier" if task == "classification" else "AdditiveRegressor"
         numbers: dict[str, Any] = {"C": C, "random_state": 0, **(options or {})}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,6 @@ import numpy as np
 from .. import storage
 from ..exceptions import FileFormatError
 from .loader import Dataset, data_folder, load
-
-CACHE = "KERNELMAPS_CACHE"
 
 
 @dataclass(frozen=True)
@@ -39,15 +36,6 @@ SOURCES = {
     "pendigits": Remote(32, 7_494, np.uint8),
     "usps": Remote(41082, 7_291),
 }
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept: ``KERNELMAPS_CACHE``, or ``kernelmaps`` in the user's cache."""
-    named = os.environ.get(CACHE)
-    if named:
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "kernelmaps"
 
 
 def fetch(
@@ -83,7 +71,7 @@ def fetch(
     local = data_folder()
     if local is not None and (local / f"{name}.npz").is_file():
         return load(name, folder=local)
-    path = cache_folder() / f"{name}.kmap"
+    path = storage.cache_folder() / f"{name}.kmap"
     if not path.exists():
         _download(name, path, download or _from_openml, checksum)
     return _from_cache(name, path, checksum)

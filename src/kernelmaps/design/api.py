@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import storage
+from ..arguments import check_choice, check_count
 from ..exceptions import DesignError
 from ..progress import announce
 from ..seeding import seed_of
@@ -196,20 +197,14 @@ def check_arguments(n_components: Any, max_error: Any, method: str, norm: str, e
     """Refuse wrong arguments of `design_map` before the work."""
     if (n_components is None) == (max_error is None):
         raise ValueError("design_map: give either n_components= or max_error=, and only one.")
-    if n_components is not None and (
-        isinstance(n_components, bool)
-        or not isinstance(n_components, int | np.integer)
-        or n_components < 1
-    ):
-        raise ValueError(f"design_map: n_components must be an integer >= 1, got {n_components!r}.")
+    if n_components is not None:
+        check_count("design_map", "n_components", n_components)
     if max_error is not None and not (np.isfinite(max_error) and max_error > 0):
         raise ValueError(f"design_map: max_error must be positive, got {max_error!r}.")
-    if method not in METHODS:
-        raise ValueError(f"design_map: method must be one of {METHODS}, got {method!r}.")
+    check_choice("design_map", "method", method, METHODS)
     if norm not in ("max", "sum"):
         raise ValueError(f"design_map: norm must be 'max' (eq. 5) or 'sum' (eq. 4), got {norm!r}.")
-    if effort < 1:
-        raise ValueError(f"design_map: effort must be >= 1, got {effort!r}.")
+    check_count("design_map", "effort", effort)
 
 
 def _table_problem(

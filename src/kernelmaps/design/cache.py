@@ -9,8 +9,6 @@ shipped with the package (``tools/make_ready_designs.py`` makes it).
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -28,34 +26,20 @@ _READY_KIND = "ready-designs"
 Entry = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
-def cache_directory() -> Path:
-    """``KERNELMAPS_CACHE``, or kernelmaps in the platform's cache folder."""
-    chosen = os.environ.get("KERNELMAPS_CACHE")
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return base / "kernelmaps"
-
-
 def load(key: str) -> Entry | None:
     """The stored design of a key, shipped or in the user's cache; None if there is none."""
     ready = load_ready().get(key)
     if ready is not None:
         return ready
     try:
-        return storage.read(cache_directory() / f"{key}.kmap", _KIND)
+        return storage.read(storage.cache_folder() / f"{key}.kmap", _KIND)
     except (OSError, FileFormatError):
         return None
 
 
 def save(key: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
     """Store a design atomically; a read-only home is no reason to fail."""
-    folder = cache_directory()
+    folder = storage.cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         storage.write(folder / f"{key}.kmap", _KIND, header, arrays)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from .. import storage
+from ..arguments import check_count
 from ..progress import track
 from ..threads import limit_blas
 from . import cache as store
@@ -141,10 +142,8 @@ def _check_joint(
     periods: Any,
     effort: Any,
 ) -> None:
-    if not isinstance(n_components, int | np.integer) or n_components < 1:
-        raise ValueError(f"design_joint_map: n_components must be >= 1, got {n_components!r}.")
-    if not isinstance(effort, int | np.integer) or effort < 0:
-        raise ValueError(f"design_joint_map: effort must be an integer >= 0, got {effort!r}.")
+    check_count("design_joint_map", "n_components", n_components)
+    check_count("design_joint_map", "effort", effort, least=0)
     if len(domain) not in (2, 3) or any(not high > low for low, high in domain):
         raise ValueError(
             "design_joint_map: domain holds two or three ranges (low, high) with low < high; got "

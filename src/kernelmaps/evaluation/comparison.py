@@ -14,6 +14,7 @@ from sklearn.utils import check_array
 
 import kernelmaps
 
+from ..arguments import check_positive
 from ..device import refuse_card
 from ..display import html_of, text_of
 from ..kernels import Kernel, get
@@ -267,8 +268,7 @@ def _problem(X: Any, y: Any, task: str, cv: int, random_state: int) -> Problem:
 
 
 def _check_arguments(X: Any, cv: int, C: float, budget: float | None) -> None:
-    if not 0 < C < np.inf:
-        raise ValueError(f"compare: C must be a positive number, got {C!r}.")
+    check_positive("compare", "C", C)
     if not isinstance(cv, int) or cv < 2 or cv > X.shape[0]:
         raise ValueError(f"compare: cv must be between 2 and the {X.shape[0]} rows, got {cv!r}.")
     if budget is not None and not budget > 0:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
 from .. import kernels
+from ..arguments import check_count
 from ..design.random_features import required_features
 from ..design.sparsity import effective_sparsity
 from ..device import refuse_card
@@ -104,9 +105,8 @@ def tune_size(
     for name, value, most in [("max_error", max_error, 2), ("probability", probability, 1)]:
         if not (isinstance(value, Real) and 0 < value < most):
             raise ValueError(f"tune_size: {name} must be between 0 and {most}, got {value!r}.")
-    for name, count in [("n_seeds", n_seeds), ("n_rows", n_rows)]:
-        if not (isinstance(count, Integral) and count >= 1):
-            raise ValueError(f"tune_size: {name} must be an integer >= 1, got {count!r}.")
+    check_count("tune_size", "n_seeds", n_seeds)
+    check_count("tune_size", "n_rows", n_rows)
     # A kernel of a user's own is taken as it is, though it may be a function as well.
     kernel = kernel if hasattr(kernel, "sample_frequencies") else kernels.get(kernel)
     refuse_card(X, "kernelmaps.tune_size", "Pass a sample of the rows as NumPy.")

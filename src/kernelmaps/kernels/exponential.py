@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..arguments import check_positive
 from .base import Kernel, Rows
 from .homogeneous import chi2
 
@@ -33,8 +34,7 @@ class Exponential(Kernel):
     def __post_init__(self) -> None:
         if not isinstance(self.base, Kernel):
             raise TypeError(f"Exponential: base must be a kernel, got {self.base!r}.")
-        if not (np.isscalar(self.gamma) and np.isfinite(self.gamma) and self.gamma > 0):
-            raise ValueError(f"Exponential: gamma must be a positive number, got {self.gamma!r}.")
+        check_positive(self, "gamma", self.gamma)
 
     def with_parameter(self, value: float) -> Self:
         return replace(self, gamma=value)

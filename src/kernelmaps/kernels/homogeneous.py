@@ -24,12 +24,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import log
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from ..arguments import check_positive
 from ..device import namespace_of
 from .additive import AdditiveKernel, compiled_sums
 from .base import Rows
@@ -72,8 +72,7 @@ class HomogeneousKernel(AdditiveKernel):
     distance_code: int | None = field(default=None)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.gamma, Real) and 0 < self.gamma < np.inf):
-            raise ValueError(f"{self.name}: gamma must be a positive number, got {self.gamma!r}.")
+        check_positive(self.name, "gamma", self.gamma)
 
     def replace(self, **changes: Any) -> HomogeneousKernel:
         """Return the kernel with some attributes changed, such as `gamma` or `signed`.

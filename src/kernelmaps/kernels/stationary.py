@@ -16,6 +16,7 @@ from scipy import sparse, special, stats
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
+from ..arguments import check_positive
 from ..blocks import row_blocks
 from ..device import namespace_of
 from ..threads import limit_threads
@@ -258,7 +259,7 @@ class Gaussian(_IsotropicKernel):
     length_name = "sigma"
 
     def __post_init__(self) -> None:
-        _require_positive("Gaussian", "sigma", self.sigma)
+        check_positive(self, "sigma", self.sigma)
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
         xp, delta = _floats(delta)
@@ -322,8 +323,8 @@ class Matern(_IsotropicKernel):
     name = "matern"
 
     def __post_init__(self) -> None:
-        _require_positive("Matern", "nu", self.nu)
-        _require_positive("Matern", "scale", self.scale)
+        check_positive(self, "nu", self.nu)
+        check_positive(self, "scale", self.scale)
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
         xp, delta = _floats(delta)
@@ -381,7 +382,7 @@ class Laplacian(StationaryKernel):
     metric = "cityblock"
 
     def __post_init__(self) -> None:
-        _require_positive("Laplacian", "scale", self.scale)
+        check_positive(self, "scale", self.scale)
 
     def length_of_variance(self, variance: float, d: int) -> float:
         return float(d * np.sqrt(variance))
@@ -418,7 +419,7 @@ class Cauchy(StationaryKernel):
     name = "cauchy"
 
     def __post_init__(self) -> None:
-        _require_positive("Cauchy", "scale", self.scale)
+        check_positive(self, "scale", self.scale)
 
     def length_at(self, distance: float) -> float:
         # With many features the product is close to exp(−‖x − y‖²/s²): the Gaussian of s = √2 σ.
@@ -495,8 +496,3 @@ def _column(X: Rows, j: int) -> np.ndarray:
 def _open_uniform(uniforms: np.ndarray) -> np.ndarray:
     """Away from 0, where quantile functions are infinite."""
     return np.maximum(uniforms, 2.0**-54)
-
-
-def _require_positive(owner: str, name: str, value: float) -> None:
-    if isinstance(value, str) or not (np.isscalar(value) and 0 < value < np.inf):
-        raise ValueError(f"{owner}: {name} must be a positive number, got {value!r}.")

@@ -30,10 +30,11 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from .. import kernels
+from ..arguments import check_count
 from ..certificate import Certificate
 from ..engine import Spec
 from ..schema import number
-from .base import AdditiveMap, check_count
+from .base import AdditiveMap
 
 _RULES = ("auto", "minimax")
 _MAX_ROWS = 2048  # rows that the search for a scale looks at, taken at even distances

@@ -28,6 +28,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
+from ..arguments import check_choice, check_count, check_flag
 from ..design.anchors import FITTED, SPACED, column_values, cover
 from ..design.square_root import FACTORIZATIONS, Root, square_root
 from ..device import is_foreign, numpy_dtype, to_host
@@ -38,7 +39,7 @@ from ..schema import array, many
 from ..sparse_rows import check_sparse
 from ._anchor_certificate import AnchorCertificate, certify
 from ._anchor_table import anchor_table
-from .base import DOMAIN, AdditiveMap, check_count
+from .base import DOMAIN, AdditiveMap
 from .codes import Codes
 
 PLACEMENTS = ("auto", *SPACED, *FITTED, "epsilon")
@@ -480,11 +481,8 @@ class AnchorMap(AdditiveMap):
         choices = [("weights", WEIGHTS), ("factorization", FACTORIZATIONS)]
         choices += [("anchors", PLACEMENTS)] if isinstance(self.anchors, str) else []
         for name, known in choices:
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in known:
-                raise ValueError(f"AnchorMap: {name} must be one of {known}, got {value!r}.")
-        if not isinstance(self.anchor_zero, bool | np.bool_):
-            raise ValueError(f"AnchorMap: anchor_zero must be a bool, got {self.anchor_zero!r}.")
+            check_choice(self, name, getattr(self, name), known)
+        check_flag(self, "anchor_zero", self.anchor_zero)
         if isinstance(self.anchors, str) and n > MAX_ANCHORS:
             raise ValueError(
                 f"AnchorMap: codes have two bytes, so that n_anchors is at most {MAX_ANCHORS}, "

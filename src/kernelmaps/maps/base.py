@@ -18,6 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from ..arguments import check_choice
 from ..atomic import all_or_nothing
 from ..certificate import Certificate
 from ..device import is_foreign, memory_named, numpy_dtype, refuse_card, refuse_container, to_host
@@ -455,11 +456,7 @@ class AdditiveMap(FeatureMap):
 
     def _check_out_of_domain(self) -> None:
         known = getattr(self, "_policies", OUT_OF_DOMAIN)  # a joint map borrows this check
-        if self.out_of_domain not in known:
-            raise ValueError(
-                f"{type(self).__name__}: out_of_domain must be one of {known}, "
-                f"got {self.out_of_domain!r}."
-            )
+        check_choice(self, "out_of_domain", self.out_of_domain, known)
 
     def row_certificate(
         self, X: Any, *, probability: float = 0.99, random_state: int = 0
@@ -525,12 +522,3 @@ class AdditiveMap(FeatureMap):
 
 class JointMap(FeatureMap):
     """A map that acts on the whole row."""
-
-
-def check_count(owner: Any, name: str, value: Any, least: int = 1) -> int:
-    """A whole number of at least `least`, or a clear error."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(
-            f"{type(owner).__name__}: {name} must be an integer >= {least}, got {value!r}."
-        )
-    return int(value)

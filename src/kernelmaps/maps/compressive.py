@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..arguments import check_count
 from ..design.sparsity import check_basis, effective_sparsity
 from ..engine import Spec, apply
 from ..engine.linear import n_outputs
@@ -23,7 +24,7 @@ from ..kernels import StationaryKernel
 from ..kernels.bandwidth import warn_if_degenerate
 from ..schema import integer
 from ..seeding import generator
-from .base import JointMap, check_count
+from .base import JointMap
 from .fourier import SCALE_ADVICE, resolve_kernel, scaled_kernel
 from .orthoprojector import draw_orthoprojector
 from .sampling import draw_fourier

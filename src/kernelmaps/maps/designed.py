@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..arguments import check_choice, check_count
 from ..certificate import Certificate
 from ..design.api import COSINE_METHODS, METHODS, TABLE_METHODS, Design, design_map
 from ..engine import Spec
 from ..schema import number, optional, pair
 from ._range import positive_range
-from .base import OUT_OF_DOMAIN, AdditiveMap, check_count
+from .base import OUT_OF_DOMAIN, AdditiveMap
 
 _LARGEST_RATIO = 2.0**20
 _MARGIN = 1.25  # above the largest value, for maps that end with their domain
@@ -99,8 +100,7 @@ class DesignedMap(AdditiveMap):
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
         self._check_out_of_domain()
-        if self.method not in METHODS:
-            raise ValueError(f"DesignedMap: method must be one of {METHODS}, got {self.method!r}.")
+        check_choice(self, "method", self.method, METHODS)
         if self.method in TABLE_METHODS and self.out_of_domain == "extrapolate":
             raise ValueError(
                 f"DesignedMap: a table (method={self.method!r}) ends with its domain; use "

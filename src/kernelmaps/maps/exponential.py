@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..arguments import check_count
 from ..default_parts import DefaultParts
 from ..engine import Spec, apply
 from ..engine.landmarks import landmark_spec
@@ -32,7 +33,7 @@ from ..kernels import Exponential, Gaussian, Kernel
 from ..kernels.bandwidth import warn_if_degenerate
 from ..schema import instance, number
 from ..seeding import generator
-from .base import AdditiveMap, JointMap, check_count
+from .base import AdditiveMap, JointMap
 from .designed import DesignedMap
 from .sampling import draw_fourier
 

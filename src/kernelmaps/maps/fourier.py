@@ -32,11 +32,12 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..arguments import check_count
 from ..engine import Spec
 from ..engine.outputs import output_dtype
 from ..kernels.bandwidth import fit_length, warn_if_degenerate
 from ..seeding import generator
-from .base import JointMap, check_count
+from .base import JointMap
 from .sampling import draw_fourier
 
 SCALE_ADVICE = (

@@ -34,12 +34,13 @@ from typing import Any
 import numpy as np
 from scipy.special import factorial
 
+from ..arguments import check_count
 from ..engine import Spec
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, Table
 from ..schema import array
 from ._range import differ, resolve_zero, room
-from .base import DOMAIN, AdditiveMap, check_count
+from .base import DOMAIN, AdditiveMap
 from .trigonometric import check_order
 
 _MOST = 12  # uniform data's correlations have the condition number 1.7e5, fourfold with each more

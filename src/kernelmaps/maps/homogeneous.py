@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..arguments import check_choice, check_count, check_positive
 from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.families import waves_arrays
 from ..schema import array, number
 from ._period import Cosines, best_series, misfit, pair_weights, ruled_period, series
-from .base import AdditiveMap, check_count
+from .base import AdditiveMap
 
 _WINDOWS = ("rectangular", "uniform")
 _MONOTONE = (kernels.chi2, kernels.intersection, kernels.jensen_shannon, kernels.hellinger)
@@ -96,10 +97,7 @@ class HomogeneousMap(AdditiveMap):
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
         kernel = self._resolved_kernel()
-        if self.window not in _WINDOWS:
-            raise ValueError(
-                f"HomogeneousMap: window must be one of {_WINDOWS}, got {self.window!r}."
-            )
+        check_choice(self, "window", self.window, _WINDOWS)
         self.kernel_ = kernel
         self.period_, (self.frequencies_, self.weights_) = self._fitted_series(X, kernel, columns)
         if kernel.gamma == 1 and kernel.replace(signed=False) in _MONOTONE:
@@ -117,10 +115,7 @@ class HomogeneousMap(AdditiveMap):
                 f"{kernel!r} has none. Use chi2, intersection, jensen_shannon or hellinger, "
                 "AnchorMap for any additive kernel, RandomFourierMap for stationary ones."
             )
-        if not (isinstance(self.gamma, Real) and 0 < self.gamma < np.inf):
-            raise ValueError(
-                f"HomogeneousMap: gamma must be a positive number, got {self.gamma!r}."
-            )
+        check_positive(self, "gamma", self.gamma)
         if kernel.gamma != 1 and self.gamma not in (1, kernel.gamma):
             raise ValueError(
                 f"HomogeneousMap: gamma={self.gamma!r} contradicts the gamma={kernel.gamma!r} of "

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..arguments import check_count
 from ..design.joint import JointDesign
 from ..design.multidim import design_joint_map
 from ..engine import Spec
 from ..schema import array, pair
-from .base import AdditiveMap, JointMap, check_count
+from .base import AdditiveMap, JointMap
 
 
 @dataclass(eq=False, repr=False)

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_choice, check_count
 from ..engine import Spec
 from ..engine.linear import padded_length
 from ..engine.outputs import output_dtype
 from ..kernels.additive import Linear
 from ..seeding import generator
-from .base import JointMap, check_count
+from .base import JointMap
 from .sampling import gram_schmidt
 
 ENTRIES = ("gaussian", "bernoulli")
@@ -106,10 +107,8 @@ def draw_orthoprojector(
     argument: str = "method",
 ) -> Spec:
     """Spec of a random orthoprojector from d to m ≤ d dimensions."""
-    if method not in METHODS:
-        raise ValueError(f"{owner}: {argument} must be one of {METHODS}, got {method!r}.")
-    if entries not in ENTRIES:
-        raise ValueError(f"{owner}: entries must be one of {ENTRIES}, got {entries!r}.")
+    check_choice(owner, argument, method, METHODS)
+    check_choice(owner, "entries", entries, ENTRIES)
     if method == "dense":
         matrix = np.sqrt(d / m) * orthonormal_columns(d, m, entries, rng)
         return Spec("projection", {"matrix": matrix.astype(dtype)}, {"operator": "matrix"})

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_choice
 from ..engine import Spec
 from ..engine.fourier import fourier_spec
 from ..engine.linear import padded_length
@@ -240,15 +241,13 @@ def _check_choices(owner: str, kernel: Any, n_components: int, sampling: str, fo
             "sample_frequencies(n, d, rng). Use a stationary kernel (gaussian, laplacian, cauchy, "
             "matern) or a subclass of StationaryKernel."
         )
-    if sampling not in SAMPLINGS:
-        raise ValueError(f"{owner}: sampling must be one of {SAMPLINGS}, got {sampling!r}.")
+    check_choice(owner, "sampling", sampling, SAMPLINGS)
     if sampling == "sobol" and not hasattr(kernel, "frequencies"):
         raise ValueError(
             f"{owner}: sampling='sobol' needs {kernel!r} to turn uniform numbers into frequencies "
             "(a method frequencies(uniforms, d)). Use sampling='iid'."
         )
-    if form not in FORMS:
-        raise ValueError(f"{owner}: form must be one of {FORMS}, got {form!r}.")
+    check_choice(owner, "form", form, FORMS)
     if form == "paired" and n_components % 2:
         raise ValueError(
             f"{owner}: the paired form has a sine for every cosine, so n_components must be even; "

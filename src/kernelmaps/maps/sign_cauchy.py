@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..arguments import check_count
 from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.signs import sign_spec
 from ..kernels.signs import SignCauchy
 from ..seeding import generator
-from .base import JointMap, check_count
+from .base import JointMap
 
 _PROBABILITY = 0.99
 

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from math import factorial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.interpolate import BSpline
 
+from ..arguments import check_choice, check_count
 from ..compiling import interpreted
 from ..design.anchors import column_values
 from ..engine import Spec
@@ -33,7 +33,7 @@ from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES, Table
 from ..schema import array
 from ._range import feature_ranges, resolve_zero
-from .base import DOMAIN, AdditiveMap, check_count
+from .base import DOMAIN, AdditiveMap
 
 KNOTS = ("uniform", "quantile")
 ORDERS = (0, 1, 2)
@@ -200,12 +200,8 @@ class SplineMap(AdditiveMap):
                 f"SplineMap: n_bases must be larger than degree, got n_bases={n} and degree={p}: "
                 "splines of degree p on one interval are already p + 1 functions."
             )
-        for name, known, kind in (("order", ORDERS, Integral), ("knots", KNOTS, str)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, kind) or value not in known:
-                raise ValueError(
-                    f"SplineMap: {name} must be one of {known}, got {getattr(self, name)!r}."
-                )
+        check_choice(self, "order", self.order, ORDERS)
+        check_choice(self, "knots", self.knots, KNOTS)
         if self.sparse_output and (self.order != 0 or self.zero_at_zero is True):
             raise ValueError(
                 "SplineMap: sparse_output=True needs order=0 without zero_at_zero=True; "

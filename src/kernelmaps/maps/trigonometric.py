@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_count, check_flag
 from ..engine import Spec
 from ._range import feature_ranges, resolve_zero
-from .base import DOMAIN, AdditiveMap, check_count
+from .base import DOMAIN, AdditiveMap
 
 # Of the variable of a spec for one of t: where all sines vanish again, at t = 2 or 4, is then
 # beyond the ends within which a table has to follow them to the last digit.
@@ -114,10 +115,7 @@ class TrigonometricMap(AdditiveMap):
 
     def _zero(self, X: Any) -> bool:
         """Whether Ψ(0) = 0."""
-        if not isinstance(self.periodic, bool | np.bool_):
-            raise ValueError(
-                f"TrigonometricMap: periodic must be True or False, got {self.periodic!r}."
-            )
+        check_flag(self, "periodic", self.periodic)
         zero = resolve_zero(self, X)
         if self.periodic and zero and self.zero_at_zero != "auto":
             raise ValueError(

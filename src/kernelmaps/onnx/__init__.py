@@ -39,25 +39,13 @@ import kernelmaps
 
 from ..engine.reference import evaluate, evaluate_table
 from ..maps.registry import PLUGINS
+from ..models.streaming.linear import StreamingLinear
 from .tables import table_inputs, table_scores
 from .tracer import BATCH, Trace, Traced
 
 __all__ = ["register", "to_onnx"]
 
-MAPS = "kernelmaps.maps."
-MODELS = (
-    "AdditiveClassifier", "AdditiveClassifierCV", "AdditiveRegressor", "AdditiveRegressorCV",
-    "StreamingPCA",
-)  # fmt: skip
-RIDGES = (
-    "StreamingRidge",
-    "StreamingRidgeClassifier",
-    "StreamingLasso",
-    "StreamingElasticNet",
-    "StreamingGroupLasso",
-    "StreamingLassoClassifier",
-    "StreamingGroupLassoClassifier",
-)
+ROOMS = ("kernelmaps.maps.", "kernelmaps.models.")  # whose estimators have a converter
 
 
 def to_onnx(
@@ -116,9 +104,9 @@ def register(*more: type) -> list[str]:
     list of str
         Names of the registered classes.
     """
-    maps = [name for name, module in kernelmaps._MODULE_OF.items() if module.startswith(MAPS)]
-    own = [getattr(kernelmaps, name) for name in (*maps, *MODELS, *RIDGES)]
-    classes = [cls for cls in (*own, *PLUGINS.values(), *more) if issubclass(cls, BaseEstimator)]
+    public = [name for name, module in kernelmaps._MODULE_OF.items() if module.startswith(ROOMS)]
+    found = [*(getattr(kernelmaps, name) for name in public), *PLUGINS.values(), *more]
+    classes = [cls for cls in found if isinstance(cls, type) and issubclass(cls, BaseEstimator)]
     for cls in classes:
         update_registered_converter(
             cls, f"Kernelmaps{cls.__name__}", _shapes, _convert, parser=_parse, overwrite=True
@@ -231,7 +219,8 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
     if name == "StreamingPCA":
         Z = _mapped(xp, model, X)
         return [(Z - model.mean_.astype(X.dtype)) @ model.components_.T]
-    if name in RIDGES:
+    linear = isinstance(model, StreamingLinear)
+    if linear:
         scores = _mapped(xp, model, X) @ np.atleast_2d(model.coef_).T
         scores = scores + np.atleast_1d(model.intercept_).astype(X.dtype)
     else:
@@ -240,7 +229,7 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
         scores = xp.exp(scores)
     if is_classifier(model):
         found = [_labels(xp, model, scores), scores]
-        return [*found, _probabilities(xp, model, scores)] if name not in RIDGES else found
+        return found if linear else [*found, _probabilities(xp, model, scores)]
     return [scores]
 
 

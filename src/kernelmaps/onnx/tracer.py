@@ -19,6 +19,18 @@ BATCH = -1
 Emit = Callable[..., str]  # (operator, inputs, **attributes) -> name of the output
 
 
+def _operator(op: str, result: Any = None) -> tuple[Any, Any]:
+    """Methods of an operator with two operands: the array first, and the other one first."""
+
+    def forward(self: Traced, other: Any) -> Traced:
+        return self.trace.binary(op, self, other, result)
+
+    def reflected(self: Traced, other: Any) -> Traced:
+        return self.trace.binary(op, other, self, result)
+
+    return forward, reflected
+
+
 class Traced:
     """An array of which only shape and type are known."""
 
@@ -35,59 +47,21 @@ class Traced:
     def __getitem__(self, key: Any) -> Traced:
         return self.trace.index(self, key)
 
-    def __add__(self, other: Any) -> Traced:
-        return self.trace.binary("Add", self, other)
-
-    def __radd__(self, other: Any) -> Traced:
-        return self.trace.binary("Add", other, self)
-
-    def __sub__(self, other: Any) -> Traced:
-        return self.trace.binary("Sub", self, other)
-
-    def __rsub__(self, other: Any) -> Traced:
-        return self.trace.binary("Sub", other, self)
-
-    def __mul__(self, other: Any) -> Traced:
-        return self.trace.binary("Mul", self, other)
-
-    def __rmul__(self, other: Any) -> Traced:
-        return self.trace.binary("Mul", other, self)
-
-    def __truediv__(self, other: Any) -> Traced:
-        return self.trace.binary("Div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Traced:
-        return self.trace.binary("Div", other, self)
-
-    def __pow__(self, other: Any) -> Traced:
-        return self.trace.binary("Pow", self, other)
-
-    def __rpow__(self, other: Any) -> Traced:
-        return self.trace.binary("Pow", other, self)
+    __add__, __radd__ = _operator("Add")
+    __sub__, __rsub__ = _operator("Sub")
+    __mul__, __rmul__ = _operator("Mul")
+    __truediv__, __rtruediv__ = _operator("Div")
+    __pow__, __rpow__ = _operator("Pow")
+    __and__, __rand__ = _operator("And", np.bool_)
+    __or__, __ror__ = _operator("Or", np.bool_)
+    __gt__, __lt__ = _operator("Greater", np.bool_)
+    __ge__, __le__ = _operator("GreaterOrEqual", np.bool_)
 
     def __matmul__(self, other: Any) -> Traced:
         return self.trace.matmul(self, other)
 
-    def __and__(self, other: Any) -> Traced:
-        return self.trace.binary("And", self, other, np.bool_)
-
-    def __or__(self, other: Any) -> Traced:
-        return self.trace.binary("Or", self, other, np.bool_)
-
     def __neg__(self) -> Traced:
         return self.trace.unary("Neg", self)
-
-    def __gt__(self, other: Any) -> Traced:
-        return self.trace.binary("Greater", self, other, np.bool_)
-
-    def __ge__(self, other: Any) -> Traced:
-        return self.trace.binary("GreaterOrEqual", self, other, np.bool_)
-
-    def __lt__(self, other: Any) -> Traced:
-        return self.trace.binary("Less", self, other, np.bool_)
-
-    def __le__(self, other: Any) -> Traced:
-        return self.trace.binary("LessOrEqual", self, other, np.bool_)
 
     def __eq__(self, other: Any) -> Traced:  # type: ignore[override]
         return self.trace.binary("Equal", self, other, np.bool_)

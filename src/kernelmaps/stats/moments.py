@@ -41,6 +41,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import storage
+from ..arguments import check_choice
 from ..device import is_tensor, to_device, to_host
 from ..exceptions import FileFormatError
 from ..schema import (
@@ -153,10 +154,7 @@ class Moments(Statistics):
         tag: str = "",
         by_class: bool = False,
     ) -> None:
-        if target not in ("none", "real", "class"):
-            raise ValueError(
-                f"{type(self).__name__}: target must be 'none', 'real' or 'class', got {target!r}."
-            )
+        check_choice(self, "target", target, ("none", "real", "class"))
         self.target, self.tag, self.by_class = target, tag, by_class
         self.n, self.weight = 0, 0.0
         # Arrays from the first row on; None before, so that an empty one is a few kB.

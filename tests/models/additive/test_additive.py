@@ -324,9 +324,9 @@ def test_columns_without_variety(column, seed):
 BAD = [
     ({"C": 0}, "C must be a positive number"),
     ({"C": -1.0}, "C must be a positive number"),
-    ({"C": np.inf}, "C must be finite"),
+    ({"C": np.inf}, "C must be a positive number, got inf"),
     ({"tol": 0}, "tol must be a positive number"),
-    ({"max_iter": 0}, "max_iter must be at least 1"),
+    ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
     ({"loss": "squared_error"}, "loss must be one of"),
 ]
 

@@ -112,5 +112,5 @@ def test_what_newton_cannot_do_is_refused():
     X, y = np.random.default_rng(0).random((20, 400)), np.arange(20.0)
     with pytest.raises(ValueError, match="at most 3000 columns"):
         km.AdditiveRegressor(km.SplineMap(10), solver="primal").fit(X, y)
-    with pytest.raises(ValueError, match="solver must be 'auto', 'dual' or 'primal'"):
+    with pytest.raises(ValueError, match="solver must be one of 'auto', 'dual', 'primal'"):
         km.AdditiveRegressor(solver="newton").fit(X, y)

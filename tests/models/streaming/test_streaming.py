@@ -590,8 +590,8 @@ def test_predictions_of_any_source(seed, tmp_path):
         (km.StreamingLasso([1, 2], validation="loo"), "validation must be a number of folds"),
         (km.StreamingElasticNet(l1_ratio=0), "l1_ratio must be in"),
         (km.StreamingRidge("strong"), "alpha must be a number, got 'strong'"),
-        (km.StreamingRidge(block_rows=0), "block_rows must be an integer of at least 1"),
-        (km.StreamingRidge(block_rows=2.5), "block_rows must be an integer of at least 1"),
+        (km.StreamingRidge(block_rows=0), "block_rows must be an integer >= 1"),
+        (km.StreamingRidge(block_rows=2.5), "block_rows must be an integer >= 1"),
         (km.StreamingGroupLasso(groups=[0, 1]), "groups must have one entry for each of the 6"),
     ],
 )
@@ -905,7 +905,7 @@ class TestOneAgainstOne:
 
     def test_what_it_cannot_do_is_said(self, seed):
         X, y = self.data(seed)
-        with pytest.raises(ValueError, match="multi_class must be 'ovr' or 'ovo', got 'all'"):
+        with pytest.raises(ValueError, match="multi_class must be one of 'ovr', 'ovo', got 'all'"):
             km.StreamingRidgeClassifier(multi_class="all").fit(X, y)
         with pytest.raises(ValueError, match="validation='loo' is not there for"):
             km.StreamingRidgeClassifier([1, 2], validation="loo", multi_class="ovo").fit(X, y)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from ...arguments import check_choice, check_count, check_positive
 from ...default_parts import DefaultParts
 from ...engine import code_spec
 from ...engine.compile import has_table
@@ -267,22 +267,11 @@ class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
 
     def _check_parameters(self) -> None:
         name = type(self).__name__
-        for parameter in ("C", "tol"):
-            value = getattr(self, parameter)
-            if parameter == "C" and value is None:  # strengths are chosen
-                continue
-            if isinstance(value, bool) or not isinstance(value, Real) or not float(value) > 0:
-                raise ValueError(f"{name}: {parameter} must be a positive number, got {value!r}.")
-        if self.C is not None and not np.isfinite(self.C):
-            raise ValueError(f"{name}: C must be finite, got {self.C!r}.")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral):
-            raise ValueError(f"{name}: max_iter must be an integer, got {self.max_iter!r}.")
-        if self.max_iter < 1:
-            raise ValueError(f"{name}: max_iter must be at least 1, got {self.max_iter!r}.")
-        if self.solver not in ("auto", "dual", "primal"):
-            raise ValueError(
-                f"{name}: solver must be 'auto', 'dual' or 'primal', got {self.solver!r}."
-            )
+        if self.C is not None:  # else strengths are chosen
+            check_positive(self, "C", self.C)
+        check_positive(self, "tol", self.tol)
+        check_count(self, "max_iter", self.max_iter)
+        check_choice(self, "solver", self.solver, ("auto", "dual", "primal"))
         if self._loss_name != self.loss:
             warnings.warn(
                 f"{name}: loss={self.loss!r} is now spelled {self._loss_name!r}, as in "

@@ -23,6 +23,7 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from ...arguments import check_choice
 from ...atomic import all_or_nothing
 from ...data.frames import is_frame
 from ...data.table_source import open_table
@@ -346,11 +347,7 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
             "calibration": ("auto", "out_of_fold", "in_sample"),
         }
         for name, known in options.items():
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"AdditiveClassifier: {name} must be one of {', '.join(map(repr, known))}, got "
-                    f"{getattr(self, name)!r}."
-                )
+            check_choice(self, name, getattr(self, name), known)
 
     def _train(
         self,

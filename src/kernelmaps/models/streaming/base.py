@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ...arguments import check_count
 from ...data import Block, Source, open_source
 from ...data.opening import is_chunks
 from ...data.sources import SlicedSource
@@ -218,12 +218,7 @@ class StreamingEstimator(BaseEstimator):
 
     def _rows_per_block(self, look: Look) -> int:
         if self.block_rows is not None:
-            if not (isinstance(self.block_rows, Integral) and self.block_rows >= 1):
-                raise ValueError(
-                    f"{type(self).__name__}: block_rows must be an integer of at least 1, got "
-                    f"{self.block_rows!r}"
-                )
-            return int(self.block_rows)
+            return check_count(self, "block_rows", self.block_rows)
         if self._place is not None:
             return OnDevice.block_rows(sum(look.features.widths))
         return choose_block_rows(look.n_features, sum(look.features.widths), look.itemsize)

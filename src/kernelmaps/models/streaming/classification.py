@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from ...arguments import check_choice
 from ...atomic import all_or_nothing
 from ...device import is_tensor, refuse_card, to_host
 from ...stats import Moments
@@ -145,10 +146,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         name = type(self).__name__
-        if self.multi_class not in ("ovr", "ovo"):
-            raise ValueError(
-                f"{name}: multi_class must be 'ovr' or 'ovo', got {self.multi_class!r}"
-            )
+        check_choice(self, "multi_class", self.multi_class, ("ovr", "ovo"))
         if self.multi_class == "ovo" and self._wants_loo():
             raise ValueError(
                 f"{name}: validation='loo' is not there for multi_class='ovo'; use 'gcv' or a "

@@ -1,0 +1,43 @@
+"""Checks of arguments that many functions and estimators take, in one wording.
+
+`owner` is the name of the function, or the estimator itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from numpy import bool_, inf
+
+
+def check_choice(owner: Any, name: str, value: Any, known: Sequence[Any]) -> None:
+    """Refuse what is not one of some words, or of some whole numbers."""
+    kind = str if isinstance(known[0], str) else Integral
+    if isinstance(value, bool) or not isinstance(value, kind) or value not in known:
+        words = ", ".join(map(repr, known))
+        raise ValueError(f"{_named(owner)}: {name} must be one of {words}, got {value!r}.")
+
+
+def check_count(owner: Any, name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least `least`, or a clear error."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{_named(owner)}: {name} must be an integer >= {least}, got {value!r}.")
+    return int(value)
+
+
+def check_positive(owner: Any, name: str, value: Any) -> None:
+    """Refuse what is not a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < inf:
+        raise ValueError(f"{_named(owner)}: {name} must be a positive number, got {value!r}.")
+
+
+def check_flag(owner: Any, name: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool | bool_):
+        raise ValueError(f"{_named(owner)}: {name} must be True or False, got {value!r}.")
+
+
+def _named(owner: Any) -> str:
+    return owner if isinstance(owner, str) else type(owner).__name__
