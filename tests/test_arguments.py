@@ -1,4 +1,4 @@
-"""Arguments are refused in one wording: the owner, the argument, what is allowed, what was found."""
+"""Arguments are refused in one wording: the owner, the argument, what is allowed and found."""
 
 import numpy as np
 import pytest

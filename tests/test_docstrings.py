@@ -53,6 +53,10 @@ def problems(name: str, function) -> list[str]:
     if is_result(function):
         texts.append(parts.get("Attributes", ""))
     has = set().union(*(described(text) for text in texts))
+    heads = "\n".join([*texts, parts.get("Attributes", "")]).splitlines()
+    untyped = [head for head in heads if head and not head[0].isspace() and " : " not in head]
+    if untyped:
+        found.append(f"parameters or attributes without a type: {untyped}")
     if wanted - has:
         found.append(f"parameters without a description: {sorted(wanted - has)}")
     if not is_result(function) and has - wanted:

@@ -22,7 +22,7 @@ class DefaultParts:
 
         Parameters
         ----------
-        **params
+        **params : dict
             Parameters by name. Those of a default part create that part first.
 
         Returns

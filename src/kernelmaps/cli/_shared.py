@@ -164,7 +164,7 @@ def _missing(error: ImportError) -> str:
 
 def note(line: str) -> None:
     """A line about the progress of a long work, on standard error."""
-    console(stderr=True).print(line, style="dim", soft_wrap=True, highlight=False)
+    plain_console(stderr=True).print(line, style="dim", soft_wrap=True, highlight=False)
 
 
 def fail(message: str, code: int) -> None:
@@ -172,7 +172,7 @@ def fail(message: str, code: int) -> None:
     from rich.text import Text
 
     words = Text.assemble(("error:", "bold red"), " ", printable(message))
-    console(stderr=True).print(words, soft_wrap=True)
+    plain_console(stderr=True).print(words, soft_wrap=True)
     raise typer.Exit(code)
 
 
@@ -187,17 +187,14 @@ def show(result: Any, as_json: bool, **options: Any) -> None:
         text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, default=_for_json)
         typer.echo(text.translate(_JSON_CONTROLS))
         return
-    console().print(result.table(**options))
-
-
-def console(stderr: bool = False) -> Any:
-    """Standard output or error, with colours where a person reads it."""
-    return plain_console(stderr=stderr)
+    # A design's own `table` is its curve.
+    made = result.as_table() if hasattr(result, "as_table") else result.table(**options)
+    plain_console().print(made)
 
 
 def say(text: str) -> None:
     """A line on standard output."""
-    console().print(text, soft_wrap=True, highlight=False)
+    plain_console().print(text, soft_wrap=True, highlight=False)
 
 
 def read(

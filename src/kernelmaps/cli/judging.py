@@ -227,7 +227,7 @@ def design(
     `kernelmaps design intersection --max-error 5 --domain 1,255`
     """
     from kernelmaps import design_map
-    from kernelmaps.commands.designing import DesignReport, write_design
+    from kernelmaps.commands.designing import write_design
     from kernelmaps.commands.exporting import check_suffix
     from kernelmaps.design.api import check_arguments
 
@@ -248,7 +248,7 @@ def design(
     )
     if out is not None:
         write_design(found, out)
-    show(DesignReport(found), json)
+    show(found, json)
     if out is not None and not json:
         say(f"written: {out}")
 

@@ -204,7 +204,7 @@ def export(
     if json:
         show(result, True)
         return
-    say(f"{result.title}: {target} ({result.size:,} bytes)")
+    say(f"{result.title}: {target} ({result.bytes:,} bytes)")
     if result.note:
         say(result.note)
 

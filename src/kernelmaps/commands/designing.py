@@ -4,27 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import storage
 from .exporting import write_model
-
-
-@dataclass(frozen=True)
-class DesignReport:
-    """A :class:`kernelmaps.Design` with the names that every printable result has."""
-
-    design: Any
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return self.design.to_dict()
-
-    def table(self) -> Any:
-        """As a rich table; a design's own `table` is its curve."""
-        return self.design.as_table()
 
 
 def write_design(design: Any, path: str | os.PathLike[str]) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +32,12 @@ class Exported:
     source: str
     path: str
     title: str
-    size: int
+    bytes: int
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "source": self.source,
-            "path": self.path,
-            "title": self.title,
-            "bytes": self.size,
-            "note": self.note,
-        }
+        return asdict(self)
 
     def table(self) -> Any:
         """As a rich table."""

@@ -8,7 +8,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ class Evaluation:
         Rows, recall and precision of each class.
     """
 
-    name: str
+    data: str
     task: str
     rows: int
     scores: dict[str, float]
@@ -116,13 +116,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "data": self.name,
-            "task": self.task,
-            "rows": self.rows,
-            "scores": self.scores,
-            "classes": self.classes,
-        }
+        return asdict(self)
 
     def table(self) -> Any:
         """As a rich table."""
@@ -130,7 +124,7 @@ class Evaluation:
         for name, values in list(self.classes.items())[:20]:
             numbers = f"recall {values['recall']:.4g}, precision {values['precision']:.4g}"
             shown[f"class {name}"] = f"{numbers} ({int(values['rows'])} rows)"
-        return two_columns(shown, f"{self.task} on {self.name}")
+        return two_columns(shown, f"{self.task} on {self.data}")
 
 
 def predict_rows(

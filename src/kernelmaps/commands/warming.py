@@ -54,14 +54,9 @@ def _steps() -> Iterator[Callable[[], Any]]:
     y = np.arange(len(X)) % 2
     kinds = [X, X.astype(np.float32), sparse.csr_matrix(X), (255 * X).astype(np.uint8)]
     maps = [HomogeneousMap(), DesignedMap(), ChebyshevMap(), SplineMap(), AnchorMap()]
-    for feature_map in maps:
-        yield from (partial(_transform, feature_map, rows) for rows in kinds)
+    yield from (partial(own.fit_transform, rows) for own in maps for rows in kinds)
     yield from (partial(_encode, rows) for rows in kinds[:3])
     yield from (partial(_predict, rows, y) for rows in kinds[:2])
-
-
-def _transform(feature_map: Any, rows: Any) -> None:
-    feature_map.fit(rows).transform(rows)
 
 
 def _encode(rows: Any) -> None:

@@ -134,7 +134,7 @@ def fetch_mnist(**options: Any) -> Dataset:
 
     Parameters
     ----------
-    **options
+    **options : dict
         Options of :func:`fetch`, such as the folder.
 
     Returns
@@ -150,7 +150,7 @@ def fetch_letter(**options: Any) -> Dataset:
 
     Parameters
     ----------
-    **options
+    **options : dict
         Options of :func:`fetch`, such as the folder.
 
     Returns
@@ -166,7 +166,7 @@ def fetch_spambase(**options: Any) -> Dataset:
 
     Parameters
     ----------
-    **options
+    **options : dict
         Options of :func:`fetch`, such as the folder.
 
     Returns

@@ -151,7 +151,7 @@ class Design:
 
         Parameters
         ----------
-        **changes
+        **changes : dict
             New values by name.
 
         Returns

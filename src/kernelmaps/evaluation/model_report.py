@@ -344,9 +344,8 @@ def _chances(model: Any, X: Any, y: Any) -> list[list[float]]:
 
 def _confusion(model: Any, truth: np.ndarray, guess: np.ndarray) -> dict[str, Any]:
     """Rows by their true (down) and predicted (across) class."""
+    from sklearn.metrics import confusion_matrix
+
     names = [str(label) for label in model.classes_]
-    place = {name: k for k, name in enumerate(names)}
-    counts = np.zeros((len(names), len(names)), dtype=int)
-    for a, b in zip(truth.astype(str).tolist(), guess.astype(str).tolist()):
-        counts[place[a], place[b]] += 1
+    counts = confusion_matrix(truth.astype(str), guess.astype(str), labels=names)
     return {"classes": names, "counts": counts.tolist()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..sparse_rows import dense
 from .shapes import without_names
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelErrorDisplay:
     """Display of an exact kernel, its map, and their difference over pairs of values.
 
@@ -32,20 +34,11 @@ class KernelErrorDisplay:
     kernel_error_grid : computes them only.
     """
 
-    def __init__(
-        self,
-        *,
-        x: np.ndarray,
-        exact: np.ndarray,
-        approximate: np.ndarray,
-        title: str = "",
-        additive: bool = True,
-    ) -> None:
-        self.x = x
-        self.exact = exact
-        self.approximate = approximate
-        self.title = title
-        self.additive = additive
+    x: np.ndarray
+    exact: np.ndarray
+    approximate: np.ndarray
+    title: str = ""
+    additive: bool = True
 
     @property
     def error(self) -> np.ndarray:
@@ -159,7 +152,13 @@ def kernel_error_grid(
 
     Parameters
     ----------
-    estimator, X, domain, feature, n_points
+    estimator : FeatureMap
+        As for :meth:`KernelErrorDisplay.from_estimator`.
+    X : array-like, optional
+        As for :meth:`KernelErrorDisplay.from_estimator`.
+    domain : (low, high), optional
+        As for :meth:`KernelErrorDisplay.from_estimator`.
+    feature, n_points : int
         As for :meth:`KernelErrorDisplay.from_estimator`.
 
     Returns

@@ -130,7 +130,15 @@ class ShapeFunctionDisplay(PanelDisplay):
 
         Parameters
         ----------
-        estimator, features, n_features, names, domain
+        estimator : fitted model
+            As for :meth:`from_estimator`.
+        features : sequence of int or str, optional
+            As for :meth:`from_estimator`.
+        n_features : int
+            As for :meth:`from_estimator`.
+        names : sequence of str, optional
+            As for :meth:`from_estimator`.
+        domain : (low, high), optional
             As for :meth:`from_estimator`.
 
         Returns

@@ -79,7 +79,7 @@ class HomogeneousKernel(AdditiveKernel):
 
         Parameters
         ----------
-        **changes
+        **changes : dict
             New values by name.
 
         Returns

@@ -44,9 +44,11 @@ class CompressiveFourierMap(JointMap):
         Output columns.
     kernel : str or Kernel, default="gaussian"
         An isotropic kernel: "gaussian", "matern" or an object with ``isotropic = True``.
-    sampling, sigma
+    sampling : {"iid", "orthogonal", "structured", "sobol"}, default="iid"
         As in :class:`RandomFourierMap`. "scale" and "median" use the measurements, whose
         distances are nearly those of the data.
+    sigma : float, {"auto", "scale", "median"} or None, default="auto"
+        As in :class:`RandomFourierMap`.
     form : {"auto", "paired", "cosine"}, default="auto"
         "cosine" is the paper's, with random phases; "paired", cosines and sines of half as many
         frequencies, has a smaller error for the Gaussian and half the products, which are most

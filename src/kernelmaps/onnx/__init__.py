@@ -62,7 +62,7 @@ def to_onnx(
     feature_names : sequence of str, optional
         Names of the columns, kept as JSON in the metadata under ``feature_names``; by default those
         that the model was fitted with. The order of classes is kept under ``classes``.
-    **options
+    **options : dict
         Passed to ``skl2onnx.to_onnx``.
 
     Returns

@@ -378,7 +378,11 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
 
         Parameters
         ----------
-        X, y, sample_weight
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            As for :meth:`fit`, one chunk in memory.
+        y : array-like of shape (n_samples,)
+            As for :meth:`fit`, one chunk in memory.
+        sample_weight : array-like of shape (n_samples,), optional
             As for :meth:`fit`, one chunk in memory.
         classes : array-like, optional
             All labels that will ever occur; needed at the first call, unless `fit` was called.

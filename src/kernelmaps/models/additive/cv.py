@@ -185,7 +185,23 @@ class AdditiveClassifierCV(ScoresAnywhere, ClassifierMixin, SearchOverC):
         Values of C, or how many from 1e-4 to 1e3.
     cv : int or splitter, default=5
         Folds.
-    loss, fit_intercept, tol, max_iter, class_weight, random_state, n_jobs, multi_class, calibration
+    loss : str
+        As for :class:`AdditiveClassifier`.
+    fit_intercept : bool, default=True
+        As for :class:`AdditiveClassifier`.
+    tol : float, default=1e-3
+        As for :class:`AdditiveClassifier`.
+    max_iter : int, default=1000
+        As for :class:`AdditiveClassifier`.
+    class_weight : dict or "balanced", optional
+        As for :class:`AdditiveClassifier`.
+    random_state : int, RandomState or None
+        As for :class:`AdditiveClassifier`.
+    n_jobs : int, optional
+        As for :class:`AdditiveClassifier`.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        As for :class:`AdditiveClassifier`.
+    calibration : {"auto", "out_of_fold", "in_sample"}, default="auto"
         As for :class:`AdditiveClassifier`.
     progress : bool, optional
         Show a progress bar.
@@ -264,7 +280,19 @@ class AdditiveRegressorCV(ScoresAnywhere, RegressorMixin, SearchOverC):
         Values of C, or how many from 1e-4 to 1e3.
     cv : int or splitter, default=5
         Folds.
-    loss, epsilon, fit_intercept, tol, max_iter, random_state, n_jobs
+    loss : str
+        As for :class:`AdditiveRegressor`.
+    epsilon : float, default=0.1
+        As for :class:`AdditiveRegressor`.
+    fit_intercept : bool, default=True
+        As for :class:`AdditiveRegressor`.
+    tol : float, default=1e-3
+        As for :class:`AdditiveRegressor`.
+    max_iter : int, default=1000
+        As for :class:`AdditiveRegressor`.
+    random_state : int, RandomState or None
+        As for :class:`AdditiveRegressor`.
+    n_jobs : int, optional
         As for :class:`AdditiveRegressor`.
     progress : bool, optional
         Show a progress bar.

@@ -44,11 +44,31 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
         and "gamma", which predict exp(f).
     epsilon : float, default=0.1
         For ``loss="epsilon_insensitive"``, in units of y.
-    fit_intercept, tol, max_iter, warm_start, random_state, n_jobs, progress
+    fit_intercept : bool, default=True
         As for :class:`AdditiveClassifier`.
-    terms, interactions, constraints, smoothing, categorical_features
+    tol : float, default=1e-3
+        As for :class:`AdditiveClassifier`.
+    max_iter : int, default=1000
+        As for :class:`AdditiveClassifier`.
+    warm_start : bool, default=False
+        As for :class:`AdditiveClassifier`.
+    random_state : int, RandomState or None
+        As for :class:`AdditiveClassifier`.
+    n_jobs : int, optional
+        As for :class:`AdditiveClassifier`.
+    progress : bool, optional
+        As for :class:`AdditiveClassifier`.
+    terms : list or dict, optional
         For tables; as for :class:`AdditiveClassifier`.
-    solver
+    interactions : "auto", int or list of pairs, optional
+        For tables; as for :class:`AdditiveClassifier`.
+    constraints : dict, optional
+        For tables; as for :class:`AdditiveClassifier`.
+    smoothing : "auto", float or dict, optional
+        For tables; as for :class:`AdditiveClassifier`.
+    categorical_features : sequence of int, str or bool, optional
+        For tables; as for :class:`AdditiveClassifier`.
+    solver : {"auto", "dual", "primal"}, default="auto"
         As for :class:`AdditiveClassifier`.
     quantile : float, default=0.5
         For ``loss="quantile"``: the share of the targets that lies below.
@@ -57,7 +77,15 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
     ----------
     intercept_ : float
         b, the means of the terms included.
-    feature_map_, dual_coef_, objective_, duality_gap_, n_iter_, shape_functions_
+    feature_map_ : AdditiveMap
+        As for :class:`AdditiveClassifier`.
+    dual_coef_ : ndarray of shape (n_samples, 1)
+        As for :class:`AdditiveClassifier`.
+    objective_, duality_gap_ : ndarray
+        As for :class:`AdditiveClassifier`.
+    n_iter_ : int
+        As for :class:`AdditiveClassifier`.
+    shape_functions_ : list of ShapeFunction
         As for :class:`AdditiveClassifier`.
 
     Examples
@@ -122,7 +150,9 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
 
         Parameters
         ----------
-        X, sample_weight
+        X : array-like, CSR matrix or Codes of shape (n_samples, n_features)
+            As for :meth:`AdditiveClassifier.fit`.
+        sample_weight : array-like of shape (n_samples,), optional
             As for :meth:`AdditiveClassifier.fit`.
         y : array-like of shape (n_samples,), str or None
             Numbers; otherwise as for :meth:`AdditiveClassifier.fit`.
@@ -255,7 +285,11 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
 
         Parameters
         ----------
-        X, y, sample_weight
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            As for :meth:`fit`, one chunk in memory.
+        y : array-like of shape (n_samples,)
+            As for :meth:`fit`, one chunk in memory.
+        sample_weight : array-like of shape (n_samples,), optional
             As for :meth:`fit`, one chunk in memory.
 
         Returns

@@ -49,7 +49,19 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
 
         Parameters
         ----------
-        X, sample_weight, unlabeled, client, checkpoint, checkpoint_every, map_sample
+        X : array, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+            As for :meth:`StreamingRidge.fit`.
+        sample_weight : array-like, str or None
+            As for :meth:`StreamingRidge.fit`.
+        unlabeled : array, path, …, optional
+            As for :meth:`StreamingRidge.fit`.
+        client : distributed.Client or str, optional
+            As for :meth:`StreamingRidge.fit`.
+        checkpoint : path, optional
+            As for :meth:`StreamingRidge.fit`.
+        checkpoint_every : int
+            As for :meth:`StreamingRidge.fit`.
+        map_sample : array-like, optional
             As for :meth:`StreamingRidge.fit`.
         y : array-like of shape (n,), str or None
             Labels; the name of a column in files that have names; None if the chunks or the file

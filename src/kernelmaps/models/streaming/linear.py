@@ -239,7 +239,7 @@ class StreamingLinear(StreamingEstimator):
 
         Parameters
         ----------
-        **params
+        **params : dict
             Parameters by name: alpha, n_components, …
 
         Returns

@@ -91,7 +91,13 @@ class StreamingRidge(StreamingRegression, _Ridge):
         held-out errors follow from them exactly; by generalised cross-validation, which needs
         nothing more; or by exact leave-one-out, with a second pass over the rows. The criterion
         is the squared error. The PCA, which does not see targets, is made once, of all rows.
-    n_jobs, block_rows, progress, device, precision
+    n_jobs, block_rows : int, optional
+        See `StreamingPCA`.
+    progress : bool, optional
+        See `StreamingPCA`.
+    device : str or torch.device, optional
+        See `StreamingPCA`.
+    precision : {"float64", "float32", "tf32"}, optional
         See `StreamingPCA`.
 
     Attributes
@@ -133,9 +139,23 @@ class StreamingRidgeClassifier(StreamingClassification, _Ridge):
 
     Parameters
     ----------
-    alpha, feature_map, n_components, validation, n_jobs, block_rows, progress, device, precision
+    alpha : float or sequence of float
         See `StreamingRidge`. The criterion of `validation` is the squared error of the one-hot
         targets.
+    feature_map : transformer, list of (columns, map[, n_components]), or None
+        See `StreamingRidge`.
+    n_components : int, float, sequence of int, or None
+        See `StreamingRidge`.
+    validation : int, "gcv" or "loo"
+        See `StreamingRidge`.
+    n_jobs, block_rows : int, optional
+        See `StreamingRidge`.
+    progress : bool, optional
+        See `StreamingRidge`.
+    device : str or torch.device, optional
+        See `StreamingRidge`.
+    precision : {"float64", "float32", "tf32"}, optional
+        See `StreamingRidge`.
     multi_class : {"ovr", "ovo"}, default="ovr"
         Many classes one against the rest, or one against one, in the same pass: ZᵀZ of every class
         is kept apart, and the sums of a pair are those of its two classes. Votes decide, as in
@@ -149,7 +169,15 @@ class StreamingRidgeClassifier(StreamingClassification, _Ridge):
     coef_, intercept_ : ndarray of shape (c, D) and (c,); (1, D) and (1,) for two classes
         On the features, as scikit-learn's RidgeClassifier; one against one, of the pairs of classes
         (0, 1), (0, 2), …
-    alpha_, n_components_, cv_results_, stats_, feature_map_
+    alpha_ : float
+        See `StreamingRidge`.
+    n_components_ : int, list of int, or None
+        See `StreamingRidge`.
+    cv_results_ : dict
+        See `StreamingRidge`.
+    stats_ : Moments or FoldMoments
+        See `StreamingRidge`.
+    feature_map_ : transformer, list or None
         See `StreamingRidge`.
 
     Examples

@@ -92,20 +92,36 @@ class StreamingElasticNet(StreamingRegression, _Lasso):
     ----------
     alpha : float or sequence of float
         α; of several, the best is chosen by `validation`.
-    feature_map, n_components
+    feature_map : transformer, list of (columns, map[, n_components]), or None
         See `StreamingRidge`. With PCA, the weights of the components are the sparse ones.
+    n_components : int, float, sequence of int, or None
+        See `StreamingRidge`.
     l1_ratio : float
         ρ.
     max_iter, tol : int, float
         Of the coordinate descent.
     validation : int
         Number of folds.
-    n_jobs, block_rows, progress
+    n_jobs, block_rows : int, optional
+        See `StreamingPCA`.
+    progress : bool, optional
         See `StreamingPCA`.
 
     Attributes
     ----------
-    coef_, intercept_, alpha_, n_components_, cv_results_, stats_, feature_map_
+    coef_ : ndarray
+        See `StreamingRidge`.
+    intercept_ : float or ndarray
+        See `StreamingRidge`.
+    alpha_ : float
+        See `StreamingRidge`.
+    n_components_ : int, list of int, or None
+        See `StreamingRidge`.
+    cv_results_ : dict
+        See `StreamingRidge`.
+    stats_ : Moments or FoldMoments
+        See `StreamingRidge`.
+    feature_map_ : transformer, list or None
         See `StreamingRidge`.
     n_iter_ : int
         Sweeps that the last solution took.
@@ -128,7 +144,19 @@ class StreamingLasso(StreamingRegression, _Lasso):
 
     Parameters
     ----------
-    alpha, feature_map, n_components, max_iter, tol, validation, n_jobs, block_rows, progress
+    alpha : float or sequence of float
+        See `StreamingElasticNet`.
+    feature_map : transformer, list of (columns, map[, n_components]), or None
+        See `StreamingElasticNet`.
+    n_components : int, float, sequence of int, or None
+        See `StreamingElasticNet`.
+    max_iter, validation : int
+        See `StreamingElasticNet`.
+    tol : float
+        See `StreamingElasticNet`.
+    n_jobs, block_rows : int, optional
+        See `StreamingElasticNet`.
+    progress : bool, optional
         See `StreamingElasticNet`.
     """
 
@@ -143,7 +171,9 @@ class StreamingGroupLasso(StreamingRegression, _GroupLasso):
     ----------
     alpha : float or sequence of float
         α; of several, the best is chosen by `validation`.
-    feature_map, n_components
+    feature_map : transformer, list of (columns, map[, n_components]), or None
+        See `StreamingRidge`.
+    n_components : int, float, sequence of int, or None
         See `StreamingRidge`.
     groups : array-like of int of shape (D,), optional
         Group of each feature, instead of the kernels; only without PCA.
@@ -151,12 +181,26 @@ class StreamingGroupLasso(StreamingRegression, _GroupLasso):
         Sweeps over the groups, and the relative change of the correlations that ends them.
     validation : int
         Number of folds.
-    n_jobs, block_rows, progress
+    n_jobs, block_rows : int, optional
+        See `StreamingPCA`.
+    progress : bool, optional
         See `StreamingPCA`.
 
     Attributes
     ----------
-    coef_, intercept_, alpha_, n_components_, cv_results_, stats_, feature_map_
+    coef_ : ndarray
+        See `StreamingRidge`.
+    intercept_ : float or ndarray
+        See `StreamingRidge`.
+    alpha_ : float
+        See `StreamingRidge`.
+    n_components_ : int, list of int, or None
+        See `StreamingRidge`.
+    cv_results_ : dict
+        See `StreamingRidge`.
+    stats_ : Moments or FoldMoments
+        See `StreamingRidge`.
+    feature_map_ : transformer, list or None
         See `StreamingRidge`.
     n_iter_ : int
         Sweeps that the last solution took.
@@ -175,20 +219,36 @@ class StreamingLassoClassifier(_SparseClassification, _Lasso):
     alpha : float or sequence of float
         α; of several, the best is chosen by `validation`. From the largest modulus of
         Σ w y (φ − φ̄)/W on, all weights are 0.
-    feature_map, n_components
+    feature_map : transformer, list of (columns, map[, n_components]), or None
         See `StreamingRidge`. With PCA, the weights of the components are the sparse ones.
+    n_components : int, float, sequence of int, or None
+        See `StreamingRidge`.
     max_iter, tol : int, float
         Of the coordinate descent.
     validation : int
         Number of folds.
-    n_jobs, block_rows, progress
+    n_jobs, block_rows : int, optional
+        See `StreamingPCA`.
+    progress : bool, optional
         See `StreamingPCA`.
     multi_class : {"ovr", "ovo"}, default="ovr"
         See `StreamingRidgeClassifier`.
 
     Attributes
     ----------
-    classes_, coef_, intercept_, alpha_, n_components_, cv_results_, stats_, feature_map_
+    classes_, coef_ : ndarray
+        See `StreamingRidgeClassifier`.
+    intercept_ : float or ndarray
+        See `StreamingRidgeClassifier`.
+    alpha_ : float
+        See `StreamingRidgeClassifier`.
+    n_components_ : int, list of int, or None
+        See `StreamingRidgeClassifier`.
+    cv_results_ : dict
+        See `StreamingRidgeClassifier`.
+    stats_ : Moments or FoldMoments
+        See `StreamingRidgeClassifier`.
+    feature_map_ : transformer, list or None
         See `StreamingRidgeClassifier`.
     n_iter_ : int
         Sweeps that the last solution took; one against one, that of the last pair.
@@ -222,20 +282,40 @@ class StreamingGroupLassoClassifier(_SparseClassification, _GroupLasso):
     ----------
     alpha : float or sequence of float
         α; of several, the best is chosen by `validation`.
-    feature_map, n_components
+    feature_map : transformer, list of (columns, map[, n_components]), or None
         See `StreamingRidge`.
-    groups, max_iter, tol
+    n_components : int, float, sequence of int, or None
+        See `StreamingRidge`.
+    groups : array-like of int of shape (D,), optional
+        See `StreamingGroupLasso`.
+    max_iter : int
+        See `StreamingGroupLasso`.
+    tol : float
         See `StreamingGroupLasso`.
     validation : int
         Number of folds.
-    n_jobs, block_rows, progress
+    n_jobs, block_rows : int, optional
+        See `StreamingPCA`.
+    progress : bool, optional
         See `StreamingPCA`.
     multi_class : {"ovr", "ovo"}, default="ovr"
         See `StreamingRidgeClassifier`.
 
     Attributes
     ----------
-    classes_, coef_, intercept_, alpha_, n_components_, cv_results_, stats_, feature_map_
+    classes_, coef_ : ndarray
+        See `StreamingRidgeClassifier`.
+    intercept_ : float or ndarray
+        See `StreamingRidgeClassifier`.
+    alpha_ : float
+        See `StreamingRidgeClassifier`.
+    n_components_ : int, list of int, or None
+        See `StreamingRidgeClassifier`.
+    cv_results_ : dict
+        See `StreamingRidgeClassifier`.
+    stats_ : Moments or FoldMoments
+        See `StreamingRidgeClassifier`.
+    feature_map_ : transformer, list or None
         See `StreamingRidgeClassifier`.
     n_iter_ : int
         Sweeps that the last solution took; one against one, that of the last pair.
