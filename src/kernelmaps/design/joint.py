@@ -30,7 +30,7 @@ import numpy as np
 from ..engine import Spec, apply
 from .bounds import gram_bound
 from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
-from .certify import DesignCertificate, curvature, number_words
+from .certify import DesignCertificate, Proof, curvature, number_words
 from .problem import Problem
 
 _MOST_LAGS = 2_000_000
@@ -206,23 +206,17 @@ class JointDesign:
         )
 
 
-@dataclass(frozen=True)
-class Everywhere:
-    """Error on a dense grid, a bound between its points, and the mean square over pairs."""
-
-    largest: float
-    bound: float
-    words: str
-    rms: float
-
-
 def everywhere(
     problem: JointProblem,
     frequencies: np.ndarray,
     weights: np.ndarray,
     is_product: bool,
-) -> Everywhere:
-    """The error on a grid so dense that the bound is within two percent of it, if memory allows."""
+) -> tuple[Proof, float]:
+    """Error on a grid so dense that the bound is within two percent of it, if memory allows.
+
+    Returns what is known of the error between the points, too, and its root mean square over
+    pairs of points.
+    """
     spans, n = problem.spans, problem.spans.size
     bends: list[float] = []
     proved, kink = True, False
@@ -245,7 +239,7 @@ def everywhere(
     reason = "kinks on cell faces" if kink else "|∂²k| is largest at 0"
     words = f"grid of {lags.shape[0]} lags, cells and {reason}"
     bound = largest + gap if proved else np.inf
-    return Everywhere(largest, bound, words, _rms(problem, lags, miss))
+    return Proof(bound, largest, words), _rms(problem, lags, miss)
 
 
 def along(signature: Callable, axis: int, spans: np.ndarray) -> Problem:

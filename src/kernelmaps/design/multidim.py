@@ -114,8 +114,8 @@ def design_joint_map(
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
         found = _designs_of_forms(problems, form, target, n_components, search, cache)
     problem, pair, lower, optimal = min(found, key=lambda item: item[0].max_error(*item[1]))
-    sure = everywhere(problem, *pair, target.is_product)
-    ratio = sure.largest / lower if lower > 0 else np.inf
+    proof, rms = everywhere(problem, *pair, target.is_product)
+    ratio = proof.found / lower if lower > 0 else np.inf
     return JointDesign(
         kernel=target.name,
         form=problem.form,
@@ -125,10 +125,10 @@ def design_joint_map(
         frequencies=pair[0],
         weights=pair[1],
         n_columns=int(np.sum(problem.columns(pair[0]))),
-        max_error=sure.largest,
-        rms=sure.rms,
+        max_error=proof.found,
+        rms=rms,
         certificate=DesignCertificate(
-            sure.bound, sure.largest, sure.words, 0, 0, optimal, lower, float(ratio)
+            proof.bound, proof.found, proof.words, 0, 0, optimal, lower, float(ratio)
         ),
     )
 

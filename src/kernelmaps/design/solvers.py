@@ -141,19 +141,30 @@ class TableSolver:
             proof.bound, proof.found, proof.words, 0, 0, self.method == "minimax", lower_bound,
             float(ratio), table_to_zero(table, proof.bound),
         )  # fmt: skip
+        return self._design(table, error, certificate, table.coefficients.shape[1], table=table)
+
+    def _design(
+        self,
+        curve: Callable,
+        error: float,
+        certificate: DesignCertificate,
+        n_columns: int,
+        **own: Any,
+    ) -> Design:
+        grid = self.grid
         return Design(
             kernel=grid.name,
             method=self.method,
             error=grid.error,
             domain=(grid.low, grid.high) if grid.values is None else grid.values,
-            n_columns=table.coefficients.shape[1],
-            table=table,
+            n_columns=n_columns,
             max_error=error,
-            rms=_grid_rms(grid, table),
+            rms=_grid_rms(grid, curve),
             certificate=certificate,
             homogeneous=grid.log,
             gamma=2 * grid.power if grid.log else 1.0,
             objective=error,
+            **own,
         )
 
 
@@ -180,36 +191,18 @@ class SineSolver(TableSolver):
     def finish(
         self, arrays: dict[str, np.ndarray], lower_bound: float, options: dict[str, Any]
     ) -> Design:
-        frequencies, weights = arrays["frequencies"], arrays["weights"]
-        grid = self.grid
-
-        def values(x: np.ndarray) -> np.ndarray:
-            return sine_values(x, frequencies, weights)
-
-        points = np.linspace(0, grid.high, 1601)
+        values: Callable = partial(sine_values, **arrays)
+        points = np.linspace(0, self.grid.high, 1601)
         phi = values(points)
         miss = float(np.max(np.abs(np.minimum.outer(points, points) - phi @ phi.T)))
         # e(x, y) has slope at most 1 + Σ aω in each variable; half a step in both reaches all
-        slope = 1 + float(weights @ frequencies)
+        slope = 1 + float(arrays["weights"] @ arrays["frequencies"])
         bound = miss + slope * float(points[1] - points[0])
         certificate = DesignCertificate(
             bound, miss, "grid of 1601² pairs and slopes", 0, 0, False, lower_bound,
             miss / lower_bound if lower_bound > 0 else np.inf, bound,
         )  # fmt: skip
-        return Design(
-            kernel=grid.name,
-            method="sine",
-            error="absolute",
-            domain=(grid.low, grid.high) if grid.values is None else grid.values,
-            n_columns=frequencies.size,
-            frequencies=frequencies,
-            weights=weights,
-            max_error=miss,
-            rms=_grid_rms(grid, values),
-            certificate=certificate,
-            homogeneous=True,
-            objective=miss,
-        )
+        return self._design(values, miss, certificate, len(arrays["weights"]), **arrays)
 
 
 def _domain(domain: str | np.ndarray) -> Any:

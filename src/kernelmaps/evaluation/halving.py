@@ -59,13 +59,6 @@ def _rivals(methods: Iterable[Method]) -> int:
     return sum(method.kind != "linear" for method in methods)
 
 
-class _Purse:
-    """Seconds that one sort of methods may spend; without a budget, any number."""
-
-    def __init__(self, seconds: float) -> None:
-        self.left = seconds
-
-
 class Rounds:
     """Runs methods in rounds, and keeps the last row of each.
 
@@ -84,8 +77,9 @@ class Rounds:
         self.n = problem.X.shape[0]
         self.limited = budget is not None
         total = np.inf if budget is None else budget
-        self.maps, self.peers = _Purse(_MAPS * total), _Purse(_PEERS * total)
-        self.errors = _Purse((1 - _MAPS - _PEERS) * total)
+        # Seconds that each sort of work may still take.
+        shares = {"maps": _MAPS, "peers": _PEERS, "errors": 1 - _MAPS - _PEERS}
+        self.left = {sort: share * total for sort, share in shares.items()}
         self.results: dict[str, Row] = {}
         self.losses: dict[str, np.ndarray] = {}
         self.costs: dict[str, list[tuple[int, float]]] = {}  # (rows, seconds) of each round
@@ -122,7 +116,7 @@ class Rounds:
         share = 1.0 if rows == self.n else 0.5
         while going:
             # What the first round cannot measure in its share of the time is not run at all.
-            self._round(going, rows, self.maps, keep=(1 - share) * self.maps.left)
+            self._round(going, rows, "maps", keep=(1 - share) * self.left["maps"])
             share = 1.0
             self.rows = rows
             if rows == self.n:
@@ -134,12 +128,12 @@ class Rounds:
         # What time is left goes to the next best that were stopped.
         if self.limited:
             for method in self._ranked(methods):
-                if self.predicted(method, self.rows) <= _SAFETY * self.maps.left:
-                    self._round([method], self.rows, self.maps)
+                if self.predicted(method, self.rows) <= _SAFETY * self.left["maps"]:
+                    self._round([method], self.rows, "maps")
 
     def _next(self, ranked: list[Method]) -> tuple[list[Method], int] | None:
         """Methods and rows of the next round, best first; None if no further one is worth it."""
-        left = _SAFETY * self.maps.left
+        left = _SAFETY * self.left["maps"]
         if self._cost(ranked, self.n) <= left:
             return ranked, self.n
         rows = _FACTOR * self.rows
@@ -175,19 +169,17 @@ class Rounds:
         if not peers or not self.rows:
             return
         if self.limited:
-            self.peers.left += max(0.0, self.maps.left)
+            self.left["peers"] += max(0.0, self.left["maps"])
             peers = sorted(peers, key=lambda method: "Nystroem" in method.label)
             few = min(self.rows, self.first_rows())
             kept = 0.5 if few < self.rows else 0.0  # for the last round
-            self._round(peers, few, self.peers, keep=kept * self.peers.left)
+            self._round(peers, few, "peers", keep=kept * self.left["peers"])
             peers = sorted(peers, key=lambda method: self.predicted(method, self.rows))
-            peers = self._fitting(peers, self.rows, _SAFETY * self.peers.left)
-        self._round(peers, self.rows, self.peers)
+            peers = self._fitting(peers, self.rows, _SAFETY * self.left["peers"])
+        self._round(peers, self.rows, "peers")
 
-    def _round(
-        self, methods: Sequence[Method], rows: int, purse: _Purse, keep: float = 0.0
-    ) -> None:
-        """Measure methods on some rows, until no more than `keep` is left in the purse."""
+    def _round(self, methods: Sequence[Method], rows: int, sort: str, keep: float = 0.0) -> None:
+        """Measure methods on some rows, until no more than `keep` is left for their sort."""
         words = f"{len(methods)} methods on {rows} rows"
         enabled = self.progress if len(methods) > 1 else False
         for method in track(methods, words, enabled=enabled):
@@ -195,14 +187,14 @@ class Rounds:
             done = self.costs.get(method.label, [(0, 0.0)])[-1][0]
             if done >= own or method.label in self.failures:
                 continue
-            if purse.left <= keep and len(self.results) > 1:
+            if self.left[sort] <= keep and len(self.results) > 1:
                 continue
             problem = self._problem(own)
             try:
                 interruptible(warm_up, method, problem)
                 start = perf_counter()
                 # However small the budget, there are two results to compare.
-                seconds = purse.left - keep if len(self.results) > 1 else np.inf
+                seconds = self.left[sort] - keep if len(self.results) > 1 else np.inf
                 row, losses = interruptible(measure, method, problem, seconds)
                 if self.problem.task == "none":
                     row = replace(row, error=interruptible(measure_error, method, problem))
@@ -210,7 +202,7 @@ class Rounds:
                 self._fail(method, error)
                 continue
             spent = perf_counter() - start
-            purse.left -= spent
+            self.left[sort] -= spent
             self.results[method.label] = row
             if losses is not None:
                 self.losses[method.label] = losses
@@ -220,15 +212,15 @@ class Rounds:
     def _measure_errors(self, methods: Sequence[Method]) -> None:
         """Errors of the maps, those that finished first; they do not depend on the folds."""
         if self.limited:
-            self.errors.left += max(0.0, self.peers.left)
+            self.left["errors"] += max(0.0, self.left["peers"])
         known = [m for m in self._ranked(methods) if self.results[m.label].error is None]
         for method in track(known, "errors of the maps", enabled=self.progress):
-            if self.errors.left <= 0:
+            if self.left["errors"] <= 0:
                 break
             start = perf_counter()
             error = interruptible(measure_error, method, self.problem)
             self.results[method.label] = replace(self.results[method.label], error=error)
-            self.errors.left -= perf_counter() - start
+            self.left["errors"] -= perf_counter() - start
 
     def _most_common_rows(self) -> int:
         """Rows that most methods were measured on when the round was interrupted."""

@@ -15,7 +15,7 @@ import kernelmaps
 
 from ..exceptions import OutOfDomainWarning
 from ..inspection.shapes import importance, output_names, shape_functions
-from .page import rounded, rounded_axis, write_page
+from .page import most_important, rounded, write_page
 from .scoring import scores_of
 
 _WORDS = {"r2": "R²", "roc_auc": "area under ROC", "rmse": "RMSE"}
@@ -102,7 +102,7 @@ def model_report(
         "scale": _scale(own, target),
         "outputs": outputs,
         "facts": _facts(own, X, y, held_out),
-        "shapes": _shapes(shapes),
+        "shapes": most_important(shapes, _TERMS),
         "pairs": [_pair(pair) for pair in getattr(own, "pair_functions_", [])[:_TERMS]],
         "bars": _bars(own, shapes),
         "rows": _rows(own, X, y, rows, names if feature_names is not None else None),
@@ -177,31 +177,6 @@ def _facts(model: Any, X: Any, y: Any, held_out: dict[str, Any] | None) -> list[
     if getattr(model, "edf_", None) is not None:
         facts.append([f"{float(np.sum(model.edf_)):.1f}", "effective degrees of freedom"])
     return facts
-
-
-def _shapes(shapes: list[Any]) -> list[dict[str, Any]]:
-    """Functions of single features, the most important first."""
-    found = []
-    for shape in sorted(shapes, key=lambda shape: -importance(shape))[:_TERMS]:
-        n = len(shape.grid)
-        found.append(
-            {
-                "name": shape.name,
-                "grid": rounded_axis(shape.grid),
-                "values": rounded(shape.values.reshape(n, -1)),
-                "errors": None if shape.errors is None else rounded(shape.errors.reshape(n, -1), 3),
-                "edges": rounded_axis(shape.edges),
-                "density": rounded(shape.density, 3),
-                "levels": None if shape.levels is None else list(shape.levels),
-                "missing": None if shape.missing is None else rounded(_columns(shape.missing)),
-            }
-        )
-    return found
-
-
-def _columns(missing: np.ndarray) -> np.ndarray:
-    """Value and error of a missing value, a line for each output."""
-    return missing.reshape(2, -1).T
 
 
 def _pair(pair: Any) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from .. import storage
+from ..inspection import importance
+from ..models.shapes import ShapeFunction
 
 
 def write_page(template: str, data: dict[str, Any], path: str | Path) -> Path:
@@ -55,6 +57,28 @@ def rounded_axis(values: Any) -> list[float]:
     size = float(np.abs(array).max(initial=0.0))
     more = int(np.ceil(np.log10(size / extent))) if 0 < extent < size else 0
     return rounded(array, min(17, 5 + max(0, more)))
+
+
+def most_important(shapes: list[ShapeFunction], count: int) -> list[dict[str, Any]]:
+    """Functions of single features as plain values, the most important first."""
+    chosen = sorted(shapes, key=lambda shape: -importance(shape))[:count]
+    return [_plain_values(shape) for shape in chosen]
+
+
+def _plain_values(shape: ShapeFunction) -> dict[str, Any]:
+    n = len(shape.grid)
+    # Value and error of a missing value, a line for each output.
+    missing = None if shape.missing is None else shape.missing.reshape(2, -1).T
+    return {
+        "name": shape.name,
+        "grid": rounded_axis(shape.grid),
+        "values": rounded(shape.values.reshape(n, -1)),
+        "errors": None if shape.errors is None else rounded(shape.errors.reshape(n, -1), 3),
+        "edges": rounded_axis(shape.edges),
+        "density": rounded(shape.density, 3),
+        "levels": None if shape.levels is None else list(shape.levels),
+        "missing": None if missing is None else rounded(missing),
+    }
 
 
 def _part(name: str) -> str:

@@ -12,12 +12,12 @@ from sklearn.base import clone
 
 import kernelmaps
 
-from ..inspection import importance, kernel_error_grid
+from ..inspection import kernel_error_grid
 from ..inspection.shapes import linear_shape_functions, output_names
 from ..maps.base import AdditiveMap, FeatureMap
 from ..sparse_rows import dense
 from .advice import program, use_this
-from .page import rounded, rounded_axis, write_page
+from .page import most_important, rounded, write_page
 from .results import Results, Row
 
 _POINTS = 28  # of a heat map's side
@@ -157,7 +157,6 @@ def _shapes(result: Results) -> dict[str, Any] | None:
     names = result.data.get("names")
     coef = scale * np.atleast_2d(steps[-1].coef_)
     shapes = linear_shape_functions(steps[0], coef, names=names, X=X)
-    shapes.sort(key=lambda shape: -importance(shape))
     classes = [str(item) for item in getattr(model, "classes_", [])]
     towards = f", towards class {classes[1]}" if len(classes) == 2 else ""
     words = (
@@ -165,13 +164,5 @@ def _shapes(result: Results) -> dict[str, Any] | None:
         f"{min(_SHAPES, len(shapes))} most important of {len(shapes)}{towards}."
     )
     outputs = output_names(model) or ["score"]
-    features = [
-        {
-            "name": shape.name,
-            "outputs": outputs,
-            "grid": rounded_axis(shape.grid),
-            "values": rounded(shape.values.reshape(len(shape.grid), -1)),
-        }
-        for shape in shapes[:_SHAPES]
-    ]
+    features = [shape | {"outputs": outputs} for shape in most_important(shapes, _SHAPES)]
     return {"words": words, "features": features}

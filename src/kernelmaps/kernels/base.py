@@ -174,6 +174,16 @@ class Kernel(ABC):
         """Diagonal for checked rows."""
 
 
+class UnitDiagonal(Kernel):
+    """A kernel with k(x, x) = 1."""
+
+    def _diag(self, X: Rows) -> np.ndarray:
+        return np.ones(X.shape[0], dtype=X.dtype)
+
+    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
+        return xp.ones(X.shape[0], dtype=X.dtype, device=X.device)
+
+
 def check_rows(owner: str, X: Rows, name: str = "X") -> Rows:
     """A float32 or float64 C-ordered array, or a CSR matrix with sorted, summed entries."""
     check_sparse(X, owner, name)

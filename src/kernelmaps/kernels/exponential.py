@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from ..arguments import check_positive
-from .base import Kernel, Rows
+from .base import Kernel, Rows, UnitDiagonal
 from .homogeneous import chi2
 
 
 @dataclass(frozen=True)
-class Exponential(Kernel):
+class Exponential(UnitDiagonal):
     """The kernel exp(−γ ‖φ(x) − φ(y)‖²), with φ the feature space of `base`.
 
     For χ² the squared distance is Σ (x − y)²/(x + y), without a factor ½ (chebyshev eq. 14 and
@@ -52,9 +52,3 @@ class Exponential(Kernel):
 
     def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
         return xp.exp(-self.gamma * self.base._distance_elsewhere(xp, X, Y))
-
-    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
-        return xp.ones(X.shape[0], dtype=X.dtype, device=X.device)
-
-    def _diag(self, X: Rows) -> np.ndarray:
-        return np.ones(X.shape[0], dtype=X.dtype)

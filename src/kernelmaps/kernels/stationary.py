@@ -21,11 +21,11 @@ from ..blocks import row_blocks
 from ..device import namespace_of
 from ..threads import limit_threads
 from .additive import compiled_sums
-from .base import Kernel, Rows
+from .base import Rows, UnitDiagonal
 from .elsewhere import sums_over_features
 
 
-class StationaryKernel(Kernel):
+class StationaryKernel(UnitDiagonal):
     """Base class of kernels of the difference x − y, with k(x, x) = 1.
 
     A subclass gives the one-dimensional `signature` and `frequencies`, which turns uniform random
@@ -212,18 +212,12 @@ class StationaryKernel(Kernel):
             out *= self.signature(left[:, None] - right)
         return out.astype(X.dtype, copy=False)
 
-    def _diag(self, X: Rows) -> np.ndarray:
-        return np.ones(X.shape[0], dtype=X.dtype)
-
     def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
         """Product over features of the signature, or κ of the distance."""
         if self.isotropic:
             squared = sums_over_features(xp, X, Y, lambda x, y: (x - y) ** 2)
             return self.signature(xp.sqrt(squared))
         return xp.exp(sums_over_features(xp, X, Y, lambda x, y: xp.log(self.signature(x - y))))
-
-    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
-        return xp.ones(X.shape[0], dtype=X.dtype, device=X.device)
 
 
 class _IsotropicKernel(StationaryKernel):

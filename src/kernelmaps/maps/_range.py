@@ -86,12 +86,15 @@ def positive_range(X: Any, n_jobs: int | None = None) -> tuple[float, float]:
     non-zero value have the range (1/255, 1).
 
     The quantile is exact, so that the order of the rows does not matter, but only the smallest
-    values are sorted: those up to a level that a sample of the values suggests.
+    values are sorted: those up to a threshold that a sample of the values suggests.
     """
     values = (X.data if sparse.issparse(X) else X).ravel(order="K")
-    level = _level(values)
+    threshold = _threshold(values)
     parts = in_threads(
-        lambda start, stop: _small_values(values[start:stop], level), values.size, n_jobs, _GRAIN
+        lambda start, stop: _small_values(values[start:stop], threshold),
+        values.size,
+        n_jobs,
+        _GRAIN,
     )
     small = np.concatenate([values for part in parts for values in part[0]])
     count = sum(part[1] for part in parts)
@@ -104,7 +107,7 @@ def positive_range(X: Any, n_jobs: int | None = None) -> tuple[float, float]:
     return float(np.partition(small, rank)[rank]), float(largest)
 
 
-def _level(values: np.ndarray) -> float:
+def _threshold(values: np.ndarray) -> float:
     """A magnitude that is most likely above the quantile, and below most values."""
     sample = np.abs(values[:: max(1, values.size // _SAMPLE)].astype(np.float64))
     sample = np.sort(sample[sample > 0])
@@ -113,8 +116,8 @@ def _level(values: np.ndarray) -> float:
     return float(sample[int(4 * _QUANTILE * sample.size) + 8])
 
 
-def _small_values(values: np.ndarray, level: float) -> tuple[list[np.ndarray], int, float]:
-    """Non-zero magnitudes up to the level; how many are not zero; the largest."""
+def _small_values(values: np.ndarray, threshold: float) -> tuple[list[np.ndarray], int, float]:
+    """Non-zero magnitudes up to the threshold; how many are not zero; the largest."""
     small, count, largest = [np.empty(0)], 0, 0.0
     for start in range(0, values.size, _GRAIN):  # blocks that stay in the cache
         block = values[start : start + _GRAIN]
@@ -122,9 +125,9 @@ def _small_values(values: np.ndarray, level: float) -> tuple[list[np.ndarray], i
         largest = max(largest, high, -low)
         zeros = block.size - np.count_nonzero(block) if low <= 0 <= high else 0
         count += block.size - zeros
-        found = block[block <= level]
+        found = block[block <= threshold]
         if low < 0:
             found = np.abs(found.astype(np.float64))
-            found = found[found <= level]
+            found = found[found <= threshold]
         small.append(found[found > 0].astype(np.float64))
     return small, count, largest

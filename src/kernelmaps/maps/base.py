@@ -365,44 +365,12 @@ DOMAIN: Check = pair(array("f8 f4", "domain", finite=False))
 """What a file says of the ranges that a map was fitted for."""
 
 
-class AdditiveMap(FeatureMap):
-    """A map that acts on each feature alone: φ(x) = [φ_1(x_1), …, φ_D(x_D)].
-
-    Attributes
-    ----------
-    domain_ : tuple of arrays (lower, upper) or None
-        Range of each feature (or of all, length 1) that the map was fitted for.
-    """
-
-    _state: ClassVar[State] = FeatureMap._state.extended(allowed={"domain_": optional(DOMAIN)})
+class MapOfDomain(FeatureMap):
+    """A map that knows the ranges of the columns, and what is done with values outside of them."""
 
     domain_: tuple[np.ndarray, np.ndarray] | None = None
     out_of_domain: str = "clip"
     _policies = OUT_OF_DOMAIN
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        self._check_out_of_domain()
-        if not hasattr(self, "spec_") or self.domain_ is None:
-            return
-        if len(self.domain_[0]) not in (1, self.n_features_in_):
-            raise ValueError("domain_ must have one range, or one for each feature")
-
-    def _names_out(self, names: np.ndarray) -> list[str]:
-        widths = self._columns_per_feature()
-        label = getattr(self.kernel_, "name", "phi") if hasattr(self, "kernel_") else "phi"
-        return [
-            f"{name}_{label}_{j}"
-            for name, width in zip(names, widths, strict=True)
-            for j in range(width)
-        ]
-
-    def _columns_per_feature(self) -> np.ndarray:
-        from ..engine.piecewise import table_of
-
-        if self.spec_.family == "piecewise":
-            return np.diff(table_of(self.spec_).column)
-        return np.full(self.n_features_in_, self._n_features_out // self.n_features_in_)
 
     def _check_domain(self, X: Any) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
@@ -455,8 +423,43 @@ class AdditiveMap(FeatureMap):
         return column_range(X, self.n_jobs)
 
     def _check_out_of_domain(self) -> None:
-        known = getattr(self, "_policies", OUT_OF_DOMAIN)  # a joint map borrows this check
-        check_choice(self, "out_of_domain", self.out_of_domain, known)
+        check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
+
+
+class AdditiveMap(MapOfDomain):
+    """A map that acts on each feature alone: φ(x) = [φ_1(x_1), …, φ_D(x_D)].
+
+    Attributes
+    ----------
+    domain_ : tuple of arrays (lower, upper) or None
+        Range of each feature (or of all, length 1) that the map was fitted for.
+    """
+
+    _state: ClassVar[State] = FeatureMap._state.extended(allowed={"domain_": optional(DOMAIN)})
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        self._check_out_of_domain()
+        if not hasattr(self, "spec_") or self.domain_ is None:
+            return
+        if len(self.domain_[0]) not in (1, self.n_features_in_):
+            raise ValueError("domain_ must have one range, or one for each feature")
+
+    def _names_out(self, names: np.ndarray) -> list[str]:
+        widths = self._columns_per_feature()
+        label = getattr(self.kernel_, "name", "phi") if hasattr(self, "kernel_") else "phi"
+        return [
+            f"{name}_{label}_{j}"
+            for name, width in zip(names, widths, strict=True)
+            for j in range(width)
+        ]
+
+    def _columns_per_feature(self) -> np.ndarray:
+        from ..engine.piecewise import table_of
+
+        if self.spec_.family == "piecewise":
+            return np.diff(table_of(self.spec_).column)
+        return np.full(self.n_features_in_, self._n_features_out // self.n_features_in_)
 
     def row_certificate(
         self, X: Any, *, probability: float = 0.99, random_state: int = 0

@@ -14,11 +14,11 @@ from ..design.joint import JointDesign
 from ..design.multidim import design_joint_map
 from ..engine import Spec
 from ..schema import array, pair
-from .base import AdditiveMap, JointMap
+from .base import JointMap, MapOfDomain
 
 
 @dataclass(eq=False, repr=False)
-class JointDesignedMap(JointMap):
+class JointDesignedMap(MapOfDomain, JointMap):
     """The best cosine map of rows of two or three coordinates for a stationary kernel.
 
     For points of the plane or of space, colours, or the position and orientation of a patch, where
@@ -76,13 +76,6 @@ class JointDesignedMap(JointMap):
     form: str = "auto"
     out_of_domain: str = "clip"
     n_jobs: int | None = None
-
-    # the same policy of domains as maps of single features
-    _check_domain = AdditiveMap._check_domain
-    _column_name = AdditiveMap._column_name
-    _domain_for = AdditiveMap._domain_for
-    _column_range = AdditiveMap._column_range
-    _check_out_of_domain = AdditiveMap._check_out_of_domain
 
     _state = JointMap._state.extended({"domain_": pair(array("f8", "features", finite=False))})
 

@@ -93,30 +93,14 @@ def draw_fourier(
         phases = None if form == "paired" else 2 * np.pi * uniforms[:, 0]
         frequencies = kernel.frequencies(uniforms[:, 1:], n_features)
         frequencies = _checked(owner, kernel, "frequencies", frequencies, (n, n_features))
+    elif sampling == "orthogonal":
+        frequencies = orthogonal_frequencies(kernel, n, n_features, rng, owner)
     else:
-        frequencies = draw_frequencies(kernel, n, n_features, sampling, rng, owner=owner)
+        frequencies = _sampled(owner, kernel, n, n_features, rng)
     _check_fits(owner, kernel, frequencies, dtype)
     matrix = frequencies.T.astype(dtype)
     operator = Spec("projection", {"matrix": matrix}, {"operator": "matrix"})
     return fourier_spec(operator, phases)
-
-
-def draw_frequencies(
-    kernel: StationaryKernel,
-    n: int,
-    d: int,
-    sampling: str,
-    rng: np.random.Generator,
-    *,
-    owner: str = "RandomFourierMap",
-) -> np.ndarray:
-    """n frequencies in d dimensions, as rows of a matrix ("iid", "orthogonal" or "sobol")."""
-    if sampling == "orthogonal":
-        return _orthogonal(kernel, n, d, rng, owner)
-    if sampling == "sobol":
-        frequencies = kernel.frequencies(_sobol(n, _n_uniforms(kernel, d), rng), d)
-        return _checked(owner, kernel, "frequencies", frequencies, (n, d))
-    return _sampled(owner, kernel, n, d, rng)
 
 
 def _sampled(owner: str, kernel: Any, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
@@ -146,9 +130,14 @@ def _check_fits(owner: str, kernel: Any, numbers: np.ndarray, dtype: Any) -> Non
         )
 
 
-def _orthogonal(
-    kernel: StationaryKernel, n: int, d: int, rng: np.random.Generator, owner: str
+def orthogonal_frequencies(
+    kernel: StationaryKernel,
+    n: int,
+    d: int,
+    rng: np.random.Generator,
+    owner: str = "RandomFourierMap",
 ) -> np.ndarray:
+    """n frequencies in d dimensions as rows, orthogonal in blocks of d."""
     _require_isotropic(kernel, "orthogonal", owner)
     blocks = [haar_rows(min(d, n - start), d, rng) for start in range(0, n, d)]
     return np.concatenate(blocks) * _radii(kernel, n, d, rng, owner)[:, None]

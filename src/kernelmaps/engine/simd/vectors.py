@@ -449,19 +449,19 @@ def store_codes(typing_context, array, offset, codes):
 
 
 @lru_cache(maxsize=1)
-def _features() -> frozenset[str]:
+def _cpu_features() -> frozenset[str]:
     """What the machine has; LLVM takes 0.1 ms to say it."""
     return frozenset(cpu_target.target_context.codegen().magic_tuple()[2].split(","))
 
 
 def _register() -> int:
     """Bytes of a vector."""
-    return 64 if "+avx512f" in _features() else 32
+    return 64 if "+avx512f" in _cpu_features() else 32
 
 
 def _has_gather() -> bool:
     """Whether an instruction loads from many addresses."""
-    return "+avx2" in _features()
+    return "+avx2" in _cpu_features()
 
 
 def width(itemsize: int) -> int:
