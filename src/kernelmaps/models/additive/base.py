@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,8 +33,27 @@ _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflo
 _PATIENCE = 100  # epochs of coordinate descent before Newton's method takes over
 
 
+@dataclass(eq=False, repr=False)
 class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
-    """A linear model on an additive map, trained on the fly."""
+    """A linear model on an additive map, trained on the fly; `AdditiveClassifier` documents it."""
+
+    feature_map: AdditiveMap | None = None
+    C: Any = 1.0
+    _: KW_ONLY
+    loss: str = "squared_hinge"
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 1000
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    progress: bool | None = None
+    terms: Any = None
+    interactions: Any = None
+    constraints: Any = None
+    smoothing: Any = None
+    categorical_features: Any = None
+    solver: str = "auto"
 
     _state: ClassVar[State] = State(
         required={

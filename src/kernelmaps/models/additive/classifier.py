@@ -28,7 +28,6 @@ from ...atomic import all_or_nothing
 from ...data.frames import is_frame
 from ...data.table_source import open_table
 from ...device import is_foreign
-from ...maps.base import AdditiveMap
 from ...schema import array, labels
 from ..device_scores import ScoresAnywhere
 from ..one_against_one import coupled, decided, pairs_of, votes
@@ -145,24 +144,8 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
     True
     """
 
-    feature_map: AdditiveMap | None = None
-    C: float = 1.0
     _: KW_ONLY
-    loss: str = "squared_hinge"
-    fit_intercept: bool = True
-    tol: float = 1e-3
-    max_iter: int = 1000
     class_weight: Any = None
-    warm_start: bool = False
-    random_state: Any = None
-    n_jobs: int | None = None
-    progress: bool | None = None
-    terms: Any = None
-    interactions: Any = None
-    constraints: Any = None
-    smoothing: Any = None
-    categorical_features: Any = None
-    solver: str = "auto"
     multi_class: str = "ovr"
     calibration: str = "auto"
 

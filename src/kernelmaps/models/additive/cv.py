@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -42,10 +42,23 @@ def of_chosen(method: Callable[..., Any]) -> Any:
     return own
 
 
+@dataclass(eq=False, repr=False)
 class SearchOverC(DefaultParts, BaseEstimator):
     """What the searches have in common: folds, paths of warm starts, the choice."""
 
-    _chosen: type[AdditiveModel]  # class of the models
+    feature_map: AdditiveMap | None = None
+    Cs: Any = 8
+    _: KW_ONLY
+    cv: Any = 5
+    loss: str = "squared_hinge"
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 1000
+    random_state: Any = None
+    n_jobs: int | None = None
+    progress: bool | None = None
+
+    _chosen: ClassVar[type[AdditiveModel]]  # class of the models
     _state = State(
         required={
             "Cs_": array("f8", "sizes", low=0),
@@ -231,18 +244,8 @@ class AdditiveClassifierCV(ScoresAnywhere, ClassifierMixin, SearchOverC):
     (3, 3)
     """
 
-    feature_map: AdditiveMap | None = None
-    Cs: Any = 8
     _: KW_ONLY
-    cv: Any = 5
-    loss: str = "squared_hinge"
-    fit_intercept: bool = True
-    tol: float = 1e-3
-    max_iter: int = 1000
     class_weight: Any = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    progress: bool | None = None
     multi_class: str = "ovr"
     calibration: str = "auto"
 
@@ -321,18 +324,9 @@ class AdditiveRegressorCV(ScoresAnywhere, RegressorMixin, SearchOverC):
     100.0
     """
 
-    feature_map: AdditiveMap | None = None
-    Cs: Any = 8
     _: KW_ONLY
-    cv: Any = 5
     loss: str = "squared_error"
     epsilon: float = 0.1
-    fit_intercept: bool = True
-    tol: float = 1e-3
-    max_iter: int = 1000
-    random_state: Any = None
-    n_jobs: int | None = None
-    progress: bool | None = None
 
     _chosen = AdditiveRegressor
     _state = SearchOverC._state.extended(required={"estimator_": instance((AdditiveRegressor,))})

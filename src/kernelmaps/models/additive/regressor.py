@@ -15,7 +15,6 @@ from ...atomic import all_or_nothing
 from ...data.frames import is_frame
 from ...data.table_source import open_table
 from ...engine.reference import namespace
-from ...maps.base import AdditiveMap
 from ...schema import number
 from ..device_scores import ScoresAnywhere
 from ..tables.likelihoods import likelihood
@@ -98,24 +97,9 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
     True
     """
 
-    feature_map: AdditiveMap | None = None
-    C: float = 1.0
     _: KW_ONLY
     loss: str = "squared_error"
     epsilon: float = 0.1
-    fit_intercept: bool = True
-    tol: float = 1e-3
-    max_iter: int = 1000
-    warm_start: bool = False
-    random_state: Any = None
-    n_jobs: int | None = None
-    progress: bool | None = None
-    terms: Any = None
-    interactions: Any = None
-    constraints: Any = None
-    smoothing: Any = None
-    categorical_features: Any = None
-    solver: str = "auto"
     quantile: float = 0.5
 
     _of_labels = False
