@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, isfinite
-from typing import Any, ClassVar
+from typing import Any
 
 from .display import html_of, two_columns
-from .schema import SchemaError, Sizes, State, number, optional, text
+from .schema import SchemaError, Sizes, number, optional, record, saved, text
 
 
 def _a_certificate(value: Any, where: str, sizes: Sizes) -> None:
@@ -16,7 +16,7 @@ def _a_certificate(value: Any, where: str, sizes: Sizes) -> None:
         raise SchemaError(f"{where} must be a certificate of one level")
 
 
-@dataclass(frozen=True)
+@record
 class Certificate:
     """Bound on the error of a map, with its domain and the way it was obtained.
 
@@ -41,27 +41,13 @@ class Certificate:
         range that the map was fitted to.
     """
 
-    _state: ClassVar[State] = State(
-        {
-            "bound": number(low=0, finite=False),
-            "error": text(),
-            "domain": text(),
-            "method": text(),
-        },
-        {
-            "probability": number(0, 1),
-            "found": optional(number(low=0, finite=False)),
-            "inner": optional(_a_certificate),
-        },
-    )
-
-    bound: float
-    error: str
-    domain: str
-    method: str
-    probability: float = 1.0
-    found: float | None = None
-    inner: Certificate | None = None
+    bound: float = saved(number(low=0, finite=False))
+    error: str = saved(text())
+    domain: str = saved(text())
+    method: str = saved(text())
+    probability: float = saved(number(0, 1), default=1.0)
+    found: float | None = saved(optional(number(low=0, finite=False)), default=None)
+    inner: Certificate | None = saved(optional(_a_certificate), default=None)
 
     @property
     def proved(self) -> bool:

@@ -10,8 +10,8 @@ Every check takes time linear in the size of its value.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, dataclass_transform
 
 import numpy as np
 
@@ -121,6 +121,24 @@ class State:
         own = self._that_holds(values, by_attribute=False)
         check_entries(values, own.required, own.allowed, type(owner).__name__)
         vars(owner).update({own.attribute(name): value for name, value in values.items()})
+
+
+def saved(check: Check, **options: Any) -> Any:
+    """A field of a :func:`record` that a file holds: what it has to be, and as `dataclasses.field`.
+
+    A field with a default may be missing in a file.
+    """
+    return field(metadata={"check": check}, **options)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(saved,))
+def record(cls: Any) -> Any:
+    """A frozen dataclass whose fields, all made by :func:`saved`, are its state."""
+    made: Any = dataclass(frozen=True)(cls)
+    checks = {item.name: item.metadata["check"] for item in fields(made)}
+    needed = {item.name: checks.pop(item.name) for item in fields(made) if item.default is MISSING}
+    made._state = State(needed, checks)
+    return made
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,6 @@ is close to the error measured at their corners.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -31,7 +29,7 @@ from ..blocks import row_blocks
 from ..certificate import Certificate
 from ..design.anchors import cover_radius
 from ..engine.table import AFFINE, Table
-from ..schema import State, number
+from ..schema import number, record, saved
 
 _POINTS = 600  # cells of one set that are compared with each other
 _WORK = 1.0e8  # pairs of cells over all sets
@@ -46,7 +44,7 @@ _GRADIENTS: dict[kernels.HomogeneousKernel, Callable[[float], float]] = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class AnchorCertificate(Certificate):
     """Certificate of an anchor map, with what it was made of (all of the feature with the bound).
 
@@ -64,20 +62,11 @@ class AnchorCertificate(Certificate):
         Largest error found: no bound can be lower.
     """
 
-    _state: ClassVar[State] = Certificate._state.extended(
-        allowed={
-            name: number(finite=False)
-            for name in (
-                "cover_radius", "gradient_bound", "truncation", "theorem_bound", "measured",
-            )
-        }
-    )  # fmt: skip
-
-    cover_radius: float = 0.0
-    gradient_bound: float = np.inf
-    truncation: float = 0.0
-    theorem_bound: float = np.inf
-    measured: float = 0.0
+    cover_radius: float = saved(number(finite=False), default=0.0)
+    gradient_bound: float = saved(number(finite=False), default=np.inf)
+    truncation: float = saved(number(finite=False), default=0.0)
+    theorem_bound: float = saved(number(finite=False), default=np.inf)
+    measured: float = saved(number(finite=False), default=0.0)
 
 
 def certify(

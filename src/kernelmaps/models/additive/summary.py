@@ -7,20 +7,19 @@ of the rows, which stays in memory; files and pickles hold this summary instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ...maps._range import differ, room
-from ...schema import SchemaError, State, array, boolean, number, text
+from ...schema import SchemaError, array, boolean, number, record, saved, text
 
 DENSITY_BINS = 24
 _ROWS = "float64 float32 uint8 uint16 uint32"
 
 
-@dataclass(frozen=True)
+@record
 class Summary:
     """Ranges, histograms and spreads of a sample of the training rows.
 
@@ -38,30 +37,19 @@ class Summary:
         Type of the rows.
     """
 
-    _state: ClassVar[State] = State(
-        {
-            "low": array("f8", "features"),
-            "high": array("f8", "features"),
-            "density": array("f8", f"features {DENSITY_BINS}", low=0, high=1),
-            "importances": array("f8 f4", "features", low=0),
-            "least": number(low=0),
-            "dtype": text(tuple(_ROWS.split())),
-        }
-    )
-
-    low: np.ndarray
-    high: np.ndarray
-    density: np.ndarray
-    importances: np.ndarray
-    least: float
-    dtype: str
+    low: np.ndarray = saved(array("f8", "features"))
+    high: np.ndarray = saved(array("f8", "features"))
+    density: np.ndarray = saved(array("f8", f"features {DENSITY_BINS}", low=0, high=1))
+    importances: np.ndarray = saved(array("f8 f4", "features", low=0))
+    least: float = saved(number(low=0))
+    dtype: str = saved(text(tuple(_ROWS.split())))
 
     def _check_state(self) -> None:
         if np.any(self.low > self.high):
             raise SchemaError("Summary: 'low' is above 'high'")
 
 
-@dataclass(frozen=True)
+@record
 class Progress:
     """Where `partial_fit` stands: enough to go on with the next chunk.
 
@@ -79,21 +67,11 @@ class Progress:
         Type of their values.
     """
 
-    _state: ClassVar[State] = State(
-        {
-            "weights": array("f8", "features bases outputs"),
-            "offset": array("f8", "outputs"),
-            "balance": array("f8", "outputs"),
-            "sparse": boolean,
-            "dtype": text(tuple(_ROWS.split())),
-        }
-    )
-
-    weights: np.ndarray
-    offset: np.ndarray
-    balance: np.ndarray
-    sparse: bool
-    dtype: str
+    weights: np.ndarray = saved(array("f8", "features bases outputs"))
+    offset: np.ndarray = saved(array("f8", "outputs"))
+    balance: np.ndarray = saved(array("f8", "outputs"))
+    sparse: bool = saved(boolean)
+    dtype: str = saved(text(tuple(_ROWS.split())))
 
     @property
     def kind(self) -> tuple[bool, np.dtype]:

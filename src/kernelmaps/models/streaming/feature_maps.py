@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,10 +16,21 @@ from sklearn.utils.validation import check_is_fitted
 from ...data import Block
 from ...device import concatenate, is_tensor, multiply, to_device
 from ...maps.codes import Codes
-from ...schema import State, anything, array, either, instance, integer, many, nothing
+from ...schema import (
+    State,
+    anything,
+    array,
+    either,
+    instance,
+    integer,
+    many,
+    nothing,
+    record,
+    saved,
+)
 
 
-@dataclass(frozen=True)
+@record
 class Part:
     """One kernel: which columns it sees, its fitted map, its columns of φ.
 
@@ -37,21 +48,11 @@ class Part:
         PCA of this kernel, applied inside the map in the second pass of Algorithm 4.
     """
 
-    _state: ClassVar[State] = State(
-        {
-            "columns": either((nothing, instance((slice,)), array("i8 i4", "_"))),
-            "map": either((nothing, instance((BaseEstimator,)))),
-            "n_components": anything,
-            "width": integer(1),
-        },
-        {"axes": either((nothing, array("f8", "width _")))},
-    )
-
-    columns: Any
-    map: Any
-    n_components: Any = "shared"
-    width: int = 0
-    axes: np.ndarray | None = None
+    columns: Any = saved(either((nothing, instance((slice,)), array("i8 i4", "_"))))
+    map: Any = saved(either((nothing, instance((BaseEstimator,)))))
+    n_components: Any = saved(anything, default="shared")
+    width: int = saved(integer(1), default=0)
+    axes: np.ndarray | None = saved(either((nothing, array("f8", "width _"))), default=None)
 
     def transform(self, X: Any, *, coded: bool = False) -> Any:
         """φ of this kernel, projected where there are axes; of rows, or of codes of its map."""

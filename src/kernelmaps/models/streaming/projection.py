@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from ...schema import State, anything, array, number, optional
+from ...schema import anything, array, number, optional, record, saved
 from ...stats import Moments
 from .quadratic import numerical_rank
 
@@ -34,22 +34,13 @@ class Path:
     intercept: np.ndarray
 
 
-@dataclass(frozen=True)
+@record
 class _Solution:
-    _state: ClassVar[State] = State(
-        {
-            "coef": array("f8", "targets features"),
-            "intercept": array("f8", "targets"),
-            "alpha": number(low=0),
-        },
-        {"n_components": anything, "cv_results": optional(anything)},
-    )
-
-    coef: np.ndarray
-    intercept: np.ndarray
-    alpha: float
-    n_components: Any
-    cv_results: dict[str, Any] | None
+    coef: np.ndarray = saved(array("f8", "targets features"))
+    intercept: np.ndarray = saved(array("f8", "targets"))
+    alpha: float = saved(number(low=0))
+    n_components: Any = saved(anything, default=None)
+    cv_results: dict[str, Any] | None = saved(optional(anything), default=None)
 
 
 @dataclass(frozen=True)

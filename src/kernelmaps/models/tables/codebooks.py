@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +11,7 @@ from ...engine import Spec, Table
 from ...engine.encode import encode_within
 from ...engine.piecewise import spec_of
 from ...engine.table import EDGES
-from ...schema import SchemaError, State, anything, array, boolean, text
+from ...schema import SchemaError, anything, array, boolean, record, saved, text
 
 MISSING = 0  # code of a missing value, in every column
 OTHER = 1  # code of a category's levels that have none of their own
@@ -23,7 +21,7 @@ _HALVED = 6  # how often the outer bins of a column are halved
 _ROWS = 1 << 15  # whose codes are found at a time
 
 
-@dataclass(frozen=True)
+@record
 class Codebook:
     """How the values of one column become codes.
 
@@ -45,23 +43,12 @@ class Codebook:
         Whether every value of the training rows has a code of its own.
     """
 
-    _state: ClassVar[State] = State(
-        {
-            "name": text(),
-            "kind": text(("number", "category")),
-            "nodes": array("f8", "nodes", least=0),
-            "edges": array("f8", "edges", least=0),
-            "levels": anything,
-            "exact": boolean,
-        }
-    )
-
-    name: str
-    kind: str
-    nodes: np.ndarray
-    edges: np.ndarray
-    levels: tuple[str, ...]
-    exact: bool
+    name: str = saved(text())
+    kind: str = saved(text(("number", "category")))
+    nodes: np.ndarray = saved(array("f8", "nodes", least=0))
+    edges: np.ndarray = saved(array("f8", "edges", least=0))
+    levels: tuple[str, ...] = saved(anything)
+    exact: bool = saved(boolean)
 
     def _check_state(self) -> None:
         if len(self.edges) != max(len(self.nodes) - 1, 0) or (np.diff(self.nodes) <= 0).any():

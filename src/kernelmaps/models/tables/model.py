@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
 from ...data.frames import Column
-from ...schema import SchemaError, State, anything, array, either, text
+from ...schema import SchemaError, anything, array, either, record, saved, text
 from .codebooks import Codebook
 
+_BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
 
-@dataclass(frozen=True)
+
+@record
 class FittedTerm:
     """One function, as values at codes.
 
@@ -38,33 +39,17 @@ class FittedTerm:
         For pairs: the coarse code of each code, for both columns.
     """
 
-    _state: ClassVar[State] = State(
-        {
-            "name": text(),
-            "kind": text(("spline", "linear", "category", "periodic", "pair")),
-            "columns": anything,
-            "values": either((array("f8", "codes outputs"), array("f8", "codes second outputs"))),
-            "errors": either((array("f8", "codes outputs"), array("f8", "codes second outputs"))),
-            "counts": either((array("f8", "codes"), array("f8", "codes second"))),
-            "edf": array("f8", "outputs"),
-            "statistic": array("f8", "outputs"),
-            "p_value": array("f8", "outputs", low=0, high=1),
-            "strengths": array("f8", "_ outputs", low=0, finite=False),
-            "coarse": anything,
-        }
-    )
-
-    name: str
-    kind: str
-    columns: tuple[int, ...]
-    values: np.ndarray
-    errors: np.ndarray
-    counts: np.ndarray
-    edf: np.ndarray
-    statistic: np.ndarray
-    p_value: np.ndarray
-    strengths: np.ndarray
-    coarse: tuple[np.ndarray, ...] = ()
+    name: str = saved(text())
+    kind: str = saved(text(("spline", "linear", "category", "periodic", "pair")))
+    columns: tuple[int, ...] = saved(anything)
+    values: np.ndarray = saved(_BY_CODE)
+    errors: np.ndarray = saved(_BY_CODE)
+    counts: np.ndarray = saved(either((array("f8", "codes"), array("f8", "codes second"))))
+    edf: np.ndarray = saved(array("f8", "outputs"))
+    statistic: np.ndarray = saved(array("f8", "outputs"))
+    p_value: np.ndarray = saved(array("f8", "outputs", low=0, high=1))
+    strengths: np.ndarray = saved(array("f8", "_ outputs", low=0, finite=False))
+    coarse: tuple[np.ndarray, ...] = saved(anything, default=())
 
     def _check_state(self) -> None:
         places = len(self.columns) if isinstance(self.columns, tuple) else 0
@@ -92,17 +77,13 @@ class FittedTerm:
         return float(np.sqrt(np.maximum(square, 0)).mean())
 
 
-@dataclass(frozen=True)
+@record
 class TableModel:
     """Codebooks of all columns, the terms, and an intercept for each output."""
 
-    _state: ClassVar[State] = State(
-        {"books": anything, "terms": anything, "intercept": array("f8", "outputs")}
-    )
-
-    books: tuple[Codebook, ...]
-    terms: tuple[FittedTerm, ...]
-    intercept: np.ndarray
+    books: tuple[Codebook, ...] = saved(anything)
+    terms: tuple[FittedTerm, ...] = saved(anything)
+    intercept: np.ndarray = saved(array("f8", "outputs"))
 
     def _check_state(self) -> None:
         for found, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
