@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from kernelmaps.arguments import check_choice, check_count, check_flag, check_positive
+from kernelmaps.arguments import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+    check_positive,
+)
 
 
 class Owner:
@@ -26,6 +32,9 @@ class Owner:
         (check_positive, (np.nan,), "Owner: x must be a positive number, got nan."),
         (check_positive, (np.inf,), "Owner: x must be a positive number, got inf."),
         (check_positive, ("1",), "Owner: x must be a positive number, got '1'."),
+        (check_positive, (0, "a width"), "Owner: x must be a width, got 0."),
+        (check_number, (2, "small", lambda v: v < 1), "Owner: x must be small, got 2."),
+        (check_number, (True, "small", lambda v: True), "Owner: x must be small, got True."),
         (check_flag, (1,), "Owner: x must be True or False, got 1."),
     ],
 )

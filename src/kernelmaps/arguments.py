@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,10 +27,17 @@ def check_count(owner: Any, name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
-def check_positive(owner: Any, name: str, value: Any) -> None:
+def check_number(
+    owner: Any, name: str, value: Any, wanted: str, holds: Callable[[float], bool]
+) -> None:
+    """Refuse what is not a number, or not such a one; `wanted` says it in words."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not holds(float(value)):
+        raise ValueError(f"{_named(owner)}: {name} must be {wanted}, got {value!r}.")
+
+
+def check_positive(owner: Any, name: str, value: Any, wanted: str = "a positive number") -> None:
     """Refuse what is not a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < inf:
-        raise ValueError(f"{_named(owner)}: {name} must be a positive number, got {value!r}.")
+    check_number(owner, name, value, wanted, lambda number: 0 < number < inf)
 
 
 def check_flag(owner: Any, name: str, value: Any) -> None:

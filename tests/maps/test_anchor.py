@@ -633,7 +633,10 @@ def test_refuses_codes_of_another_map():
         ({"energy": 0.0}, r"energy must be in \(0, 1\]"),
         ({"energy": 1.5}, r"energy must be in \(0, 1\]"),
         ({"rank": 0}, "rank must be an integer >= 1"),
-        ({"anchors": "epsilon"}, "needs a positive epsilon"),
+        (
+            {"anchors": "epsilon"},
+            "epsilon must be a positive number for anchors='epsilon', got None",
+        ),
         ({"anchors": [0.1, 0.1, 0.5]}, "distinct numbers"),
         ({"anchors": [0.1, np.nan]}, "finite numbers of shape"),
         ({"anchors": [[0.1, 0.2]]}, "anchors has 1 rows, but X has 4 features"),

@@ -67,8 +67,14 @@ def test_a_single_anchor_at_zero_is_zero(anchors):
         ({"feature_range": ("low", 1)}, r"feature_range must be \(low, high\)"),
         ({"energy": "all"}, r"energy must be in \(0, 1\], got 'all'"),
         ({"energy": None}, r"energy must be in \(0, 1\], got None"),
-        ({"anchors": "epsilon", "epsilon": "small"}, "needs a positive epsilon, got 'small'"),
-        ({"anchors": "epsilon", "epsilon": np.inf}, "needs a positive epsilon, got inf"),
+        (
+            {"anchors": "epsilon", "epsilon": "small"},
+            "epsilon must be a positive number for anchors='epsilon', got 'small'",
+        ),
+        (
+            {"anchors": "epsilon", "epsilon": np.inf},
+            "epsilon must be a positive number for anchors='epsilon', got inf",
+        ),
     ],
 )
 def test_bad_parameters_are_named(options, message):

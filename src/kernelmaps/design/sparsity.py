@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import fft, sparse
 from sklearn.utils import check_array
 
+from ..arguments import check_number
 from ..device import refuse_card
 from ..sparse_rows import check_sparse
 
@@ -79,8 +79,7 @@ def effective_sparsity(
     (53.0, 1.0)
     """
     check_basis("effective_sparsity: basis", basis)
-    if not (isinstance(energy, Real) and 0 < energy <= 1):
-        raise ValueError(f"effective_sparsity: energy must be in (0, 1], got {energy!r}.")
+    check_number("effective_sparsity", "energy", energy, "in (0, 1]", lambda e: 0 < e <= 1)
     refuse_card(X, "effective_sparsity", "Pass a sample of the rows as NumPy.")
     check_sparse(X, "effective_sparsity")
     X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
 from .. import kernels
-from ..arguments import check_count
+from ..arguments import check_count, check_number
 from ..design.random_features import required_features
 from ..design.sparsity import effective_sparsity
 from ..device import refuse_card
@@ -102,9 +101,8 @@ def tune_size(
     >>> size.error <= 0.2 and size.looseness > 100
     True
     """
-    for name, value, most in [("max_error", max_error, 2), ("probability", probability, 1)]:
-        if not (isinstance(value, Real) and 0 < value < most):
-            raise ValueError(f"tune_size: {name} must be between 0 and {most}, got {value!r}.")
+    check_number("tune_size", "max_error", max_error, "between 0 and 2", lambda e: 0 < e < 2)
+    check_number("tune_size", "probability", probability, "between 0 and 1", lambda q: 0 < q < 1)
     check_count("tune_size", "n_seeds", n_seeds)
     check_count("tune_size", "n_rows", n_rows)
     # A kernel of a user's own is taken as it is, though it may be a function as well.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.metrics import pairwise_distances
 
+from ..arguments import check_positive
 from ..exceptions import KernelScaleWarning
 from .base import Kernel
 from .stationary import StationaryKernel
@@ -66,10 +66,7 @@ def fit_length(
             f"{owner}: sigma={rule!r} finds {what} to be {found}, which gives no scale. "
             "Give sigma as a number."
         )
-    if isinstance(rule, bool) or not isinstance(rule, Real) or not 0 < float(rule) < np.inf:
-        raise ValueError(
-            f"{owner}: sigma must be a positive number, 'auto', 'scale' or 'median'; got {rule!r}."
-        )
+    check_positive(owner, "sigma", rule, "a positive number, 'auto', 'scale' or 'median'")
     return kernel.with_length(float(rule))
 
 

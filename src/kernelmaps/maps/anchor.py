@@ -20,7 +20,6 @@ anchors is asked for.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
-from ..arguments import check_choice, check_count, check_flag
+from ..arguments import check_choice, check_count, check_flag, check_number, check_positive
 from ..design.anchors import FITTED, SPACED, column_values, cover
 from ..design.square_root import FACTORIZATIONS, Root, square_root
 from ..device import is_foreign, numpy_dtype, to_host
@@ -494,15 +493,12 @@ class AnchorMap(AdditiveMap):
             raise ValueError(
                 f"AnchorMap: weights='linear' interpolates between n_neighbors=2 anchors, got {k}."
             )
-        if not (_is_number(self.energy) and 0 < self.energy <= 1):
-            raise ValueError(f"AnchorMap: energy must be in (0, 1], got {self.energy!r}.")
+        check_number(self, "energy", self.energy, "in (0, 1]", lambda energy: 0 < energy <= 1)
         if self.rank is not None:
             check_count(self, "rank", self.rank)
-        covering = isinstance(self.anchors, str) and self.anchors == "epsilon"
-        if covering and not (_is_number(self.epsilon) and 0 < float(self.epsilon or 0) < np.inf):
-            raise ValueError(
-                f"AnchorMap: anchors='epsilon' needs a positive epsilon, got {self.epsilon!r}."
-            )
+        if isinstance(self.anchors, str) and self.anchors == "epsilon":
+            wanted = "a positive number for anchors='epsilon'"
+            check_positive(self, "epsilon", self.epsilon, wanted)
 
 
 def _array_or_csr(codes: Any) -> Any:
@@ -510,7 +506,3 @@ def _array_or_csr(codes: Any) -> Any:
     if is_foreign(codes):
         return codes
     return codes.tocsr() if sparse.issparse(codes) else np.asarray(codes)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

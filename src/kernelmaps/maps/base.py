@@ -18,7 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from ..arguments import check_choice
+from ..arguments import check_choice, check_number
 from ..atomic import all_or_nothing
 from ..certificate import Certificate
 from ..device import is_foreign, memory_named, numpy_dtype, refuse_card, refuse_container, to_host
@@ -494,10 +494,7 @@ class AdditiveMap(MapOfDomain):
                 f"{type(self).__name__}.row_certificate needs a proved absolute bound for each "
                 "feature, and this map has none; kernelmaps.kernel_error measures rows."
             )
-        if not 0 < probability < 1:
-            raise ValueError(
-                f"{type(self).__name__}: probability must be between 0 and 1, got {probability!r}."
-            )
+        check_number(self, "probability", probability, "between 0 and 1", lambda p: 0 < p < 1)
         X, extent = self._check_rows(X, reset=False)
         bound = sure.bound * self._larger(max(abs(extent.minimum), abs(extent.maximum)))
         pairs = min(X.shape[0] // 2, 2000)

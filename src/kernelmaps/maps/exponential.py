@@ -18,13 +18,12 @@ that are spent on landmarks make it fall faster: see :mod:`kernelmaps.engine.lan
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from ..arguments import check_count
+from ..arguments import check_count, check_positive
 from ..default_parts import DefaultParts
 from ..engine import Spec, apply
 from ..engine.landmarks import landmark_spec
@@ -244,12 +243,7 @@ class ExponentialMap(DefaultParts, JointMap):
                 "but that distance is 0: the rows are all alike (to rounding), or there is only "
                 "one sample. Give gamma as a number."
             )
-        number = isinstance(self.gamma, Real) and not isinstance(self.gamma, bool)
-        if not (number and 0 < float(self.gamma) < np.inf):
-            raise ValueError(
-                "ExponentialMap: gamma must be a positive number, 'scale' or 'median'; "
-                f"got {self.gamma!r}."
-            )
+        check_positive(self, "gamma", self.gamma, "a positive number, 'scale' or 'median'")
         return float(self.gamma)
 
     def _check_domain(self, X: Any) -> None:

@@ -14,7 +14,6 @@ non-negative. The columns are :math:`\sqrt{α_j x^γ}\,\{\cos, \sin\}(ω_j \log 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -132,13 +131,10 @@ class HomogeneousMap(AdditiveMap):
             return best_series(kernel, columns, self.window, pair_weights(X, kernel.gamma))
         if self.period == "vlfeat":
             period = ruled_period(kernel, columns, self.window)
-        elif isinstance(self.period, Real) and 0 < self.period < np.inf:
-            period = float(self.period)
         else:
-            raise ValueError(
-                "HomogeneousMap: period must be a positive number, 'auto' or 'vlfeat', got "
-                f"{self.period!r}."
-            )
+            wanted = "a positive number, 'auto' or 'vlfeat'"
+            check_positive(self, "period", self.period, wanted)
+            period = float(self.period)
         return period, series(kernel, columns, period, self.window)
 
     def _larger(self, largest: float) -> float:

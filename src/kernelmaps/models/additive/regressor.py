@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
+from ...arguments import check_number
 from ...atomic import all_or_nothing
 from ...data.frames import is_frame
 from ...data.table_source import open_table
@@ -115,16 +115,8 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        number = isinstance(self.epsilon, Real) and not isinstance(self.epsilon, bool)
-        if not (number and 0 <= self.epsilon < np.inf):
-            raise ValueError(
-                f"AdditiveRegressor: epsilon must be a number >= 0, got {self.epsilon!r}."
-            )
-        number = isinstance(self.quantile, Real) and not isinstance(self.quantile, bool)
-        if not (number and 0 < self.quantile < 1):
-            raise ValueError(
-                f"AdditiveRegressor: quantile must be between 0 and 1, got {self.quantile!r}."
-            )
+        check_number(self, "epsilon", self.epsilon, "a number >= 0", lambda e: 0 <= e < np.inf)
+        check_number(self, "quantile", self.quantile, "between 0 and 1", lambda q: 0 < q < 1)
 
     @all_or_nothing
     def fit(
