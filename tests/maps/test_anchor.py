@@ -635,7 +635,7 @@ def test_refuses_codes_of_another_map():
         ({"rank": 0}, "rank must be an integer >= 1"),
         (
             {"anchors": "epsilon"},
-            "epsilon must be a positive number for anchors='epsilon', got None",
+            "epsilon must be a positive number for .*, got None",
         ),
         ({"anchors": [0.1, 0.1, 0.5]}, "distinct numbers"),
         ({"anchors": [0.1, np.nan]}, "finite numbers of shape"),
