@@ -62,7 +62,10 @@ def test_products_of_some_terms_are_told_where_all_are_known(seed):
     np.testing.assert_array_equal(
         memory.of([rows.bases[2], rows.bases[0]]), whole[np.ix_(kept, kept)]
     )
-    assert memory.of([rows.bases[0], rows_of(seed, [4]).bases[0]]) is None
+    assert memory.knows(rows.bases[1:])
+    strange = [rows.bases[0], rows_of(seed, [4]).bases[0]]
+    assert not memory.knows(strange)
+    assert memory.of(strange) is None
 
 
 def test_a_curvature_nearby_is_used_again_with_exact_derivatives(seed, computed):

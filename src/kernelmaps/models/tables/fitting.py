@@ -328,18 +328,22 @@ def _search(
         more = _extended_all(larger, losses, request, known, memories)
         kept = _judged(judges, losses, (trial, fits), (larger, more), trial is first)
         if kept is None:
-            memories = before
+            bases = [part.basis for part in trial.parts]
+            memories = [
+                new if new.knows(bases) else old for new, old in zip(memories, before, strict=True)
+            ]
             break
         trial, fits = kept
-    trial = replace(trial, rows=design.rows)
+    trial, fits = _voted(design.rows, trial, losses, fits, request, asked, memories)
+    design = replace(design, parts=trial.parts)
+    if _sizes(trial) == _sizes(first):  # the model without pairs, as it would be
+        return design, _fit_all(design, losses, request, [{} for _ in losses])
+    known = [_known(trial, fit) for fit in fits]
     memories = [
-        _of_all_rows(trial, (rows, judges), loss, k, memory)
+        _of_all_rows(design, (rows, judges), loss, k, memory)
         for k, (loss, memory) in enumerate(zip(losses, memories, strict=True))
     ]
-    trial, fits = _voted(trial, losses, fits, request, asked, memories)
-    grown = _sizes(trial) != _sizes(design)  # else the model without pairs, as it would be
-    known = [_known(trial, fit) if grown else {} for fit in fits]
-    return trial, _fit_all(trial, losses, request, known, memories)
+    return design, _fit_all(design, losses, request, known, memories)
 
 
 def _of_all_rows(
@@ -382,17 +386,21 @@ def _judged(
 
 
 def _voted(
-    trial: Design, losses: Sequence[Likelihood], fits: list[PenalisedFit], request: Request,
-    asked: int, memories: Sequence[Memory],
+    rows: TableRows, trial: Design, losses: Sequence[Likelihood], fits: list[PenalisedFit],
+    request: Request, asked: int, memories: Sequence[Memory],
 ) -> Trial:  # fmt: skip
-    """The model with the pairs more that score tests on all rows want; see `voting`."""
+    """The model with the pairs more that score tests on all rows want; see `voting`.
+
+    It is fitted to the same rows as before, of which products of terms are known.
+    """
     for _ in range(_VOTES):
         left = request.search + asked - sum(part.pair is not None for part in trial.parts)
-        wanted = _wanted(trial, losses, fits, request)[: max(left, 0)] if left > 0 else []
-        larger, added = _within_budget(trial, wanted, _FUNCTIONS[0], request.n_jobs)
+        whole = replace(trial, rows=rows)
+        wanted = _wanted(whole, losses, fits, request)[: max(left, 0)] if left > 0 else []
+        larger, added = _within_budget(whole, wanted, _FUNCTIONS[0], request.n_jobs)
         if not added:
             break
-        known = [_known(trial, fit) for fit in fits]
+        known, larger = [_known(trial, fit) for fit in fits], replace(larger, rows=trial.rows)
         fits = _extended_all(larger, losses, request, known, memories)
         trial = larger
     return trial, fits

@@ -59,11 +59,15 @@ class Memory:
         self.weight, self.bases, self.gram = weight, tuple(rows.bases), gram
         return found
 
+    def knows(self, bases: Sequence[Basis]) -> bool:
+        """Whether these terms are all among those whose products are kept."""
+        return {id(basis) for basis in bases} <= {id(basis) for basis in self.bases}
+
     def of(self, bases: Sequence[Basis]) -> np.ndarray | None:
         """ZᵀWZ of some of the terms; None where it is not known of all of them."""
-        before = {id(basis): own for basis, own in zip(self.bases, _places(self.bases))}
-        if not all(id(basis) in before for basis in bases):
+        if not self.knows(bases):
             return None
+        before = {id(basis): own for basis, own in zip(self.bases, _places(self.bases))}
         there = [0, *(i for basis in bases for i in _every(before[id(basis)]))]
         return self.gram[np.ix_(there, there)]
 
