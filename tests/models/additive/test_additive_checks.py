@@ -1,36 +1,115 @@
 """Additive models and scikit-learn's checks."""
 
+import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    check_sample_weight_equivalence_on_sparse_data,
+    parametrize_with_checks,
+)
 
 import kernelmaps as km
 
 # loss="log_loss": its sigmoid has the threshold of the scores; that of Platt has its own.
+# The checks of weights compare seven digits; the default tol ends training at a gap of 1e-3.
+EXACT = {"tol": 1e-15, "n_jobs": 1}
 MODELS = [
-    km.AdditiveClassifier(loss="log_loss", n_jobs=1),
-    km.AdditiveRegressor(n_jobs=1),
-    km.AdditiveClassifierCV(loss="log_loss", Cs=[0.1, 10.0], cv=2, n_jobs=1),
+    km.AdditiveClassifier(loss="log_loss", **EXACT),
+    km.AdditiveRegressor(**EXACT),
+    km.AdditiveClassifierCV(loss="log_loss", Cs=[0.1, 10.0], cv=2, **EXACT),
 ]
-
-WEIGHTS = (
-    "training ends at a certified gap, not at the last digit, and rows of weight 0 still belong to "
-    "the range of the knots; test_weight_zero_is_absence_and_weight_two_is_repetition has it right"
-)
-
-
-def expected(model):
-    return dict.fromkeys(
-        (
-            "check_sample_weight_equivalence_on_dense_data",
-            "check_sample_weight_equivalence_on_sparse_data",
-        ),
-        WEIGHTS,
-    )
 
 
 # The checks predict beyond the rows that they fit, and weigh classes 10 000 000 to 1.
 @pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(MODELS, expected_failed_checks=expected)
+@parametrize_with_checks(MODELS)
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data],
+)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive"])
+@pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_of_losses_with_corners(loss, check):
+    """Scores, and Platt's probabilities as well."""
+    kind = km.AdditiveRegressor if loss == "epsilon_insensitive" else km.AdditiveClassifier
+    model = kind(loss=loss, n_jobs=1, tol=1e-15 if loss == "squared_hinge" else 1e-12)
+    check(type(model).__name__, model)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        km.AdditiveClassifier(),
+        km.AdditiveRegressor(),
+        km.AdditiveClassifierCV(Cs=[0.1, 1.0], cv=3),
+        km.AdditiveRegressorCV(Cs=[0.1, 1.0], cv=3),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_rows_of_weight_zero_are_absent(model, seed):
+    """Far beyond the range of the others, they move neither knots, folds nor scores of folds."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((90, 2))
+    y = np.digitize(X.sum(axis=1), [1.0]) if hasattr(model, "predict_proba") else X.sum(axis=1)
+    absent = rng.permutation(90)[:30]
+    X[absent] += 50
+    weight = np.ones(90)
+    weight[absent] = 0
+    kept = np.flatnonzero(weight)
+    model.set_params(n_jobs=1, random_state=0, tol=1e-6)
+    whole = model.fit(X, y, weight)
+    found = whole.predict(X[kept]), getattr(whole, "scores_", 0.0)
+    alone = model.fit(X[kept], y[kept])
+    np.testing.assert_allclose(found[0], alone.predict(X[kept]), atol=1e-2)
+    np.testing.assert_allclose(found[1], getattr(alone, "scores_", 0.0), atol=1e-2)
+
+
+@pytest.mark.parametrize("cls", [km.AdditiveClassifierCV, km.AdditiveRegressorCV])
+def test_scores_of_folds_are_weighted(cls, seed):
+    """A weight of two is a row twice, in the same fold."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((60, 1))
+    y = X[:, 0] + rng.normal(size=60)
+    y = y if cls is km.AdditiveRegressorCV else y > 0.5
+    weight = rng.integers(1, 3, 60)
+    twice = np.repeat(np.arange(60), weight)
+    fold = rng.permutation(60) % 3
+    found = []
+    for rows, own in ((np.arange(60), weight), (twice, None)):
+        splits = [
+            (np.flatnonzero(fold[rows] != k), np.flatnonzero(fold[rows] == k)) for k in (0, 1)
+        ]
+        model = cls(Cs=[0.1, 1.0], cv=splits, tol=1e-12, n_jobs=1).fit(X[rows], y[rows], own)
+        found.append(model.scores_)
+    np.testing.assert_allclose(*found, atol=1e-4)
+
+
+def test_a_fold_without_weight_is_refused():
+    X, y = np.random.default_rng(0).random((20, 1)), np.arange(20.0)
+    splits = [(np.arange(10), np.arange(10, 20)), (np.arange(10, 20), np.arange(10))]
+    with pytest.raises(ValueError, match="AdditiveRegressorCV: all rows that fold 1 of cv"):
+        km.AdditiveRegressorCV(cv=splits).fit(X, y, (np.arange(20) >= 10).astype(float))
+
+
+@pytest.mark.parametrize("smoothing", [None, "auto"])
+@pytest.mark.parametrize(
+    ("weight", "said"),
+    [
+        (-np.ones(30), "Negative values"),
+        (np.full(30, np.nan), "contains NaN"),
+        (np.ones(29), r"\(29,\)"),
+        (np.zeros(30), "at least one non-zero number"),
+        (["a"] * 30, "could not convert"),
+    ],
+)
+def test_weights_that_are_none_are_refused_by_name(smoothing, weight, said):
+    X = np.random.default_rng(0).random((30, 2))
+    expected = f"AdditiveRegressor: sample_weight must hold 30 finite numbers >= 0.*{said}"
+    with pytest.raises(ValueError, match=expected):
+        km.AdditiveRegressor(smoothing=smoothing).fit(X, X.sum(axis=1), weight)

@@ -42,14 +42,10 @@ def test_values_of_c_are_checked(Cs):
         km.AdditiveRegressorCV(Cs=Cs).fit(np.zeros((10, 1)), np.arange(10.0))
 
 
-NAMES = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
-EXPECTED = dict.fromkeys(NAMES, "training ends at a certified gap, not at the last digit")
-
-
-@parametrize_with_checks(
-    [km.AdditiveRegressorCV(Cs=[0.1, 1.0], cv=2, n_jobs=1)],
-    expected_failed_checks=lambda estimator: EXPECTED,
-)
+# The checks of weights compare seven digits, and predict rows that were not fitted.
+@pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([km.AdditiveRegressorCV(Cs=[0.1, 1.0], cv=2, n_jobs=1, tol=1e-15)])
 def test_estimator_checks(estimator, check):
     check(estimator)
 

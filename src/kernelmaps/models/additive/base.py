@@ -99,11 +99,11 @@ class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
     def _loss_name(self) -> str:
         return self.loss if self.loss in self._table_losses else self._loss.name
 
-    def _prepare(self, X: Any) -> Any:
-        """Fit the map; the rows as the loops take them."""
+    def _prepare(self, X: Any, weight: np.ndarray | None = None) -> Any:
+        """Fit the map to the rows of positive weight; all rows as the loops take them."""
         from .basis import vanishes
 
-        X, self.feature_map_ = self._fitted_map(X)
+        X, self.feature_map_ = self._fitted_map(X, weight)
         if sparse.issparse(X) and not vanishes(self._spec):
             raise ValueError(
                 f"{type(self).__name__}: X is sparse, but {type(self.feature_map_).__name__} as "
@@ -299,20 +299,27 @@ class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _fitted_map(self, X: Any) -> tuple[Any, AdditiveMap]:
-        """Rows for the loops and the fitted map; sets what the rows mean (`_spec`)."""
+    def _fitted_map(self, X: Any, weight: np.ndarray | None) -> tuple[Any, AdditiveMap]:
+        """Rows for the loops and the fitted map; sets what the rows mean (`_spec`).
+
+        Rows of weight 0 count as absent: the map's domain is neither learned from them nor checked
+        against them.
+        """
         given = map_of(self.feature_map)
         if not isinstance(given, AdditiveMap):
             raise TypeError(not_additive(type(self).__name__, given))
         if isinstance(X, Codes):
             return self._codes(X, given), given
+        some = None
+        if weight is not None and weight.any() and not weight.all():
+            some = np.flatnonzero(weight > 0)
         try:
             check_is_fitted(given)
             fitted = given
         except NotFittedError:
-            fitted = clone(given).set_params(n_jobs=self.n_jobs).fit(X)
+            fitted = clone(given).set_params(n_jobs=self.n_jobs).fit(X if some is None else X[some])
         rows, _ = fitted._check_rows(X, reset=False)
-        fitted._check_domain(rows)
+        fitted._check_domain(rows if some is None else rows[some])
         self._on_codes, self._spec = False, fitted.spec_
         return rows, fitted
 

@@ -193,11 +193,12 @@ def some_of_all(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def standing_for_all(taken: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Weights of some rows that stand for all.
 
-    Classes have the shares that they have among all rows, and the sum is the number of rows that
-    count: Platt's targets depend on it, while the unit of the weights means nothing.
+    Classes have the weights that they have among all rows, and Platt's targets count a weight of
+    two as a row that occurs twice. But a row counts as no less than one on average: weights that
+    sum to one, say, only set shares.
     """
     own, kinds = weight[taken].astype(np.float64), codes[taken]
     count = int(codes.max(initial=0)) + 1
     whole, part = (np.bincount(c, w, count) for c, w in ((codes, weight), (kinds, own)))
     own *= np.divide(whole, part, out=np.zeros(count), where=part > 0)[kinds]
-    return own * (np.count_nonzero(weight > 0) / max(own.sum(), 1e-300))
+    return own * max(1.0, np.count_nonzero(weight > 0) / max(own.sum(), 1e-300))

@@ -254,7 +254,7 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
         self._check_parameters()
         X, y = checked(self, X, y)
         codes, positive, weight = self._coded(y, weights_of(self, sample_weight, len(y)))
-        return self._prepare(X), codes, positive, weight
+        return self._prepare(X, weight), codes, positive, weight
 
     def _coded(
         self, y: np.ndarray, weight: np.ndarray

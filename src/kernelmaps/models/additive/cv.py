@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import wraps
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..one_against_one import decided
 from ..shapes import ShapeFunction
 from .base import AdditiveModel
 from .classifier import AdditiveClassifier
-from .inputs import refuse_training_on_card
+from .inputs import refuse_training_on_card, weights_of
 from .regressor import AdditiveRegressor
 
 _OWN = ("Cs", "cv", "progress")
@@ -87,7 +88,8 @@ class SearchOverC(DefaultParts, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels or numbers.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of C.
+            Factors of C, and weights of the rows in the scores of the folds; rows of weight 0
+            count as absent.
 
         Returns
         -------
@@ -104,14 +106,14 @@ class SearchOverC(DefaultParts, BaseEstimator):
         self.Cs_ = self._values()
         model, classes = self._model(float(self.Cs_[0])), isinstance(self, ClassifierMixin)
         rows, codes, positive, weight = model._problem(X, y, sample_weight)
-        folds = list(
-            check_cv(self.cv, codes, classifier=classes).split(np.zeros(len(codes)), codes)
-        )
+        counts = weights_of(self, sample_weight, len(codes))  # without the weights of classes
+        folds = self._folds(codes, counts, classes)
         self.scores_ = np.empty((len(folds), len(self.Cs_)))
         for k in track(range(len(folds)), "folds", enabled=self.progress):
-            own, test = weight.copy(), folds[k][1]
+            own, test = weight.copy(), folds[k]
             own[test] = 0.0
-            self.scores_[k] = self._path(model, rows, codes, positive, own, test)
+            seen = test[counts[test] > 0]
+            self.scores_[k] = self._path(model, rows, codes, positive, own, seen, counts[seen])
         best = int(np.argmax(self.scores_.mean(axis=0) > self.scores_.mean(axis=0).max() - 1e-12))
         self.C_ = float(self.Cs_[best])
         self.estimator_ = self._model(self.C_).fit(X, y, sample_weight)
@@ -121,6 +123,20 @@ class SearchOverC(DefaultParts, BaseEstimator):
             elif hasattr(self, name):
                 delattr(self, name)
         return self
+
+    def _folds(self, codes: np.ndarray, counts: np.ndarray, classes: bool) -> list[np.ndarray]:
+        """Held-out rows of each fold; rows of weight 0 are not divided, unless splits are given."""
+        given = not isinstance(self.cv, Integral | None) and not hasattr(self.cv, "split")
+        some = np.arange(len(codes)) if given else np.flatnonzero(counts > 0)
+        cut = check_cv(self.cv, codes[some], classifier=classes)
+        folds = [some[test] for _, test in cut.split(np.zeros(len(some)), codes[some])]
+        empty = [k for k, test in enumerate(folds) if not counts[test].any()]
+        if empty:
+            raise ValueError(
+                f"{type(self).__name__}: all rows that fold {empty[0]} of cv holds out have the "
+                "weight 0. Leave that fold out, or give some of its rows a weight."
+            )
+        return folds
 
     def _model(self, C: float) -> Any:
         own = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
@@ -134,15 +150,20 @@ class SearchOverC(DefaultParts, BaseEstimator):
         positive: np.ndarray,
         weight: np.ndarray,
         test: np.ndarray,
+        counts: np.ndarray,
     ) -> list[float]:
-        """Held-out scores for all C, each trained from the last one's duals."""
+        """Held-out scores for all C, each trained from the last one's duals.
+
+        `weight` is that of all rows while training, `counts` of those that are held out.
+        """
         scores, start = [], None
         held_out = X[test]
         for C in self.Cs_:
             model.C = float(C)
             model._train(X, y, positive, model._costs(weight), start)
             start = (model.dual_coef_, model._offset - getattr(model, "_centre", 0.0))
-            scores.append(self._score(model, model._trained_scores(held_out), y[test]))
+            found = model._trained_scores(held_out)
+            scores.append(self._score(model, found, y[test], counts))
         return scores
 
     def _values(self) -> np.ndarray:
@@ -266,9 +287,9 @@ class AdditiveClassifierCV(ScoresAnywhere, ClassifierMixin, SearchOverC):
         ):
             raise ValueError("classes_ are not those of estimator_")
 
-    def _score(self, model: Any, found: np.ndarray, codes: np.ndarray) -> float:
+    def _score(self, model: Any, found: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> float:
         best = decided(model._by_class(found), len(model.classes_))
-        return float(np.mean(best == codes))
+        return float(np.average(best == codes, weights=counts))
 
 
 @dataclass(eq=False, repr=False)
@@ -333,7 +354,7 @@ class AdditiveRegressorCV(ScoresAnywhere, RegressorMixin, SearchOverC):
 
     predict = of_chosen(AdditiveRegressor.predict)
 
-    def _score(self, model: Any, found: np.ndarray, y: np.ndarray) -> float:
-        spread = float(np.sum((y - y.mean()) ** 2))
-        missed = float(np.sum((found[:, 0] - model._centre - y) ** 2))
+    def _score(self, model: Any, found: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
+        spread = float(counts @ (y - np.average(y, weights=counts)) ** 2)
+        missed = float(counts @ (found[:, 0] - model._centre - y) ** 2)
         return 1.0 - missed / spread if spread > 0 else float(missed == 0)

@@ -103,8 +103,17 @@ def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def weights_of(owner: Any, sample_weight: Any, n: int) -> np.ndarray:
+    """Weights of rows, checked; ones where there are none."""
     like = np.empty((n, 1))
-    weight = _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
+    try:
+        weight = _check_sample_weight(
+            sample_weight, like, dtype=np.float64, ensure_non_negative=True
+        )
+    except (ValueError, TypeError) as error:
+        raise type(error)(
+            f"{type(owner).__name__}: sample_weight must hold {n} finite numbers >= 0, one for "
+            f"each row: {error}"
+        ) from None
     if not weight.any():
         raise ValueError(f"{type(owner).__name__}: all sample weights are zero.")
     return weight

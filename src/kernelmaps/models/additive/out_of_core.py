@@ -182,7 +182,7 @@ class OutOfCore(AdditiveModel):
             for state, part in zip(self._stream, self._lane_groups(len(positive)), strict=True):
                 state.go_on(self._laid_out(state.compiled, part), self._plain_offset(part))
         else:
-            rows = self._prepare(X)
+            rows = self._prepare(X, cost)
             self._stream, self.n_samples_seen_ = self._states(rows, y, positive, cost), 0
         states = self._stream
         _in_threads(states)(_chunk_of(self, rows, y, cost))

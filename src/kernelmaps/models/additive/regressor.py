@@ -170,7 +170,7 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
         self._check_parameters()
         X, y = checked(self, X, y)
         weight = weights_of(self, sample_weight, len(y))
-        return self._prepare(X), self._centred(y, weight), np.zeros(1), weight
+        return self._prepare(X, weight), self._centred(y, weight), np.zeros(1), weight
 
     def _fit_table(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> AdditiveRegressor:
         """Fit the terms of a table."""
