@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import numba as nb
 import numpy as np
+from numba.extending import overload
 
 from ..compiling import HELPER
 from ..float_bits import log2
 
 CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY, CHI2_DISTANCE = range(6)
+_LOGARITHMIC = (JENSEN_SHANNON, LOG_CAUCHY)
 FIRST_LONELY = ABSOLUTE  # from here on, c(x, 0) is not 0
 TILE = 32  # rows of Y kept in cache while the rows of X pass by
 
@@ -31,6 +33,14 @@ class Rule(NamedTuple):
     code: int
     parameter: float
     tiny: float  # smallest normal number of the type that is computed in
+    # length 1: its sums are of logarithms, whose loops take long to compile and few kernels need
+    logarithmic: tuple
+
+
+def rule_of(code: int, parameter: float, width: np.dtype) -> Rule:
+    """The rule of a code for sums that are computed in a type."""
+    tiny = width.type(np.finfo(width).tiny)
+    return Rule(code, float(parameter), tiny, (0,) * (code in _LOGARITHMIC))
 
 
 class Csr(NamedTuple):
@@ -67,9 +77,18 @@ def _log_cauchy(difference, inverse):
     return _LN2 * log2(1 + ratio * ratio)
 
 
-@nb.njit(**HELPER, fastmath=_FAST)
 def _pair_sum(rule, x, y):
     """Sum of the scalar rule over the features, in the precision of the rows or in float64."""
+    return (_sum_of_logarithms if len(rule.logarithmic) else _plain_sum)(rule, x, y)
+
+
+@overload(_pair_sum, jit_options={**HELPER, "fastmath": _FAST})
+def _pair_sum_of(rule, x, y):
+    logarithmic = len(rule.types[rule.fields.index("logarithmic")])
+    return _sum_of_logarithms if logarithmic else _plain_sum
+
+
+def _plain_sum(rule, x, y):
     total = 0.0 * x[0]
     if rule.code == CHI2:
         for d in range(x.size):
@@ -80,16 +99,13 @@ def _pair_sum(rule, x, y):
     elif rule.code == ABSOLUTE:
         for d in range(x.size):
             total += abs(x[d] - y[d])
-    elif rule.code == CHI2_DISTANCE:
+    else:
         for d in range(x.size):
             total += _contrast(x[d], y[d], rule.tiny)
-    else:
-        return _pair_sum_of_logarithms(rule, x, y)
     return np.float64(total)
 
 
-@nb.njit(**HELPER, fastmath=_FAST)
-def _pair_sum_of_logarithms(rule, x, y):
+def _sum_of_logarithms(rule, x, y):
     """Rules whose terms cancel, or whose logarithm is taken in float64 anyway."""
     total = 0.0
     if rule.code == JENSEN_SHANNON:

@@ -133,7 +133,7 @@ def compiled_sums(
     symmetric, Y = Y is None, X if Y is None else Y
     out = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
     width = np.dtype(np.float64) if sparse.issparse(X) else X.dtype  # of the loop's arithmetic
-    rule = _loops.Rule(code, float(parameter), width.type(np.finfo(width).tiny))
+    rule = _loops.rule_of(code, parameter, width)
     if sparse.issparse(X):
         x, y = (_loops.Csr(rows.data, rows.indices, rows.indptr, rows.shape[1]) for rows in (X, Y))
         terms = tuple(_loops.csr_terms(rule, rows) for rows in (x, y))
