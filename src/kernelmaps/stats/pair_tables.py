@@ -232,18 +232,19 @@ def cross_products(
     local = [None] * len(bases) if local is None else local
     start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
     gram, new = (np.zeros((start[-1], start[-1])), [True] * len(bases)) if known is None else known
-    places = [(j, k) for j in range(len(bases)) for k in range(j, len(bases)) if new[j] or new[k]]
-    width = np.diff(start)
+    width, fresh = np.diff(start), np.array(new, bool)
     codes, bases = zip(*(_in_use(*own) for own in zip(codes, bases, strict=True)))
-    dense = sum(float(width[j] * width[k]) * (1 + (j < k)) for j, k in places) * len(weight)
-    if dense < 2 * _cost_of_blocks(bases, len(weight), places):
+    pairs = np.stack(np.triu_indices(len(bases)))
+    pairs = pairs[:, fresh[pairs].any(axis=0)]
+    dense = len(weight) * (float(width.sum()) ** 2 - float(width[~fresh].sum()) ** 2)
+    if dense < 2 * _cost_of_blocks(bases, len(weight), *pairs):
         with limit_blas(1 if start[-1] < _WIDE else resolve_threads(n_jobs)):
-            filled = np.repeat([True, *new], [1, *width])
+            filled = np.repeat([True, *fresh], [1, *width])
             _dense_products(codes, bases, weight, gram, filled, n_jobs)
         return gram, right_sides(codes, bases, product, n_jobs)
     right = np.zeros(start[-1])
     gram[0, 0], right[0] = weight.sum(), product.sum()
-    places += [(j, j) for j in range(len(bases)) if not new[j]]
+    places = [*pairs.T.tolist(), *([j, j] for j in range(len(bases)) if not new[j])]
 
     def work(begin: int, end: int) -> None:
         for j, k in places[begin:end]:
@@ -285,12 +286,9 @@ def _single(codes: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:
     return out
 
 
-def _cost_of_blocks(
-    bases: Sequence[np.ndarray], rows: int, places: Sequence[tuple[int, int]]
-) -> float:
-    """What tables of some pairs of terms, and their products, cost: in multiplications."""
+def _cost_of_blocks(bases: Sequence[np.ndarray], rows: int, j: np.ndarray, k: np.ndarray) -> float:
+    """What tables of pairs of terms, and their products, cost: in multiplications."""
     codes, width = np.array([basis.shape for basis in bases], float).reshape(-1, 2).T
-    j, k = np.array(places, int).reshape(-1, 2).T
     cells, few = codes[j] * codes[k], np.minimum(width[j], width[k])
     tables = _ROW_COST * rows + cells * few
     sums = _ENTRY_COST * rows * few + np.maximum(codes[j], codes[k]) * width[j] * width[k]
@@ -364,7 +362,10 @@ def _dense_products(
     # Of wide matrices the threads are those of BLAS.
     jobs = n_jobs if len(gram) < _WIDE else 1
     out = _added(products, len(weight), len(weight) * np.count_nonzero(new) * len(gram), jobs)
-    gram[new], gram[:, new] = out, out.T
+    if every:
+        gram[:] = out
+    else:
+        gram[new], gram[:, new] = out, out.T
 
 
 def _ends(bases: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

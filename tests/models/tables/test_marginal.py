@@ -65,10 +65,10 @@ def test_axes_are_compared_by_their_restricted_likelihoods(seed, missing, monkey
     counts = np.bincount(codes, minlength=bins + 1).astype(float)
     signal = Signal(counts, np.bincount(codes, y, bins + 1), float(y @ y))
     options = {"n_bases": size, "degree": 3, "order": 2}
-    found, wanted = [], []
+    wanted, whole = [], np.stack(axes)
+    bands = spline_bands(whole, counts[1:], [signal.targets[1:]], **options)
+    found = axis_evidence(bands, whole, 2, [signal])
     for axis in axes:
-        bands = spline_bands(axis, counts[1:], [signal.targets[1:]], **options)
-        found.append(axis_evidence(bands, axis, 2, [signal]))
         basis = number_basis(axis, counts, **options)
         Z = np.column_stack([np.ones(n), basis.values[codes]])
         sums = Sums(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
@@ -84,18 +84,18 @@ def test_bands_are_those_of_the_matrices(seed):
     rng = np.random.default_rng(seed)
     place, size = (np.arange(60) + 0.5) / 60, 12
     counts, target = rng.integers(1, 9, 60).astype(float), rng.normal(size=60)
-    bands = spline_bands(place, counts, [target], n_bases=size, degree=3, order=2)
+    bands = spline_bands(place[None], counts, [target], n_bases=size, degree=3, order=2)
     basis = splines(place, size, 3)
-    np.testing.assert_allclose(bands.right[0], basis.T @ target, atol=1e-12)
+    np.testing.assert_allclose(bands.right[0, 0], basis.T @ target, atol=1e-12)
     gram = basis.T @ (counts[:, None] * basis)
     gram += 1e-7 * np.diag(gram).mean() * np.eye(size)  # for splines without rows
     for b in range(4):
-        own = bands.gram[b, : size - b]
+        own = bands.gram[0, b, : size - b]
         np.testing.assert_allclose(own, np.diagonal(gram, -b), rtol=1e-12, atol=1e-12)
         wanted = np.diagonal(differences(size, 2), -b)
         np.testing.assert_array_equal(bands.penalty[b, : size - b], wanted)
-    few = spline_bands(place**40, counts, [target], n_bases=size, degree=3, order=2)
-    assert bands.bare < few.bare < 1
+    few = spline_bands(place[None] ** 40, counts, [target], n_bases=size, degree=3, order=2)
+    assert bands.bare[0] < few.bare[0] < 1
 
 
 @pytest.mark.parametrize(

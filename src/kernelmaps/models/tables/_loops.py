@@ -10,28 +10,42 @@ _TILE = 32
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def add_bands(
+def _splines_at(place: float, size: int, values: np.ndarray) -> int:
+    """Values of the B-splines that do not vanish at a place of [0, 1], and the first of them.
+
+    They have even knots, and as many values as one more than their degree.
+    """
+    degree = values.size - 1
+    u = min(max(place, 0.0), 1 - 1e-12) * (size - degree)
+    first = int(u)
+    t = u - first
+    values[0] = 1.0
+    for d in range(1, degree + 1):  # de Boor's recursion
+        saved = 0.0
+        for r in range(d):
+            share = values[r] / d
+            values[r] = saved + (r + 1 - t) * share
+            saved = (t + d - r - 1) * share
+        values[d] = saved
+    return first
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def local_splines(position: np.ndarray, size: int, first: np.ndarray, values: np.ndarray) -> None:
+    """The same for some positions, one row of `values` each."""
+    for i in range(position.size):
+        first[i] = _splines_at(position[i], size, values[i])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_bands(
     position: np.ndarray, counts: np.ndarray, targets: np.ndarray, gram: np.ndarray,
     right: np.ndarray,
 ) -> None:  # fmt: skip
-    """Add BᵀNB, as its lower bands, and BᵀT, for B-splines B with even knots over [0, 1].
-
-    The bands are one more than the degree; N = diag(counts), and T has one column per output.
-    """
     degree, size = gram.shape[0] - 1, gram.shape[1]
     values = np.empty(degree + 1)
     for i in range(position.size):
-        u = min(max(position[i], 0.0), 1 - 1e-12) * (size - degree)
-        first = int(u)
-        t = u - first
-        values[0] = 1.0
-        for d in range(1, degree + 1):  # de Boor's recursion
-            saved = 0.0
-            for r in range(d):
-                share = values[r] / d
-                values[r] = saved + (r + 1 - t) * share
-                saved = (t + d - r - 1) * share
-            values[d] = saved
+        first = _splines_at(position[i], size, values)
         for a in range(degree + 1):
             for b in range(degree + 1 - a):
                 gram[b, first + a] += counts[i] * values[a] * values[a + b]
@@ -39,8 +53,22 @@ def add_bands(
                 right[k, first + a] += targets[k, i] * values[a]
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def add_bands(
+    position: np.ndarray, counts: np.ndarray, targets: np.ndarray, gram: np.ndarray,
+    right: np.ndarray,
+) -> None:  # fmt: skip
+    """Add BᵀNB, as its lower bands, and BᵀT, for B-splines B with even knots over [0, 1].
+
+    On several axes, the first axis of `position`, `gram` and `right`. The bands are one more than
+    the degree; N = diag(counts), and T has one column per output.
+    """
+    for axis in range(position.shape[0]):
+        _add_bands(position[axis], counts, targets, gram[axis], right[axis])
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def profile(
+def _profile(
     gram: np.ndarray, penalty: np.ndarray, right: np.ndarray, strengths: np.ndarray,
     left: np.ndarray, logdet: np.ndarray,
 ) -> None:  # fmt: skip
@@ -83,6 +111,20 @@ def profile(
             for k in range(many):
                 logdet[k] += np.log(pivots[k])
                 pivots[k] = 1.0
+
+
+@numba.njit(cache=True, nogil=True)
+def profiles(
+    gram: np.ndarray, penalty: np.ndarray, right: np.ndarray, strengths: np.ndarray,
+    left: np.ndarray, logdet: np.ndarray,
+) -> None:  # fmt: skip
+    """The same for axes a and outputs o: left[a, o, k] and logdet[a, k]."""
+    for axis in range(gram.shape[0]):
+        for output in range(right.shape[1]):
+            _profile(
+                gram[axis], penalty, right[axis, output], strengths[axis], left[axis, output],
+                logdet[axis],
+            )  # fmt: skip
 
 
 @numba.njit(cache=True, nogil=True)

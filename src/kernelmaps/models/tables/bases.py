@@ -20,8 +20,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.interpolate import BSpline
-from scipy.sparse import csr_array
 
 from ...stats import LocalBasis
 
@@ -113,9 +111,10 @@ def natural(
         curved, straight = (own - np.outer(constant, means @ own) for own in (curved, straight))
     share = np.sqrt(counts / total)[:, None]
     rows = share * (raw if constant is not None else raw - means)
-    straight = straight @ _orthonormal(rows @ straight)
-    curved = curved - straight @ ((rows @ straight).T @ (rows @ curved))
-    shares, turn = _smoothest(rows @ curved)
+    gram = rows.T @ rows
+    straight = straight @ _orthonormal(straight.T @ gram @ straight)
+    curved = curved - straight @ (straight.T @ gram @ curved)
+    shares, turn = _smoothest(curved.T @ gram @ curved)
     weights = np.hstack([curved @ turn, straight])
     values, local = raw @ weights, None
     if constant is None:
@@ -127,9 +126,9 @@ def natural(
     return Basis(values, penalty, group - group.min(initial=1), local)
 
 
-def _smoothest(seen: np.ndarray, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The largest entries of K, and UK^(−1/2), of √(n_c/n)·BW: those of the smoothest functions."""
-    shares, turn = np.linalg.eigh(seen.T @ seen)
+def _smoothest(gram: np.ndarray, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The largest entries of K, and UK^(−1/2), of UKUᵀ: those of the smoothest functions."""
+    shares, turn = np.linalg.eigh(gram)
     shares, turn = shares[::-1][:most], turn[:, ::-1][:, :most]
     if not shares.max(initial=0.0) > 0:
         shares, turn = shares[:0], turn[:, :0]
@@ -137,9 +136,11 @@ def _smoothest(seen: np.ndarray, most: int | None = None) -> tuple[np.ndarray, n
     return shares, turn / np.sqrt(shares)
 
 
-def _orthonormal(functions: np.ndarray) -> np.ndarray:
-    """Combinations of some functions that are orthonormal, without those that are none."""
-    sizes, turn = np.linalg.eigh(functions.T @ functions)
+def _orthonormal(gram: np.ndarray) -> np.ndarray:
+    """Orthonormal combinations of functions with these products, without those that are none."""
+    if len(gram) == 1:
+        return np.ones((1, int(gram[0, 0] > 0))) / np.sqrt(max(gram[0, 0], 1e-300))
+    sizes, turn = np.linalg.eigh(gram)
     kept = sizes > _SAME * sizes.max(initial=0.0)
     return turn[:, kept] / np.sqrt(sizes[kept])
 
@@ -185,24 +186,34 @@ def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
     So the weights of a straight line are evenly spaced, and second differences do not see it
     (Eilers and Marx 1996); with knots repeated at the ends they would.
     """
-    return _local_splines(position, size, degree).toarray()
+    first, values = _local_splines(position, size, degree)
+    out = np.zeros((len(position), size))
+    out[np.arange(len(out))[:, None], first[:, None] + np.arange(degree + 1)] = values
+    return out
 
 
-def _local_splines(position: np.ndarray, size: int, degree: int) -> csr_array:
-    """The same, of which each position has degree + 1 that are not zero, one after another."""
-    knots = np.arange(-degree, size + 1) / (size - degree)
-    return BSpline.design_matrix(np.clip(position, 0, 1 - 1e-12), knots, degree)
+def _local_splines(position: np.ndarray, size: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first spline that is not zero at each position, and the values of it and the next."""
+    from . import _loops
+
+    first, values = np.empty(len(position), np.int64), np.empty((len(position), degree + 1))
+    _loops.local_splines(position, size, first, values)
+    return first, values
 
 
 @dataclass(frozen=True)
 class Bands:
-    r"""A curve's normal equations, whose matrices are banded: splines overlap with few others.
+    r"""Normal equations of a curve on some axes.
+
+    Their matrices are banded: splines overlap with few others.
 
     Attributes
     ----------
-    gram, penalty : ndarray of shape (1 + n_bands, n_splines)
-        Lower bands of :math:`B^\top \mathrm{diag}(n_c) B` and of the penalty S.
-    right : ndarray of shape (n_outputs, n_splines)
+    gram : ndarray of shape (n_axes, 1 + n_bands, n_splines)
+        Lower bands of :math:`B^\top \mathrm{diag}(n_c) B`.
+    penalty : ndarray of shape (1 + n_bands, n_splines)
+        Those of the penalty S.
+    right : ndarray of shape (n_axes, n_outputs, n_splines)
         Sums of the targets, :math:`B^\top t`.
     """
 
@@ -211,9 +222,10 @@ class Bands:
     right: np.ndarray
 
     @property
-    def bare(self) -> float:
-        """Share of the splines that hardly any row reaches."""
-        return float(np.mean(self.gram[0] < _BARE * self.gram[0].mean()))
+    def bare(self) -> np.ndarray:
+        """Share of the splines that hardly any row reaches, on each axis."""
+        seen = self.gram[:, 0]
+        return np.mean(seen < _BARE * seen.mean(axis=1, keepdims=True), axis=1)
 
 
 def spline_bands(
@@ -222,14 +234,14 @@ def spline_bands(
 ) -> Bands:  # fmt: skip
     """Normal equations of the curve of `number_basis`, without its missing value.
 
-    `counts` and `targets` are sums over the bins at these positions.
+    `counts` and `targets` are sums over the bins, whose positions on each axis are given.
     """
     from . import _loops
 
-    bands = 1 + max(degree, order)
-    gram, right = np.zeros((bands, n_bases)), np.zeros((len(targets), n_bases))
-    _loops.add_bands(position, counts, np.stack(targets), gram[: degree + 1], right)
-    gram[0] += _TINY * gram[0].mean()
+    bands, axes = 1 + max(degree, order), len(position)
+    gram, right = np.zeros((axes, bands, n_bases)), np.zeros((axes, len(targets), n_bases))
+    _loops.add_bands(position, counts, np.stack(targets), gram[:, : degree + 1], right)
+    gram[:, 0] += _TINY * gram[:, 0].mean(axis=1, keepdims=True)
     return Bands(gram, _penalty_bands(n_bases, order, bands), right)
 
 
@@ -244,8 +256,7 @@ def _penalty_bands(size: int, order: int, bands: int) -> np.ndarray:
 
 def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
     """B-splines on a circle of length 1."""
-    knots = np.arange(-degree, size + degree + 1) / size
-    open_basis = BSpline.design_matrix(position % 1.0, knots, degree).toarray()
+    open_basis = splines(position % 1.0, size + degree, degree)
     out = open_basis[:, :size].copy()
     out[:, :degree] += open_basis[:, size : size + degree]
     return out
@@ -277,13 +288,15 @@ def number_basis(
     elif bins <= n_bases:
         size, curve = bins, np.eye(bins)
     else:
-        size, local = n_bases, _local_splines(position, n_bases, degree)
-        curve, sparse = local.toarray(), _sparse_rows(local, degree, counts[0] > 0)
+        size, curve = n_bases, splines(position, n_bases, degree)
+        sparse = _sparse_rows(position, n_bases, degree, counts[0] > 0)
     curved, straight, trace = _parts(size, order, periodic)
     unit = trace / max(float(counts[1:] @ np.sum(curve**2, axis=1)) / counts.sum(), 1e-300)
     apart = list(jumps) if size < bins else []
     if apart:
-        curve, sparse = np.hstack([curve, np.eye(bins)[:, apart]]), None
+        single = np.zeros((bins, len(apart)))
+        single[apart, np.arange(len(apart))] = 1.0
+        curve, sparse = np.hstack([curve, single]), None
     raw = _with_missing(curve, counts[0] > 0)
     more = raw.shape[1] - size  # weights of single codes, which nothing else has a part in
     curved = _longer(curved, more)
@@ -293,15 +306,18 @@ def number_basis(
     return natural(raw, counts, curved, straight, unit, constant=constant, sparse=sparse)
 
 
-def _sparse_rows(local: csr_array, degree: int, missing: bool) -> tuple[np.ndarray, np.ndarray]:
+def _sparse_rows(
+    position: np.ndarray, size: int, degree: int, missing: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Where the nonzero entries of each row of `_with_missing` begin, and what they are."""
-    first = np.concatenate(
-        [[local.shape[1] - degree if missing else 0], local.indices[:: degree + 1]]
+    first, weights = (
+        np.zeros(len(position) + 1, np.int64),
+        np.zeros((len(position) + 1, degree + 1)),
     )
-    weights = np.zeros((len(first), degree + 1))
-    weights[1:] = local.data.reshape(-1, degree + 1)
+    first[1:], weights[1:] = _local_splines(position, size, degree)
+    first[0] = size - degree if missing else 0
     weights[0, degree] = missing  # the last weight of all
-    return first.astype(np.int64), weights
+    return first, weights
 
 
 def linear_basis(position: np.ndarray, counts: np.ndarray) -> Basis:
@@ -400,6 +416,7 @@ def tensor_basis(first: Side, second: Side, counts: np.ndarray, most: int) -> Ba
     raw = first.functions[:, None, a] * (second.functions[:, b] / root)
     raw, share = raw.reshape(counts.size, -1) - means[a, b] / root, counts.ravel() / total
     cells = np.flatnonzero(share)  # most pairs have many that no row is in
-    shares, turn = _smoothest(np.sqrt(share[cells])[:, None] * raw[cells], most)
+    rows = np.sqrt(share[cells])[:, None] * raw[cells]
+    shares, turn = _smoothest(rows.T @ rows, most)
     unit = float(penalty.sum() / seen.sum())
     return Basis(raw @ turn, 1 / (unit * shares), np.zeros(len(shares), np.int64))

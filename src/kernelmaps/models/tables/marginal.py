@@ -87,26 +87,31 @@ def fit_margin(basis: Basis, signals: Sequence[Signal]) -> Margin:
     return Margin(evidence, edf)
 
 
-def axis_evidence(bands: Bands, place: np.ndarray, order: int, signals: Sequence[Signal]) -> float:
-    """−ℓ of a curve on an axis at its best strength, up to what all axes have in common.
+def axis_evidence(
+    bands: Bands, place: np.ndarray, order: int, signals: Sequence[Signal]
+) -> np.ndarray:
+    """−ℓ of a curve on some axes at its best strength, up to what all axes have in common.
 
-    `place` are the positions of the bins on it, to which `bands` belong.
+    `place` are the positions of the bins on each of them, to which `bands` belong.
     """
     from . import _loops
 
     # tr(G)/tr(S) is of the order of n over the median penalty of a natural basis.
-    strengths = _STRENGTHS * bands.gram[0].sum() / bands.penalty[0].sum()
-    left, logdet = np.empty((2, len(strengths)))
-    evidence = 0.0
-    for signal, right in zip(signals, bands.right, strict=True):
+    strengths = np.outer(bands.gram[:, 0].sum(axis=1) / bands.penalty[0].sum(), _STRENGTHS)
+    left, logdet = (
+        np.empty((len(place), len(signals), strengths.shape[1])),
+        np.empty_like(strengths),
+    )
+    _loops.profiles(bands.gram, bands.penalty, bands.right, strengths, left, logdet)
+    evidence, rank = np.zeros(len(place)), bands.gram.shape[2] - order
+    for k, signal in enumerate(signals):
         n, own = max(float(signal.counts.sum()), 1e-300), signal.counts[1:]
-        _loops.profile(bands.gram, bands.penalty, right, strengths, left, logdet)
         missing = signal.targets[0] ** 2 / max(signal.counts[0], 1e-300)
-        rest = signal.square - missing - left
+        rest = signal.square - missing - left[:, k]
         rest = np.maximum(rest, 1e-14 * signal.square + 1e-300)
-        rank = len(right) - order
         twice = (n - 1) * np.log(rest) + logdet - rank * np.log(strengths)
-        spread = place - own @ place / max(own.sum(), 1e-300)
-        straight = np.log(max(own @ spread**2, 1e-300)) if order > 1 else 0.0
-        evidence -= 0.5 * float(twice.min() - straight)
+        evidence -= 0.5 * twice.min(axis=1)
+        if order > 1:
+            spread = place - (place @ own / max(own.sum(), 1e-300))[:, None]
+            evidence += 0.5 * np.log(np.maximum(spread**2 @ own, 1e-300))
     return evidence

@@ -217,12 +217,9 @@ def _best_axis(
     """The axis on which a curve of this column alone explains the targets best."""
     if len(axes) == 1:
         return axes[0]
-    targets = [signal.targets[1:] for signal in signals]
-    found = [spline_bands(place, counts[1:], targets, **options) for place in axes]
-    evidence = [
-        axis_evidence(bands, place, options["order"], signals) - _CAUTION * bands.bare
-        for bands, place in zip(found, axes, strict=True)
-    ]
+    place, targets = np.stack(axes), [signal.targets[1:] for signal in signals]
+    bands = spline_bands(place, counts[1:], targets, **options)
+    evidence = axis_evidence(bands, place, options["order"], signals) - _CAUTION * bands.bare
     return axes[int(np.argmax(evidence))]
 
 
