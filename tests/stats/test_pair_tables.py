@@ -70,7 +70,7 @@ def test_sums_and_scores_of_all_terms_together(seed, rows, many, monkeypatch):
 
 
 def test_sums_do_not_depend_on_the_threads(seed):
-    codes, bases, weight, y = coded_rows(seed, 5000, [7, 30, 12] * 4, [3, 5, 2] * 4)
+    codes, bases, weight, y = coded_rows(seed, 9000, [7, 30, 12] * 4, [3, 6, 2] * 4)
     assert len(y) * sum(basis.shape[1] for basis in bases) ** 2 > pair_tables._MANY  # in parts
     one, two = (cross_products(codes, bases, weight, y, n_jobs) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one[0], two[0])

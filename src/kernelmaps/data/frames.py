@@ -180,6 +180,8 @@ def _numbers(values: Any, kind: str) -> np.ndarray:
     package = _package(values)
     if kind == "M":
         return _seconds(values, package)
+    if package == "pandas" and isinstance(values.dtype, np.dtype):
+        return values.to_numpy().astype(np.float64, copy=False)
     if package == "pandas":
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     if package == "polars":

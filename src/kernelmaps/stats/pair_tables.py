@@ -31,7 +31,7 @@ _DENSE_ROWS = 2048  # whose matrix is held at a time
 _ROWS = 16384  # whose codes are stacked at a time, and whose scores stay in cache
 # Parts of the rows that are added up by themselves, so that sums do not depend on the number of
 # threads; where there are so many multiplications, or additions, to be done.
-_PARTS, _MANY = 4, 4_000_000
+_PARTS, _MANY = 4, 16_000_000
 _WIDE = 400  # columns of it from which on threads of BLAS pay
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from scipy.linalg import lapack
 
 from ...stats import LocalBasis
 
@@ -27,6 +28,7 @@ _TINY = 1e-7  # of the mean diagonal of BᵀB, added to it: splines without rows
 _BARE = 0.1  # of the mean diagonal of BᵀB: a spline with few rows
 _LEAST = 1e-12  # of the largest entry of K: what rows hardly see at all is not made larger
 _CANDIDATES = 3, 16  # products that a pair's basis is sought among: times its size, and more
+_SMALL = 32  # rows of a matrix whose eigenvalues take no longer than a call of NumPy
 _SAME = 1e-10  # of the largest: functions of N that others combine to
 
 
@@ -128,7 +130,7 @@ def natural(
 
 def _smoothest(gram: np.ndarray, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The largest entries of K, and UK^(−1/2), of UKUᵀ: those of the smoothest functions."""
-    shares, turn = np.linalg.eigh(gram)
+    shares, turn = eigen(gram)
     shares, turn = shares[::-1][:most], turn[:, ::-1][:, :most]
     if not shares.max(initial=0.0) > 0:
         shares, turn = shares[:0], turn[:, :0]
@@ -136,11 +138,19 @@ def _smoothest(gram: np.ndarray, most: int | None = None) -> tuple[np.ndarray, n
     return shares, turn / np.sqrt(shares)
 
 
+def eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors; of small matrices in half the time of NumPy's function."""
+    if len(matrix) < 2:
+        return matrix.diagonal().copy(), np.ones_like(matrix)
+    if len(matrix) > _SMALL:
+        return np.linalg.eigh(matrix)
+    values, vectors, _ = lapack.dsyevd(matrix, lower=1)
+    return values, vectors
+
+
 def _orthonormal(gram: np.ndarray) -> np.ndarray:
     """Orthonormal combinations of functions with these products, without those that are none."""
-    if len(gram) == 1:
-        return np.ones((1, int(gram[0, 0] > 0))) / np.sqrt(max(gram[0, 0], 1e-300))
-    sizes, turn = np.linalg.eigh(gram)
+    sizes, turn = eigen(gram)
     kept = sizes > _SAME * sizes.max(initial=0.0)
     return turn[:, kept] / np.sqrt(sizes[kept])
 

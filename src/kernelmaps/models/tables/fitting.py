@@ -12,7 +12,7 @@ from scipy import special
 
 from ...data.frames import Column
 from ...threads import in_threads, limit_blas
-from .bases import Basis
+from .bases import Basis, eigen
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
 from .extending import Start, approach, extend_rows
@@ -552,8 +552,9 @@ def assemble(
 ) -> TableModel:
     """The fitted model, its terms at their codes; pairs that have vanished only if asked for."""
     terms = []
+    posteriors = [Posterior.of(fit) for fit in fits]
     for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
-        found = [_term_of(part, fit, own) for fit in fits]
+        found = [_term_of(part, posterior, own) for posterior in posteriors]
         values, errors, edf, statistic, p_value = (
             np.stack(item, axis=-1) for item in zip(*found, strict=True)
         )
@@ -574,22 +575,53 @@ def assemble(
     return TableModel(design.books, tuple(terms), intercept)
 
 
-def _term_of(part: Part, fit: PenalisedFit, own: slice) -> tuple:
+@dataclass(frozen=True)
+class Posterior:
+    """Weights that are in use, and their covariances.
+
+    Functions that were left out have weights of zero, and next to no variance.
+
+    Attributes
+    ----------
+    used : ndarray of int
+        Their places among all weights.
+    weights, edf : ndarray
+        The weights, and the degrees of freedom of all weights.
+    covariance, wider : ndarray
+        For the strengths as they are, and with their uncertainty.
+    intercept : float
+        Variance of the intercept.
+    """
+
+    used: np.ndarray
+    weights: np.ndarray
+    edf: np.ndarray
+    covariance: np.ndarray
+    wider: np.ndarray
+    intercept: float
+
+    @classmethod
+    def of(cls, fit: PenalisedFit) -> Posterior:
+        used = np.flatnonzero(fit.weights)
+        covariance = fit.covariance[np.ix_(used, used)]
+        wider = covariance + fit.wider[np.ix_(used, used)]
+        first = float(fit.covariance[0, 0])
+        return cls(used, fit.weights[used], fit.edf, covariance, wider, first)
+
+
+def _term_of(part: Part, fit: Posterior, own: slice) -> tuple:
     """Values and standard errors at the codes, edf, Wald's statistic and its significance."""
-    # Functions that were left out have weights of zero, and next to no variance.
-    used = np.flatnonzero(fit.weights[own])
-    basis, weights = part.basis.values[:, used], fit.weights[own][used]
-    place = np.ix_(own.start + used, own.start + used)
-    covariance = fit.covariance[place]
+    some = slice(*np.searchsorted(fit.used, [own.start, own.stop]).tolist())
+    basis, weights = part.basis.values[:, fit.used[some] - own.start], fit.weights[some]
     edf = float(fit.edf[own].sum())
-    variance = np.sum((basis @ (covariance + fit.wider[place])) * basis, 1)
+    variance = np.sum((basis @ fit.wider[some, some]) * basis, 1)
     if part.pair is None:
         # Where a centred line crosses zero it seems to be certain, whatever it is a line through:
         # with the variance of the mean, bands cover what smoothing leaves out (Marra and Wood
         # 2012). Curves need less of it, since they bend towards the data.
-        variance = variance + fit.covariance[0, 0] / np.sqrt(max(edf, 1.0))
+        variance = variance + fit.intercept / np.sqrt(max(edf, 1.0))
     errors = np.sqrt(np.maximum(variance, 0.0))
-    statistic, p_value = _wald(weights, covariance, edf)
+    statistic, p_value = _wald(weights, fit.covariance[some, some], edf)
     return basis @ weights, errors, edf, statistic, p_value
 
 
@@ -597,7 +629,7 @@ def _wald(weights: np.ndarray, covariance: np.ndarray, edf: float) -> tuple[floa
     """β'V⁻β with the pseudo-inverse of rank about edf (Wood 2013), and its χ² tail."""
     if len(weights) == 0:
         return 0.0, 1.0
-    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = eigen(covariance)
     rank = int(np.clip(np.round(edf), 1, len(weights)))
     largest = slice(len(values) - rank, None)  # what the data know is small, what matters large
     along = vectors[:, largest].T @ weights
