@@ -93,7 +93,7 @@ def _refine(
         candidates += _many_starts(continuous, n_columns, candidates, seed, effort, progress)
     if norm == "sum" or (problem.points is not None and problem.points.size < _DENSE):
         candidates = [
-            sequential_lp(problem, pair, _has_zero(pair, fixed_zero), norm=norm)
+            sequential_lp(problem, pair, fixed_zero or pair[0][0] == 0, norm=norm)
             for pair in candidates
         ]
     measure = problem.max_error if norm == "max" else problem.sum_error
@@ -105,10 +105,6 @@ def _nearly_exact(problem: Problem, n_columns: int) -> bool:
     """Whether three columns less already come close to the rounding of k."""
     fewer = remez_design(problem, max(1, n_columns - 3))
     return fewer is not None and problem.max_error(*fewer) < 1e-6 * problem.scale
-
-
-def _has_zero(cosines: Cosines, fixed_zero: bool) -> bool:
-    return fixed_zero or cosines[0][0] == 0
 
 
 def _tidy(cosines: Cosines) -> Cosines:

@@ -111,7 +111,9 @@ class StationaryKernel(UnitDiagonal):
         ndarray of shape (n, d)
             Frequencies.
         """
-        return self.frequencies(_open_uniform(rng.random((n, self.n_uniforms(d)))), d)
+        # Away from 0, where quantile functions are infinite.
+        uniforms = np.maximum(rng.random((n, self.n_uniforms(d))), 2.0**-54)
+        return self.frequencies(uniforms, d)
 
     def radius_quantile(self, probability: np.ndarray, d: int) -> np.ndarray:
         """Quantile of ‖ω‖₂, for orthogonal features of isotropic kernels.
@@ -485,8 +487,3 @@ def _column(X: Rows, j: int) -> np.ndarray:
     """Column j of dense or CSR rows, as float64."""
     column = X[:, [j]].toarray().ravel() if sparse.issparse(X) else X[:, j]
     return column.astype(np.float64)
-
-
-def _open_uniform(uniforms: np.ndarray) -> np.ndarray:
-    """Away from 0, where quantile functions are infinite."""
-    return np.maximum(uniforms, 2.0**-54)

@@ -98,9 +98,6 @@ class Reader:
             return known.replace(**changes)
         return HomogeneousKernel(node["name"], missing, component_function=missing, **changes)
 
-    def _read_dict(self, node: Any) -> dict[Any, Any]:
-        return {self.read(key): self.read(value) for key, value in node["items"]}
-
     def _read_slice(self, node: Any) -> slice:
         ends = node["ends"]
         if len(ends) != 3 or not all(end is None or type(end) is int for end in ends):
@@ -180,7 +177,7 @@ class Reader:
         "kernel": _read_kernel,
         "object": _read_object,
         "tuple": lambda self, node: tuple(self.read(node["items"])),
-        "dict": _read_dict,
+        "dict": lambda self, node: {self.read(k): self.read(v) for k, v in node["items"]},
         "slice": _read_slice,
     }
 

@@ -32,7 +32,7 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"$": "slice", "ends": [value.start, value.stop, value.step]}
     if isinstance(value, Mapping):
         return _encode_mapping(value, where, arrays)
-    if _is_named_kernel(value):
+    if type(value).__name__ in NAMED_KERNELS:
         return _encode_kernel(value)
     return _encode_object(value, where, arrays)
 
@@ -78,7 +78,8 @@ def _encode_object(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any
         saved = getattr(value, "_saved", None)
         state = stated.of(value) if saved is None else saved()
     else:  # a kernel: its parameters
-        state = {item.name: getattr(value, item.name) for item in _fields(type(value))}
+        own = fields(value) if is_dataclass(value) else ()
+        state = {item.name: getattr(value, item.name) for item in own}
     if hasattr(value, "get_params"):
         node["params"] = _entries(value.get_params(deep=False), where, arrays)
     return {**node, "state": _entries(state, where, arrays)}
@@ -88,16 +89,8 @@ def _entries(values: Mapping[str, Any], where: str, arrays: dict[str, np.ndarray
     return {key: encode(item, f"{where}.{key}", arrays) for key, item in values.items()}
 
 
-def _is_named_kernel(value: Any) -> bool:
-    return type(value).__name__ in NAMED_KERNELS
-
-
 def _encode_kernel(kernel: Any) -> Any:
     node = {"$": "kernel", "name": kernel.name, "form": type(kernel).__name__}
     if node["form"] == "HomogeneousKernel":
         node |= {"gamma": kernel.gamma, "signed": kernel.signed}
     return node
-
-
-def _fields(cls: Any) -> tuple[Any, ...]:
-    return fields(cls) if is_dataclass(cls) else ()
