@@ -1,7 +1,6 @@
 """Long compilation is announced, short compilation and that of others is not."""
 
 import logging
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -9,21 +8,20 @@ import pytest
 from kernelmaps import announcing
 
 
-@pytest.fixture
-def patience(monkeypatch):
-    monkeypatch.setattr(announcing, "_PATIENCE", 0.02)
-
-
-@pytest.mark.parametrize(("seconds", "said"), [(0.2, 1), (0.0, 0)])
-def test_said_once_and_only_after_a_while(seconds, said, patience, caplog):
+@pytest.mark.parametrize(("patience", "said"), [(0.02, 1), (600.0, 0)])
+def test_said_once_and_only_after_a_while(patience, said, monkeypatch, caplog):
     caplog.set_level(logging.INFO, logger="kernelmaps")
+    monkeypatch.setattr(announcing, "_PATIENCE", patience)
     announcer = announcing._Announcer()
     for _ in range(3):  # functions that are compiled for one another
         announcer.begin()
-    time.sleep(seconds)
+    clock = announcer._timer
+    clock.join(60 if said else 0)  # it has spoken, however busy the machine is
+    assert clock.is_alive() is not bool(said)
     for _ in range(3):
         announcer.end()
-    time.sleep(0.1)
+    clock.join(60)
+    assert not clock.is_alive()  # nothing is said later
     assert sum("compiling, once" in record.message for record in caplog.records) == said
 
 

@@ -155,7 +155,7 @@ def test_a_worker_that_dies_is_retried(rows, client, tmp_path):
     found = fold(source, Moments("class"), kill_once(str(tmp_path)), block_rows=200, client=client)
     assert (tmp_path / "killed").exists()
     assert_equal_sums(found, exact)
-    client.wait_for_workers(2, timeout=30)
+    client.wait_for_workers(2, timeout=300)
     assert set(client.scheduler_info(n_workers=-1)["workers"]) != before  # one is new
 
 
@@ -400,7 +400,7 @@ def test_a_killed_worker_without_a_nanny_is_reported(rows, tmp_path, monkeypatch
         command += ["--no-dashboard", cluster.scheduler_address]
         worker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            client.wait_for_workers(1, timeout=60)
+            client.wait_for_workers(1, timeout=300)
             threading.Timer(0.5, worker.kill).start()
             # A lambda travels by value: the worker cannot import this file.
             endless = lambda X: (time.sleep(60), X)[1]  # noqa: E731

@@ -264,7 +264,7 @@ def test_killed_process_loses_at_most_the_blocks_in_flight(tmp_path):
     command = [sys.executable, "-c", script, str(tmp_path)]
     process = subprocess.Popen(command)
     log = tmp_path / "log"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300  # a busy machine takes long to import
     while not (log.exists() and log.read_text().count("\n") > 20):
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -163,6 +163,7 @@ def test_classes_together_are_classes_apart(seed, monkeypatch):
     few = km.AdditiveClassifier(**settings, n_jobs=2).fit(X, y)  # values: one group of classes
     np.testing.assert_array_equal(few.decision_function(X), together.decision_function(X))
     monkeypatch.setattr("kernelmaps.models.additive.base.SMALL", 0)
+    monkeypatch.setattr("kernelmaps.threads.available_threads", lambda: 2)
     threads = km.AdditiveClassifier(**settings, n_jobs=2).fit(X, y)
     np.testing.assert_allclose(threads.objective_, together.objective_, rtol=3e-6)
     assert (threads.decision_function(X) != few.decision_function(X)).any()  # two groups

@@ -138,7 +138,7 @@ def test_codes_and_sparse_rows(seed):
     from scipy import sparse
 
     X, y = four_classes(seed)
-    y = np.minimum(y, 12)  # three pairs are as many lanes as three classes: loops of other tests
+    y = np.minimum(y, 12)  # scores of three pairs take the loops of three classes
     anchors = km.AnchorMap(n_anchors=12, rank=1).fit(X)
     coded = km.AdditiveClassifier(anchors, multi_class="ovo", random_state=0)
     coded.fit(anchors.encode(X), y)
