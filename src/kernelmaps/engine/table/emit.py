@@ -93,17 +93,6 @@ def _write(values, row, u, to, out):
         store(out, to + part * len(values.chunk), polynomial(values, row, u, part))
 
 
-@nb.njit(**INNER)
-def _whole_vectors(at, even, n, stop):
-    """How many of n values, `even` columns each from out[at] on, may write whole vectors.
-
-    In their own loop nothing is left to be decided: a third of the time.
-    """
-    if even == 0 or at > stop:
-        return np.int64(0)
-    return min(n, (stop - at) // even + 1)
-
-
 @entry()
 def emit_dense(layout, x, lanes, room, begin, end, out):
     """φ of dense rows begin..end; x and out are flat."""
@@ -117,7 +106,10 @@ def emit_dense(layout, x, lanes, room, begin, end, out):
             n = TILE if d - a > TILE else d - a
             locate(layout.bins, x, i * d + a, a, n, lanes, room.row, room.u)
             at = i * width + column[a]
-            whole = _whole_vectors(at, even, n, stop)
+            # All but the last values may write whole vectors. Their own loop decides nothing, which
+            # saves a quarter of the time.
+            whole = (stop - at) // even + 1 if even > 0 and at <= stop else 0
+            whole = whole if whole < n else n
             for k in range(whole):
                 _write(values, np.int64(item(room.row, k)), item(room.u, k), at + k * even, out)
             for k in range(whole, n):
