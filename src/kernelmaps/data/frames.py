@@ -79,6 +79,17 @@ def read_columns(
     return columns
 
 
+def check_names(X: Any, owner: str) -> None:
+    """Refuse a frame two of whose columns have the same name."""
+    names = [str(name) for name in (X.column_names if _package(X) == "pyarrow" else X.columns)]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(
+            f"{owner}: X has {names.count(twice)} columns named {twice!r}: rename them, or leave "
+            "all but one out."
+        )
+
+
 def categorical_columns(given: Sequence[Any] | None, names: list[str], owner: str) -> set[int]:
     """Positions of the columns that `categorical_features` names."""
     if given is None:
@@ -155,13 +166,24 @@ def _has_gaps(values: Any, kind: str) -> bool:
 
 def _column(name: str, values: Any, categorical: bool, owner: str) -> Column:
     kind = _dtype_kind(values)
+    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
+        raise ValueError(
+            f"{owner}: column {name!r} holds complex numbers: pass their real and imaginary parts "
+            "as two columns."
+        )
     if kind in "fiuM" and not categorical:
         return Column(name, _finite(_numbers(values, kind), name, owner), None, [])
     if kind == "O" and not categorical:
         numbers = _numbers_of_objects(values)
         if numbers is not None:
             return Column(name, _finite(numbers, name, owner), None, [])
-    return Column(name, None, *_factorized(values, kind))
+    try:
+        return Column(name, None, *_factorized(values, kind))
+    except TypeError as error:  # of lists, dicts and arrays, which are not hashable
+        raise TypeError(
+            f"{owner}: column {name!r} holds values that are neither numbers nor names of levels "
+            f"({error}). Turn them into columns of numbers or text, or leave the column out."
+        ) from None
 
 
 def _finite(numbers: np.ndarray, name: str, owner: str) -> np.ndarray:

@@ -677,3 +677,35 @@ def test_the_errors_of_an_explanation_are_those_of_the_functions():
     a, b = X.iloc[3]
     wanted = [shapes["a"].errors[a], shapes["b"].errors[shapes["b"].levels.index(b)]]
     np.testing.assert_allclose(said.errors, wanted)
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ([[1, 2]] * 40, "column 'd' holds values that are neither numbers nor names of levels"),
+        (np.full(40, 1j), "column 'd' holds complex numbers"),
+    ],
+)
+def test_columns_of_other_things_are_refused_by_name(column, said):
+    X = pd.DataFrame({"a": np.arange(40.0), "d": pd.Series(list(column))})
+    with pytest.raises((TypeError, ValueError), match=f"AdditiveRegressor: {said}"):
+        km.AdditiveRegressor(smoothing="auto").fit(X, X["a"])
+
+
+def test_two_columns_of_one_name_are_refused():
+    X = pd.DataFrame(np.random.default_rng(0).random((40, 3)), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="AdditiveRegressor: X has 2 columns named 'a'"):
+        km.AdditiveRegressor(smoothing="auto").fit(X, np.arange(40))
+
+
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        ([1.0, np.nan, *range(38)], r"Input y contains NaN. \(row 1\)"),
+        (np.full(40, 1e300), "y reaches 1e[+]300"),
+    ],
+)
+def test_targets_that_cannot_be_fitted_are_refused_by_name(y, said):
+    X = np.random.default_rng(0).random((40, 1))
+    with pytest.raises(ValueError, match=f"AdditiveRegressor: {said}"):
+        km.AdditiveRegressor(smoothing="auto").fit(X, y)

@@ -76,7 +76,11 @@ def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
         )
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
-        assert_all_finite(y, input_name="y", estimator_name=name)
+        try:
+            assert_all_finite(y, input_name="y")
+        except ValueError as error:
+            at = int(np.argmin(np.isfinite(y)))
+            raise ValueError(f"{name}: {error} (row {at}). Leave such rows out.") from None
     if len(y) != n:
         raise ValueError(
             f"{name}: found input variables with inconsistent numbers of samples: X has {n} rows, "

@@ -25,6 +25,7 @@ from .out_of_core import OutOfCore, out_of_core
 
 # Of targets: beyond, their squares, or weights in single precision, may overflow.
 _LARGEST = {np.float64: 1e150, np.float32: 1e30}
+_HUGE = 1e70  # targets of tables, at most: sums of their fourth powers are still finite
 
 
 @dataclass(eq=False, repr=False)
@@ -178,6 +179,11 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
             return self._fit_table_source(X, y, sample_weight, exposure)
         columns = self._columns(X, reset=True)
         y = self._numbers(targets_of(self, y, len(columns[0])))
+        if np.abs(y).max(initial=0.0) > _HUGE:
+            raise ValueError(
+                f"AdditiveRegressor: y reaches {np.abs(y).max():g}, whose powers overflow: scale "
+                "y."
+            )
         weight = weights_of(self, sample_weight, len(y))
         loss = likelihood(self._loss_name, y, weight, quantile=self.quantile, epsilon=self.epsilon)
         fault = loss.fault(y[weight > 0])

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ...data.frames import Column, is_frame, is_mixed, read_columns
+from ...data.frames import Column, check_names, is_frame, is_mixed, read_columns
 from ...data.table_source import TableSource, has_text
 from ...schema import SchemaError, State, anything, array, instance, integer, names
 from ..shapes import PairFunction, ShapeFunction
@@ -138,6 +138,7 @@ class TableRoute:
         """The columns of X, checked against those of fit."""
         name = type(self).__name__
         if is_frame(X):
+            check_names(X, name)
             validate_data(self, X, reset=reset, skip_check_array=True)
             if X.shape[0] == 0 or X.shape[1] == 0:
                 raise ValueError(f"{name}: X has {X.shape[0]} rows and {X.shape[1]} columns.")
