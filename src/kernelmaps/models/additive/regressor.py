@@ -181,8 +181,7 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
         y = self._numbers(targets_of(self, y, len(columns[0])))
         if np.abs(y).max(initial=0.0) > _HUGE:
             raise ValueError(
-                f"AdditiveRegressor: y reaches {np.abs(y).max():g}, whose powers overflow: scale "
-                "y."
+                f"AdditiveRegressor: y reaches {np.abs(y).max():g}, whose powers overflow: scale y."
             )
         weight = weights_of(self, sample_weight, len(y))
         loss = likelihood(self._loss_name, y, weight, quantile=self.quantile, epsilon=self.epsilon)

@@ -591,6 +591,8 @@ class Posterior:
         For the strengths as they are, and with their uncertainty.
     intercept : float
         Variance of the intercept.
+    beside : ndarray
+        Covariances of the intercept with these weights.
     """
 
     used: np.ndarray
@@ -599,6 +601,7 @@ class Posterior:
     covariance: np.ndarray
     wider: np.ndarray
     intercept: float
+    beside: np.ndarray
 
     @classmethod
     def of(cls, fit: PenalisedFit) -> Posterior:
@@ -606,7 +609,8 @@ class Posterior:
         covariance = fit.covariance[np.ix_(used, used)]
         wider = covariance + fit.wider[np.ix_(used, used)]
         first = float(fit.covariance[0, 0])
-        return cls(used, fit.weights[used], fit.edf, covariance, wider, first)
+        beside = fit.covariance[0, used]
+        return cls(used, fit.weights[used], fit.edf, covariance, wider, first, beside)
 
 
 def _term_of(part: Part, fit: Posterior, own: slice) -> tuple:
@@ -616,10 +620,10 @@ def _term_of(part: Part, fit: Posterior, own: slice) -> tuple:
     edf = float(fit.edf[own].sum())
     variance = np.sum((basis @ fit.wider[some, some]) * basis, 1)
     if part.pair is None:
-        # Where a centred line crosses zero it seems to be certain, whatever it is a line through:
-        # with the variance of the mean, bands cover what smoothing leaves out (Marra and Wood
-        # 2012). Curves need less of it, since they bend towards the data.
-        variance = variance + fit.intercept / np.sqrt(max(edf, 1.0))
+        # Where a centred line crosses zero it seems to be certain, whatever it is a line through.
+        # Of the sum with the intercept, bands cover what smoothing leaves out (Marra and Wood
+        # 2012).
+        variance = variance + fit.intercept + 2 * basis @ fit.beside[some]
     errors = np.sqrt(np.maximum(variance, 0.0))
     statistic, p_value = _wald(weights, fit.covariance[some, some], edf)
     return basis @ weights, errors, edf, statistic, p_value

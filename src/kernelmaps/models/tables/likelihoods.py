@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtri
 
 _WIDTH = 0.003  # of the scale of the targets: where absolute losses are rounded off
-_KERNEL = 0.25  # of that scale, times n^(-1/5): where densities of residuals are estimated
 _LEAST = 0.05  # dispersion of margins, at least
 _MOST = 30.0  # |η| beyond which exp is not followed
 
@@ -47,8 +46,8 @@ class Likelihood:
         """With the curvature for the next step, after a whole step or a shorter one."""
         return self
 
-    def for_errors(self, total: float) -> Likelihood:
-        """With the curvature that standard errors are told by, for so many rows."""
+    def for_errors(self, total: float, value: float) -> Likelihood:
+        """With the curvature that standard errors are told by, for so many rows and this loss."""
         return self
 
     def known_dispersion(self, total: float, bend: float) -> float | None:
@@ -175,7 +174,7 @@ class Rounded(Likelihood):
     def after(self, whole):
         return replace(self, caution=self.caution / 10 if whole else min(1.0, 100 * self.caution))
 
-    def for_errors(self, total):
+    def for_errors(self, total, value):
         return replace(self, caution=1.0)
 
     def bend(self, size: np.ndarray) -> np.ndarray:
@@ -191,14 +190,23 @@ class Quantile(Rounded):
     """½√(r² + ε²) + (q − ½)r of r = y − η: the pinball loss, rounded off within ε of zero.
 
     Its estimates have the variance q(1 − q)/nf² for a density f of the residuals at zero, which
-    the mean curvature estimates, if it is rounded off more widely (Powell 1991).
+    the mean curvature estimates, if it is rounded off more widely (Powell 1991): so much that the
+    estimate is as variable as the share of rows between the quantiles q ± h of the residuals. h is
+    the bandwidth of Hall and Sheather (1988) for 95 % intervals, and the distance of the quantiles
+    that of a normal variable with the same mean loss, σφ(z_q).
     """
 
     quantile: float = 0.5
 
-    def for_errors(self, total):
-        wide = _KERNEL / _WIDTH * max(total, 1.0) ** -0.2
-        return replace(self, caution=0.0, width=self.width * max(wide, 1.0))
+    def for_errors(self, total, value):
+        q, total = self.quantile, max(total, 1.0)
+        z = float(ndtri(q))
+        height = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+        h = (1.5 * (ndtri(0.975) * height) ** 2 / (2 * z**2 + 1) / total) ** (1 / 3)
+        h = min(h, 0.5 * q, 0.5 * (1 - q))
+        between = float(ndtri(q + h) - ndtri(q - h)) * value / total / height
+        # ∫K² of the curvature is 3π/32 over its width, that of a share is one over the distance.
+        return replace(self, caution=0.0, width=max(3 * np.pi / 32 * between, self.width))
 
     def known_dispersion(self, total, bend):
         return self.quantile * (1 - self.quantile) * total / bend

@@ -455,7 +455,7 @@ def _fit(
             converged = ended and (chosen.settled or gains[0] < _TOLD * found.dispersion)
         if converged:
             break
-    last = loss.for_errors(rows.total)
+    last = loss.for_errors(rows.total, here.value)
     if near != last:  # errors are told by another curvature than steps
         sums, solved = reach.rows.at(last, here.beta).sums(), reach
         total = float(sums.gram[0, 0])
