@@ -560,6 +560,8 @@ def test_new_rows_are_read_block_by_block(rides, tmp_path, monkeypatch, suffix):
     assert "'huge' counted as missing" in " ".join(whole[0].stderr.split())
     assert "1 row without 'fare' left out" in " ".join(whole[3].stderr.split())
     assert json.loads(whole[3].stdout)["rows"] == N - 1
+    report = ["explain", models[0], "--data", path, "--report"]
+    run(*report, tmp_path / "whole.html")
     sizes = []
     read = large_tables.TableBlocks._rows
 
@@ -582,7 +584,10 @@ def test_new_rows_are_read_block_by_block(rides, tmp_path, monkeypatch, suffix):
     assert pd.read_csv(tmp_path / "a.csv").equals(pd.read_csv(tmp_path / "a.csv.gz"))
     assert len(json.loads((tmp_path / "a.json").read_text())["values"]) == N
     assert_refused(2, "rows are 0 to 399", "explain", models[0], "--data", path, "--row", 400)
-    run("explain", models[0], "--data", path, "--report", tmp_path / "page.html")
+    run(*report, tmp_path / "blocks.html")
+    whole, blocks = ((tmp_path / f"{name}.html").read_text() for name in ("whole", "blocks"))
+    assert blocks == whole
+    assert max(sizes) == 90
 
 
 def assert_alike(text, other):

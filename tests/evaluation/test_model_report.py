@@ -2,11 +2,13 @@
 
 import json
 import re
+import weakref
 
 import numpy as np
 import pytest
 
 import kernelmaps as km
+from kernelmaps.evaluation.model_report import Seen, write_report
 from kernelmaps.evaluation.page import rounded_axis
 
 pandas = pytest.importorskip("pandas")
@@ -203,3 +205,35 @@ def test_the_plot_of_probabilities_has_the_means_of_its_groups(tmp_path):
     mean = chances[:, 0] @ chances[:, 2] / len(X)
     assert mean == pytest.approx(model.predict_proba(X)[:, 1].mean(), abs=1e-3)
     assert (np.diff(chances[:, 0]) >= 0).all()
+
+
+@pytest.mark.parametrize("kind", ["numbers", "two", "three"])
+def test_rows_in_blocks_give_the_page_of_all_rows(tmp_path, kind):
+    """And none of the blocks is kept while the next one is read."""
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    y = X.sum(axis=1)
+    if kind != "numbers":
+        y = np.digitize(y, [1.0] if kind == "two" else [0.8, 1.2])
+    cls = km.AdditiveRegressor if kind == "numbers" else km.AdditiveClassifier
+    model = cls(smoothing="auto").fit(X, y)
+    alive, most = [], []
+
+    def blocks():
+        for begin in range(0, 300, 70):
+            block = X[begin : begin + 70].copy()
+            alive.append(weakref.ref(block))
+            most.append(sum(own() is not None for own in alive))
+            yield block, y[begin : begin + 70]
+            del block
+
+    whole = km.model_report(model, tmp_path / "whole.html", X=X, y=y)
+    seen = Seen(model, blocks)
+    assert seen.n == seen.judged.rows == 300
+    part = write_report(seen, tmp_path / "blocks.html")
+    assert part.read_text() == whole.read_text()
+    assert max(most) <= 2  # the next one is made before the loop lets the last one go
+    with pytest.raises(ValueError, match="rows holds 300, but X has the rows 0 to 299"):
+        write_report(seen, tmp_path / "blocks.html", rows=[300])
+    with pytest.raises(ValueError, match="rows= is of the rows of X"):
+        write_report(Seen(model), tmp_path / "blocks.html", rows=[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ import numpy as np
 
 from ..data.reading import column_names
 from ..display import two_columns
-from ..evaluation.model_report import model_report
+from ..evaluation.model_report import Seen, write_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load, open_info
 from .effects import effect_of, effects_of
-from .predicting import blocks_for, rows_for
+from .predicting import blocks_for
 
 _SHOWN = ("term", "importance", "p")  # of a summary; `summary` in JSON has all of it
 _RIGHT = ("importance", "p")  # columns of numbers
@@ -279,24 +279,26 @@ def write_model_report(
 ) -> WrittenReport:
     """Write the page of a saved model, with rows of a file explained and scored."""
     metadata, fitted = open_info(model).metadata, load(model)
-    X = y = None
+    blocks = None
     if data is not None:
         names = column_names(data)
         scored = names is None or metadata.get("target") in names
-        rows = rows_for(data, metadata, fitted, with_target=scored)
-        X, y = rows.X, rows.y
-    model_report(
-        fitted,
+
+        def blocks() -> Iterator[tuple[Any, Any]]:
+            for found in blocks_for(data, metadata, fitted, with_target=scored):
+                yield found.X, found.y
+
+    seen = Seen(fitted, blocks)
+    write_report(
+        seen,
         Path(path),
-        X=X,
-        y=y,
         rows=None if row is None else [row],
         target=metadata.get("target") or "the target",
         feature_names=None if metadata.get("kinds") else metadata.get("columns"),
         domain=metadata.get("range"),
         held_out=metadata.get("held_out"),
     )
-    return WrittenReport(os.fspath(path), 0 if X is None else int(X.shape[0]), y is not None)
+    return WrittenReport(os.fspath(path), seen.n, seen.judged is not None)
 
 
 def describe_file(path: str | os.PathLike[str]) -> FileDescription:

@@ -8,7 +8,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -229,20 +229,6 @@ def blocks_for(
             f"{fitted.n_features_in_}."
         )
     yield rows.normalized(metadata.get("normalize", "none"))
-
-
-def rows_for(
-    data: Any, metadata: dict[str, Any], fitted: Any, *, with_target: bool = False
-) -> Rows:
-    """All rows of new data at once."""
-    blocks = list(blocks_for(data, metadata, fitted, with_target=with_target))
-    if len(blocks) == 1:
-        return blocks[0]
-    from pandas import concat
-
-    X = concat([rows.X for rows in blocks], ignore_index=True)
-    y = np.concatenate([rows.y for rows in blocks]) if with_target else None
-    return replace(blocks[0], X=X, y=y)
 
 
 def _table_blocks(

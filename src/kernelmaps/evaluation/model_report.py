@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import kernelmaps
 from ..exceptions import OutOfDomainWarning
 from ..inspection.shapes import importance, output_names, shape_functions
 from .page import most_important, rounded, write_page
-from .scoring import scores_of
+from .scoring import Judged
 
 _WORDS = {"r2": "R²", "roc_auc": "area under ROC", "rmse": "RMSE"}
 _TERMS = 60  # functions, and as many pairs, that are drawn
@@ -91,40 +91,109 @@ def model_report(
     'model.html'
     """
     check_is_fitted(model)
-    own = getattr(model, "estimator_", model)  # of a search over C
-    _check_rows(X, y, rows)
+    if X is None and (y is not None or rows is not None):
+        given = "y" if y is not None else "rows"
+        raise ValueError(f"model_report: {given}= is of the rows of X; pass X=, too.")
+    if X is not None and y is not None and len(y) != X.shape[0]:
+        raise ValueError(f"model_report: X has {X.shape[0]} rows, y has {len(y)} values.")
+    seen = Seen(model, None if X is None else lambda: [(X, y)])
+    return write_report(
+        seen, path, rows=rows, title=title, target=target, feature_names=feature_names,
+        domain=domain, held_out=held_out,
+    )  # fmt: skip
+
+
+Blocks = Callable[[], Iterable[tuple[Any, Any]]]
+
+
+class Seen:
+    """What a page tells of rows: some numbers for each row, and single rows, read again.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Or a search over C.
+    blocks : callable, optional
+        Returns blocks of rows and of their targets (None: unknown), each time anew.
+
+    Attributes
+    ----------
+    model : estimator
+        The additive model itself.
+    n : int
+        Number of rows.
+    heights : ndarray
+        Scores of the rows; of several classes, the highest.
+    judged : Judged or None
+        Predictions beside targets, where these are known.
+    """
+
+    def __init__(self, model: Any, blocks: Blocks | None = None) -> None:
+        self.model, self.blocks = getattr(model, "estimator_", model), blocks
+        heights, judged, scored = [], Judged(self.model), blocks is not None
+        for X, y in () if blocks is None else blocks():
+            heights.append(_heights(self.model, X))
+            scored = scored and y is not None
+            if scored:
+                judged.add(X, y)
+        self.heights = np.concatenate(heights) if heights else np.zeros(0)
+        self.n = len(self.heights)
+        self.judged = judged if scored and self.n else None
+
+    def some(self, places: Iterable[int]) -> dict[int, tuple[Any, Any]]:
+        """Single rows and their targets, by their places."""
+        found, before, wanted = {}, 0, sorted(set(places))
+        for X, y in () if self.blocks is None or not wanted else self.blocks():
+            for k in wanted:
+                if 0 <= k - before < X.shape[0]:
+                    at = k - before
+                    found[k] = _take(X, [at]), None if y is None else np.asarray(y)[at]
+            before += X.shape[0]
+        return found
+
+
+def _heights(model: Any, X: Any) -> np.ndarray:
+    """Scores of rows; of several classes, the highest."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutOfDomainWarning)
+        score = model.decision_function if hasattr(model, "decision_function") else model.predict
+        scores = np.asarray(score(X), dtype=np.float64)
+    return scores if scores.ndim == 1 else scores.max(axis=1)
+
+
+def write_report(
+    seen: Seen, path: str | Path, *, rows: Sequence[int] | None = None, title: str | None = None,
+    target: str = "the target", feature_names: Sequence[str] | None = None, domain: Any = None,
+    held_out: dict[str, Any] | None = None,
+) -> Path:  # fmt: skip
+    """Write the page of a model and of the rows that it was shown; see `model_report`."""
+    own = seen.model
+    if rows is not None and seen.blocks is None:
+        raise ValueError("model_report: rows= is of the rows of X; pass X=, too.")
+    for row in () if rows is None else rows:
+        if not 0 <= row < seen.n:
+            raise ValueError(
+                f"model_report: rows holds {row}, but X has the rows 0 to {seen.n - 1}."
+            )
     shapes = shape_functions(own, names=feature_names, domain=domain)
     names = [shape.name for shape in shapes]
-    outputs = output_names(own) or [_output(own)]
+    if seen.judged is not None:
+        held_out = {"rows": seen.n, "scores": seen.judged.scores()}
     data = {
         "title": title or f"{type(own).__name__}: {target}",
         "subtitle": _subtitle(own),
         "scale": _scale(own, target),
-        "outputs": outputs,
-        "facts": _facts(own, X, y, held_out),
+        "outputs": output_names(own) or [_output(own)],
+        "facts": _facts(own, held_out, given=seen.judged is not None),
         "shapes": most_important(shapes, _TERMS),
         "pairs": [_pair(pair) for pair in getattr(own, "pair_functions_", [])[:_TERMS]],
         "bars": _bars(own, shapes),
-        "rows": _rows(own, X, y, rows, names if feature_names is not None else None),
-        "scores": _scores(own, X, y, target),
+        "rows": _rows(seen, rows, names if feature_names is not None else None),
+        "scores": _scores(own, seen.judged, target),
         "summary": _summary(own),
         "footer": f"kernelmaps {kernelmaps.__version__}, {date.today().isoformat()}.",
     }
     return write_page("model_report.html", data, path)
-
-
-def _check_rows(X: Any, y: Any, rows: Sequence[int] | None) -> None:
-    """Refuse targets and positions that are not of these rows."""
-    if X is None:
-        if y is not None or rows is not None:
-            raise ValueError("model_report: y and rows are those of X; pass X=, too.")
-        return
-    n = X.shape[0]
-    if y is not None and len(y) != n:
-        raise ValueError(f"model_report: X has {n} rows, y has {len(y)} values.")
-    for row in () if rows is None else rows:
-        if not 0 <= row < n:
-            raise ValueError(f"model_report: rows holds {row}, but X has the rows 0 to {n - 1}.")
 
 
 # ---- the model ----------------------------------------------------------------------------------
@@ -157,15 +226,12 @@ def _scale(model: Any, target: str) -> str:
     return f"the logarithm of {target}" if loss in ("poisson", "gamma") else target
 
 
-def _facts(model: Any, X: Any, y: Any, held_out: dict[str, Any] | None) -> list[list[str]]:
+def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[list[str]]:
     """A few numbers for the head of the page."""
     facts = []
-    if X is not None and y is not None:
-        held_out = {"rows": len(y), "scores": scores_of(model, X, y)}
-        where = f"on the {len(y):,} rows given"
-    elif held_out:
-        where = f"on {held_out['rows']:,} held-out rows"
     if held_out:
+        count = f"{held_out['rows']:,}"
+        where = f"on the {count} rows given" if given else f"on {count} held-out rows"
         for name in ("accuracy", "r2", "roc_auc", "rmse"):
             if name in held_out["scores"]:
                 words = _WORDS.get(name, name)
@@ -213,16 +279,15 @@ def _summary(model: Any) -> dict[str, Any] | None:
 # ---- rows ---------------------------------------------------------------------------------------
 
 
-def _rows(
-    model: Any, X: Any, y: Any, rows: Sequence[int] | None, names: list[str] | None
-) -> list[dict[str, Any]]:
+def _rows(seen: Seen, rows: Sequence[int] | None, names: list[str] | None) -> list[dict[str, Any]]:
     """Contributions of the terms to some rows."""
-    if X is None or not hasattr(model, "explain"):
+    model = seen.model
+    if not seen.n or not hasattr(model, "explain"):
         return []
-    chosen = {f"row {k}": int(k) for k in rows} if rows is not None else _typical(model, X)
-    found = []
+    chosen = {f"row {k}": int(k) for k in rows} if rows is not None else _typical(seen.heights)
+    there, found = seen.some(chosen.values()), []
     for label, k in chosen.items():
-        one = _take(X, [k])
+        one, truth = there[k]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OutOfDomainWarning)
             guess = np.asarray(model.predict(one))[0]
@@ -238,7 +303,7 @@ def _rows(
             {
                 "label": label,
                 "prediction": _shown(guess),
-                "truth": None if y is None else _shown(np.asarray(y)[k]),
+                "truth": None if truth is None else _shown(truth),
                 "output": own.output,
                 "intercept": rounded(own.intercept),
                 "score": rounded(own.score),
@@ -248,14 +313,8 @@ def _rows(
     return found
 
 
-def _typical(model: Any, X: Any) -> dict[str, int]:
+def _typical(scores: np.ndarray) -> dict[str, int]:
     """The median row by its score, then others from the lowest to the highest."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutOfDomainWarning)
-        score = model.decision_function if hasattr(model, "decision_function") else model.predict
-        scores = score(X)
-    scores = np.asarray(scores, dtype=np.float64)
-    scores = scores if scores.ndim == 1 else scores.max(axis=1)
     order = np.argsort(scores, kind="stable")
     found: dict[str, int] = {}
     for name in sorted(_QUANTILES, key=lambda name: (name != "median", _QUANTILES[name])):
@@ -280,26 +339,24 @@ def _shown(value: Any) -> str:
 # ---- scores -------------------------------------------------------------------------------------
 
 
-def _scores(model: Any, X: Any, y: Any, target: str) -> dict[str, Any] | None:
+def _scores(model: Any, judged: Judged | None, target: str) -> dict[str, Any] | None:
     """Scores of the rows, and a picture of predictions beside the truth."""
-    if X is None or y is None:
+    if judged is None:
         return None
-    scores = scores_of(model, X, y)
     found: dict[str, Any] = {
-        "rows": len(y),
+        "rows": judged.rows,
         "target": target,
-        "scores": [[_WORDS.get(n, n.replace("_", " ")), rounded(v)] for n, v in scores.items()],
+        "scores": [
+            [_WORDS.get(n, n.replace("_", " ")), rounded(v)] for n, v in judged.scores().items()
+        ],
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutOfDomainWarning)
-        guess = np.asarray(model.predict(X))
-        if not hasattr(model, "classes_"):
-            found["points"] = _points(np.asarray(y, dtype=np.float64), guess)
-            return found
-        if hasattr(model, "predict_proba") and len(model.classes_) == 2:
-            found["chances"] = _chances(model, X, y)
+    if not hasattr(model, "classes_"):
+        found["points"] = _points(judged.truth, judged.found)
+        return found
+    if judged.chances is not None:
+        found["chances"] = _chances(judged.chances, judged.truth == 1)
     if len(model.classes_) <= _CLASSES:
-        found["confusion"] = _confusion(model, np.asarray(y), guess)
+        found["confusion"] = _confusion(model.classes_, judged)
     return found
 
 
@@ -309,18 +366,15 @@ def _points(truth: np.ndarray, guess: np.ndarray) -> list[list[float]]:
     return rounded(np.column_stack([guess[taken], truth[taken]]), 5)
 
 
-def _chances(model: Any, X: Any, y: Any) -> list[list[float]]:
+def _chances(chance: np.ndarray, hit: np.ndarray) -> list[list[float]]:
     """Predicted and observed shares of the second class, in groups of about as many rows."""
-    chance = np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
-    hit = np.asarray(y).astype(str) == str(model.classes_[1])
     parts = np.array_split(np.argsort(chance, kind="stable"), min(_CHANCES, len(chance)))
     return [[rounded(chance[p].mean()), rounded(hit[p].mean()), len(p)] for p in parts]
 
 
-def _confusion(model: Any, truth: np.ndarray, guess: np.ndarray) -> dict[str, Any]:
+def _confusion(classes: np.ndarray, judged: Judged) -> dict[str, Any]:
     """Rows by their true (down) and predicted (across) class."""
     from sklearn.metrics import confusion_matrix
 
-    names = [str(label) for label in model.classes_]
-    counts = confusion_matrix(truth.astype(str), guess.astype(str), labels=names)
-    return {"classes": names, "counts": counts.tolist()}
+    counts = confusion_matrix(judged.truth, judged.found, labels=np.arange(len(classes)))
+    return {"classes": [str(label) for label in classes], "counts": counts.tolist()}

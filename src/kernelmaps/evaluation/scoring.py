@@ -72,9 +72,25 @@ class Judged:
         """How many rows were predicted."""
         return sum(map(len, self._truth))
 
+    @property
+    def truth(self) -> np.ndarray:
+        """Targets, or codes of the classes."""
+        return np.concatenate(self._truth)
+
+    @property
+    def found(self) -> np.ndarray:
+        """Predictions, or codes of the classes that are predicted."""
+        return np.concatenate(self._found)
+
+    @property
+    def chances(self) -> np.ndarray | None:
+        """Probabilities of the second of two classes."""
+        two = self.classes is not None and len(self.classes) == 2
+        return np.concatenate(self._chances) if two and self._chances else None
+
     def scores(self) -> dict[str, float]:
         """Scores of all rows, the main one first."""
-        truth, found = np.concatenate(self._truth), np.concatenate(self._found)
+        truth, found = self.truth, self.found
         if self.classes is None:
             return prediction_scores("regression", truth, found)
         scores = prediction_scores("classification", truth, found)
@@ -83,7 +99,7 @@ class Judged:
 
             scores["log_loss"] = self._surprise / len(truth)
             if len(self.classes) == 2 == len(np.unique(truth)):
-                scores["roc_auc"] = float(roc_auc_score(truth, np.concatenate(self._chances)))
+                scores["roc_auc"] = float(roc_auc_score(truth, self.chances))
         return scores
 
     def class_scores(self) -> dict[str, dict[str, float]]:
@@ -92,7 +108,7 @@ class Judged:
 
         known = np.asarray(self.classes)
         precision, recall, _, support = precision_recall_fscore_support(
-            np.concatenate(self._truth), np.concatenate(self._found),
+            self.truth, self.found,
             labels=np.arange(len(known)), zero_division=0,
         )  # fmt: skip
         return {
