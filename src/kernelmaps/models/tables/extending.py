@@ -33,7 +33,7 @@ from .newton import (
 from .reml import Penalties, Sums, WorkingFit, choose_strengths, factor_of
 
 _CLOSE = 1e-6  # change of the objective, as a share of it, at the end of steps towards a minimum
-_MOST, _ROUGH = 20, 0.5  # steps on new strengths, and the derivative that is small enough
+_MOST, _ROUGH = 20, 1.0  # steps on new strengths, and the derivative that is small enough
 
 
 @dataclass(frozen=True)

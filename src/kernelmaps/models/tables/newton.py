@@ -45,7 +45,7 @@ _ROUGHLY = 1e-3  # relative change of the objective at the end of a rough fit
 _TOLD = 0.5  # of a log-likelihood: gain beyond a working problem whose strengths are believed
 # Derivatives of the restricted log-likelihood that are small enough: of a working problem, of the
 # last one, and where a large model starts from strengths that are known.
-_EXACT, _FINE, _LARGE = 5e-3, 0.1, 0.5
+_EXACT, _FINE, _LARGE = 5e-3, 0.1, 1.0
 _SHRUNK = 0.9  # of the weights: where fewer than that are within reach, the others are left out
 _PLENTY = 2  # rows for each weight, from which on those out of reach are left out
 _NEARLY = 0.01  # share of a majorant from which on steps are nearly Newton's
