@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..threads import in_threads, limit_blas, resolve_threads
+from ..threads import in_threads, limit_blas
 
 _GRAIN = 65536  # additions below which a thread does not pay
 # Multiplications in a product of matrices that take as long as one block, as one of its rows in a
@@ -32,7 +32,6 @@ _ROWS = 16384  # whose codes are stacked at a time, and whose scores stay in cac
 # Parts of the rows that are added up by themselves, so that sums do not depend on the number of
 # threads; where there are so many multiplications, or additions, to be done.
 _PARTS, _MANY = 4, 16_000_000
-_WIDE = 400  # columns of it from which on threads of BLAS pay
 
 
 class LocalBasis(NamedTuple):
@@ -238,7 +237,7 @@ def cross_products(
     pairs = pairs[:, fresh[pairs].any(axis=0)]
     dense = len(weight) * (float(width.sum()) ** 2 - float(width[~fresh].sum()) ** 2)
     if dense < 2 * _cost_of_blocks(bases, len(weight), *pairs):
-        with limit_blas(1 if start[-1] < _WIDE else resolve_threads(n_jobs)):
+        with limit_blas(1):
             filled = np.repeat([True, *fresh], [1, *width])
             _dense_products(codes, bases, weight, gram, filled, n_jobs)
         return gram, right_sides(codes, bases, product, n_jobs)
@@ -359,9 +358,7 @@ def _dense_products(
             out += (Z if every else Z[:, new]).T @ Z
         return out
 
-    # Of wide matrices the threads are those of BLAS.
-    jobs = n_jobs if len(gram) < _WIDE else 1
-    out = _added(products, len(weight), len(weight) * np.count_nonzero(new) * len(gram), jobs)
+    out = _added(products, len(weight), len(weight) * np.count_nonzero(new) * len(gram), n_jobs)
     if every:
         gram[:] = out
     else:

@@ -50,7 +50,9 @@ _SHRUNK = 0.9  # of the weights: where fewer than that are within reach, the oth
 _PLENTY = 2  # rows for each weight, from which on those out of reach are left out
 _NEARLY = 0.01  # share of a majorant from which on steps are nearly Newton's
 _LEFT = 1e-4  # of the objective, by which leaving weights out may raise it
-_SMALL = 800  # weights below which more threads cost BLAS more than they bring
+# Weights below which more threads cost BLAS more than they bring: they wait by spinning, and take
+# the processor from the threads that sum up rows.
+_SMALL = 2500
 
 
 Solve = Callable[[np.ndarray], np.ndarray]  # with the matrix of a working problem
