@@ -604,3 +604,25 @@ def test_a_later_block_that_fails_leaves_no_file_behind(model, rides, tmp_path, 
     path.write_text("\n".join([*lines[:301], "too,few", *lines[301:]]), encoding="utf-8")
     assert_refused(2, "line 302: 2 cells", "predict", model, path, "-o", tmp_path / "out.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["short.csv"]
+
+
+def test_a_model_that_is_worse_than_the_mean_is_called_so(tmp_path):
+    """One target far from the others, held out or not, is more than 40 rows can explain."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.random(60), "b": rng.choice(list("uvwxyz"), 60)})
+    rows["target"] = rng.standard_cauchy(60) ** 3
+    rows.to_csv(tmp_path / "wild.csv", index=False)
+    said = " ".join(
+        run("fit", tmp_path / "wild.csv", "-t", "target", "-o", tmp_path / "m.kmap").split()
+    )
+    score = float(re.search(r"held-out rows (-?[\d.e+]+)", said)[1])
+    assert (score < 0) == ("worse than always predicting their mean" in said)
+    assert score < 0
+
+
+def test_a_fit_without_a_file_to_write_tells_the_score(rides, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = run("fit", rides, "-t", "fare")
+    assert "held-out rows" in said
+    assert "not saved: name a file, --out model.kmap" in " ".join(said.split())
+    assert list(tmp_path.iterdir()) == []

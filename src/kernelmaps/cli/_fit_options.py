@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 ModelOut = Annotated[
-    Path,
-    typer.Option("--out", "-o", help="The model to write: .kmap, .onnx, or .h for C."),
+    Path | None,
+    typer.Option(
+        "--out", "-o", help="The model to write: .kmap, .onnx, or .h for C; without it none is."
+    ),
 ]
 ModelKind = Annotated[
     str,

@@ -49,7 +49,7 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made 
 @command
 def fit(
     data: Data,
-    out: ModelOut,
+    out: ModelOut = None,
     target: Target = None,
     model: ModelKind = "additive",
     map: Map = None,
@@ -69,7 +69,7 @@ def fit(
     normalize: Normalize = "none",
     json: AsJson = False,
 ) -> None:
-    """Fit a model, score it on held-out rows, and save it.
+    """Fit a model, score it on held-out rows, and save it with `--out`.
 
     A CSV or Parquet file with text, dates or missing values is fitted as a table: text becomes
     categories, a date a trend and its month, weekday and hour, a missing value a level of its own.
@@ -95,16 +95,19 @@ def fit(
 
     check_norm(normalize)
     check_folder(out)
-    check_suffix(out, MODEL_SUFFIXES, "a model")
+    if out is not None:
+        check_suffix(out, MODEL_SUFFIXES, "a model")
     options = TableOptions(terms, interactions, constraints, smoothing)
     settings = FitSettings(
         model, map, task, C, normalize, holdout, note, loss, max_iter, tol, options, stream
     )
     result = fit_file(data, settings, target=target, columns=names(columns), drop=names(drop) or ())
-    result.save(out)
+    if out is not None:
+        result.save(out)
     show(result, json)
     if not json:
-        say(f"saved: {out}")
+        saved = f"saved: {out}" if out is not None else "not saved: name a file, --out model.kmap"
+        say(saved)
 
 
 @app.command()

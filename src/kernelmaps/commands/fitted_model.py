@@ -95,7 +95,8 @@ def _in_words(model: Any) -> str:
 def _first_lines(scores: dict[str, float], score: float, task: str, where: str) -> dict[str, Any]:
     """The scores that a person asks for first."""
     if task == "regression":
-        found: dict[str, Any] = {f"R² on {where}": score}
+        worse = f"{score:.4g} (worse than always predicting their mean)"
+        found: dict[str, Any] = {f"R² on {where}": worse if score < 0 else score}
         return found | ({"root mean square error": scores["rmse"]} if "rmse" in scores else {})
     usual = scores.get("most_frequent_class")
     words = f"{score:.4g}" + (f" (most frequent class: {usual:.4g})" if usual else "")
