@@ -63,15 +63,19 @@ def gather_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: 
 
 @numba.njit(cache=True, nogil=True)
 def scaled_matrix(
-    codes: np.ndarray, scale: np.ndarray, values: np.ndarray, begin: np.ndarray,
+    codes: np.ndarray, scale: np.ndarray, values: np.ndarray, first: np.ndarray,
     columns: np.ndarray, out: np.ndarray,
 ) -> None:  # fmt: skip
-    """out[i] = scale[i] · [1, B_1[codes[0, i]], B_2[codes[1, i]], …]."""
-    for i in range(scale.size):
-        row, factor = out[i], scale[i]
-        row[0] = factor
-        for j in range(columns.size - 1):
-            width = columns[j + 1] - columns[j]
-            at, to = begin[j] + codes[j, i] * width, columns[j]
-            for c in range(width):
-                row[to + c] = factor * values[at + c]
+    """Rows scale · [1, B_1[c_1], B_2[c_2], …] as columns: the loop is along the rows of codes.
+
+    `values` are the functions of all terms, one after another, at all codes of their term.
+    """
+    out[0] = scale
+    at = 0
+    for j in range(columns.size - 1):
+        own, size = codes[j], first[j + 1] - first[j]
+        for c in range(columns[j], columns[j + 1]):
+            function, row = values[at : at + size], out[c]
+            for i in range(scale.size):
+                row[i] = scale[i] * function[own[i]]
+            at += size

@@ -340,22 +340,21 @@ def _dense_products(
     codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], weight: np.ndarray,
     gram: np.ndarray, new: np.ndarray, n_jobs: int | None,
 ) -> None:  # fmt: skip
-    """The same from the matrix √W·Z, some rows at a time: for few rows and many small bases.
+    """The same from the matrix Zᵀ√W, some rows at a time: for few rows and many small bases.
 
     `new` says which rows and columns of the matrix are to be filled in.
     """
     from . import _pair_loops
 
-    (_, start), root, every = _ends(bases), np.sqrt(weight), bool(new.all())
-    values = np.concatenate([basis.ravel() for basis in bases])
-    begins = np.cumsum([0, *(basis.size for basis in bases)])
+    (first, start), root, every = _ends(bases), np.sqrt(weight), bool(new.all())
+    values = np.concatenate([basis.T.ravel() for basis in bases])
 
     def products(begin: int, end: int) -> np.ndarray:
         out = np.zeros((np.count_nonzero(new), len(gram)))
         for rows, stacked in _stacks(codes, begin, end, _DENSE_ROWS):
-            Z = np.empty((stacked.shape[1], len(gram)))
-            _pair_loops.scaled_matrix(stacked, root[rows], values, begins, start, Z)
-            out += (Z if every else Z[:, new]).T @ Z
+            Z = np.empty((len(gram), stacked.shape[1]))
+            _pair_loops.scaled_matrix(stacked, root[rows], values, first, start, Z)
+            out += (Z if every else Z[new]) @ Z.T
         return out
 
     out = _added(products, len(weight), len(weight) * np.count_nonzero(new) * len(gram), n_jobs)

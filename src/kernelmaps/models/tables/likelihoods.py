@@ -81,7 +81,8 @@ class Logistic(Likelihood):
     dispersion: float | None = 1.0
 
     def value(self, y, eta):
-        return np.logaddexp(0.0, -y * eta)
+        margin = y * eta
+        return np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
 
     def derivatives(self, y, eta):
         wrong = expit(-y * eta)
