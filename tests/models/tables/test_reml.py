@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from kernelmaps.models.tables import reml
 from kernelmaps.models.tables.reml import (
     Penalties,
     Sums,
@@ -96,3 +97,9 @@ def test_uncertain_strengths_widen_the_covariance(seed):
     np.testing.assert_allclose(wider, J @ H @ J.T, atol=1e-6 * np.abs(wider).max())
     some = widening(fit, penalties, sums.rows, np.array([False] * 3), True)
     assert not some.any()
+
+
+def test_a_strength_without_an_end_holds_up_no_other():
+    """Steps on strengths of which nothing hangs on the others are those of each alone."""
+    step = reml._descent(np.diag([1e-6, 2.0]), np.array([-1.0, 1.0]))
+    np.testing.assert_allclose(step, [reml._STEP, -0.5], rtol=1e-12)
