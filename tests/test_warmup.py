@@ -23,8 +23,8 @@ def test_steps_cover_every_kind_of_rows():
     """Maps on float64, float32, CSR and bytes; codes; the classifier."""
     steps = list(warming._steps())
     kinds = {(step.func.__name__, type(step.args[-1]).__name__) for step in steps}
-    assert ("_transform", "csr_matrix") in kinds
+    assert ("fit_transform", "csr_matrix") in kinds
     assert ("_encode", "ndarray") in kinds
     assert sum(step.func.__name__ == "_predict" for step in steps) == 2
-    dtypes = {step.args[1].dtype.name for step in steps if step.func.__name__ == "_transform"}
+    dtypes = {step.args[0].dtype.name for step in steps if step.func.__name__ == "fit_transform"}
     assert dtypes == {"float64", "float32", "uint8"}
