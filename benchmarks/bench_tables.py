@@ -26,7 +26,6 @@ from .table_from_file import measure as measure_file
 from .tables import CLASSES, COUNTS, NAMES, Table, flights, load
 
 SMALL = 20_000  # rows: pyGAM takes minutes beyond
-CORES = 2  # that our seconds are measured on
 
 BAM = """
 suppressMessages(library(mgcv))
@@ -130,13 +129,17 @@ def _compare(bench: Bench, what: str, unit: str, value: float, peer: str, found:
     row.target, row.reached = "not below", value >= found
 
 
-def race_table(bench: Bench, table: Table) -> dict[str, float]:
-    """One table against all peers; our scores without and with pairs."""
+Figures = tuple[dict[str, float], dict[str, float]]
+"""Our scores and seconds, without and with pairs."""
+
+
+def race_table(bench: Bench, table: Table) -> Figures:
+    """One table against all peers."""
     name, unit = table.name, table.measure
     alone, pairs = ours(table), ours(table, interactions="auto")
     used = {
-        "no pairs": _seconds(lambda: alone.fit(table.X, table.y)),
-        "pairs": _seconds(lambda: pairs.fit(table.X, table.y), 2),
+        "no pairs": _seconds(lambda: alone.fit(table.X, table.y), 9),
+        "pairs": _seconds(lambda: pairs.fit(table.X, table.y)),
     }
     scores = {"no pairs": table.score(alone), "pairs": table.score(pairs)}
     for words, seconds in used.items():
@@ -157,35 +160,46 @@ def race_table(bench: Bench, table: Table) -> dict[str, float]:
         row.ratio = theirs / used["no pairs"]
         own = scores["pairs" if peer == "HistGradientBoosting" else "no pairs"]
         bench.measure(f"{name}: score", own, unit, peer=peer, theirs=found)
-    return race_ebm(bench, table, scores, used)
+    if table.name in recorded():
+        race_ebm(bench, table, scores, used)
+    return scores, used
 
 
-def race_ebm(
-    bench: Bench, table: Table, scores: dict[str, float], used: dict[str, float]
-) -> dict[str, float]:
+def race_ebm(bench: Bench, table: Table, scores: dict[str, float], used: dict[str, float]) -> None:
     """Recorded figures of EBM beside ours."""
-    on_record = recorded().get(table.name)
-    if on_record is None:
-        return scores
+    on_record = recorded()[table.name]
     for words, own in scores.items():
         peer = f"EBM, {words} (recorded)"
         _compare(bench, f"{table.name}, {words}: score", table.measure, own, peer,
                  on_record[words]["score"])  # fmt: skip
         known = on_record[words]
-        theirs, own, note = known["seconds"], used[words], ""
-        if "processor_seconds" in known:  # one process: what a busy machine leaves alone
-            theirs, note = known["processor_seconds"], "processor time; EBM in one thread"
-            own = _processor(table, **({"interactions": "auto"} if words == "pairs" else {}))
-        elif "cores" in known:
-            note = f"EBM on {known['cores']} cores of another machine of this kind"
-            if known["cores"] > CORES:  # its processes share the work: as long as on two of them
-                theirs *= known["cores"] / CORES
-                note += f"; its seconds × {known['cores'] / CORES:g}, as on {CORES}"
-        row = bench.measure(f"{table.name}, {words}: fit", own, "s", peer=peer,
-                            theirs=theirs, note=note)  # fmt: skip
-        row.ratio, row.target = theirs / own, "≥ 100×"
-        row.reached = row.ratio >= 100
-    return scores
+        row = bench.measure(f"{table.name}, {words}: fit", used[words], "s", peer=peer,
+                            theirs=known["seconds"], note=_whose(known))  # fmt: skip
+        _hundredth(row, known["seconds"] / used[words])
+
+
+def _hundredth(row: Any, ratio: float) -> None:
+    row.ratio, row.target, row.reached = ratio, "≥ 100×", ratio >= 100
+
+
+def race_all(bench: Bench, figures: dict[str, Figures]) -> None:
+    """Means and sums over the tables that EBM is on record for."""
+    known = {name: own for name, own in recorded().items() if name in figures}
+    if not known:
+        return
+    for words in ("no pairs", "pairs"):
+        peer, what = f"EBM, {words} (recorded)", f"{len(known)} tables, {words}"
+        mean = np.mean([figures[name][0][words] for name in known])
+        score = np.mean([own[words]["score"] for own in known.values()])
+        _compare(bench, f"mean of {what}", "score", float(mean), peer, float(score))
+        seconds = sum(own[words]["seconds"] for own in known.values())
+        used = sum(figures[name][1][words] for name in known)
+        row = bench.measure(f"all {what}: fits", used, "s", peer=peer, theirs=seconds)
+        _hundredth(row, seconds / used)
+
+
+def _whose(known: dict[str, Any]) -> str:
+    return f"EBM in {known['processes']} processes, load {known['load']:.1f} when it began"
 
 
 def formula(table: Table) -> str:
@@ -274,14 +288,7 @@ def run(bench: Bench) -> None:
     if bench.with_ebm:
         for table in tables.values():
             record(table)
-    scores = {name: race_table(bench, table) for name, table in tables.items()}
-    for words in ("no pairs", "pairs"):
-        common = [name for name in scores if name in recorded()]
-        if common:
-            mean = float(np.mean([scores[name][words] for name in common]))
-            theirs = float(np.mean([recorded()[name][words]["score"] for name in common]))
-            what = f"mean of {len(common)} tables, {words}"
-            _compare(bench, what, "score", mean, f"EBM, {words} (recorded)", theirs)
+    race_all(bench, {name: race_table(bench, table) for name, table in tables.items()})
     used = _seconds(
         lambda: ours(tables["diamonds"]).fit(tables["diamonds"].X, tables["diamonds"].y)
     )
