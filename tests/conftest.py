@@ -81,16 +81,22 @@ def seed() -> int:
     return _SEED
 
 
+def entropy_of(name: str, seed: int):
+    """What stands for fresh entropy in a test of that name: another sequence at each call."""
+    import numpy as np
+
+    sequence = np.random.SeedSequence([seed, zlib.crc32(name.encode())])
+    return lambda: sequence.spawn(1)[0]
+
+
 @pytest.fixture(autouse=True)
 def _no_fresh_entropy(request, monkeypatch):
     """``random_state=None`` draws from the seed of this run: a failure can be seen again.
 
     Two draws of one test differ, as they do for users.
     """
-    import numpy as np
-
-    sequence = np.random.SeedSequence([_SEED, zlib.crc32(request.node.nodeid.encode())])
-    monkeypatch.setattr("kernelmaps.seeding.fresh_entropy", lambda: sequence.spawn(1)[0])
+    own = entropy_of(request.node.nodeid, _SEED)
+    monkeypatch.setattr("kernelmaps.seeding.fresh_entropy", own)
 
 
 @pytest.fixture
