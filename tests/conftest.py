@@ -4,7 +4,6 @@ import gc
 import os
 import random
 import tempfile
-import zlib
 
 import pytest
 
@@ -81,20 +80,14 @@ def seed() -> int:
     return _SEED
 
 
-def entropy_of(name: str, seed: int):
-    """What stands for fresh entropy in a test of that name: another sequence at each call."""
-    import numpy as np
-
-    sequence = np.random.SeedSequence([seed, zlib.crc32(name.encode())])
-    return lambda: sequence.spawn(1)[0]
-
-
 @pytest.fixture(autouse=True)
 def _no_fresh_entropy(request, monkeypatch):
     """``random_state=None`` draws from the seed of this run: a failure can be seen again.
 
     Two draws of one test differ, as they do for users.
     """
+    from entropy import entropy_of
+
     own = entropy_of(request.node.nodeid, _SEED)
     monkeypatch.setattr("kernelmaps.seeding.fresh_entropy", own)
 

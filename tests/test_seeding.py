@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from entropy import entropy_of
 
 from kernelmaps.seeding import generator, seed_of
 
@@ -29,8 +30,6 @@ def test_none_gives_new_numbers_each_time():
 
 def test_in_tests_none_follows_the_seed_of_the_run(seed, monkeypatch):
     """A test draws the same numbers in each run; another test draws others."""
-    from conftest import entropy_of
-
     monkeypatch.setattr("kernelmaps.seeding.fresh_entropy", entropy_of("one test", seed))
     first = draw(None)
     monkeypatch.setattr("kernelmaps.seeding.fresh_entropy", entropy_of("one test", seed))
