@@ -16,6 +16,7 @@ from scipy.special import roots_legendre
 
 from .. import kernels
 from ..sparse_rows import dense
+from ..threads import in_threads, worth_a_thread
 
 Cosines = tuple[np.ndarray, np.ndarray]
 
@@ -39,7 +40,7 @@ _LAGS = np.linspace(0.0, 20.0, 201)  # log-ratios; larger ones have next to no w
 _ENTRIES = 50_000  # products of values that are summed up
 _ROWS = (24, 64)  # fewest and most rows that are looked at: more of few columns
 _FEW, _SMALL = 8, 1 << 18  # columns, and values, of which the smallest are looked for
-_KEYS, _BLOCK = 64, 1 << 15  # columns that tell rows apart, and rows at a time
+_KEYS = 64  # columns that tell rows apart
 _NO_DATA = np.geomspace(1 / 256, 1, 64)[:, None]  # 8-bit numbers, if the rows say nothing
 
 
@@ -90,41 +91,39 @@ def ruled_period(kernel: kernels.HomogeneousKernel, columns: int, window: str) -
     return max(1.0, float(rule(columns // 2)))
 
 
-def pair_weights(X: Any, gamma: float) -> np.ndarray:
+def pair_weights(X: Any, gamma: float, n_jobs: int | None = None) -> np.ndarray:
     """How much a misfit at the first log-ratios of `_LAGS` (columns) counts in each pair of rows.
 
     From a few rows and, where there are many, columns; values that lie between two log-ratios are
     shared among them.
     """
-    values = _sample(X)
+    values = _sample(X, n_jobs)
     if len(np.unique(np.abs(values[values != 0]))) < 2:
         values = _NO_DATA
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.abs(values))
+    size = np.abs(values)
+    logs = np.log(np.where(size > 0, size, size.max()))
     logs -= logs.max()
+    roots = np.sign(values) * np.exp(0.5 * gamma * logs)  # a value of zero counts for nothing
     first, second = np.triu_indices(len(values))
-    amount = np.exp(0.5 * gamma * (logs[first] + logs[second]))
-    amount *= np.sign(values)[first] * np.sign(values)[second]
-    rows, columns = np.nonzero(amount)
-    amount = amount[rows, columns]
-    apart = np.abs(logs[first[rows], columns] - logs[second[rows], columns]) / _LAGS[1]
+    amount = (roots[first] * roots[second]).ravel()
+    apart = np.abs(logs[first] - logs[second]).ravel() / _LAGS[1]
     place = np.minimum(apart.astype(np.intp), len(_LAGS) - 2)
     share = np.minimum(apart - place, 1.0)
-    at, shape = rows * len(_LAGS) + place, (len(first), len(_LAGS))
-    length = shape[0] * shape[1]
+    at = place + np.repeat(np.arange(len(first)) * len(_LAGS), values.shape[1])
+    length = len(first) * len(_LAGS)
     found = np.bincount(at, amount * (1 - share), length)
     found += np.bincount(at + 1, amount * share, length)
-    return found.reshape(shape)[:, : int(place.max()) + 2]
+    return found.reshape(len(first), -1)[:, : int(place.max()) + 2]
 
 
-def _sample(X: Any) -> np.ndarray:
+def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     """A few rows, small and large ones, as a dense array without columns that are all zero.
 
     Which rows these are depends on what they hold, not on where they stand.
     """
     n, d = X.shape
     count = min(n, int(np.clip(np.sqrt(2 * _ENTRIES / d), *_ROWS)))
-    keys = _keys(X)
+    keys = _keys(X, n_jobs)
     ranks = np.linspace(0, n - 1, count).astype(np.intp)
     places = np.argpartition(keys, ranks)[ranks]
     if n > count and d <= _FEW and n * d <= _SMALL:
@@ -141,15 +140,18 @@ def _sample(X: Any) -> np.ndarray:
     return dense(chosen[:, used]).astype(np.float64)
 
 
-def _keys(X: Any) -> np.ndarray:
+def _keys(X: Any, n_jobs: int | None) -> np.ndarray:
     """A number for each row: a sum of (some of) its values with uneven weights."""
     d = X.shape[1]
     weights = 0.5 + np.modf(np.arange(1, d + 1) * 0.6180339887498949)[0]
     if sparse.issparse(X):
         return X @ weights
     some = slice(0, None, -(-d // _KEYS))
-    blocks = (X[start : start + _BLOCK, some] for start in range(0, X.shape[0], _BLOCK))
-    return np.concatenate([block.astype(np.float64) @ weights[some] for block in blocks])
+
+    def of(begin: int, end: int) -> np.ndarray:
+        return np.einsum("ij,j->i", X[begin:end, some], weights[some])
+
+    return np.concatenate(in_threads(of, X.shape[0], n_jobs, worth_a_thread(d)))
 
 
 def best_series(

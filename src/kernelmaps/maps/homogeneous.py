@@ -128,7 +128,8 @@ class HomogeneousMap(AdditiveMap):
     ) -> tuple[float, Cosines]:
         """The period in use, and its series."""
         if self.period == "auto":
-            return best_series(kernel, columns, self.window, pair_weights(X, kernel.gamma))
+            pairs = pair_weights(X, kernel.gamma, self.n_jobs)
+            return best_series(kernel, columns, self.window, pairs)
         if self.period == "vlfeat":
             period = ruled_period(kernel, columns, self.window)
         else:
