@@ -145,7 +145,8 @@ def _keys(X: Any, n_jobs: int | None) -> np.ndarray:
     d = X.shape[1]
     weights = 0.5 + np.modf(np.arange(1, d + 1) * 0.6180339887498949)[0]
     if sparse.issparse(X):
-        return X @ weights
+        # Weights of another type than the values would make a copy of these.
+        return X @ (weights.astype(X.dtype) if X.dtype.kind == "f" else weights)
     some = slice(0, None, -(-d // _KEYS))
 
     def of(begin: int, end: int) -> np.ndarray:
