@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -328,6 +329,68 @@ def test_what_did_not_finish_cannot_win(many, monkeypatch):
     assert row.label not in [item.label for item in result.pareto()]
     assert "not compared" in str(result)
     assert "Gradient boosting did not finish" in " ".join(result.use_this())
+
+
+def _boosting(task="classification", **settings):
+    (method,) = [m for m in methods.baselines([], task, 1.0, size=8, exact_rows=9, sparse=False)
+                 if m.kind == "boosting"]  # fmt: skip
+    return dataclasses.replace(method, model=method.model.set_params(**settings))
+
+
+@pytest.mark.parametrize(("cv", "trees"), [(3, 100), (5, 40)])
+def test_the_time_of_boosting_is_known_by_its_first_trees(cv, trees, many, monkeypatch):
+    """Half of 2 of `trees` iterations, on all rows: (cv − 1)/cv of them in each of cv folds."""
+    seconds = iter(range(100))
+    monkeypatch.setattr(measuring, "perf_counter", lambda: float(next(seconds)))  # one a lap
+    X, y = (rows[:100] for rows in many)
+    problem = measuring.Problem(X, y, "classification", cv, X, 0)
+    assert measuring.least_seconds(_boosting(max_iter=trees), problem) == (cv - 1) * trees / 4
+    plain = methods.baselines([], "classification", 1.0, size=8, exact_rows=9, sparse=False)[0]
+    assert measuring.least_seconds(plain, problem) == 0
+
+
+def test_what_cannot_finish_is_not_begun(many, monkeypatch):
+    clock = Clock(monkeypatch)
+    least = {"boosting": 12.0}
+    monkeypatch.setattr(halving, "least_seconds", lambda method, _: least.get(method.kind, 0.0))
+    X, y = many
+    result = km.compare(X[:2000], y[:2000], budget=70.0, **ALL)  # 28 methods, 2 s each
+    assert result["gradient boosting"].status == "not run"
+    assert len(clock.calls) == len(result.rows) - 1
+    least["boosting"] = 1.0
+    assert km.compare(X[:2000], y[:2000], budget=70.0, **ALL)["gradient boosting"].finished
+
+
+def test_warming_up_sees_as_many_rows_as_tell_what_is_compiled(many):
+    """The first 64 digits have a feature without zeros: another loop than for all of them."""
+    seen = []
+
+    class Recorder(km.HomogeneousMap):
+        def fit_transform(self, X, y=None):
+            seen.append(len(X))
+            return X
+
+    X, y = many
+    for rows in (100, 2000):
+        problem = measuring.Problem(X[:rows], y[:rows], "classification", 3, X, 0)
+        measuring.warm_up(methods.Method("own", "map", steps=(Recorder(),)), problem)
+    assert seen == [100, 500]
+
+
+def test_little_data_is_measured_with_one_thread_of_blas(many, monkeypatch):
+    limits = []
+    monkeypatch.setattr(measuring, "limit_blas", lambda n: limits.append(n) or nullcontext())
+    X, y = many
+    pairs = [(fitted_to_data("gaussian", X[:100]), None)]
+    peers = methods.baselines(pairs, "classification", 1.0, size=8, exact_rows=9, sparse=False)
+    (nystroem,) = [m for m in peers if "Nystroem" in m.label]
+    problem = measuring.Problem(X[:90], y[:90], "classification", 3, X[:20], 0)
+    measuring.measure(nystroem, problem)
+    measuring.measure_error(nystroem, problem)
+    assert limits == [1] * 4  # three folds and the error
+    monkeypatch.setattr(measuring, "_SMALL", 10)
+    measuring.measure(nystroem, problem)
+    assert len(limits) == 4
 
 
 def test_slow_peers_and_compiling_do_not_eat_the_budget(many, monkeypatch):

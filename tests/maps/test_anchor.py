@@ -1,5 +1,7 @@
 """Anchor maps: rates, exactness on the anchors, optimal placement, codes, and what they refuse."""
 
+from contextlib import nullcontext
+
 import ckmeans
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from kernelmaps.engine import record_paths
 from kernelmaps.engine.piecewise import table_of
 from kernelmaps.engine.reference import evaluate
 from kernelmaps.exceptions import OutOfDomainWarning
+from kernelmaps.maps import anchor
 from kernelmaps.maps.codes import Codes
 
 NAMED = ["chi2", "intersection", "jensen_shannon", "hellinger"]
@@ -684,3 +687,15 @@ def test_the_default_anchors_follow_the_kernel(seed):
     assert km.kernel_error(own, X).rms < 0.3 * km.kernel_error(even, X).rms
     signed = km.AnchorMap(lambda x, y: np.exp(-((x - y) ** 2)), 9).fit(X - 0.5)
     np.testing.assert_allclose(np.diff(signed.anchors_[0], 2), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n_anchors", "one"), [(40, True), (600, False)])
+def test_small_matrices_of_anchors_are_factored_without_threads_of_blas(
+    n_anchors, one, monkeypatch
+):
+    """Two threads wait for each other at a hundred rows: 70 times the processor's time was seen."""
+    limits = []
+    monkeypatch.setattr(anchor, "available_threads", lambda: 7)
+    monkeypatch.setattr(anchor, "limit_blas", lambda n: limits.append(n) or nullcontext())
+    km.AnchorMap(n_anchors=n_anchors).fit(np.linspace(0, 1, 50)[:, None])
+    assert limits == [1 if one else 7]

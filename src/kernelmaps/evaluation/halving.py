@@ -24,7 +24,7 @@ import numpy as np
 
 from ..progress import track
 from ..threads import interruptible
-from .measuring import Problem, measure, measure_error, warm_up
+from .measuring import Problem, least_seconds, measure, measure_error, warm_up
 from .methods import Method
 from .results import Row
 
@@ -170,7 +170,7 @@ class Rounds:
             return
         if self.limited:
             self.left["peers"] += max(0.0, self.left["maps"])
-            peers = sorted(peers, key=lambda method: "Nystroem" in method.label)
+            peers = sorted(peers, key=lambda method: method.kind == "boosting")
             few = min(self.rows, self.first_rows())
             kept = 0.5 if few < self.rows else 0.0  # for the last round
             self._round(peers, few, "peers", keep=kept * self.left["peers"])
@@ -191,6 +191,8 @@ class Rounds:
                 continue
             problem = self._problem(own)
             try:
+                if self._is_too_long(method, problem, self.left[sort] - keep):
+                    continue
                 interruptible(warm_up, method, problem)
                 start = perf_counter()
                 # However small the budget, there are two results to compare.
@@ -208,6 +210,12 @@ class Rounds:
                 self.losses[method.label] = losses
             share = len(row.fold_scores) / problem.cv or 1.0  # of the folds that were done
             self.costs.setdefault(method.label, []).append((own, spent / share))
+
+    def _is_too_long(self, method: Method, problem: Problem, seconds: float) -> bool:
+        """Whether a method that was not measured yet is known not to finish in time."""
+        if not self.limited or len(self.results) < 2 or method.label in self.costs:
+            return False
+        return interruptible(least_seconds, method, problem) > seconds
 
     def _measure_errors(self, methods: Sequence[Method]) -> None:
         """Errors of the maps, those that finished first; they do not depend on the folds."""

@@ -16,13 +16,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
-from ..threads import pools
+from ..threads import limit_blas, pools
 from .errors import KernelError, kernel_error
 from .methods import Method
 from .results import Row
 
 _ERROR_FIT = 2000  # rows that a map is fitted to before its error is measured
 _SMALL = 1_000_000  # cells, up to which another library's threads cost more than they bring
+_WARM_ROWS = 500  # rows that tell what a map compiles: fewer may miss a feature's zeros
 
 
 @dataclass(frozen=True)
@@ -79,14 +80,29 @@ class _Fold:
 
 def warm_up(method: Method, problem: Problem) -> None:
     """Compile, or load, what the method runs, so that it is not part of any measurement."""
-    few = problem.X[: min(64, problem.X.shape[0])]
+    few = problem.X[:_WARM_ROWS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if method.kind == "map":
             for step in map(clone, method.steps):
                 few = step.fit_transform(few)
         elif method.exact is not None:
-            method.exact(few)
+            method.exact(few[:64])
+
+
+def least_seconds(method: Method, problem: Problem) -> float:
+    """Seconds that all folds will take at least, where a small part of the work tells.
+
+    Boosting is a sum of trees that take as long as each other: it is known by its first two.
+    """
+    if method.kind != "boosting" or problem.y is None:
+        return 0.0
+    X = _for_others(method, problem.X)
+    watch, some = _Watch(), clone(method.model).set_params(max_iter=2)
+    with _calm(method, X.shape[0] * X.shape[1]):
+        some.fit(X, problem.y)
+    rest = (problem.cv - 1) * method.model.max_iter / some.max_iter  # folds × trees
+    return watch.lap() * rest / 2  # later trees may be smaller
 
 
 def measure(method: Method, problem: Problem, seconds: float = np.inf) -> tuple[Row, Any]:
@@ -148,9 +164,11 @@ def _heard(caught: list[Any]) -> list[str]:
 
 
 def _calm(method: Method, n_cells: int) -> Any:
-    """One thread for boosting on little data: its threads would wait for one another."""
-    if method.kind != "boosting" or n_cells > _SMALL:
+    """One thread for other libraries on little data: their threads would wait for one another."""
+    if n_cells > _SMALL or method.kind not in ("boosting", "sklearn"):
         return nullcontext()
+    if method.kind == "sklearn":
+        return limit_blas(1)
     return pools().limit(limits=1, user_api="openmp")
 
 
@@ -207,7 +225,7 @@ def measure_error(method: Method, problem: Problem) -> KernelError | None:
         return None
     train = _for_others(method, problem.X[: max(1, min(_ERROR_FIT, problem.X.shape[0] // 2))])
     rows = _for_others(method, problem.error_rows)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _calm(method, train.shape[0] * train.shape[1]):
         warnings.simplefilter("ignore")
         return _error_behind(method, train, rows)
 

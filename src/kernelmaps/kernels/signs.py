@@ -71,6 +71,8 @@ class SignCauchy(Kernel):
 def _integral(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """J of the module's text, over the last axis."""
     kink = x * y > 0
+    if not kink.any():  # rows without negative values, and their negatives
+        return np.zeros(kink.shape[:-1])
     ratio = np.divide(np.abs(x), np.abs(y), out=np.zeros(kink.shape), where=kink)
     last = ratio.max(axis=-1, keepdims=True)
     # Features without a kink are put behind the last one, where they change nothing.
@@ -91,15 +93,25 @@ def _integral(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _segment(a: np.ndarray, b: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
     """∫ log(a + bτ) dτ/τ from start to stop, where that is not empty."""
-    some, positive = stop > start, a > 0
-    start, stop = np.where(some, start, 1), np.where(some, stop, 1)
-    steps = np.log(stop / start)
-    one = np.where(positive, a, 1)
-    value = np.log(one) * steps - _dilogarithm(-b * stop / one) + _dilogarithm(-b * start / one)
-    two = np.where(positive | (b <= 0), 1, b)
-    middle = np.log(two) + 0.5 * (np.log(stop) + np.log(start))
-    other = steps * middle + _dilogarithm(-a / (two * stop)) - _dilogarithm(-a / (two * start))
-    return np.where(some, np.where(positive, value, other), 0)
+    value, some = np.zeros(a.shape), stop > start
+    for where, integral in ((some & (a > 0), _growing), (some & (a <= 0), _falling)):
+        value[where] = integral(a[where], b[where], start[where], stop[where])
+    return value
+
+
+def _growing(a: np.ndarray, b: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    """The integral of a segment for a > 0."""
+    slope = -b / a
+    ends = _dilogarithm(slope * start) - _dilogarithm(slope * stop)
+    return np.log(a) * np.log(stop / start) + ends
+
+
+def _falling(a: np.ndarray, b: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    """The integral of a segment for a ≤ 0; b is positive there but for rounding."""
+    b = np.where(b > 0, b, 1)
+    middle = np.log(b) + 0.5 * (np.log(stop) + np.log(start))
+    slope = -a / b
+    return np.log(stop / start) * middle + _dilogarithm(slope / stop) - _dilogarithm(slope / start)
 
 
 def _dilogarithm(z: np.ndarray) -> np.ndarray:

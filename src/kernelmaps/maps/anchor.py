@@ -36,6 +36,7 @@ from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
 from ..engine.piecewise import spec_of, table_of
 from ..schema import array, many
 from ..sparse_rows import check_sparse
+from ..threads import available_threads, limit_blas
 from ._anchor_certificate import AnchorCertificate, certify
 from ._anchor_table import anchor_table
 from .base import DOMAIN, AdditiveMap
@@ -44,6 +45,7 @@ from .codes import Codes
 PLACEMENTS = ("auto", *SPACED, *FITTED, "epsilon")
 WEIGHTS = ("auto", "uniform", "linear")
 MAX_ANCHORS = 65536
+_SMALL_MATRIX = 500  # rows up to which threads of BLAS wait for one another rather than help
 
 
 @dataclass(eq=False, repr=False)
@@ -317,7 +319,9 @@ class AnchorMap(AdditiveMap):
         set_of = np.array([index.setdefault(a.tobytes(), len(index)) for a in features])
         sets = [np.frombuffer(key) for key in index]
         self.anchors_ = [sets[s] for s in set_of]
-        roots = [self._root(anchors) for anchors in sets]
+        small = max(map(len, sets)) <= _SMALL_MATRIX
+        with limit_blas(1 if small else available_threads()):
+            roots = [self._root(anchors) for anchors in sets]
         self._left_out = np.array([root.left_out for root in roots])
         spec = spec_of(anchor_table(sets, roots, set_of, self.n_neighbors, self._linear))
         self.ranks_ = np.diff(spec.arrays["column"])
