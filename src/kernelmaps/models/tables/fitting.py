@@ -16,7 +16,7 @@ from .bases import Basis, eigen
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
 from .extending import Start, approach, extend_rows
-from .held import HeldRows, Part, Scored, TableRows
+from .held import HeldRows, Part, Scored
 from .judging import LIKELY, SURE
 from .likelihoods import Likelihood, Squared
 from .marginal import signals_of
@@ -24,6 +24,7 @@ from .memory import Memory
 from .model import FittedTerm, TableModel
 from .newton import CodedRows, PenalisedFit, fit_rows
 from .pairs import Coarse, build_pair, coarse_for_ranking, promising, side_of
+from .streamed import TableRows
 from .terms import Term, term_basis
 from .voting import LEVEL, SquaredSlopes, significance, suspects
 
@@ -424,7 +425,7 @@ def _wanted(
         some = suspects(places, [tables[pair] for pair in places], sides, fit.dispersion)
         if not some:
             continue
-        squares, _ = design.rows.residuals(*own, SquaredSlopes(of=loss), k, some, coarse)
+        squares = design.rows.residuals(*own, SquaredSlopes(of=loss), k, some, coarse)[0]
         for pair, (square, _) in zip(some, squares, strict=True):
             p = significance(*tables[pair], square, sides[pair[0]], sides[pair[1]])
             found[pair] = min(found.get(pair, 1.0), p)
@@ -530,8 +531,9 @@ def _next_pairs(
     places, coarse = _open_pairs(design, request, tried)
     merged: dict[tuple[int, int], float] = {}
     for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
-        tables, bend = design.rows.residuals(design.parts, fit.weights, loss, k, places, coarse)
-        for pair, excess in promising(places, tables, bend, fit.dispersion, certain):
+        given = design.parts, fit.weights, loss, k, places, coarse
+        tables, bend, rows = design.rows.residuals(*given)
+        for pair, excess in promising(places, tables, bend / rows, fit.dispersion, certain):
             merged[pair] = max(merged.get(pair, 0.0), excess)
     return sorted(merged, key=lambda pair: -merged[pair])
 

@@ -1,10 +1,9 @@
-"""Rows of a table while it is fitted, in memory: what fitting asks of rows, wherever they are."""
+"""Rows of a table while it is fitted, in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from .bases import Basis
 from .codebooks import Codebook
 from .judging import Gain, held_out, mostly_different
 from .likelihoods import Likelihood
-from .newton import CodedRows, Rows
+from .newton import CodedRows
 from .pairs import Coarse, PairTerm, residual_tables
 
 Pair = tuple[int, int]
@@ -41,59 +40,12 @@ def term_codes(parts: Sequence[Part], codes: Sequence[np.ndarray]) -> list[np.nd
     ]
 
 
-class TableRows(Protocol):
-    """Coded rows with one or more targets.
-
-    Attributes
-    ----------
-    books : tuple of Codebook
-    n_outputs : int
-    """
-
-    @property
-    def books(self) -> tuple[Codebook, ...]: ...
-
-    @property
-    def n_outputs(self) -> int: ...
-
-    @property
-    def total(self) -> float:
-        """Sum of the weights."""
-        ...
-
-    def margins(self, losses: Sequence[Likelihood]) -> Sequence[CodeSums]:
-        """Sums of weights and signals (`signal`) over the codes of each column, by output."""
-        ...
-
-    def pair_weights(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
-        """Weights of the pairs of codes of two columns."""
-        ...
-
-    def coded(self, parts: Sequence[Part], cone: np.ndarray | None, output: int) -> Rows:
-        """The rows with some terms, as the solver sees them."""
-        ...
-
-    def residuals(
-        self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,
-        places: Sequence[Pair], coarse: dict[int, Coarse],
-    ) -> tuple[Tables, float]:  # fmt: skip
-        """`pairs.residual_tables` at some weights, and the mean curvature of a row."""
-        ...
-
-    def split(self) -> tuple[TableRows, TableRows]:
-        """Rows to fit, and rows that are held out."""
-        ...
-
-    def gains(
-        self, losses: Sequence[Likelihood], others: Sequence[Scored], model: Scored
-    ) -> list[Gain]:
-        """How much lower losses are with some terms and weights than with each of others."""
-        ...
-
-
 @dataclass(frozen=True)
 class HeldRows:
-    """Rows in memory."""
+    """Coded rows in memory, with one or more targets: what a fit asks of rows.
+
+    `streamed.StreamedRows` answers the same of rows that are read anew for each question.
+    """
 
     books: tuple[Codebook, ...]
     codes: tuple[np.ndarray, ...]
@@ -103,11 +55,8 @@ class HeldRows:
     n_jobs: int | None = None
 
     @property
-    def n_outputs(self) -> int:
-        return len(self.targets)
-
-    @property
     def total(self) -> float:
+        """Sum of the weights."""
         return float(self.weight.sum())
 
     def signal(self, loss: Likelihood, output: int, start: float) -> np.ndarray:
@@ -115,6 +64,7 @@ class HeldRows:
         return -loss.derivatives(self.targets[output], self.offset + start)[0]
 
     def margins(self, losses: Sequence[Likelihood]) -> list[CodeSums]:
+        """Sums of weights and signals over the codes of each column, by output."""
         sizes = [book.n_codes for book in self.books]
         found = []
         for k, loss in enumerate(losses):
@@ -124,6 +74,7 @@ class HeldRows:
         return found
 
     def pair_weights(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
+        """Weights of the pairs of codes of two columns."""
         sizes = [book.n_codes for book in self.books]
         return [
             pair_table(self.codes[j], self.codes[k], self.weight, (sizes[j], sizes[k]))
@@ -131,6 +82,7 @@ class HeldRows:
         ]
 
     def coded(self, parts: Sequence[Part], cone: np.ndarray | None, output: int) -> CodedRows:
+        """The rows with some terms, as the solver sees them."""
         bases = [part.basis for part in parts]
         codes, y = term_codes(parts, self.codes), self.targets[output]
         return CodedRows(codes, bases, y, self.weight, self.offset, self.n_jobs, cone)
@@ -138,30 +90,31 @@ class HeldRows:
     def residuals(
         self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,
         places: Sequence[Pair], coarse: dict[int, Coarse],
-    ) -> tuple[Tables, float]:  # fmt: skip
+    ) -> tuple[Tables, float, int]:  # fmt: skip
+        """`pairs.residual_tables` at some weights, the sum of all curvatures, and their number."""
         eta = self.coded(parts, None, output).scores(beta)
         slope, bend = loss.derivatives(self.targets[output], eta)
         slope, bend = slope * self.weight, bend * self.weight
         tables = residual_tables(places, coarse, self.codes, slope, bend, self.n_jobs)
-        return tables, float(bend.mean())
+        return tables, float(bend.sum()), len(bend)
 
     def part(self, fitted: bool, by_content: bool) -> HeldRows:
         """The rows that are held out, or those that are not."""
         out = held_out(self.codes, len(self.weight), by_content)
         taken = np.flatnonzero(out != fitted)
-        return HeldRows(
-            self.books, tuple(codes[taken] for codes in self.codes),
-            tuple(y[taken] for y in self.targets), self.weight[taken], self.offset[taken],
-            self.n_jobs,
-        )  # fmt: skip
+        codes, targets = (tuple(own[taken] for own in of) for of in (self.codes, self.targets))
+        own = {"codes": codes, "targets": targets}
+        return replace(self, **own, weight=self.weight[taken], offset=self.offset[taken])
 
     def split(self) -> tuple[HeldRows, HeldRows]:
+        """Rows to fit, and rows that are held out."""
         by_content = mostly_different(self.codes, len(self.weight))
         return self.part(True, by_content), self.part(False, by_content)
 
     def gains(
         self, losses: Sequence[Likelihood], others: Sequence[Scored], model: Scored
     ) -> list[Gain]:
+        """How much lower losses are with some terms and weights than with each of others."""
         own, found = self._losses(losses, model), []
         for other in others:
             found.append(Gain())

@@ -147,9 +147,10 @@ class CodedRows:
         value = float(self.weight @ loss.value(self.y, eta))
         return CodedPoint(beta, value, self, loss, eta)
 
-    def squared(self) -> tuple[Sums, float]:
+    def squared(self, middle: float | None = None) -> tuple[Sums, float]:
         y = self.y - self.offset
-        middle = float(np.average(y, weights=self.weight))  # yᵀWy − rᵀβ would cancel
+        if middle is None:  # without one, yᵀWy − rᵀβ would cancel
+            middle = float(np.average(y, weights=self.weight))
         product = self.weight * (y - middle)
         square = float(product @ (y - middle))
         if self.memory is not None:

@@ -19,11 +19,11 @@ from .codebooks import encode_columns, fit_codebook
 from .constraints import resolve_constraints
 from .describing import pair_functions, shape_functions
 from .fitting import Request, fit_table, hold_rows
-from .held import HeldRows, TableRows
+from .held import HeldRows
 from .likelihoods import Likelihood
 from .model import TableModel
 from .sampling import RowChecks, Sample, take_sample
-from .streamed import Coder, StreamedRows, tally
+from .streamed import Coder, StreamedRows, TableRows, tally
 from .summary import Explanation, Summary, summarise
 from .terms import pair_positions, resolve_terms
 
@@ -264,7 +264,8 @@ class TableRoute:
         weight = np.concatenate([own[1] for own in checked])
         books = tuple(fit_codebook(column, weight) for column in sample.columns)
         names = tuple(sample.names) if sample.named else ()
-        coder = Coder(books, owner, checks, tuple(outputs), names, self.n_jobs)
+        n_jobs = self.n_jobs if source.parts is None else 1  # Dask has tasks in threads
+        coder = Coder(books, owner, checks, tuple(outputs), names, n_jobs)
         codes = encode_columns(books, sample.columns, owner, self.n_jobs)
         y, offset = (np.concatenate([own[at] for own in checked]) for at in (0, 2))
         held = HeldRows(books, codes, coder.targets(y), weight, offset, self.n_jobs)

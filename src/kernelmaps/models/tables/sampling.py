@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...data.frames import Column, joined_columns, read_columns
-from ...data.table_source import Chunk, TableSource, chunks_of_partition
-from ...stats.distributed import sum_on_dask
+from ...data.table_source import Chunk, TableSource
 from .codebooks import SAMPLE
 from .likelihoods import Likelihood
+from .streamed import Answers, fold_table
 
 
 @dataclass(frozen=True)
@@ -125,39 +125,12 @@ def count_labels(source: TableSource, checks: RowChecks) -> tuple[np.ndarray, np
             "the labels first. Pass a file, a list of chunks, or a function that returns the "
             "chunks."
         )
-    if source.parts is None:
-        found = LabelCounts(checks)
-        for chunk in source.labels():
-            found.update(chunk)
-    else:
-        found = sum_on_dask(source.parts, partial(_partition_labels, checks))
-    labels = np.array(sorted(found.counts))
-    return labels, np.array([found.counts[label] for label in labels.tolist()])
+    found: Counter = fold_table(source, checks.targets, Answers(_by_label), source.labels()).total
+    labels = np.array(sorted(found))
+    return labels, np.array([found[label] for label in labels.tolist()])
 
 
-@dataclass
-class LabelCounts:
-    """Numbers of rows by label: they merge."""
-
-    checks: RowChecks
-    counts: dict[Any, int] = field(default_factory=dict)
-
-    def zero(self) -> LabelCounts:
-        return LabelCounts(self.checks)
-
-    def update(self, chunk: Chunk) -> None:
-        labels, counts = np.unique(self.checks.targets(chunk), return_counts=True)
-        for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
-            self.counts[label] = self.counts.get(label, 0) + count
-
-    def merge(self, other: LabelCounts) -> LabelCounts:
-        for label, count in other.counts.items():
-            self.counts[label] = self.counts.get(label, 0) + count
-        return self
-
-
-def _partition_labels(checks: RowChecks, number: int, *part: Any) -> LabelCounts:
-    found = LabelCounts(checks)
-    for chunk in chunks_of_partition(SAMPLE, number, *part):
-        found.update(chunk)
-    return found
+def _by_label(labels: np.ndarray) -> Counter:
+    """Numbers of rows by label."""
+    found, counts = np.unique(labels, return_counts=True)
+    return Counter(dict(zip(found.tolist(), counts.tolist(), strict=True)))

@@ -14,9 +14,10 @@ come together. In all there are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -113,157 +114,69 @@ class Tally:
 
 
 @dataclass
-class PairWeights:
-    """Weights of the codes of some pairs of columns."""
+class Answers:
+    """The sum over chunks of what a question, to rows in memory say, has as its answer."""
 
-    pairs: tuple[Pair, ...]
-    tables: list[np.ndarray]
+    question: Callable[[Any], Any]
+    total: Any = None
 
-    def zero(self) -> PairWeights:
-        return PairWeights(self.pairs, [np.zeros_like(table) for table in self.tables])
+    def zero(self) -> Answers:
+        return Answers(self.question)
 
-    def update(self, rows: HeldRows) -> None:
-        for table, more in zip(self.tables, rows.pair_weights(self.pairs), strict=True):
-            table += more
+    def update(self, read: Any) -> None:
+        self._add(self.question(read))
 
-    def merge(self, other: PairWeights) -> PairWeights:
-        for table, more in zip(self.tables, other.tables, strict=True):
-            table += more
+    def merge(self, other: Answers) -> Answers:
+        self._add(other.total)
         return self
 
-
-@dataclass
-class StepSums:
-    """Losses of all rows for some weights, and the sums of a Newton step from there.
-
-    With a `shift` in the place of a loss: the sums of squared loss, of targets shifted by it.
-    """
-
-    parts: tuple[Part, ...]
-    output: int
-    beta: np.ndarray
-    loss: Likelihood | None
-    shift: float = 0.0
-    value: float = 0.0
-    found: Sums | None = None
-
-    def zero(self) -> StepSums:
-        return replace(self, value=0.0, found=None)
-
-    def update(self, rows: HeldRows) -> None:
-        own = rows.coded(self.parts, None, self.output)
-        if self.loss is None:
-            shifted = replace(own, y=own.y - own.offset - self.shift, offset=np.zeros(len(own.y)))
-            product = shifted.weight * shifted.y
-            square = float(product @ shifted.y)
-            self._add(0.0, Sums(*own.sums(own.weight, product), square, own.total))
-            return
-        point = own.at(self.loss, self.beta)
-        self._add(point.value, point.sums())
-
-    def _add(self, value: float, more: Sums | None) -> None:
-        self.value += value
-        if more is None:
-            return
-        own = self.found
-        self.found = more if own is None else Sums(
-            own.gram + more.gram, own.right + more.right, own.square + more.square,
-            own.rows + more.rows,
-        )  # fmt: skip
-
-    def merge(self, other: StepSums) -> StepSums:
-        self._add(other.value, other.found)
-        return self
-
-    def sums(self) -> Sums:
-        assert self.found is not None
-        return self.found
-
-    def gradient(self) -> np.ndarray:
-        sums = self.sums()
-        return sums.gram @ self.beta - sums.right
+    def _add(self, more: Any) -> None:
+        if more is not None:  # as of a partition without rows
+            self.total = more if self.total is None else added(self.total, more)
 
 
-@dataclass
-class Residuals:
-    """Tables of residuals over the coarse codes of pairs; see `pairs.residual_tables`."""
-
-    parts: tuple[Part, ...]
-    output: int
-    beta: np.ndarray
-    loss: Likelihood
-    places: tuple[Pair, ...]
-    coarse: dict[int, Coarse]
-    tables: Tables = field(default_factory=list)
-    bend: float = 0.0
-    rows: int = 0
-
-    def zero(self) -> Residuals:
-        return replace(self, tables=[], bend=0.0, rows=0)
-
-    def update(self, rows: HeldRows) -> None:
-        tables, mean = rows.residuals(
-            self.parts, self.beta, self.loss, self.output, self.places, self.coarse
-        )
-        count = len(rows.weight)
-        self._add(tables, mean * count, count)
-
-    def _add(self, tables: Tables, bend: float, rows: int) -> None:
-        self.bend += bend
-        self.rows += rows
-        if not self.tables:
-            self.tables = tables
-        elif tables:
-            self.tables = [
-                (a + c, b + d) for (a, b), (c, d) in zip(self.tables, tables, strict=True)
-            ]
-
-    def merge(self, other: Residuals) -> Residuals:
-        self._add(other.tables, other.bend, other.rows)
-        return self
+def added(first: Any, second: Any) -> Any:
+    """The sum of two answers: numbers, arrays, records whose fields add up, and lists of these."""
+    if isinstance(first, list | tuple):
+        return type(first)(added(a, b) for a, b in zip(first, second, strict=True))
+    if is_dataclass(first):
+        names = (item.name for item in fields(first))
+        return type(first)(*(added(getattr(first, k), getattr(second, k)) for k in names))
+    return first + second
 
 
-@dataclass
-class GainSums:
-    """Losses in a model beside those in others; see `HeldRows.gains`."""
+def _sums_at(
+    parts: Sequence[Part], output: int, loss: Likelihood, beta: np.ndarray, rows: HeldRows
+) -> tuple[float, Sums]:
+    """Losses of rows for some weights, and the sums of a Newton step from there."""
+    point = rows.coded(parts, None, output).at(loss, beta)
+    return point.value, point.sums()
 
-    losses: tuple[Likelihood, ...]
-    others: tuple[Scored, ...]
-    model: Scored
-    found: list[Gain]
 
-    def zero(self) -> GainSums:
-        return replace(self, found=[Gain() for _ in self.others])
-
-    def update(self, rows: HeldRows) -> None:
-        self._add(rows.gains(self.losses, self.others, self.model))
-
-    def _add(self, more: list[Gain]) -> None:
-        for own, gain in zip(self.found, more, strict=True):
-            own.sums = own.sums + gain.sums
-
-    def merge(self, other: GainSums) -> GainSums:
-        self._add(other.found)
-        return self
+def _squared_sums(parts: Sequence[Part], output: int, middle: float, rows: HeldRows) -> Sums:
+    """The sums of squared loss."""
+    return rows.coded(parts, None, output).squared(middle)[0]
 
 
 # ---- rows ---------------------------------------------------------------------------------------
 
 
-def fold_table(source: TableSource, coder: Coder, stats: Any) -> Any:
-    """Add all rows of a table to statistics: one pass."""
+def fold_table(
+    source: TableSource, read: Callable[[Chunk], Any], stats: Any,
+    chunks: Iterable[Chunk] | None = None,
+) -> Any:  # fmt: skip
+    """Add what is read of all chunks of a table to statistics: one pass."""
     if source.parts is not None:
-        leaf = partial(_partition_sums, stats.zero(), replace(coder, n_jobs=1))
-        return stats.merge(sum_on_dask(source.parts, leaf))
-    for chunk in source.chunks(CHUNK):
-        interruptible(lambda chunk=chunk: stats.update(coder(chunk)))
+        return stats.merge(sum_on_dask(source.parts, partial(_partition_sums, stats.zero(), read)))
+    for chunk in source.chunks(CHUNK) if chunks is None else chunks:
+        interruptible(lambda chunk=chunk: stats.update(read(chunk)))
     return stats
 
 
-def _partition_sums(zero: Any, coder: Coder, number: int, *part: Any) -> Any:
+def _partition_sums(zero: Any, read: Callable[[Chunk], Any], number: int, *part: Any) -> Any:
     stats = zero.zero()
     for chunk in chunks_of_partition(CHUNK, number, *part):
-        stats.update(coder(chunk))
+        stats.update(read(chunk))
     return stats
 
 
@@ -310,22 +223,18 @@ class StreamedRows:
         return self.coder.books
 
     @property
-    def n_outputs(self) -> int:
-        return max(len(self.coder.outputs), 1)
-
-    @property
     def total(self) -> float:
         return self.first.sums[0].weight
 
-    def fold(self, stats: Any) -> Any:
-        """One pass over all rows."""
+    def ask(self, question: Callable[[HeldRows], Any]) -> Any:
+        """The answer of all rows to what can be asked of rows in memory: one pass."""
         if self.source.once:
             raise TypeError(
                 f"{self.coder.owner}: {self.source.describe()} can be read only once, but this fit "
                 "needs several passes (one for squared loss without pairs). Pass a file, a list of "
                 "chunks, or a function that returns the chunks."
             )
-        return fold_table(self.source, self.coder, stats)
+        return fold_table(self.source, self.coder, Answers(question)).total
 
     def margins(self, losses: Sequence[Likelihood]) -> list[CodeSums]:
         return self.first.sums
@@ -334,9 +243,7 @@ class StreamedRows:
         known = self.first.sums[0].pairs
         if all(pair in known for pair in pairs):
             return [known[pair] for pair in pairs]
-        sizes = [book.n_codes for book in self.books]
-        empty = [np.zeros((sizes[j], sizes[k])) for j, k in pairs]
-        return self.fold(PairWeights(tuple(pairs), empty)).tables
+        return self.ask(methodcaller("pair_weights", pairs))
 
     def coded(self, parts: Sequence[Part], cone: np.ndarray | None, output: int) -> CodedStream:
         return CodedStream(self, tuple(parts), output, cone)
@@ -344,10 +251,9 @@ class StreamedRows:
     def residuals(
         self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,
         places: Sequence[Pair], coarse: dict[int, Coarse],
-    ) -> tuple[Tables, float]:  # fmt: skip
-        empty = Residuals(tuple(parts), output, beta, loss, tuple(places), coarse)
-        found = self.fold(empty)
-        return found.tables, found.bend / max(found.rows, 1)
+    ) -> tuple[Tables, float, int]:  # fmt: skip
+        given = parts, beta, loss, output, places, coarse
+        return self.ask(methodcaller("residuals", *given))
 
     def split(self) -> tuple[StreamedRows, StreamedRows]:
         by_content = mostly_different(self.sample.codes, len(self.sample.weight))
@@ -357,8 +263,25 @@ class StreamedRows:
     def gains(
         self, losses: Sequence[Likelihood], others: Sequence[Scored], model: Scored
     ) -> list[Gain]:
-        empty = [Gain() for _ in others]
-        return self.fold(GainSums(tuple(losses), tuple(others), model, empty)).found
+        return self.ask(methodcaller("gains", losses, others, model))
+
+
+TableRows = HeldRows | StreamedRows
+
+
+@dataclass(frozen=True)
+class StreamedPoint:
+    """Weights, the losses that rows have there, and the sums of a Newton step."""
+
+    beta: np.ndarray
+    value: float
+    found: Sums
+
+    def sums(self) -> Sums:
+        return self.found
+
+    def gradient(self) -> np.ndarray:
+        return self.found.gram @ self.beta - self.found.right
 
 
 @dataclass(frozen=True)
@@ -378,8 +301,9 @@ class CodedStream:
     def total(self) -> float:
         return self.rows.total
 
-    def at(self, loss: Likelihood, beta: np.ndarray) -> StepSums:
-        return self.rows.fold(StepSums(self.parts, self.output, beta, loss))
+    def at(self, loss: Likelihood, beta: np.ndarray) -> StreamedPoint:
+        question = partial(_sums_at, self.parts, self.output, loss, beta)
+        return StreamedPoint(beta, *self.rows.ask(question))
 
     def squared(self) -> tuple[Sums, float]:
         first, middle = self.rows.first.sums[0], self.rows.first.starts[0]
@@ -389,8 +313,7 @@ class CodedStream:
             columns = [part.columns[0] for part in self.parts]
             products = first.products([b.values for b in self.bases], columns)
             return Sums(*products, first.square, first.weight), middle
-        empty = StepSums(self.parts, self.output, np.zeros(0), None, middle)
-        return self.rows.fold(empty).sums(), middle
+        return self.rows.ask(partial(_squared_sums, self.parts, self.output, middle)), middle
 
     def only(self, kept: np.ndarray) -> CodedStream:
         bases = some_functions(self.bases, kept)
