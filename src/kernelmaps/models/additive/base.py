@@ -122,24 +122,43 @@ class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
         cost: np.ndarray,
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        """Solve for all classes, in groups of lanes, one thread each."""
+        """Solve for all outputs, in groups of lanes, one thread each."""
         groups = self._lane_groups(len(positive), X.size)
         if start is None and self.warm_start and hasattr(self, "dual_coef_"):
             start = self._start(len(y), len(positive))
         settings = self._settings(len(groups))
 
         def work(group: slice) -> Any:
-            count, intercept = group.stop - group.start, None
-            beta = np.zeros((len(y), count))
+            own, wanted = self._taking_part(y, positive[group])
+            rows, targets, costs = (X, y, cost) if own is None else (X[own], y[own], cost[own])
+            beta, intercept = np.zeros((len(targets), group.stop - group.start)), None
+            if not costs.any():
+                return self._nothing(len(y), beta.shape[1])
             if start is not None:
                 # Of rows that do not take part now, nothing may be left.
-                beta[:] = np.where(cost[:, None] > 0, start[0][:, group], 0)
+                before = start[0][:, group] if own is None else start[0][own, group]
+                beta[:] = np.where(costs[:, None] > 0, before, 0)
                 intercept = start[1][group] if self.fit_intercept else None
-            problem = self._asked(y, positive[group], cost)
+            problem = self._asked(targets, wanted, costs)
             quiet = settings if group.start == 0 else replace(settings, progress=False)
-            return self._solve(X, problem, quiet, beta, intercept)
+            solution = self._solve(rows, problem, quiet, beta, intercept)
+            return solution if own is None else solution.among(own, len(y))
 
         self._keep(together(work, groups, resolve_threads(self.n_jobs)))
+
+    def _taking_part(
+        self, y: np.ndarray, outputs: np.ndarray
+    ) -> tuple[np.ndarray | None, np.ndarray]:
+        """The rows that some outputs are trained on, None for all; the codes they call +1."""
+        return None, outputs
+
+    def _nothing(self, n: int, count: int) -> Any:
+        """The solution of outputs without rows: no weights."""
+        from .dual import Solution
+
+        shape = (self.n_features_in_, max(self.feature_map_._columns_per_feature()), count)
+        none = np.zeros(count)
+        return Solution(np.zeros(shape), none, np.zeros((n, count)), none, none, 0, 0, True)
 
     def _solve(
         self, X: Any, problem: Any, settings: Any, beta: np.ndarray, intercept: np.ndarray | None
@@ -273,7 +292,7 @@ class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
                 f"{worst:.2g} > tol={self.tol:g}: {'' if primal else 'raise max_iter= or '}"
                 f"{'raise ' if primal else ''}tol=, or lower a large C=.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _start(self, n: int, n_outputs: int) -> tuple[np.ndarray, np.ndarray] | None:

@@ -25,10 +25,9 @@ from ...data import Block, Source, open_source
 from ...data.sources import IterableSource
 from ...engine.extent import column_range, extent_of
 from ...hashing import mixed_bits
-from ...progress import track
 from ._loops import Problem
 from .basis import Compiled, rows_of
-from .dual import Settings, Solution, State, small
+from .dual import Gap, Settings, Solution, State, descend, small
 
 _KEPT = 4096  # rows of the sample, at least (if there are as many)
 _EPOCHS = 3  # on a block, each time that it is read
@@ -197,8 +196,7 @@ class Blocks(State):
             self._set_scale(float(cost.sum()))
         self.load(X, 0, first=True)
         for _ in range(most):
-            primal, gap = self.after(self.visit(1))
-            if small(gap, primal, self.settings.tol):
+            if small([self.after(self.visit(1))], self.settings.tol):
                 break
             if self.active == 0:
                 self.wake()
@@ -261,22 +259,13 @@ def solve_blocks(
     each : callable
         Calls a function with every state (in threads, say).
     """
+
+    def epoch(number: int) -> list[Gap]:
+        seen = _over(states, read, each, lambda state: state.visit(), first=number == 1)
+        return [state.after(own) for state, own in zip(states, seen, strict=True)]
+
     settings = states[0].settings
-    strictness, converged, n_iter = 1.0, False, 0
-    for n_iter in track(range(1, settings.max_iter + 1), "training", enabled=settings.progress):
-        first = n_iter == 1
-        seen = _over(states, read, each, lambda state: state.visit(), first=first)
-        found = [state.after(own) for state, own in zip(states, seen, strict=True)]
-        if not all(small(gap, p, strictness * settings.tol) for p, gap in found):
-            continue
-        found = _certify(states, read, each)
-        converged = all(small(gap, p, settings.tol) for p, gap in found)
-        if converged:
-            break
-        strictness = max(0.2, 0.7 * strictness)
-    if not converged:
-        found = _certify(states, read, each)
-        converged = all(small(gap, p, settings.tol) for p, gap in found)
+    found, n_iter, converged = descend(settings, epoch, lambda: _certify(states, read, each))
     return [
         Solution(s.w, s.offset, s.duals, primal, gap, n_iter, s.visits, converged)
         for s, (primal, gap) in zip(states, found, strict=True)
@@ -299,7 +288,7 @@ def _over(
     return total
 
 
-def _certify(states: list[Blocks], read: Any, each: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+def _certify(states: list[Blocks], read: Any, each: Any) -> list[Gap]:
     """Primal values and gaps over all rows, from dual points with Σβ = 0."""
     if states[0].settings.fit_intercept:
         for X, start in read():

@@ -32,34 +32,29 @@ class Calibrated(OutOfCore):
         """Whether the outputs are pairs of classes."""
         raise NotImplementedError
 
-    def _calibrate(
-        self,
-        rows: Any,
-        codes: np.ndarray,
-        positive: np.ndarray,
-        weight: np.ndarray,
-        *,
+    def _finish(
+        self, rows: Any, y: np.ndarray, positive: np.ndarray, weight: np.ndarray, *,
         every: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Describe the model, and fit Platt's sigmoid of each output to scores of the rows.
 
-        A class with none of the rows, or with all of them, keeps the sigmoid that it has. `every`
-        says that these are all rows of the training, which folds can be left out of.
+        A class with none of the rows, or with all of them, keeps the sigmoid that it has. Folds
+        can be left out of the rows if these are `every` row of the training.
         """
-        self._describe(rows, weight)
+        super()._finish(rows, y, positive, weight, every=every)
         if self._loss.name == "log_loss" or not (self._streaming and hasattr(self, "_sigmoid")):
             self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
             self._calibrated = np.zeros(len(positive), bool)
         if self._loss.name == "log_loss":
             return
-        fold = self._folds(rows, codes, weight) if every else None
+        fold = self._folds(rows, y, weight) if every else None
         if fold is not None:
             taken = np.flatnonzero(fold >= 0)
-            scores = self._out_of_fold(rows, codes, positive, weight, fold)[taken]
+            scores = self._out_of_fold(rows, y, positive, weight, fold)[taken]
         else:
-            taken = some_of_all(codes, weight)
+            taken = some_of_all(y, weight)
             scores = self._scores_of_some(rows, taken)
-        kinds, standing = codes[taken], standing_for_all(taken, codes, weight)
+        kinds, standing = y[taken], standing_for_all(taken, y, weight)
         for k, code in enumerate(positive):
             own = np.isin(kinds, code)  # the rows of a pair; or those of the class
             part = own if self._pairwise else np.ones(len(own), bool)
@@ -69,7 +64,7 @@ class Calibrated(OutOfCore):
                 self._calibrated[k] = True
             elif not self._calibrated[k] and not own[part].any():
                 # Platt's target of a class without rows
-                self._sigmoid[k] = 0.0, -np.log(len(codes) + 1.0)
+                self._sigmoid[k] = 0.0, -np.log(len(y) + 1.0)
 
     def _folds(self, rows: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
         """Folds for scores of rows left out; None where those of the fitted model are taken."""

@@ -25,19 +25,16 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ...arguments import check_choice
 from ...atomic import all_or_nothing
-from ...data.frames import is_frame
-from ...data.table_source import open_table
+from ...data.table_source import TableSource
 from ...device import is_foreign
 from ...schema import array, labels
 from ..device_scores import ScoresAnywhere
 from ..one_against_one import coupled, decided, pairs_of, votes
-from ..tables.likelihoods import likelihood
+from ..tables.likelihoods import Likelihood, likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
-from ..tables.sampling import RowChecks, count_labels
+from ..tables.sampling import RowChecks, Sample, count_labels
 from .calibration import Calibrated, platt
-from .inputs import checked, coded_labels, refuse_training_on_card, targets_of, weights_of
-from .out_of_core import out_of_core
-from .pairwise import solve_pairs
+from .inputs import coded_labels, refuse_training_on_card, weights_of
 
 
 @dataclass(eq=False, repr=False)
@@ -191,72 +188,9 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
         self : AdditiveClassifier
             The fitted classifier.
         """
-        refuse_training_on_card(self, "fit", X, y, sample_weight)
-        self._forget()
-        if self._takes_table(X):
-            return self._fit_table(X, y, sample_weight)
-        if out_of_core(X):
-            return self._fit_blocks(X, y, sample_weight)
-        rows, codes, positive, weight = self._problem(X, y, sample_weight)
-        self._train(rows, codes, positive, self._costs(weight))
-        self._calibrate(rows, codes, positive, weight, every=True)
-        return self
+        return self._fit(X, y, sample_weight)
 
-    def _fit_table(self, X: Any, y: Any, sample_weight: Any) -> AdditiveClassifier:
-        """Fit the terms of a table, one class against the rest."""
-        self._check_parameters()
-        if out_of_core(X) and not is_frame(X):
-            return self._fit_table_source(X, y, sample_weight)
-        columns = self._columns(X, reset=True)
-        y = targets_of(self, y, len(columns[0]))
-        codes, positive, weight = self._coded(y, weights_of(self, sample_weight, len(y)))
-        self._refuse_pairs("the terms of a table")
-        targets = [np.where(codes == code, 1.0, -1.0) for code in positive]
-        loss = likelihood(self._loss_name, targets[0])
-        self._fit_columns(columns, targets, [loss] * len(targets), weight, np.zeros(len(y)))
-        return self._finish_table(columns, targets, weight)
-
-    def _fit_table_source(self, X: Any, y: Any, sample_weight: Any) -> AdditiveClassifier:
-        """Fit the terms of a table that is read chunk by chunk; the labels are read first."""
-        source = open_table(X, y, sample_weight)
-        sample = self._sampled(source)
-        checks = RowChecks(type(self).__name__, classes=np.zeros(0))
-        self.classes_, counts = count_labels(source, checks)
-        check_classification_targets(self.classes_)
-        self._check_classes()
-        factors = None
-        if self.class_weight is not None:
-            factors = self._weights_by_class(self.classes_)
-            if isinstance(self.class_weight, str):  # "balanced": by the rows of each class
-                factors = counts.sum() / (len(counts) * counts)
-        checks = replace(checks, classes=self.classes_, class_weight=factors)
-        outputs = [float(code) for code in self._outputs()]
-        loss = likelihood(self._loss_name, np.ones(1))
-        held = self._fit_source(source, sample, checks, [loss] * len(outputs), outputs)
-        return self._finish_table(sample.columns, held.targets, held.weight)
-
-    def _finish_table(
-        self, columns: Any, targets: Sequence[np.ndarray], weight: np.ndarray
-    ) -> AdditiveClassifier:
-        """Fit Platt's sigmoids to the scores of some rows."""
-        self.intercept_ = self.table_.intercept
-        self._sigmoid = np.tile([1.0, 0.0], (len(targets), 1))
-        if self._loss_name != "log_loss":
-            scores = self.table_.scores(columns, type(self).__name__)
-            for k, target in enumerate(targets):
-                self._sigmoid[k] = platt(scores[:, k], target > 0, weight)
-        return self
-
-    def _problem(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, codes of the labels, the code that each output calls +1, and weights."""
-        self._check_parameters()
-        X, y = checked(self, X, y)
-        codes, positive, weight = self._coded(y, weights_of(self, sample_weight, len(y)))
-        return self._prepare(X, weight), codes, positive, weight
-
-    def _coded(
+    def _targets(
         self, y: np.ndarray, weight: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Codes of the labels, the code that each output calls +1, and weights."""
@@ -271,6 +205,42 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
                 "check sample_weight and class_weight."
             )
         return codes, self._outputs(), weight
+
+    def _targets_of_table(
+        self, y: np.ndarray, weight: np.ndarray
+    ) -> tuple[list[np.ndarray], list[Likelihood], np.ndarray]:
+        codes, positive, weight = self._targets(y, weight)
+        self._refuse_pairs("the terms of a table")
+        targets = [np.where(codes == code, 1.0, -1.0) for code in positive]
+        return targets, [likelihood(self._loss_name, targets[0])] * len(targets), weight
+
+    def _targets_of_source(
+        self, source: TableSource, sample: Sample
+    ) -> tuple[RowChecks, list[Likelihood], list[float]]:
+        checks = RowChecks(type(self).__name__, classes=np.zeros(0))
+        self.classes_, counts = count_labels(source, checks)
+        check_classification_targets(self.classes_)
+        self._check_classes()
+        self._refuse_pairs("the terms of a table")
+        factors = None
+        if self.class_weight is not None:
+            factors = self._weights_by_class(self.classes_)
+            if isinstance(self.class_weight, str):  # "balanced": by the rows of each class
+                factors = counts.sum() / (len(counts) * counts)
+        checks = replace(checks, classes=self.classes_, class_weight=factors)
+        outputs = [float(code) for code in self._outputs()]
+        return checks, [likelihood(self._loss_name, np.ones(1))] * len(outputs), outputs
+
+    def _finish_table(
+        self, columns: Any, targets: Sequence[np.ndarray], weight: np.ndarray
+    ) -> None:
+        """Fit Platt's sigmoids to the scores of some rows."""
+        self.intercept_ = self.table_.intercept
+        self._sigmoid = np.tile([1.0, 0.0], (len(targets), 1))
+        if self._loss_name != "log_loss":
+            scores = self.table_.scores(columns, type(self).__name__)
+            for k, target in enumerate(targets):
+                self._sigmoid[k] = platt(scores[:, k], target > 0, weight)
 
     def _check_classes(self) -> None:
         if len(self.classes_) < 2:
@@ -332,20 +302,17 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
         for name, known in options.items():
             check_choice(self, name, getattr(self, name), known)
 
-    def _train(
-        self,
-        X: Any,
-        y: np.ndarray,
-        positive: np.ndarray,
-        cost: np.ndarray,
-        start: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> None:
+    def _lane_groups(self, count: int, values: float = np.inf) -> list[slice]:
+        # A row belongs to two of K classes: most lanes of a visit were idle.
+        pairs = [slice(k, k + 1) for k in range(count)]
+        return pairs if self._pairwise else super()._lane_groups(count, values)
+
+    def _taking_part(
+        self, y: np.ndarray, outputs: np.ndarray
+    ) -> tuple[np.ndarray | None, np.ndarray]:
         if not self._pairwise:
-            super()._train(X, y, positive, cost, start)
-            return
-        if start is None and self.warm_start and hasattr(self, "dual_coef_"):
-            start = self._start(len(y), len(positive))
-        self._keep(solve_pairs(self, X, y, positive, cost, start))
+            return super()._taking_part(y, outputs)
+        return np.flatnonzero(np.isin(y, outputs[0])), outputs[0, 1:]
 
     @available_if(fits_chunks)
     def partial_fit(
@@ -418,17 +385,7 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
                 stacklevel=2,
             )
         rows = self._learn_chunk(X, codes, self._outputs(), self._costs(weight))
-        self._calibrate(rows, codes, self._outputs(), weight)
-        return self
-
-    def _fit_blocks(self, X: Any, y: Any, sample_weight: Any) -> AdditiveClassifier:
-        self._check_parameters()
-        source, found = self._survey(X, y, sample_weight)
-        weight = weights_of(self, found.weight, len(found.y))
-        codes, positive, weight = self._coded(found.y, weight)
-        self._refuse_pairs("rows that come in blocks")
-        rows = self._train_blocks(source, found, codes, positive, self._costs(weight))
-        self._calibrate(rows, codes[found.at], positive, weight[found.at])
+        self._finish(rows, codes, self._outputs(), weight)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:

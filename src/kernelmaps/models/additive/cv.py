@@ -105,6 +105,7 @@ class SearchOverC(DefaultParts, BaseEstimator):
             )
         self.Cs_ = self._values()
         model, classes = self._model(float(self.Cs_[0])), isinstance(self, ClassifierMixin)
+        model._check_parameters()
         rows, codes, positive, weight = model._problem(X, y, sample_weight)
         counts = weights_of(self, sample_weight, len(codes))  # without the weights of classes
         folds = self._folds(codes, counts, classes)

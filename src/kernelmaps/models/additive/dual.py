@@ -21,7 +21,7 @@ Fenchel's inequality, must be at most ``tol`` times P.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,9 @@ _EAGER = 0.3  # examples rest if their slack exceeds this share of the last epoc
 _MULTIPLIER = 0.1  # weight of the constraint's square, in units of the dual's diagonal
 _INTERCEPT = 4.0  # the step of the intercept where nothing else moves, in units of 1/Σc
 _SAMPLE = 2000  # rows for the centre: any vector is right, a rough mean is good
+
+
+Gap = tuple[np.ndarray, np.ndarray]  # primal values of some lanes, and their duality gaps
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,12 @@ class Solution:
     n_visits: int
     converged: bool
     solver: str = "dual"
+
+    def among(self, rows: np.ndarray, n: int) -> Solution:
+        """The solution of some rows among all: the duals of the others are zero."""
+        beta = np.zeros((n, self.beta.shape[1]))
+        beta[rows] = self.beta
+        return replace(self, beta=beta)
 
 
 def in_blocks(n_threads: int, n: int, work: Callable[[int, int], Any]) -> list[Any]:
@@ -111,36 +120,47 @@ def solve(
         intercept = _alone(problem)
     state = State(compiled, rows, problem, examples, settings, beta, intercept)
     state.mean = None  # done with: all rows have their norms
-    strictness, converged = 1.0, False
     rng = np.random.default_rng(settings.seed)
     order = examples.copy()
-    epochs = range(1, settings.max_iter + 1)
-    n_iter = 0
-    for n_iter in track(epochs, "training", enabled=settings.progress):  # noqa: B007
-        check_stop()
+
+    def epoch(number: int) -> list[Gap]:
         rng.shuffle(order[: state.active])
-        primal, gap = state.epoch(order)
-        if not small(gap, primal, strictness * settings.tol):
-            continue
-        primal, gap = state.certify()
-        converged = small(gap, primal, settings.tol)
-        if converged:
-            break
-        strictness = max(0.2, 0.7 * strictness)  # what was seen on the way had been too good
-        state.wake()
-    if not converged:
-        primal, gap = state.certify()
-        converged = small(gap, primal, settings.tol)
+        return [state.epoch(order)]
+
+    [(primal, gap)], n_iter, converged = descend(settings, epoch, lambda: [state.certify()])
     return Solution(state.w, state.offset, state.beta, primal, gap, n_iter, state.visits, converged)
 
 
-def small(gap: np.ndarray, primal: np.ndarray, tol: float) -> bool:
+def descend(
+    settings: Settings, epoch: Callable[[int], list[Gap]], certify: Callable[[], list[Gap]]
+) -> tuple[list[Gap], int, bool]:
+    """Epochs until the gaps of all groups of lanes are certified; their number, and whether so.
+
+    `epoch` tells primal values and gaps as seen on the way, `certify` those of one point.
+    """
+    strictness, converged, n_iter = 1.0, False, 0
+    for n_iter in track(range(1, settings.max_iter + 1), "training", enabled=settings.progress):
+        check_stop()
+        if not small(epoch(n_iter), strictness * settings.tol):
+            continue
+        found = certify()
+        converged = small(found, settings.tol)
+        if converged:
+            break
+        strictness = max(0.2, 0.7 * strictness)  # what was seen on the way had been too good
+    if not converged:
+        found = certify()
+        converged = small(found, settings.tol)
+    return found, n_iter, converged
+
+
+def small(found: list[Gap], tol: float) -> bool:
     """Whether all gaps are numbers of at most `tol` times the objective.
 
     A gap is a sum of non-negative terms: one below zero by more than that is rounding, and
     certifies nothing.
     """
-    return bool(np.all(np.abs(gap) <= tol * primal))
+    return all(np.all(np.abs(gap) <= tol * primal) for primal, gap in found)
 
 
 def _alone(problem: Problem) -> np.ndarray | None:
@@ -254,7 +274,7 @@ class State:
         self.keep = np.full(self.used, _NEVER)
         self.parked[:] = 0.0
 
-    def epoch(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def epoch(self, order: np.ndarray) -> Gap:
         """One pass over the active examples; primal and gap as seen on the way."""
         return self.after(self.sweep(order))
 
@@ -268,7 +288,7 @@ class State:
         self.parked += put_aside
         return seen
 
-    def after(self, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def after(self, seen: np.ndarray) -> Gap:
         """The multiplier's step, and primal and gap, once all examples were seen."""
         if self.settings.fit_intercept:
             self.slope[:] = self._total()
@@ -295,8 +315,11 @@ class State:
             self._handed = now, tuple(by_address(part) for part in now)
         return self.compiled.handed, *self._handed[1]
 
-    def certify(self) -> tuple[np.ndarray, np.ndarray]:
-        """Primal value and duality gap over all examples, from a dual point with Σβ = 0."""
+    def certify(self) -> Gap:
+        """Primal value and duality gap over all examples, from a dual point with Σβ = 0.
+
+        All examples are active afterwards.
+        """
         if self.settings.fit_intercept:
             self._balance()
         self.visits += len(self.examples)
@@ -308,6 +331,7 @@ class State:
 
         blocks = in_blocks(self.settings.n_threads, len(self.examples), part)
         self.report = np.sum(blocks, axis=0)
+        self.wake()
         return self.report[1] + 0.5 * self.report[3], self.report[2].copy()
 
     def _balance(self) -> None:

@@ -1,9 +1,9 @@
-"""Additive estimators on data that are read in blocks (see :mod:`.blocks`)."""
+"""Fits of additive estimators: in memory, in blocks (see :mod:`.blocks`), of tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -11,12 +11,15 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from ...data import Source
-from ...data.table_source import TableSource
+from ...data.frames import is_frame
+from ...data.table_source import TableSource, open_table
 from ...maps.codes import Codes
 from ...sparse_rows import check_sparse
 from ...threads import together
 from ..streaming.base import _in_memory
+from ..tables.sampling import RowChecks, Sample
 from .base import AdditiveModel
+from .inputs import checked, refuse_training_on_card, targets_of, weights_of
 from .summary import Progress
 
 _BLOCK_VALUES = 2**23  # numbers of one block, about
@@ -30,7 +33,15 @@ def out_of_core(X: Any) -> bool:
 
 
 class OutOfCore(AdditiveModel):
-    """An additive model that is also fitted from blocks and chunks."""
+    """An additive model that is fitted to rows in memory, to blocks and chunks, and to tables."""
+
+    # What a classifier and a regressor do in their own ways, with targets and weights: targets as
+    # solvers take them and what each output calls +1; targets and losses of all outputs of a table;
+    # of a source of chunks, their checks; and what follows from a fitted table.
+    _targets: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
+    _targets_of_table: Callable[[np.ndarray, np.ndarray], tuple[list, list, np.ndarray]]
+    _targets_of_source: Callable[[TableSource, Sample], tuple[RowChecks, list, list]]
+    _finish_table: Callable[[Any, Sequence[np.ndarray], np.ndarray], None]
 
     @property
     def _streaming(self) -> bool:
@@ -82,7 +93,72 @@ class OutOfCore(AdditiveModel):
         """The offset without the centre of a regressor's targets."""
         return self._offset[part] - getattr(self, "_centre", 0.0)
 
-    # -- fit, from a source ---------------------------------------------------------------------
+    # -- fit --------------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
+        """Fit a table, rows that come in blocks, or rows in memory: whatever X is."""
+        refuse_training_on_card(self, "fit", X, y, sample_weight)
+        self._check_parameters()
+        self._forget()
+        if self._takes_table(X):
+            self._fit_table(X, y, sample_weight, exposure)
+        elif out_of_core(X):
+            source, found = self._survey(X, y, sample_weight)
+            weight = weights_of(self, found.weight, len(found.y))
+            y, positive, weight = self._targets(found.y, weight)
+            self._refuse_pairs("rows that come in blocks")
+            self._check_size(found.outline, y)
+            rows = self._train_blocks(source, found, y, positive, self._costs(weight))
+            self._finish(rows, y[found.at], positive, weight[found.at])
+        else:
+            rows, y, positive, weight = self._problem(X, y, sample_weight)
+            self._check_size(rows, y)
+            self._train(rows, y, positive, self._costs(weight))
+            self._finish(rows, y, positive, weight, every=True)
+        return self
+
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, targets, what each output calls +1, and weights."""
+        X, y = checked(self, X, y)
+        y, positive, weight = self._targets(y, weights_of(self, sample_weight, len(y)))
+        return self._prepare(X, weight), y, positive, weight
+
+    def _fit_table(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> None:
+        """Fit the terms of a table, in memory or chunk by chunk."""
+        if out_of_core(X) and not is_frame(X):
+            source = open_table(X, y, sample_weight, exposure)
+            sample = self._sampled(source)
+            checks, losses, outputs = self._targets_of_source(source, sample)
+            held = self._fit_source(source, sample, checks, losses, outputs)
+            self._finish_table(sample.columns, held.targets, held.weight)
+            return
+        columns = self._columns(X, reset=True)
+        y = targets_of(self, y, len(columns[0]))
+        weight = weights_of(self, sample_weight, len(y))
+        targets, losses, weight = self._targets_of_table(y, weight)
+        offset = self._log_exposure(exposure, len(y))
+        self._fit_columns(columns, targets, losses, weight, offset)
+        self._finish_table(columns, targets, weight)
+
+    def _finish(
+        self, rows: Any, y: np.ndarray, positive: np.ndarray, weight: np.ndarray, *,
+        every: bool = False,
+    ) -> None:  # fmt: skip
+        """Describe the model by some rows; `every` says that they are all rows of the training."""
+        self._describe(rows, weight)
+
+    def _refuse_pairs(self, what: str) -> None:
+        """Refuse outputs that are pairs of classes."""
+
+    def _check_size(self, rows: Any, y: np.ndarray) -> None:
+        """Refuse targets so large that weights may overflow."""
+
+    def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
+        return np.zeros(n)
+
+    # -- rows in blocks -------------------------------------------------------------------------
 
     def _survey(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """The source, and what a first pass over it tells."""

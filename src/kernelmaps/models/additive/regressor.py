@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -12,16 +13,15 @@ from sklearn.utils.metaestimators import available_if
 
 from ...arguments import check_number
 from ...atomic import all_or_nothing
-from ...data.frames import is_frame
-from ...data.table_source import open_table
+from ...data.table_source import TableSource
 from ...engine.reference import namespace
 from ...schema import number
 from ..device_scores import ScoresAnywhere
-from ..tables.likelihoods import likelihood
+from ..tables.likelihoods import Likelihood, likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
-from ..tables.sampling import RowChecks
-from .inputs import checked, refuse_training_on_card, targets_of, weights_of
-from .out_of_core import OutOfCore, out_of_core
+from ..tables.sampling import RowChecks, Sample
+from .inputs import refuse_training_on_card, weights_of
+from .out_of_core import OutOfCore
 
 # Of targets: beyond, their squares, or weights in single precision, may overflow.
 _LARGEST = {np.float64: 1e150, np.float32: 1e30}
@@ -143,72 +143,45 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
         self : AdditiveRegressor
             The fitted regressor.
         """
-        refuse_training_on_card(self, "fit", X, y, sample_weight)
-        self._check_parameters()
-        self._forget()
-        if self._takes_table(X):
-            return self._fit_table(X, y, sample_weight, exposure)
         if exposure is not None:
             self._check_exposure_has_use()
-        if out_of_core(X):
-            source, found = self._survey(X, y, sample_weight)
-            weight = weights_of(self, found.weight, len(found.y))
-            y = self._centred(found.y, weight)
-            self._check_size(found.outline, y)
-            rows = self._train_blocks(source, found, y, np.zeros(1), self._costs(weight))
-            self._describe(rows, weight[found.at])
-            return self
-        rows, y, positive, weight = self._problem(X, y, sample_weight)
-        self._check_size(rows, y)
-        self._train(rows, y, positive, self._costs(weight))
-        self._describe(rows, weight)
-        return self
+        return self._fit(X, y, sample_weight, exposure)
 
-    def _problem(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, centred targets, one output, and weights."""
-        self._check_parameters()
-        X, y = checked(self, X, y)
-        weight = weights_of(self, sample_weight, len(y))
-        return self._prepare(X, weight), self._centred(y, weight), np.zeros(1), weight
+    def _targets(
+        self, y: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._centred(y, weight), np.zeros(1), weight
 
-    def _fit_table(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> AdditiveRegressor:
-        """Fit the terms of a table."""
-        if out_of_core(X) and not is_frame(X):
-            return self._fit_table_source(X, y, sample_weight, exposure)
-        columns = self._columns(X, reset=True)
-        y = self._numbers(targets_of(self, y, len(columns[0])))
+    def _targets_of_table(
+        self, y: np.ndarray, weight: np.ndarray
+    ) -> tuple[list[np.ndarray], list[Likelihood], np.ndarray]:
+        y = self._numbers(y)
         if np.abs(y).max(initial=0.0) > _HUGE:
             raise ValueError(
                 f"AdditiveRegressor: y reaches {np.abs(y).max():g}, whose powers overflow: scale y."
             )
-        weight = weights_of(self, sample_weight, len(y))
-        loss = likelihood(self._loss_name, y, weight, quantile=self.quantile, epsilon=self.epsilon)
+        loss = self._likelihood(y, weight)
         fault = loss.fault(y[weight > 0])
         if fault:
             raise ValueError(f"AdditiveRegressor: {fault}; found {y.min():g} … {y.max():g}.")
-        self._fit_columns(columns, [y], [loss], weight, self._log_exposure(exposure, len(y)))
-        self.intercept_ = float(self.table_.intercept[0])
-        return self
+        return [y], [loss], weight
 
-    def _fit_table_source(
-        self, X: Any, y: Any, sample_weight: Any, exposure: Any
-    ) -> AdditiveRegressor:
-        """Fit the terms of a table that is read chunk by chunk."""
-        if exposure is not None:
-            self._check_exposure_has_use()
-        source = open_table(X, y, sample_weight, exposure)
-        sample, checks = self._sampled(source), RowChecks(type(self).__name__)
-        seen, weight = (
-            np.concatenate([of(chunk) for chunk in sample.chunks])
-            for of in (checks.targets, checks.weights)
-        )
+    def _targets_of_source(
+        self, source: TableSource, sample: Sample
+    ) -> tuple[RowChecks, list[Likelihood], list[float]]:
+        checks = RowChecks(type(self).__name__)
+        of_rows = (checks.targets, checks.weights)
+        loss = self._likelihood(*(np.concatenate([*map(f, sample.chunks)]) for f in of_rows))
+        return replace(checks, loss=loss), [loss], []
+
+    def _likelihood(self, y: np.ndarray, weight: np.ndarray) -> Likelihood:
         options = {"quantile": self.quantile, "epsilon": self.epsilon}
-        loss = likelihood(self._loss_name, seen, weight, **options)
-        self._fit_source(source, sample, replace(checks, loss=loss), [loss])
+        return likelihood(self._loss_name, y, weight, **options)
+
+    def _finish_table(
+        self, columns: Any, targets: Sequence[np.ndarray], weight: np.ndarray
+    ) -> None:
         self.intercept_ = float(self.table_.intercept[0])
-        return self
 
     def _check_exposure_has_use(self) -> None:
         if self.loss not in ("poisson", "gamma"):
