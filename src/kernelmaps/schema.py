@@ -69,6 +69,9 @@ class State:
     others : tuple of State
         States of instances that were fitted in another way. The first whose required entries are
         there is the one that holds.
+    private : bool
+        Whether entries without a trailing underscore stand for attributes with a leading one: of
+        an estimator, whose other public attributes are its parameters.
     """
 
     required: Mapping[str, Check] = field(default_factory=dict)
@@ -76,6 +79,7 @@ class State:
     attributes: Mapping[str, str] = field(default_factory=dict)
     version: int = 1
     others: tuple[State, ...] = ()
+    private: bool = False
 
     def extended(
         self,
@@ -93,6 +97,7 @@ class State:
             {**self.attributes, **(attributes or {})},
             self.version,
             (*self.others, *others),
+            self.private,
         )
 
     def _that_holds(self, found: Mapping[str, Any], by_attribute: bool) -> State:
@@ -105,7 +110,8 @@ class State:
 
     def attribute(self, name: str) -> str:
         """The attribute that an entry stands for."""
-        return self.attributes.get(name, name)
+        own = f"_{name}" if self.private and not name.endswith("_") else name
+        return self.attributes.get(name, own)
 
     def of(self, owner: Any) -> dict[str, Any]:
         """The entries of an instance; none if it is not fitted."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.validation import (
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from ...arguments import check_choice, check_count, check_positive
-from ...default_parts import DefaultParts
 from ...engine import code_spec
 from ...engine.compile import has_table
 from ...maps.base import EXACT_SIZES, AdditiveMap
@@ -33,27 +30,8 @@ _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflo
 _PATIENCE = 100  # epochs of coordinate descent before Newton's method takes over
 
 
-@dataclass(eq=False, repr=False)
-class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
+class AdditiveModel(AdditiveShapes):
     """A linear model on an additive map, trained on the fly; `AdditiveClassifier` documents it."""
-
-    feature_map: AdditiveMap | None = None
-    C: Any = 1.0
-    _: KW_ONLY
-    loss: str = "squared_hinge"
-    fit_intercept: bool = True
-    tol: float = 1e-3
-    max_iter: int = 1000
-    warm_start: bool = False
-    random_state: Any = None
-    n_jobs: int | None = None
-    progress: bool | None = None
-    terms: Any = None
-    interactions: Any = None
-    constraints: Any = None
-    smoothing: Any = None
-    categorical_features: Any = None
-    solver: str = "auto"
 
     _state: ClassVar[State] = State(
         required={
@@ -77,15 +55,7 @@ class AdditiveModel(DefaultParts, AdditiveShapes, BaseEstimator):
             "n_samples_seen_": integer(1),
             "progress": instance((Progress,)),
         },
-        attributes={
-            "on_codes": "_on_codes",
-            "weights": "_weights",
-            "offset": "_offset",
-            "summary": "_summary",
-            "C": "_C",
-            "n_rows": "_n_rows",
-            "progress": "_progress",
-        },
+        private=True,
     )
 
     _of_labels = True  # whether targets are labels or numbers

@@ -153,15 +153,13 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
             "sigmoid": array("f8", "outputs 2"),
             "calibrated": array("b1", "outputs"),
         },
-        attributes={"sigmoid": "_sigmoid", "calibrated": "_calibrated"},
         others=(
             TABLE_STATE.extended(
                 required={
                     "classes_": labels,
                     "intercept_": array("f8", "outputs"),
                     "sigmoid": array("f8", "outputs 2"),
-                },
-                attributes={"sigmoid": "_sigmoid"},
+                }
             ),
         ),
     )

@@ -107,7 +107,6 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
     _table_losses = ("absolute_error", "quantile", "poisson", "gamma")
     _state = OutOfCore._state.extended(
         required={"intercept_": number(), "centre": number()},
-        attributes={"centre": "_centre"},
         others=(TABLE_STATE.extended(required={"intercept_": number()}),),
     )
 

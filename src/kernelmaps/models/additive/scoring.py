@@ -24,7 +24,6 @@ SMALL = 2_000_000  # values to look up below which threads do not pay
 class AdditiveScores(TableRoute):
     """A fitted sum of functions: what it says of rows."""
 
-    tol: float
     feature_map_: AdditiveMap
     term_means_: np.ndarray
     _spec: Spec  # of what the rows mean: values or codes

@@ -92,13 +92,8 @@ class StreamingEstimator(BaseEstimator):
             "on_codes": boolean,
             "n_chunks": integer(),
         },
-        attributes={
-            "features": "_fitted_maps",
-            "rows_per_block": "_block_rows",
-            "zero_based": "_zero_based",
-            "on_codes": "_on_codes",
-            "n_chunks": "_n_chunks",
-        },
+        attributes={"features": "_fitted_maps", "rows_per_block": "_block_rows"},
+        private=True,
     )
 
     feature_map: Any

@@ -46,12 +46,6 @@ class StreamingLinear(StreamingEstimator):
             "axes": optional(many(array("f8", "_ _"), least=1)),
             "n_iter_": anything,
         },
-        attributes={
-            "y_ndim": "_y_ndim",
-            "solution": "_solution",
-            "pca_stats": "_pca_stats",
-            "axes": "_axes",
-        },
     )
 
     alpha: Any

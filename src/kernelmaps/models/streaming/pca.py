@@ -98,7 +98,6 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
             "vectors": array("f8", "columns _"),
             "keep": integer(1),
         },
-        attributes={"values": "_values", "vectors": "_vectors", "keep": "_keep"},
     )
 
     def _check_state(self) -> None:

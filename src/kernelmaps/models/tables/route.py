@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ...data.frames import Column, check_names, is_frame, is_mixed, read_columns
 from ...data.table_source import TableSource, has_text
 from ...schema import SchemaError, State, anything, array, instance, integer, names
+from ..parameters import AdditiveParameters
 from ..shapes import PairFunction, ShapeFunction
 from .codebooks import encode_columns, fit_codebook
 from .constraints import resolve_constraints
@@ -43,7 +44,7 @@ TABLE_STATE = State(
         "objective_": array("f8", "outputs", finite=False),
         "n_iter_": integer(),
     },
-    attributes={"n_rows": "_n_rows"},
+    private=True,
 )
 """What a model of a table saves."""
 _OF_A_MAP = (
@@ -64,7 +65,7 @@ def fits_chunks(model: Any) -> bool:
     return True
 
 
-class TableRoute:
+class TableRoute(AdditiveParameters):
     """Fits an additive estimator to the columns of a table.
 
     The route is taken where a parameter asks for it (``smoothing="auto"``, ``C=None``, terms,
@@ -75,18 +76,6 @@ class TableRoute:
     _table_losses: tuple[str, ...] = ()  # losses that only this route has
     table_: TableModel
     # Of the estimator that this is a part of:
-    feature_map: Any
-    C: Any
-    loss: Any
-    terms: Any
-    interactions: Any
-    constraints: Any
-    smoothing: Any
-    categorical_features: Any
-    tol: Any
-    max_iter: Any
-    n_jobs: Any
-    fit_intercept: Any
     intercept_: Any
     eval_terms: Any
     n_features_in_: Any
