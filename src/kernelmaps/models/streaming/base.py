@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -55,6 +55,7 @@ from ...threads import ordered_map, resolve_threads
 from .device_rows import DeviceRows, check_tensor, folds_in_place, on_host
 from .feature_maps import Features, check_codes
 
+PathLike = str | os.PathLike[str]
 _DEVICES = r"(cpu|cuda|mps|xpu)(:\d+)?"  # that a file may name
 SAMPLE_ROWS = 4096  # rows on which an unfitted map is fitted
 
@@ -67,6 +68,37 @@ class Look:
     n_features: int
     itemsize: int
     y_ndim: int
+
+
+@dataclass
+class Passes:
+    """How the passes of a fit are run.
+
+    Attributes
+    ----------
+    client : distributed.Client, str or None
+        Whose workers fold.
+    checkpoint, every : path or None, int
+        Where and how often the state is kept: one file for each stage, so that a fit of several
+        passes goes on with the one that was interrupted.
+    """
+
+    client: Any = None
+    checkpoint: PathLike | None = None
+    every: int = 1
+    _files: list[Path] = field(default_factory=list)
+
+    def path(self, stage: str) -> Path | None:
+        """The file of a stage."""
+        if self.checkpoint is None or not stage:
+            return None
+        self._files.append(Path(f"{os.fspath(self.checkpoint)}.{stage}"))
+        return self._files[-1]
+
+    def finished(self) -> None:
+        """Remove the checkpoints: a finished fit needs them no longer."""
+        for path in self._files:
+            path.unlink(missing_ok=True)
 
 
 class CodedRows(SlicedSource):
@@ -209,6 +241,7 @@ class StreamingEstimator(BaseEstimator):
         look = on_sample(source, partial(_inspect, feature_map, name, coded), SAMPLE_ROWS, client)
         self.n_features_in_ = look.n_features
         self._zero_based = bool(getattr(source, "zero_based", False))
+        self._fitted_maps, self._block_rows = look.features, self._rows_per_block(look)
         return look
 
     def _rows_per_block(self, look: Look) -> int:
@@ -219,25 +252,18 @@ class StreamingEstimator(BaseEstimator):
         return choose_block_rows(look.n_features, sum(look.features.widths), look.itemsize)
 
     def _fold(
-        self,
-        source: Source,
-        stats: Any,
-        features: Features,
-        *,
-        block_rows: int,
-        client: Any = None,
-        checkpoint: Path | None = None,
-        checkpoint_every: int = 1,
+        self, source: Source, stats: Any, features: Features, passes: Passes, stage: str = ""
     ) -> Any:
+        """One pass over the rows; with a name for the `stage`, it can go on where it ended."""
         return fold(
             source,
             stats,
             self._step(features, source),
-            block_rows=block_rows,
+            block_rows=self._block_rows,
             n_threads=self.n_jobs,
-            client=client,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
+            client=passes.client,
+            checkpoint=passes.path(stage),
+            checkpoint_every=passes.every,
             progress=self.progress,
             name=type(self).__name__,
         )
@@ -250,20 +276,32 @@ class StreamingEstimator(BaseEstimator):
                 f"{type(self).__name__}.partial_fit takes one chunk of rows (an array or CSR), got "
                 f"{source.describe()}; use fit for files and streams"
             )
-        if not first and source.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {source.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
+        if not first:
+            self._check_width(source.n_features)
         seen = 0 if first else self.n_samples_seen_
         return replace(source, first=seen, chunk=getattr(self, "_n_chunks", 0))
 
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+
     def _add(self, source: SlicedSource, stats: Any) -> Any:
         """Add the rows of a chunk to statistics, all of them or none; returns their own."""
-        part = self._fold(source, stats.zero(), self._fitted_maps, block_rows=self._block_rows)
+        part = self._fold(source, stats.zero(), self._fitted_maps, Passes())
         self.stats_ = stats.merge(part)
         self._n_chunks = getattr(self, "_n_chunks", 0) + 1
         return part
+
+    def _check_other(self, other: Any) -> None:
+        """Refuse to merge estimators of two classes, whose statistics answer other questions."""
+        name = type(self).__name__
+        if type(self) is not type(other):
+            raise TypeError(f"{name}.merge takes another {name}, got {other!r}")
+        check_is_fitted(self, "stats_")
+        check_is_fitted(other, "stats_")
 
     @property
     def feature_map_(self) -> Any:
@@ -288,11 +326,7 @@ class StreamingEstimator(BaseEstimator):
         transform = self._step(features, source)
 
         def rows(block: Block) -> np.ndarray:
-            if block.X.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"X has {block.X.shape[1]} features, but {name} is expecting "
-                    f"{self.n_features_in_} features as input"
-                )
+            self._check_width(block.X.shape[1])
             return function(features_of(block, transform, name)[0])
 
         blocks = source.blocks(self._block_rows)
@@ -366,18 +400,6 @@ def affine(Z: Any, matrix: np.ndarray, offset: np.ndarray) -> Any:
     return Z @ matrix.astype(kind) + offset.astype(kind)
 
 
-def stage_path(checkpoint: str | os.PathLike[str] | None, stage: str) -> Path | None:
-    """The file of one pass; a fit of several passes goes on with the one that was interrupted."""
-    return None if checkpoint is None else Path(f"{os.fspath(checkpoint)}.{stage}")
-
-
-def remove_stages(checkpoint: str | os.PathLike[str] | None, stages: tuple[str, ...]) -> None:
-    """A finished fit needs its checkpoints no longer."""
-    for path in (stage_path(checkpoint, stage) for stage in stages):
-        if path is not None:
-            path.unlink(missing_ok=True)
-
-
 def _step(features: Features, source: Source) -> Callable[[Any], Any] | None:
     """What turns the rows of a source into features."""
     if isinstance(source, CodedRows):
@@ -411,14 +433,6 @@ def _finite_rows(X: Any) -> np.ndarray:
 
 def _unsigned(X: Any) -> bool:
     return getattr(getattr(X, "dtype", None), "kind", "f") == "u"
-
-
-def check_same_kind(mine: Any, other: Any) -> None:
-    """Refuse to merge estimators of two classes, whose statistics answer other questions."""
-    if type(mine) is not type(other):
-        raise TypeError(
-            f"{type(mine).__name__}.merge takes another {type(mine).__name__}, got {other!r}"
-        )
 
 
 def _in_memory(X: Any) -> bool:

@@ -19,10 +19,9 @@ from ...stats import Moments
 from ...stats.moments import Target
 from ..device_scores import ScoresAnywhere
 from ..one_against_one import decided, pairs_of, votes
+from .base import Passes, PathLike
 from .device_rows import on_host
 from .linear import StreamingLinear
-from .projection import Coordinates
-from .regression import PathLike
 
 
 class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
@@ -74,17 +73,8 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         self
             The fitted classifier.
         """
-        return self._fit(
-            X,
-            y,
-            sample_weight,
-            unlabeled=unlabeled,
-            classes=classes,
-            client=client,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            map_sample=map_sample,
-        )
+        passes = Passes(client, checkpoint, checkpoint_every)
+        return self._fit(X, y, sample_weight, unlabeled, classes, map_sample, passes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add one chunk of rows; the model is solved when it is next used.
@@ -145,8 +135,10 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         """Whether outputs are pairs of classes."""
         return self.multi_class == "ovo" and len(self.classes_) > 2
 
-    def _pairs(self, stats: Moments) -> list[Moments]:
-        """The sums of every pair of classes."""
+    def _problems(self, stats: Moments) -> list[Moments]:
+        """The sums of all rows; one against one, those of every pair of classes."""
+        if not self._pairwise:
+            return [stats]
         if stats.G is None:
             raise ValueError(
                 f"{type(self).__name__}: the statistics were folded without sums by class, which "
@@ -171,35 +163,6 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
 
     def _n_outputs(self) -> int:
         return len(pairs_of(len(self.classes_))) if self._pairwise else super()._n_outputs()
-
-    def _solutions(
-        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
-    ) -> np.ndarray:
-        if not self._pairwise:
-            return super()._solutions(at, stats, columns, alphas)
-        found = [super(StreamingClassification, self)._solutions(at, pair, columns, alphas)
-                 for pair in self._pairs(stats)]  # fmt: skip
-        return np.concatenate(found, axis=1)
-
-    def _intercepts(self, stats: Moments, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        if not self._pairwise:
-            return super()._intercepts(stats, W, columns)
-        pairs = self._pairs(stats)
-        means = np.array([pair.mean[columns] for pair in pairs])
-        return np.array([pair.y_mean[0] for pair in pairs]) - (W * means).sum(axis=-1)
-
-    def _held_out_errors(
-        self, W: np.ndarray, columns: np.ndarray, train: Moments, held: Moments
-    ) -> np.ndarray:
-        if not self._pairwise:
-            return super()._held_out_errors(W, columns, train, held)
-        known = [self._pairs(stats) for stats in (train, held)]
-        parts = [
-            super(StreamingClassification, self)._held_out_errors(W[:, k : k + 1], columns, *both)
-            for k, both in enumerate(zip(*known))
-            if both[1].weight > 0
-        ]
-        return np.sum(parts, axis=0)
 
     # ---- what is learned --------------------------------------------------------------------
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
@@ -18,21 +17,10 @@ from ...data import Source
 from ...schema import anything, array, instance, integer, many, optional
 from ...stats import FoldMoments, KernelMoments, Moments
 from ...stats.moments import Target
-from .base import (
-    Look,
-    StreamingEstimator,
-    affine,
-    check_same_kind,
-    remove_stages,
-    stage_path,
-)
+from .base import Look, Passes, StreamingEstimator, affine
 from .feature_maps import Features
 from .projection import Coordinates, Path, _Solution, check_rows, component_count
 from .quadratic import held_out_errors, principal_axes
-
-PathLike = str | os.PathLike[str]
-
-STAGES = ("pca", "pca-unlabeled", "moments", "unlabeled")
 
 
 class StreamingLinear(StreamingEstimator):
@@ -59,8 +47,24 @@ class StreamingLinear(StreamingEstimator):
     def _solutions(
         self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> np.ndarray:
-        """Weights of shape (n_alphas, t, k) on `columns` for some of the rows' statistics."""
+        """Weights of shape (n_alphas, t, k) on `columns` for the statistics of one problem."""
         raise NotImplementedError
+
+    def _problems(self, stats: Moments) -> list[Moments]:
+        """The statistics of each problem that is solved by itself: one of all targets."""
+        return [stats]
+
+    def _by_problem(self, W: np.ndarray, *stats: Moments) -> Iterator[tuple[Any, ...]]:
+        """The weights of each problem, of shape (…, t, k), and the statistics of its rows."""
+        problems = [self._problems(own) for own in stats]
+        return zip(np.split(W, len(problems[0]), axis=-2), *problems, strict=True)
+
+    def _weights(
+        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+    ) -> np.ndarray:
+        """Weights of shape (n_alphas, n_outputs, k) of all problems."""
+        found = [self._solutions(at, own, columns, alphas) for own in self._problems(stats)]
+        return np.concatenate(found, axis=1)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -89,25 +93,11 @@ class StreamingLinear(StreamingEstimator):
     # ---- fitting ----------------------------------------------------------------------------
 
     def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        *,
-        unlabeled: Any,
-        classes: Any,
-        client: Any,
-        checkpoint: PathLike | None,
-        checkpoint_every: int,
-        map_sample: Any,
-    ) -> Self:
+        self, X: Any, y: Any, sample_weight: Any, unlabeled: Any, classes: Any, map_sample: Any,
+        passes: Passes,
+    ) -> Self:  # fmt: skip
         source = self._open(X, y, sample_weight, reset=True, supervised=True)
-        look = self._begin(source, client, map_sample)
-        options = {
-            "block_rows": self._block_rows,
-            "client": client,
-            "checkpoint_every": checkpoint_every,
-        }
+        look = self._begin(source, passes.client, map_sample)
         extra = None
         if unlabeled is not None:
             if not self._has_pca(look.features):
@@ -125,18 +115,13 @@ class StreamingLinear(StreamingEstimator):
             )
         folded, self._pca_stats, self._axes = look.features, None, None
         if several:
-            folded = self._kernel_pca(source, extra, look, checkpoint, options)
-        zero = self._empty(folded, classes)
-        path = stage_path(checkpoint, "moments")
-        self.stats_ = self._fold(source, zero, folded, checkpoint=path, **options)
+            folded = self._kernel_pca(source, extra, look, passes)
+        self.stats_ = self._fold(source, self._empty(folded, classes), folded, passes, "moments")
         if extra is not None and not several:
-            path = stage_path(checkpoint, "unlabeled")
-            others = self._fold(
-                extra, Moments(tag=self.stats_.tag), folded, checkpoint=path, **options
-            )
+            others = self._fold(extra, Moments(tag=folded.tag), folded, passes, "unlabeled")
             self._pca_stats = others.merge(self._total().features_only())
-        self._solve(lambda loo: self._fold(source, loo, folded, **options))
-        remove_stages(checkpoint, STAGES)
+        self._solve(lambda loo: self._fold(source, loo, folded, passes))
+        passes.finished()
         return self
 
     def _begin(self, source: Source, client: Any = None, map_sample: Any = None) -> Look:
@@ -147,9 +132,7 @@ class StreamingLinear(StreamingEstimator):
                 f"{type(self).__name__}: {source.describe()} has no targets. Give y, the name of "
                 "the target in the file, or chunks (X, y)"
             )
-        self._fitted_maps, self._y_ndim = look.features, look.y_ndim
-        self._block_rows = self._rows_per_block(look)
-        self._solution = None
+        self._y_ndim, self._solution = look.y_ndim, None
         return look
 
     def _empty(self, folded: Features, classes: Any) -> Any:
@@ -161,18 +144,15 @@ class StreamingLinear(StreamingEstimator):
         return Moments(self._target, classes=classes, tag=folded.tag)
 
     def _kernel_pca(
-        self, source: Source, extra: Source | None, look: Look, checkpoint: Any, options: Any
+        self, source: Source, extra: Source | None, look: Look, passes: Passes
     ) -> Features:
         """First pass of Algorithm 4: a PCA of each kernel alone (errata 2.22)."""
         features = look.features
         zeros = [Moments(tag=part.tag) for part in features.parts]
         stats = KernelMoments(zeros, features.widths)
-        path = stage_path(checkpoint, "pca")
-        stats = self._fold(source, stats, features, checkpoint=path, **options)
+        stats = self._fold(source, stats, features, passes, "pca")
         if extra is not None:
-            path = stage_path(checkpoint, "pca-unlabeled")
-            others = self._fold(extra, stats.zero(), features, checkpoint=path, **options)
-            stats.merge(others)
+            stats.merge(self._fold(extra, stats.zero(), features, passes, "pca-unlabeled"))
         self._axes = []
         for k, part in enumerate(stats.parts):
             check_rows(self, part)
@@ -214,9 +194,7 @@ class StreamingLinear(StreamingEstimator):
         self
             The estimator of all rows.
         """
-        check_same_kind(self, other)
-        check_is_fitted(self, "stats_")
-        check_is_fitted(other, "stats_")
+        self._check_other(other)
         pca = None
         if self._pca_stats is not None or other._pca_stats is not None:
             pca, theirs = (
@@ -270,7 +248,7 @@ class StreamingLinear(StreamingEstimator):
         at = self._projected_stats(sizes)
         coefs, intercepts = [], []
         for columns in self._candidates(at, sizes):
-            W = self._solutions(at, at.total, columns, alphas)
+            W = self._weights(at, at.total, columns, alphas)
             coefs.append(self._back(at, W, columns))
             intercepts.append(self._intercepts(at.total, W, columns))
         return Path(sizes, alphas, np.array(coefs), np.array(intercepts))
@@ -291,7 +269,7 @@ class StreamingLinear(StreamingEstimator):
             best = np.unravel_index(np.argmin(errors), errors.shape)
             results = {"alpha": alphas, "n_components": sizes, "mean_squared_error": errors}
         columns = candidates[best[0]]
-        W = self._solutions(at, at.total, columns, alphas[best[1] : best[1] + 1])[0]
+        W = self._weights(at, at.total, columns, alphas[best[1] : best[1] + 1])[0]
         return _Solution(
             coef=self._back(at, W, columns),
             intercept=self._intercepts(at.total, W, columns),
@@ -322,18 +300,16 @@ class StreamingLinear(StreamingEstimator):
             train = at.total.minus(held)
             check_rows(self, train)
             for s, columns in enumerate(candidates):
-                W = self._solutions(at, train, columns, alphas)
-                errors[s] += self._held_out_errors(W, columns, train, held)
+                W = self._weights(at, train, columns, alphas)
+                for own, *both in self._by_problem(W, train, held):
+                    if both[1].weight > 0:
+                        errors[s] += held_out_errors(own, columns, *both)
         return errors / at.total.weight
-
-    def _held_out_errors(
-        self, W: np.ndarray, columns: np.ndarray, train: Moments, held: Moments
-    ) -> np.ndarray:
-        return held_out_errors(W, columns, train, held)
 
     def _intercepts(self, stats: Moments, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """ȳ − Wz̄, for weights of shape (…, t, k)."""
-        return stats.y_mean - W @ stats.mean[columns]
+        parts = [own.y_mean - w @ own.mean[columns] for w, own in self._by_problem(W, stats)]
+        return np.concatenate(parts, axis=-1)
 
     def _projected_stats(self, sizes: list[Any]) -> Coordinates:
         total = self._total()

@@ -21,10 +21,9 @@ from ...atomic import all_or_nothing
 from ...device import refuse_container
 from ...schema import array, integer
 from ...stats import Moments
-from .base import StreamingEstimator, affine, check_same_kind, remove_stages, stage_path
+from .base import Passes, PathLike, StreamingEstimator, affine
 from .projection import check_rows, component_count
 from .quadratic import numerical_rank, principal_axes
-from .regression import PathLike
 
 
 @dataclass(eq=False, repr=False)
@@ -145,19 +144,11 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
             The fitted model.
         """
         source = self._open(X, None, sample_weight, reset=True, supervised=False)
-        look = self._look(source, client, map_sample)
-        self._fitted_maps, self._block_rows = look.features, self._rows_per_block(look)
-        self.stats_ = self._fold(
-            source,
-            Moments(tag=look.features.tag),
-            look.features,
-            block_rows=self._block_rows,
-            client=client,
-            checkpoint=stage_path(checkpoint, "moments"),
-            checkpoint_every=checkpoint_every,
-        )
+        passes = Passes(client, checkpoint, checkpoint_every)
+        features = self._look(source, client, map_sample).features
+        self.stats_ = self._fold(source, Moments(tag=features.tag), features, passes, "moments")
         self._solve()
-        remove_stages(checkpoint, ("moments",))
+        passes.finished()
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -179,8 +170,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         first = not hasattr(self, "stats_")
         source = self._chunk(X, None, sample_weight, first=first, supervised=False)
         if first:
-            look = self._look(source, None)
-            self._fitted_maps, self._block_rows = look.features, self._rows_per_block(look)
+            self._look(source, None)
         stats = Moments(tag=self._fitted_maps.tag) if first else self.stats_
         self._add(source, stats)
         self._forget()
@@ -199,9 +189,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         self : StreamingPCA
             The PCA of the rows of both.
         """
-        check_same_kind(self, other)
-        check_is_fitted(self, "stats_")
-        check_is_fitted(other, "stats_")
+        self._check_other(other)
         self.stats_.merge(other.stats_)
         self._forget()
         return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Self
 
 import numpy as np
@@ -11,9 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
 from ..device_scores import ScoresAnywhere
+from .base import Passes, PathLike
 from .linear import StreamingLinear
-
-PathLike = str | os.PathLike[str]
 
 
 class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, StreamingLinear):
@@ -61,17 +59,8 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
         self
             The fitted model.
         """
-        return self._fit(
-            X,
-            y,
-            sample_weight,
-            unlabeled=unlabeled,
-            classes=None,
-            client=client,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            map_sample=map_sample,
-        )
+        passes = Passes(client, checkpoint, checkpoint_every)
+        return self._fit(X, y, sample_weight, unlabeled, None, map_sample, passes)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add one chunk of rows; the model is solved when it is next used.

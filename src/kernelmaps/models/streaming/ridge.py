@@ -62,8 +62,9 @@ class _Ridge(StreamingLinear):
 
     def _by_gcv(self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray) -> list[float]:
         """The criterion of every α on some columns."""
-        spectrum = spectrum_of(at.total, columns, at.diagonal)
-        return [spectrum.gcv(alpha) for alpha in alphas]
+        problems = self._problems(at.total)
+        spectra = [spectrum_of(p, columns, at.diagonal and p is at.total) for p in problems]
+        return [sum(spectrum.gcv(alpha) for spectrum in spectra) for alpha in alphas]
 
 
 class StreamingRidge(StreamingRegression, _Ridge):
@@ -196,9 +197,3 @@ class StreamingRidgeClassifier(StreamingClassification, _Ridge):
 
     _: KW_ONLY
     multi_class: str = "ovr"
-
-    def _by_gcv(self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray) -> list[float]:
-        if not self._pairwise:
-            return super()._by_gcv(at, columns, alphas)
-        spectra = [spectrum_of(pair, columns) for pair in self._pairs(at.total)]
-        return [sum(spectrum.gcv(alpha) for spectrum in spectra) for alpha in alphas]
