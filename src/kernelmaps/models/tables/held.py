@@ -103,8 +103,8 @@ class HeldRows:
         out = held_out(self.codes, len(self.weight), by_content)
         taken = np.flatnonzero(out != fitted)
         codes, targets = (tuple(own[taken] for own in of) for of in (self.codes, self.targets))
-        own = {"codes": codes, "targets": targets}
-        return replace(self, **own, weight=self.weight[taken], offset=self.offset[taken])
+        weight, offset = self.weight[taken], self.offset[taken]
+        return replace(self, codes=codes, targets=targets, weight=weight, offset=offset)
 
     def split(self) -> tuple[HeldRows, HeldRows]:
         """Rows to fit, and rows that are held out."""

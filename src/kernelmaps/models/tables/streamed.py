@@ -15,7 +15,7 @@ come together. In all there are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -139,9 +139,9 @@ def added(first: Any, second: Any) -> Any:
     """The sum of two answers: numbers, arrays, records whose fields add up, and lists of these."""
     if isinstance(first, list | tuple):
         return type(first)(added(a, b) for a, b in zip(first, second, strict=True))
-    if is_dataclass(first):
-        names = (item.name for item in fields(first))
-        return type(first)(*(added(getattr(first, k), getattr(second, k)) for k in names))
+    if isinstance(first, Sums | Gain):
+        both = zip(vars(first).values(), vars(second).values(), strict=True)
+        return type(first)(*(added(a, b) for a, b in both))
     return first + second
 
 
