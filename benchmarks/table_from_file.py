@@ -49,9 +49,9 @@ def timed(call: Any) -> dict[str, float]:
 
 def read_only(path: Path) -> None:
     """Read all columns as numbers."""
-    from kernelmaps.data.table_source import open_table
+    from kernelmaps.data.opening import open_table
 
-    for chunk in open_table(path).chunks(_GROUP):
+    for chunk in open_table(path).blocks(_GROUP):
         for j in range(COLUMNS):
             chunk.X.column(j).to_numpy()
 

@@ -323,7 +323,7 @@ def test_missing_names_are_refused(table, tmp_path):
     hdf5(X, y, w, tmp_path)
     with pytest.raises(KeyError, match="no array 'X'; it has"):
         open_source(tmp_path / "d.h5")
-    with pytest.raises(KeyError, match="no column"):
+    with pytest.raises(ValueError, match="no column"):
         open_source(parquet_table(X, y, w), "nothing")
 
 

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import kernelmaps
 
 from ..arguments import check_positive
-from ..data import Block, Rows, read_rows
+from ..data import Block, Rows, Source, read_rows
 from ..data.columns import no_target
 from ..data.holdout import PartOfSource, held_out
 from ..data.large_tables import file_size, prepare_table
@@ -24,7 +24,6 @@ from ..data.prepared import PreparedSource, open_rows
 from ..data.reading import read_columns
 from ..data.suffixes import is_csv, is_parquet
 from ..data.table_files import TableFile, read_table
-from ..data.table_source import TableSource
 from ..evaluation.checks import check_targets, suspect_columns
 from ..evaluation.methods import behind_scaler
 from ..evaluation.scoring import predicted, prediction_scores, scores_of
@@ -398,9 +397,9 @@ class _Seen:
         self.targets.append(block.y)
         self.predictions.append(predictions)
 
-    def predictions_of(self, model: Any, source: TableSource) -> None:
+    def predictions_of(self, model: Any, source: Source) -> None:
         """Add the rows of a table."""
-        for chunk in source.chunks(_LOOK):
+        for chunk in source.blocks(_LOOK):
             self.targets.append(np.asarray(chunk.y))
             self.predictions.append(predicted(model, chunk.X))
 

@@ -8,33 +8,37 @@ from typing import Any
 
 import numpy as np
 
-from .sources import Block, SlicedSource, Source, as_rows, check_lengths
+from .columns import column_positions
+from .sources import Block, SlicedSource, Source, as_rows, check_lengths, default_names
 
 UNKNOWN = 1 << 40  # rows reserved for a partition of unknown length: row numbers stay distinct
 
 
 class DaskSource(Source):
-    """Partitions of a Dask array or dataframe, as delayed (X, y, weights)."""
+    """Partitions of a Dask array or dataframe, as delayed (X, y, weights, exposure)."""
 
-    remote = True
+    parts: list[tuple[Any, ...]]
 
-    def __init__(self, parts: list[tuple[Any, Any, Any]], rows: tuple[Any, ...], width: int):
-        self.parts, self.n_features = parts, width
+    def __init__(
+        self, parts: list[tuple[Any, ...]], rows: tuple[Any, ...], width: int, frames: bool
+    ) -> None:
+        self.parts, self.n_features, self.frames = parts, width, frames
         known = not any(math.isnan(n) for n in rows)
         self.n_rows = int(sum(rows)) if known else None
         steps = rows if known else [UNKNOWN] * len(parts)
         self.starts = [int(start) for start in np.cumsum([0, *steps])[:-1]]
 
     @classmethod
-    def of(cls, X: Any, y: Any = None, w: Any = None) -> DaskSource:
-        """From a Dask array or dataframe; `y` and `w` may be columns of a dataframe, by name."""
+    def of(
+        cls, X: Any, y: Any = None, w: Any = None, exposure: Any = None, *, frames: bool = False
+    ) -> DaskSource:
+        """From a Dask array or dataframe, of which the others may be columns, by name."""
         if hasattr(X, "columns"):
-            taken = [name for name in (y, w) if isinstance(name, str)]
-            missing = [name for name in taken if name not in X.columns]
-            if missing:
-                raise KeyError(f"the dataframe has no column {missing}; it has {list(X.columns)}")
-            y = X[y] if isinstance(y, str) else y
-            w = X[w] if isinstance(w, str) else w
+            if frames:
+                y, w = default_names(X.columns, y, w)
+            taken = [name for name in (y, w, exposure) if isinstance(name, str)]
+            column_positions(list(X.columns), taken, "the Dask dataframe")
+            y, w, exposure = (X[v] if isinstance(v, str) else v for v in (y, w, exposure))
             X = X.drop(columns=taken)
             rows, width = (float("nan"),) * X.npartitions, len(X.columns)
         else:
@@ -43,8 +47,9 @@ class DaskSource(Source):
             X = X.rechunk({1: -1})
             rows, width = X.chunks[0], X.shape[1]
         parts = list(np.ravel(np.array(X.to_delayed(), dtype=object)))
-        beside = [cls._beside(values, what, rows) for what, values in (("y", y), ("weights", w))]
-        return cls(list(zip(parts, *beside)), rows, width)
+        beside = {"y": y, "weights": w, "exposure": exposure}
+        found = [cls._beside(values, what, rows) for what, values in beside.items()]
+        return cls(list(zip(parts, *found)), rows, width, frames)
 
     @staticmethod
     def _beside(values: Any, what: str, rows: tuple[Any, ...]) -> list[Any]:
@@ -77,17 +82,21 @@ class DaskSource(Source):
         import dask
 
         number = 0
-        for part, start in zip(self.parts, self.starts):
-            X, y, w = dask.compute(*part)
-            for block in source_of_partition(X, y, w, start).blocks(block_rows):
+        for chunk, (part, start) in enumerate(zip(self.parts, self.starts)):
+            own = dask.compute(*part)
+            for block in source_of_partition(own, start, chunk, self.frames).blocks(block_rows):
                 if number >= skip:
                     yield block
                 number += 1
 
 
-def source_of_partition(X: Any, y: Any, w: Any, start: int) -> Source:
+def source_of_partition(
+    part: tuple[Any, ...], start: int = 0, chunk: int | None = None, frames: bool = False
+) -> Source:
     """A partition as a source: rows that are already here, or a file to be opened here."""
-    if isinstance(X, Source):
-        return X
-    y, w = (None if values is None else np.asarray(values) for values in (y, w))
-    return SlicedSource(as_rows(X), y, w, first=start)
+    if isinstance(part[0], Source):
+        return part[0]
+    X, *beside = part
+    y, w, exposure = (None if values is None else np.asarray(values) for values in beside)
+    rows = as_rows(X, frames)
+    return SlicedSource(rows, y, w, first=start, chunk=chunk, exposure=exposure, frames=frames)

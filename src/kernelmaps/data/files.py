@@ -1,4 +1,4 @@
-"""Sources in files: npz, HDF5, Zarr, Parquet and SVMlight text, all read block by block."""
+"""Sources in files: npz, HDF5, Zarr and SVMlight text, all read block by block."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,21 +24,19 @@ from .sources import (
     check_lengths,
     check_members,
     default_names,
-    labels_of,
     open_hdf5,
     raw_rows,
     read_npy_header,
     sliced_source,
+    values_at,
 )
-from .suffixes import SVMLIGHT, is_csv, known_suffixes, parquet_dataset
+from .suffixes import SVMLIGHT, is_csv, known_suffixes
 
 LARGEST_INDEX = 2**31 - 2  # of a column in SVMlight text; indices are kept in 32 bits
 
 
 def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) -> Source:
-    """Open a file by its suffix."""
-    if not path.exists():
-        raise FileNotFoundError(f"no file or directory {str(path)!r}")
+    """Open a file of arrays by its suffix."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return sliced_source(raw_rows(path), y, w)
@@ -53,8 +51,6 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
         if isinstance(root, zarr.Array):
             return sliced_source(ContainerRows(str(path), "", "zarr"), y, w)
         return _open_container(path, y, w, name, root, "zarr")
-    if suffix in (".parquet", ".pq") or (path.is_dir() and any(path.rglob("*.parquet"))):
-        return ParquetSource.of(parquet_dataset(path), y, w)
     if suffix in SVMLIGHT:
         return SvmlightSource(path, y, w, n_features=n_features)
     if is_csv(path):
@@ -144,142 +140,10 @@ class NpzSource(Source):
                 if chunk < skip:
                     continue
                 X = np.frombuffer(data, self.dtype).reshape(-1, self.n_features)
-                yield Block(X, labels_of(self.y, rows), labels_of(self.w, rows), chunk, 0, a)
+                yield Block(X, values_at(self.y, rows), values_at(self.w, rows), chunk, 0, a)
 
     def partitions(self, n: int, block_rows: int) -> list[Source]:
         return [self]  # a compressed stream has no way in but its beginning
-
-
-# ---- Parquet ------------------------------------------------------------------------------------
-
-
-class ParquetSource(Source):
-    """Record batches of Parquet files or of any pyarrow dataset.
-
-    Feature columns are all numeric columns that are neither target nor weight, in their order; a
-    single column of fixed-size lists also serves.
-    """
-
-    def __init__(
-        self, fragments: Sequence[Any], features: list[str], y: Any, w: Any, begin: int = 0
-    ) -> None:
-        self.fragments, self.features, self.y, self.w = list(fragments), features, y, w
-        self.rows = [count_rows(fragment) for fragment in self.fragments]
-        self.n_rows, self.begin = sum(self.rows), begin
-        schema = self.fragments[0].physical_schema
-        types = [schema.field(column).type for column in features]
-        # A fixed-size list stands for as many columns as it is long; list_size raises on others.
-        self.n_features = sum(getattr(kind, "list_size", 1) for kind in types)
-
-    @classmethod
-    def of(cls, data: Any, y: Any, w: Any) -> ParquetSource:
-        """From a pyarrow Table or Dataset; `y` and `w` name columns (or are arrays)."""
-        import pyarrow as pa
-        import pyarrow.dataset
-
-        if isinstance(data, pa.Table):
-            data = pyarrow.dataset.dataset(data)
-        fragments = row_groups(data)
-        if not fragments:
-            raise ValueError("the Parquet dataset has no rows")
-        names = data.schema.names
-        y, w = default_names(names, y, w)
-        taken = [*_names(y), *_names(w)]
-        missing = [column for column in taken if column not in names]
-        if missing:
-            raise KeyError(f"the Parquet dataset has no column {missing}; it has {names[:20]}")
-        features = [column for column in names if column not in taken]
-        for column in features:
-            kind = data.schema.field(column).type
-            if not (
-                pa.types.is_integer(kind)
-                or pa.types.is_floating(kind)
-                or pa.types.is_boolean(kind)
-                or pa.types.is_fixed_size_list(kind)
-            ):
-                raise ValueError(
-                    f"column {column!r} has type {kind}; features must be numbers. Name the "
-                    "target with y=, or drop the column"
-                )
-        return cls(fragments, features, y, w)
-
-    def describe(self) -> str:
-        return f"the Parquet dataset of {self.n_rows} rows and {self.n_features} features"
-
-    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        taken = [*self.features, *_names(self.y), *_names(self.w)]
-        start, number = self.begin, 0
-        for fragment in self.fragments:
-            # Little read-ahead: the default of 16 batches is hundreds of megabytes.
-            batches = fragment.to_batches(columns=taken, batch_size=block_rows, batch_readahead=2)
-            for batch in batches:
-                n = batch.num_rows
-                if n and number >= skip:
-                    X = np.column_stack([_values(batch.column(c)) for c in self.features])
-                    y, w = (self._beside(batch, v, start, n) for v in (self.y, self.w))
-                    yield Block(X, y, w, number, 0, start)
-                number += n > 0
-                start += n
-
-    def _beside(self, batch: Any, what: Any, start: int, n: int) -> Any:
-        names = _names(what)
-        if not names:
-            return labels_of(what, slice(start, start + n))
-        columns = [_values(batch.column(name)) for name in names]
-        return columns[0] if isinstance(what, str) else np.column_stack(columns)
-
-    def n_blocks(self, block_rows: int) -> int:
-        """Sum over row groups, none of which shares a block with the next."""
-        return sum(math.ceil(n / block_rows) for n in self.rows)
-
-    def partitions(self, n: int, block_rows: int) -> list[Source]:
-        """One source per run of row groups."""
-        step = math.ceil(len(self.fragments) / max(n, 1))
-        begins = self.begin + np.cumsum([0, *self.rows])
-        return [
-            ParquetSource(
-                self.fragments[a : a + step], self.features, self.y, self.w, int(begins[a])
-            )
-            for a in range(0, len(self.fragments), step)
-        ]
-
-
-def row_groups(dataset: Any) -> list[Any]:
-    """Row groups of all files of a dataset; a fragment that has none as it is."""
-    found: list[Any] = []
-    for fragment in dataset.get_fragments():
-        split = getattr(fragment, "split_by_row_group", None)
-        found += split() if split else [fragment]
-    return found
-
-
-def count_rows(fragment: Any) -> int:
-    # count_rows of a single row group answers for its whole file (pyarrow 26).
-    groups = getattr(fragment, "row_groups", None)
-    return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)
-
-
-def _names(what: Any) -> list[str]:
-    if isinstance(what, str):
-        return [what]
-    if isinstance(what, list | tuple) and what and all(isinstance(name, str) for name in what):
-        return list(what)
-    return []
-
-
-def _values(column: Any) -> np.ndarray:
-    """A column as numbers (nulls become NaN, which the fold refuses) or labels."""
-    import pyarrow as pa
-
-    if pa.types.is_fixed_size_list(column.type):
-        values = column.flatten().to_numpy(zero_copy_only=False)  # without the missing lists
-        values = values.reshape(-1, column.type.list_size)
-        if column.null_count == 0:
-            return values
-        out = np.full((len(column), column.type.list_size), np.nan)
-        out[column.is_valid().to_numpy(zero_copy_only=False)] = values
-        return out
-    return column.to_numpy(zero_copy_only=False)
 
 
 # ---- SVMlight text ------------------------------------------------------------------------------
@@ -357,8 +221,8 @@ class SvmlightSource(Source):
                 if chunk >= skip:
                     X, labels = self._parse(load_svmlight_file, text, start)
                     rows = slice(start, start + len(text))
-                    y = labels if self.y is None else labels_of(self.y, rows)
-                    yield Block(sp.csr_array(X), y, labels_of(self.w, rows), chunk, 0, start)
+                    y = labels if self.y is None else values_at(self.y, rows)
+                    yield Block(sp.csr_array(X), y, values_at(self.w, rows), chunk, 0, start)
                 start += len(text)
 
     def _parse(self, load: Any, text: list[bytes], start: int) -> tuple[Any, np.ndarray]:

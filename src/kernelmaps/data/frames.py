@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..sparse_rows import dense
+
 
 @dataclass(frozen=True)
 class Column:
@@ -41,6 +43,15 @@ class Column:
 def is_frame(X: Any) -> bool:
     """Whether X is a table with named columns (pandas, Polars, pyarrow)."""
     return _package(X) in ("pandas", "polars", "pyarrow") and len(getattr(X, "shape", ())) == 2
+
+
+def without_columns(X: Any, names: Sequence[str]) -> Any:
+    """A frame without some columns."""
+    if not names:
+        return X
+    if hasattr(X, "iloc"):
+        return X.drop(columns=names)
+    return X.drop_columns(names) if hasattr(X, "drop_columns") else X.drop(names)
 
 
 def is_mixed(X: Any) -> bool:
@@ -128,7 +139,7 @@ def _raw_columns(X: Any) -> tuple[list[str], list[Any]]:
         return list(X.columns), [X.to_series(j) for j in range(X.shape[1])]
     if package == "pyarrow":
         return list(X.column_names), [X.column(j) for j in range(X.num_columns)]
-    X = np.asarray(X)
+    X = dense(X)
     return [f"x{j}" for j in range(X.shape[1])], [X[:, j] for j in range(X.shape[1])]
 
 

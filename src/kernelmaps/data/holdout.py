@@ -39,7 +39,7 @@ class PartOfSource(Source):
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         start = 0
         for number, block in enumerate(self.source.blocks(block_rows)):
-            taken = np.flatnonzero(held_out(block.start, block.X.shape[0]) == self.held)
+            taken = np.flatnonzero(held_out(block.start, len(block)) == self.held)
             if number >= skip and len(taken):
                 y, w = (_rows(values, taken) for values in (block.y, block.w))
                 yield replace(block, X=block.X[taken], y=y, w=w, start=start)

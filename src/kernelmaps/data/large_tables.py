@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 
 from ..extras import needed
+from .arrow import ArrowSource, row_groups, scanned
 from .columns import ColumnChoice, column_positions
 from .csv_text import csv_blocks, gaps_of
 from .holdout import held_out
 from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
 from .reading import Rows
-from .suffixes import is_csv
+from .sources import Block
+from .suffixes import is_csv, parquet_dataset
 from .table_files import (
     TableFile,
     arrow_cells,
@@ -34,27 +36,20 @@ from .table_files import (
     unreadable,
     without_target,
 )
-from .table_source import ArrowTable, Chunk, _ArrowFiles
 
 BLOCK = 1 << 16  # rows that are read at a time
 _FEW_WORDS = 0.05  # share of unreadable cells of a block up to which they are gaps
 
 
-class PreparedTable(ArrowTable):
+@dataclass
+class PreparedTable(ArrowSource):
     """Columns of numbers and levels in Parquet files, one of them the target."""
 
-    def __init__(self, path: Path, target: str, unused: set[str], whole: bool) -> None:
-        # Not as a path that a user gives: there, a column may be one of weights by its name.
-        self.files, self.beside = _ArrowFiles(str(path), False), (target, None, None)
-        self.features = [name for name in self.files.names() if name not in {target, *unused}]
-        self.whole = whole
+    whole: bool = False  # whether targets are labels, and whole numbers
 
-    def describe(self) -> str:
-        return "the table"
-
-    def _chunked(self, batches: Iterator[Any], features: list[str], rows: int) -> Iterator[Chunk]:
-        for chunk in super()._chunked(batches, features, rows):
-            yield replace(chunk, y=chunk.y.astype(np.int64)) if self.whole else chunk
+    def _block(self, table: Any, number: int, start: int) -> Block:
+        block = super()._block(table, number, start)
+        return replace(block, y=block.y.astype(np.int64)) if self.whole else block
 
 
 @dataclass
@@ -95,7 +90,13 @@ class LargeTable:
     def source(self, part: str | None = None, *, labels: bool = False) -> PreparedTable:
         """All rows, or those of one part: "fitted" or "held"."""
         path = self.folder if part is None else self.folder / f"{part}.parquet"
-        return PreparedTable(path, self.target, set(self.only), labels and self.whole)
+        data, unused = parquet_dataset(path), {self.target, *self.only}
+        features = [name for name in data.schema.names if name not in unused]
+        # Not by `open_table`: there, a column may be one of weights by its name.
+        return PreparedTable(
+            row_groups(data), features, self.target, frames=True, name="the table",
+            whole=labels and self.whole,
+        )  # fmt: skip
 
 
 class _AnotherKindError(Exception):
@@ -153,7 +154,7 @@ def prepare_table(
 
 def _header(path: Path) -> list[str]:
     """Names of the columns."""
-    return next(csv_blocks(path, 1))[0] if is_csv(path) else _ArrowFiles(str(path), False).names()
+    return next(csv_blocks(path, 1))[0] if is_csv(path) else parquet_dataset(path).schema.names
 
 
 def _blocks(
@@ -167,7 +168,8 @@ def _blocks(
         return
     pa = needed("pyarrow")
     taken = list(dict.fromkeys([*names, *keep]))
-    for batch in _ArrowFiles(str(path), False).batches(taken, BLOCK):
+    fragments = row_groups(parquet_dataset(path))
+    for batch in (batch for own in fragments for batch in scanned(own, taken, BLOCK)):
         found = pa.Table.from_batches([batch])
         raw = {name: arrow_cells(found.column(name), name, str(path)) for name in names}
         yield raw, found.select(list(keep)).to_pydict(), 0

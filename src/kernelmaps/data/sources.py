@@ -22,8 +22,10 @@ import scipy.sparse as sp
 
 from ..exceptions import FileFormatError
 from ..extras import needed
-from ..sparse_rows import check_sparse
+from ..sparse_rows import check_sparse, dense
+from .frames import is_frame, without_columns
 
+_BESIDE = ("targets", "weights", "exposures")
 _DEFLATE = 1032  # the most that deflate shrinks a stream by
 
 
@@ -33,9 +35,9 @@ class Block:
 
     Attributes
     ----------
-    X : ndarray or CSR array of shape (B, d)
-    y, w : ndarray or None
-        Targets and weights of these rows.
+    X : ndarray or CSR array of shape (B, d); of tables also a frame
+    y, w, exposure : ndarray or None
+        Targets, weights and exposures of these rows.
     chunk, row : int
         The chunk as the user counts it, and the place of the first row within it.
     start : int
@@ -43,11 +45,21 @@ class Block:
     """
 
     X: Any
-    y: Any
-    w: Any
-    chunk: int
-    row: int
-    start: int
+    y: Any = None
+    w: Any = None
+    chunk: int = 0
+    row: int = 0
+    start: int = 0
+    exposure: Any = None
+
+    def __len__(self) -> int:
+        return self.X.shape[0]
+
+    def part(self, rows: slice) -> Block:
+        """Some of the rows, one after another."""
+        y, w, exposure = (values_at(values, rows) for values in (self.y, self.w, self.exposure))
+        row, start = self.row + rows.start, self.start + rows.start
+        return Block(_sliced(self.X, rows), y, w, self.chunk, row, start, exposure)
 
 
 class Source:
@@ -59,14 +71,15 @@ class Source:
         Where known beforehand.
     once : bool
         Whether it can be read only once (a generator).
-    remote : bool
-        Whether it is folded where its rows are (Dask), not here.
+    parts : list or None
+        Of Dask: delayed (X, y, weights, exposure) of each partition, which are folded where they
+        are, not here.
     """
 
     n_rows: int | None = None
     n_features: int | None = None
     once = False
-    remote = False
+    parts: list[tuple[Any, ...]] | None = None
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         """Read the blocks from number `skip` on; none is longer than `block_rows`."""
@@ -74,11 +87,28 @@ class Source:
 
     def head(self, rows: int) -> Block | None:
         """Some of the first rows, to look at; a stream still gives them afterwards."""
-        return next((block for block in self.blocks(rows) if block.X.shape[0]), None)
+        return next((block for block in self.blocks(rows) if len(block)), None)
 
     def sample(self, rows: int) -> Block | None:
         """Rows to fit a map on: spread over the whole where that is cheap, else the first."""
         return self.head(rows)
+
+    def samples(self, rows: int) -> list[Block]:
+        """All rows where they are no more than `rows`, else some: to find a table's codes from.
+
+        They are spread over the whole where that is cheap, else the first.
+        """
+        found: list[Block] = []
+        for block in self.blocks(rows):
+            found.append(block if len(block) <= rows else block.part(slice(0, rows)))
+            rows -= len(found[-1])
+            if rows <= 0:
+                break
+        return found
+
+    def labels(self) -> Iterator[Block]:
+        """All rows, with as few columns as can be: targets and weights are what is wanted."""
+        return self.blocks(1 << 20)
 
     def n_blocks(self, block_rows: int) -> int | None:
         """Number of blocks, where known beforehand (for the progress bar)."""
@@ -204,6 +234,8 @@ class SlicedSource(Source):
     end: int | None = None
     first: int = 0  # number, in a larger whole, of row 0 of X
     chunk: int | None = None  # number of X, where all of it is one chunk
+    exposure: Any = None
+    frames: bool = False  # whether columns keep their kinds
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -228,7 +260,7 @@ class SlicedSource(Source):
 
     def rows_at(self, rows: slice) -> Any:
         """Some rows, as the fold takes them."""
-        return as_rows(_sliced(self.X, rows))
+        return as_rows(_sliced(self.X, rows), self.frames)
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         end = self.begin + self.n_rows
@@ -236,11 +268,12 @@ class SlicedSource(Source):
             rows = slice(a, min(a + block_rows, end))
             yield Block(
                 self.rows_at(rows),
-                labels_of(self.y, rows),
-                labels_of(self.w, rows),
+                values_at(self.y, rows),
+                values_at(self.w, rows),
                 chunk=a // block_rows if self.chunk is None else self.chunk,
                 row=0 if self.chunk is None else a,
                 start=self.first + a,
+                exposure=values_at(self.exposure, rows),
             )
 
     def sample(self, rows: int) -> Block | None:
@@ -250,14 +283,15 @@ class SlicedSource(Source):
         begins = np.linspace(self.begin, self.begin + self.n_rows - rows // runs, runs).astype(int)
         cuts = (replace(self, begin=a, end=a + rows // runs) for a in begins.tolist())
         parts = [next(cut.blocks(rows)) for cut in cuts]
-        return Block(
-            _stacked([part.X for part in parts]),
-            None if self.y is None else np.concatenate([part.y for part in parts]),
-            None if self.w is None else np.concatenate([part.w for part in parts]),
-            chunk=parts[0].chunk,
-            row=0,
-            start=parts[0].start,
+        y, w = (
+            None if values[0] is None else np.concatenate(values)
+            for values in ([part.y for part in parts], [part.w for part in parts])
         )
+        return replace(parts[0], X=_stacked([part.X for part in parts]), y=y, w=w, row=0)
+
+    def samples(self, rows: int) -> list[Block]:
+        found = self.sample(rows)
+        return [] if found is None else [found]
 
     def partitions(self, n: int, block_rows: int) -> list[Source]:
         if not isinstance(self.X, RawRows | ContainerRows):
@@ -307,10 +341,16 @@ class Peek:
 
 
 class IterableSource(Source):
-    """Chunks X, (X, y) or (X, y, weights) from an iterable, or from a callable that makes one."""
+    """Chunks X, (X, y) or (X, y, weights) from an iterable, or from a callable that makes one.
 
-    def __init__(self, chunks: Any, y: Any = None, w: Any = None) -> None:
-        self.chunks, self.y, self.w = chunks, y, w
+    Targets and weights (`y`, `w`) are those of all rows, or names of columns of the chunks. With
+    `frames`, columns keep their kinds.
+    """
+
+    def __init__(
+        self, chunks: Any, y: Any = None, w: Any = None, exposure: Any = None, frames: bool = False
+    ) -> None:
+        self.chunks, self.beside, self.frames = chunks, (y, w, exposure), frames
         self.once = hasattr(chunks, "__next__")
         self.kind = type(chunks).__name__
 
@@ -318,40 +358,61 @@ class IterableSource(Source):
         return f"the stream {self.kind}"
 
     def head(self, rows: int) -> Block | None:
+        with self._peeking() as own:
+            return Source.head(own, rows)
+
+    def samples(self, rows: int) -> list[Block]:
+        with self._peeking() as own:
+            return Source.samples(own, rows)
+
+    @contextmanager
+    def _peeking(self) -> Iterator[Source]:
+        """The first chunks, to look at; a stream still gives them afterwards."""
         if not self.once:
-            return super().head(rows)
+            yield self
+            return
         peek = Peek(self.chunks)
-        block = IterableSource(peek.items, self.y, self.w).head(rows)
+        yield IterableSource(peek.items, *self.beside, self.frames)
         self.chunks = peek.restored()
-        return block
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         chunks = self.chunks() if callable(self.chunks) else self.chunks
         start = number = 0
         width = None
         for index, item in enumerate(chunks):
-            X, y, w = _chunk(item, index)
-            n = X.shape[0]
-            width = X.shape[1] if width is None else width
-            if X.shape[1] != width:
+            whole = self._chunk(item, index, start)
+            n, columns = whole.X.shape
+            width = columns if width is None else width
+            if columns != width:
                 raise ValueError(
-                    f"chunk {index} has {X.shape[1]} columns, the chunks before it had {width}: "
+                    f"chunk {index} has {columns} columns, the chunks before it had {width}: "
                     "all chunks must have the same columns"
                 )
-            y = labels_of(self.y, slice(start, start + n)) if y is None else y
-            w = labels_of(self.w, slice(start, start + n)) if w is None else w
-            for name, values in (("targets", y), ("weights", w)):
-                if values is not None and len(values) != n:
-                    raise ValueError(f"chunk {index} has {n} rows but {len(values)} {name}")
             for a in range(0, n, block_rows):
-                rows = slice(a, a + block_rows)
                 if number >= skip:
-                    yield Block(
-                        X[rows], labels_of(y, rows), labels_of(w, rows), index, a, start + a
-                    )
+                    yield whole.part(slice(a, a + block_rows))
                 number += 1
             start += n
-        check_lengths(start, y=self.y, sample_weight=self.w)
+        y, w, exposure = self.beside
+        check_lengths(start, y=y, sample_weight=w, exposure=exposure)
+
+    def _chunk(self, item: Any, index: int, start: int) -> Block:
+        """One item of the stream."""
+        X, *given = _parts_of(item, index)
+        named = [name for name in self.beside if isinstance(name, str)]
+        columns = {name: np.asarray(X[name]) for name in named}
+        X = as_rows(without_columns(X, named), self.frames)
+        if len(X.shape) != 2:
+            raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
+        rows, found = slice(start, start + X.shape[0]), []
+        for name, own, wanted in zip(_BESIDE, (*given, None), self.beside):
+            whole = columns[wanted] if isinstance(wanted, str) else values_at(wanted, rows)
+            values = whole if own is None else np.asarray(own)
+            if values is not None and len(values) != X.shape[0]:
+                raise ValueError(f"chunk {index} has {X.shape[0]} rows but {len(values)} {name}")
+            found.append(values)
+        y, w, exposure = found
+        return Block(X, y, w, index, 0, start, exposure)
 
 
 # ---- arrays and .npy files ----------------------------------------------------------------------
@@ -379,9 +440,9 @@ def sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
 
 
 def check_lengths(n_rows: int, **beside: Any) -> None:
-    """Refuse targets or weights, by their name, of more or fewer rows than there are."""
+    """Refuse targets or weights of more or fewer rows than there are; names of columns pass."""
     for name, values in beside.items():
-        n = n_rows if values is None else _length(values)
+        n = n_rows if values is None or isinstance(values, str) else _length(values)
         if n != n_rows:
             raise ValueError(f"X and {name} have inconsistent numbers of rows: {n_rows} and {n}")
 
@@ -441,8 +502,10 @@ def read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     return np.lib.format.read_array_header_2_0(stream)
 
 
-def as_rows(X: Any) -> Any:
-    """One block as an ndarray or a CSR array of numbers."""
+def as_rows(X: Any, frames: bool = False) -> Any:
+    """One block as an ndarray or a CSR array of numbers; with `frames`, columns as they are."""
+    if frames:
+        return X if is_frame(X) else dense(X)
     check_sparse(X, "the data")
     if sp.issparse(X):
         return X.tocsr()
@@ -488,12 +551,13 @@ def _sliced(X: Any, rows: slice) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def labels_of(values: Any, rows: slice) -> Any:
+def values_at(values: Any, rows: slice) -> Any:
+    """Targets or weights of some rows, where there are any."""
     return None if values is None else np.asarray(_sliced(values, rows))
 
 
 def is_table(X: Any) -> bool:
-    return sp.issparse(X) or getattr(X, "ndim", 0) == 2
+    return sp.issparse(X) or len(getattr(X, "shape", ())) == 2
 
 
 def is_group(item: Any) -> bool:
@@ -501,16 +565,7 @@ def is_group(item: Any) -> bool:
     return isinstance(item, list | tuple) and len(item) > 0 and is_table(item[0])
 
 
-def _chunk(item: Any, index: int) -> tuple[Any, Any, Any]:
-    """One item of a stream as rows, targets and weights."""
-    X, y, w = parts_of(item, index)
-    X = as_rows(X)
-    if X.ndim != 2:
-        raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
-    return X, None if y is None else np.asarray(y), None if w is None else np.asarray(w)
-
-
-def parts_of(item: Any, index: int) -> tuple[Any, Any, Any]:
+def _parts_of(item: Any, index: int) -> tuple[Any, Any, Any]:
     """Take one item of a stream apart: X, targets and weights, or None."""
     parts = tuple(item) if isinstance(item, tuple) or is_group(item) else (item,)
     if not 1 <= len(parts) <= 3:

@@ -50,8 +50,10 @@ def is_csv(path: str | os.PathLike[str]) -> bool:
 
 def is_parquet(path: str | os.PathLike[str]) -> bool:
     """Whether a file, or a folder of files, is read as Parquet."""
-    suffix = data_suffix(path)
-    return suffix in (".parquet", ".pq") or (Path(path).is_dir() and suffix != ".zarr")
+    suffix, path = data_suffix(path), Path(path)
+    if suffix in (".parquet", ".pq"):
+        return True
+    return suffix != ".zarr" and path.is_dir() and any(path.rglob("*.p*q*"))
 
 
 def parquet_dataset(path: str | os.PathLike[str]) -> Any:

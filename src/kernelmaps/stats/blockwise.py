@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -92,7 +91,7 @@ def _centre(block: Block, stats: Any, transform: Transform | None, name: str) ->
 
     def by(rows: slice) -> None:
         if stats.shift is None:
-            piece = _piece(block, rows)
+            piece = block.part(rows)
             Z, _ = features_of(piece, transform, name)
             _named(name, piece, stats.centre_on, Z, piece.y, piece.w)
 
@@ -107,17 +106,11 @@ def _sums_on_device(block: Block, stats: Any, transform: OnDevice, name: str) ->
     """Sums of a block; on fewer rows at a time where its features outgrow the card's memory."""
 
     def part(rows: slice) -> Any:
-        piece = _piece(block, rows)
+        piece = block.part(rows)
         Z, own = features_of(piece, transform, name)
         return _named(name, piece, stats.partial, Z, piece.y, piece.w, piece.start, own=own)
 
     return in_halves(part, slice(0, block.X.shape[0]), lambda a, b: a.merge(b), name, _FEWER)
-
-
-def _piece(block: Block, rows: slice) -> Block:
-    y, w = (None if a is None else a[rows] for a in (block.y, block.w))
-    row, start = block.row + rows.start, block.start + rows.start
-    return replace(block, X=block.X[rows], y=y, w=w, row=row, start=start)
 
 
 def features_of(block: Block, transform: Transform | None, name: str) -> tuple[Any, bool]:

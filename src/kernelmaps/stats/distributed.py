@@ -34,7 +34,7 @@ def fold_on_dask(
             parts, starts = source.parts, source.starts
         else:
             n = 4 * max(sum(client.nthreads().values()), 1)
-            parts = [(part, None, None) for part in source.partitions(n, block_rows)]
+            parts = [(part,) for part in source.partitions(n, block_rows)]
             starts = [0] * len(parts)
         root = _tree(parts, starts, stats, transform, block_rows, name)
         return stats.merge(_computed(root, client))
@@ -51,9 +51,9 @@ def _tree(
     leaf, centre = dask.delayed(_leaf), dask.delayed(_centre)
     zero = stats.zero()
     if stats.shift is None:
-        zero = centre(zero, *parts[0], starts[0], shared, block_rows, name)
+        zero = centre(zero, parts[0], starts[0], shared, block_rows, name)
     nodes = [
-        leaf(zero, *part, start, shared, block_rows, f"{name}, partition {i}")
+        leaf(zero, part, start, shared, block_rows, f"{name}, partition {i}")
         for i, (part, start) in enumerate(zip(parts, starts))
     ]
     return _merged(nodes)
@@ -70,11 +70,11 @@ def _merged(nodes: list[Any]) -> Any:
 
 
 def sum_on_dask(parts: list[Any], leaf: Callable[..., Any], client: Any = None) -> Any:
-    """Sums of all partitions: ``leaf(number, *part)`` where each one is, merged in a tree."""
+    """Sums of all partitions: ``leaf(number, part)`` where each one is, merged in a tree."""
     import dask
 
     task = dask.delayed(leaf)
-    nodes = [task(number, *part) for number, part in enumerate(parts)]
+    nodes = [task(number, part) for number, part in enumerate(parts)]
     with connected(client) as client:
         return _computed(_merged(nodes), client)
 
@@ -126,19 +126,19 @@ def call_on_sample(source: Source, function: Any, client: Any, *, rows: int) -> 
     if isinstance(source, DaskSource):
         part, start = source.parts[0], source.starts[0]
     else:
-        part, start = (source.partitions(1, rows)[0], None, None), 0
-    task = dask.delayed(_on_sample)(function, *part, start, rows)
+        part, start = (source.partitions(1, rows)[0],), 0
+    task = dask.delayed(_on_sample)(function, part, start, rows)
     with connected(client) as client:
         return _computed(task, client)
 
 
-def _on_sample(function: Any, X: Any, y: Any, w: Any, start: int, rows: int) -> Any:
-    return function(source_of_partition(X, y, w, start).sample(rows))
+def _on_sample(function: Any, part: tuple[Any, ...], start: int, rows: int) -> Any:
+    return function(source_of_partition(part, start).sample(rows))
 
 
-def _centre(zero: Any, X: Any, y: Any, w: Any, start: int, transform: Any, rows: int, name: str):
+def _centre(zero: Any, part: tuple[Any, ...], start: int, transform: Any, rows: int, name: str):
     zero = zero.zero()
-    for block in source_of_partition(X, y, w, start).blocks(rows):
+    for block in source_of_partition(part, start).blocks(rows):
         zero.centre_on(features_of(block, transform, name)[0], block.y, block.w)
         if zero.shift is not None:
             break
@@ -146,11 +146,11 @@ def _centre(zero: Any, X: Any, y: Any, w: Any, start: int, transform: Any, rows:
 
 
 def _leaf(
-    zero: Any, X: Any, y: Any, w: Any, start: int, transform: Any, rows: int, name: str
+    zero: Any, part: tuple[Any, ...], start: int, transform: Any, rows: int, name: str
 ) -> Any:
-    source = source_of_partition(X, y, w, start)
+    source, stats = source_of_partition(part, start), zero.zero()
     return fold_blocks(
-        source, zero.zero(), transform, block_rows=rows, n_threads=1, progress=False, name=name
+        source, stats, transform, block_rows=rows, n_threads=1, progress=False, name=name
     )
 
 

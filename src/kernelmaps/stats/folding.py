@@ -59,7 +59,7 @@ def fold(
     -------
     stats
     """
-    if client is not None or source.remote:
+    if client is not None or source.parts is not None:
         if checkpoint is not None:
             raise ValueError(
                 f"{name}: a fold on Dask has no checkpoint: the scheduler retries lost parts itself"
@@ -82,6 +82,6 @@ def on_sample(
     source: Source, function: Callable[[Block | None], Result], rows: int, client: Any = None
 ) -> Result:
     """Apply `function` to a sample of rows, in this process or where Dask holds them."""
-    if client is None and not source.remote:
+    if client is None and source.parts is None:
         return interruptible(lambda: function(source.sample(rows)))
     return call_on_sample(source, function, client, rows=rows)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import kernelmaps as km
-from kernelmaps.data.table_source import open_table
+from kernelmaps.data.opening import open_table
 from kernelmaps.models.tables import sampling, streamed
 
 pa = pytest.importorskip("pyarrow")
@@ -197,7 +197,7 @@ def test_codes_of_a_sample(tmp_path, seed, monkeypatch):
 def test_samples_are_spread_over_row_groups(tmp_path):
     frame = pd.DataFrame({"a": np.arange(1000.0), "y": np.zeros(1000)})
     frame.to_parquet(tmp_path / "t.parquet", row_group_size=50)
-    chunks = open_table(tmp_path / "t.parquet").sample(160)
+    chunks = open_table(tmp_path / "t.parquet").samples(160)
     values = np.concatenate([chunk.X.column("a").to_numpy() for chunk in chunks])
     assert values.min() == 0
     assert values.max() >= 950

@@ -64,7 +64,7 @@ def reread(owner: str, X: Any, y: Any, sample_weight: Any) -> Source:
             "Pass a callable that makes one, a file, or an array; or call partial_fit with each "
             "chunk."
         )
-    if source.remote:
+    if source.parts is not None:
         return _in_turn(source)
     return source
 
@@ -73,7 +73,7 @@ def _in_turn(source: Any) -> Source:
     """Partitions of a Dask collection, each computed when its turn comes."""
     import dask
 
-    return IterableSource(lambda: (dask.compute(*part) for part in source.parts))
+    return IterableSource(lambda: (dask.compute(*part[:3]) for part in source.parts))
 
 
 def survey(owner: str, source: Source, block_rows: int) -> Survey:

@@ -25,7 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ...arguments import check_choice
 from ...atomic import all_or_nothing
-from ...data.table_source import TableSource
+from ...data import Source
 from ...device import is_foreign
 from ...schema import array, labels
 from ..device_scores import ScoresAnywhere
@@ -213,7 +213,7 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
         return targets, [likelihood(self._loss_name, targets[0])] * len(targets), weight
 
     def _targets_of_source(
-        self, source: TableSource, sample: Sample
+        self, source: Source, sample: Sample
     ) -> tuple[RowChecks, list[Likelihood], list[float]]:
         checks = RowChecks(type(self).__name__, classes=np.zeros(0))
         self.classes_, counts = count_labels(source, checks)

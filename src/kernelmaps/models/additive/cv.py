@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
 from ...data.frames import is_mixed
-from ...data.table_source import has_text
+from ...data.opening import has_text
 from ...default_parts import DefaultParts
 from ...maps.base import AdditiveMap
 from ...maps.spline import SplineMap

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from ...data import Source
 from ...data.frames import is_frame
-from ...data.table_source import TableSource, open_table
+from ...data.opening import open_table
 from ...maps.codes import Codes
 from ...sparse_rows import check_sparse
 from ...threads import together
@@ -29,7 +29,7 @@ def out_of_core(X: Any) -> bool:
     """Whether X is read block by block; a memory map is an array, unless opened as a source."""
     if isinstance(X, Codes | np.memmap):
         return False
-    return isinstance(X, Source | TableSource) or not _in_memory(X)
+    return isinstance(X, Source) or not _in_memory(X)
 
 
 class OutOfCore(AdditiveModel):
@@ -40,7 +40,7 @@ class OutOfCore(AdditiveModel):
     # of a source of chunks, their checks; and what follows from a fitted table.
     _targets: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
     _targets_of_table: Callable[[np.ndarray, np.ndarray], tuple[list, list, np.ndarray]]
-    _targets_of_source: Callable[[TableSource, Sample], tuple[RowChecks, list, list]]
+    _targets_of_source: Callable[[Source, Sample], tuple[RowChecks, list, list]]
     _finish_table: Callable[[Any, Sequence[np.ndarray], np.ndarray], None]
 
     @property

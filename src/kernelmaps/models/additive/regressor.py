@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ...arguments import check_number
 from ...atomic import all_or_nothing
-from ...data.table_source import TableSource
+from ...data import Source
 from ...engine.reference import namespace
 from ...schema import number
 from ..device_scores import ScoresAnywhere
@@ -166,7 +166,7 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
         return [y], [loss], weight
 
     def _targets_of_source(
-        self, source: TableSource, sample: Sample
+        self, source: Source, sample: Sample
     ) -> tuple[RowChecks, list[Likelihood], list[float]]:
         checks = RowChecks(type(self).__name__)
         of_rows = (checks.targets, checks.weights)

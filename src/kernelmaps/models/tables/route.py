@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ...data.frames import Column, check_names, is_frame, is_mixed, read_columns
-from ...data.table_source import TableSource, has_text
+from ...data.opening import has_text
+from ...data.sources import Source
 from ...schema import SchemaError, State, anything, array, instance, integer, names
 from ..parameters import AdditiveParameters
 from ..shapes import PairFunction, ShapeFunction
@@ -233,7 +234,7 @@ class TableRoute(AdditiveParameters):
                 stacklevel=5,
             )
 
-    def _sampled(self, source: TableSource) -> Sample:
+    def _sampled(self, source: Source) -> Sample:
         """A sample of a source; names and number of the columns are kept."""
         sample = take_sample(source, self.categorical_features, type(self).__name__)
         self.n_features_in_ = len(sample.columns)
@@ -244,7 +245,7 @@ class TableRoute(AdditiveParameters):
         return sample
 
     def _fit_source(
-        self, source: TableSource, sample: Sample, checks: RowChecks,
+        self, source: Source, sample: Sample, checks: RowChecks,
         losses: Sequence[Likelihood], outputs: Sequence[float] = (),
     ) -> HeldRows:  # fmt: skip
         """Fit all outputs to a source, pass by pass, and keep the model; the rows of the sample."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...data.frames import Column, joined_columns, read_columns
-from ...data.table_source import Chunk, TableSource
+from ...data import Block, Source
+from ...data.frames import Column, is_frame, joined_columns, read_columns
 from .codebooks import SAMPLE
 from .likelihoods import Likelihood
 from .streamed import Answers, fold_table
@@ -37,8 +37,8 @@ class RowChecks:
     class_weight: np.ndarray | None = None
     loss: Likelihood | None = None
 
-    def __call__(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        where = f"{self.owner}, chunk {chunk.number}"
+    def __call__(self, chunk: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        where = f"{self.owner}, chunk {chunk.chunk}"
         weight = self.weights(chunk)
         offset = np.zeros(len(weight))
         if chunk.exposure is not None:
@@ -58,20 +58,20 @@ class RowChecks:
             weight = weight * self.class_weight[codes]
         return codes.astype(np.float64), weight, offset
 
-    def weights(self, chunk: Chunk) -> np.ndarray:
+    def weights(self, chunk: Block) -> np.ndarray:
         """Weights of the rows as they were given."""
         if chunk.w is None:
             return np.ones(len(chunk))
         weight = np.asarray(chunk.w, np.float64)
         if not (np.isfinite(weight) & (weight >= 0)).all():
             raise ValueError(
-                f"{self.owner}, chunk {chunk.number}: sample_weight must hold finite numbers >= 0."
+                f"{self.owner}, chunk {chunk.chunk}: sample_weight must hold finite numbers >= 0."
             )
         return weight
 
-    def targets(self, chunk: Chunk) -> np.ndarray:
+    def targets(self, chunk: Block) -> np.ndarray:
         """Targets of the rows: numbers, or labels as they are."""
-        where = f"{self.owner}, chunk {chunk.number}"
+        where = f"{self.owner}, chunk {chunk.chunk}"
         if chunk.y is None:
             raise ValueError(
                 f"{self.owner} requires y to be passed, but the target y is None: name the column "
@@ -97,7 +97,7 @@ class Sample:
     """Columns of some rows, and the chunks that they come from."""
 
     columns: list[Column]
-    chunks: list[Chunk]
+    chunks: list[Block]
     named: bool
 
     @property
@@ -105,19 +105,19 @@ class Sample:
         return [column.name for column in self.columns]
 
 
-def take_sample(source: TableSource, categorical: Sequence[Any] | None, owner: str) -> Sample:
+def take_sample(source: Source, categorical: Sequence[Any] | None, owner: str) -> Sample:
     """All rows where they are no more than 200,000, else as many of them."""
-    chunks = [chunk for chunk in source.sample(SAMPLE) if len(chunk)]
+    chunks = [chunk for chunk in source.samples(SAMPLE) if len(chunk)]
     if not chunks:
         raise ValueError(f"{owner}: {source.describe()} has no rows.")
     parts = [read_columns(chunk.X, owner, categorical) for chunk in chunks]
     words = [j for j in range(len(parts[0])) if any(columns[j].is_category for columns in parts)]
     if any(not columns[j].is_category for columns in parts for j in words):
         parts = [read_columns(chunk.X, owner, words) for chunk in chunks]
-    return Sample(joined_columns(parts), chunks, not isinstance(chunks[0].X, np.ndarray))
+    return Sample(joined_columns(parts), chunks, is_frame(chunks[0].X))
 
 
-def count_labels(source: TableSource, checks: RowChecks) -> tuple[np.ndarray, np.ndarray]:
+def count_labels(source: Source, checks: RowChecks) -> tuple[np.ndarray, np.ndarray]:
     """All labels of a source in order, and the number of rows that have them."""
     if source.once:
         raise TypeError(

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from ...data import Block, Source
+from ...data.dask import source_of_partition
 from ...data.frames import read_columns
-from ...data.table_source import Chunk, TableSource, chunks_of_partition
 from ...stats import CodeSums
 from ...stats.distributed import sum_on_dask
 from ...threads import interruptible
@@ -49,7 +50,7 @@ class Coder:
     owner : str
         Estimator, for messages.
     checks : callable
-        Chunk → targets (numbers, or codes of labels), weights and offsets.
+        Block → targets (numbers, or codes of labels), weights and offsets.
     outputs : tuple of float
         For classes: the code of the label that each output calls +1; empty for numbers.
     part : tuple of bool, optional
@@ -64,14 +65,14 @@ class Coder:
     n_jobs: int | None = None
     part: tuple[bool, bool] | None = None
 
-    def __call__(self, chunk: Chunk) -> HeldRows:
+    def __call__(self, chunk: Block) -> HeldRows:
         """Coded rows with the targets of all outputs."""
         categories = [j for j, book in enumerate(self.books) if book.kind == "category"]
-        columns = read_columns(chunk.X, f"{self.owner}, chunk {chunk.number}", categories)
+        columns = read_columns(chunk.X, f"{self.owner}, chunk {chunk.chunk}", categories)
         found = [column.name for column in columns]
         if self.names and found != list(self.names):
             raise ValueError(
-                f"{self.owner}: chunk {chunk.number} has the columns {found[:8]}, expected "
+                f"{self.owner}: chunk {chunk.chunk} has the columns {found[:8]}, expected "
                 f"{list(self.names[:8])}."
             )
         y, weight, offset = self.checks(chunk)
@@ -162,27 +163,25 @@ def _squared_sums(parts: Sequence[Part], output: int, middle: float, rows: HeldR
 
 
 def fold_table(
-    source: TableSource, read: Callable[[Chunk], Any], stats: Any,
-    chunks: Iterable[Chunk] | None = None,
+    source: Source, read: Callable[[Block], Any], stats: Any,
+    chunks: Iterable[Block] | None = None,
 ) -> Any:  # fmt: skip
     """Add what is read of all chunks of a table to statistics: one pass."""
     if source.parts is not None:
         return stats.merge(sum_on_dask(source.parts, partial(_partition_sums, stats.zero(), read)))
-    for chunk in source.chunks(CHUNK) if chunks is None else chunks:
+    for chunk in source.blocks(CHUNK) if chunks is None else chunks:
         interruptible(lambda chunk=chunk: stats.update(read(chunk)))
     return stats
 
 
-def _partition_sums(zero: Any, read: Callable[[Chunk], Any], number: int, *part: Any) -> Any:
+def _partition_sums(zero: Any, read: Callable[[Block], Any], number: int, part: Any) -> Any:
     stats = zero.zero()
-    for chunk in chunks_of_partition(CHUNK, number, *part):
+    for chunk in source_of_partition(part, chunk=number, frames=True).blocks(CHUNK):
         stats.update(read(chunk))
     return stats
 
 
-def tally(
-    source: TableSource, coder: Coder, losses: Sequence[Likelihood], sample: HeldRows
-) -> Tally:
+def tally(source: Source, coder: Coder, losses: Sequence[Likelihood], sample: HeldRows) -> Tally:
     """The first pass: weights of codes; for squared loss with all that is needed of pairs.
 
     Intercepts to begin with are those of a sample.
@@ -213,7 +212,7 @@ class StreamedRows:
         Some rows: intercepts start from theirs.
     """
 
-    source: TableSource
+    source: Source
     coder: Coder
     first: Tally
     sample: HeldRows

@@ -1,0 +1,264 @@
+"""Parquet, CSV and pyarrow datasets, read one record batch after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..extras import needed
+from .columns import column_positions
+from .sources import Block, Source, check_lengths, default_names, values_at
+
+_RUNS = 16  # places of a file that a sample is taken from
+
+
+@dataclass(frozen=True)
+class CsvFragment:
+    """A CSV file in the place of a fragment of a dataset; it is read from its beginning."""
+
+    path: str
+
+    @property
+    def physical_schema(self) -> Any:
+        with self._opened() as reader:
+            return reader.schema
+
+    def to_batches(self, columns: list[str], **_: Any) -> Iterator[Any]:
+        with self._opened(columns) as reader:
+            yield from reader
+
+    def _opened(self, columns: list[str] | None = None) -> Any:
+        """CSV in blocks, with the types of the first one; whole numbers may have digits later."""
+        csv, pa = needed("pyarrow.csv"), needed("pyarrow")
+        read = csv.ReadOptions(block_size=1 << 24)
+        parse = csv.ParseOptions(delimiter="\t" if ".tsv" in Path(self.path).name else ",")
+        convert = csv.ConvertOptions(strings_can_be_null=True)
+        with csv.open_csv(self.path, read, parse, convert) as first:
+            schema = first.schema
+        kinds = {
+            field.name: pa.float64() if pa.types.is_integer(field.type) else field.type
+            for field in schema
+        }
+        # A first block without any value says nothing about the type.
+        kinds = {k: pa.string() if pa.types.is_null(t) else t for k, t in kinds.items()}
+        convert.column_types = kinds
+        convert.include_columns = columns or []
+        return csv.open_csv(self.path, read, parse, convert)
+
+
+@dataclass
+class ArrowSource(Source):
+    """Record batches of a dataset, as rows of numbers or, with `frames`, as pyarrow tables.
+
+    Attributes
+    ----------
+    fragments : list
+        Row groups of Parquet files, a CSV file, or other fragments of a dataset.
+    features : list of str
+        Columns of numbers; one of fixed-size lists stands for as many. With `frames`, any columns.
+    y, w, exposure : str, array or None
+        Columns by name, or values of all rows; `y` may be a list of names.
+    frames : bool
+    begin : int
+        Number of the first row in a larger whole.
+    name : str
+        For messages.
+    """
+
+    fragments: list[Any]
+    features: list[str]
+    y: Any = None
+    w: Any = None
+    exposure: str | None = None
+    frames: bool = False
+    begin: int = 0
+    name: str = "the Parquet dataset"
+
+    def __post_init__(self) -> None:
+        known = not any(isinstance(own, CsvFragment) for own in self.fragments)
+        self.rows = [count_rows(own) for own in self.fragments] if known else []
+        self.n_rows = sum(self.rows) if known else None
+        self.n_features = len(self.features)
+        if not self.frames:
+            schema = self.fragments[0].physical_schema
+            types = [schema.field(column).type for column in self.features]
+            # Of a fixed-size list; the others have no list_size.
+            self.n_features = sum(getattr(kind, "list_size", 1) for kind in types)
+
+    @classmethod
+    def of(
+        cls, data: Any, y: Any, w: Any, exposure: str | None = None, *,
+        frames: bool = False, name: str = "the Parquet dataset",
+    ) -> ArrowSource:  # fmt: skip
+        """From a pyarrow table or dataset, or from a CSV file; `y` and `w` by default by name."""
+        pa = needed("pyarrow")
+        if isinstance(data, CsvFragment):
+            fragments, schema = [data], data.physical_schema
+        else:
+            if isinstance(data, pa.Table):
+                data = needed("pyarrow.dataset").dataset(data)
+            fragments, schema = row_groups(data), data.schema
+        frames = frames and not any(map(pa.types.is_fixed_size_list, schema.types))
+        if not fragments and not frames:
+            raise ValueError(f"{name} has no rows")
+        y, w = default_names(schema.names, y, w)
+        taken = [column for item in (y, w, exposure) for column in _names(item)]
+        column_positions(schema.names, taken, name)
+        features = [column for column in schema.names if column not in taken]
+        if not frames:
+            _check_numbers(schema, features)
+        found = cls(fragments, features, y, w, exposure, frames, 0, name)
+        if found.n_rows is not None:
+            found._check_lengths(found.n_rows)
+        return found
+
+    def describe(self) -> str:
+        size = "" if self.frames else f" of {self.n_rows} rows and {self.n_features} features"
+        return f"{self.name}{size}"
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        found = (scanned(own, self._columns, block_rows) for own in self.fragments)
+        return self._read((batch for batches in found for batch in batches), block_rows, skip)
+
+    def labels(self) -> Iterator[Block]:
+        return replace(self, features=self.features[:1]).blocks(1 << 20)
+
+    def samples(self, rows: int) -> list[Block]:
+        """The first rows of row groups from all over the files, where these can be entered so."""
+        named = all(item is None or _names(item) for item in (self.y, self.w, self.exposure))
+        if not named or self.n_rows is None or self.n_rows <= rows or len(self.fragments) < 2:
+            return super().samples(rows)
+        picked = np.unique(np.linspace(0, len(self.fragments) - 1, _RUNS).astype(int)).tolist()
+        share = -(-rows // len(picked))
+        found = (scanned(self.fragments[at], self._columns, share) for at in picked)
+        return list(self._read((b for own in found for b in _upto(own, share)), rows))
+
+    def n_blocks(self, block_rows: int) -> int | None:
+        """Sum over row groups, none of which shares a block with the next."""
+        return sum(math.ceil(n / block_rows) for n in self.rows) or None
+
+    def partitions(self, n: int, block_rows: int) -> list[Source]:
+        """One source per run of row groups."""
+        step = math.ceil(len(self.fragments) / max(n, 1))
+        begins = self.begin + np.cumsum([0, *self.rows])
+        return [
+            replace(self, fragments=self.fragments[a : a + step], begin=int(begins[a]))
+            for a in range(0, len(self.fragments), step)
+        ]
+
+    @property
+    def _columns(self) -> list[str]:
+        beside = (column for item in (self.y, self.w, self.exposure) for column in _names(item))
+        return [*self.features, *beside]
+
+    def _read(self, batches: Iterator[Any], rows: int, skip: int = 0) -> Iterator[Block]:
+        start = self.begin
+        tables = _grouped(batches, rows) if self.frames else filter(len, batches)
+        for number, table in enumerate(tables):
+            if number >= skip:
+                yield self._block(table, number, start)
+            start += table.num_rows
+        if self.n_rows is None:
+            self._check_lengths(start)
+
+    def _block(self, table: Any, number: int, start: int) -> Block:
+        rows, beside = slice(start, start + table.num_rows), []
+        for item in (self.y, self.w, self.exposure):
+            columns = [_values(table.column(name)) for name in _names(item)]
+            if not columns:
+                beside.append(values_at(item, rows))
+            else:
+                beside.append(columns[0] if isinstance(item, str) else np.column_stack(columns))
+        if self.frames:
+            X = table.select(self.features)
+        else:
+            X = np.column_stack([_values(table.column(name)) for name in self.features])
+        y, w, exposure = beside
+        return Block(X, y, w, number, 0, start, exposure)
+
+    def _check_lengths(self, n_rows: int) -> None:
+        y, w = (None if _names(item) else item for item in (self.y, self.w))
+        check_lengths(n_rows, y=y, sample_weight=w)
+
+
+def row_groups(dataset: Any) -> list[Any]:
+    """Row groups of all files of a dataset; a fragment that has none as it is."""
+    found: list[Any] = []
+    for fragment in dataset.get_fragments():
+        split = getattr(fragment, "split_by_row_group", None)
+        found += split() if split else [fragment]
+    return found
+
+
+def count_rows(fragment: Any) -> int:
+    # count_rows of a single row group answers for its whole file (pyarrow 26).
+    groups = getattr(fragment, "row_groups", None)
+    return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)
+
+
+def scanned(fragment: Any, columns: list[str], rows: int) -> Iterator[Any]:
+    """Record batches of a fragment: a scan of a whole dataset reads far ahead."""
+    # Little read-ahead: the default of 16 batches is hundreds of megabytes.
+    return fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
+
+
+def _upto(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    for batch in batches:
+        # Copied: a slice would keep the whole row group in memory.
+        yield batch.take(np.arange(min(rows, batch.num_rows)))
+        rows -= batch.num_rows
+        if rows <= 0:
+            return
+
+
+def _grouped(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Small batches together as tables of up to `rows`."""
+    tables, group = needed("pyarrow").Table, list[Any]()
+    for batch in filter(len, batches):
+        if group and sum(map(len, group)) + len(batch) > rows:
+            yield tables.from_batches(group)
+            group = []
+        group.append(batch)
+    if group:
+        yield tables.from_batches(group)
+
+
+def _check_numbers(schema: Any, features: list[str]) -> None:
+    types = needed("pyarrow").types
+    known = (types.is_integer, types.is_floating, types.is_boolean, types.is_fixed_size_list)
+    for column in features:
+        kind = schema.field(column).type
+        if not any(is_such(kind) for is_such in known):
+            raise ValueError(
+                f"column {column!r} has type {kind}; features must be numbers. Name the "
+                "target with y=, or drop the column"
+            )
+
+
+def _names(what: Any) -> list[str]:
+    if isinstance(what, str):
+        return [what]
+    if isinstance(what, list | tuple) and what and all(isinstance(name, str) for name in what):
+        return list(what)
+    return []
+
+
+def _values(column: Any) -> np.ndarray:
+    """A column as numbers (nulls become NaN, which the fold refuses) or labels."""
+    types = needed("pyarrow").types
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not types.is_fixed_size_list(column.type):
+        return column.to_numpy(zero_copy_only=False)
+    values = column.flatten().to_numpy(zero_copy_only=False)  # without the missing lists
+    values = values.reshape(-1, column.type.list_size)
+    if column.null_count == 0:
+        return values
+    out = np.full((len(column), column.type.list_size), np.nan)
+    out[column.is_valid().to_numpy(zero_copy_only=False)] = values
+    return out
