@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import kernelmaps
 from kernelmaps import storage
 from kernelmaps.cli import app
-from kernelmaps.commands import fitting
+from kernelmaps.commands import demonstrating, fitting
 from kernelmaps.commands.fitting import FitSettings, fit_rows
 from kernelmaps.data.holdout import held_out
 from kernelmaps.data.reading import read_rows
@@ -110,6 +110,7 @@ def quick_demo(monkeypatch):
         )
 
     monkeypatch.setattr(demo_module, "run_demo", run_demo)
+    monkeypatch.setattr(demonstrating, "available_threads", lambda: 1)  # nothing compiles beside it
 
 
 @pytest.mark.usefixtures("quick_demo")

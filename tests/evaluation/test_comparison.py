@@ -310,7 +310,7 @@ def test_no_round_is_spent_on_nearly_all_rows(many, monkeypatch):
 
 
 def test_every_map_and_exact_machine_of_the_demo_finishes_on_all_digits(monkeypatch):
-    Clock(monkeypatch, seconds_per_row=3e-4)  # a little slower than on two busy cores
+    Clock(monkeypatch, seconds_per_row=2.5e-4)  # a little slower than on two busy cores
     result = run_demo(progress=False)
     for row in result.rows:
         if row.kind in ("map", "linear", "exact"):

@@ -36,7 +36,7 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="Folder for the report, the picture and the figures (JSON).")
     ] = Path("demo_out"),
-    budget: Annotated[float, typer.Option(help="Seconds for the measurements.")] = 15.0,
+    budget: Annotated[float, typer.Option(help="Seconds for the measurements.")] = 13.0,
     json: Annotated[
         bool, typer.Option("--json", help="Print the figures as JSON instead of a table.")
     ] = False,
@@ -50,9 +50,9 @@ def demo(
     """
     from json import dumps
 
-    from kernelmaps.evaluation.demo import run_demo
+    from kernelmaps.commands.demonstrating import demonstrate
 
-    result = run_demo(budget=budget)
+    result = demonstrate(budget)
     out.mkdir(parents=True, exist_ok=True)
     text = dumps(result.to_dict(), indent=1, ensure_ascii=False)
     (out / "demo.json").write_text(text + "\n", encoding="utf-8")

@@ -23,7 +23,8 @@ from .results import Row
 
 _ERROR_FIT = 2000  # rows that a map is fitted to before its error is measured
 _SMALL = 1_000_000  # cells, up to which another library's threads cost more than they bring
-_WARM_ROWS = 500  # rows that tell what a map compiles: fewer may miss a feature's zeros
+WARM_ROWS = 500
+"""Rows that tell what a map compiles: fewer may miss a feature's zeros."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class _Fold:
 
 def warm_up(method: Method, problem: Problem) -> None:
     """Compile, or load, what the method runs, so that it is not part of any measurement."""
-    few = problem.X[:_WARM_ROWS]
+    few = problem.X[:WARM_ROWS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if method.kind == "map":
