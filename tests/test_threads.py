@@ -170,6 +170,27 @@ def test_threads_that_limit_blas_at_once_leave_it_as_it_was(monkeypatch):
     assert blas.num_threads == 4
 
 
+def test_any_thread_may_limit_blas():
+    """threadpoolctl listens to the first thread that sets a limit, here the main one, alone."""
+    script = (
+        "import threading, numpy\n"
+        "from kernelmaps.threads import limit_blas, pools\n"
+        "seen = []\n"
+        "def look():\n"
+        "    with limit_blas(1):\n"
+        "        found = pools().select(user_api='blas').lib_controllers\n"
+        "        seen.extend(pool.num_threads for pool in found)\n"
+        "look()\n"
+        "thread = threading.Thread(target=look)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+        "assert len(seen) > 1 and set(seen) == {1}, seen\n"
+    )
+    threads_of_blas = {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    settings = {**os.environ, **threads_of_blas}
+    subprocess.run([sys.executable, "-c", script], env=settings, timeout=300, check=True)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork_does_not_inherit_limits():
     """Of a thread that is not there, nothing would ever lift them."""

@@ -301,7 +301,9 @@ def _hold_limits() -> None:
     for pool, before in _before:
         wanted = min([before, *_limits])
         if pool.num_threads != wanted:
-            pool.set_num_threads(wanted)
+            # threadpoolctl (3.8) lets one thread alone set the limit of a process, and silently
+            # ignores others for as long as that one lives. Whose limit holds is settled here.
+            getattr(pool, "_real_set_num_threads", pool.set_num_threads)(wanted)
 
 
 @contextmanager
