@@ -15,7 +15,6 @@ import argparse
 import copy
 import json
 import os
-import pickle
 import resource
 import signal
 import sys
@@ -358,8 +357,12 @@ def _in_child(files, span, seed, folder):
     child = os.fork()
     if child == 0:
         os.close(read)
-        work(files, span, seed, write, folder)
-        os._exit(0)
+        status = 1
+        try:
+            work(files, span, seed, write, folder)
+            status = 0
+        finally:
+            os._exit(status)  # what comes after is the parent's
     os.close(write)
     with os.fdopen(read, "rb") as stream:
         told = [tuple(json.loads(line)) for line in stream if line.endswith(b"\n")]
@@ -375,7 +378,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="where to keep the list of outcomes (pickle)")
     options = parser.parse_args()
     begun = time.time()
     found = run(options.count, options.seed)
@@ -383,8 +385,6 @@ def main() -> int:
     for index, name, what in bad[:200]:
         print(f"{index:6d} {name}: {what}")
     print(f"{len(found)} mutants, {dict(summary(found))}, {time.time() - begun:.0f} s")
-    if options.out:
-        options.out.write_bytes(pickle.dumps(found))
     return int(bool(bad))
 
 

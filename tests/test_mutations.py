@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mutations
 import numpy as np
 import pytest
 from every_model import rows
@@ -31,18 +32,14 @@ def python(*arguments, **environment):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
-def test_mutants_are_refused_or_work(seed, tmp_path):
+def test_mutants_are_refused_or_work(seed):
     """In workers with a limit of memory; a mutant that ends one is named."""
-    import pickle
-
-    out = tmp_path / "found"
-    ran = python(HERE / "mutations.py", "--count", str(COUNT), "--seed", str(seed), "--out", out)
-    found = pickle.loads(out.read_bytes())
+    found = mutations.run(COUNT, seed)
     # Numbers may overflow on use where each of them is legal: that is said by a ValueError.
     bad = [
         item for item in found if not item[2].startswith(("refused", "works", "use: ValueError"))
     ]
-    assert bad == [], ran.stdout
+    assert bad == []
     counts = summary(found)
     assert sum(counts.values()) == COUNT
     assert counts["refused"] > COUNT / 2
@@ -73,8 +70,6 @@ def test_a_file_that_once_wrote_to_an_address_of_its_choice(tmp_path):
 
 
 def test_the_driver_names_a_mutant_that_ends_its_worker(monkeypatch, tmp_path):
-    import mutations
-
     def outcome(name, data, path):
         if data == b"deadly":
             os.kill(os.getpid(), 9)
