@@ -70,7 +70,8 @@ def scaled_matrix(
 
     `values` are the functions of all terms, one after another, at all codes of their term.
     """
-    out[0] = scale
+    for i in range(scale.size):  # not `out[0] = scale`: it takes seconds to compile
+        out[0, i] = scale[i]
     at = 0
     for j in range(columns.size - 1):
         own, size = codes[j], first[j + 1] - first[j]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from ...compiling import HELPER
+
 _FAST = {"reassoc", "contract", "nsz"}  # sums in any order
 _TILE = 32
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(**HELPER)
 def _splines_at(place: float, size: int, values: np.ndarray) -> int:
     """Values of the B-splines that do not vanish at a place of [0, 1], and the first of them.
 
@@ -37,7 +39,7 @@ def local_splines(position: np.ndarray, size: int, first: np.ndarray, values: np
         first[i] = _splines_at(position[i], size, values[i])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(**HELPER)
 def _add_bands(
     position: np.ndarray, counts: np.ndarray, targets: np.ndarray, gram: np.ndarray,
     right: np.ndarray,
@@ -67,7 +69,7 @@ def add_bands(
         _add_bands(position[axis], counts, targets, gram[axis], right[axis])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@numba.njit(**HELPER, fastmath={"contract"})
 def _profile(
     gram: np.ndarray, penalty: np.ndarray, right: np.ndarray, strengths: np.ndarray,
     left: np.ndarray, logdet: np.ndarray,
