@@ -188,7 +188,8 @@ def test_any_thread_may_limit_blas():
     )
     threads_of_blas = {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
     settings = {**os.environ, **threads_of_blas}
-    subprocess.run([sys.executable, "-c", script], env=settings, timeout=300, check=True)
+    done = subprocess.run([sys.executable, "-c", script], env=settings, timeout=300, check=False)
+    assert done.returncode == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
