@@ -215,8 +215,7 @@ def test_every_room_and_leaf_is_in_the_map_of_contributing():
 def test_compiled_functions_take_at_most_eight_parameters():
     """More belong into a NamedTuple, which says what they are, and which numba caches as well.
 
-    Not so kernels of a card: Triton knows tuples of arguments in its latest versions only, and
-    `engine/gpu/launch.py` is the one place that lists what they take.
+    Kernels of a card take such tuples, too.
     """
     seen, crowded = 0, []
     for path in SOURCE.rglob("*.py"):
@@ -227,7 +226,7 @@ def test_compiled_functions_take_at_most_eight_parameters():
             if isinstance(node, ast.Import | ast.ImportFrom)
             for name in [getattr(node, "module", None) or "", *(item.name for item in node.names)]
         }
-        if not any(name.split(".")[0] == "numba" for name in modules):
+        if not any(name.split(".")[0] in ("numba", "triton") for name in modules):
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):

@@ -120,16 +120,23 @@ class TensorDescriptor:
 
 
 def _argument(value):
-    if isinstance(value, TensorDescriptor):
+    if isinstance(value, TensorDescriptor | Constant):
         return value
+    if isinstance(value, tuple):
+        fields = [_argument(field) for field in value]
+        return type(value)(*fields) if hasattr(value, "_fields") else tuple(fields)
     if isinstance(value, np.ndarray):
         assert value.flags.c_contiguous
         return Pointer(value.reshape(-1))
     return tile(np.float32(value) if isinstance(value, float) else np.int32(value))
 
 
+class Constant(int):
+    """A number that is part of what a kernel is compiled for."""
+
+
 def constexpr(value):
-    return value
+    return Constant(value) if isinstance(value, int) else value
 
 
 def inline_asm_elementwise(asm, constraints, args, dtype, is_pure, pack):

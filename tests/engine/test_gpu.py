@@ -32,7 +32,7 @@ def gpu(monkeypatch):
     sys.modules.pop("kernelmaps.engine.gpu.kernels", None)
     if hasattr(gpu, "kernels"):
         del gpu.kernels
-    for cached in (gpu.dispatch._table_on, gpu.launch._describes, gpu.joint._described):
+    for cached in (gpu.dispatch._table_on, gpu.joint._form, gpu.joint._described):
         cached.cache_clear()
 
 
@@ -498,3 +498,23 @@ def test_arrays_in_ordinary_memory_are_not_for_a_card():
     from kernelmaps.engine import gpu
 
     assert not gpu.usable_for(np.zeros((2, 2)))
+
+
+def test_without_a_triton_that_takes_tuples_the_kernels_are_left_alone(monkeypatch):
+    from kernelmaps.engine.gpu import dispatch
+
+    rows = type("Tensor", (), {"__module__": "torch", "is_cuda": True})()
+
+    def usable(found):
+        monkeypatch.setattr(dispatch, "find_spec", found)
+        dispatch._has_triton.cache_clear()
+        return dispatch.usable_for(rows)
+
+    def absent(name):
+        raise ModuleNotFoundError(name)
+
+    assert usable(lambda name: name)
+    assert not usable(lambda name: None if name.startswith("triton.") else name)  # before 3.4
+    assert not usable(lambda name: absent(name) if name.startswith("triton") else name)
+    assert not usable(lambda name: None if name == "torch" else name)
+    dispatch._has_triton.cache_clear()

@@ -19,7 +19,8 @@ from ..table.layout import Bins, layout_of
 from . import launch
 from .joint import FORMS
 from .rows import contiguous, device_of
-from .tables import DeviceCodes, DeviceSums, DeviceTable, codes_on, sums_on, table_on
+from .splines import SplineWeights
+from .tables import DeviceCodes, DeviceSums, DeviceTable, codes_on, splines_on, sums_on, table_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,12 +36,16 @@ def usable_for(X: Any) -> bool:
     """Whether rows lie on a card, and there is a Triton for it."""
     library = type(X).__module__.partition(".")[0]
     on_card = library == "cupy" or (library == "torch" and X.is_cuda)
-    return on_card and _has("torch") and _has("triton")
+    return on_card and _has_triton()
 
 
 @lru_cache
-def _has(module: str) -> bool:
-    return find_spec(module) is not None
+def _has_triton() -> bool:
+    """Whether torch has a Triton that takes tuples and descriptors: from 3.4 on (torch 2.8)."""
+    try:
+        return bool(find_spec("torch") and find_spec("triton.tools.tensor_descriptor"))
+    except ModuleNotFoundError:  # no Triton at all
+        return False
 
 
 def _as_tensors(call: _Call) -> _Call:
@@ -94,7 +99,7 @@ def _apply(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
     table = _table_for(xp, spec, X)
     if table is None:
         return evaluate(spec, real_rows(X, xp), xp), _refused(xp, X, check)
-    flag = _flag(xp, X)
+    flag = _flag(xp, X, check)
     out = xp.empty((X.shape[0], table.width), dtype=_result(xp, X), device=device_of(X))
     if X.shape[0]:
         launch.emit(table, contiguous(X), out, flag, check)
@@ -110,9 +115,9 @@ def apply_stored(spec: Spec, values: Any, features: Any, d: int, check: int) -> 
     xp = namespace(values)
     values = real_rows(values, xp)
     table = _table_for(xp, spec, values[:, None], d)
-    if table is None or not table.constants["EVEN"]:
+    if table is None or not table.even:
         return None
-    flag, shape = _flag(xp, values), (values.shape[0], table.band)
+    flag, shape = _flag(xp, values, check), (values.shape[0], table.band)
     out = xp.empty(shape, dtype=values.dtype, device=device_of(values))
     to = xp.empty(shape, dtype=xp.int32, device=device_of(values))
     if values.shape[0]:
@@ -131,14 +136,17 @@ def sums(table: Summed, X: Any, check: int) -> tuple[Any, bool]:
     X = contiguous(_floats(xp, X) if len(table.bins.kind) != CODE else X)
     if not X.shape[0]:
         return xp.zeros((0, table.outputs), dtype=xp.float64, device=device_of(X)), False
-    found = _sums_on(_Held(table), xp, device_of(X))
-    flag = _flag(xp, X) if check else xp.empty(1, dtype=xp.int32, device=device_of(X))
+    found, splines = _sums_on(_Held(table), xp, device_of(X))
+    flag = _flag(xp, X, check)
 
     def empty(shape: tuple[int, ...], double: bool) -> Any:
         wide = double or X.dtype == xp.float64
         return xp.empty(shape, dtype=xp.float64 if wide else xp.float32, device=device_of(X))
 
-    shares = launch.dot(found, X, flag, check, empty)
+    if splines is not None and check != launch.NON_NEGATIVE and launch.has_halves(device_of(X)):
+        shares = launch.dot_splines(splines, X, flag, empty)
+    else:
+        shares = launch.dot(found, X, flag, check, empty)
     whole = shares.shape[0] == 1 and shares.dtype == xp.float64
     total = shares[0] if whole else xp.sum(shares, axis=0, dtype=xp.float64)
     return total, bool(check) and bool(flag[0])
@@ -150,7 +158,7 @@ def encode(
 ) -> tuple[Any, bool]:
     """Codes of rows, and whether all values were within `ends`, one pair for each feature."""
     xp = namespace(X)
-    X, flag = contiguous(_floats(xp, X)), _flag(xp, X)
+    X, flag = contiguous(_floats(xp, X)), _flag(xp, X, launch.FINITE)
     low, high = (end.tobytes() for end in ends)
     found = _codes_on(_Held(bins), low, high, ends[0].dtype, bits, xp, device_of(X))
     out = xp.empty(X.shape, dtype=getattr(xp, dtype.name), device=device_of(X))
@@ -173,8 +181,9 @@ class _Held:
 
 
 @lru_cache(maxsize=16)
-def _sums_on(table: _Held, xp: Any, device: Any) -> DeviceSums:
-    return sums_on(table.held, partial(_put, xp, device))
+def _sums_on(table: _Held, xp: Any, device: Any) -> tuple[DeviceSums, SplineWeights | None]:
+    put = partial(_put, xp, device)
+    return sums_on(table.held, put), splines_on(table.held, put)
 
 
 @lru_cache(maxsize=16)
@@ -189,8 +198,10 @@ def _put(xp: Any, device: Any, array: np.ndarray) -> Any:
     return xp.asarray(np.ascontiguousarray(array), device=device)
 
 
-def _flag(xp: Any, X: Any) -> Any:
-    return xp.zeros(1, dtype=xp.int32, device=device_of(X))
+def _flag(xp: Any, X: Any, check: int) -> Any:
+    """Room for what kernels tell of X; where nobody looks at it, it need not be cleared."""
+    room = xp.zeros if check else xp.empty
+    return room(1, dtype=xp.int32, device=device_of(X))
 
 
 def _table_for(xp: Any, spec: Spec, X: Any, d: int | None = None) -> DeviceTable | None:

@@ -26,12 +26,9 @@ class _Form(NamedTuple):
 
     width: int
     columns: int
-    waves: bool
-    paired: bool
     clipped: bool
     structured: bool
-    phases: Any  # of waves
-    amplitudes: Any
+    waves: launch.Waves | None
 
 
 def _linear(xp: Any, spec: Spec, X: Any) -> Any:
@@ -43,17 +40,14 @@ def _linear(xp: Any, spec: Spec, X: Any) -> Any:
     X = contiguous(X)
     Z = empty(X, (X.shape[0], form.columns))
     if form.waves and not form.structured and _fuses(xp, X, form.width):
-        described = _described(xp, spec, X.shape[1], *place)
-        launch.fourier(X, described, form.phases, form.amplitudes, Z, form.paired)
+        launch.fourier(X, _described(xp, spec, X.shape[1], *place), form.waves, Z)
         return Z
     if form.structured:
-        signs, to, gains = _structure(xp, spec, *place)
-        launch.hadamard(X, Z, signs, to, gains, int(spec.arrays["rows"][-1]) + 1)
+        launch.hadamard(X, Z, _structure(xp, spec, *place), int(spec.arrays["rows"][-1]) + 1)
     else:
-        angles = Z[:, : form.width] if form.paired else Z
-        _product(X, _matrix(xp, spec, X.shape[1], *place), out=angles)
+        _product(X, _matrix(xp, spec, X.shape[1], *place), out=Z[:, : form.width])
     if form.waves:
-        launch.waves(Z, form.phases, form.amplitudes, form.paired)
+        launch.waves(Z, form.width, form.waves)
     return Z
 
 
@@ -134,18 +128,17 @@ def _described(xp: Any, spec: Spec, d: int, dtype: Any, device: Any) -> launch.F
 
 @lru_cache(maxsize=32)
 def _form(xp: Any, spec: Spec, dtype: Any, device: Any) -> _Form:
-    waves = spec.family == "fourier"
-    paired, width = waves and bool(spec.numbers["paired"]), n_outputs(spec)
-    constants = _wave_constants(xp, spec, dtype, device) if waves else (None, None)
-    return _Form(
-        width,
-        2 * width if paired else width,
-        waves,
-        paired,
-        waves and "lower" in spec.arrays,
-        _is_structured(spec),
-        *constants,
-    )
+    waves, width = None, n_outputs(spec)
+    columns = width
+    if spec.family == "fourier":
+        paired = bool(spec.numbers["paired"])
+        columns = 2 * width if paired else width
+        phases = np.mod(_turns(spec) * spec.arrays.get("phases", np.zeros(1)), 1.0)
+        own = np.broadcast_to(spec.arrays.get("amplitudes", 1.0), columns)
+        put = partial(_put, xp, dtype=dtype, device=device)
+        waves = launch.waves_of(put(phases), put(spec.numbers["scale"] * own), width, paired)
+    clipped = waves is not None and "lower" in spec.arrays
+    return _Form(width, columns, clipped, _is_structured(spec), waves)
 
 
 def _plain_matrix(spec: Spec) -> np.ndarray:
@@ -155,21 +148,13 @@ def _plain_matrix(spec: Spec) -> np.ndarray:
     return _turns(spec) * project(np, spec, np.eye(length))
 
 
-def _wave_constants(xp: Any, spec: Spec, dtype: Any, device: Any) -> tuple[Any, Any]:
-    """Phases in turns (zero for pairs) and amplitudes of all columns."""
-    columns = n_outputs(spec) * (2 if spec.numbers["paired"] else 1)
-    phases = np.mod(_turns(spec) * spec.arrays.get("phases", np.zeros(1)), 1.0)
-    own = np.broadcast_to(spec.arrays.get("amplitudes", 1.0), columns)
-    amplitudes = spec.numbers["scale"] * own
-    return _put(xp, phases, dtype, device), _put(xp, amplitudes, dtype, device)
-
-
 @lru_cache(maxsize=16)
-def _structure(xp: Any, spec: Spec, dtype: Any, device: Any) -> tuple[Any, Any, Any]:
-    """Signs, places and gains of a structured projection."""
+def _structure(xp: Any, spec: Spec, dtype: Any, device: Any) -> launch.Transforms:
     signs, rows = spec.arrays["signs"], spec.arrays["rows"]
     to = np.full(signs.shape[0] * signs.shape[2], -1, np.int32)
     to[rows] = np.arange(len(rows))
     gains = _turns(spec) * spec.arrays["gains"]
-    places = xp.asarray(to, device=device)
-    return _put(xp, signs, dtype, device), places, _put(xp, gains, dtype, device)
+    columns = xp.asarray(to, device=device)
+    return launch.Transforms(
+        _put(xp, signs, dtype, device), columns, _put(xp, gains, dtype, device)
+    )

@@ -8,19 +8,23 @@ a warp read the coefficients of *one* value side by side: of a float32 cubic all
 16 bytes for each lane, and a row is padded to a power of two of columns. Reading them word by word,
 or with one value for each lane, takes two to four times as long.
 
-`numbers` and `whole` hold one line of `stride` entries per field, see
-:class:`kernelmaps.engine.gpu.tables.DeviceTable`.
+A kernel takes its table whole, as one of the named tuples of :mod:`kernelmaps.engine.gpu.tables`,
+in which what the compiler has to know is marked as a constant. SIZES are those of one launch.
 """
 
 import re
+from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
 
-AFFINE = tl.constexpr(0)
-LOG2 = tl.constexpr(1)
-EDGES = tl.constexpr(2)
-CODE = tl.constexpr(3)
+from ..table import stored
+from . import splines
+
+AFFINE, LOG2 = tl.constexpr(stored.AFFINE), tl.constexpr(stored.LOG2)
+EDGES, CODE = tl.constexpr(stored.EDGES), tl.constexpr(stored.CODE)
+WORDS = tl.constexpr(splines.WORDS)
+GROUP = tl.constexpr(8)  # tiles of rows whose programs share columns of a product in the cache
 
 
 @triton.jit
@@ -37,104 +41,113 @@ def _bits(x):
         return x.to(tl.int32, bitcast=True)
 
 
+class _Feature(NamedTuple):
+    """What the finder reads of a feature; the row, where its kind of bins has no such number."""
+
+    row: Any
+    top: Any
+    origin: Any
+    rest: Any
+    factor: Any
+    low: Any
+    high: Any
+    last: Any
+    key: Any
+    cell: Any
+    edge: Any
+
+
 @triton.jit
-def _parameters(f, numbers, whole, stride, KIND: tl.constexpr, CLIPPED: tl.constexpr):
+def _read(f, bins):
     """What the finder reads of features f, once for many rows."""
+    numbers, whole, stride = bins.numbers, bins.whole, bins.stride
     row = tl.load(whole + f)
     top = tl.load(whole + 4 * stride + f)
     origin, rest, factor, low, high, last = row, row, row, row, row, row
     key, cell, edge = row, row, row
-    if KIND == AFFINE:
+    if bins.kind == AFFINE:
         rest = tl.load(numbers + stride + f)
-    if KIND == AFFINE or KIND == EDGES:
+    if bins.kind == AFFINE or bins.kind == EDGES:
         origin = tl.load(numbers + f)
         factor = tl.load(numbers + 2 * stride + f)
         last = tl.load(numbers + 5 * stride + f)
-    if KIND == AFFINE or KIND == EDGES or CLIPPED:
+    if bins.kind == AFFINE or bins.kind == EDGES or bins.clipped:
         low = tl.load(numbers + 3 * stride + f)
         high = tl.load(numbers + 4 * stride + f)
-    if KIND == EDGES:
+    if bins.kind == EDGES:
         key = tl.load(whole + stride + f)
         cell = tl.load(whole + 2 * stride + f)
         edge = tl.load(whole + 3 * stride + f)
-    return row, top, origin, rest, factor, low, high, last, key, cell, edge
+    return _Feature(row, top, origin, rest, factor, low, high, last, key, cell, edge)
 
 
 @triton.jit
-def _find_affine(size, p):
+def _find_affine(size, at):
     """Even bins. The origin has two parts, so that float32 loses nothing far from zero."""
-    row, top, origin, rest, factor, low, high, last, key, cell, edge = p
-    t = _within(((size.to(origin.dtype) - origin) - rest) * factor, low, high)
-    b = _within(t, 0.0, last).to(tl.int32)
-    return row + b, (t - b.to(t.dtype)).to(size.dtype)
+    t = ((size.to(at.origin.dtype) - at.origin) - at.rest) * at.factor
+    t = _within(t, at.low, at.high)
+    b = _within(t, 0.0, at.last).to(tl.int32)
+    return at.row + b, (t - b.to(t.dtype)).to(size.dtype)
 
 
 @triton.jit
-def _find_log2(size, p, shift, start, limit, unit, CLIPPED: tl.constexpr):
+def _find_log2(size, at, bins):
     """Octaves, each divided evenly, by the leading bits of positive floats."""
-    row, top, origin, rest, factor, low, high, last, key, cell, edge = p
-    if CLIPPED:
-        size = _within(size, low, high)
-    bits = _bits(size)
-    leading = bits >> shift
-    b = _within(leading - start, 0, limit).to(tl.int32)
-    return row + b, (bits - (leading << shift)).to(size.dtype) * unit.to(size.dtype)
+    if bins.clipped:
+        size = _within(size, at.low, at.high)
+    whole = _bits(size)
+    leading = whole >> bins.shift
+    b = _within(leading - bins.start, 0, bins.limit).to(tl.int32)
+    rest = whole - (leading << bins.shift)
+    return at.row + b, rest.to(size.dtype) * bins.unit.to(size.dtype)
 
 
 @triton.jit
-def _find_edges(
-    size, p, before, edges, shift,
-    OCTAVES: tl.constexpr, CROWD: tl.constexpr, PLACED: tl.constexpr,
-):  # fmt: skip
+def _find_edges(size, at, bins):
     """Uneven bins: a cell says how many thresholds lie before it; those inside are compared."""
-    row, top, origin, rest, factor, low, high, last, key, cell, edge = p
-    size = _within(size, low, high)
-    if OCTAVES:
-        leading = (_bits(tl.maximum(size - origin, 0.0)) >> shift).to(tl.int32)
-        cell = cell + _within(leading - key, 0, last.to(tl.int32))
+    size = _within(size, at.low, at.high)
+    if bins.octaves:
+        leading = (_bits(tl.maximum(size - at.origin, 0.0)) >> bins.shift).to(tl.int32)
+        cell = at.cell + _within(leading - at.key, 0, at.last.to(tl.int32))
     else:
-        cell = cell + _within((size - origin) * factor, 0.0, last).to(tl.int32)
-    count = tl.load(before + cell)
-    for step in tl.static_range(CROWD, 0, -1):  # bisection, by powers of two
+        cell = at.cell + _within((size - at.origin) * at.factor, 0.0, at.last).to(tl.int32)
+    count, edges = tl.load(bins.before + cell), bins.edges + at.edge
+    for step in tl.static_range(bins.crowd, 0, -1):  # bisection, by powers of two
         farther = 1 << (step - 1)
-        passed = size >= tl.load(edges + edge + count + farther)
+        passed = size >= tl.load(edges + count + farther)
         count = tl.where(passed, count + farther, count)
-    b = tl.minimum(count, top)
+    b = tl.minimum(count, at.top)
     u = tl.zeros(size.shape, size.dtype)
-    if PLACED:
-        left = tl.load(edges + edge + b)
-        width = tl.load(edges + edge + b + 1) - left
-        if PLACED > 1 and size.dtype == tl.float32:
+    if bins.placed:
+        left = tl.load(edges + b)
+        width = tl.load(edges + b + 1) - left
+        if bins.placed > 1 and size.dtype == tl.float32:
             u = tl.div_rn(size - left, width)  # Triton's own division is off by up to two digits
         else:
             u = (size - left) / width
-    return row + b, u
+    return at.row + b, u
 
 
 @triton.jit
-def _find(
-    x, p, before, edges, shift, start, limit, unit, nothing, mirror,
-    KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
-    PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr,
-):  # fmt: skip
-    """Row of the table and position in the bin, for values x of features with parameters p."""
-    if KIND == CODE:
-        row = p[0] + tl.minimum(x.to(tl.int32), p[1])
+def _find(x, at, bins):
+    """Row of the table and position in the bin, for values x; `at` is what `_read` found."""
+    if bins.kind == CODE:
+        row = at.row + tl.minimum(x.to(tl.int32), at.top)
         u = tl.zeros(x.shape, tl.float32)
     else:
         size = x
-        if SIGNED:
+        if bins.signed:
             size = tl.abs(x)
-        if KIND == AFFINE:
-            row, u = _find_affine(size, p)
-        elif KIND == LOG2:
-            row, u = _find_log2(size, p, shift, start, limit, unit, CLIPPED)
+        if bins.kind == AFFINE:
+            row, u = _find_affine(size, at)
+        elif bins.kind == LOG2:
+            row, u = _find_log2(size, at, bins)
         else:
-            row, u = _find_edges(size, p, before, edges, shift, OCTAVES, CROWD, PLACED)
-        if SIGNED:
-            row = tl.where(x < 0, row + mirror, row)
-        if VANISHES:
-            row = tl.where(x == 0, nothing, row)
+            row, u = _find_edges(size, at, bins)
+        if bins.signed:
+            row = tl.where(x < 0, row + bins.mirror, row)
+        if bins.vanishes:
+            row = tl.where(x == 0, bins.nothing, row)
     return row, u
 
 
@@ -147,33 +160,32 @@ def _halves(word):
 
 
 @triton.jit
-def _columns(coef_ptr, row, u, begin, count, padded, POWERS: tl.constexpr, COLUMNS: tl.constexpr):
+def _columns(block, row, u, begin, count, COLUMNS: tl.constexpr):
     """Σ_k coef[row, k, begin + c] u^k for values (V,) and columns c < COLUMNS, by Horner's rule.
 
-    Columns from `count` on are not read; `padded` is the number of columns of a row. See
-    `tables.coefficients` for the order of them: the last axis of what is loaded is contiguous,
-    which also tells Triton how to share it among lanes.
+    Columns from `count` on are not read. See `tables.coefficients` for the order of them: the last
+    axis of what is loaded is contiguous, which also tells Triton how to share it among lanes.
     """
     u_, c = u[:, None], tl.arange(0, COLUMNS)[None, :]
     read = c < count
-    if POWERS == 4 and u.dtype == tl.float32:
-        at = (row * padded + begin) * 2
+    if block.powers == 4 and u.dtype == tl.float32:
+        at = (row * block.columns + begin) * 2
         w = tl.arange(0, 2 * COLUMNS)[None, :]
-        words = tl.load(coef_ptr + at[:, None] + w, w < 2 * count, other=0)
+        words = tl.load(block.coef + at[:, None] + w, w < 2 * count, other=0)
         first, second = tl.split(tl.reshape(words, (row.shape[0], COLUMNS, 2)))
         a, b = _halves(first)
         square, cube = _halves(second)
         return ((cube * u_ + square) * u_ + b) * u_ + a
-    elif POWERS == 2 and u.dtype == tl.float32:
-        at = row * padded + begin
-        a, b = _halves(tl.load(coef_ptr + at[:, None] + c, read, other=0))
+    elif block.powers == 2 and u.dtype == tl.float32:
+        at = row * block.columns + begin
+        a, b = _halves(tl.load(block.coef + at[:, None] + c, read, other=0))
         return b * u_ + a
     else:
-        at = (row * POWERS + (POWERS - 1)) * padded + begin
-        place = coef_ptr + at[:, None] + c
+        at = (row * block.powers + (block.powers - 1)) * block.columns + begin
+        place = block.coef + at[:, None] + c
         value = tl.load(place, read, other=0)
-        for k in tl.static_range(1, POWERS):
-            value = value * u_ + tl.load(place - k * padded, read, other=0)
+        for k in tl.static_range(1, block.powers):
+            value = value * u_ + tl.load(place - k * block.columns, read, other=0)
         return value
 
 
@@ -215,52 +227,44 @@ def _real(x):
 
 @triton.jit
 def emit(
-    x_ptr, out_ptr, flag_ptr, n, d, group, width, padded, margin, column_ptr, count_ptr, first_ptr,
-    coef_ptr,
-    numbers, whole, before, edges, stride, shift, start, limit, unit, nothing, mirror,
-    KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
-    PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, POWERS: tl.constexpr,
-    BANDED: tl.constexpr, EVEN: tl.constexpr, OWN: tl.constexpr, CHECK: tl.constexpr,
-    VALUES: tl.constexpr, COLUMNS: tl.constexpr, STEPS: tl.constexpr,
+    x_ptr, out_ptr, flag_ptr, n, group, table, CHECK: tl.constexpr, SIZES: tl.constexpr
 ):  # fmt: skip
     """φ of rows that lie one after the other.
 
-    A group of rows is divided into tiles of VALUES values, none of them in part. A program has one
-    tile in each of STEPS groups, with the same features, whose parameters it reads once. EVEN:
-    every feature has OWN columns; else `count_ptr` says how many, and `column_ptr` where.
+    A `group` of rows is divided into tiles of so many values, none of them in part. A program has
+    one tile in each of several groups, with the same features, of which it reads once. Every
+    feature has `table.own` columns, if they are even; else the table says how many, and where.
     """
-    k = tl.program_id(1) * VALUES + tl.arange(0, VALUES)
+    d = table.features
+    k = tl.program_id(1) * SIZES.tile + tl.arange(0, SIZES.tile)
     r = k // d
     f = k - r * d
-    p = _parameters(f, numbers, whole, stride, KIND, CLIPPED)
-    begin = tl.program_id(2) * COLUMNS
-    c = begin + tl.arange(0, COLUMNS)
-    if EVEN:
-        to = (k * OWN)[:, None] + c[None, :]
-        real = (c < OWN)[None, :]
+    at = _read(f, table.bins)
+    begin = tl.program_id(2) * SIZES.columns
+    c = begin + tl.arange(0, SIZES.columns)
+    if table.even:
+        to = (k * table.own)[:, None] + c[None, :]
+        real = (c < table.own)[None, :]
     else:
-        to = (r * width + tl.load(column_ptr + f))[:, None] + c[None, :]
-        real = c[None, :] < tl.load(count_ptr + f)[:, None]
+        to = (r * table.width + tl.load(table.column + f))[:, None] + c[None, :]
+        real = c[None, :] < tl.load(table.count + f)[:, None]
     wrong = k < 0
-    for step in range(STEPS):
-        top = (tl.program_id(0).to(tl.int64) * STEPS + step) * group
+    for step in range(SIZES.steps):
+        top = (tl.program_id(0).to(tl.int64) * SIZES.steps + step) * group
         left = (tl.minimum(n - top, group) * d).to(tl.int32)
         x = tl.load(x_ptr + top * d + k, k < left, other=0)
         wrong = wrong | _refused(x, CHECK)
-        row, u = _find(
-            _real(x), p, before, edges, shift, start, limit, unit, nothing, mirror,
-            KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
-        )  # fmt: skip
-        if BANDED:
+        row, u = _find(_real(x), at, table.bins)
+        if table.banded:
             # A row has the columns from `away` on: those before and behind belong to other rows.
-            away = tl.load(first_ptr + row)
-            since = margin + begin - away
-            value = _columns(coef_ptr, row, u, since, COLUMNS, padded, POWERS, COLUMNS)
+            away = tl.load(table.first + row)
+            since = table.margin + begin - away
+            value = _columns(table.block, row, u, since, SIZES.columns, SIZES.columns)
             place = c[None, :] - away[:, None]
-            value = tl.where((place >= 0) & (place < padded), value, 0.0)
+            value = tl.where((place >= 0) & (place < table.block.columns), value, 0.0)
         else:
-            value = _columns(coef_ptr, row, u, begin, OWN - begin, padded, POWERS, COLUMNS)
-        out = out_ptr + top * width + to
+            value = _columns(table.block, row, u, begin, table.own - begin, SIZES.columns)
+        out = out_ptr + top * table.width + to
         tl.store(out, value.to(out_ptr.dtype.element_ty), real & (k < left)[:, None])
     if CHECK > 0:
         _tell(wrong, flag_ptr)
@@ -268,49 +272,43 @@ def emit(
 
 @triton.jit
 def emit_stored(
-    x_ptr, feature_ptr, out_ptr, to_ptr, flag_ptr, n, band, padded, margin, column_ptr, first_ptr,
-    coef_ptr,
-    numbers, whole, before, edges, stride, shift, start, limit, unit, nothing, mirror,
-    KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
-    PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, POWERS: tl.constexpr,
-    CHECK: tl.constexpr, VALUES: tl.constexpr, COLUMNS: tl.constexpr,
+    x_ptr, out_ptr, flag_ptr, n, entries, table, CHECK: tl.constexpr, SIZES: tl.constexpr
 ):  # fmt: skip
-    """The stored columns of the values of sparse rows, and where they stand in the result."""
-    v = tl.program_id(0).to(tl.int64) * VALUES + tl.arange(0, VALUES)
-    begin = tl.program_id(1) * COLUMNS
-    c = begin + tl.arange(0, COLUMNS)
+    """The stored columns of the values of sparse rows, and where they stand in the result.
+
+    `entries` are two arrays by value: its feature, and room for the columns that it fills.
+    """
+    band = table.band
+    v = tl.program_id(0).to(tl.int64) * SIZES.tile + tl.arange(0, SIZES.tile)
+    begin = tl.program_id(1) * SIZES.columns
+    c = begin + tl.arange(0, SIZES.columns)
     inside = v < n
-    f = tl.load(feature_ptr + v, inside, other=0).to(tl.int32)
+    f = tl.load(entries[0] + v, inside, other=0).to(tl.int32)
     x = tl.load(x_ptr + v, inside, other=0)
     if CHECK > 0:
         _tell(_refused(x, CHECK), flag_ptr)
-    p = _parameters(f, numbers, whole, stride, KIND, CLIPPED)
-    row, u = _find(
-        _real(x), p, before, edges, shift, start, limit, unit, nothing, mirror,
-        KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
-    )  # fmt: skip
-    value = _columns(coef_ptr, row, u, margin + begin, band - begin, padded, POWERS, COLUMNS)
+    row, u = _find(_real(x), _read(f, table.bins), table.bins)
+    value = _columns(table.block, row, u, table.margin + begin, band - begin, SIZES.columns)
     real = inside[:, None] & (c < band)[None, :]
     to = (v * band)[:, None] + c[None, :]
-    first = tl.load(column_ptr + f) + tl.load(first_ptr + row)
+    first = tl.load(table.column + f) + tl.load(table.first + row)
     tl.store(out_ptr + to, value.to(out_ptr.dtype.element_ty), real)
-    tl.store(to_ptr + to, first[:, None] + c[None, :], real)
+    tl.store(entries[1] + to, first[:, None] + c[None, :], real)
 
 
 @triton.jit
 def dot(
-    x_ptr, out_ptr, flag_ptr, n, d, outputs, padded, split, coef_ptr, low_ptr, high_ptr,
-    numbers, whole, before, edges, stride, shift, start, limit, unit, nothing, mirror,
-    KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
-    PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, POWERS: tl.constexpr,
-    CHECK: tl.constexpr, BOUNDED: tl.constexpr,
-    ROWS: tl.constexpr, FEATURES: tl.constexpr, COLUMNS: tl.constexpr,
+    x_ptr, out_ptr, flag_ptr, n, split, table, CHECK: tl.constexpr, SIZES: tl.constexpr
 ):  # fmt: skip
-    """Sums over `split` features of their polynomials, for ROWS rows: one share of the scores.
+    """Sums over `split` features of their polynomials, for some rows: one share of the scores.
 
     Rows come first in the order of values, so that a thread has all features of its rows, and adds
-    them up by itself. BOUNDED: the flag is also set by values outside low … high.
+    them up by itself. The flag is also set by values outside the ranges of a table that has some.
     """
+    d, outputs = table.features, table.outputs
+    ROWS: tl.constexpr = SIZES.rows
+    FEATURES: tl.constexpr = SIZES.features
+    COLUMNS: tl.constexpr = SIZES.columns
     i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     begin = tl.program_id(2) * COLUMNS
     c = begin + tl.arange(0, COLUMNS)
@@ -323,21 +321,17 @@ def dot(
         f = (block + tl.arange(0, FEATURES))[None, :]
         used = inside[:, None] & (f < until)
         at = tl.minimum(f, d - 1)
-        p = _parameters(at, numbers, whole, stride, KIND, CLIPPED)
         x = tl.load(x_ptr + i[:, None] * d + f, used, other=0)
         wrong = wrong | _refused(x, CHECK)
-        if BOUNDED:
+        if table.bounded:
             size = _real(x)
-            beyond = (size < tl.load(low_ptr + at)) | (size > tl.load(high_ptr + at))
+            beyond = (size < tl.load(table.low + at)) | (size > tl.load(table.high + at))
             wrong = wrong | (used & beyond)
-        row, u = _find(
-            _real(x), p, before, edges, shift, start, limit, unit, nothing, mirror,
-            KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
-        )  # fmt: skip
-        row = tl.where(used, row, nothing)
+        row, u = _find(_real(x), _read(at, table.bins), table.bins)
+        row = tl.where(used, row, table.bins.nothing)
         row = tl.reshape(tl.permute(row, (1, 0)), (FEATURES * ROWS,))
         u = tl.reshape(tl.permute(u, (1, 0)), (FEATURES * ROWS,))
-        value = _columns(coef_ptr, row, u, begin, outputs - begin, padded, POWERS, COLUMNS)
+        value = _columns(table.block, row, u, begin, outputs - begin, COLUMNS)
         total += tl.sum(tl.reshape(value, (FEATURES, ROWS, COLUMNS)), axis=0)
     _tell(wrong, flag_ptr)
     place = out_ptr + ((tl.program_id(1) * n + i) * outputs)[:, None] + c[None, :]
@@ -348,7 +342,7 @@ def dot(
 # into two rows of ten halves, five words each, the others of which are zero. A position is a share
 # of the range, LENGTH bins long; the largest one found so far is kept as its bits, which are larger
 # than those of 1 for negative numbers and NaN, too. What selects the bytes of the five words lies
-# in memory, 16 bytes for each bin (`splines.PLACES`), from minus the bits of 2^23 on: these are
+# in memory, 16 bytes for each bin (`splines.SELECTORS`), from minus the bits of 2^23 on: these are
 # added with the bin. Numbers come twice, and halves in pairs, so that a word belongs to two
 # neighbours of a tile; the first of each two is read. The last operand is not: it is the result of
 # a product, and has the compiler lay all the others out as tensor cores want their factors.
@@ -366,7 +360,7 @@ mov.b32 OTHER, SECOND;
 add.sat.f32 q, t, 0f00000000;
 fma.rz.f32 y, q, LENGTH, 0f4B000000;
 mov.b32 i, y;
-mad.wide.u32 p, i, 16, PLACES;
+mad.wide.u32 p, i, 16, SELECTORS;
 ld.global.nc.v4.b32 {s0, s1, s2, s3}, [p];
 shr.u32 s4, s3, 16;
 sub.f32 b, 0f4B000000, y;
@@ -410,7 +404,20 @@ def _instructions(parts: int) -> str:
         for word in range(5):
             to = 5 * part + word
             text += f"prmt.b32 ${to}, {letter}01, {letter}23, s{word};\n"
-    names = ["LARGEST", "OTHER", "X", "", "LESS", "", "FACTOR", "", "MOST", "SECOND", "PLACES", ""]
+    names = [
+        "LARGEST",
+        "OTHER",
+        "X",
+        "",
+        "LESS",
+        "",
+        "FACTOR",
+        "",
+        "MOST",
+        "SECOND",
+        "SELECTORS",
+        "",
+    ]
     for place, name in enumerate([*names, "LENGTH"]):
         if name:
             text = re.sub(rf"\b{name}\b", f"${5 * parts + place}", text)
@@ -428,41 +435,43 @@ def _twice(x, ROWS: tl.constexpr, FEATURES: tl.constexpr):
 
 
 @triton.jit
-def dot_splines(
-    x_ptr, out_ptr, flag_ptr, n, d, outputs, split, weight_ptr, size, scale, pair_ptr, place_ptr,
-    last, EVEN: tl.constexpr, PARTS: tl.constexpr, WORDS: tl.constexpr,
-    ROWS: tl.constexpr, FEATURES: tl.constexpr, OUTPUTS: tl.constexpr,
-):  # fmt: skip
+def dot_splines(x_ptr, out_ptr, flag_ptr, n, split, table, SIZES: tl.constexpr):
     """`dot` of smooth cubics on even bins: B-splines times their weights, on tensor cores.
 
-    The weights of a tile of outputs are `size` halves; see `splines.SplineWeights`. The flag is set
-    by values outside their ranges. EVEN: d is a whole number of FEATURES; else the last one stands
-    for those that are missing. PARTS: halves of each B-spline. Tensor cores drop digits of long
-    sums: those of a block are added up in float32. The pairs of the next block are read before
+    See `splines.SplineWeights`. The flag is set by values outside their ranges. Where d is no whole
+    number of FEATURES, the last one stands for those that are missing. Tensor cores drop digits of
+    long sums: those of a block are added up in float32. The pairs of the next block are read before
     those of this one are needed.
     """
+    d, outputs = table.features, table.outputs
+    PARTS: tl.constexpr = SIZES.parts
+    ROWS: tl.constexpr = SIZES.rows
+    FEATURES: tl.constexpr = SIZES.features
+    OUTPUTS: tl.constexpr = SIZES.columns
     i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = i < n
     f = tl.arange(0, FEATURES)[None, :]
     rows = x_ptr + tl.minimum(i, n - 1)[:, None] * d
     k, parts = tl.arange(0, 2 * FEATURES), tl.arange(0, 2 * OUTPUTS)
-    weights = weight_ptr + tl.program_id(2) * size + (k * (2 * OUTPUTS))[:, None] + parts[None, :]
-    places = tl.zeros((ROWS, 2 * FEATURES), tl.int64) + (place_ptr.to(tl.int64) - 16 * 0x4B000000)
-    length = tl.zeros((ROWS, 2 * FEATURES), tl.float32) + last
+    weights = table.halves + tl.program_id(2) * table.size
+    weights = weights + (k * (2 * OUTPUTS))[:, None] + parts[None, :]
+    selectors = table.selectors.to(tl.int64) - 16 * 0x4B000000
+    selectors = tl.zeros((ROWS, 2 * FEATURES), tl.int64) + selectors
+    length = tl.zeros((ROWS, 2 * FEATURES), tl.float32) + table.last
     total = tl.zeros((ROWS, 2 * OUTPUTS), tl.float32)
     most = tl.zeros((ROWS, 2 * FEATURES), tl.int32)
     since = tl.program_id(1) * split
-    pair = tl.load(pair_ptr + since + f)
+    pair = tl.load(table.pairs + since + f)
     for block in range(since, tl.minimum(since + split, d), FEATURES):
-        if EVEN:
+        if SIZES.whole:
             x = tl.load(rows + block + f)
         else:
             x = tl.load(rows + tl.minimum(block + f, d - 1))
-        following = tl.load(pair_ptr + block + FEATURES + f)
+        following = tl.load(table.pairs + block + FEATURES + f)
         less, factor = _halves(pair)
         x, less = _twice(x, ROWS, FEATURES), _twice(less, ROWS, FEATURES)
         factor = _twice(factor, ROWS, FEATURES)
-        operands = [x, less, factor, most, places, length, total]
+        operands = [x, less, factor, most, selectors, length, total]
         if PARTS == 2:
             bases = tl.inline_asm_elementwise(
                 _TWO_PARTS,
@@ -494,19 +503,14 @@ def dot_splines(
     _tell(most.to(tl.uint32, bitcast=True) > 0x3F800000, flag_ptr)
     c = tl.arange(0, OUTPUTS)
     # Products with the large and the small parts of the weights.
-    value = tl.sum(tl.reshape(total, (ROWS, 2, OUTPUTS)), axis=1) * scale
+    value = tl.sum(tl.reshape(total, (ROWS, 2, OUTPUTS)), axis=1) * table.unit
     o = tl.program_id(2) * OUTPUTS + c
     place = out_ptr + ((tl.program_id(1) * n + i) * outputs)[:, None] + o[None, :]
     tl.store(place, value.to(out_ptr.dtype.element_ty), inside[:, None] & (o < outputs)[None, :])
 
 
 @triton.jit
-def encode(
-    x_ptr, out_ptr, flag_ptr, count, d, scale, half, low_ptr, high_ptr,
-    numbers, whole, before, edges, stride, shift, start, limit, unit, nothing, mirror,
-    KIND: tl.constexpr, SIGNED: tl.constexpr, VANISHES: tl.constexpr, CLIPPED: tl.constexpr,
-    PLACED: tl.constexpr, OCTAVES: tl.constexpr, CROWD: tl.constexpr, VALUES: tl.constexpr,
-):  # fmt: skip
+def encode(x_ptr, out_ptr, flag_ptr, count, d, table, VALUES: tl.constexpr):
     """Codes of values: bins, or positions b + u in units of 1/scale, rounded (`half` is 1/2).
 
     The flag is set by values outside low … high of their features, and by NaN.
@@ -515,16 +519,13 @@ def encode(
     inside = v < count
     f = (v % d).to(tl.int32)
     x = _real(tl.load(x_ptr + v, inside, other=0))
-    within = (x >= tl.load(low_ptr + f)) & (x <= tl.load(high_ptr + f))
+    within = (x >= tl.load(table.low + f)) & (x <= tl.load(table.high + f))
     _tell(inside & (within == 0), flag_ptr)
-    p = _parameters(f, numbers, whole, stride, KIND, CLIPPED)
-    if KIND == AFFINE:
+    if table.bins.kind == AFFINE:
         x = x.to(tl.float64)
-    b, u = _find(
-        x, p, before, edges, shift, start, limit, unit, nothing, mirror,
-        KIND, SIGNED, VANISHES, CLIPPED, PLACED, OCTAVES, CROWD,
-    )  # fmt: skip
-    code = b * scale.to(tl.int32) + (u * scale.to(u.dtype) + half.to(u.dtype)).to(tl.int32)
+    b, u = _find(x, _read(f, table.bins), table.bins)
+    part = u * table.scale.to(u.dtype) + table.half.to(u.dtype)
+    code = b * table.scale.to(tl.int32) + part.to(tl.int32)
     tl.store(out_ptr + v, code.to(out_ptr.dtype.element_ty), inside)
 
 
@@ -557,58 +558,50 @@ def _half_wave(s):
 
 
 @triton.jit
-def _write_waves(
-    angle, at, phase_ptr, amplitude_ptr, c, width, inside, PAIRED: tl.constexpr
-):  # fmt: skip
-    """Cosines of angles in turns to `at`; PAIRED: and sines `width` columns further on."""
-    real = c < width
-    if PAIRED:
+def _write_waves(angle, i, c, n, out_ptr, form):
+    """Cosines of angles in turns, of rows i and columns c; paired ones: and sines further on."""
+    width = form.units * form.unit
+    inside, real = (i < n)[:, None] & (c < width)[None, :], c < width
+    at = out_ptr + i[:, None] * (width * (1 + form.paired)) + c[None, :]
+    if form.paired:
         t = _within_half(angle)
         size = tl.abs(t)
         sine = _half_wave(tl.minimum(size, 0.5 - size))
         sine = tl.where(t < 0, -sine, sine)
-        amplitude = tl.load(amplitude_ptr + width + c, real, other=0.0)[None, :]
+        amplitude = tl.load(form.amplitudes + width + c, real, other=0.0)[None, :]
         tl.store(at + width, amplitude * sine, inside)
     else:
-        t = _within_half(angle + tl.load(phase_ptr + c, real, other=0.0)[None, :])
-    amplitude = tl.load(amplitude_ptr + c, real, other=0.0)[None, :]
+        t = _within_half(angle + tl.load(form.phases + c, real, other=0.0)[None, :])
+    amplitude = tl.load(form.amplitudes + c, real, other=0.0)[None, :]
     tl.store(at, amplitude * _half_wave(0.25 - tl.abs(t)), inside)
 
 
 @triton.jit
-def waves(
-    z_ptr, phase_ptr, amplitude_ptr, n, units,
-    PAIRED: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Angles become cosines where they stand; PAIRED: and sines `width` columns further on.
+def waves(z_ptr, n, form, SIZES: tl.constexpr):
+    """Angles become cosines where they stand; of paired ones, sines stand `width` further on.
 
-    The width is UNIT·units, so that the compiler knows how rows are aligned.
+    The width is a product with a constant, so that the compiler knows how rows are aligned.
     """
-    width = units * UNIT
-    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    width = form.units * form.unit
+    c = tl.program_id(1) * SIZES.columns + tl.arange(0, SIZES.columns)
+    i = tl.program_id(0).to(tl.int64) * SIZES.rows + tl.arange(0, SIZES.rows)
     inside = (i < n)[:, None] & (c < width)[None, :]
-    stride = width
-    if PAIRED:
-        stride = 2 * width
-    at = z_ptr + i[:, None] * stride + c[None, :]
+    at = z_ptr + i[:, None] * (width * (1 + form.paired)) + c[None, :]
     angle = tl.load(at, inside, other=0.0)
-    _write_waves(angle, at, phase_ptr, amplitude_ptr, c, width, inside, PAIRED)
+    _write_waves(angle, i, c, n, z_ptr, form)
 
 
 @triton.jit
-def fourier(
-    rows, matrix, phase_ptr, amplitude_ptr, out_ptr, n, units, inner,
-    PAIRED: tl.constexpr, UNIT: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, GROUP: tl.constexpr,
-):  # fmt: skip
+def fourier(rows, matrix, out_ptr, n, inner, form, SIZES: tl.constexpr):
     """Product in TF32 and cosines of it, without storing the angles between them.
 
     `rows` (n, inner) and `matrix` (width, inner) are described to the card's copy engine, which
     gives zeros beyond their ends; the matrix is transposed since tensor cores read both factors of
     TF32 along the sum. Programs of GROUP tiles of rows share their columns in the cache.
     """
-    width = units * UNIT
+    ROWS: tl.constexpr = SIZES.rows
+    COLUMNS: tl.constexpr = SIZES.columns
+    width = form.units * form.unit
     tall, wide = tl.cdiv(n, ROWS), tl.cdiv(width, COLUMNS)
     together = GROUP * wide
     place = tl.program_id(0)
@@ -617,16 +610,11 @@ def fourier(
     place = place % together
     top, left = (first + place % high) * ROWS, place // high * COLUMNS
     angle = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for start in range(0, inner, INNER):
+    for start in range(0, inner, SIZES.inner):
         a, b = rows.load([top, start]), matrix.load([left, start])
         angle = tl.dot(a, tl.trans(b), angle, input_precision="tf32")
     i, c = top + tl.arange(0, ROWS), left + tl.arange(0, COLUMNS)
-    inside = (i < n)[:, None] & (c < width)[None, :]
-    stride = width
-    if PAIRED:
-        stride = 2 * width
-    at = out_ptr + i.to(tl.int64)[:, None] * stride + c[None, :]
-    _write_waves(angle, at, phase_ptr, amplitude_ptr, c, width, inside, PAIRED)
+    _write_waves(angle, i.to(tl.int64), c, n, out_ptr, form)
 
 
 @triton.jit
@@ -656,27 +644,26 @@ def _transform(x, LOG: tl.constexpr, BITS: tl.constexpr):
 
 
 @triton.jit
-def hadamard(
-    x_ptr, out_ptr, sign_ptr, to_ptr, gain_ptr, d, width, first,
-    ROUNDS: tl.constexpr, LOG: tl.constexpr, BITS: tl.constexpr, KEPT: tl.constexpr,
-    LAST: tl.constexpr,
-):  # fmt: skip
-    """One row, one block of a structured projection: ROUNDS times signs and a Hadamard transform.
+def hadamard(x_ptr, out_ptr, d, width, first, transforms, SIZES: tl.constexpr):
+    """One row, one block of a structured projection: several times signs and a transforms.
 
     The row stays on the processor throughout. Of the last transform the first 2^KEPT numbers are
-    made, LAST levels at a time: those of the sums over all that differ in the leading bits.
+    made: those of the sums over all that differ in the leading bits.
     """
+    LOG: tl.constexpr = SIZES.log
+    KEPT: tl.constexpr = SIZES.kept
+    LAST: tl.constexpr = SIZES.rounds - 1
     SIZE: tl.constexpr = 1 << LOG
     i, block = tl.program_id(0).to(tl.int64), first + tl.program_id(1)
     k = tl.arange(0, SIZE)
     x = tl.load(x_ptr + i * d + k, k < d, other=0.0)
-    signs = sign_ptr + block * ROUNDS * SIZE + k
-    for turn in tl.static_range(ROUNDS - 1):
-        x = _transform(x * tl.load(signs + turn * SIZE), LOG, BITS)
-    x = x * tl.load(signs + (ROUNDS - 1) * SIZE)
+    signs = transforms.signs + block * SIZES.rounds * SIZE + k
+    for turn in tl.static_range(LAST):
+        x = _transform(x * tl.load(signs + turn * SIZE), LOG, SIZES.levels)
+    x = x * tl.load(signs + LAST * SIZE)
     if KEPT < LOG:
         x = tl.sum(tl.reshape(x, (SIZE >> KEPT, 1 << KEPT)), axis=0)
-    x = _transform(x, KEPT, LAST)
-    to = tl.load(to_ptr + block * SIZE + tl.arange(0, 1 << KEPT))
-    gain = tl.load(gain_ptr + tl.maximum(to, 0))
+    x = _transform(x, KEPT, SIZES.last_levels)
+    to = tl.load(transforms.to + block * SIZE + tl.arange(0, 1 << KEPT))
+    gain = tl.load(transforms.gains + tl.maximum(to, 0))
     tl.store(out_ptr + i * width + to, x * gain, to >= 0)

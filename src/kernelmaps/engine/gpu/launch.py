@@ -7,14 +7,14 @@ same code on NumPy arrays.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import gcd, prod
+from math import gcd
 from typing import Any, NamedTuple
 
 from ...device import tf32_chosen
 from ..table.stored import LOG2
 from .rows import device_of
-from .splines import OUTPUTS, WORDS
-from .tables import COLUMNS, FEATURES, DeviceCodes, DeviceSums, DeviceTable, power_of_two
+from .splines import OUTPUTS, SplineWeights
+from .tables import COLUMNS, FEATURES, DeviceCodes, DeviceSums, DeviceTable, known, power_of_two
 
 ANY, FINITE, NON_NEGATIVE = range(3)
 VALUES = 32  # that a program locates at a time: one for each of its threads
@@ -24,7 +24,20 @@ PROGRAMS = 792  # of a sum of B-splines, at least: three rounds of all processor
 UNIT = 4  # numbers that a thread reads at a time
 INNER = 32  # terms of a sum that a product takes at a time
 FUSED = {"enable_fp_fusion": True}  # products are added unrounded, whatever Triton's default is
-BITS = 5  # levels of a Hadamard transform at a time: a thread has 32 numbers
+LEVELS = 5  # of a Hadamard transform at a time: a thread has 32 numbers
+
+
+class Sizes(NamedTuple):
+    """What a program does at a time, which its compiler knows; each kernel has its own few."""
+
+    tile: int = 0  # values (a field of that name would be hidden by that of Triton's tuples)
+    rows: int = 0
+    columns: int = 0
+    features: int = 0
+    whole: bool = True  # features are a whole number of these
+    inner: int = 0  # terms of a sum
+    steps: int = 1
+    parts: int = 1  # of a factor
 
 
 def emit(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
@@ -32,16 +45,14 @@ def emit(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
     from . import kernels
 
     n, d = X.shape
-    columns = min(COLUMNS, power_of_two(table.own))
+    own = int(table.own)
+    columns = min(COLUMNS, power_of_two(own))
     # Octaves of few columns: two for each thread, which has registers left.
-    values = 2 * VALUES if table.constants["KIND"] == LOG2 and columns <= 8 else VALUES
+    values = 2 * VALUES if table.bins.kind == LOG2 and columns <= 8 else VALUES
     group = values // gcd(values, d)  # rows of which whole tiles are made
-    grid = (-(-n // (group * STEPS)), group * d // values, -(-table.own // columns))
-    kernels.emit[grid](
-        X, out, flag, n, d, group, table.width, table.padded, table.margin, table.column,
-        table.count, table.first, table.coef, *table.bins, **table.constants, OWN=table.own,
-        CHECK=check, VALUES=values, COLUMNS=columns, STEPS=STEPS, num_warps=1, **FUSED,
-    )  # fmt: skip
+    grid = (-(-n // (group * STEPS)), group * d // values, -(-own // columns))
+    sizes = Sizes(tile=values, columns=columns, steps=STEPS)
+    kernels.emit[grid](X, out, flag, n, group, table, check, sizes, num_warps=1, **FUSED)
 
 
 def emit_stored(
@@ -50,13 +61,10 @@ def emit_stored(
     """The stored columns of `values` of `features` into `out`, and their places into `to`."""
     from . import kernels
 
-    columns = min(COLUMNS, power_of_two(table.band))
-    constants = {name: v for name, v in table.constants.items() if name not in ("BANDED", "EVEN")}
-    kernels.emit_stored[(-(-len(values) // VALUES), -(-table.band // columns))](
-        values, features, out, to, flag, len(values), table.band, table.padded, table.margin,
-        table.column, table.first, table.coef, *table.bins, **constants, CHECK=check, VALUES=VALUES,
-        COLUMNS=columns, **FUSED,
-    )  # fmt: skip
+    n, columns = len(values), min(COLUMNS, power_of_two(table.band))
+    grid = (-(-n // VALUES), -(-table.band // columns))
+    sizes = Sizes(tile=VALUES, columns=columns)
+    kernels.emit_stored[grid](values, out, flag, n, (features, to), table, check, sizes, **FUSED)
 
 
 def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
@@ -67,42 +75,41 @@ def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
     """
     from . import kernels
 
-    if table.splines is not None and check != NON_NEGATIVE and _has_halves(device_of(X)):
-        return _dot_splines(table, X, flag, empty)
     n, d = X.shape
     columns = min(COLUMNS, power_of_two(table.outputs))
     rows, features = (32, 4) if columns > 4 else (16, 8)
     split = -(-d // (SHARES * features)) * features
     shares = -(-d // split)
     out = empty((shares, n, table.outputs), False)
-    kernels.dot[(-(-n // rows), shares, -(-table.outputs // columns))](
-        X, out, flag, n, d, table.outputs, table.padded, split, table.coef, table.low, table.high,
-        *table.bins, **table.constants, CHECK=check, ROWS=rows, FEATURES=features,
-        COLUMNS=columns, num_warps=rows // 16, **FUSED,
-    )  # fmt: skip
+    grid = (-(-n // rows), shares, -(-table.outputs // columns))
+    sizes = Sizes(rows=rows, features=features, columns=columns)
+    kernels.dot[grid](X, out, flag, n, split, table, check, sizes, num_warps=rows // 16, **FUSED)
     return out
 
 
-def _dot_splines(table: DeviceSums, X: Any, flag: Any, empty: Any) -> Any:
+def dot_splines(splines: SplineWeights, X: Any, flag: Any, empty: Any) -> Any:
     """`dot` of a model of smooth cubics on even bins."""
     from . import kernels
 
-    assert table.splines is not None
     (n, d), rows = X.shape, _spline_rows(device_of(X))
-    weights, unit, pairs, places, last = table.splines
-    tiles, size, tall = weights.shape[0], prod(weights.shape[1:]), -(-n // rows)
+    tiles, tall = splines.halves.shape[0], -(-n // rows)
     split = -(-d // (min(SHARES, max(1, PROGRAMS // (tall * tiles))) * FEATURES)) * FEATURES
     shares = -(-d // split)
-    out = empty((shares, n, table.outputs), shares == 1)
+    out = empty((shares, n, splines.outputs), shares == 1)
+    sizes = Sizes(
+        rows=rows,
+        columns=OUTPUTS,
+        features=FEATURES,
+        whole=d % FEATURES == 0,
+        parts=1 if tf32_chosen() else 2,
+    )
     kernels.dot_splines[(tall, shares, tiles)](
-        X, out, flag, n, d, table.outputs, split, weights, size, unit, pairs, places, last,
-        EVEN=d % FEATURES == 0, PARTS=1 if tf32_chosen() else 2, WORDS=WORDS, ROWS=rows,
-        FEATURES=FEATURES, OUTPUTS=OUTPUTS, num_warps=4, num_stages=3, **FUSED,
+        X, out, flag, n, split, splines, sizes, num_warps=4, num_stages=3, **FUSED
     )  # fmt: skip
     return out
 
 
-def _has_halves(device: Any) -> bool:
+def has_halves(device: Any) -> bool:
     """Whether a card multiplies and converts pairs of halves: NVIDIA's, from Ampere on."""
     return _capability(device) >= (8, 0)
 
@@ -128,40 +135,41 @@ def encode(table: DeviceCodes, X: Any, out: Any, flag: Any) -> None:
 
     count, size = X.shape[0] * X.shape[1], 1024
     kernels.encode[(-(-count // size),)](
-        X, out, flag, count, X.shape[1], float(table.scale), 0.5 if table.scale > 1 else 0.0,
-        table.low, table.high, *table.bins, **table.constants, VALUES=size,
+        X, out, flag, count, X.shape[1], table, size,
         enable_fp_fusion=False,  # products are rounded before they are added, as on the processor
     )  # fmt: skip
 
 
-def waves(Z: Any, phases: Any, amplitudes: Any, paired: bool) -> None:
-    """Angles in turns become cosines; those of a paired map have their sines in the second half."""
+class Waves(NamedTuple):
+    """Cosines of angles in turns; those of a paired map have their sines in the second half."""
+
+    paired: Any  # known
+    unit: Any  # known: numbers that a thread reads at a time
+    units: int  # of them in a row of angles
+    phases: Any
+    amplitudes: Any
+
+
+def waves_of(phases: Any, amplitudes: Any, width: int, paired: bool) -> Waves:
+    """Constants of so many angles in a row."""
+    unit = UNIT if width % UNIT == 0 else 1
+    return Waves(known(paired), known(unit), width // unit, phases, amplitudes)
+
+
+def waves(Z: Any, width: int, form: Waves) -> None:
+    """Angles become cosines where they stand."""
     from . import kernels
 
-    n, stride = Z.shape
-    width = stride // 2 if paired else stride
-    columns = min(1024, power_of_two(width))
-    rows, unit = max(1, 2048 // columns), _unit(width)
-    kernels.waves[(-(-n // rows), -(-width // columns))](
-        Z, phases, amplitudes, n, width // unit, PAIRED=paired, UNIT=unit, ROWS=rows,
-        COLUMNS=columns, num_warps=8 if rows * columns > 1024 else 4, **FUSED,
-    )  # fmt: skip
-
-
-@lru_cache
-def _describes() -> bool:
-    """Whether this Triton describes arrays to the card's copy engine."""
-    try:
-        from triton.tools.tensor_descriptor import TensorDescriptor
-    except ImportError:
-        return False
-    return bool(TensorDescriptor)
+    n, columns = Z.shape[0], min(1024, power_of_two(width))
+    rows = max(1, 2048 // columns)
+    grid, warps = (-(-n // rows), -(-width // columns)), 8 if rows * columns > 1024 else 4
+    kernels.waves[grid](Z, n, form, Sizes(rows=rows, columns=columns), num_warps=warps, **FUSED)
 
 
 def can_fuse(X: Any, width: int) -> bool:
     """Whether rows lie as the copy engine wants them, and a product is worth a kernel."""
     d, data = X.shape[1], getattr(X, "data_ptr", int)()
-    return d % UNIT == 0 and width % UNIT == 0 and d >= INNER and data % 16 == 0 and _describes()
+    return d % UNIT == 0 and width % UNIT == 0 and d >= INNER and data % 16 == 0
 
 
 class Tile(NamedTuple):
@@ -214,7 +222,7 @@ def factor(matrix: Any) -> Factor:
     return Factor(described, width, tile)
 
 
-def fourier(X: Any, by: Factor, phases: Any, amplitudes: Any, out: Any, paired: bool) -> None:
+def fourier(X: Any, by: Factor, form: Waves, out: Any) -> None:
     """Cosines of X·matrixᵀ, in turns, the product in TF32; see `can_fuse`."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -222,39 +230,49 @@ def fourier(X: Any, by: Factor, phases: Any, amplitudes: Any, out: Any, paired: 
 
     (n, d), tile = X.shape, by.tile
     rows = TensorDescriptor.from_tensor(X, [tile.rows, INNER])
+    sizes = Sizes(rows=tile.rows, columns=tile.columns, inner=INNER)
     kernels.fourier[(-(-n // tile.rows) * -(-by.width // tile.columns),)](
-        rows, by.described, phases, amplitudes, out, n, by.width // UNIT, d, PAIRED=paired,
-        UNIT=UNIT, ROWS=tile.rows, COLUMNS=tile.columns, INNER=INNER, GROUP=8,
+        rows, by.described, out, n, d, form, sizes,
         num_warps=tile.warps, num_stages=tile.stages, **FUSED,
     )  # fmt: skip
 
 
-def _unit(width: int) -> int:
-    return UNIT if width % UNIT == 0 else 1
+class Transforms(NamedTuple):
+    """A structured projection: Hadamard transforms of numbers with other signs."""
+
+    signs: Any  # (blocks, rounds, size)
+    to: Any  # int32: the column of each number of each block, or -1
+    gains: Any  # by column
 
 
-def hadamard(X: Any, out: Any, signs: Any, to: Any, gains: Any, count: int) -> None:
-    """Structured projections of rows; `signs` (blocks, rounds, size), `to` the place of each.
+class TransformSizes(NamedTuple):
+    """What the compiler knows of a transform."""
+
+    rounds: int
+    log: int  # of how many numbers there are, to base 2
+    levels: int  # at a time
+    kept: int  # logarithm of how many of the last round are made
+    last_levels: int  # of the last round, at a time
+
+
+def hadamard(X: Any, out: Any, transforms: Transforms, count: int) -> None:
+    """Structured projections of rows.
 
     The first `count` numbers of all blocks are wanted: of the last block, fewer are made.
     """
     from . import kernels
 
-    rounds, size = signs.shape[1:]
+    rounds, size = transforms.signs.shape[1:]
     blocks = -(-count // size)
     log, rest = size.bit_length() - 1, count - (blocks - 1) * size
-    options = {
-        "ROUNDS": rounds,
-        "LOG": log,
-        "BITS": min(BITS, log),
-        "num_warps": max(1, min(16, size >> (5 + BITS))),
-    }
+    warps = max(1, min(16, size >> (5 + LEVELS)))
     for first, several, kept in (
         (0, blocks - 1, log),
         (blocks - 1, 1, max(1, power_of_two(rest).bit_length() - 1)),
     ):
         if several:
             kernels.hadamard[(X.shape[0], several)](
-                X, out, signs, to, gains, X.shape[1], out.shape[1], first,
-                KEPT=kept, LAST=min(BITS, kept), **options, **FUSED,
+                X, out, X.shape[1], out.shape[1], first, transforms,
+                TransformSizes(rounds, log, min(LEVELS, log), kept, min(LEVELS, kept)),
+                num_warps=warps, **FUSED,
             )  # fmt: skip

@@ -41,10 +41,13 @@ class SplineWeights(NamedTuple):
     """
 
     halves: np.ndarray
+    size: int  # halves of a tile
     unit: float
     pairs: np.ndarray  # by feature, int64, and a block of zeros: float32 numbers −origin and factor
-    places: np.ndarray  # see `PLACES`
+    selectors: np.ndarray  # see `_selectors`
     last: float  # bins
+    features: int
+    outputs: int
 
 
 def _selectors() -> np.ndarray:
@@ -63,7 +66,7 @@ def _selectors() -> np.ndarray:
     return table.view(np.int32).ravel()
 
 
-PLACES = _selectors()
+SELECTORS = _selectors()
 
 
 def spline_weights(table: Summed, block: int) -> SplineWeights | None:
@@ -98,7 +101,14 @@ def spline_weights(table: Summed, block: int) -> SplineWeights | None:
     unit = float(np.ldexp(1 / 6, -shift))
     last = float(table.bins.top[0] + 1)
     return SplineWeights(
-        np.ascontiguousarray(halves), unit, pairs.view(np.int64).ravel(), PLACES, last
+        np.ascontiguousarray(halves),
+        halves[0].size,
+        unit,
+        pairs.view(np.int64).ravel(),
+        SELECTORS,
+        last,
+        d,
+        outputs,
     )
 
 

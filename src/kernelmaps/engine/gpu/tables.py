@@ -1,4 +1,7 @@
-"""Tables in the layout of the GPU kernels."""
+"""Tables in the layout of the GPU kernels.
+
+A kernel takes a table whole. Fields that are `known` are part of what it is compiled for.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,27 @@ def power_of_two(n: int) -> int:
     return 1 << max(0, int(n) - 1).bit_length()
 
 
+def known(value: int) -> Any:
+    """A number that the kernels' compiler has to know."""
+    import triton.language as tl
+
+    return tl.constexpr(value)
+
+
 class DeviceBins(NamedTuple):
-    """Where values fall: the arguments of the kernels' finder, then what the compiler knows.
+    """Where values fall.
 
     `numbers` has six lines of `stride` entries, one for each feature: origin, the rest of it,
     factor, low, high, last. `whole` has five: row, key, cell, edge, top.
     """
 
+    kind: Any  # known, as are the next six
+    signed: Any
+    vanishes: Any
+    clipped: Any
+    placed: Any  # 0: look-ups; 1: positions; 2: those that are rounded as on the CPU
+    octaves: Any  # whether cells of the search are
+    crowd: Any  # how often edges of a cell are halved
     numbers: Any
     whole: Any
     before: Any
@@ -44,20 +61,28 @@ class DeviceBins(NamedTuple):
     mirror: int
 
 
+class DeviceBlock(NamedTuple):
+    """Local polynomials on a card."""
+
+    powers: Any  # known: of each column, with the padding
+    coef: Any  # see `block_on`
+    columns: int  # of a row, with the padding
+
+
 class DeviceTable(NamedTuple):
     """A map on a card."""
 
     bins: DeviceBins
-    constants: dict[str, Any]  # of the kernels' compiler
-    coef: Any  # see `coefficients`
+    block: DeviceBlock
+    banded: Any  # known: rows have columns of their own, from `first` on
+    even: Any  # known: all features have as many columns
+    own: Any  # known: columns of every feature, if they are even; else of the widest
     first: Any  # int32[rows]
     column: Any  # int32[d]: first output column of a feature
     count: Any  # int32[d]: how many columns it has
     features: int
     width: int
-    own: int  # columns of every feature, if all have as many; else of the widest
-    padded: int  # columns of a row of `coef`
-    margin: int  # columns before its first row
+    margin: int  # columns before the first row of the block
     band: int  # columns that are stored
 
 
@@ -65,26 +90,25 @@ class DeviceSums(NamedTuple):
     """A table whose columns are summed over the features, on a card."""
 
     bins: DeviceBins
-    constants: dict[str, Any]
-    coef: Any
-    low: Any  # by feature: values outside low … high are noticed; empty: none are
+    block: DeviceBlock
+    bounded: Any  # known: values outside low … high are noticed
+    low: Any  # by feature
     high: Any
+    features: int
     outputs: int
-    padded: int
-    splines: SplineWeights | None  # the same as B-splines, for float32 rows, where it can be
 
 
 class DeviceCodes(NamedTuple):
     """Bins whose numbers are codes, on a card."""
 
     bins: DeviceBins
-    constants: dict[str, Any]
     low: Any  # by feature
     high: Any
-    scale: int  # positions in a bin; 1 for look-ups
+    scale: float  # positions in a bin; 1 for look-ups
+    half: float  # what is added to a position before its digits are dropped
 
 
-def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> tuple[DeviceBins, dict[str, Any]]:
+def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
     """Where values fall, on the card that `put` copies arrays to.
 
     Look-ups must fall into the very bin that the CPU finds, in float64, and so must all with
@@ -92,7 +116,7 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> tuple[DeviceBins, d
     """
     kind, dtype = len(bins.kind), bins.number.dtype
     search = bins.search or no_search(dtype)
-    placed = int(bool(len(bins.placed))) * (2 if exact else 1)  # 2: rounded as on the CPU
+    placed = bool(bins.placed) * (2 if exact else 1)
     exact = kind == AFFINE and (exact or not len(bins.placed))
     number = np.dtype(np.float64) if exact else dtype
     origin = bins.origin.astype(number)
@@ -101,17 +125,15 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> tuple[DeviceBins, d
     whole = [bins.row, search.key, search.cell, search.edge, bins.top]
     stride = len(bins.row)
     crowd = int(search.crowd.max()) if kind == EDGES else 0
-    constants = {
-        "KIND": kind,
-        "SIGNED": bool(len(bins.signed)),
-        "VANISHES": bool(len(bins.vanishes)),
-        "CLIPPED": bool(len(bins.clipped)),
-        "PLACED": placed,
-        "OCTAVES": kind == EDGES and search.shift > 0,
-        "CROWD": int(crowd).bit_length(),
-    }
     shift = search.shift if kind == EDGES else bins.shift
-    packed = DeviceBins(
+    return DeviceBins(
+        known(kind),
+        known(bool(bins.signed)),
+        known(bool(bins.vanishes)),
+        known(bool(bins.clipped)),
+        known(placed),
+        known(kind == EDGES and search.shift > 0),
+        known(crowd.bit_length()),
         put(np.concatenate([_line(a, stride, number) for a in lines])),
         put(np.concatenate([_line(a, stride, np.int32) for a in whole])),
         put(search.before.astype(np.int32)),
@@ -124,7 +146,6 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> tuple[DeviceBins, d
         int(bins.nothing),
         int(bins.mirror),
     )
-    return packed, constants
 
 
 def padded_columns(columns: int) -> int:
@@ -132,8 +153,8 @@ def padded_columns(columns: int) -> int:
     return -(-columns // COLUMNS) * COLUMNS if columns > COLUMNS else power_of_two(columns)
 
 
-def coefficients(block: Block, columns: int, put: Any, *, margin: int = 0) -> tuple[Any, int]:
-    """Coefficients as the kernels read them, and how many powers there are with the padding.
+def block_on(block: Block, columns: int, put: Any, *, margin: int = 0) -> DeviceBlock:
+    """Coefficients as the kernels read them, on the card that `put` copies arrays to.
 
     [row][power][column] as on the CPU, with columns of zeros up to `padded_columns`. Of a float32
     polynomial with two to four coefficients they lie side by side, [row][column][power], in words
@@ -148,28 +169,25 @@ def coefficients(block: Block, columns: int, put: Any, *, margin: int = 0) -> tu
     coef = np.ascontiguousarray(coef.transpose(0, 2, 1)) if words else coef
     around = np.zeros(margin * (kept if words else 1), coef.dtype)
     flat = np.concatenate([around, coef.ravel(), around])
-    return put(flat.view(np.int64) if words else flat), kept
+    return DeviceBlock(known(kept), put(flat.view(np.int64) if words else flat), padded)
 
 
 def table_on(layout: Layout, put: Any) -> DeviceTable:
     """A map's layout on the card that `put` copies arrays to."""
-    bins, constants = bins_on(layout.bins, put)
     band, widths = int(layout.band.max()), np.diff(layout.column)
     own, banded = int(widths.max()), layout.even == 0
     margin = padded_columns(own) if banded else 0
-    coef, powers = coefficients(layout.values, band, put, margin=margin)
-    constants |= {"POWERS": powers, "BANDED": banded, "EVEN": bool((widths == own).all())}
     return DeviceTable(
-        bins,
-        constants,
-        coef,
+        bins_on(layout.bins, put),
+        block_on(layout.values, band, put, margin=margin),
+        known(banded),
+        known(bool((widths == own).all())),
+        known(own),
         put(layout.values.first.astype(np.int32)),
         put(layout.column[:-1].astype(np.int32)),
         put(widths.astype(np.int32)),
         len(widths),
         int(layout.column[-1]),
-        own,
-        band if banded else padded_columns(band),
         margin,
         band,
     )
@@ -177,21 +195,30 @@ def table_on(layout: Layout, put: Any) -> DeviceTable:
 
 def sums_on(table: Summed, put: Any) -> DeviceSums:
     """A model's layout on the card that `put` copies arrays to."""
-    bins, constants = bins_on(table.bins, put)
-    coef, powers = coefficients(table.values, table.outputs, put)
-    constants |= {"POWERS": powers, "BOUNDED": bool(len(table.low))}
-    low, high = (put(end) for end in (table.low, table.high))
-    padded, splines = padded_columns(table.outputs), spline_weights(table, FEATURES)
-    if splines is not None:
-        arrays = ("halves", "pairs", "places")
-        splines = splines._replace(**{name: put(getattr(splines, name)) for name in arrays})
-    return DeviceSums(bins, constants, coef, low, high, table.outputs, padded, splines)
+    return DeviceSums(
+        bins_on(table.bins, put),
+        block_on(table.values, table.outputs, put),
+        known(bool(len(table.low))),
+        put(table.low),
+        put(table.high),
+        table.features,
+        table.outputs,
+    )
+
+
+def splines_on(table: Summed, put: Any) -> SplineWeights | None:
+    """The same as B-splines, where it can be."""
+    splines = spline_weights(table, FEATURES)
+    if splines is None:
+        return None
+    arrays = ("halves", "pairs", "selectors")
+    return splines._replace(**{name: put(getattr(splines, name)) for name in arrays})
 
 
 def codes_on(bins: Bins, low: np.ndarray, high: np.ndarray, bits: int, put: Any) -> DeviceCodes:
     """Bins of codes with so many bits behind the point, on the card that `put` copies to."""
-    found, constants = bins_on(bins, put, exact=True)
-    return DeviceCodes(found, constants, put(low), put(high), 1 << bits)
+    half = 0.5 if bits else 0.0
+    return DeviceCodes(bins_on(bins, put, exact=True), put(low), put(high), float(1 << bits), half)
 
 
 def _line(values: np.ndarray, stride: int, dtype: Any) -> np.ndarray:
