@@ -565,9 +565,9 @@ def test_new_rows_are_read_block_by_block(rides, tmp_path, monkeypatch, suffix):
     sizes = []
     read = large_tables.TableBlocks._rows
 
-    def measured(self, raw, kept, first):
-        sizes.append(len(next(iter(raw.values()))))
-        return read(self, raw, kept, first)
+    def measured(self, block, target):
+        sizes.append(len(next(iter(block.columns.values()))))
+        return read(self, block, target)
 
     monkeypatch.setattr(large_tables, "BLOCK", 90)
     monkeypatch.setattr(large_tables.TableBlocks, "_rows", measured)

@@ -17,7 +17,7 @@ import kernelmaps
 
 from ..arguments import check_positive
 from ..data import Block, Rows, Source, read_rows
-from ..data.columns import no_target
+from ..data.columns import Wanted, no_target
 from ..data.holdout import PartOfSource, held_out
 from ..data.large_tables import file_size, prepare_table
 from ..data.prepared import PreparedSource, open_rows
@@ -218,11 +218,11 @@ def fit_file(
     (`FitSettings.stream`).
     """
     settings = settings or FitSettings()
-    path = Path(data)
+    path, wanted = Path(data), Wanted(target, columns, drop)
     named = is_csv(path) or is_parquet(path)
     settings.say(f"reading {path.name}")
     if settings.model != "ridge" and settings.feature_map is None and named and path.exists():
-        return _fit_named(path, settings, target, columns, drop)
+        return _fit_named(path, settings, wanted)
     if settings.model == "table" or settings.table.asked:
         raise ValueError(
             f"{path.name}: {', '.join(f'{name}=' for name in settings.table.asked) or 'a table'} "
@@ -230,9 +230,7 @@ def fit_file(
         )
     streamed = settings.model == "ridge" and path.exists() and not is_csv(path)
     if streamed and path.suffix.lower() != ".npz":
-        source = open_rows(
-            path, target=target, columns=columns, drop=drop, normalize=settings.normalize
-        )
+        source = open_rows(path, wanted, normalize=settings.normalize)
         kept = read_columns(path, drop, _LOOK) if drop and named else {}
         return fit_source(source, settings, kept)
     keep = drop if named else ()
@@ -240,27 +238,13 @@ def fit_file(
     return fit_rows(rows.normalized(settings.normalize), settings)
 
 
-def _fit_named(
-    path: Path,
-    settings: FitSettings,
-    target: str | None,
-    columns: Sequence[str] | None,
-    drop: Sequence[str],
-) -> FittedModel:
+def _fit_named(path: Path, settings: FitSettings, wanted: Wanted) -> FittedModel:
     """An additive model of a CSV or Parquet file, by the route that its columns ask for."""
     _checked_map(settings)
     options = settings.table
     if settings.stream or (settings.stream is None and file_size(path) > _LARGE):
-        return _fit_large(path, settings, target, columns, drop)
-    table = read_table(
-        path,
-        target=target,
-        columns=columns,
-        drop=drop,
-        keep=drop,
-        categories=options.categories(),
-        need_target=True,
-    )
+        return _fit_large(path, settings, wanted)
+    table = read_table(path, wanted, keep=wanted.drop, categories=options.categories())
     for remark in [*table.remarks, *_same_order(table)]:
         settings.say(remark)
     if table.is_plain and settings.model == "additive" and not options.asked:
@@ -269,13 +253,7 @@ def _fit_named(
     return fit_table(table, settings)
 
 
-def _fit_large(
-    path: Path,
-    settings: FitSettings,
-    target: str | None,
-    columns: Sequence[str] | None,
-    drop: Sequence[str],
-) -> FittedModel:
+def _fit_large(path: Path, settings: FitSettings, wanted: Wanted) -> FittedModel:
     """An additive model of a table whose file is read block by block.
 
     The model is that of the same rows in memory; of more than 200,000 rows, codes of the columns
@@ -284,14 +262,7 @@ def _fit_large(
     _check_for_table(path.name, settings)
     settings.say("block by block: columns are kept in a temporary file, the model is a table's")
     with TemporaryDirectory() as folder:
-        table = prepare_table(
-            path,
-            Path(folder),
-            target=target,
-            columns=columns,
-            drop=drop,
-            categories=settings.table.categories(),
-        )
+        table = prepare_table(path, Path(folder), wanted, settings.table.categories())
         for remark in table.remarks:
             settings.say(remark)
         look = table.first.astype(np.int64) if table.whole else table.first
@@ -311,7 +282,7 @@ def _fit_large(
         if not holdout:
             seen.predictions_of(fitted, table.source(labels=labels))
     scores, scored = seen.scores(task.name)
-    dropped = read_columns(path, drop, _LOOK) if drop else {}
+    dropped = read_columns(path, wanted.drop, _LOOK) if wanted.drop else {}
     return _finished(
         fitted,
         settings,

@@ -207,6 +207,12 @@ def scanned(fragment: Any, columns: list[str], rows: int) -> Iterator[Any]:
     return fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
 
 
+def scanned_groups(dataset: Any, columns: list[str], rows: int) -> Iterator[Any]:
+    """Record batches of a dataset, row group by row group."""
+    for fragment in row_groups(dataset):
+        yield from scanned(fragment, columns, rows)
+
+
 def _upto(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     for batch in batches:
         # Copied: a slice would keep the whole row group in memory.

@@ -20,18 +20,20 @@ class ColumnChoice:
     features: list[str]
     target: str | None
 
-    @classmethod
-    def from_header(
-        cls,
-        header: list[str],
-        name: str,
-        target: str | None,
-        columns: Sequence[str] | None,
-        drop: Sequence[str],
-        need_target: bool,
-        with_target: bool,
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of the columns of a file; see :func:`read_rows`."""
+
+    target: str | None = None
+    columns: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+
+    def found_in(
+        self, header: list[str], name: str, *, need_target: bool = False, with_target: bool = True
     ) -> ColumnChoice:
-        """Find the columns in the header of a table; `read_rows` says what is asked for."""
+        """Find the columns in the header of a table."""
+        target, columns = self.target, self.columns
         if target is None and "y" in header:
             target = "y"
         if not with_target and target not in header:
@@ -40,12 +42,12 @@ class ColumnChoice:
             raise no_target(name, header)
         if target is not None:
             column_positions(header, [target], name, what="target")
-        column_positions(header, drop, name)
+        column_positions(header, self.drop, name)
         if columns is None:
-            excluded = {target, *drop}
+            excluded = {target, *self.drop}
             columns = [column for column in header if column not in excluded]
         column_positions(header, columns, name)
-        return cls(list(columns), target if with_target else None)
+        return ColumnChoice(list(columns), target if with_target else None)
 
 
 def no_target(name: str, columns: Sequence[str] | None) -> ValueError:

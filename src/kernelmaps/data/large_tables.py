@@ -17,24 +17,25 @@ from typing import Any
 import numpy as np
 
 from ..extras import needed
-from .arrow import ArrowSource, row_groups, scanned
-from .columns import ColumnChoice, column_positions
-from .csv_text import csv_blocks, gaps_of
+from .arrow import ArrowSource, row_groups
+from .columns import Wanted, column_positions
 from .holdout import held_out
 from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
 from .reading import Rows
 from .sources import Block
-from .suffixes import is_csv, parquet_dataset
+from .suffixes import parquet_dataset
 from .table_files import (
-    TableFile,
-    arrow_cells,
-    arrow_labels,
+    AnotherKindError,
+    CellReader,
+    RawBlock,
     cells_at,
-    csv_labels,
+    features_of,
+    frame_of,
+    header_of,
     is_constant,
     kinds_of,
-    unreadable,
-    without_target,
+    missing,
+    raw_blocks,
 )
 
 BLOCK = 1 << 16  # rows that are read at a time
@@ -99,35 +100,28 @@ class LargeTable:
         )  # fmt: skip
 
 
-class _AnotherKindError(Exception):
-    """A column turns out to hold other things than its first block."""
-
-
 def file_size(path: Path) -> int:
     """Bytes of a file, or of the files of a folder."""
     return sum(p.stat().st_size for p in ([path] if path.is_file() else path.rglob("*.p*q*")))
 
 
 def prepare_table(
-    path: Path, folder: Path, *, target: str | None, columns: Sequence[str] | None,
-    drop: Sequence[str], categories: Sequence[str],
-) -> LargeTable:  # fmt: skip
+    path: Path, folder: Path, wanted: Wanted, categories: Sequence[str]
+) -> LargeTable:
     """Read a file once and keep its columns in a folder; arguments as those of `read_table`."""
-    # An empty file, or one with a column twice, is refused with its first block.
-    header = _header(path)
-    choice = ColumnChoice.from_header(header, str(path), target, columns, drop, True, True)
-    assert choice.target is not None
+    choice = wanted.found_in(header_of(path), str(path), need_target=True)
+    target = str(choice.target)
     column_positions(choice.features, categories, str(path))
-    raw, _, _ = next(_blocks(path, [*choice.features, choice.target]), ({}, {}, 0))
-    if not len(raw.get(choice.target, ())):
+    block = next(raw_blocks(path, [*choice.features, target], rows=BLOCK), None)
+    if block is None or not len(block.columns[target]):
         raise ValueError(f"{path} has no rows.")
-    y, taken = _targets(raw[choice.target], None, choice.target, str(path))
+    y, taken = _targets(block.columns[target], None, target, str(path))
     if not len(y):
-        raise ValueError(f"the first {BLOCK:,} rows of {path} have no {choice.target!r}.")
-    known = {name: cells_at(raw[name], taken) for name in choice.features}
+        raise ValueError(f"the first {BLOCK:,} rows of {path} have no {target!r}.")
+    known = {name: cells_at(block.columns[name], taken) for name in choice.features}
     kinds = kinds_of(known, categories)
     ids, remarks = [], []
-    for name in list(kinds) if columns is None else []:
+    for name in list(kinds) if wanted.columns is None else []:
         reason = names_rows(name, cells_as(known[name], kinds[name])[0])
         if reason is not None:
             ids.append(name)
@@ -136,13 +130,13 @@ def prepare_table(
     if not kinds:
         raise ValueError(f"{path} has no column to learn from: {'; '.join(remarks)}.")
     while True:
-        table = LargeTable(folder, list(kinds), choice.target, dict(kinds), y, ids, list(remarks))
+        table = LargeTable(folder, list(kinds), target, dict(kinds), y, ids, list(remarks))
         try:
             _write(path, table)
-        except _AnotherKindError as found:
+        except AnotherKindError as found:
             kinds[str(found)] = Kind("category")
             continue
-        table.only = {} if columns is not None else table.only
+        table.only = {} if wanted.columns is not None else table.only
         for name in table.only:
             table.remarks.append(f"column {name!r} left out: all its values are the same")
             table.columns.remove(name)
@@ -150,29 +144,6 @@ def prepare_table(
         if not table.kinds:
             raise ValueError(f"{path} has no column to learn from: {'; '.join(table.remarks)}.")
         return table
-
-
-def _header(path: Path) -> list[str]:
-    """Names of the columns."""
-    return next(csv_blocks(path, 1))[0] if is_csv(path) else parquet_dataset(path).schema.names
-
-
-def _blocks(
-    path: Path, names: Sequence[str], keep: Sequence[str] = ()
-) -> Iterator[tuple[dict[str, RawColumn], dict[str, list[Any]], int]]:
-    """A block of rows at a time: columns, cells of others as they are, and its first line."""
-    if is_csv(path):
-        for header, lines, first in csv_blocks(path, BLOCK):
-            cells = dict(zip(header, map(list, zip(*lines)))) if lines else {n: [] for n in header}
-            yield cells, {name: cells[name] for name in keep}, first
-        return
-    pa = needed("pyarrow")
-    taken = list(dict.fromkeys([*names, *keep]))
-    fragments = row_groups(parquet_dataset(path))
-    for batch in (batch for own in fragments for batch in scanned(own, taken, BLOCK)):
-        found = pa.Table.from_batches([batch])
-        raw = {name: arrow_cells(found.column(name), name, str(path)) for name in names}
-        yield raw, found.select(list(keep)).to_pydict(), 0
 
 
 class TableBlocks:
@@ -201,60 +172,48 @@ class TableBlocks:
         self, path: Path, kinds: Mapping[str, Kind], target: str | None = None,
         keep: Sequence[str] = (), with_target: bool = False,
     ) -> None:  # fmt: skip
-        header = _header(path)
+        header, wanted = header_of(path), Wanted(target, list(kinds))
         self.path, self.keep = path, list(keep)
-        self.choice = ColumnChoice.from_header(
-            header, str(path), target, list(kinds), (), with_target, with_target
+        choice = wanted.found_in(
+            header, str(path), need_target=with_target, with_target=with_target
         )
         column_positions(header, keep, str(path))
-        self.kinds = {name: kinds[name] for name in self.choice.features}
-        self._unread: dict[str, dict[str, None]] = {}
-        self._gaps = 0
+        self._reader = CellReader({n: kinds[n] for n in choice.features}, choice.target)
 
     def __iter__(self) -> Iterator[Rows]:
-        self._unread, self._gaps, some = {}, 0, False
-        target = self.choice.target
-        names = [*self.kinds, *([target] if target else [])]
-        for raw, kept, first in _blocks(self.path, names, self.keep):
-            rows = self._rows(raw, kept, first)
+        self._reader = replace(self._reader, gaps=0, unread={})
+        target, some = self._reader.target, False
+        names = [*self._reader.kinds, *([target] if target else [])]
+        for block in raw_blocks(self.path, names, self.keep, BLOCK):
+            rows = self._rows(block, target)
             if len(rows.X):
                 some = True
                 yield rows
         if not some:
             raise ValueError(f"{self.path} has no rows.")
 
-    def _rows(self, raw: Mapping[str, RawColumn], kept: dict[str, list[Any]], first: int) -> Rows:
-        target, y = self.choice.target, None
-        taken = np.ones(len(next(iter(raw.values()))), dtype=bool)
+    def _rows(self, block: RawBlock, target: str | None) -> Rows:
+        y, taken, name = None, None, str(self.path)
         if target is not None:
-            cells = raw[target]
-            labels = csv_labels(cells, target, self.path, first) if is_csv(self.path) else None
-            y, taken = labels or arrow_labels(cells)
-            self._gaps += int((~taken).sum())
-        values = {}
-        for name, kind in self.kinds.items():
-            values[name], words = cells_as(cells_at(raw[name], taken), kind)
-            if words:
-                self._unread.setdefault(name, {}).update(dict.fromkeys(words))
-        rows = Rows(str(self.path), None, y, list(self.kinds), target, {})
-        frame = TableFile(rows, self.kinds, values).frame()
-        return replace(rows, X=frame, kept={n: cells_at(cells, taken) for n, cells in kept.items()})
+            y, taken = block.labels(target)
+            self._reader.gaps += int((~taken).sum())
+        kinds, values = self._reader.kinds, self._reader.values(block.columns, taken)
+        kept = {n: cells_at(cells, taken) for n, cells in block.cells(self.keep).items()}
+        return Rows(name, frame_of(features_of(name, kinds, values)), y, list(kinds), target, kept)
 
     @property
     def remarks(self) -> list[str]:
-        said = [without_target(self._gaps, self.choice.target)] if self._gaps else []
-        return said + [unreadable(n, self.kinds[n], list(c)) for n, c in self._unread.items()]
+        return self._reader.remarks
 
 
 def _targets(
     raw: RawColumn, kind: Kind | None, name: str, path: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers, or labels as text, and the rows that have one."""
-    if isinstance(raw, np.ndarray):
-        there = ~(np.isnat(raw) if raw.dtype.kind == "M" else np.isnan(raw))
-        return raw[there].astype(np.float64), there
-    there = ~gaps_of(raw)
+    there = ~missing(raw)
     cells = cells_at(raw, there)
+    if isinstance(cells, np.ndarray):
+        return cells.astype(np.float64), there
     kind = kind or (kind_of(cells) if cells else Kind("number"))
     if kind.name != "number":
         return np.array([cell.strip() for cell in cells], dtype=object), there
@@ -274,13 +233,19 @@ def _write(path: Path, table: LargeTable) -> None:
     text = table.first.dtype.kind == "O"
     kind = Kind("category") if text else None
     writers: dict[str, Any] = {}
-    unread: dict[str, dict[str, None]] = {}
-    gaps = 0
+    reader = CellReader(table.kinds, table.target, _FEW_WORDS)
     try:
-        for raw, _, _ in _blocks(path, [*table.columns, table.target]):
-            y, taken = _targets(raw[table.target], kind, table.target, str(path))
-            gaps += int((~taken).sum())
-            found = pa.table(_arrays(pa, path, table, raw, taken, unread) | {table.target: y})
+        for block in raw_blocks(path, [*table.columns, table.target], rows=BLOCK):
+            y, taken = _targets(block.columns[table.target], kind, table.target, str(path))
+            reader.gaps += int((~taken).sum())
+            values = reader.values(block.columns, taken)
+            for name, own in values.items():
+                _note_value(table, name, own)
+            arrays = {
+                name: pa.array(own, pa.string() if own.dtype.kind == "O" else pa.float64())
+                for name, own in features_of(str(path), table.kinds, values).items()
+            }
+            found = pa.table(arrays | {table.target: y})
             held = held_out(table.rows, len(y))
             for name, rows in (("fitted", ~held), ("held", held)):
                 if name not in writers:
@@ -292,9 +257,7 @@ def _write(path: Path, table: LargeTable) -> None:
     finally:
         for writer in writers.values():
             writer.close()
-    if gaps:
-        table.remarks.append(without_target(gaps, table.target))
-    table.remarks += [unreadable(n, table.kinds[n], list(cells)) for n, cells in unread.items()]
+    table.remarks += reader.remarks
 
 
 def _note_value(table: LargeTable, name: str, values: np.ndarray) -> None:
@@ -304,25 +267,3 @@ def _note_value(table: LargeTable, name: str, values: np.ndarray) -> None:
         first = table.only.setdefault(name, own)
         if not is_constant(values) or own != first:
             del table.only[name]
-
-
-def _arrays(
-    pa: Any, path: Path, table: LargeTable, raw: Mapping[str, RawColumn], taken: np.ndarray,
-    unread: dict[str, dict[str, None]],
-) -> dict[str, Any]:  # fmt: skip
-    """The features of some rows, as pyarrow keeps them."""
-    values = {}
-    for name, kind in table.kinds.items():
-        cells = cells_at(raw[name], taken)
-        values[name], words = cells_as(cells, kind)
-        if words:
-            known = set(words)
-            if sum(cell in known for cell in cells) > _FEW_WORDS * len(cells):
-                raise _AnotherKindError(name)
-            unread.setdefault(name, {}).update(dict.fromkeys(words))
-        _note_value(table, name, values[name])
-    block = TableFile(Rows(str(path), None, None, table.columns, None, {}), table.kinds, values)
-    return {
-        name: pa.array(own, pa.string() if own.dtype.kind == "O" else pa.float64())
-        for name, own in block.features().items()
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,25 +11,20 @@ import numpy as np
 from scipy import sparse
 
 from ..extras import needed
-from .columns import ColumnChoice, hold_text
+from .columns import Wanted, hold_text
 from .opening import open_source
 from .sources import Block, Source
 from .suffixes import is_parquet, parquet_dataset
 
 
 def open_rows(
-    path: Path,
-    *,
-    target: str | None = None,
-    columns: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    with_target: bool = True,
-    normalize: str = "none",
+    path: Path, wanted: Wanted, *, with_target: bool = True, normalize: str = "none"
 ) -> PreparedSource:
     """Open a file of any format but CSV to be read block by block, as :func:`read_rows` would."""
+    target = wanted.target
     try:
         if is_parquet(path):
-            source, target = _parquet(path, target, columns, drop, with_target)
+            source, target = _parquet(path, wanted, with_target)
         else:
             source = open_source(path, target if with_target else None)
     except KeyError as error:
@@ -37,23 +32,16 @@ def open_rows(
     found = getattr(source, "features", None)
     if found is not None and len(found) != source.n_features:
         found = None  # a column of lists stands for many
-    if found is None and (columns is not None or drop):
+    if found is None and (wanted.columns is not None or wanted.drop):
         raise ValueError(f"{path} has no names of columns, so that none can be chosen.")
     return PreparedSource(source, found, target, normalize)
 
 
-def _parquet(
-    path: Path,
-    target: str | None,
-    columns: Sequence[str] | None,
-    drop: Sequence[str],
-    with_target: bool,
-) -> tuple[Source, str | None]:
+def _parquet(path: Path, wanted: Wanted, with_target: bool) -> tuple[Source, str | None]:
     """Only the columns that are asked for, so that others may hold anything."""
     pa = needed("pyarrow")
     data = parquet_dataset(path)
-    header = list(data.schema.names)
-    choice = ColumnChoice.from_header(header, str(path), target, columns, drop, False, with_target)
+    choice = wanted.found_in(list(data.schema.names), str(path), with_target=with_target)
     kinds = {column: data.schema.field(column).type for column in choice.features}
     texts = [c for c, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)]
     if texts:

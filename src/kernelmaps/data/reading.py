@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .columns import ColumnChoice, column_positions, hold_text, no_target
+from .columns import ColumnChoice, Wanted, column_positions, hold_text, no_target
 from .csv_text import csv_header, csv_lines, is_text, labels_of, numbers_of
 from .loader import load, names, read_npz
 from .prepared import PreparedSource, check_cells, open_rows
@@ -126,7 +126,7 @@ def read_rows(
     Rows
         Features, target and names.
     """
-    path = Path(source)
+    path, wanted = Path(source), Wanted(target, columns, drop)
     known = target if with_target else None
     if not path.exists() and os.fspath(source) in names():
         rows = _dataset(os.fspath(source), known)
@@ -137,16 +137,15 @@ def read_rows(
         )
     elif is_csv(path):
         header, lines, first = csv_lines(path)
-        choice = ColumnChoice.from_header(
-            header, str(path), target, columns, drop, need_target, with_target
+        choice = wanted.found_in(
+            header, str(path), need_target=need_target, with_target=with_target
         )
         column_positions(header, keep, str(path))
         rows = _read_csv(path, lines, first, header, choice, keep)
     elif path.suffix.lower() == ".npz":
         rows = _read_npz(path, known)
     else:
-        opened = open_rows(path, target=target, columns=columns, drop=drop, with_target=with_target)
-        rows = _read_source(path, opened, known)
+        rows = _read_source(path, open_rows(path, wanted, with_target=with_target), known)
     if keep and not rows.kept:
         rows = replace(rows, kept=read_columns(path, keep))
     if not with_target:
@@ -233,7 +232,7 @@ def _read_npz(path: Path, target: str | None) -> Rows:
     """Arrays ``X`` (or ``X_train``) and ``y`` (or ``y_train``); CSR matrices are put together."""
     arrays = read_npz(path)
     if {"format", "indptr", "indices", "data"} <= set(arrays):
-        return _read_source(path, open_rows(path, target=target), target)
+        return _read_source(path, open_rows(path, Wanted(target)), target)
     name = next((key for key in ("X", "X_train") if key in arrays), None)
     if name is None:
         raise ValueError(f"{path} has no array 'X' (nor 'X_train'); it has {sorted(arrays)}.")

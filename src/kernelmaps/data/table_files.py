@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ..extras import needed
-from .columns import ColumnChoice, column_positions
-from .csv_text import csv_lines, gaps_of, labels_of
+from .arrow import scanned_groups
+from .columns import Wanted, column_positions
+from .csv_text import csv_blocks, gaps_of, labels_of
 from .dates import date_columns
 from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
-from .reading import Rows, read_columns
+from .reading import Rows
 from .suffixes import is_csv, parquet_dataset
 
 
@@ -55,76 +57,131 @@ class TableFile:
         found = list(self.values.values())
         return np.column_stack(found) if found else np.empty((0, 0))
 
-    def features(self) -> dict[str, np.ndarray]:
-        """Numbers, names of levels (None: missing), and each date as numbers."""
-        found: dict[str, np.ndarray] = {}
-        for name, kind in self.kinds.items():
-            values = self.values[name]
-            more = date_columns(values, name, kind.parts) if kind.name == "date" else {name: values}
-            twice = sorted(set(more) & set(found))
-            if twice:
-                raise ValueError(
-                    f"{self.rows.name}: the column {twice[0]!r} has the name of a part of a date. "
-                    "Rename it, or leave it out with drop=."
-                )
-            found |= more
-        return found
-
     def frame(self) -> Any:
         """A pandas frame: numbers, categories, and each date as numbers."""
-        pandas = needed("pandas")
-        found = self.features().items()
-        return pandas.DataFrame(
-            {name: pandas.Categorical(own) if own.dtype.kind == "O" else own for name, own in found}
-        )
+        return frame_of(features_of(self.rows.name, self.kinds, self.values))
+
+
+def features_of(
+    name: str, kinds: Mapping[str, Kind], values: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Numbers, names of levels (None: missing), and each date as numbers."""
+    found: dict[str, np.ndarray] = {}
+    for column, kind in kinds.items():
+        own = values[column]
+        more = date_columns(own, column, kind.parts) if kind.name == "date" else {column: own}
+        twice = sorted(set(more) & set(found))
+        if twice:
+            raise ValueError(
+                f"{name}: the column {twice[0]!r} has the name of a part of a date. Rename it, or "
+                "leave it out with drop=."
+            )
+        found |= more
+    return found
+
+
+def frame_of(features: Mapping[str, np.ndarray]) -> Any:
+    """Features as a pandas frame."""
+    pandas = needed("pandas")
+    return pandas.DataFrame(
+        {
+            name: pandas.Categorical(own) if own.dtype.kind == "O" else own
+            for name, own in features.items()
+        }
+    )
 
 
 def read_table(
-    path: str | Path,
-    *,
-    target: str | None = None,
-    columns: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    keep: Sequence[str] = (),
-    categories: Sequence[str] = (),
-    need_target: bool = False,
+    path: Path, wanted: Wanted, *, keep: Sequence[str] = (), categories: Sequence[str] = ()
 ) -> TableFile:
-    """Read a CSV or Parquet file, whose columns may hold text, dates and gaps.
+    """Read a CSV or Parquet file with a target, whose columns may hold text, dates and gaps.
 
     Parameters
     ----------
-    path, target, columns, drop, keep, need_target
-        As for :func:`read_rows`. Rows without a target are left out, and so are columns that are
-        constant or name the rows, unless `columns` asks for them.
+    path : Path
+    wanted : Wanted
+        Rows without a target are left out, and so are columns that are constant or name the rows,
+        unless `wanted.columns` asks for them.
+    keep : sequence of str
+        Columns to carry along as they are.
     categories : sequence of str
         Columns that are categories though they look like numbers or dates.
     """
-    path = Path(path)
-    header, columns_of, labels, cells_of = _opened(path)
-    choice = ColumnChoice.from_header(header, str(path), target, columns, drop, need_target, True)
+    header = header_of(path)
+    choice = wanted.found_in(header, str(path), need_target=True)
+    target = str(choice.target)
     column_positions(header, keep, str(path))
     column_positions(choice.features, categories, str(path))
-    y, taken = (None, None) if choice.target is None else labels(choice.target)
-    remarks = []
-    if taken is not None and not taken.all():
-        remarks.append(without_target(int((~taken).sum()), choice.target))
-    raw = {name: cells_at(cells, taken) for name, cells in columns_of(choice.features).items()}
-    known = kinds_of(raw, categories)
-    values = {}
-    for name, cells in raw.items():
-        values[name], unread = cells_as(cells, known[name])
-        if unread:
-            remarks.append(unreadable(name, known[name], unread))
-    ids: list[str] = []
-    if columns is None:
+    block = next(raw_blocks(path, [*choice.features, target], keep))
+    y, taken = block.labels(target)
+    raw = {name: cells_at(block.columns[name], taken) for name in choice.features}
+    reader = CellReader(kinds_of(raw, categories), target, gaps=int((~taken).sum()))
+    values = reader.values(raw)
+    remarks, ids = reader.remarks, list[str]()
+    if wanted.columns is None:
         ids, more = _useless(values)
         remarks += more
-    kept = {name: cells_at(cells, taken) for name, cells in cells_of([*keep, *ids]).items()}
+    kept = {name: cells_at(cells, taken) for name, cells in block.cells([*keep, *ids]).items()}
     used = [name for name in choice.features if name in values]
-    rows = Rows(str(path), None, y, used, choice.target, kept)
-    table = TableFile(rows, {name: known[name] for name in used}, values, ids, remarks)
+    rows = Rows(str(path), None, y, used, target, kept)
+    table = TableFile(rows, {name: reader.kinds[name] for name in used}, values, ids, remarks)
     _check(table, len(next(iter(raw.values()), [])))
     return table
+
+
+class AnotherKindError(Exception):
+    """A column turns out to hold other things than was told from its first cells."""
+
+
+@dataclass
+class CellReader:
+    """Reads columns as their kinds, and remembers what was not there or could not be read.
+
+    Attributes
+    ----------
+    kinds : dict of str to Kind
+    target : str or None
+    most_words : float
+        Share of unreadable cells beyond which a column is taken to be of another kind.
+    gaps : int
+        Rows that were left out because they have no target.
+    """
+
+    kinds: dict[str, Kind]
+    target: str | None
+    most_words: float = 1.0
+    gaps: int = 0
+    unread: dict[str, dict[str, None]] = field(default_factory=dict)
+
+    def values(
+        self, columns: Mapping[str, RawColumn], taken: np.ndarray | None = None
+    ) -> dict[str, np.ndarray]:
+        """Cells of the rows that are used, as :func:`cells_as` reads them."""
+        found = {}
+        for name, kind in self.kinds.items():
+            cells = cells_at(columns[name], taken)
+            found[name], words = cells_as(cells, kind)
+            if not words:
+                continue
+            if sum(map(set(words).__contains__, cells)) > self.most_words * len(cells):
+                raise AnotherKindError(name)
+            self.unread.setdefault(name, {}).update(dict.fromkeys(words))
+        return found
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences for the user."""
+        said = []
+        if self.gaps:
+            rows = "row" if self.gaps == 1 else "rows"
+            said.append(f"{self.gaps:,} {rows} without {self.target!r} left out")
+        for name, found in self.unread.items():
+            cells = list(found)
+            shown = ", ".join(repr(cell[:30]) for cell in cells[:3])
+            shown += ", …" if len(cells) > 3 else ""
+            kind = self.kinds[name].name
+            said.append(f"column {name!r} holds {kind}s: {shown} counted as missing")
+        return said
 
 
 def _check(table: TableFile, n_rows: int) -> None:
@@ -162,17 +219,8 @@ def is_constant(values: np.ndarray) -> bool:
     """Whether a column has one value, a missing one counted."""
     if values.dtype.kind == "O":
         return len(set(values.tolist())) == 1
-    gaps = np.isnat(values) if values.dtype.kind == "M" else np.isnan(values)
+    gaps = missing(values)
     return bool(gaps.all() or (not gaps.any() and (values == values[0]).all()))
-
-
-def unreadable(name: str, kind: Kind, unread: list[str]) -> str:
-    shown = ", ".join(repr(cell[:30]) for cell in unread[:3]) + (", …" if len(unread) > 3 else "")
-    return f"column {name!r} holds {kind.name}s: {shown} counted as missing"
-
-
-def without_target(n: int, target: str | None) -> str:
-    return f"{n:,} row{'s' if n != 1 else ''} without {target!r} left out"
 
 
 def cells_at(cells: Any, taken: np.ndarray | None) -> Any:
@@ -186,64 +234,72 @@ def cells_at(cells: Any, taken: np.ndarray | None) -> Any:
 
 # ---- files --------------------------------------------------------------------------------------
 
-Columns = Callable[[Sequence[str]], dict[str, RawColumn]]
-Labels = Callable[[str], tuple[np.ndarray, np.ndarray]]
-Cells = Callable[[Sequence[str]], dict[str, list[Any]]]
-Opened: TypeAlias = "tuple[list[str], Columns, Labels, Cells]"
+
+@dataclass(frozen=True)
+class RawBlock:
+    """Some rows of a CSV or Parquet file.
+
+    Attributes
+    ----------
+    path : Path
+    columns : mapping of str to RawColumn
+    cells : callable
+        From names of columns to their cells as they stand in the file.
+    first : int
+        Number of the first line, of CSV.
+    """
+
+    path: Path
+    columns: Mapping[str, RawColumn]
+    cells: Callable[[Sequence[str]], dict[str, list[Any]]]
+    first: int = 0
+
+    def labels(self, target: str) -> tuple[np.ndarray, np.ndarray]:
+        """Targets of the rows that have one, and which rows these are."""
+        raw = self.columns[target]
+        there = ~missing(raw)
+        known = cells_at(raw, there)
+        if is_csv(self.path):
+            kind = kind_of(known)
+            if kind.name == "number" and kind.form != "plain":
+                return cells_as(known, kind)[0], there
+            return labels_of(known, target, str(self.path), self.first), there
+        y = np.asarray(known)
+        whole = y.dtype.kind == "f" and (y == np.round(y)).all() and (np.abs(y) < 2**53).all()
+        return y.astype(np.int64) if whole else y, there
 
 
-def _opened(path: Path) -> Opened:
-    """Names of the columns, raw columns, labels with the rows that have one, and plain cells."""
-    return _csv(path) if is_csv(path) else _parquet(path)
+def missing(raw: RawColumn) -> np.ndarray:
+    """Which cells of a column are missing."""
+    if isinstance(raw, np.ndarray):
+        return np.isnat(raw) if raw.dtype.kind == "M" else np.isnan(raw)
+    return gaps_of(raw)
 
 
-def _csv(path: Path) -> Opened:
-    header, lines, first = csv_lines(path)
-    cells = dict(zip(header, map(list, zip(*lines)))) if lines else {name: [] for name in header}
-
-    def labels(target: str) -> tuple[np.ndarray, np.ndarray]:
-        return csv_labels(cells[target], target, path, first)
-
-    def columns(names: Sequence[str]) -> dict[str, Any]:
-        return {name: cells[name] for name in names}
-
-    return header, columns, labels, columns
+def header_of(path: Path) -> list[str]:
+    """Names of the columns; an empty file, or one with a column twice, is refused."""
+    return next(csv_blocks(path, 1))[0] if is_csv(path) else parquet_dataset(path).schema.names
 
 
-def csv_labels(
-    cells: Sequence[str], target: str, path: Path, first: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Targets of the rows that have one, and which rows these are."""
-    there = ~gaps_of(cells)
-    known = cells_at(cells, there)
-    kind = kind_of(known)
-    if kind.name == "number" and kind.form != "plain":
-        return cells_as(known, kind)[0], there
-    return labels_of(known, target, str(path), first), there
-
-
-def arrow_labels(raw: RawColumn) -> tuple[np.ndarray, np.ndarray]:
-    """The same for a column of Parquet."""
-    if isinstance(raw, list):
-        there = ~gaps_of(raw)
-        return np.array(cells_at(raw, there)), there
-    there = ~(np.isnat(raw) if raw.dtype.kind == "M" else np.isnan(raw))
-    y = raw[there]
-    whole = y.dtype.kind == "f" and (y == np.round(y)).all() and (np.abs(y) < 2**53).all()
-    return y.astype(np.int64) if whole else y, there
-
-
-def _parquet(path: Path) -> Opened:
-    data = parquet_dataset(path)
-
-    def columns(names: Sequence[str]) -> dict[str, RawColumn]:
-        table = data.to_table(columns=list(names))
-        return {name: arrow_cells(table.column(name), name, str(path)) for name in names}
-
-    def labels(target: str) -> tuple[np.ndarray, np.ndarray]:
-        return arrow_labels(columns([target])[target])
-
-    return list(data.schema.names), columns, labels, lambda names: read_columns(path, names)
+def raw_blocks(
+    path: Path, names: Sequence[str], keep: Sequence[str] = (), rows: int | None = None
+) -> Iterator[RawBlock]:
+    """The columns of a file, and those to be kept as they are, so many rows at a time."""
+    if is_csv(path):
+        for header, lines, first in csv_blocks(path, rows or sys.maxsize):
+            cells = dict(zip(header, map(list, zip(*lines)))) if lines else {n: [] for n in header}
+            yield RawBlock(
+                path, cells, lambda wanted, own=cells: {n: own[n] for n in wanted}, first
+            )
+        return
+    data, taken = parquet_dataset(path), list(dict.fromkeys([*names, *keep]))
+    if rows is None:
+        tables = iter([data.to_table(columns=taken)])
+    else:
+        tables = map(needed("pyarrow").table, scanned_groups(data, taken, rows))
+    for table in tables:
+        raw = {name: arrow_cells(table.column(name), name, str(path)) for name in names}
+        yield RawBlock(path, raw, lambda wanted, own=table: own.select(list(wanted)).to_pydict())
 
 
 def arrow_cells(column: Any, name: str, path: str) -> RawColumn:
