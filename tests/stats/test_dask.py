@@ -31,7 +31,7 @@ def client():
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             protocol="tcp://",
         ) as cluster,
         distributed.Client(cluster.scheduler_address, set_as_default=False) as client,

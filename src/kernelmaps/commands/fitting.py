@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -270,25 +271,14 @@ def _fit_large(path: Path, settings: FitSettings, wanted: Wanted) -> FittedModel
         if task.name == "regression":
             _real_targets(look, path.name)
         unfitted = _estimator(settings, task.name, None, settings.table.parameters(table.kinds))
-        labels, seen = task.name == "classification", _Seen()
-        holdout = settings.holdout and _can_hold_out(look, task.name)
-        if holdout:
-            settings.say("fitting on four in five rows, the others are held out")
-            first = clone(unfitted).fit(table.source("fitted", labels=labels))
-            seen.predictions_of(first, table.source("held", labels=labels))
-            _of_known_classes(first, np.concatenate(seen.targets), settings)
-        settings.say(f"fitting {type(unfitted).__name__} on all {table.rows:,} rows")
-        fitted = unfitted.fit(table.source(labels=labels))
-        if not holdout:
-            seen.predictions_of(fitted, table.source(labels=labels))
-    scores, scored = seen.scores(task.name)
+        part = partial(table.source, labels=task.name == "classification")
+        fitted, seen = _fit_parts(unfitted, part, settings, task, look, False)
     dropped = read_columns(path, wanted.drop, _LOOK) if wanted.drop else {}
     return _finished(
         fitted,
         settings,
         task,
-        scores,
-        scored if holdout else 0,
+        *seen.scores(task.name),
         target=table.target,
         columns=table.columns,
         ids=[*table.ids, *_ids(dropped)],
@@ -316,72 +306,80 @@ def fit_source(
         raise no_target(source.describe(), source.columns)
     task = _task(look.y, settings, whole=len(look.y) == source.n_rows)
     unfitted = _estimator(settings, task.name, _scaled(chosen, settings, look.X))
-    seen = _Seen()
-    holdout = settings.holdout and _can_hold_out(look.y, task.name)
-    if holdout:
-        settings.say("first pass: fitting on four in five rows")
-        first = clone(unfitted).fit(PartOfSource(source, held=False))
-        for block in PartOfSource(source, held=True).blocks(_LOOK):
-            seen.predicted(block, predicted(first, block.X))
-        _of_known_classes(first, np.concatenate(seen.targets), settings)
-    settings.say(f"fitting {type(unfitted).__name__} on all rows")
-    fitted = unfitted.fit(source)
-    for block in source.blocks(_LOOK):
-        seen.add(block)
-        if not holdout:
-            seen.predicted(block, fitted.predict(block.X))
-    scores, scored = seen.scores(task.name)
+
+    def part(name: str | None = None) -> Source:
+        return source if name is None else PartOfSource(source, held=name == "held")
+
+    fitted, seen = _fit_parts(unfitted, part, settings, task, look.y, True)
     return _finished(
         fitted,
         settings,
         task,
-        scores,
-        scored if holdout else 0,
+        *seen.scores(task.name),
         target=source.target,
         columns=source.columns,
         ids=_ids(kept or {}),
         rows=seen.rows,
         features=int(look.X.shape[1]),
-        range=seen.range(),
+        range=seen.ends,
         streamed=True,
     )
 
 
-class _Seen:
-    """What a pass over the rows gathers: how many, their range, targets and predictions."""
+def _fit_parts(
+    unfitted: Any, part: Callable[..., Source], settings: FitSettings, task: Task,
+    look: np.ndarray, ranges: bool,
+) -> tuple[Any, _Seen]:  # fmt: skip
+    """Fit a model on blocks of rows, and tell what was seen of them: `ranges` of columns, too.
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.low: Any = None  # least and largest value of each column, from the first block on
-        self.high: Any = None
-        self.targets: list[np.ndarray] = []
-        self.predictions: list[np.ndarray] = []
+    ``part()`` are all rows, ``part("fitted")`` and ``part("held")`` four in five of them and the
+    others; `look` are targets of some.
+    """
+    seen = _Seen(settings.holdout and _can_hold_out(look, task.name))
+    if seen.held_out:
+        settings.say("fitting on four in five rows, the others are held out")
+        first = clone(unfitted).fit(part("fitted"))
+        for block in part("held").blocks(_LOOK):
+            seen.predicted(block, predicted(first, block.X))
+        _of_known_classes(first, np.concatenate(seen.targets), settings)
+    source = part()
+    count = "" if source.n_rows is None else f" {source.n_rows:,}"
+    settings.say(f"fitting {type(unfitted).__name__} on all{count} rows")
+    fitted = unfitted.fit(source)
+    for block in source.blocks(_LOOK) if ranges or not seen.held_out else ():
+        if ranges:
+            seen.add(block)
+        if not seen.held_out:
+            seen.predicted(block, predicted(fitted, block.X))
+    return fitted, seen
+
+
+@dataclass
+class _Seen:
+    """What passes over the rows gather: how many, their range, targets and predictions."""
+
+    held_out: bool  # whether predictions are of held-out rows
+    rows: int = 0
+    ends: Any = None  # least and largest value of each column
+    targets: list[np.ndarray] = field(default_factory=list)
+    predictions: list[np.ndarray] = field(default_factory=list)
 
     def add(self, block: Block) -> None:
-        self.rows += block.X.shape[0]
-        ends = _range(block.X)
-        if ends is not None:
-            self.low = ends[0] if self.low is None else np.minimum(self.low, ends[0])
-            self.high = ends[1] if self.high is None else np.maximum(self.high, ends[1])
+        self.rows += len(block)
+        found = _range(block.X)
+        if found is not None and self.ends is not None:
+            low, high = np.minimum(self.ends[0], found[0]), np.maximum(self.ends[1], found[1])
+            found = [low.tolist(), high.tolist()]
+        self.ends = found
 
     def predicted(self, block: Block, predictions: np.ndarray) -> None:
-        self.targets.append(block.y)
+        self.targets.append(np.asarray(block.y))
         self.predictions.append(predictions)
 
-    def predictions_of(self, model: Any, source: Source) -> None:
-        """Add the rows of a table."""
-        for chunk in source.blocks(_LOOK):
-            self.targets.append(np.asarray(chunk.y))
-            self.predictions.append(predicted(model, chunk.X))
-
-    def range(self) -> list[list[float]] | None:
-        if self.low is None:
-            return None
-        return [np.asarray(end, dtype=float).tolist() for end in (self.low, self.high)]
-
     def scores(self, task: str) -> tuple[dict[str, float], int]:
+        """Scores of the predictions, and of how many held-out rows they are."""
         truth, found = np.concatenate(self.targets), np.concatenate(self.predictions)
-        return prediction_scores(task, truth, found), len(truth)
+        return prediction_scores(task, truth, found), len(truth) if self.held_out else 0
 
 
 def _can_hold_out(y: np.ndarray, task: str) -> bool:

@@ -325,21 +325,6 @@ class _Cut:
 # ---- streams of chunks --------------------------------------------------------------------------
 
 
-class Peek:
-    """A look at the first items of a stream, which can be put back in front of it."""
-
-    def __init__(self, stream: Iterator[Any]) -> None:
-        self.stream, self.taken = stream, list[Any]()
-
-    def items(self) -> Iterator[Any]:
-        for item in self.stream:
-            self.taken.append(item)
-            yield item
-
-    def restored(self) -> Iterator[Any]:
-        return chain(self.taken, self.stream)
-
-
 class IterableSource(Source):
     """Chunks X, (X, y) or (X, y, weights) from an iterable, or from a callable that makes one.
 
@@ -371,9 +356,15 @@ class IterableSource(Source):
         if not self.once:
             yield self
             return
-        peek = Peek(self.chunks)
-        yield IterableSource(peek.items, *self.beside, self.frames)
-        self.chunks = peek.restored()
+        stream, taken = self.chunks, list[Any]()
+
+        def items() -> Iterator[Any]:
+            for item in stream:
+                taken.append(item)
+                yield item
+
+        yield IterableSource(items, *self.beside, self.frames)
+        self.chunks = chain(taken, stream)
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         chunks = self.chunks() if callable(self.chunks) else self.chunks

@@ -55,23 +55,36 @@ def fold_blocks(
 
     card = transform if isinstance(transform, OnDevice) else None
 
-    def sums(block: Block) -> tuple[Block, Any]:
-        if card is not None:
-            return block, _sums_on_device(block, stats, card, name)
+    def centre(block: Block) -> None:
+        if stats.shift is None:
+            Z, _ = features_of(block, transform, name)
+            _named(name, block, stats.centre_on, Z, block.y, block.w)
+
+    def sums(block: Block) -> Any:
         Z, own = features_of(block, transform, name)
-        return block, _named(name, block, stats.partial, Z, block.y, block.w, block.start, own=own)
+        return _named(name, block, stats.partial, Z, block.y, block.w, block.start, own=own)
+
+    def in_parts(work: Callable[[Block], Result], block: Block, join: Any) -> Result:
+        """On a card, fewer rows at a time where their features outgrow its memory."""
+        if card is None:
+            return work(block)
+        rows = slice(0, len(block))
+        return in_halves(lambda rows: work(block.part(rows)), rows, join, name, _FEWER)
 
     def centred() -> Iterator[Block]:
         # The shift must be known before the first product; all later blocks share it.
         for block in blocks:
             if stats.shift is None:
-                interruptible(_centre, block, stats, transform, name)
+                interruptible(in_parts, centre, block, lambda *_: None)
             yield block
+
+    def added(block: Block) -> tuple[Block, Any]:
+        return block, in_parts(sums, block, lambda a, b: a.merge(b))
 
     with nullcontext() if card is None else _on_card(card, name):
         threads = resolve_threads(n_threads)
         # The session belongs to this thread, and a card needs no other.
-        parts = ordered_map(sums, centred(), threads) if card is None else map(sums, centred())
+        parts = ordered_map(added, centred(), threads) if card is None else map(added, centred())
         for block, part in parts:
             _named(name, block, stats.merge, part)
             saved.added(block)
@@ -84,33 +97,6 @@ def _on_card(transform: OnDevice, name: str) -> Iterator[None]:
     """Around all blocks: how products are computed, and what to do where the sums do not fit."""
     with transform.session(), memory_named(name, _FEWER):
         yield
-
-
-def _centre(block: Block, stats: Any, transform: Transform | None, name: str) -> None:
-    """Fix the shift of the sums; on a card that is too small for the block, by its first rows."""
-
-    def by(rows: slice) -> None:
-        if stats.shift is None:
-            piece = block.part(rows)
-            Z, _ = features_of(piece, transform, name)
-            _named(name, piece, stats.centre_on, Z, piece.y, piece.w)
-
-    n = block.X.shape[0]
-    if isinstance(transform, OnDevice):
-        in_halves(by, slice(0, n), lambda first, second: None, name, _FEWER)
-    else:
-        by(slice(0, n))
-
-
-def _sums_on_device(block: Block, stats: Any, transform: OnDevice, name: str) -> Any:
-    """Sums of a block; on fewer rows at a time where its features outgrow the card's memory."""
-
-    def part(rows: slice) -> Any:
-        piece = block.part(rows)
-        Z, own = features_of(piece, transform, name)
-        return _named(name, piece, stats.partial, Z, piece.y, piece.w, piece.start, own=own)
-
-    return in_halves(part, slice(0, block.X.shape[0]), lambda a, b: a.merge(b), name, _FEWER)
 
 
 def features_of(block: Block, transform: Transform | None, name: str) -> tuple[Any, bool]:

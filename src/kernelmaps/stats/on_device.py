@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,11 +54,9 @@ class OnDevice:
         self._note(device)
         return Z
 
-    @contextmanager
-    def session(self) -> Iterator[None]:
+    def session(self) -> AbstractContextManager[None]:
         """Around all blocks: how their products are computed."""
-        with precision(self.arithmetic or "float32"):
-            yield
+        return precision(self.arithmetic or "float32")
 
     def _double(self, dtype: np.dtype) -> bool:
         if self.arithmetic is None:

@@ -170,7 +170,7 @@ def test_dask_frames_of_uneven_partitions(seed):
     frame = X.assign(price=y, late=late)
     parts = [frame.iloc[a:b] for a, b in ((0, 5), (5, 1500), (1500, 2000))]
     dask_frame = dd.concat([dd.from_pandas(part, npartitions=1) for part in parts])
-    with distributed.Client(n_workers=2, processes=False, dashboard_address=None):
+    with distributed.Client(n_workers=2, processes=False, dashboard_address=":0"):
         ours = km.AdditiveRegressor().fit(dask_frame.drop(columns="late"), "price")
         classes = km.AdditiveClassifier(loss="log_loss").fit(
             dask_frame.drop(columns="price"), "late"
