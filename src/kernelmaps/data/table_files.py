@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -243,16 +243,22 @@ class RawBlock:
     ----------
     path : Path
     columns : mapping of str to RawColumn
-    cells : callable
-        From names of columns to their cells as they stand in the file.
+    stored : dict or pyarrow table
+        The same, and those to be kept, as they stand in the file.
     first : int
         Number of the first line, of CSV.
     """
 
     path: Path
     columns: Mapping[str, RawColumn]
-    cells: Callable[[Sequence[str]], dict[str, list[Any]]]
+    stored: Any
     first: int = 0
+
+    def cells(self, names: Sequence[str]) -> dict[str, list[Any]]:
+        """Cells of some columns as they stand in the file."""
+        if isinstance(self.stored, dict):
+            return {name: self.stored[name] for name in names}
+        return self.stored.select(list(names)).to_pydict()
 
     def labels(self, target: str) -> tuple[np.ndarray, np.ndarray]:
         """Targets of the rows that have one, and which rows these are."""
@@ -288,9 +294,7 @@ def raw_blocks(
     if is_csv(path):
         for header, lines, first in csv_blocks(path, rows or sys.maxsize):
             cells = dict(zip(header, map(list, zip(*lines)))) if lines else {n: [] for n in header}
-            yield RawBlock(
-                path, cells, lambda wanted, own=cells: {n: own[n] for n in wanted}, first
-            )
+            yield RawBlock(path, cells, cells, first)
         return
     data, taken = parquet_dataset(path), list(dict.fromkeys([*names, *keep]))
     if rows is None:
@@ -299,7 +303,7 @@ def raw_blocks(
         tables = map(needed("pyarrow").table, scanned_groups(data, taken, rows))
     for table in tables:
         raw = {name: arrow_cells(table.column(name), name, str(path)) for name in names}
-        yield RawBlock(path, raw, lambda wanted, own=table: own.select(list(wanted)).to_pydict())
+        yield RawBlock(path, raw, table)
 
 
 def arrow_cells(column: Any, name: str, path: str) -> RawColumn:
