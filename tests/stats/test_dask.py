@@ -1,5 +1,6 @@
 """The fold on Dask: the same sums, on any scheduler, with workers that die."""
 
+import multiprocessing
 import os
 import pickle
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -21,12 +23,20 @@ da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
 
 
+PRELOADED = ["distributed", "sklearn.kernel_approximation", "kernelmaps.stats"]
+
+
 @pytest.fixture(scope="module")
 def client():
     distributed = pytest.importorskip("distributed")
+    multiprocessing.set_forkserver_preload(PRELOADED)
     options = {"distributed.scheduler.allowed-failures": 5, "distributed.admin.log-length": 0}
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        options["distributed.worker.multiprocessing-method"] = "forkserver"
     with (
         dask.config.set(options),
+        # Imported once, by the process that all workers are forks of.
+        mock.patch.object(distributed.utils, "_forkserver_preload_set", True, create=True),
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
