@@ -40,6 +40,22 @@ def somewhere_else(tmp_path, monkeypatch):
     pyplot.close("all")
 
 
+# They show maps of many kinds, each of which would be compiled for them alone.
+READABLE = {
+    "docs/methods/anchor.md",
+    "examples/plot_anchor_heatmaps.py",
+    "examples/plot_every_map.py",
+}
+
+
+@pytest.fixture
+def readable_where_listed(path, request):
+    """Some pages and examples run by the readable form of their maps."""
+    if name(path) in READABLE:
+        request.getfixturevalue("readable")
+
+
+@pytest.mark.usefixtures("readable_where_listed")
 @pytest.mark.parametrize("path", [p for p in PAGES if code_blocks(p.read_text("utf-8"))], ids=name)
 def test_code_blocks_of_a_page_run_in_order(path):
     namespace = {"__name__": "page"}
@@ -51,6 +67,7 @@ def test_code_blocks_of_a_page_run_in_order(path):
     assert ran > 0
 
 
+@pytest.mark.usefixtures("readable_where_listed")
 @pytest.mark.parametrize("path", EXAMPLES, ids=name)
 def test_gallery_example_runs_and_draws(path):
     from matplotlib import pyplot
@@ -119,6 +136,10 @@ def test_broken_links_are_found():
     assert broken_links(text, ROOT / "docs") == ["gone.md", "lost"]
     text = "[a](performance.md#how-to-read-the-tables) [b](performance.md#nowhere)"
     assert broken_links(text, ROOT / "docs") == ["performance.md#nowhere"]
+
+
+def test_pages_with_readable_maps_exist():
+    assert {*map(name, PAGES), *map(name, EXAMPLES)} >= READABLE
 
 
 def test_code_blocks_are_found():

@@ -46,7 +46,7 @@ def kinds(X):
     return {
         "float64": X,
         "uint8": X.astype(np.uint8),
-        "csr": sparse.csr_matrix(X.astype(np.float32)),
+        "csr": sparse.csr_matrix(X),
     }
 
 
@@ -89,7 +89,7 @@ def of_maps():
 def of_models():
     X = 20 * rows()
     for name, (model, kind, settings) in MODELS.items():
-        own = {**kinds(X), "negative": -X, "positive": X + 1, "csr": sparse.csr_matrix(X)}[kind]
+        own = {**kinds(X), "negative": -X, "positive": X + 1}[kind]
         y = labels() if kind == "float64" else np.where(X[:, 0] > X[:, 1], "first", "second")
         y = y if model is km.AdditiveClassifier else X @ np.arange(6.0)
         one = model(random_state=0, **settings).fit(own, y)

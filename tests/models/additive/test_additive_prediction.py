@@ -212,17 +212,16 @@ def test_rows_in_one_or_three_dimensions(seed):
 
 
 @untrained
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
-    "feature_map",
+    ("feature_map", "dtype"),
     [
-        km.AnchorMap("chi2", rank=1),
-        km.AnchorMap("chi2", anchors="kmeans", rank=1),
-        km.AnchorMap("chi2", n_neighbors=2, rank=1),
-        km.AnchorMap("chi2", out_of_domain="extrapolate", rank=1),
-        km.HomogeneousMap(n_components=3),
-        km.ChebyshevMap(3),
-        km.DesignedMap("chi2", 3),
+        (km.AnchorMap("chi2", rank=1), np.float64),
+        (km.AnchorMap("chi2", anchors="kmeans", rank=1), np.float64),
+        (km.AnchorMap("chi2", n_neighbors=2, rank=1), np.float32),
+        (km.AnchorMap("chi2", out_of_domain="extrapolate", rank=1), np.float64),
+        (km.HomogeneousMap(n_components=3), np.float32),
+        (km.ChebyshevMap(3), np.float64),
+        (km.DesignedMap("chi2", 3), np.float64),
     ],
 )
 def test_negative_values_of_a_kernel_for_histograms_are_refused(feature_map, dtype, seed):
@@ -236,9 +235,13 @@ def test_negative_values_of_a_kernel_for_histograms_are_refused(feature_map, dty
 
 
 @untrained
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
-    "options", [{"rank": 1}, {"rank": 1, "anchors": "kmeans"}, {"rank": 1, "n_neighbors": 2}]
+    ("options", "dtype"),
+    [
+        ({"rank": 1}, np.float64),
+        ({"rank": 1, "anchors": "kmeans"}, np.float64),
+        ({"rank": 1, "n_neighbors": 2}, np.float32),
+    ],
 )
 def test_values_outside_the_anchors_are_spoken_of(options, dtype, seed):
     X, y = data(seed)

@@ -52,6 +52,7 @@ def test_both_solvers_have_one_minimum(seed, loss, fit_intercept):
     "feature_map",
     [km.SplineMap(8, order=2), km.HomogeneousMap(), km.TrigonometricMap(3), km.HermiteMap(3)],
 )
+@pytest.mark.usefixtures("plain_terms")
 def test_weights_are_those_of_the_map(seed, feature_map):
     """Scores are those of P's own minimiser, in the columns of the map."""
     X, y = rows(seed)
@@ -81,7 +82,7 @@ def test_every_cost_has_its_certificate(loss, C):
     """Warnings are errors here: a gap that is not reached fails."""
     X, y = load_breast_cancer(return_X_y=True)
     for order in (1, 2):
-        model = km.AdditiveClassifier(km.SplineMap(8, order=order), C=C, loss=loss)
+        model = km.AdditiveClassifier(km.SplineMap(order=order), C=C, loss=loss)
         model.fit(X[:300, :8], y[:300])
         assert (np.abs(model.duality_gap_) <= 1e-3 * model.objective_).all()
 
