@@ -7,10 +7,10 @@ from math import inf, isfinite
 from typing import Any
 
 from .display import html_of, two_columns
-from .schema import SchemaError, Sizes, number, optional, record, saved, text
+from .schema import Lengths, SchemaError, number, optional, record, saved, text
 
 
-def _a_certificate(value: Any, where: str, sizes: Sizes) -> None:
+def _a_certificate(value: Any, where: str, lengths: Lengths) -> None:
     """A certificate, without one of its own."""
     if not isinstance(value, Certificate) or value.inner is not None:
         raise SchemaError(f"{where} must be a certificate of one level")

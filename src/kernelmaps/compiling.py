@@ -43,8 +43,8 @@ def provide_cache() -> None:
     to neither. The folder is temporary: everything is compiled anew in the next process, which is
     said in one line.
     """
-    places = (os.path.join(os.path.dirname(__file__), "__pycache__"), _user_cache())
-    if os.environ.get(VARIABLE) or any(_writable(place) for place in places):
+    folders = (os.path.join(os.path.dirname(__file__), "__pycache__"), _user_cache())
+    if os.environ.get(VARIABLE) or any(_writable(place) for place in folders):
         return
     import atexit
     import shutil

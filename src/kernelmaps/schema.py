@@ -1,8 +1,8 @@
 """Checks of stored values: types, shapes, ranges, and which names belong together.
 
 What compiled loops and models read from a file, a pickle or another process is held to a stated
-schema before anything uses it. A *check* is a function ``check(value, where, sizes)`` that raises
-`SchemaError`; `where` names the value in messages, and `sizes` holds the lengths that names like
+schema before anything uses it. A *check* is a function ``check(value, where, lengths)`` that raises
+`SchemaError`; `where` names the value in messages, and `lengths` holds the lengths that names like
 ``"sets"`` have stood for so far, so that arrays which share a name in their shapes must agree.
 Every check takes time linear in the size of its value.
 """
@@ -15,8 +15,8 @@ from typing import Any, dataclass_transform
 
 import numpy as np
 
-Sizes = dict[str, int]
-Check = Callable[[Any, str, Sizes], None]
+Lengths = dict[str, int]
+Check = Callable[[Any, str, Lengths], None]
 
 
 class SchemaError(ValueError):
@@ -28,8 +28,8 @@ def check_entries(
     required: Mapping[str, Check],
     allowed: Mapping[str, Check],
     where: str,
-    sizes: Sizes | None = None,
-) -> Sizes:
+    lengths: Lengths | None = None,
+) -> Lengths:
     """Check named values: all of `required`, any of `allowed`, and no other.
 
     Returns
@@ -37,7 +37,7 @@ def check_entries(
     dict of str to int
         What the names in the shapes stand for.
     """
-    sizes = {} if sizes is None else sizes
+    lengths = {} if lengths is None else lengths
     missing = sorted(set(required) - set(values))
     if missing:
         raise SchemaError(f"{where} lacks {', '.join(map(repr, missing))}")
@@ -47,8 +47,8 @@ def check_entries(
         raise SchemaError(f"{where} has the unknown entries {', '.join(map(repr, unknown[:5]))}")
     for name, check in known.items():
         if name in values:
-            check(values[name], f"{where}: {name!r}", sizes)
-    return sizes
+            check(values[name], f"{where}: {name!r}", lengths)
+    return lengths
 
 
 @dataclass(frozen=True)
@@ -173,12 +173,12 @@ class array:
     finite: bool = True
     least: int = 1
 
-    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+    def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
         if not isinstance(value, np.ndarray):
             raise SchemaError(f"{where} must be an array, found {_short(value)}")
         if value.dtype.str[1:] not in self.dtypes.split():
             raise SchemaError(f"{where} must be of type {self.dtypes}, found {value.dtype}")
-        self._check_shape(value, where, sizes)
+        self._check_shape(value, where, lengths)
         if value.size == 0 or value.dtype.kind == "b":
             return
         smallest, largest = value.min(), value.max()  # NaN, if there is one
@@ -192,14 +192,14 @@ class array:
         if self.high is not None and largest.item() > self.high:
             raise SchemaError(f"{where} must be at most {self.high}, found {largest}")
 
-    def _check_shape(self, value: np.ndarray, where: str, sizes: Sizes) -> None:
+    def _check_shape(self, value: np.ndarray, where: str, lengths: Lengths) -> None:
         names = self.shape.split()
         if value.ndim != len(names):
             raise SchemaError(f"{where} must have {len(names)} dimensions, found {value.ndim}")
         for name, length in zip(names, value.shape, strict=True):
             if name == "_":
                 continue
-            expected = int(name) if name.isdigit() else sizes.setdefault(name, length)
+            expected = int(name) if name.isdigit() else lengths.setdefault(name, length)
             if length != expected or (not name.isdigit() and length < self.least):
                 shape = ", ".join(names)
                 raise SchemaError(
@@ -217,7 +217,7 @@ class number:
     above: float | None = None
     finite: bool = True
 
-    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+    def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
         real = isinstance(value, int | float | np.floating | np.integer)
         if isinstance(value, bool) or not real:
             raise SchemaError(f"{where} must be a number, found {_short(value)}")
@@ -235,7 +235,7 @@ class integer:
     low: int = 0
     high: int = 2**63 - 1
 
-    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+    def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise SchemaError(f"{where} must be a whole number, found {_short(value)}")
         _check_bounds(value, self.low, self.high, where)
@@ -247,7 +247,7 @@ class text:
 
     choices: tuple[str, ...] = ()
 
-    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+    def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
         if not isinstance(value, str):
             raise SchemaError(f"{where} must be a string, found {_short(value)}")
         if self.choices and value not in self.choices:
@@ -260,7 +260,7 @@ class instance:
 
     classes: tuple[type, ...] = field(default=())
 
-    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+    def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
         if not isinstance(value, self.classes):
             names = " or ".join(cls.__name__ for cls in self.classes)
             raise SchemaError(f"{where} must be a {names}, found {_short(value)}")
@@ -272,16 +272,16 @@ class either:
 
     checks: tuple[Check, ...]
 
-    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+    def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
         for check in self.checks[:-1]:
-            trial = dict(sizes)
+            trial = dict(lengths)
             try:
                 check(value, where, trial)
             except SchemaError:
                 continue
-            sizes.update(trial)
+            lengths.update(trial)
             return
-        self.checks[-1](value, where, sizes)
+        self.checks[-1](value, where, lengths)
 
 
 @dataclass(frozen=True)
@@ -292,13 +292,13 @@ class many:
     count: str = ""
     least: int = 0
 
-    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+    def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
         if not isinstance(value, list) or len(value) < self.least:
             raise SchemaError(f"{where} must be a list, found {_short(value)}")
-        if self.count and sizes.setdefault(self.count, len(value)) != len(value):
-            raise SchemaError(f"{where} must have {sizes[self.count]} items, found {len(value)}")
+        if self.count and lengths.setdefault(self.count, len(value)) != len(value):
+            raise SchemaError(f"{where} must have {lengths[self.count]} items, found {len(value)}")
         for index, item in enumerate(value):
-            self.check(item, f"{where}[{index}]", sizes)
+            self.check(item, f"{where}[{index}]", lengths)
 
 
 @dataclass(frozen=True)
@@ -307,11 +307,11 @@ class pair:
 
     check: Check
 
-    def __call__(self, value: Any, where: str, sizes: Sizes) -> None:
+    def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
         if not isinstance(value, tuple) or len(value) != 2:
             raise SchemaError(f"{where} must be a pair (low, high), found {_short(value)}")
         for end in value:
-            self.check(end, where, sizes)
+            self.check(end, where, lengths)
         if np.shape(value[0]) != np.shape(value[1]) or np.any(value[0] > value[1]):
             raise SchemaError(f"{where} must be a pair with low <= high")
 
@@ -321,31 +321,31 @@ def optional(check: Check) -> Check:
     return either((nothing, check))
 
 
-def nothing(value: Any, where: str, sizes: Sizes) -> None:
+def nothing(value: Any, where: str, lengths: Lengths) -> None:
     """None."""
     if value is not None:
         raise SchemaError(f"{where} must be None, found {_short(value)}")
 
 
-def boolean(value: Any, where: str, sizes: Sizes) -> None:
+def boolean(value: Any, where: str, lengths: Lengths) -> None:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
         raise SchemaError(f"{where} must be true or false, found {_short(value)}")
 
 
-def labels(value: Any, where: str, sizes: Sizes) -> None:
+def labels(value: Any, where: str, lengths: Lengths) -> None:
     """A sorted vector of distinct labels, numbers or strings; its length is named "classes"."""
     if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUO":
         raise SchemaError(f"{where} must be a vector of labels, found {_short(value)}")
     if value.dtype.kind == "O" and not all(isinstance(item, str) for item in value):
         raise SchemaError(f"{where} must hold numbers or strings")
-    if sizes.setdefault("classes", len(value)) != len(value):
-        raise SchemaError(f"{where} must have {sizes['classes']} labels, found {len(value)}")
+    if lengths.setdefault("classes", len(value)) != len(value):
+        raise SchemaError(f"{where} must have {lengths['classes']} labels, found {len(value)}")
     if len(value) > 1 and not (value[1:] > value[:-1]).all():
         raise SchemaError(f"{where} must be distinct labels in ascending order")
 
 
-def names(value: Any, where: str, sizes: Sizes) -> None:
+def names(value: Any, where: str, lengths: Lengths) -> None:
     """A vector of strings, one for each feature."""
     if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "UO":
         raise SchemaError(f"{where} must be a vector of strings, found {_short(value)}")
@@ -353,7 +353,7 @@ def names(value: Any, where: str, sizes: Sizes) -> None:
         raise SchemaError(f"{where} must hold strings only")
 
 
-def anything(value: Any, where: str, sizes: Sizes) -> None:
+def anything(value: Any, where: str, lengths: Lengths) -> None:
     """Whatever a file can hold; nothing is computed from it."""
 
 

@@ -112,8 +112,8 @@ class Explanation:
                 [f.name, f"{importance(f):.3g}", *effects[f.name]] for f in self.display.shapes
             ]
         heads = [name for name in _SHOWN if classes is None or name != "p"]  # p is of one class
-        places = [self.summary.columns.index(name) for name in heads]
-        lines = {row[0]: [row[k] for k in places] for row in self.summary.rows}
+        columns = [self.summary.columns.index(name) for name in heads]
+        lines = {row[0]: [row[k] for k in columns] for row in self.summary.rows}
         return [*heads, *last], [
             [*line, *effects.get(name, [""] * len(last))] for name, line in lines.items()
         ]

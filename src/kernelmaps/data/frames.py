@@ -311,12 +311,15 @@ def _distinct(items: np.ndarray) -> tuple[np.ndarray, list[str]]:
     if "pandas" in sys.modules:  # hashing beats sorting strings by a factor of five
         codes, found = sys.modules["pandas"].factorize(items)
         return _merged(codes.astype(np.int64), [level_name(item) for item in found])
-    places: dict[Any, int] = {}
+    code_of: dict[Any, int] = {}
     codes = np.array(
-        [-1 if _missing(item) else places.setdefault(item, len(places)) for item in items.tolist()],
+        [
+            -1 if _missing(item) else code_of.setdefault(item, len(code_of))
+            for item in items.tolist()
+        ],
         dtype=np.int64,
     )
-    return _merged(codes, [level_name(item) for item in places])
+    return _merged(codes, [level_name(item) for item in code_of])
 
 
 def _merged(codes: np.ndarray, levels: list[str]) -> tuple[np.ndarray, list[str]]:

@@ -258,7 +258,7 @@ def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
     least, most = eigenvalues[0], np.max(np.abs(eigenvalues))
     if least >= -1e-9 * most:
         return
-    distance = fit_error(problem, frequency_pool(problem, 31, level=1))
+    distance = fit_error(problem, frequency_pool(problem, 31, halvings=1))
     raise NotPositiveDefiniteError(
         f"design_map: the signature {problem.name!r} is not positive definite: its Gram matrix on "
         f"{size} even points of the domain has the eigenvalue {least:.3g} (largest {most:.3g}). No "

@@ -91,8 +91,8 @@ def _comb(nodes: np.ndarray, n_columns: int) -> np.ndarray:
     a null vector v, and vᵀKv = vᵀEv ≤ ε ‖v‖₁².
     """
     weights = np.full(nodes.size, 1e-3)
-    places = (2 * np.arange(1, n_columns + 2) - 1) / (2 * n_columns + 1)
-    index = np.argmin(np.abs(nodes[:, None] - nodes[-1] * places), axis=0)
+    wanted = (2 * np.arange(1, n_columns + 2) - 1) / (2 * n_columns + 1)
+    index = np.argmin(np.abs(nodes[:, None] - nodes[-1] * wanted), axis=0)
     weights[index] = 1.0
     return weights
 

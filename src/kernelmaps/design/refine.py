@@ -217,7 +217,7 @@ def _zeros_between(problem: Problem, cosines: Cosines, peaks: np.ndarray) -> np.
 def pool_design(problem: Problem, n_columns: int, norm: str = "max") -> Cosines:
     """Method "lp": the best of the pools Ω_2, Ω_3, and of Ω_2 with one column less."""
     measure = problem.max_error if norm == "max" else problem.sum_error
-    designs = [lp_design(problem, n_columns, norm, level=j) for j in (2, 3)]
+    designs = [lp_design(problem, n_columns, norm, halvings=j) for j in (2, 3)]
     if n_columns > 1:
-        designs.append(lp_design(problem, n_columns - 1, norm, level=2))
+        designs.append(lp_design(problem, n_columns - 1, norm, halvings=2))
     return min(designs, key=lambda pair: measure(*pair))

@@ -91,8 +91,8 @@ def _climb(
         top = np.argmax(found, axis=1)
         rows = np.arange(x.size)
         better = found[rows, top] > size
-        places = moved.reshape(x.size, -1, 2)[rows, top]
-        x, y = np.where(better, places[:, 0], x), np.where(better, places[:, 1], y)
+        best = moved.reshape(x.size, -1, 2)[rows, top]
+        x, y = np.where(better, best[:, 0], x), np.where(better, best[:, 1], y)
         size = np.where(better, found[rows, top], size)
         if not better.any():
             step /= 2

@@ -57,7 +57,7 @@ class CosineSolver:
 
     def enough_columns(self, max_error: float, norm: str) -> int:
         """Columns of the paper's first program, an upper bound on the least D; 0 if it has none."""
-        pool = frequency_pool(self.problem, 31, level=1)
+        pool = frequency_pool(self.problem, 31, halvings=1)
         weights = bounded_lp(self.problem, pool, max_error, norm)
         return 0 if weights is None else columns(pool[weights > 1e-9 * np.max(weights)])
 

@@ -161,7 +161,7 @@ def _encode_elsewhere(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, 
     bins = _code_bins(table)
     frame = _frame(table, lower, upper, X.shape[1])
     ends = frame.least, frame.most
-    return gpu.encode(bins, ends, frame.bits, X, code_dtype(table))
+    return gpu.encode(bins, ends, frame.fraction_bits, X, code_dtype(table))
 
 
 @lru_cache(maxsize=16)

@@ -48,8 +48,8 @@ def _extremes(values: np.ndarray, begin: int, end: int) -> np.ndarray:
         block = values[start : start + _BLOCK]
         low, high = block.min(), block.max()
         found.append((low, high, _least_size(block, low, high)))
-    lows, highs, sizes = np.array(found, values.dtype).T
-    return np.array([lows.min(), highs.max(), sizes.min()])
+    lows, highs, magnitudes = np.array(found, values.dtype).T
+    return np.array([lows.min(), highs.max(), magnitudes.min()])
 
 
 def _least_size(block: np.ndarray, low: Any, high: Any) -> Any:
@@ -60,8 +60,8 @@ def _least_size(block: np.ndarray, low: Any, high: Any) -> Any:
     if low > 0 or high < 0:
         return low if low > 0 else -high
     kind = np.dtype(f"u{block.itemsize}").type
-    sizes = np.abs(block) if low < 0 else block
-    bits = (sizes.view(kind) - kind(1)).min()
+    magnitudes = np.abs(block) if low < 0 else block
+    bits = (magnitudes.view(kind) - kind(1)).min()
     infinity = block.dtype.type(np.inf)
     return infinity if bits >= infinity.view(kind) else (bits + kind(1)).view(block.dtype)
 

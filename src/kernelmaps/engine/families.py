@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from ..schema import Check, SchemaError, Sizes, integer, number
+from ..schema import Check, Lengths, SchemaError, integer, number
 from ..schema import array as floats
 from .schema import CLIPPED, SIGNED, FamilySchema, check_ends, check_together, register_schema
 from .spec import Spec
@@ -123,7 +123,7 @@ CURVES: dict[str, CurveFamily] = {
 
 # ---- schemas ------------------------------------------------------------------------------------
 
-# Within these ends every angle and every value is a number, for all sizes that maps accept.
+# Within these ends every angle and every value is a number, for all lengths that maps accept.
 _COLUMNS: dict[str, Check] = {
     name: floats("f8", "columns", low=-most, high=most)
     for name, most in {"amplitude": 1e150, "frequency": 1e9, "phase": 1e3}.items()
@@ -132,7 +132,7 @@ _AFFINE: dict[str, Check] = {name: floats("f8", "features") for name in ("shift"
 _MOST_TERMS = 2**16  # of a series whose terms are computed one after the other
 
 
-def _curve_relations(spec: Spec, sizes: Sizes) -> None:
+def _curve_relations(spec: Spec, lengths: Lengths) -> None:
     """Ranges and changes of variable are complete, and of one length: shared, or per feature."""
     check_ends(spec)
     if not check_together(spec, ("shift", "scale")):

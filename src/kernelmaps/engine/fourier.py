@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..schema import SchemaError, Sizes, boolean, number
+from ..schema import Lengths, SchemaError, boolean, number
 from ..schema import array as floats
 from .families import array
 from .joint import FAMILIES, JointFamily
@@ -130,12 +130,12 @@ def _turns(spec: Spec) -> np.ndarray:
 FAMILIES["fourier"] = JointFamily(_n_columns, _formula, _fast)
 
 
-def _relations(spec: Spec, sizes: Sizes) -> None:
+def _relations(spec: Spec, lengths: Lengths) -> None:
     """Phases unless cosines and sines come in pairs; amplitudes of all columns; ends of all rows.
 
     The loops write the columns of the operator, and for pairs as many behind them.
     """
-    check_operator(spec, sizes)
+    check_operator(spec, lengths)
     check_ends(spec)
     where, arrays = "the spec of family 'fourier'", spec.arrays
     if ("phases" in arrays) == bool(spec.numbers["paired"]):

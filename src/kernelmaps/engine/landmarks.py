@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from ..blocks import row_blocks
-from ..schema import SchemaError, Sizes, number, text
+from ..schema import Lengths, SchemaError, number, text
 from ..schema import array as floats
 from . import joint
 from .families import array
@@ -113,21 +113,21 @@ def _gaussian(spec: Spec, block: Any, dtype: np.dtype, block_bytes: int) -> np.n
 FAMILIES["landmarks"] = JointFamily(_n_columns, _formula, _fast)
 
 
-def _relations(spec: Spec, sizes: Sizes) -> None:
+def _relations(spec: Spec, lengths: Lengths) -> None:
     """The parts are the projection on the landmarks, and features of the same rows."""
     points, random = spec.parts
     where = "the spec of family 'landmarks'"
     if points.family != "projection" or points.numbers["operator"] != "matrix":
         raise SchemaError(f"{where}: its first part must be a matrix")
-    if points.arrays["matrix"].shape != (sizes["features"], sizes["landmarks"]):
+    if points.arrays["matrix"].shape != (lengths["features"], lengths["landmarks"]):
         raise SchemaError(f"{where}: its first part has another shape than the landmarks")
     if random.family not in FAMILIES:
         raise SchemaError(f"{where}: its second part must be a joint map")
     try:
-        check_width(random, sizes["features"])
+        check_width(random, lengths["features"])
     except ValueError as error:
         raise SchemaError(f"{where}: {error}") from error
-    if FAMILIES[random.family].n_columns(random, sizes["features"]) != sizes["columns"]:
+    if FAMILIES[random.family].n_columns(random, lengths["features"]) != lengths["columns"]:
         raise SchemaError(f"{where}: 'along' has other columns than its second part")
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..schema import Check, SchemaError, Sizes, text
+from ..schema import Check, Lengths, SchemaError, text
 from ..schema import array as numbers_in
 from ..threads import in_threads, limit_blas
 from .families import array
@@ -236,10 +236,10 @@ FAMILIES["projection"] = JointFamily(lambda spec, d: n_outputs(spec), project, _
 OPERATOR_NUMBERS: dict[str, Check] = {"operator": text(("matrix", "hadamard", "dct"))}
 
 
-def _signs(value: Any, where: str, sizes: Sizes) -> None:
+def _signs(value: Any, where: str, lengths: Lengths) -> None:
     """Signs of blocks (B, R, p) for Hadamard transforms, or (d,) for the DCT."""
     shape = "_ _ _" if getattr(value, "ndim", 1) == 3 else "_"
-    numbers_in("i1", shape, low=-1, high=1)(value, where, sizes)
+    numbers_in("i1", shape, low=-1, high=1)(value, where, lengths)
 
 
 OPERATOR_ARRAYS: dict[str, Check] = {
@@ -250,7 +250,7 @@ OPERATOR_ARRAYS: dict[str, Check] = {
 }
 
 
-def check_operator(spec: Spec, sizes: Sizes) -> None:
+def check_operator(spec: Spec, lengths: Lengths) -> None:
     """The arrays of one operator, with rows that it has: the loops gather them in order."""
     where, operator = f"the spec of family {spec.family!r}", spec.numbers["operator"]
     needed = {"matrix"} if operator == "matrix" else {"signs", "rows", "gains"}

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..schema import SchemaError, Sizes, array, boolean, integer
+from ..schema import Lengths, SchemaError, array, boolean, integer
 from .schema import FamilySchema, check_together, register_schema
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, LOG2, Table
@@ -57,9 +57,9 @@ _MOST_BITS = 20  # of the sub-bins of an octave
 _BAND = ("band_coef", "band_first", "band_of", "mix", "mix_of")
 
 
-def _relations(spec: Any, sizes: Sizes) -> None:
+def _relations(spec: Any, lengths: Lengths) -> None:
     arrays, numbers = spec.arrays, spec.numbers
-    _check(arrays["set_of"].max() < sizes["sets"], "'set_of' names a set that does not exist")
+    _check(arrays["set_of"].max() < lengths["sets"], "'set_of' names a set that does not exist")
     low, high = arrays["low"], arrays["high"]
     _check(not np.any(low > high), "'low' is above 'high'")
     _check(low.max() < np.inf and high.min() > -np.inf, "'low' or 'high' leaves no value")
@@ -70,7 +70,7 @@ def _relations(spec: Any, sizes: Sizes) -> None:
     _check_columns(arrays, bins, band)
     _CHECK_BINNING[numbers["binning"]](arrays, bins)
     if check_together(spec, _BAND):
-        _check_band(arrays, numbers, bins, sizes)
+        _check_band(arrays, numbers, bins, lengths)
 
 
 def _check(holds: Any, problem: str) -> None:
@@ -81,9 +81,9 @@ def _check(holds: Any, problem: str) -> None:
 def _check_blocks(name: str, start: np.ndarray, size: np.ndarray, target: np.ndarray) -> None:
     """Blocks of the sets lie one after the other in `target` and fill it."""
     starts, one, block_of = np.unique(start, return_index=True, return_inverse=True)
-    sizes = size[one]
-    _check(np.array_equal(sizes[block_of], size), f"sets share a block of {name!r} in part only")
-    ends = np.cumsum(sizes)
+    unique = size[one]
+    _check(np.array_equal(unique[block_of], size), f"sets share a block of {name!r} in part only")
+    ends = np.cumsum(unique)
     fits = starts[0] == 0 and np.array_equal(starts[1:], ends[:-1]) and ends[-1] == target.size
     _check(fits, f"the blocks of {name!r} do not fill it ({target.size} entries)")
 
@@ -141,10 +141,10 @@ _CHECK_BINNING = {
 }
 
 
-def _check_band(arrays: Any, numbers: Any, bins: np.ndarray, sizes: Sizes) -> None:
+def _check_band(arrays: Any, numbers: Any, bins: np.ndarray, lengths: Lengths) -> None:
     """The band Φ of splines, and R with Ψ = R Φ: as many bins and powers as the table has."""
-    n, powers = sizes["bases"], int(numbers["degree"]) + 1
-    _check((bins == sizes["band_bins"]).all(), "'band_coef' has other bins than the table")
+    n, powers = lengths["bases"], int(numbers["degree"]) + 1
+    _check((bins == lengths["band_bins"]).all(), "'band_coef' has other bins than the table")
     _check(arrays["band_coef"].shape[2] == powers, "'band_coef' has another degree than the table")
     _check((arrays["width"] == n).all(), "'mix' has another size than the features' columns")
     inside = arrays["band_first"].max() + arrays["band_coef"].shape[3] <= n

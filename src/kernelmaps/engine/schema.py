@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from ..schema import Check, SchemaError, Sizes, array, boolean, check_entries, optional
+from ..schema import Check, Lengths, SchemaError, array, boolean, check_entries, optional
 
 DEEPEST = 8
 """Parts within parts, at most: no composed map has more than three levels."""
 
 
-def _no_relations(spec: Any, sizes: Sizes) -> None:
+def _no_relations(spec: Any, lengths: Lengths) -> None:
     """Most families are described by their entries alone."""
 
 
@@ -48,8 +48,8 @@ class FamilySchema:
         Likewise for its numbers.
     parts : tuple (least, most)
         Number of parts.
-    relations : callable (spec, sizes) -> None
-        Raises `SchemaError` where entries contradict each other; `sizes` holds the lengths that
+    relations : callable (spec, lengths) -> None
+        Raises `SchemaError` where entries contradict each other; `lengths` holds the lengths that
         the names in the shapes stand for.
     takes : callable (spec, n_features) -> bool
         Whether rows of so many features can be mapped.
@@ -60,7 +60,7 @@ class FamilySchema:
     numbers: Mapping[str, Check] = field(default_factory=dict)
     optional_numbers: Mapping[str, Check] = field(default_factory=dict)
     parts: tuple[int, int] = (0, 0)
-    relations: Callable[[Any, Sizes], None] = _no_relations
+    relations: Callable[[Any, Lengths], None] = _no_relations
     takes: Callable[[Any, int], bool] = _any_width
 
 
@@ -94,12 +94,12 @@ def check_spec(spec: Any) -> None:
     if schema is None:
         return
     where = f"the spec of family {spec.family!r}"
-    sizes = check_entries(spec.arrays, schema.arrays, schema.optional_arrays, where)
-    check_entries(spec.numbers, schema.numbers, schema.optional_numbers, where, sizes)
+    lengths = check_entries(spec.arrays, schema.arrays, schema.optional_arrays, where)
+    check_entries(spec.numbers, schema.numbers, schema.optional_numbers, where, lengths)
     least, most = schema.parts
     if not least <= len(spec.parts) <= most:
         raise SchemaError(f"{where} must have {least} to {most} parts, found {len(spec.parts)}")
-    schema.relations(spec, sizes)
+    schema.relations(spec, lengths)
 
 
 def check_width(spec: Any, n_features: int) -> None:
@@ -146,7 +146,7 @@ def check_ends(spec: Any) -> None:
             raise SchemaError(f"the spec of family {spec.family!r}: 'lower' is above 'upper'")
 
 
-def _chain_relations(spec: Any, sizes: Sizes) -> None:
+def _chain_relations(spec: Any, lengths: Lengths) -> None:
     """The widths of the stages depend on the rows: see `check_width`, which knows them."""
     if any(part.family not in SCHEMAS for part in spec.parts):
         names = [part.family for part in spec.parts if part.family not in SCHEMAS]

@@ -140,9 +140,9 @@ class Seen:
         self.n = len(self.heights)
         self.judged = judged if scored and self.n else None
 
-    def some(self, places: Iterable[int]) -> dict[int, tuple[Any, Any]]:
-        """Single rows and their targets, by their places."""
-        found, before, wanted = {}, 0, sorted(set(places))
+    def some(self, rows: Iterable[int]) -> dict[int, tuple[Any, Any]]:
+        """Single rows and their targets, by the number of the row."""
+        found, before, wanted = {}, 0, sorted(set(rows))
         for X, y in () if self.blocks is None or not wanted else self.blocks():
             for k in wanted:
                 if 0 <= k - before < X.shape[0]:
@@ -324,11 +324,11 @@ def _typical(scores: np.ndarray) -> dict[str, int]:
     return found
 
 
-def _take(X: Any, places: Any) -> Any:
+def _take(X: Any, rows: Any) -> Any:
     """Rows of a frame or an array."""
     if hasattr(X, "iloc"):
-        return X.iloc[places]
-    return X.take(places) if hasattr(X, "take") and hasattr(X, "schema") else X[places]
+        return X.iloc[rows]
+    return X.take(rows) if hasattr(X, "take") and hasattr(X, "schema") else X[rows]
 
 
 def _shown(value: Any) -> str:

@@ -100,8 +100,8 @@ def _last(pair: PairFunction) -> np.ndarray:
 
 
 def _label(axis: Any, names: tuple[str, ...]) -> None:
-    places = np.unique(np.linspace(0, len(names) - 1, min(_TICKS, len(names))).astype(int))
-    texts = [printable(names[k].split(" … ")[0]) for k in places]
-    axis.set_ticks(places, texts, fontsize=7, parse_math=False)
+    ticks = np.unique(np.linspace(0, len(names) - 1, min(_TICKS, len(names))).astype(int))
+    texts = [printable(names[k].split(" … ")[0]) for k in ticks]
+    axis.set_ticks(ticks, texts, fontsize=7, parse_math=False)
     if axis.axis_name == "x":
         axis.set_tick_params(rotation=90)

@@ -125,14 +125,14 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     count = min(n, int(np.clip(np.sqrt(2 * _ENTRIES / d), *_ROWS)))
     keys = _keys(X, n_jobs)
     ranks = np.linspace(0, n - 1, count).astype(np.intp)
-    places = np.argpartition(keys, ranks)[ranks]
+    rows = np.argpartition(keys, ranks)[ranks]
     if n > count and d <= _FEW and n * d <= _SMALL:
         # Few values miss the smallest ones, and with them the largest ratios.
-        sizes = np.abs(dense(X).astype(np.float64))
-        sizes[sizes == 0] = np.inf
-        least = np.where(sizes == sizes.min(axis=0), keys[:, None], np.inf)
-        places = np.append(places, least.argmin(axis=0))
-    chosen = X[np.unique(places)]
+        magnitudes = np.abs(dense(X).astype(np.float64))
+        magnitudes[magnitudes == 0] = np.inf
+        least = np.where(magnitudes == magnitudes.min(axis=0), keys[:, None], np.inf)
+        rows = np.append(rows, least.argmin(axis=0))
+    chosen = X[np.unique(rows)]
     used = np.flatnonzero(np.asarray(abs(chosen).sum(axis=0)).ravel())
     most = max(1, 2 * _ENTRIES // chosen.shape[0] ** 2)
     if len(used) > most:

@@ -276,8 +276,8 @@ def _whitening(points: np.ndarray, gamma: float, even: bool, columns: int) -> np
     """
     away = points - points.mean(axis=0, dtype=np.float64)  # distances would be lost far from 0
     gram = away @ away.T
-    sizes = np.diagonal(gram)
-    values, vectors = np.linalg.eigh(np.exp(gamma * (2 * gram - sizes - sizes[:, None])))
+    squares = np.diagonal(gram)
+    values, vectors = np.linalg.eigh(np.exp(gamma * (2 * gram - squares - squares[:, None])))
     kept = int(np.sum(values > np.sqrt(np.finfo(points.dtype).eps)))
     if even and (columns - kept) % 2:
         kept -= 1

@@ -89,8 +89,8 @@ def check_sklearn(value: Any) -> None:
             continue
         if found.shape[-1] != value.n_features_in_:
             raise ValueError(f"{name} has another number of features than n_features_in_")
-        sizes = np.abs(found[np.isfinite(found)])
-        if (sizes > 1e150).any() or (name == "scale_" and (sizes < 1e-150).any()):
+        magnitudes = np.abs(found[np.isfinite(found)])
+        if (magnitudes > 1e150).any() or (name == "scale_" and (magnitudes < 1e-150).any()):
             raise ValueError(f"{name} reaches beyond the sizes 1e-150 to 1e+150")
     if hasattr(value, "classes_"):
         outputs = 1 if len(value.classes_) == 2 else len(value.classes_)

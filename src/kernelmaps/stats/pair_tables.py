@@ -97,8 +97,8 @@ class CodeSums:
         self.count = 0
         self.singles = [np.zeros(size) for size in self.sizes]
         self.targets = [np.zeros(size) for size in self.sizes]
-        places = combinations(range(len(self.sizes)), 2) if pairs else ()
-        self.pairs = {(j, k): np.zeros((self.sizes[j], self.sizes[k])) for j, k in places}
+        column_pairs = combinations(range(len(self.sizes)), 2) if pairs else ()
+        self.pairs = {(j, k): np.zeros((self.sizes[j], self.sizes[k])) for j, k in column_pairs}
 
     def zero(self) -> CodeSums:
         """Empty sums of the same coding."""
@@ -125,14 +125,14 @@ class CodeSums:
         for j, own in enumerate(codes):
             _pair_loops.add_single(own, weight, self.singles[j])
             _pair_loops.add_single(own, product, self.targets[j])
-        places = list(self.pairs)
+        column_pairs = list(self.pairs)
 
         def work(begin: int, end: int) -> None:
-            for j, k in places[begin:end]:
+            for j, k in column_pairs[begin:end]:
                 _pair_loops.add_pair(codes[j], codes[k], weight, self.pairs[j, k])
 
-        if places:
-            in_threads(work, len(places), n_jobs, grain=max(1, _GRAIN // max(len(y), 1)))
+        if column_pairs:
+            in_threads(work, len(column_pairs), n_jobs, grain=max(1, _GRAIN // max(len(y), 1)))
         return self
 
     def _check(self, codes: Sequence[np.ndarray], y: np.ndarray) -> None:
@@ -243,10 +243,10 @@ def cross_products(
         return gram, right_sides(codes, bases, product, n_jobs)
     right = np.zeros(start[-1])
     gram[0, 0], right[0] = weight.sum(), product.sum()
-    places = [*pairs.T.tolist(), *([j, j] for j in range(len(bases)) if not new[j])]
+    blocks = [*pairs.T.tolist(), *([j, j] for j in range(len(bases)) if not new[j])]
 
     def work(begin: int, end: int) -> None:
-        for j, k in places[begin:end]:
+        for j, k in blocks[begin:end]:
             own, other = slice(start[j], start[j + 1]), slice(start[k], start[k + 1])
             if j < k:
                 rows, first, second = (codes[j], codes[k], weight), local[j], local[k]
@@ -263,7 +263,7 @@ def cross_products(
                 gram[own, own] = bases[j].T @ (single[:, None] * bases[j])
 
     with limit_blas(1):
-        in_threads(work, len(places), n_jobs, grain=max(1, _GRAIN // max(len(weight), 1)))
+        in_threads(work, len(blocks), n_jobs, grain=max(1, _GRAIN // max(len(weight), 1)))
     return gram, right
 
 

@@ -154,13 +154,13 @@ def sums(table: Summed, X: Any, check: int) -> tuple[Any, bool]:
 
 @_as_tensors
 def encode(
-    bins: Bins, ends: tuple[np.ndarray, np.ndarray], bits: int, X: Any, dtype: np.dtype
+    bins: Bins, ends: tuple[np.ndarray, np.ndarray], fraction_bits: int, X: Any, dtype: np.dtype
 ) -> tuple[Any, bool]:
     """Codes of rows, and whether all values were within `ends`, one pair for each feature."""
     xp = namespace(X)
     X, flag = contiguous(_floats(xp, X)), _flag(xp, X, launch.FINITE)
     low, high = (end.tobytes() for end in ends)
-    found = _codes_on(_Held(bins), low, high, ends[0].dtype, bits, xp, device_of(X))
+    found = _codes_on(_Held(bins), low, high, ends[0].dtype, fraction_bits, xp, device_of(X))
     out = xp.empty(X.shape, dtype=getattr(xp, dtype.name), device=device_of(X))
     if X.shape[0]:
         launch.encode(found, X, out, flag)
@@ -188,10 +188,10 @@ def _sums_on(table: _Held, xp: Any, device: Any) -> tuple[DeviceSums, SplineWeig
 
 @lru_cache(maxsize=16)
 def _codes_on(
-    bins: _Held, low: bytes, high: bytes, dtype: np.dtype, bits: int, xp: Any, device: Any
+    bins: _Held, low: bytes, high: bytes, dtype: np.dtype, fraction_bits: int, xp: Any, device: Any
 ) -> DeviceCodes:
     least, most = (np.frombuffer(end, dtype).copy() for end in (low, high))
-    return codes_on(bins.held, least, most, bits, partial(_put, xp, device))
+    return codes_on(bins.held, least, most, fraction_bits, partial(_put, xp, device))
 
 
 def _put(xp: Any, device: Any, array: np.ndarray) -> Any:

@@ -215,10 +215,14 @@ def splines_on(table: Summed, put: Any) -> SplineWeights | None:
     return splines._replace(**{name: put(getattr(splines, name)) for name in arrays})
 
 
-def codes_on(bins: Bins, low: np.ndarray, high: np.ndarray, bits: int, put: Any) -> DeviceCodes:
+def codes_on(
+    bins: Bins, low: np.ndarray, high: np.ndarray, fraction_bits: int, put: Any
+) -> DeviceCodes:
     """Bins of codes with so many bits behind the point, on the card that `put` copies to."""
-    half = 0.5 if bits else 0.0
-    return DeviceCodes(bins_on(bins, put, exact=True), put(low), put(high), float(1 << bits), half)
+    half = 0.5 if fraction_bits else 0.0
+    return DeviceCodes(
+        bins_on(bins, put, exact=True), put(low), put(high), float(1 << fraction_bits), half
+    )
 
 
 def _line(values: np.ndarray, stride: int, dtype: Any) -> np.ndarray:

@@ -351,12 +351,12 @@ def _gathered(builder, data, dtype, kind: Vector, index):
     name = f"llvm.masked.gather.v{size}{_NAMES[kind.dtype]}.v{size}p0"
     found = []
     for part in parts:
-        places = builder.gep(data, [part], source_etype=llvm(dtype))
-        places.type = ir.VectorType(data.type, size)  # one address for each index
-        signature = ir.FunctionType(vector, [places.type, WORD, every, vector])
+        addresses = builder.gep(data, [part], source_etype=llvm(dtype))
+        addresses.type = ir.VectorType(data.type, size)  # one address for each index
+        signature = ir.FunctionType(vector, [addresses.type, WORD, every, vector])
         function = cgutils.get_or_insert_function(builder.module, signature, name)
         nothing = ir.Constant(vector, ir.Undefined)
-        arguments = [places, WORD(dtype.bitwidth // 8), ir.Constant(every, [1] * size), nothing]
+        arguments = [addresses, WORD(dtype.bitwidth // 8), ir.Constant(every, [1] * size), nothing]
         found.append(builder.call(function, arguments))
     return side_by_side(builder, found)
 
@@ -371,10 +371,10 @@ def _one_by_one(builder, data, dtype, kind: Vector, index):
     builder.store(index, slot)
     unseen = ir.FunctionType(ir.VoidType(), [slot.type])
     builder.asm(unseen, "", "r,~{memory}", [slot], side_effect=True)
-    places = builder.bitcast(slot, ir.PointerType(WORD))
+    indices = builder.bitcast(slot, ir.PointerType(WORD))
     found = ir.Constant(llvm(kind), ir.Undefined)
     for k in range(kind.size):
-        at = builder.sext(builder.load(builder.gep(places, [WORD(k)])), ir.IntType(64))
+        at = builder.sext(builder.load(builder.gep(indices, [WORD(k)])), ir.IntType(64))
         at = builder.bitcast(builder.gep(data, [at]), ir.PointerType(llvm(kind.dtype)))
         one = builder.load(at, align=dtype.bitwidth // 8)
         found = builder.insert_element(found, one, WORD(k))

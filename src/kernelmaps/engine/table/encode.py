@@ -1,8 +1,8 @@
 """Codes of rows: the bin of every value as an integer, or bin and position in fixed point.
 
-A code is the bin b, or the position b + u in units of 2^−bits for maps that interpolate. A value
-that is NaN or outside [least, most] of its feature is coded as the nearest end (NaN: anything),
-and reported: a pass of its own over the data would cost as much as the encoding.
+A code is the bin b, or the position b + u in units of 2^−fraction_bits for maps that interpolate. A
+value that is NaN or outside [least, most] of its feature is coded as the nearest end (NaN:
+anything), and reported: a pass of its own over the data would cost as much as the encoding.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Frame(NamedTuple):
     """What is asked for: codes of how many bits behind the point, of values in which range."""
 
     width: int  # features
-    bits: int
+    fraction_bits: int
     least: np.ndarray  # by feature, padded to whole vectors
     most: np.ndarray
     room: np.ndarray  # for a vector of codes: memory of one thread
@@ -54,13 +54,13 @@ def _position_code(bins, frame, x, j, across):
 def _even_code(bins, frame, x, j, across):
     t = even_position(bins, x, j, across)
     half = 0.5 if len(bins.placed) else 0.0
-    return rounded(t, np.float64(np.int64(1) << frame.bits), half, frame.room)
+    return rounded(t, np.float64(np.int64(1) << frame.fraction_bits), half, frame.room)
 
 
 def _uneven_code(bins, frame, x, j, across):
     b, u = passed_edges(bins, x, j, across)
     if len(bins.placed):
-        return plus_share(b, u, frame.bits, bins.number.dtype.type(0.5))
+        return plus_share(b, u, frame.fraction_bits, bins.number.dtype.type(0.5))
     return b
 
 

@@ -126,8 +126,8 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
         floats, search = search_of(table, dtype)
     elif kind == LOG2:
         mantissa, bias = _FORMAT[dtype.itemsize]
-        bits = int(table.scale[0])
-        shift, start = mantissa - bits, (int(table.lo[0]) + bias) << bits
+        octave_bits = int(table.scale[0])
+        shift, start = mantissa - octave_bits, (int(table.lo[0]) + bias) << octave_bits
         limit = int(table.bins[0]) - 1
         low, high = clipping(table)
         top = np.nextafter(dtype.type(np.inf), dtype.type(0))
@@ -205,8 +205,8 @@ def coefficients(layout: Layout) -> np.ndarray:
 def octaves_of(bins: Bins) -> tuple[int, int]:
     """Exponent of the first octave, and bins in each of them (LOG2)."""
     mantissa, bias = _FORMAT[bins.number.itemsize]
-    bits = mantissa - bins.shift
-    return (bins.start >> bits) - bias, 1 << bits
+    octave_bits = mantissa - bins.shift
+    return (bins.start >> octave_bits) - bias, 1 << octave_bits
 
 
 def _not_above(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -167,8 +167,8 @@ def _octaves(inner: list[np.ndarray], start: list[np.ndarray]) -> Cells:
     mantissa, whole = (23, np.int32) if dtype == np.float32 else (52, np.int64)
     away = [(t - e).astype(dtype).view(whole) for t, e in zip(inner, start, strict=True)]
     allowed = _CELLS * sum(len(t) for t in inner) + len(inner)
-    for bits in range(12):
-        shift = mantissa - bits
+    for octave_bits in range(12):
+        shift = mantissa - octave_bits
         of = [(a >> shift).astype(np.int64) for a in away]
         key = np.array([c[0] if len(c) else 0 for c in of])
         count = np.array([c[-1] - c[0] + 1 if len(c) else 1 for c in of])

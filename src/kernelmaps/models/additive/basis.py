@@ -207,8 +207,8 @@ def _assemble(
         here = slice(starts[k], starts[k + 1])
         first[here] = own_first
         narrow[here, :, : block.shape[2]] = block
-        places = own_first[:, None] + np.arange(block.shape[2])
-        np.put_along_axis(dense[here], places[:, None, :].repeat(powers, 1), block, axis=2)
+        columns = own_first[:, None] + np.arange(block.shape[2])
+        np.put_along_axis(dense[here], columns[:, None, :].repeat(powers, 1), block, axis=2)
         if bands.mix is not None:
             mix = bands.mix[kind]
             column[here] = dense[here] @ (mix.T @ mix)

@@ -82,7 +82,7 @@ class Progress:
 def summarise(sample: Any, importances: np.ndarray) -> Summary:
     """Summary of a sample of rows, dense or CSR."""
     stored = sample.data if sparse.issparse(sample) else sample
-    sizes = np.abs(stored[stored != 0].astype(np.float64))
+    magnitudes = np.abs(stored[stored != 0].astype(np.float64))
     rows = sample.toarray() if sparse.issparse(sample) else sample
     low, high = (np.float64(end) for end in (rows.min(axis=0), rows.max(axis=0)))
     counts = [
@@ -94,7 +94,7 @@ def summarise(sample: Any, importances: np.ndarray) -> Summary:
         high=high,
         density=np.array(counts) / len(rows),
         importances=importances,
-        least=float(sizes.min()) if sizes.size else 0.0,
+        least=float(magnitudes.min()) if magnitudes.size else 0.0,
         dtype=str(rows.dtype),
     )
 

@@ -92,10 +92,10 @@ def _coefficients(bands: Table, weights: np.ndarray) -> list[np.ndarray]:
     for k, (start, begin, bins, band) in enumerate(kinds.tolist()):
         powers = bands.degree + 1
         coef = bands.coef[start : start + bins * powers * band].reshape(bins, powers, band)
-        places = bands.first[begin : begin + bins].astype(np.int64)[:, None] + np.arange(band)
-        inside = places < weights.shape[1]
+        columns = bands.first[begin : begin + bins].astype(np.int64)[:, None] + np.arange(band)
+        inside = columns < weights.shape[1]
         own = np.flatnonzero(np.ravel(kind_of) == k)
-        local = weights[own][:, np.where(inside, places, 0)] * inside[..., None]
+        local = weights[own][:, np.where(inside, columns, 0)] * inside[..., None]
         for d, found in zip(own, np.matmul(coef, local), strict=True):
             out[d] = found
     return out

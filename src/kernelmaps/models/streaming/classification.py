@@ -144,8 +144,8 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
                 f"{type(self).__name__}: the statistics were folded without sums by class, which "
                 "multi_class='ovo' needs; fit again"
             )
-        places = np.searchsorted(stats.classes, self.classes_)
-        return [stats.pair(*places[pair]) for pair in pairs_of(len(places))]
+        positions = np.searchsorted(stats.classes, self.classes_)
+        return [stats.pair(*positions[pair]) for pair in pairs_of(len(positions))]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -150,9 +150,9 @@ def eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _orthonormal(gram: np.ndarray) -> np.ndarray:
     """Orthonormal combinations of functions with these products, without those that are none."""
-    sizes, turn = eigen(gram)
-    kept = sizes > _SAME * sizes.max(initial=0.0)
-    return turn[:, kept] / np.sqrt(sizes[kept])
+    values, turn = eigen(gram)
+    kept = values > _SAME * values.max(initial=0.0)
+    return turn[:, kept] / np.sqrt(values[kept])
 
 
 def _complement(vector: np.ndarray) -> np.ndarray:
@@ -184,10 +184,10 @@ def _parts(size: int, order: int, periodic: bool) -> tuple[np.ndarray, np.ndarra
     """W, N without constants, and the trace of S, for differences of neighbouring weights."""
     step, order = _steps(size, order, periodic), min(order, size - 1)
     rank = size - (1 if periodic or size == 1 else order)
-    _, sizes, turn = np.linalg.svd(step, full_matrices=False)
+    _, values, turn = np.linalg.svd(step, full_matrices=False)
     line = np.linspace(-1, 1, size)[:, None]
     straight = line if order == 2 and not periodic else line[:, :0]
-    return turn[:rank].T / sizes[:rank], straight, float(np.sum(step**2))
+    return turn[:rank].T / values[:rank], straight, float(np.sum(step**2))
 
 
 def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:

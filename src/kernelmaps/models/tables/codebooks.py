@@ -120,12 +120,12 @@ def encode_columns(
             out[j] = book.encode(column, owner)
     if numbers:
         values = [columns[j].values for j in numbers]
-        for j, codes in zip(numbers, _places([books[j] for j in numbers], values, n_jobs)):
+        for j, codes in zip(numbers, _codes_of([books[j] for j in numbers], values, n_jobs)):
             out[j] = codes
     return tuple(out)
 
 
-def _places(
+def _codes_of(
     books: Sequence[Codebook], values: Sequence[np.ndarray], n_jobs: int | None
 ) -> list[np.ndarray]:
     """Codes of numbers, by the finder of the engine, some rows of all columns at a time."""

@@ -279,14 +279,14 @@ def _weights(design: Design) -> list[slice]:
 
 def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of the strengths to start from, and which of them are fixed."""
-    level = design.log_rows
+    start = design.log_rows
     rho, fixed = [], []
     for part in design.parts:
         count = int(part.basis.group.max(initial=-1)) + 1
         given = request.strengths
         if isinstance(given, dict):
             given = given.get(part.columns[0]) if len(part.columns) == 1 else None
-        rho += [level if given is None else np.log(max(given, 1e-300))] * count
+        rho += [start if given is None else np.log(max(given, 1e-300))] * count
         fixed += [given is not None] * count
     return np.array(rho, float), np.array(fixed, bool)
 
@@ -416,20 +416,20 @@ def _wanted(
     first is taken: the others may owe their evidence to it, and are tested again beside it.
     """
     taken = {part.columns for part in design.parts if part.pair is not None}
-    places, coarse = _open_pairs(design, request, taken)
+    untried, coarse = _open_pairs(design, request, taken)
     sides = {j: side_of(design.books[j], own.summed(design.counts[j])) for j, own in coarse.items()}
     found: dict[tuple[int, int], float] = {}
     for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
         own = design.parts, fit.weights
-        tables = dict(zip(places, design.rows.residuals(*own, loss, k, places, coarse)[0]))
-        some = suspects(places, [tables[pair] for pair in places], sides, fit.dispersion)
+        tables = dict(zip(untried, design.rows.residuals(*own, loss, k, untried, coarse)[0]))
+        some = suspects(untried, [tables[pair] for pair in untried], sides, fit.dispersion)
         if not some:
             continue
         squares = design.rows.residuals(*own, SquaredSlopes(of=loss), k, some, coarse)[0]
         for pair, (square, _) in zip(some, squares, strict=True):
             p = significance(*tables[pair], square, sides[pair[0]], sides[pair[1]])
             found[pair] = min(found.get(pair, 1.0), p)
-    level = LEVEL / max(len(losses) * (len(places) + len(taken)), 1)
+    level = LEVEL / max(len(losses) * (len(untried) + len(taken)), 1)
     used: set[int] = set()
     wanted = []
     for pair in sorted(found, key=lambda pair: found[pair]):
@@ -519,8 +519,8 @@ def _open_pairs(
     usable = [
         j for j in mains if np.count_nonzero(design.counts[j]) > 1 and j not in request.shapes
     ]
-    places = [pair for pair in combinations(usable, 2) if pair not in tried]
-    return places, coarse_for_ranking(design.books, design.counts, usable)
+    untried = [pair for pair in combinations(usable, 2) if pair not in tried]
+    return untried, coarse_for_ranking(design.books, design.counts, usable)
 
 
 def _next_pairs(
@@ -528,12 +528,12 @@ def _next_pairs(
     tried: set[tuple[int, ...]], certain: float,
 ) -> list[tuple[int, int]]:  # fmt: skip
     """Pairs that the residuals of any output want, the most promising first."""
-    places, coarse = _open_pairs(design, request, tried)
+    untried, coarse = _open_pairs(design, request, tried)
     merged: dict[tuple[int, int], float] = {}
     for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
-        given = design.parts, fit.weights, loss, k, places, coarse
+        given = design.parts, fit.weights, loss, k, untried, coarse
         tables, bend, rows = design.rows.residuals(*given)
-        for pair, excess in promising(places, tables, bend / rows, fit.dispersion, certain):
+        for pair, excess in promising(untried, tables, bend / rows, fit.dispersion, certain):
             merged[pair] = max(merged.get(pair, 0.0), excess)
     return sorted(merged, key=lambda pair: -merged[pair])
 

@@ -89,13 +89,13 @@ class HeldRows:
 
     def residuals(
         self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,
-        places: Sequence[Pair], coarse: dict[int, Coarse],
+        pairs: Sequence[Pair], coarse: dict[int, Coarse],
     ) -> tuple[Tables, float, int]:  # fmt: skip
         """`pairs.residual_tables` at some weights, the sum of all curvatures, and their number."""
         eta = self.coded(parts, None, output).scores(beta)
         slope, bend = loss.derivatives(self.targets[output], eta)
         slope, bend = slope * self.weight, bend * self.weight
-        tables = residual_tables(places, coarse, self.codes, slope, bend, self.n_jobs)
+        tables = residual_tables(pairs, coarse, self.codes, slope, bend, self.n_jobs)
         return tables, float(bend.sum()), len(bend)
 
     def part(self, fitted: bool, by_content: bool) -> HeldRows:

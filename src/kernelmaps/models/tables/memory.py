@@ -48,11 +48,11 @@ class Memory:
         """ZᵀWZ and Zᵀv, as ``rows.sums`` does; what is known of ZᵀWZ is not computed again."""
         if weight is not self.weight:
             self.bases, self.gram = (), self.gram[:1, :1]
-        before = {id(basis): own for basis, own in zip(self.bases, _places(self.bases))}
+        before = {id(basis): own for basis, own in zip(self.bases, _spans(self.bases))}
         new = [id(basis) not in before for basis in rows.bases]
-        places = _places(rows.bases)
-        gram = np.zeros((places[-1].stop,) * 2 if places else (1, 1))
-        at = [0, *(i for own, other in zip(places, new) if not other for i in _every(own))]
+        spans = _spans(rows.bases)
+        gram = np.zeros((spans[-1].stop,) * 2 if spans else (1, 1))
+        at = [0, *(i for own, other in zip(spans, new) if not other for i in _every(own))]
         there = [0, *(i for b in rows.bases for i in _every(before.get(id(b), slice(0, 0))))]
         gram[np.ix_(at, at)] = self.gram[np.ix_(there, there)]
         found = rows.sums(weight, product, (gram, new))
@@ -67,7 +67,7 @@ class Memory:
         """ZᵀWZ of some of the terms; None where it is not known of all of them."""
         if not self.knows(bases):
             return None
-        before = {id(basis): own for basis, own in zip(self.bases, _places(self.bases))}
+        before = {id(basis): own for basis, own in zip(self.bases, _spans(self.bases))}
         there = [0, *(i for basis in bases for i in _every(before[id(basis)]))]
         return self.gram[np.ix_(there, there)]
 
@@ -79,7 +79,7 @@ class Memory:
         return here.working(self.nearly, lambda *given: self.sums(rows, *given))
 
 
-def _places(bases: Sequence[Basis]) -> list[slice]:
+def _spans(bases: Sequence[Basis]) -> list[slice]:
     """Which weights are those of each term, after that of the intercept."""
     ends = np.cumsum([1, *(basis.n_functions for basis in bases)]).tolist()
     return [slice(a, b) for a, b in pairwise(ends)]

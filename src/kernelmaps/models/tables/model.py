@@ -52,10 +52,10 @@ class FittedTerm:
     coarse: tuple[np.ndarray, ...] = saved(anything, default=())
 
     def _check_state(self) -> None:
-        places = len(self.columns) if isinstance(self.columns, tuple) else 0
-        pair = places == 2
-        whole = places in (1, 2) and all(isinstance(j, int) and j >= 0 for j in self.columns)
-        if not whole or (self.kind == "pair") != pair or self.values.ndim != 1 + places:
+        n_columns = len(self.columns) if isinstance(self.columns, tuple) else 0
+        pair = n_columns == 2
+        whole = n_columns in (1, 2) and all(isinstance(j, int) and j >= 0 for j in self.columns)
+        if not whole or (self.kind == "pair") != pair or self.values.ndim != 1 + n_columns:
             raise SchemaError(f"the term {self.name!r} has other columns than its values")
         if self.errors.shape != self.values.shape or self.counts.shape != self.values.shape[:-1]:
             raise SchemaError(f"the term {self.name!r} has counts or errors of other codes")

@@ -113,39 +113,39 @@ def coarse_for_ranking(
 
 
 def residual_tables(
-    places: Sequence[tuple[int, int]], coarse: dict[int, Coarse], codes: Sequence[np.ndarray],
+    pairs: Sequence[tuple[int, int]], coarse: dict[int, Coarse], codes: Sequence[np.ndarray],
     slope: np.ndarray, bend: np.ndarray, n_jobs: int | None = None,
 ) -> list[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
     """Sums of curvatures and of slopes over the coarse codes of pairs of columns.
 
     Parameters
     ----------
-    places : sequence of (int, int)
+    pairs : sequence of (int, int)
         The pairs.
     coarse, codes
         Of the columns.
     slope, bend : ndarray of shape (n_samples,)
         Weighted derivatives of the losses at the fitted scores, and curvatures.
     """
-    small = {j: coarse[j].of[codes[j]] for j in {j for pair in places for j in pair}}
-    found: list = [None] * len(places)
+    small = {j: coarse[j].of[codes[j]] for j in {j for pair in pairs for j in pair}}
+    found: list = [None] * len(pairs)
 
     def work(begin: int, end: int) -> None:
         for at in range(begin, end):
-            j, k = places[at]
+            j, k = pairs[at]
             shape = coarse[j].size, coarse[k].size
             found[at] = (
                 pair_table(small[j], small[k], bend, shape),
                 pair_table(small[j], small[k], slope, shape),
             )
 
-    if places:
-        in_threads(work, len(places), n_jobs, grain=max(1, _GRAIN // max(len(bend), 1)))
+    if pairs:
+        in_threads(work, len(pairs), n_jobs, grain=max(1, _GRAIN // max(len(bend), 1)))
     return found
 
 
 def promising(
-    places: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
+    pairs: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
     mean_bend: float, dispersion: float, certain: float = 0.0,
 ) -> list[tuple[tuple[int, int], float]]:  # fmt: skip
     r"""Pairs whose gain is beyond what chance explains, with the excess, the largest first.
@@ -157,7 +157,7 @@ def promising(
     standard deviations by which a gain must exceed its mean.
     """
     shrink, found = _SHRINK * mean_bend, []
-    for pair, (weights, residuals) in zip(places, tables, strict=True):
+    for pair, (weights, residuals) in zip(pairs, tables, strict=True):
         seen = weights > 0
         cells = np.count_nonzero(seen)
         free = cells - seen.any(axis=1).sum() - seen.any(axis=0).sum() + 1

@@ -189,10 +189,10 @@ class TableRoute(AdditiveParameters):
         if given is None or (isinstance(given, str) and given == "auto"):
             return None
         if isinstance(given, dict):
-            places = {
+            by_column = {
                 column_position(key, names, owner, "smoothing"): v for key, v in given.items()
             }
-            return {j: self._strength(v) for j, v in places.items() if v != "auto"}
+            return {j: self._strength(v) for j, v in by_column.items() if v != "auto"}
         return self._strength(given)
 
     def _strength(self, value: Any) -> float:

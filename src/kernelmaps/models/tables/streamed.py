@@ -249,9 +249,9 @@ class StreamedRows:
 
     def residuals(
         self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,
-        places: Sequence[Pair], coarse: dict[int, Coarse],
+        pairs: Sequence[Pair], coarse: dict[int, Coarse],
     ) -> tuple[Tables, float, int]:  # fmt: skip
-        given = parts, beta, loss, output, places, coarse
+        given = parts, beta, loss, output, pairs, coarse
         return self.ask(methodcaller("residuals", *given))
 
     def split(self) -> tuple[StreamedRows, StreamedRows]:

@@ -33,16 +33,16 @@ class Summary:
     rows: list[tuple[str, ...]]
 
     def __str__(self) -> str:
-        width = [max(len(row[k]) for row in [self.columns, *self.rows]) for k in self._places()]
+        width = [max(len(row[k]) for row in [self.columns, *self.rows]) for k in self._shown()]
         lines = [self.title, *(f"  {key}: {value}" for key, value in self.facts.items()), ""]
         for row in [self.columns, *self.rows]:
             cells = [
-                row[k].ljust(width[k]) if k < 2 else row[k].rjust(width[k]) for k in self._places()
+                row[k].ljust(width[k]) if k < 2 else row[k].rjust(width[k]) for k in self._shown()
             ]
             lines.append("  ".join(cells).rstrip())
         return "\n".join(lines)
 
-    def _places(self) -> range:
+    def _shown(self) -> range:
         return range(len(self.columns))
 
     def _repr_html_(self) -> str:

@@ -51,13 +51,13 @@ class SquaredSlopes(Likelihood):
 
 
 def suspects(
-    places: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
+    pairs: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
     sides: dict[int, Side], dispersion: float,
 ) -> list[tuple[int, int]]:  # fmt: skip
     """Pairs whose Q is high, with a variance that is quickly computed: as if A were orthogonal."""
     found = []
-    for begin in range(0, len(places), _BATCH):
-        batch = places[begin : begin + _BATCH]
+    for begin in range(0, len(pairs), _BATCH):
+        batch = pairs[begin : begin + _BATCH]
         bend, slope = (
             _stacked([own[at] for own in tables[begin : begin + _BATCH]]) for at in (0, 1)
         )
