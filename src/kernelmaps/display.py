@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -59,6 +60,21 @@ def _cell_text(cell: Any) -> str:
     """The text of a cell, safe to be put into a page."""
     text = getattr(cell, "plain", None)
     return escape(printable(str(cell) if text is None else text)).replace("\n", "<br>")
+
+
+def table_of(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], title: str, right: Container[str] = ()
+) -> Any:
+    """Lines below their heads, as a rich table; those of `right` stand at the right."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    for head in heads:
+        table.add_column(head, justify="right" if head in right else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def two_columns(values: dict[str, Any], title: str) -> Any:

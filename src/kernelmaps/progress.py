@@ -73,25 +73,13 @@ def track(
         return
 
     # rich costs tens of milliseconds: only those pay who see the bar.
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import console, progress
 
-    columns = (
-        TextColumn("[progress.description]{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield from progress.track(iterable, total=total, description=description)
+    words = progress.TextColumn("[progress.description]{task.description}")
+    clocks = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
+    columns = words, progress.BarColumn(), progress.MofNCompleteColumn(), *clocks
+    with progress.Progress(*columns, console=console.Console(stderr=True), transient=True) as shown:
+        yield from shown.track(iterable, total=total, description=description)
 
 
 def _told(

@@ -6,7 +6,7 @@ import functools
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -223,14 +223,20 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [item.strip() for item in text.split(",") if item.strip()]
 
 
-def check_folder(*paths: Path | None) -> None:
-    """Refuse a file that cannot be written before hours of work, not after."""
-    for path in paths:
-        if path is not None and not path.absolute().parent.is_dir():
-            raise FileNotFoundError(
-                f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}. Make it "
-                "first, or name another one."
-            )
+def check_out(path: Path | None, what: str = "", suffixes: Sequence[str] = ()) -> None:
+    """Refuse a file that cannot be written before hours of work, not after.
+
+    With `suffixes`, those that `what` can be written as.
+    """
+    from ..commands.exporting import check_suffix
+
+    if path is not None and not path.absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}. Make it first, "
+            "or name another one."
+        )
+    if path is not None and suffixes:
+        check_suffix(path, suffixes, what)
 
 
 def kernel_named(text: str) -> Any:
@@ -252,13 +258,6 @@ def kernel_or_name(text: str) -> Any:
     """A kernel with the width that the text gives, or its name: the width then follows the data."""
     kernel = kernel_named(text)
     return kernel if ":" in text else text
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file so that an older one survives a failure."""
-    from ..storage import write_file
-
-    write_file(path, text.encode())
 
 
 def _for_json(value: Any) -> Any:

@@ -17,7 +17,7 @@ from ._shared import (
     Normalize,
     Target,
     TaskOption,
-    check_folder,
+    check_out,
     command,
     kernel_named,
     kernel_or_name,
@@ -108,13 +108,10 @@ def compare(
 
     `kernelmaps compare mine.csv --target label --kernels chi2,intersection --budget 60`
     """
-    from kernelmaps.commands.exporting import check_suffix
     from kernelmaps.commands.loading import loading_code
     from kernelmaps.evaluation.comparison import compare as run
 
-    check_folder(report)
-    if report is not None:
-        check_suffix(report, (".html", ".htm"), "a report")
+    check_out(report, "a report", (".html", ".htm"))
     per_feature, in_all = _integers(sizes, "--sizes"), _integers(joint_sizes, "--joint-sizes")
     rows = read(data, target, columns, drop, normalize)
     result = run(
@@ -182,7 +179,7 @@ def choose(
     from kernelmaps.commands.exporting import check_map_suffix, write_model
     from kernelmaps.evaluation.choice import choose as run
 
-    check_folder(out)
+    check_out(out)
     wanted = kernel_or_name(kernel)
     if out is not None:
         check_map_suffix(out, wanted)
@@ -228,12 +225,9 @@ def design(
     """
     from kernelmaps import design_map
     from kernelmaps.commands.designing import write_design
-    from kernelmaps.commands.exporting import check_suffix
     from kernelmaps.design.api import check_arguments
 
-    check_folder(out)
-    if out is not None:
-        check_suffix(out, (".kmap", ".h", ".json"), "a design")
+    check_out(out, "a design", (".kmap", ".h", ".json"))
     if n_components is None and max_error is None:
         n_components = 5
     check_arguments(n_components, max_error, method, "max", 1)

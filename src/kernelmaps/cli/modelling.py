@@ -10,21 +10,6 @@ import typer
 
 from ..printing import printable
 from ._app import app
-from ._fit_options import (
-    Constraints,
-    Holdout,
-    Interactions,
-    Loss,
-    Map,
-    MaxIter,
-    ModelKind,
-    ModelOut,
-    Penalty,
-    Smoothing,
-    Stream,
-    Terms,
-    Tol,
-)
 from ._shared import (
     AsJson,
     Columns,
@@ -33,8 +18,8 @@ from ._shared import (
     Normalize,
     Target,
     TaskOption,
-    check_folder,
     check_norm,
+    check_out,
     command,
     names,
     note,
@@ -43,6 +28,79 @@ from ._shared import (
 )
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
+
+# ---- fit ----------------------------------------------------------------------------------------
+
+ModelOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", help="The model to write: .kmap, .onnx, or .h for C; without it none is."
+    ),
+]
+ModelKind = Annotated[
+    str,
+    typer.Option(
+        help="additive: a sum of functions of one column each; table: the same with "
+        "smoothness chosen for each column; ridge: linear on any map."
+    ),
+]
+Map = Annotated[
+    str | None,
+    typer.Option(
+        "--map",
+        help="Map and settings, e.g. HomogeneousMap(kernel=chi2,n_components=5). "
+        "Default: SplineMap (additive), none (table, ridge).",
+    ),
+]
+Penalty = Annotated[
+    float, typer.Option("--C", help="Inverse strength of the regularisation, on a map.")
+]
+Interactions = Annotated[
+    str | None,
+    typer.Option(
+        help="Table: pairs of columns, as auto, a number, or hour:load,age:income.",
+    ),
+]
+Terms = Annotated[
+    str | None,
+    typer.Option(
+        help="Table: terms of single columns, e.g. hour=periodic:24,load=linear,zip=category; "
+        "none leaves a column out."
+    ),
+]
+Constraints = Annotated[
+    str | None,
+    typer.Option(help="Table: shapes, e.g. area=increasing+concave,age=convex."),
+]
+Smoothing = Annotated[
+    str | None,
+    typer.Option(help="Table: auto, a number (worth as many rows), or area=100,age=10."),
+]
+Loss = Annotated[
+    str | None,
+    typer.Option(help="Loss of an additive model: log_loss, poisson, absolute_error, …"),
+]
+MaxIter = Annotated[int | None, typer.Option(help="Most steps of an additive model's solver.")]
+Tol = Annotated[
+    float | None, typer.Option(help="Relative distance to the minimum at which it stops.")
+]
+Holdout = Annotated[
+    bool,
+    typer.Option(
+        "--holdout/--no-holdout",
+        help="Score on one in five rows that a first fit has not seen; the saved model is "
+        "fitted on all rows.",
+    ),
+]
+Stream = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--in-memory",
+        help="Table: read the file block by block, so that it may be larger than memory. Default: "
+        "from 256 MiB on.",
+        show_default=False,
+    ),
+]
 
 
 @app.command()
@@ -89,14 +147,12 @@ def fit(
     `kernelmaps fit mine.parquet -t price --model ridge --map "RandomFourierMap(n_components=500)"
     -o model.kmap`
     """
-    from kernelmaps.commands.exporting import MODEL_SUFFIXES, check_suffix
+    from kernelmaps.commands.exporting import MODEL_SUFFIXES
     from kernelmaps.commands.fitting import FitSettings, fit_file
     from kernelmaps.commands.table_options import TableOptions
 
     check_norm(normalize)
-    check_folder(out)
-    if out is not None:
-        check_suffix(out, MODEL_SUFFIXES, "a model")
+    check_out(out, "a model", MODEL_SUFFIXES)
     options = TableOptions(terms, interactions, constraints, smoothing)
     settings = FitSettings(
         model, map, task, C, normalize, holdout, note, loss, max_iter, tol, options, stream
@@ -106,8 +162,7 @@ def fit(
         result.save(out)
     show(result, json)
     if not json:
-        saved = f"saved: {out}" if out is not None else "not saved: name a file, --out model.kmap"
-        say(saved)
+        say(f"saved: {out}" if out is not None else "not saved: name a file, --out model.kmap")
 
 
 @app.command()
@@ -143,7 +198,7 @@ def predict(
     """
     from kernelmaps.commands.predicting import check_table_suffix, predict_rows
 
-    check_folder(out)
+    check_out(out)
     if out is not None:
         check_table_suffix(out)
     result = predict_rows(model, data, proba=proba, keep=names(keep))
@@ -202,7 +257,7 @@ def export(
     """
     from kernelmaps.commands.exporting import export_file
 
-    check_folder(target)
+    check_out(target)
     result = export_file(model, target)
     if json:
         show(result, True)
@@ -254,10 +309,9 @@ def explain(
     `kernelmaps explain model.kmap --report page.html --data test.csv`
     """
     from kernelmaps.commands.describing import explain_model, explain_row, write_model_report
-    from kernelmaps.commands.exporting import check_suffix
 
-    check_folder(out, report)
-    check_suffix(out, (".png", ".svg", ".pdf"), "a picture")
+    check_out(out, "a picture", (".png", ".svg", ".pdf"))
+    check_out(report, "a report", (".html", ".htm"))
     if data is None and row is not None:
         raise ValueError("--row is a row of --data: name the file, too.")
     if data is not None and row is None and report is None:
@@ -265,7 +319,6 @@ def explain(
     if label is not None and report is not None:
         raise ValueError("--class does not change a --report: leave out one of them.")
     if report is not None:
-        check_suffix(report, (".html", ".htm"), "a report")
         written = write_model_report(model, report, data, row)
         show(written, True) if json else say(f"report: {report}")
         return

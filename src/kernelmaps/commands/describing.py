@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data.reading import column_names
-from ..display import two_columns
+from ..display import table_of, two_columns
 from ..evaluation.model_report import Seen, write_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
@@ -64,15 +64,8 @@ class Explanation:
 
     def table(self) -> Any:
         """The most important terms, with what they add to the score."""
-        from rich import box
-        from rich.table import Table
-
         heads, rows = self._lines()
-        table = Table(title=self.title, box=box.SIMPLE_HEAD)
-        for heading in heads:
-            table.add_column(heading, justify="right" if heading in _RIGHT else "left")
-        for row in rows[: self.n_terms]:
-            table.add_row(*row)
+        table = table_of(heads, rows[: self.n_terms], self.title, _RIGHT)
         caption = self._about_classes()
         if len(rows) > self.n_terms:
             caption.append(f"and {len(rows) - self.n_terms} more: --features {len(rows)}")
@@ -152,20 +145,13 @@ class RowExplanation:
 
     def table(self) -> Any:
         """Terms, the largest contribution first."""
-        from rich import box
-        from rich.table import Table
-
         plain = self.to_dict()
         title = f"{self.title}: {plain['output']} {plain['score']:.4g}"
-        table = Table(title=title, box=box.SIMPLE_HEAD)
-        table.add_column("term")
-        table.add_column("value")
-        table.add_column("adds", justify="right")
-        table.add_row("intercept", "", f"{plain['intercept']:+.4g}")
+        rows = [["intercept", "", f"{plain['intercept']:+.4g}"]]
         for term in plain["terms"]:
             band = "" if term["error"] is None else f" ± {2 * term['error']:.2g}"
-            table.add_row(term["term"], term["value"], f"{term['adds']:+.4g}{band}")
-        return table
+            rows.append([term["term"], term["value"], f"{term['adds']:+.4g}{band}"])
+        return table_of(["term", "value", "adds"], rows, title, ["adds"])
 
 
 @dataclass(frozen=True)

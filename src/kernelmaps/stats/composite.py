@@ -24,20 +24,21 @@ class _Composite(Statistics):
     """Base of the tuples of moments: subclasses say how a block is split."""
 
     _state: ClassVar[State] = State({"parts": many(instance((Moments,)), least=1)})
+    widths: Sequence[int] = ()  # of groups of columns, where these are what is split
 
     def _check_state(self) -> None:
         """Raise SchemaError if the parts do not belong together."""
         if len({part.target for part in self.parts}) > 1:
             raise SchemaError(f"{type(self).__name__}: parts have different targets")
 
-    def __init__(self, parts: Sequence[Moments]) -> None:
-        self.parts = list(parts)
+    def __init__(self, parts: Sequence[Moments], widths: Sequence[int] = ()) -> None:
+        self.parts, self.widths = list(parts), [int(width) for width in widths]
 
     def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
         raise NotImplementedError
 
     def _like(self, parts: Sequence[Moments]) -> Self:
-        return type(self)(parts)
+        return type(self)(parts, self.widths)
 
     @property
     def tag(self) -> str:
@@ -92,6 +93,7 @@ class _Composite(Statistics):
         """Header and arrays; those of part i are prefixed with ``i/``."""
         states = [part.state() for part in self.parts]
         header = {"kind_of_stats": self.kind, "parts": [head for head, _ in states]}
+        header |= {"widths": self.widths} if self.widths else {}
         arrays = {f"{i}/{k}": a for i, (_, found) in enumerate(states) for k, a in found.items()}
         return header, arrays
 
@@ -102,7 +104,7 @@ class _Composite(Statistics):
         for i, head in enumerate(header["parts"]):
             found = {k.split("/", 1)[1]: a for k, a in arrays.items() if k.startswith(f"{i}/")}
             parts.append(Moments.from_state(head, found))
-        return cls(parts)
+        return cls(parts, header.get("widths", ()))
 
 
 class FoldMoments(_Composite):
@@ -153,26 +155,14 @@ class KernelMoments(_Composite):
 
     _state = _Composite._state.extended({"widths": many(integer(0))})
 
-    def __init__(self, parts: Sequence[Moments], widths: Sequence[int] = ()) -> None:
-        super().__init__(parts)
-        self.widths = [int(width) for width in widths]
-
-    def _like(self, parts: Sequence[Moments]) -> Self:
-        return type(self)(parts, self.widths)
+    def _check_state(self) -> None:
+        super()._check_state()
+        if len(self.widths) != len(self.parts):
+            raise SchemaError("KernelMoments: 'widths' and 'parts' have different lengths")
 
     def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
         ends = np.cumsum(self.widths)
         return [(Z[:, end - width : end], y, w) for width, end in zip(self.widths, ends)]
-
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """As for the base, with the widths."""
-        header, arrays = super().state()
-        return header | {"widths": self.widths}, arrays
-
-    @classmethod
-    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """Inverse of `state`."""
-        return cls(super().from_state(header, arrays).parts, header["widths"])
 
 
 def fold_of_row(rows: np.ndarray, n_folds: int) -> np.ndarray:

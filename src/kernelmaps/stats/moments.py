@@ -69,6 +69,8 @@ from .products import (
 from .statistics import Statistics
 
 Target = Literal["none", "real", "class"]
+_BY_TARGET = ("b", "yy", "V", "G")  # sums whose first axis is that of the targets
+_SUMS = ("m", "H", *_BY_TARGET)
 
 
 class Moments(Statistics):
@@ -266,19 +268,15 @@ class Moments(Statistics):
             other = other.moved(self.shift, self.y_shift[rows])
         self.n += other.n
         self.weight += other.weight
-        self.m += other.m
-        self.H += other.H
-        if self.V is not None:
-            self.b[rows] += other.b
-            self.yy[rows] += other.yy
-            self.V[rows] += other.V
-        if self.G is not None:
-            self.G[rows] += other.G
+        for name in _SUMS:
+            own = getattr(self, name)
+            if own is not None:
+                own[rows if name in _BY_TARGET else ...] += getattr(other, name)
         return self
 
     def on_host(self) -> Self:
         """Bring sums that lie on a card back; returns self."""
-        for name in ("m", "H", "V", "G"):
+        for name in _SUMS:
             value = getattr(self, name)
             if is_tensor(value):
                 setattr(self, name, to_host(value, np.float64))
@@ -323,7 +321,7 @@ class Moments(Statistics):
         out = self.copy()
         negative = part._bare_copy()
         negative.n, negative.weight = -part.n, -part.weight
-        for name in ("m", "H", "b", "yy", "V", "G"):
+        for name in _SUMS:
             value = getattr(part, name)
             setattr(negative, name, None if value is None else -value)
         return out.merge(negative) if part.n else out
@@ -365,27 +363,19 @@ class Moments(Statistics):
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Header and arrays for `kernelmaps.storage`; H is kept as its lower triangle."""
-        header = {
-            "kind_of_stats": self.kind,
-            "target": self.target,
-            "tag": self.tag,
-            "n": self.n,
-            "weight": self.weight,
-            "closed": self.closed,
-            "by_class": self.by_class,
-            "classes": None if self.classes is None else self.classes.tolist(),
-            "classes_dtype": None if self.classes is None else self.classes.dtype.str,
-        }
-        if self.shift is None:
-            return header, {}
-        arrays = {"shift": self.shift, "y_shift": self.y_shift}
-        if self.H is None:
-            return header, arrays
-        arrays |= {"m": to_host(self.m), "H": _pack(to_host(self.H))}
-        if self.V is not None:
-            arrays |= {"b": self.b, "yy": self.yy, "V": to_host(self.V)}
+        header = {"kind_of_stats": self.kind, "classes": None, "classes_dtype": None}
+        arrays: dict[str, np.ndarray] = {}
+        for name, value in self._state.of(self).items():
+            if name in ("shift", "y_shift", *_SUMS):
+                arrays |= {} if value is None else {name: to_host(value)}
+            elif name != "classes":
+                header[name] = value
+        if self.classes is not None:
+            header |= {"classes": self.classes.tolist(), "classes_dtype": self.classes.dtype.str}
+        if self.H is not None:
+            arrays["H"] = _pack(arrays["H"])
         if self.G is not None:
-            arrays["G"] = np.stack([_pack(part) for part in to_host(self.G)])
+            arrays["G"] = np.stack([_pack(part) for part in arrays["G"]])
         return header, arrays
 
     @classmethod
@@ -413,7 +403,7 @@ class Moments(Statistics):
                 raise TypeError(f"labels of type {kind}")
             out.classes = np.array(header["classes"], dtype=kind)
             out.y_shift, out.b, out.yy = (np.zeros(len(out.classes)) for _ in range(3))
-        if not set(arrays) <= {"shift", "m", "H", "V", "G", "y_shift", "b", "yy"}:
+        if not set(arrays) <= {"shift", "y_shift", *_SUMS}:
             raise KeyError(f"unknown arrays among {sorted(arrays)}")
         for name in arrays:
             value = np.array(arrays[name])
@@ -502,7 +492,7 @@ class Moments(Statistics):
             return
         union = np.union1d(self.classes, classes) if len(self.classes) else classes
         rows = np.searchsorted(union, self.classes) if len(self.classes) else []
-        for name in ("y_shift", "b", "yy", "V", "G"):
+        for name in ("y_shift", *_BY_TARGET):
             old = getattr(self, name)
             if old is not None:
                 zeros = zeros_on(old.device) if is_tensor(old) else np.zeros
