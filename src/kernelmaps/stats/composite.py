@@ -93,9 +93,9 @@ class _Composite(Statistics):
         """Header and arrays; those of part i are prefixed with ``i/``."""
         states = [part.state() for part in self.parts]
         header = {"kind_of_stats": self.kind, "parts": [head for head, _ in states]}
-        header |= {"widths": self.widths} if self.widths else {}
+        more = {"widths": self.widths} if self.widths else {}
         arrays = {f"{i}/{k}": a for i, (_, found) in enumerate(states) for k, a in found.items()}
-        return header, arrays
+        return header | more, arrays
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
