@@ -35,7 +35,9 @@ def test_bins_of_many_values_hold_about_as_many_each(seed):
     np.testing.assert_allclose(counts[8:-7], share, atol=2)
     np.testing.assert_allclose(counts[2:8], share / 2.0 ** np.arange(6, 0, -1), atol=2)
     np.testing.assert_allclose(counts[-7:-1], share / 2.0 ** np.arange(1, 7), atol=2)
-    np.testing.assert_allclose(book.nodes, np.bincount(codes - 1, values) / counts[1:], rtol=1e-12)
+    means = np.bincount(codes - 1, values) / counts[1:]
+    several = counts[1:] >= 3
+    np.testing.assert_allclose(book.nodes[several], means[several], rtol=1e-12)
     assert (np.diff(book.nodes) > 0).all()
 
 
@@ -51,9 +53,47 @@ def test_heavy_ties_and_gaps(seed):
 
 
 def test_values_that_differ_in_the_last_bit_differ_in_their_codes():
-    values = [1.0, np.nextafter(1.0, 2), 2.0]
+    values = np.repeat([1.0, np.nextafter(1.0, 2), 2.0], 3)
     _book, codes = fitted(number(values))
-    assert list(codes) == [1, 2, 3]
+    assert list(codes) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+@pytest.mark.parametrize("n", [30, 200, 2000])
+@pytest.mark.parametrize("kind", ["normal", "skewed", "many zeros", "large whole numbers"])
+def test_no_value_of_a_single_row_is_kept(seed, n, kind):
+    """Bins have the means of three values or more; those of fewer are rounded."""
+    rng = np.random.default_rng(seed)
+    values = {
+        "normal": rng.normal(size=n),
+        "skewed": rng.lognormal(0, 3, n),
+        "many zeros": np.where(rng.random(n) < 0.4, 0.0, rng.normal(size=n)),
+        "large whole numbers": rng.choice(10**6, n, replace=False).astype(float),
+    }[kind]
+    book, codes = fitted(number(values))
+    alone = values[values != 0]
+    assert not np.isin(np.concatenate([book.nodes, book.edges]), alone).any()
+    assert len(book.nodes) <= max(n // 3, 1)
+    # Rounded by a thirtieth of the distance to the next bin.
+    counts = np.bincount(codes, minlength=book.n_codes)[1:]
+    means = np.bincount(codes - 1, values, len(counts)) / counts
+    near = np.minimum(np.append(np.inf, np.diff(means)), np.append(np.diff(means), np.inf))
+    assert (np.abs(book.nodes - means) <= near / 32 + 1e-12 * np.abs(means)).all()
+
+
+def test_whole_numbers_of_a_small_range_have_codes_of_their_own(seed):
+    values = np.random.default_rng(seed).permutation(np.arange(1900.0, 2000.0))
+    book, codes = fitted(number(values))
+    assert book.exact
+    np.testing.assert_array_equal(book.nodes[codes - 1], values)
+
+
+def test_a_weight_is_a_row_that_occurs_so_often(seed):
+    rng = np.random.default_rng(seed)
+    values, weight = rng.normal(size=300), rng.integers(1, 5, 300)
+    one, _ = fitted(number(values), weight.astype(float))
+    other, _ = fitted(number(np.repeat(values, weight)))
+    np.testing.assert_array_equal(one.edges, other.edges)
+    np.testing.assert_allclose(one.nodes, other.nodes, rtol=1e-12)
 
 
 @pytest.mark.parametrize("values", [[3.0, 3.0], [np.nan, np.nan], []])

@@ -13,9 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from ...maps._range import differ, room
+from ...maps.base import EXACT_SIZES
 from ...schema import SchemaError, array, boolean, number, record, saved, text
 
 DENSITY_BINS = 24
+_SHARED = 3  # rows that have a value which may be saved
 _ROWS = "float64 float32 uint8 uint16 uint32"
 
 
@@ -26,13 +28,13 @@ class Summary:
     Attributes
     ----------
     low, high : ndarray of shape (n_features,)
-        Range of each feature.
+        Range of each feature; ends that are values of single rows are left out.
     density : ndarray of shape (n_features, 24)
         Shares of the sample in even bins over the range.
     importances : ndarray of shape (n_features,)
         Standard deviations of the terms, classes averaged.
     least : float
-        Smallest magnitude that is not zero (0 if there is none).
+        Smallest magnitude that is not zero (0 if there is none), rounded down.
     dtype : str
         Type of the rows.
     """
@@ -84,19 +86,34 @@ def summarise(sample: Any, importances: np.ndarray) -> Summary:
     stored = sample.data if sparse.issparse(sample) else sample
     magnitudes = np.abs(stored[stored != 0].astype(np.float64))
     rows = sample.toarray() if sparse.issparse(sample) else sample
-    low, high = (np.float64(end) for end in (rows.min(axis=0), rows.max(axis=0)))
+    low, high = _inner_range(rows)
     counts = [
-        np.histogram(rows[:, j], density_edges(float(low[j]), float(high[j])))[0]
-        for j in range(rows.shape[1])
+        np.histogram(np.clip(rows[:, j], a, b), density_edges(float(a), float(b)))[0]
+        for j, (a, b) in enumerate(zip(low, high, strict=True))
     ]
     return Summary(
         low=low,
         high=high,
         density=np.array(counts) / len(rows),
         importances=importances,
-        least=float(magnitudes.min()) if magnitudes.size else 0.0,
+        # A power of two: tables may reach a little lower, and no value of a row is kept.
+        least=float(2.0 ** np.floor(np.log2(magnitudes.min()))) if magnitudes.size else 0.0,
         dtype=str(rows.dtype),
     )
+
+
+def _inner_range(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ranges of columns, without the last thousandth where an end is the value of a single row."""
+    low, high = (np.float64(end) for end in (rows.min(axis=0), rows.max(axis=0)))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        step = 2.0 ** np.floor(np.log2((high - low) / 1024))
+        inner = (np.floor(low / step) + 1) * step, (np.ceil(high / step) - 1) * step
+    found = []
+    for end, other in zip((low, high), inner, strict=True):
+        shared = np.count_nonzero(rows == end, axis=0) >= _SHARED
+        kept = shared | (end == np.rint(end)) | ~(np.abs(other) >= EXACT_SIZES[0])
+        found.append(np.where(kept, end, other))
+    return found[0], found[1]
 
 
 def density_edges(low: float, high: float) -> np.ndarray:

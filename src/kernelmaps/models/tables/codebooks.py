@@ -19,6 +19,7 @@ _CODES = 256
 SAMPLE = 200_000  # rows that quantiles are taken from
 _HALVED = 6  # how often the outer bins of a column are halved
 _ROWS = 1 << 15  # whose codes are found at a time
+_TOGETHER = 3  # values, or rows with one value, of which the mean is saved as it is
 
 
 @record
@@ -40,7 +41,8 @@ class Codebook:
     levels : tuple of str
         Levels of a category; empty for numbers.
     exact : bool
-        Whether every value of the training rows has a code of its own.
+        Whether every value of the training rows has a code of its own. Of other numbers, nothing
+        that is saved is the value of a single row.
     """
 
     name: str = saved(text())
@@ -178,19 +180,50 @@ def fit_codebook(column: Column, weight: np.ndarray, most: int = _CODES) -> Code
 def _of_numbers(name: str, ordered: np.ndarray, weight: np.ndarray | None, most: int) -> Codebook:
     ordered = ordered[: len(ordered) - int(np.count_nonzero(np.isnan(ordered)))]
     fresh = np.flatnonzero(np.diff(ordered) > 0) + 1
-    if len(fresh) < most:
+    total = float(len(ordered) if weight is None else weight[: len(ordered)].sum())
+    if len(fresh) < most and _shared(ordered, total / (len(fresh) + 1)):
         distinct = ordered[np.concatenate([[0], fresh])] if len(ordered) else ordered
-        edges = 0.5 * (distinct[:-1] + distinct[1:])
-        edges = np.where(edges > distinct[:-1], edges, distinct[1:])  # neighbours in rounding
-        return Codebook(name, "number", distinct, edges, (), True)
+        return Codebook(name, "number", distinct, _between(distinct[:-1], distinct[1:]), (), True)
     weight = np.ones(len(ordered)) if weight is None else weight[: len(ordered)]
     reached = np.cumsum(weight)
-    wanted = _shares(most) * reached[-1]
+    wanted = _shares(max(min(most, (len(fresh) + 1) // _TOGETHER), 1)) * reached[-1]
     cuts = ordered[np.minimum(np.searchsorted(reached, wanted, side="right"), len(ordered) - 1)]
-    edges = np.unique(cuts[cuts > ordered[0]])
-    begins = np.concatenate([[0], np.searchsorted(ordered, edges)])
-    nodes = np.add.reduceat(ordered * weight, begins) / np.add.reduceat(weight, begins)
-    return Codebook(name, "number", nodes, edges, (), False)
+    begins = np.searchsorted(ordered, np.unique(cuts[cuts > ordered[0]]))
+    edges, begins = _between(ordered[begins - 1], ordered[begins]), np.append(0, begins)
+    held = np.add.reduceat(weight, begins)
+    nodes = np.add.reduceat(ordered * weight, begins) / held
+    few = held * (len(fresh) + 1) < _TOGETHER * total
+    return Codebook(name, "number", np.where(few, _rounded(nodes), nodes), edges, (), False)
+
+
+def _shared(ordered: np.ndarray, each: float) -> bool:
+    """Whether the values of a column may be saved: none of them says much about one row.
+
+    Several rows share one, so many on average, or they are whole numbers of a small range: years,
+    ages, counts.
+    """
+    if each >= _TOGETHER or not len(ordered):
+        return True
+    return ordered[-1] - ordered[0] < _CODES and bool((ordered == np.rint(ordered)).all())
+
+
+def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Numbers above `low` and at most `high`: in the middle, unless these are neighbours."""
+    middle = 0.5 * low + 0.5 * high
+    return np.where(middle > low, middle, high)
+
+
+def _rounded(nodes: np.ndarray) -> np.ndarray:
+    """Numbers that differ from increasing ones by at most a thirtieth of the distance to the next.
+
+    They lie in the middle of the cells of a grid, where whole and other round numbers do not.
+    """
+    gaps = np.diff(nodes)
+    if not len(gaps):
+        return nodes
+    near = np.minimum(np.append(gaps[:1], gaps), np.append(gaps, gaps[-1:]))
+    step = 2.0 ** np.floor(np.log2(near / 16))
+    return np.where(np.isfinite(step), (np.floor(nodes / step) + 0.5) * step, nodes)
 
 
 def _shares(most: int) -> np.ndarray:
