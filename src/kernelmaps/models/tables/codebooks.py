@@ -19,7 +19,8 @@ _CODES = 256
 SAMPLE = 200_000  # rows that quantiles are taken from
 _HALVED = 6  # how often the outer bins of a column are halved
 _ROWS = 1 << 15  # whose codes are found at a time
-_TOGETHER = 3  # values, or rows with one value, of which the mean is saved as it is
+_TOGETHER = 3  # rows whose mean is saved as it is, as is a value that so many share
+_VALUES = 1000  # that tell how many rows share one
 
 
 @record
@@ -179,32 +180,44 @@ def fit_codebook(column: Column, weight: np.ndarray, most: int = _CODES) -> Code
 
 def _of_numbers(name: str, ordered: np.ndarray, weight: np.ndarray | None, most: int) -> Codebook:
     ordered = ordered[: len(ordered) - int(np.count_nonzero(np.isnan(ordered)))]
-    fresh = np.flatnonzero(np.diff(ordered) > 0) + 1
-    total = float(len(ordered) if weight is None else weight[: len(ordered)].sum())
-    if len(fresh) < most and _shared(ordered, total / (len(fresh) + 1)):
-        distinct = ordered[np.concatenate([[0], fresh])] if len(ordered) else ordered
-        return Codebook(name, "number", distinct, _between(distinct[:-1], distinct[1:]), (), True)
+    if not len(ordered):
+        return Codebook(name, "number", ordered, ordered, (), True)
     weight = np.ones(len(ordered)) if weight is None else weight[: len(ordered)]
     reached = np.cumsum(weight)
-    wanted = _shares(max(min(most, (len(fresh) + 1) // _TOGETHER), 1)) * reached[-1]
+    bounds = np.concatenate([[0], np.flatnonzero(np.diff(ordered) > 0) + 1, [len(ordered)]])
+    usual = _usual_weight(bounds, reached)
+    shared = usual >= _TOGETHER  # by rows: a value says little about one of them
+    if len(bounds) <= most + 1 and (shared or _few_whole_numbers(ordered)):
+        distinct = ordered[bounds[:-1]]
+        return Codebook(name, "number", distinct, _between(distinct[:-1], distinct[1:]), (), True)
+    if not shared:
+        most = max(min(most, int(reached[-1] / (_TOGETHER * usual))), 1)
+    wanted = _shares(most) * reached[-1]
     cuts = ordered[np.minimum(np.searchsorted(reached, wanted, side="right"), len(ordered) - 1)]
     begins = np.searchsorted(ordered, np.unique(cuts[cuts > ordered[0]]))
     edges, begins = _between(ordered[begins - 1], ordered[begins]), np.append(0, begins)
     held = np.add.reduceat(weight, begins)
     nodes = np.add.reduceat(ordered * weight, begins) / held
-    few = held * (len(fresh) + 1) < _TOGETHER * total
-    return Codebook(name, "number", np.where(few, _rounded(nodes), nodes), edges, (), False)
+    if not shared:
+        nodes = np.where(held < _TOGETHER * usual, _rounded(nodes), nodes)
+    return Codebook(name, "number", nodes, edges, (), False)
 
 
-def _shared(ordered: np.ndarray, each: float) -> bool:
-    """Whether the values of a column may be saved: none of them says much about one row.
+def _usual_weight(bounds: np.ndarray, reached: np.ndarray) -> float:
+    """Median weight of the rows that share a value, from some values.
 
-    Several rows share one, so many on average, or they are whole numbers of a small range: years,
-    ages, counts.
+    `bounds` are where the rows of each value begin, and where the last ones end; `reached` are sums
+    of weights.
     """
-    if each >= _TOGETHER or not len(ordered):
-        return True
-    return ordered[-1] - ordered[0] < _CODES and bool((ordered == np.rint(ordered)).all())
+    some = np.arange(0, len(bounds) - 1, 1 + len(bounds) // _VALUES)
+    first, last = bounds[some], bounds[some + 1]
+    below = np.where(first > 0, reached[first - 1], 0.0)
+    return float(np.sort(reached[last - 1] - below)[len(some) // 2])
+
+
+def _few_whole_numbers(ordered: np.ndarray) -> bool:
+    """Whether values are whole numbers of a small range: years, ages, counts."""
+    return bool(ordered[-1] - ordered[0] < _CODES and (ordered == np.rint(ordered)).all())
 
 
 def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
