@@ -187,10 +187,8 @@ class array:
                 raise SchemaError(f"{where} contains NaN")
             if self.finite and not (np.isfinite(smallest) and np.isfinite(largest)):
                 raise SchemaError(f"{where} must be finite, found infinity")
-        if self.low is not None and smallest.item() < self.low:
-            raise SchemaError(f"{where} must be at least {self.low}, found {smallest}")
-        if self.high is not None and largest.item() > self.high:
-            raise SchemaError(f"{where} must be at most {self.high}, found {largest}")
+        _check_bounds(smallest.item(), self.low, None, where)
+        _check_bounds(largest.item(), None, self.high, where)
 
     def _check_shape(self, value: np.ndarray, where: str, lengths: Lengths) -> None:
         names = self.shape.split()

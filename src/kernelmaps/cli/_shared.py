@@ -90,20 +90,10 @@ def _warnings_as_lines(function: Callable[..., None]) -> Iterator[None]:
     """
     from sklearn.exceptions import ConvergenceWarning
 
-    from ..exceptions import (
-        KernelScaleWarning,
-        OutOfDomainWarning,
-        SuspectColumnWarning,
-        UnreadableCellWarning,
-    )
+    from .. import exceptions
 
-    ours = (
-        OutOfDomainWarning,
-        KernelScaleWarning,
-        SuspectColumnWarning,
-        UnreadableCellWarning,
-        ConvergenceWarning,
-    )
+    named = [getattr(exceptions, name) for name in exceptions.__all__]
+    ours = [ConvergenceWarning, *(own for own in named if issubclass(own, Warning))]
     shown: set[str] = set()
 
     def line(message: Any, category: Any, *place: Any, **more: Any) -> None:

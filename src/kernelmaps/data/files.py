@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import math
 import re
+import sys
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -151,6 +153,7 @@ class NpzSource(Source):
 _INDEX = re.compile(rb"\s(\d+):")
 
 
+@dataclass
 class SvmlightSource(Source):
     """``label index:value …`` lines, streamed as CSR blocks.
 
@@ -158,22 +161,17 @@ class SvmlightSource(Source):
     the number of rows. `n_features` saves it; indices then begin at 1, unless `zero_based`.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        y: Any = None,
-        w: Any = None,
-        *,
-        n_features: int | None = None,
-        zero_based: bool = False,
-        span: tuple[int, int] | None = None,
-        begin: int = 0,
-    ) -> None:
-        self.path, self.y, self.w = path, y, w
-        self.n_features, self.zero_based = n_features, zero_based
-        self.span = span or (0, path.stat().st_size)
-        self.begin = begin
-        if n_features is None:
+    path: Path
+    y: Any = None
+    w: Any = None
+    n_features: int | None = None
+    zero_based: bool = False
+    span: tuple[int, int] = (0, sys.maxsize)  # bytes of the file
+    begin: int = 0
+
+    def __post_init__(self) -> None:
+        self.span = (self.span[0], min(self.span[1], self.path.stat().st_size))
+        if self.n_features is None:
             self._scan()
 
     def _scan(self) -> None:
@@ -198,8 +196,7 @@ class SvmlightSource(Source):
         """The same text for a model of `n_features`: its last or first ones may not occur here."""
         if self.n_features is None or self.n_features >= n_features:
             return self
-        first = self.zero_based or zero_based
-        return SvmlightSource(self.path, self.y, self.w, n_features=n_features, zero_based=first)
+        return replace(self, n_features=n_features, zero_based=self.zero_based or zero_based)
 
     def files(self) -> list[Path] | None:
         return [self.path] if self.y is None and self.w is None else None
@@ -251,15 +248,14 @@ class SvmlightSource(Source):
         if cuts[-1] != self.span[1]:
             cuts.append(self.span[1])
         step = math.ceil((len(cuts) - 1) / max(n, 1))
-        picked = list(range(0, len(cuts) - 1, step))
         return [
-            SvmlightSource(
-                self.path, self.y, self.w, n_features=self.n_features, zero_based=self.zero_based,
+            replace(
+                self,
                 span=(cuts[a], cuts[min(a + step, len(cuts) - 1)]),
                 begin=self.begin + a * block_rows,
             )
-            for a in picked
-        ]  # fmt: skip
+            for a in range(0, len(cuts) - 1, step)
+        ]
 
 
 def _check_labels(labels: np.ndarray, text: list[bytes]) -> None:

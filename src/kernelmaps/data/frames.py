@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,48 +130,50 @@ def _package(X: Any) -> str:
     return type(X).__module__.split(".")[0]
 
 
-def _raw_columns(X: Any) -> tuple[list[str], list[Any]]:
-    """Names and columns, each still of its own kind."""
+def _raw_columns(X: Any) -> tuple[list[str], Iterator[Any]]:
+    """Names and columns: of pandas as they are, of pyarrow where they hold text, else arrays."""
     package = _package(X)
     if package == "pandas":
-        return [str(name) for name in X.columns], [column for _, column in X.items()]
+        return [str(name) for name in X.columns], (column for _, column in X.items())
     if package == "polars":
-        return list(X.columns), [X.to_series(j) for j in range(X.shape[1])]
+        return list(X.columns), map(_from_polars, X.iter_columns())
     if package == "pyarrow":
-        return list(X.column_names), [X.column(j) for j in range(X.num_columns)]
+        return list(X.column_names), map(_from_arrow, X.itercolumns())
     X = dense(X)
-    return [f"x{j}" for j in range(X.shape[1])], [X[:, j] for j in range(X.shape[1])]
+    return [f"x{j}" for j in range(X.shape[1])], iter(X.T)
+
+
+def _from_polars(values: Any) -> np.ndarray:
+    import polars
+
+    if values.dtype.is_numeric():
+        return values.cast(polars.Float64).to_numpy()
+    if values.dtype.is_temporal() or values.dtype == polars.Boolean:
+        return values.to_numpy()
+    return values.cast(polars.String).to_numpy()
+
+
+def _from_arrow(values: Any) -> Any:
+    import pyarrow
+    from pyarrow import types
+
+    kind = values.type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        values = values.cast(pyarrow.float64())
+    elif not types.is_temporal(kind):
+        return values
+    return values.to_numpy(zero_copy_only=False)
 
 
 def _dtype_kind(values: Any) -> str:
     """NumPy's letter for what a column holds: f, i, u, b, M, or O for anything else."""
-    package = _package(values)
-    if package == "polars":
-        kind = values.dtype
-        if kind.is_numeric():
-            return "f"
-        if kind.is_temporal():
-            return "M"
-        return "b" if str(kind) == "Boolean" else "O"
-    if package == "pyarrow":
-        import pyarrow.types as types
-
-        kind = values.type
-        if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-            return "f"
-        if types.is_temporal(kind):
-            return "M"
-        return "b" if types.is_boolean(kind) else "O"
-    kind = getattr(values.dtype, "kind", "O")  # pandas' own types have one, too
+    kind = getattr(getattr(values, "dtype", None), "kind", "O")  # pandas' own types have one, too
     return kind if kind in "fiubM" and str(values.dtype) != "category" else "O"
 
 
 def _has_gaps(values: Any, kind: str) -> bool:
-    package = _package(values)
-    if package == "pandas":
+    if _package(values) == "pandas":
         return bool(values.isna().any())
-    if package == "polars":
-        return values.null_count() > 0 or bool(np.isnan(_numbers(values, kind)).any())
     return bool(np.isnan(_numbers(values, kind)).any())
 
 
@@ -210,33 +212,15 @@ def _finite(numbers: np.ndarray, name: str, owner: str) -> np.ndarray:
 
 def _numbers(values: Any, kind: str) -> np.ndarray:
     """A numeric column as float64; dates as seconds since 1970."""
-    package = _package(values)
+    pandas = _package(values) == "pandas"
     if kind == "M":
-        return _seconds(values, package)
-    if package == "pandas" and isinstance(values.dtype, np.dtype):
-        return values.to_numpy().astype(np.float64, copy=False)
-    if package == "pandas":
+        if pandas and getattr(values.dt, "tz", None) is not None:
+            values = values.dt.tz_convert(None)
+        times = np.asarray(values).astype("datetime64[us]")
+        return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
+    if pandas and not isinstance(values.dtype, np.dtype):
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
-    if package == "polars":
-        import polars
-
-        return values.cast(polars.Float64).to_numpy()
-    if package == "pyarrow":
-        import pyarrow
-
-        return values.cast(pyarrow.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
-    return np.asarray(values, dtype=np.float64)
-
-
-def _seconds(values: Any, package: str) -> np.ndarray:
-    if package == "polars":
-        values = values.to_numpy()
-    elif package == "pyarrow":
-        values = values.to_numpy(zero_copy_only=False)
-    elif package == "pandas" and getattr(values.dt, "tz", None) is not None:
-        values = values.dt.tz_convert(None)
-    times = np.asarray(values).astype("datetime64[us]")
-    return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
+    return np.asarray(values).astype(np.float64, copy=False)
 
 
 def _numbers_of_objects(values: Any) -> np.ndarray | None:
@@ -274,21 +258,15 @@ def level_name(item: Any) -> str:
 def _factorized(values: Any, kind: str) -> tuple[np.ndarray, list[str]]:
     """Codes (−1: missing) and levels, in order of appearance or of the frame's own categories."""
     package = _package(values)
+    if package == "pyarrow":
+        return _dictionary(values)
     if package == "pandas" and str(values.dtype) == "category":
         return values.cat.codes.to_numpy().astype(np.int64), [
             level_name(item) for item in values.cat.categories
         ]
-    if package == "polars":
-        import polars
-
-        items = values.cast(polars.String).to_numpy() if kind == "O" else values.to_numpy()
-    elif package == "pyarrow":
-        return _dictionary(values)
-    elif package == "pandas":
-        items = values.to_numpy(dtype=object, na_value=None) if kind == "O" else values.to_numpy()
-    else:
-        items = np.asarray(values)
-    return _distinct(items)
+    if package == "pandas" and kind == "O":
+        return _distinct(values.to_numpy(dtype=object, na_value=None))
+    return _distinct(np.asarray(values))
 
 
 def _dictionary(values: Any) -> tuple[np.ndarray, list[str]]:
