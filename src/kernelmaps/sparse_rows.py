@@ -1,4 +1,4 @@
-"""Sparse matrices: as ordinary arrays, and the validation of their index arrays.
+"""Sparse matrices: as ordinary arrays, and the validation of their values and index arrays.
 
 SciPy does not look at the values of `indices` and `indptr` when a matrix is made, and compiled
 loops, its own included, follow them without looking. One pass over the indices makes sure.
@@ -15,6 +15,18 @@ from scipy import sparse
 def dense(X: Any) -> np.ndarray:
     """A matrix, sparse or not, as an ordinary array."""
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def first_bad(X: Any) -> tuple[int, int] | None:
+    """Row and column of a value of an array or CSR matrix that is not finite; None without any."""
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return None
+    if sparse.issparse(X):
+        at = int(np.argmin(np.isfinite(values)))
+        return int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
+    row = int(np.argmin(np.isfinite(X).all(axis=1)))
+    return row, int(np.argmin(np.isfinite(X[row])))
 
 
 def check_sparse(X: Any, owner: str, name: str = "X") -> None:

@@ -161,15 +161,6 @@ def test_a_text_column_in_parquet_is_named(tmp_path):
     assert_refused(tmp_path / "bad.parquet", "column 'city' holds text")
 
 
-def test_sparse_and_dense_blocks_do_not_mix(tmp_path, monkeypatch):
-    from kernelmaps.data import open_source, prepared
-
-    mixed = open_source([(X, Y), (sparse.csr_matrix(X), Y)])
-    monkeypatch.setattr(prepared, "open_source", lambda path, target: mixed)
-    np.save(tmp_path / "mine.npy", X)
-    assert_refused(tmp_path / "mine.npy", "mixes sparse and dense rows")
-
-
 def test_no_such_file_or_dataset():
     with pytest.raises(FileNotFoundError, match=r"no file 'nowhere.csv', nor a dataset.*digits"):
         read_rows("nowhere.csv")

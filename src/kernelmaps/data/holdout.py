@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ..hashing import mixed_bits
-from .sources import Block, Source
+from .sources import Block, Source, values_at
 
 ONE_IN = 5
 
@@ -41,14 +40,10 @@ class PartOfSource(Source):
         for number, block in enumerate(self.source.blocks(block_rows)):
             taken = np.flatnonzero(held_out(block.start, len(block)) == self.held)
             if number >= skip and len(taken):
-                y, w = (_rows(values, taken) for values in (block.y, block.w))
+                y, w = (values_at(values, taken) for values in (block.y, block.w))
                 yield replace(block, X=block.X[taken], y=y, w=w, start=start)
             start += len(taken)
 
     def sample(self, rows: int) -> Block | None:
         """Rows of the whole: a map that is fitted on them learns ranges, and no targets."""
         return self.source.sample(rows)
-
-
-def _rows(values: Any, taken: np.ndarray) -> Any:
-    return None if values is None else values[taken]

@@ -20,7 +20,7 @@ from ..extras import needed
 from .arrow import ArrowSource, row_groups
 from .columns import Wanted, column_positions
 from .holdout import held_out
-from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
+from .kinds import Kind, RawColumn, cells_as, kind_of
 from .reading import Rows
 from .sources import Block
 from .suffixes import parquet_dataset
@@ -36,6 +36,7 @@ from .table_files import (
     kinds_of,
     missing,
     raw_blocks,
+    useless,
 )
 
 BLOCK = 1 << 16  # rows that are read at a time
@@ -120,13 +121,9 @@ def prepare_table(
         raise ValueError(f"the first {BLOCK:,} rows of {path} have no {target!r}.")
     known = {name: cells_at(block.columns[name], taken) for name in choice.features}
     kinds = kinds_of(known, categories)
-    ids, remarks = [], []
-    for name in list(kinds) if wanted.columns is None else []:
-        reason = names_rows(name, cells_as(known[name], kinds[name])[0])
-        if reason is not None:
-            ids.append(name)
-            remarks.append(f"column {name!r} left out: {reason}")
-            del kinds[name]
+    values = {name: cells_as(known[name], kind)[0] for name, kind in kinds.items()}
+    ids, remarks = useless(values, constant=False) if wanted.columns is None else ([], [])
+    kinds = {name: kinds[name] for name in values}
     if not kinds:
         raise ValueError(f"{path} has no column to learn from: {'; '.join(remarks)}.")
     while True:

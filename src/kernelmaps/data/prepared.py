@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ..extras import needed
+from ..sparse_rows import first_bad
 from .columns import Wanted, hold_text
 from .opening import open_source
 from .sources import Block, Source
@@ -94,15 +94,10 @@ class PreparedSource(Source):
 
 def check_cells(X: Any, start: int, columns: list[str] | None, name: str) -> None:
     """Refuse missing and infinite cells by their place."""
-    values = X.data if sparse.issparse(X) else X
-    if values.dtype.kind != "f" or np.isfinite(values).all():
+    place = first_bad(X)
+    if place is None:
         return
-    if sparse.issparse(X):
-        cells = sparse.coo_matrix(X)
-        place = int(np.argmin(np.isfinite(cells.data)))
-        row, column = int(cells.row[place]), int(cells.col[place])
-    else:
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
+    row, column = place
     shown = repr(columns[column]) if columns is not None else str(column)
     raise ValueError(
         f"{name}: row {start + row} (counted from 0), column {shown}: the cell is empty or "

@@ -240,7 +240,13 @@ def _read_npz(path: Path, target: str | None) -> Rows:
         raise ValueError(f"{path} has no array {target!r} for the target; it has {sorted(arrays)}.")
     X = arrays[name]
     key = target or name.replace("X", "y")
-    return _checked(Rows(str(path), X, arrays.get(key), None, key if key in arrays else None))
+    if getattr(X, "ndim", 2) != 2:
+        raise ValueError(f"{path}: X must have two dimensions, found {X.shape}.")
+    y = arrays.get(key)
+    if y is not None and len(y) != X.shape[0]:
+        raise ValueError(f"{path}: X has {X.shape[0]} rows, the target {len(y)} values.")
+    check_cells(X, 0, None, str(path))
+    return Rows(str(path), X, y, None, None if y is None else key)
 
 
 def _read_source(path: Path, source: PreparedSource, target: str | None) -> Rows:
@@ -248,20 +254,6 @@ def _read_source(path: Path, source: PreparedSource, target: str | None) -> Rows
     X = [block.X for block in blocks]
     if not X:
         return Rows(str(path), np.empty((0, source.n_features or 0)), None)
-    kinds = {bool(sparse.issparse(part)) for part in X}
-    if len(kinds) > 1:
-        raise ValueError(f"{path} mixes sparse and dense rows: store them all in one way.")
-    stacked = sparse.csr_matrix(sparse.vstack(X)) if kinds == {True} else np.vstack(X)
+    stacked = sparse.csr_matrix(sparse.vstack(X)) if sparse.issparse(X[0]) else np.vstack(X)
     y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])
-    return _checked(Rows(str(path), stacked, y, source.columns, source.target or target))
-
-
-def _checked(rows: Rows) -> Rows:
-    if getattr(rows.X, "ndim", 2) != 2:
-        raise ValueError(f"{rows.name}: X must have two dimensions, found {rows.X.shape}.")
-    if rows.y is not None and len(rows.y) != rows.X.shape[0]:
-        raise ValueError(
-            f"{rows.name}: X has {rows.X.shape[0]} rows, the target {len(rows.y)} values."
-        )
-    check_cells(rows.X, 0, rows.columns, rows.name)
-    return rows
+    return Rows(str(path), stacked, y, source.columns, source.target or target)

@@ -538,11 +538,11 @@ def _as_array(values: Any) -> Any:
     return np.asarray(values)
 
 
-def _sliced(X: Any, rows: slice) -> Any:
+def _sliced(X: Any, rows: slice | np.ndarray) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def values_at(values: Any, rows: slice) -> Any:
+def values_at(values: Any, rows: slice | np.ndarray) -> Any:
     """Targets or weights of some rows, where there are any."""
     return None if values is None else np.asarray(_sliced(values, rows))
 

@@ -119,7 +119,7 @@ def read_table(
     values = reader.values(raw)
     remarks, ids = reader.remarks, list[str]()
     if wanted.columns is None:
-        ids, more = _useless(values)
+        ids, more = useless(values)
         remarks += more
     kept = {name: cells_at(cells, taken) for name, cells in block.cells([*keep, *ids]).items()}
     used = [name for name in choice.features if name in values]
@@ -199,14 +199,14 @@ def kinds_of(raw: Mapping[str, RawColumn], categories: Sequence[str]) -> dict[st
     }
 
 
-def _useless(values: dict[str, np.ndarray]) -> tuple[list[str], list[str]]:
-    """Take columns out that name the rows or say nothing; their names (of IDs), and remarks."""
+def useless(values: dict[str, np.ndarray], constant: bool = True) -> tuple[list[str], list[str]]:
+    """Take columns out that name the rows, or are `constant`; names of the former, and remarks."""
     ids, remarks = [], []
     for name in list(values):
         reason = names_rows(name, values[name])
         if reason is not None:
             ids.append(name)
-        elif is_constant(values[name]):
+        elif constant and is_constant(values[name]):
             reason = "all its values are the same"
         else:
             continue

@@ -64,7 +64,7 @@ def register_class(cls: type) -> None:
 def listed_class(name: str) -> type | None:
     """The class that a file may mean by `name`, or None."""
     if name in _RECORDS or name in SKLEARN:
-        return _class(name)
+        return getattr(import_module({**_RECORDS, **SKLEARN}[name]), name)
     if name in PLUGINS or name in MAP_PLUGINS:
         return PLUGINS.get(name) or MAP_PLUGINS[name]
     kernel = kernel_class(name)
@@ -73,10 +73,6 @@ def listed_class(name: str) -> type | None:
     module = kernelmaps._MODULE_OF.get(name, "")
     found = getattr(kernelmaps, name, None) if module.startswith(_ROOMS_OF_ESTIMATORS) else None
     return found if hasattr(found, "_state") else None
-
-
-def _class(name: str) -> type:
-    return getattr(import_module({**_RECORDS, **SKLEARN}[name]), name)
 
 
 def state_of(cls: Any) -> State | None:

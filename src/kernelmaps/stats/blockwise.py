@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from ..data.sources import Block, Source
 from ..device import in_halves, is_tensor, memory_named, share_memory, to_host
 from ..progress import track
+from ..sparse_rows import first_bad
 from ..threads import interruptible, ordered_map, resolve_threads
 from .checkpoint import Checkpoint
 from .on_device import OnDevice
@@ -139,8 +140,13 @@ def _named(
 
 
 def _check_block(block: Block, name: str) -> None:
-    if not _all_finite(block.X):
-        row, column, value = _first_bad(to_host(block.X) if is_tensor(block.X) else block.X)
+    X = block.X
+    if is_tensor(X):  # a card is asked for one number, unless it is bad
+        X = np.zeros((1, 1)) if X.isfinite().all() else to_host(X)
+    place = first_bad(X)
+    if place is not None:
+        row, column = place
+        value = "NaN" if np.isnan(X[place]) else "infinity (inf)"
         raise ValueError(
             f"{name}: input X contains {value}: {_place(block, row)}, column {column}. "
             "Impute or drop such rows before folding"
@@ -153,22 +159,3 @@ def _check_block(block: Block, name: str) -> None:
     if block.w is not None and (block.w < 0).any():
         row = int(np.argmax(block.w < 0))
         raise ValueError(f"{name}: sample_weight is negative in {_place(block, row)}")
-
-
-def _all_finite(X: Any) -> bool:
-    if is_tensor(X):
-        return bool(X.isfinite().all())
-    values = X.data if sp.issparse(X) else X
-    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
-
-
-def _first_bad(X: Any) -> tuple[int, int, str]:
-    if sp.issparse(X):
-        at = int(np.argmin(np.isfinite(X.data)))
-        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
-        column, value = int(X.indices[at]), X.data[at]
-    else:
-        row = int(np.argmin(np.isfinite(X).all(axis=1)))
-        column = int(np.argmin(np.isfinite(X[row])))
-        value = X[row, column]
-    return row, column, "NaN" if np.isnan(value) else "infinity (inf)"
