@@ -16,7 +16,7 @@ EXACT = {"tol": 1e-15, "n_jobs": 1}
 MODELS = [
     km.AdditiveClassifier(loss="log_loss", **EXACT),
     km.AdditiveRegressor(**EXACT),
-    km.AdditiveClassifierCV(loss="log_loss", Cs=[0.1, 10.0], cv=2, **EXACT),
+    km.AdditiveClassifierCV(loss="log_loss", Cs=[0.1, 1.0], cv=2, **EXACT),
 ]
 
 

@@ -42,11 +42,13 @@ def test_values_of_c_are_checked(Cs):
         km.AdditiveRegressorCV(Cs=Cs).fit(np.zeros((10, 1)), np.arange(10.0))
 
 
-# The checks of weights compare seven digits, and predict rows that were not fitted.
+# The checks predict rows that were not fitted.
 @pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([km.AdditiveRegressorCV(Cs=[0.1, 1.0], cv=2, n_jobs=1, tol=1e-15)])
+@parametrize_with_checks([km.AdditiveRegressorCV(Cs=[0.01, 0.1], cv=2, n_jobs=1)])
 def test_estimator_checks(estimator, check):
+    if "weight_equivalence" in check.func.__name__:  # to seven digits
+        estimator.set_params(tol=1e-15)
     check(estimator)
 
 
