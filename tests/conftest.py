@@ -58,6 +58,25 @@ _LONGEST = (
 _LAST = ("tests/test_mutations.py",)
 
 
+# Files whose loops have parts in common go to one process: each process compiles the parts anew.
+_TOGETHER = {"tests/models/additive/": "additive"} | dict.fromkeys(
+    ("tests/laws/", "tests/maps/", "tests/engine/", "tests/test_interpreted.py"), "maps"
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return next((own for path, own in _TOGETHER.items() if path in nodeid), None) or (
+                super()._split_scope(nodeid)
+            )
+
+    return Together(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(items):
     places = {name: k for k, name in enumerate(_LONGEST)} | dict.fromkeys(_LAST, 100)
     own = ("/".join(item.path.parts[-3:]) for item in items)
