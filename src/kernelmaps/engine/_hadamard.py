@@ -16,8 +16,10 @@ import numba as nb
 import numpy as np
 
 from ..compiling import HELPER
+from .table.entry import entry
 
 _FAST = {"contract"}
+_INNER = HELPER | {"_nrt": False}  # nothing is allocated: no references are counted
 
 
 class Transform(NamedTuple):
@@ -29,7 +31,7 @@ class Transform(NamedTuple):
     gains: np.ndarray
 
 
-@nb.njit(**HELPER, fastmath=_FAST)
+@nb.njit(**_INNER, fastmath=_FAST)
 def _two_stages(a, b):
     m = a.size // 4
     for i in range(m):
@@ -41,7 +43,7 @@ def _two_stages(a, b):
         b[i + 3 * m] = t - v
 
 
-@nb.njit(**HELPER, fastmath=_FAST)
+@nb.njit(**_INNER, fastmath=_FAST)
 def _one_stage(a, b):
     m = a.size // 2
     for i in range(m):
@@ -49,7 +51,7 @@ def _one_stage(a, b):
         b[i + m] = a[2 * i] - a[2 * i + 1]
 
 
-@nb.njit(cache=True, error_model="numpy")
+@nb.njit(**_INNER)
 def hadamard(a, b):
     """H a, which ends up in one of the two buffers: the result, then the free one."""
     done = 1
@@ -63,7 +65,7 @@ def hadamard(a, b):
     return a, b
 
 
-@nb.njit(**HELPER, fastmath=_FAST)
+@nb.njit(**_INNER, fastmath=_FAST)
 def _flip(x, signs, block, turn, a):
     """Signs on x, and zeros behind it."""
     for k in range(x.size):
@@ -72,16 +74,17 @@ def _flip(x, signs, block, turn, a):
         a[k] = 0
 
 
-@nb.njit(**HELPER, fastmath=_FAST)
+@nb.njit(**_INNER, fastmath=_FAST)
 def _gather(a, rows, gains, offset, out):
     for k in range(out.size):
         out[k] = a[np.uint64(rows[k] - offset)] * gains[k]
 
 
-@nb.njit(**HELPER)
-def _transform_row(x, transform, a, b, i, out):
+@nb.njit(**_INNER)
+def _transform_row(x, transform, room, i, out):
     """out[i, k] = gains[k] (H D_R ⋯ H D_1 x)[rows[k]], block after block of p outputs."""
-    signs, starts, rows, gains = transform
+    signs, starts, rows, gains = transform.signs, transform.starts, transform.rows, transform.gains
+    a, b = room[0], room[1]
     for block in range(signs.shape[0]):
         _flip(x, signs, block, 0, a)
         a, b = hadamard(a, b)
@@ -92,23 +95,25 @@ def _transform_row(x, transform, a, b, i, out):
         _gather(a, rows[j:k], gains[j:k], block * a.size, out[i, j:k])
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def apply_dense(X, transform, top, out):
+def room_for(transform, dtype):
+    """Memory of one thread: two buffers, and zeros for a row that is unpacked."""
+    return np.zeros((3, transform.signs.shape[2]), dtype)
+
+
+@entry()
+def apply_dense(X, transform, room, top, out):
     """Signed Hadamard transforms of dense rows, padded with zeros to the length of the signs."""
-    a = np.empty(transform.signs.shape[2], out.dtype)
-    b = np.empty_like(a)
     for i in range(X.shape[0]):
-        _transform_row(X[i], transform, a, b, top + i, out)
+        _transform_row(X[i], transform, room, top + i, out)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def apply_csr(data, indices, indptr, transform, top, out):
+@entry()
+def apply_csr(data, indices, indptr, transform, room, top, out):
     """Likewise for CSR rows: one row is unpacked at a time."""
-    x = np.zeros(transform.signs.shape[2], out.dtype)
-    a, b = np.empty_like(x), np.empty_like(x)
+    x = room[2]
     for i in range(indptr.size - 1):
         for at in range(indptr[i], indptr[i + 1]):
             x[indices[at]] += data[at]
-        _transform_row(x, transform, a, b, top + i, out)
+        _transform_row(x, transform, room, top + i, out)
         for at in range(indptr[i], indptr[i + 1]):
             x[indices[at]] = 0

@@ -195,11 +195,12 @@ def _matrix_rows(matrix: np.ndarray, X: Any, rows: slice, out: np.ndarray, colum
 def _hadamard_rows(transform: Any, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
     from . import _hadamard
 
+    room = _hadamard.room_for(transform, out.dtype)
     if sparse.issparse(X):
-        _hadamard.apply_csr(*_csr_rows(X, rows, out.dtype), transform, rows.start, out)
+        _hadamard.apply_csr(*_csr_rows(X, rows, out.dtype), transform, room, rows.start, out)
     else:
         block = np.ascontiguousarray(X[rows], dtype=out.dtype)
-        _hadamard.apply_dense(block, transform, rows.start, out)
+        _hadamard.apply_dense(block, transform, room, rows.start, out)
 
 
 def _dct_rows(spec: Spec, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
