@@ -201,6 +201,20 @@ def test_wide_curves_use_the_formula_in_blocks(rows):
     np.testing.assert_allclose(compressed.toarray(), Z, atol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_stored_values_have_the_ranges_of_their_features_in_the_formula(dtype, seed):
+    rng = np.random.default_rng(seed)
+    waves = {"amplitude": np.ones(3), "frequency": np.array([0, 5e4, 9e4]), "phase": np.zeros(3)}
+    ends = {"lower": 0.2 * rng.random(6), "upper": 0.6 + 0.2 * rng.random(6)}
+    spec = Spec("log_waves", waves | ends, {"gamma": 1.0})  # too fast for a table
+    X = sparse.random(30, 6, 0.4, format="csr", dtype=dtype, random_state=seed)
+    with record_paths() as paths:
+        found, none = apply(spec, X), apply(spec, X[:0])
+    assert paths == ["formula:csr"] * 2
+    np.testing.assert_array_equal(found.toarray(), evaluate(spec, X.toarray()))
+    assert (found.dtype, none.dtype, none.shape) == (dtype, dtype, (0, 18))
+
+
 def test_threads_and_chunks_do_not_matter(rows):
     for spec in (log_waves(), spec_of(piecewise(EDGES))):
         whole = apply(spec, rows)

@@ -13,7 +13,7 @@ from ..compiling import interpreted
 from ..sparse_rows import check_sparse
 from ..threads import in_threads, limit_threads, worth_a_thread
 from . import gpu, joint
-from .compile import compiled_codes, compiled_table, n_columns, zero_at_zero
+from .compile import PER_FEATURE, compiled_codes, compiled_table, n_columns, zero_at_zero
 from .extent import Extent, extent_of
 from .families import CURVES
 from .outputs import check_out, note_path, output_dtype
@@ -309,22 +309,17 @@ def _formula_csr(spec: Spec, X: sparse.csr_matrix, data: np.ndarray) -> sparse.c
     from .reference import curve_values
 
     note_path("formula:csr")
-    width = n_columns(spec, 1)
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    shared = all(len(array) == 1 for name, array in spec.arrays.items() if name in _AFFINE_NAMES)
-    if shared:
-        values = curve_values(spec, data, np)
-    else:
-        values = np.concatenate(
-            [
-                curve_values(spec, row.toarray(), np)[0, row.indices]
-                for row in (X[r : r + 1] for r in range(X.shape[0]))
-            ]
-        )
-    indices = X.indices[:, None].astype(np.int64) * width + np.arange(width)
+    width, own = n_columns(spec, 1), dict(spec.arrays)
     shape = (X.shape[0], X.shape[1] * width)
-    columns = (np.repeat(rows, width), indices.ravel())
-    return sparse.csr_matrix((values.ravel().astype(data.dtype), columns), shape=shape)
+    if not data.size:
+        return sparse.csr_matrix(shape, dtype=data.dtype)
+    for name in PER_FEATURE:
+        if len(own.get(name, ())) > 1:  # of each value: they are features of one long row
+            own[name] = own[name][X.indices]
+    values = curve_values(Spec(spec.family, own, spec.numbers), data, np)
+    columns = X.indices[:, None].astype(np.int64) * width + np.arange(width)
+    parts = values.ravel().astype(data.dtype), columns.ravel(), X.indptr.astype(np.int64) * width
+    return sparse.csr_matrix(parts, shape=shape)
 
 
 def _fill_csr(
@@ -393,4 +388,3 @@ def _refuse_out(out: Any, what: str) -> None:
 
 
 _BINNINGS = ("affine", "log2", "edges", "code")
-_AFFINE_NAMES = ("shift", "scale", "lower", "upper")

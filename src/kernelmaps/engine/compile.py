@@ -15,6 +15,9 @@ from .table import CODE, LOG2, Table, code_table
 from .table.tabulate import tabulate
 
 _CANONICAL = {"log": (2.0**-24, 2.0**24), "linear": (-4.0, 4.0)}
+PER_FEATURE = ("shift", "scale", "lower", "upper")
+"""Arrays of curves with one number for each feature, or for all."""
+_BARE = {"shift": 0.0, "scale": 1.0}  # of curves without a change of variable
 _MAX_CODE_BYTES = 4 * 2**20
 _MAX_UNITS = 1e9  # of a linear curve: a table of them is larger than any is worth
 
@@ -32,8 +35,8 @@ def zero_at_zero(spec: Spec) -> bool:
         return bool(spec.numbers["zero"])
     if CURVES[spec.family].argument == "log":
         return True
-    width = max((len(array) for array in _per_feature(spec)), default=1)
-    at_zero, at_one = (curve_values(spec, np.full((1, width), x), np) for x in (0.0, 1.0))
+    sets = _curve_sets(spec)
+    at_zero, at_one = (curve_values(spec, np.full((1, sets), x), np) for x in (0.0, 1.0))
     # A sine is stored as a cosine of phase −π/2, which is 6e-17 at zero.
     return bool(np.abs(at_zero).max() <= 1e-15 * max(1.0, float(np.abs(at_one).max())))
 
@@ -60,7 +63,9 @@ def _coverage(spec: Spec, extent: Extent, dtype: np.dtype) -> tuple[float, float
     or units that are too many to count.
     """
     log = CURVES[spec.family].argument == "log"
-    low, high = (extent.least, _largest(extent)) if log else (extent.minimum, extent.maximum)
+    low, high = extent.minimum, extent.maximum
+    if log:
+        low, high = extent.least, max(abs(low), abs(high))
     ends = np.array([[low], [high]])
     if "lower" in spec.arrays:  # each feature's own: they may be of very different size
         ends = np.clip(ends, spec.arrays["lower"], spec.arrays["upper"])
@@ -76,10 +81,6 @@ def _coverage(spec: Spec, extent: Extent, dtype: np.dtype) -> tuple[float, float
         low, high = float(ends.min()), float(ends.max())
     low, high = float(np.floor(low)), float(np.ceil(high))
     return (low, high) if high - low < _MAX_UNITS else None
-
-
-def _largest(extent: Extent) -> float:
-    return max(abs(extent.minimum), abs(extent.maximum))
 
 
 @lru_cache(maxsize=64)
@@ -106,19 +107,19 @@ def _curve_table(
     if found is None:
         return None
     binning, degree, lo, _, coef = found
-    sets = max((len(array) for array in _per_feature(spec)), default=1)
-    shift, scale = (np.broadcast_to(a, sets) for a in _affine(spec))
+    sets = _curve_sets(spec)
+    shift, scale = (spec.arrays.get(name, np.full(1, bare)) for name, bare in _BARE.items())
     if binning == LOG2:
-        starts, scales = np.full(sets, lo), np.full(sets, float(resolution))
+        starts, scales = np.array([lo]), np.array([float(resolution)])
     else:  # bins of t = (x − shift)·scale, expressed in x
         starts, scales = shift + lo / scale, scale * resolution
     return Table.build(
         binning,
         degree,
         [coef],
-        np.zeros(n_features, np.int32) if sets == 1 else np.arange(n_features),
-        lo=starts,
-        scale=scales,
+        _set_of(sets, n_features),
+        lo=np.broadcast_to(starts, sets),
+        scale=np.broadcast_to(scales, sets),
         dtype=dtype,
         low=spec.arrays.get("lower"),
         high=spec.arrays.get("upper"),
@@ -136,8 +137,8 @@ def compiled_codes(spec: Spec, n_codes: int, n_features: int, budget: int) -> Ta
     if table is not None:
         sets, set_of = len(table.lo), table.set_of
     else:
-        sets = max((len(array) for array in _per_feature(spec)), default=1)
-        set_of = np.zeros(n_features, np.int32) if sets == 1 else np.arange(n_features)
+        sets = _curve_sets(spec)
+        set_of = _set_of(sets, n_features)
     columns = n_columns(spec, n_features) / n_features
     if sets * n_codes * columns * 4 > max(_MAX_CODE_BYTES, budget):
         return None
@@ -160,12 +161,10 @@ def _curve_at(spec: Spec, t: np.ndarray) -> np.ndarray:
     return CURVES[spec.family].curve(np, spec, t)
 
 
-def _per_feature(spec: Spec) -> list[np.ndarray]:
-    names = ("shift", "scale", "lower", "upper")
-    return [spec.arrays[name] for name in names if name in spec.arrays]
+def _curve_sets(spec: Spec) -> int:
+    """How many features have numbers of their own; 1 if all share them."""
+    return max((len(spec.arrays[name]) for name in PER_FEATURE if name in spec.arrays), default=1)
 
 
-def _affine(spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-    if "shift" in spec.arrays:
-        return spec.arrays["shift"], spec.arrays["scale"]
-    return np.zeros(1), np.ones(1)
+def _set_of(sets: int, n_features: int) -> np.ndarray:
+    return np.zeros(n_features, np.int32) if sets == 1 else np.arange(n_features)

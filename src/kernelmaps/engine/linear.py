@@ -222,10 +222,7 @@ def _csr_rows(X: Any, rows: slice, dtype: np.dtype) -> tuple[np.ndarray, np.ndar
 def _project_fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     note_path(f"{spec.numbers['operator']}:{'csr' if sparse.issparse(X) else 'dense'}")
 
-    def work(rows: slice, columns: slice, write: Write) -> None:
-        write(rows, out, columns)
-
-    for_pieces(spec, X, block_bytes, out.dtype, work)
+    for_pieces(spec, X, block_bytes, out.dtype, lambda rows, tile, write: write(rows, out, tile))
     return out
 
 

@@ -88,10 +88,12 @@ def to_c(
         return _header(name, what, labels + _model(name, what), note)
     spec, n_features = _spec_of(what)
     if spec.family in _FORMULAS:
-        return _header(name, what, labels + _mapping(name, spec, n_features), note)
-    return _header(
-        name, what, labels + _concatenating(name, _layout(_table(spec, n_features))), note
-    )
+        widths = np.full(n_features, n_columns(spec, 1))
+        adding = _curve_add(name, spec, n_features)
+    else:
+        layout = _layout(_table(spec, n_features))
+        widths, adding = np.diff(layout.column), _table_add(name, layout, f"{name}_width[d]")
+    return _header(name, what, labels + _concatenating(name, adding, widths), note)
 
 
 def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
@@ -114,11 +116,14 @@ def _model(name: str, model: Any) -> str:
 
     if model._tabular:
         return table_model(name, model)
-    found = curve_terms(model)
+    found, n_features = curve_terms(model), int(model.n_features_in_)
     if found is not None and found[0].family in _FORMULAS:
-        return _weighing(name, *found)
-    table, offset = terms_table(model)
-    return _summing(name, _layout(table), offset)
+        spec, weights, offset = found
+        adding = _curve_add(name, spec, n_features, weights)
+    else:
+        table, offset = terms_table(model)
+        adding = _table_add(name, _layout(table), f"{name.upper()}_COLUMNS")
+    return _summing(name, adding, n_features, offset)
 
 
 def _spec_of(what: Any) -> tuple[Spec, int]:
@@ -262,44 +267,25 @@ static void {name}_phi(int d, double x, double *phi)
 """
 
 
-def _mapping(name: str, spec: Spec, n_features: int) -> str:
-    NAME, columns = name.upper(), n_columns(spec, 1)
-    return (
-        f"#define {NAME}_FEATURES {n_features}\n#define {NAME}_COLUMNS {n_features * columns}\n"
-        + _curve_function(name, spec, n_features)
-        + f"""
-static void {name}(const double *x, double *out)
+def _curve_add(name: str, spec: Spec, n_features: int, weights: np.ndarray | None = None) -> str:
+    """``NAME_add(d, x, out)`` of curves; with weights [feature][column][output], of a model."""
+    columns, arrays, declared, term = n_columns(spec, 1), "", "", "out[j] += phi[j];"
+    if weights is not None:
+        _, columns, outputs = weights.shape
+        arrays = c_array(f"{name}_weights", weights)
+        declared = (
+            f"  const double *w = {name}_weights + (long)d * {columns * outputs};\n  int k;\n"
+        )
+        term = f"for (k = 0; k < {outputs}; ++k) out[k] += *w++ * phi[j];"
+    return f"""{arrays}{_curve_function(name, spec, n_features)}
+static void {name}_add(int d, double x, double *out)
 {{
-  int d;
-  for (d = 0; d < {NAME}_FEATURES; ++d) {name}_phi(d, x[d], out + d * {columns});
-}}
-"""
-    )
-
-
-def _weighing(name: str, spec: Spec, weights: np.ndarray, offset: np.ndarray) -> str:
-    """A model over curves: the formula, and weights [feature][column][output]."""
-    NAME, columns = name.upper(), weights.shape[1]
-    return (
-        f"#define {NAME}_FEATURES {len(weights)}\n#define {NAME}_COLUMNS {len(offset)}\n"
-        + c_array(f"{name}_weights", weights)
-        + c_array(f"{name}_intercept", offset)
-        + _curve_function(name, spec, len(weights))
-        + f"""
-static void {name}(const double *x, double *out)
-{{
-  const double *w = {name}_weights;
   double phi[{columns}];
-  int d, j, k;
-  for (k = 0; k < {NAME}_COLUMNS; ++k) out[k] = {name}_intercept[k];
-  for (d = 0; d < {NAME}_FEATURES; ++d) {{
-    {name}_phi(d, x[d], phi);
-    for (j = 0; j < {columns}; ++j)
-      for (k = 0; k < {NAME}_COLUMNS; ++k) out[k] += *w++ * phi[j];
-  }}
+{declared}  int j;
+  {name}_phi(d, x, phi);
+  for (j = 0; j < {columns}; ++j) {term}
 }}
 """
-    )
 
 
 def _table_arrays(name: str, layout: Layout) -> str:
@@ -386,14 +372,16 @@ static void {name}_add(int d, double x, double *out)
 """
 
 
-def _concatenating(name: str, layout: Layout) -> str:
-    NAME, widths = name.upper(), np.diff(layout.column)
-    return (
-        f"#define {NAME}_FEATURES {len(widths)}\n#define {NAME}_COLUMNS {layout.column[-1]}\n"
-        + _table_arrays(name, layout)
-        + c_array(f"{name}_width", widths, "int")
-        + _value_function(name, layout, f"{name}_width[d]")
-        + f"""
+def _table_add(name: str, layout: Layout, width: str) -> str:
+    return _table_arrays(name, layout) + _value_function(name, layout, width)
+
+
+def _concatenating(name: str, adding: str, widths: np.ndarray) -> str:
+    """A map: the columns of all features side by side."""
+    NAME = name.upper()
+    return f"""#define {NAME}_FEATURES {len(widths)}
+#define {NAME}_COLUMNS {int(np.sum(widths))}
+{c_array(f"{name}_width", widths, "int")}{adding}
 static void {name}(const double *x, double *out)
 {{
   int d, j;
@@ -404,22 +392,18 @@ static void {name}(const double *x, double *out)
   }}
 }}
 """
-    )
 
 
-def _summing(name: str, layout: Layout, offset: np.ndarray) -> str:
+def _summing(name: str, adding: str, n_features: int, intercept: np.ndarray) -> str:
+    """A model: sums over the features."""
     NAME = name.upper()
-    return (
-        f"#define {NAME}_FEATURES {len(layout.band)}\n#define {NAME}_COLUMNS {len(offset)}\n"
-        + _table_arrays(name, layout)
-        + c_array(f"{name}_offset", offset)
-        + _value_function(name, layout, f"{NAME}_COLUMNS")
-        + f"""
+    return f"""#define {NAME}_FEATURES {n_features}
+#define {NAME}_COLUMNS {len(intercept)}
+{c_array(f"{name}_intercept", intercept)}{adding}
 static void {name}(const double *x, double *out)
 {{
   int d;
-  for (d = 0; d < {NAME}_COLUMNS; ++d) out[d] = {name}_offset[d];
+  for (d = 0; d < {NAME}_COLUMNS; ++d) out[d] = {name}_intercept[d];
   for (d = 0; d < {NAME}_FEATURES; ++d) {name}_add(d, x[d], out);
 }}
 """
-    )

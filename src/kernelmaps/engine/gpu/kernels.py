@@ -558,11 +558,21 @@ def _half_wave(s):
 
 
 @triton.jit
-def _write_waves(angle, i, c, n, out_ptr, form):
-    """Cosines of angles in turns, of rows i and columns c; paired ones: and sines further on."""
+def _angles(ptr, i, c, n, form):
+    """Addresses of rows i and columns c of angles, and which of them there are.
+
+    The width is a product with a constant, so that the compiler knows how rows are aligned.
+    """
     width = form.units * form.unit
-    inside, real = (i < n)[:, None] & (c < width)[None, :], c < width
-    at = out_ptr + i[:, None] * (width * (1 + form.paired)) + c[None, :]
+    at = ptr + i[:, None] * (width * (1 + form.paired)) + c[None, :]
+    return at, (i < n)[:, None] & (c < width)[None, :]
+
+
+@triton.jit
+def _write_waves(angle, at, inside, c, form):
+    """Cosines of angles in turns; of paired ones, sines stand `width` columns further on."""
+    width = form.units * form.unit
+    real = c < width
     if form.paired:
         t = _within_half(angle)
         size = tl.abs(t)
@@ -578,17 +588,11 @@ def _write_waves(angle, i, c, n, out_ptr, form):
 
 @triton.jit
 def waves(z_ptr, n, form, SIZES: tl.constexpr):
-    """Angles become cosines where they stand; of paired ones, sines stand `width` further on.
-
-    The width is a product with a constant, so that the compiler knows how rows are aligned.
-    """
-    width = form.units * form.unit
+    """Angles become cosines where they stand."""
     c = tl.program_id(1) * SIZES.columns + tl.arange(0, SIZES.columns)
     i = tl.program_id(0).to(tl.int64) * SIZES.rows + tl.arange(0, SIZES.rows)
-    inside = (i < n)[:, None] & (c < width)[None, :]
-    at = z_ptr + i[:, None] * (width * (1 + form.paired)) + c[None, :]
-    angle = tl.load(at, inside, other=0.0)
-    _write_waves(angle, i, c, n, z_ptr, form)
+    at, inside = _angles(z_ptr, i, c, n, form)
+    _write_waves(tl.load(at, inside, other=0.0), at, inside, c, form)
 
 
 @triton.jit
@@ -614,7 +618,8 @@ def fourier(rows, matrix, out_ptr, n, inner, form, SIZES: tl.constexpr):
         a, b = rows.load([top, start]), matrix.load([left, start])
         angle = tl.dot(a, tl.trans(b), angle, input_precision="tf32")
     i, c = top + tl.arange(0, ROWS), left + tl.arange(0, COLUMNS)
-    _write_waves(angle, i.to(tl.int64), c, n, out_ptr, form)
+    at, inside = _angles(out_ptr, i.to(tl.int64), c, n, form)
+    _write_waves(angle, at, inside, c, form)
 
 
 @triton.jit
