@@ -1,10 +1,13 @@
-"""Labels of scores that another array library holds, on their own device."""
+"""Labels of scores, wherever these are."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from array_api_compat import array_namespace
+
+from ..device import is_foreign
+from .one_against_one import decided
 
 
 def best_labels(model: Any, found: Any) -> Any:
@@ -17,7 +20,10 @@ def best_labels(model: Any, found: Any) -> Any:
     found : array of shape (n, outputs)
         Scores; one output is that of the second of two classes.
     """
-    xp, classes = array_namespace(found), model.classes_
+    classes = model.classes_
+    if not is_foreign(found):
+        return classes[decided(found, len(classes))]
+    xp = array_namespace(found)
     if classes.dtype.kind not in "biuf":
         raise TypeError(
             f"{type(model).__name__}.predict: labels of type {classes.dtype} have no form on "

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
+from ...engine.reference import namespace
 from ...hashing import mixed_bits
 from .out_of_core import OutOfCore
 
@@ -105,6 +106,26 @@ class Calibrated(OutOfCore):
         return np.concatenate([self._trained_scores(rows[part]) for part in parts]).astype(
             np.float64
         )
+
+
+def sigmoids(scores: Any, sigmoid: np.ndarray) -> Any:
+    """Probabilities of the outputs by themselves, of scores of any array library."""
+    xp = namespace(scores)
+    slope, shift = (xp.asarray(own, dtype=xp.float64, device=scores.device) for own in sigmoid.T)
+    z = xp.astype(scores, xp.float64) * slope + shift
+    small = xp.exp(-xp.abs(z))  # the half that does not overflow
+    return xp.where(z >= 0, 1 / (1 + small), small / (1 + small))
+
+
+def shares(p: Any) -> Any:
+    """Probabilities of all classes from those of the outputs, scaled to sum to one."""
+    xp = namespace(p)
+    if p.shape[1] == 1:
+        return xp.concat([1 - p, p], axis=1)
+    total = xp.sum(p, axis=1, keepdims=True)
+    some = total > 0
+    even = xp.full_like(p, 1 / p.shape[1])
+    return xp.where(some, p / xp.where(some, total, xp.ones_like(total)), even)
 
 
 def platt(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> tuple[float, float]:

@@ -17,7 +17,6 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -28,12 +27,13 @@ from ...atomic import all_or_nothing
 from ...data import Source
 from ...device import is_foreign
 from ...schema import array, labels
+from ..device_labels import best_labels
 from ..device_scores import ScoresAnywhere
-from ..one_against_one import coupled, decided, pairs_of, votes
+from ..one_against_one import coupled, pairs_of, votes
 from ..tables.likelihoods import Likelihood, likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks, Sample, count_labels
-from .calibration import Calibrated, platt
+from .calibration import Calibrated, platt, shares, sigmoids
 from .inputs import coded_labels, refuse_training_on_card, weights_of
 
 
@@ -422,12 +422,7 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self._by_class(self._all_scores(X))
-        if is_foreign(scores):
-            from ..device_labels import best_labels
-
-            return best_labels(self, scores)
-        return self.classes_[decided(scores, len(self.classes_))]
+        return best_labels(self, self._by_class(self._all_scores(X)))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict probabilities of the classes.
@@ -446,15 +441,6 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
         """
         scores = self._all_scores(X)
         if is_foreign(scores):
-            from .elsewhere import probabilities
-
             self._refuse_pairs("rows of other array libraries")
-            return probabilities(self, scores)
-        scores = scores.astype(np.float64)
-        p = expit(scores * self._sigmoid[:, 0] + self._sigmoid[:, 1])
-        if self._pairwise:
-            return coupled(p, len(self.classes_))
-        if p.shape[1] == 1:
-            return np.hstack([1 - p, p])
-        total = p.sum(axis=1, keepdims=True)
-        return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
+        p = sigmoids(scores, self._sigmoid)
+        return coupled(p, len(self.classes_)) if self._pairwise else shares(p)

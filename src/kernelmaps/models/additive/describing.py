@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..shapes import ShapeFunction
+from ..tables.describing import shape_functions
 from .scoring import AdditiveScores
 from .summary import Summary, density_edges, summarise
 
@@ -45,7 +46,8 @@ class AdditiveShapes(AdditiveScores):
         """Standard deviations of the functions over (a sample of) the training data."""
         check_is_fitted(self)
         if self._tabular:
-            return self._table_importances()
+            alone = [term for term in self.table_.terms if len(term.columns) == 1]
+            return np.array([term.importance for term in alone])
         return self._seen().importances.copy()
 
     def _seen(self) -> Summary:
@@ -72,7 +74,7 @@ class AdditiveShapes(AdditiveScores):
         """The g_j on a grid, with the density of the data below them: one for each feature."""
         check_is_fitted(self)
         if self._tabular:
-            return self._table_shapes()
+            return shape_functions(self.table_)
         if "shapes" not in self._fast:
             self._fast["shapes"] = self._shapes()
         return self._fast["shapes"]

@@ -58,21 +58,3 @@ def _by_columns(model: Any, X: Any, xp: Any) -> Any:
     flat = model._weights.reshape(-1, model._weights.shape[2])
     weights = xp.asarray(flat, dtype=Z.dtype, device=X.device)
     return multiply(Z, weights) if is_tensor(Z) else Z @ weights
-
-
-def probabilities(model: Any, found: Any) -> Any:
-    """One-vs-rest sigmoids of scores (n, outputs), scaled to sum to one."""
-    xp = array_namespace(found)
-    slope, shift = (
-        xp.asarray(model._sigmoid[:, k], dtype=xp.float64, device=found.device) for k in (0, 1)
-    )
-    # The half that does not overflow.
-    z = xp.astype(found, xp.float64) * slope + shift
-    small = xp.exp(-xp.abs(z))
-    p = xp.where(z >= 0, 1 / (1 + small), small / (1 + small))
-    if p.shape[1] == 1:
-        return xp.concat([1 - p, p], axis=1)
-    total = xp.sum(p, axis=1, keepdims=True)
-    some = total > 0
-    even = xp.full_like(p, 1 / p.shape[1])
-    return xp.where(some, p / xp.where(some, total, xp.ones_like(total)), even)

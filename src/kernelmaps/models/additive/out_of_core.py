@@ -50,8 +50,7 @@ class OutOfCore(AdditiveModel):
 
     def _forget(self) -> None:
         """Discard the state of `partial_fit`, and of a table."""
-        self._forget_table()
-        for name in ("_stream", "_progress", "n_samples_seen_"):
+        for name in ("table_", "_stream", "_progress", "n_samples_seen_"):
             self.__dict__.pop(name, None)
 
     def _stands_at(self) -> Progress:

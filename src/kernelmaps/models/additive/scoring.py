@@ -193,7 +193,7 @@ class AdditiveScores(TableRoute):
             with memory_named(type(self).__name__, "Pass fewer rows at a time."):
                 return scores(self, X)
         if self._tabular:
-            return self._table_scores(X)
+            return self.table_.scores(self._columns(X, reset=False), type(self).__name__)
         return self._scores(self._rows(X), look=True)
 
     def _trained_scores(self, X: Any) -> np.ndarray:
@@ -245,10 +245,11 @@ class AdditiveScores(TableRoute):
         check_is_fitted(self)
         refuse_card(X, f"{type(self).__name__}.eval_terms", "Pass X.cpu().numpy().")
         if self._tabular:
-            terms = self._table_terms(X)
-            return terms[:, :, 0] if terms.shape[2] == 1 else terms
-        rows = self._rows(X)
-        self._look_at(rows)
-        terms = self._terms(rows)
-        terms -= self.term_means_.astype(terms.dtype)
+            columns = self._columns(X, reset=False)
+            terms = self.table_.contributions(columns, type(self).__name__)
+        else:
+            rows = self._rows(X)
+            self._look_at(rows)
+            terms = self._terms(rows)
+            terms -= self.term_means_.astype(terms.dtype)
         return terms[:, :, 0] if terms.shape[2] == 1 else terms

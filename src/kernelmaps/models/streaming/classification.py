@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...arguments import check_choice
 from ...atomic import all_or_nothing
-from ...device import is_tensor, refuse_card, to_host
+from ...device import refuse_card, to_host
 from ...stats import Moments
 from ...stats.moments import Target
+from ..device_labels import best_labels
 from ..device_scores import ScoresAnywhere
-from ..one_against_one import decided, pairs_of, votes
+from ..one_against_one import pairs_of, votes
 from .base import Passes, PathLike
 from .device_rows import on_host
 from .linear import StreamingLinear
@@ -217,9 +218,4 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self._by_class(X)
-        if is_tensor(scores):
-            from ..device_labels import best_labels
-
-            return best_labels(self, scores)
-        return self.classes_[decided(scores, len(self.classes_))]
+        return best_labels(self, self._by_class(X))

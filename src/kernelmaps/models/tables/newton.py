@@ -269,18 +269,6 @@ def penalties_of(bases: Sequence[Basis]) -> Penalties:
     return Penalties(np.concatenate(scale), np.concatenate(group).astype(np.int64), count)
 
 
-def _from_sums(
-    found: WorkingFit, sums: Sums, penalties: Penalties, weights: np.ndarray, middle: float,
-    wider: np.ndarray,
-) -> PenalisedFit:  # fmt: skip
-    """A squared-loss fit whose targets were shifted by `middle`."""
-    system = sums.gram @ weights + penalties.diagonal(found.rho) * weights
-    value = 0.5 * (sums.square - 2 * sums.right @ weights + weights @ system)
-    weights = weights.copy()
-    weights[0] += middle
-    return _finished(found, penalties, value, 1, weights, wider)
-
-
 def fit_rows(
     rows: Rows,
     loss: Likelihood,
@@ -308,6 +296,7 @@ def fit_rows(
         Weights to start from, of a fit with almost the same terms and with these strengths.
     """
     penalties = penalties_of(rows.bases)
+    fixed = np.zeros(len(rho), bool) if fixed is None else fixed
     with limit_blas(blas_threads(len(penalties.scale))):
         if isinstance(loss, Squared):
             return _fit_squared(rows, penalties, rho, fixed, beta)
@@ -376,9 +365,8 @@ class Reach:
 
 
 def _fit_squared(
-    rows: Rows, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray | None,
-    beta: np.ndarray | None,
-) -> PenalisedFit:  # fmt: skip
+    rows: Rows, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray, beta: np.ndarray | None
+) -> PenalisedFit:
     sums, middle = rows.squared()
     if beta is None:
         rho = coarse_strengths(sums, penalties, rho, None, fixed)
@@ -393,10 +381,14 @@ def _fit_squared(
         if _holds(kept, wanted, len(penalties.scale)):
             break
         rho, kept = found.rho, np.union1d(kept, wanted)
-    wider = _wider(found, few, rows.total, fixed, True)
+    wider = widening(found, few, rows.total, ~fixed, True)
     wider = among_all(wider, kept, len(penalties.scale))
     found = found.among(kept, penalties, sums.rows)
-    return _from_sums(found, sums, penalties, allowed(rows, found), middle, wider)
+    weights = allowed(rows, found).copy()
+    system = sums.gram @ weights + penalties.diagonal(found.rho) * weights
+    value = 0.5 * (sums.square - 2 * sums.right @ weights + weights @ system)
+    weights[0] += middle
+    return _finished(found, penalties, value, 1, weights, wider)
 
 
 def _holds(kept: np.ndarray, wanted: np.ndarray, size: int) -> bool:
@@ -406,18 +398,18 @@ def _holds(kept: np.ndarray, wanted: np.ndarray, size: int) -> bool:
     return bool(there[wanted].all())
 
 
-def _may_leave_out(rows: Rows, penalties: Penalties, fixed: np.ndarray | None) -> bool:
+def _may_leave_out(rows: Rows, penalties: Penalties, fixed: np.ndarray) -> bool:
     """Whether weights out of reach may be left out: of chosen strengths without constraints.
 
     Of few rows, where strengths move far and back, every function may be needed again.
     """
-    chosen = fixed is None or not fixed.all()
-    return chosen and rows.cone is None and rows.total > _PLENTY * len(penalties.scale)
+    plenty = rows.total > _PLENTY * len(penalties.scale)
+    return plenty and rows.cone is None and not fixed.all()
 
 
 def _fit(
-    rows: Rows, loss: Likelihood, penalties: Penalties, rho: np.ndarray,
-    fixed: np.ndarray | None, tol: float, max_iter: int, beta: np.ndarray | None,
+    rows: Rows, loss: Likelihood, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray,
+    tol: float, max_iter: int, beta: np.ndarray | None,
 ) -> PenalisedFit:  # fmt: skip
     fresh = beta is None
     if beta is None:
@@ -465,7 +457,7 @@ def _fit(
         known = last.known_dispersion(rows.total, total) or chosen.dispersion
         found = solve_with(sums, reach.penalties, chosen.rho, known)
     profiled = chosen.dispersion is None
-    wider = solved.among_all(_wider(found, solved.penalties, rows.total, fixed, profiled))
+    wider = solved.among_all(widening(found, solved.penalties, rows.total, ~fixed, profiled))
     found = found.among(solved.kept, penalties, total)
     beta = reach.among_all(here.beta)
     return _finished(found, penalties, value, n_iter + extra, beta, wider, converged)
@@ -552,14 +544,14 @@ class Chosen:
     """
 
     rho: np.ndarray
-    fixed: np.ndarray | None
+    fixed: np.ndarray
     dispersion: float | None
     least: float
     afresh: bool
     used: np.ndarray | float = np.inf
 
     def __post_init__(self) -> None:
-        self.settled = self.fixed is not None and bool(self.fixed.all())
+        self.settled = bool(self.fixed.all())
 
     def step(self, sums: Sums, penalties: Penalties, n_iter: int) -> WorkingFit:
         """The fit of a working least-squares problem."""
@@ -570,15 +562,14 @@ class Chosen:
             found = self._chosen(sums, penalties)
             used, before = _used(found, penalties), self.used
             # Rounded, so that steps do not amplify the rounding errors of those before them.
-            held = np.zeros(len(self.rho), bool) if self.fixed is None else self.fixed
-            self.rho, self.used = np.where(held, self.rho, np.round(found.rho, 3)), used
+            self.rho, self.used = np.where(self.fixed, self.rho, np.round(found.rho, 3)), used
             moved = float(np.max(np.abs(used - before), initial=0.0))
             still = max(_STILL[0], _STILL[1] * float(used.sum()))
             self.settled = n_iter >= _SETTLE or (n_iter > 1 + self.afresh and moved < still)
             if not self.settled:
                 return found
             # A tenth in the logarithm of a strength means nothing.
-            self.rho = np.where(held, self.rho, np.round(self.rho, 1))
+            self.rho = np.where(self.fixed, self.rho, np.round(self.rho, 1))
         return solve_with(sums, penalties, self.rho, self.dispersion)
 
     def _chosen(self, sums: Sums, penalties: Penalties) -> WorkingFit:
@@ -617,15 +608,6 @@ class Moved:
 
     def gradient(self) -> np.ndarray:
         raise NotImplementedError
-
-
-def _wider(
-    found: WorkingFit, penalties: Penalties, total: float, fixed: np.ndarray | None,
-    profiled: bool,
-) -> np.ndarray:  # fmt: skip
-    """What the uncertainty of chosen strengths adds to the covariance."""
-    free = np.ones(penalties.count, bool) if fixed is None else ~fixed
-    return widening(found, penalties, total, free, profiled)
 
 
 def allowed(rows: Rows, found: WorkingFit) -> np.ndarray:

@@ -16,10 +16,10 @@ from ...data.opening import has_text
 from ...data.sources import Source
 from ...schema import SchemaError, State, anything, array, instance, integer, names
 from ..parameters import AdditiveParameters
-from ..shapes import PairFunction, ShapeFunction
+from ..shapes import PairFunction
 from .codebooks import encode_columns, fit_codebook
 from .constraints import resolve_constraints
-from .describing import pair_functions, shape_functions
+from .describing import pair_functions
 from .fitting import Request, fit_table, hold_rows
 from .held import HeldRows
 from .likelihoods import Likelihood
@@ -112,10 +112,6 @@ class TableRoute(AdditiveParameters):
     def _tabular(self) -> bool:
         return hasattr(self, "table_")
 
-    def _forget_table(self) -> None:
-        if self._tabular:
-            del self.table_
-
     def _forget_map(self) -> None:
         """Discard what a fit through a map has left."""
         for name in _OF_A_MAP:
@@ -165,17 +161,12 @@ class TableRoute(AdditiveParameters):
         given, owner = self.interactions, type(self).__name__
         if given is None or given is False:
             return [], 0
-        if isinstance(given, str):
-            if given != "auto":
-                raise ValueError(
-                    f"{owner}: interactions must be 'auto', a number of pairs, or a list of pairs "
-                    f"of columns, got {given!r}."
-                )
+        if isinstance(given, list | tuple):
+            return [pair_positions(item, names, owner, "interactions") for item in given], 0
+        if isinstance(given, str) and given == "auto":
             return [], _AUTO_PAIRS
         if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
             return [], int(given)
-        if isinstance(given, list | tuple):
-            return [pair_positions(item, names, owner, "interactions") for item in given], 0
         raise ValueError(
             f"{owner}: interactions must be 'auto', a number of pairs, or a list of pairs of "
             f"columns, got {given!r}."
@@ -267,18 +258,6 @@ class TableRoute(AdditiveParameters):
         return held
 
     # -- what a fitted table says ---------------------------------------------------------------
-
-    def _table_scores(self, X: Any) -> np.ndarray:
-        return self.table_.scores(self._columns(X, reset=False), type(self).__name__)
-
-    def _table_terms(self, X: Any) -> np.ndarray:
-        return self.table_.contributions(self._columns(X, reset=False), type(self).__name__)
-
-    def _table_shapes(self) -> list[ShapeFunction]:
-        return shape_functions(self.table_)
-
-    def _table_importances(self) -> np.ndarray:
-        return np.array([t.importance for t in self.table_.terms if len(t.columns) == 1])
 
     @property
     def term_names_(self) -> list[str]:
