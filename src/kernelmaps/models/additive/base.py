@@ -169,23 +169,18 @@ class AdditiveModel(AdditiveShapes):
 
     def _newton(self, X: Any, problem: Any, examples: np.ndarray, settings: Any, bands: Any) -> Any:
         """The solution by Newton's method on the weights."""
-        from .dual import Solution
         from .primal import Columns, minimise
 
         columns = Columns(
             self.feature_map_.transform, X[examples], self._n_columns(), settings.fit_intercept
         )
         found = minimise(columns, problem, examples, settings.tol)
-        return Solution(
-            bands.cells(found.weights), found.intercept, found.beta, found.primal, found.gap,
-            found.n_iter, found.n_iter * len(examples),
-            found.holds(settings.tol), "primal",
-        )  # fmt: skip
+        return replace(found, weights=bands.cells(found.weights))
 
     @staticmethod
     def _cells(flat: np.ndarray, compiled: Any, used: int) -> np.ndarray:
         """Weights of the loops as [feature][basis][output]."""
-        stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
+        stride, lanes = compiled.stride, len(compiled.lanes)
         width = int(compiled.bands.table.width.max())
         cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
         return cells[:, :width, :used].copy()

@@ -65,9 +65,8 @@ class Compiled:
     basis: Basis
     lanes: tuple
     n_weights: int
-    stride: np.ndarray  # weights of each feature
+    stride: int  # weights of each feature
     bands: Bands
-    n_bytes: int
 
     @cached_property
     def handed(self) -> Any:
@@ -238,10 +237,7 @@ def _assemble(
         square=(0,) * norm.shape[1],
         stride=stride,
     )
-    arrays = (norm, *basis.bins, *values, *columns)
-    n_bytes = sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
-    d = table.n_features
-    return Compiled(basis, lanes, d * stride, np.full(d, stride), bands, n_bytes)
+    return Compiled(basis, lanes, table.n_features * stride, stride, bands)
 
 
 def _placed(

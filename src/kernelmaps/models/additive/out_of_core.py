@@ -75,12 +75,17 @@ class OutOfCore(AdditiveModel):
             state["_progress"] = self._stands_at()
         return state
 
-    def _resumed(self, X: Any, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> Any:
-        """Solvers that stand where those of a saved model stood; the rows."""
-        rows, found = self._same_kind(X), self._progress
+    def _going_on(self, rows: Any, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> None:
+        """Make solvers that start from the weights of the model."""
         self._stream = self._states(rows, y, positive, cost)
         for state, part in zip(self._stream, self._lane_groups(len(positive)), strict=True):
             state.go_on(self._laid_out(state.compiled, part), self._plain_offset(part))
+
+    def _resumed(self, X: Any, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> Any:
+        """Solvers that stand where those of a saved model stood; the rows."""
+        rows, found = self._same_kind(X), self._progress
+        self._going_on(rows, y, positive, cost)
+        for state, part in zip(self._stream, self._lane_groups(len(positive)), strict=True):
             state.w[:] = self._laid_out(state.compiled, part, found.weights)
             state.offset[:] = found.offset[part]
             state.frozen = np.array(found.balance[part])
@@ -252,10 +257,8 @@ class OutOfCore(AdditiveModel):
             rows = self._resumed(X, y, positive, cost)
         elif hasattr(self, "_weights"):  # after fit: goes on from there
             rows = self._block(X)
-            self._stream = self._states(rows, y, positive, cost)
+            self._going_on(rows, y, positive, cost)
             self.n_samples_seen_ = self._n_rows
-            for state, part in zip(self._stream, self._lane_groups(len(positive)), strict=True):
-                state.go_on(self._laid_out(state.compiled, part), self._plain_offset(part))
         else:
             rows = self._prepare(X, cost)
             self._stream, self.n_samples_seen_ = self._states(rows, y, positive, cost), 0

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
+from .dual import Solution
 from .losses import LOSSES, Loss, Parts
 
 _MOST_COLUMNS = 3000  # a step factorises a matrix of this size
@@ -91,26 +92,8 @@ class Columns:
         return gradient, gram
 
 
-@dataclass
-class Minimum:
-    """What Newton's method found for all lanes: w [column][lane], b, duals, and the certificate."""
-
-    weights: np.ndarray
-    intercept: np.ndarray
-    beta: np.ndarray
-    primal: np.ndarray
-    gap: np.ndarray
-    start: np.ndarray
-    n_iter: int
-
-    def holds(self, tol: float) -> bool:
-        """Whether all gaps are small: beside the objective or, where that is next to zero (targets
-        that the intercept alone explains), beside rounding errors of where it began."""
-        return bool(np.all(np.abs(self.gap) <= np.maximum(tol * self.primal, 1e-13 * self.start)))
-
-
-def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -> Minimum:
-    """Minimise P for all lanes.
+def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -> Solution:
+    """Minimise P for all lanes; the solution has weights [column][lane].
 
     The certificate is P(w, b) − D(β), with β the slopes of the losses at w, made to sum to zero
     where there is an intercept: a point that D is finite at, so that the minimum lies between.
@@ -128,21 +111,24 @@ def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -
     """
     loss, lanes = LOSSES[len(problem.loss)], problem.positive.size
     cost, y = problem.cost[examples], problem.y[examples]
-    out = Minimum(
-        np.zeros((columns.n_columns, lanes)), np.zeros(lanes), np.zeros((problem.y.size, lanes)),
-        np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), 0,
-    )  # fmt: skip
+    primal, gap, start, intercept = np.zeros((4, lanes))
+    weights, beta = np.zeros((columns.n_columns, lanes)), np.zeros((problem.y.size, lanes))
+    n_iter = 0
     for lane, code in enumerate(problem.positive):
         target = np.where(y == code, 1.0, -1.0) if loss.of_labels else y
         own = Lane(columns, loss, target, cost, problem.epsilon, tol)
-        out.start[lane] = float(cost @ own.parts(own.f, 1e-300)[0])
+        start[lane] = float(cost @ own.parts(own.f, 1e-300)[0])
         own.minimise()
-        out.weights[:, lane] = own.w[: columns.n_columns]
-        out.intercept[lane] = own.w[-1] if columns.fit_intercept else 0.0
-        out.beta[examples, lane] = own.beta
-        out.primal[lane], out.gap[lane] = own.primal, own.gap
-        out.n_iter = max(out.n_iter, own.steps)
-    return out
+        weights[:, lane] = own.w[: columns.n_columns]
+        intercept[lane] = own.w[-1] if columns.fit_intercept else 0.0
+        beta[examples, lane] = own.beta
+        primal[lane], gap[lane] = own.primal, own.gap
+        n_iter = max(n_iter, own.steps)
+    # Small beside the objective or, where that is next to zero (targets that the intercept alone
+    # explains), beside rounding errors of where it began.
+    small = bool(np.all(np.abs(gap) <= np.maximum(tol * primal, 1e-13 * start)))
+    visits = n_iter * len(examples)
+    return Solution(weights, intercept, beta, primal, gap, n_iter, visits, small, "primal")
 
 
 class Lane:

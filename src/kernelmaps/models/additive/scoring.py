@@ -111,7 +111,7 @@ class AdditiveScores(TableRoute):
     ) -> np.ndarray:
         from ...engine.table.memory import aligned
 
-        stride, lanes = int(compiled.stride[0]), len(compiled.lanes)
+        stride, lanes = compiled.stride, len(compiled.lanes)
         flat = aligned((compiled.n_weights + 64) * lanes, compiled.basis.values.coef.dtype)
         cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
         own = (self._weights if weights is None else weights)[:, :, part]

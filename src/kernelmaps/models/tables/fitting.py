@@ -189,7 +189,7 @@ def fit_table(
     if request.search:
         design, fits = _search(design, losses, request)
     else:
-        fits = [fit_design(design, loss, k, request) for k, loss in enumerate(losses)]
+        fits = _fit_all(design, losses, request)
     with limit_blas(1):
         return assemble(design, fits, request.pairs), fits
 
@@ -216,17 +216,6 @@ def fit_design(
         elif gram is not None and isinstance(rows, CodedRows):
             rows = replace(rows, memory=memory)
     return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, beta)
-
-
-def _extended_all(
-    design: Design, losses: Sequence[Likelihood], request: Request, known: Sequence[Known],
-    memories: Sequence[Memory],
-) -> list[PenalisedFit]:  # fmt: skip
-    """Rough fits of all outputs."""
-    return [
-        _extended(design, loss, k, request, start, memory)
-        for k, (loss, start, memory) in enumerate(zip(losses, known, memories, strict=True))
-    ]
 
 
 def _extended(
@@ -302,13 +291,13 @@ def _search(
     all rows. Few rows can neither show pairs nor judge them.
     """
     if design.counts[0].sum() < _FEWEST_ROWS:
-        return design, _fit_all(design, losses, request, [{} for _ in losses])
+        return design, _fit_all(design, losses, request)
     rows, judges = design.rows.split()
     first = trial = replace(design, rows=rows)
     tried = {part.columns for part in design.parts if part.pair is not None}
     asked = len(tried)
     # In full: what single columns leave over would be taken for an effect of pairs.
-    fits = _fit_all(trial, losses, request, [{} for _ in losses])
+    fits = _fit_all(trial, losses, request)
     memories = [Memory() for _ in losses]
     for _ in range(_GOES):
         larger = _refined(trial, fits, asked, request.n_jobs)
@@ -326,7 +315,7 @@ def _search(
         if _sizes(larger) == _sizes(trial):
             break
         known, before = [_known(trial, fit) for fit in fits], [replace(own) for own in memories]
-        more = _extended_all(larger, losses, request, known, memories)
+        more = _fit_all(larger, losses, request, known, memories, _extended)
         kept = _judged(judges, losses, (trial, fits), (larger, more), trial is first)
         if kept is None:
             bases = [part.basis for part in trial.parts]
@@ -338,7 +327,7 @@ def _search(
     trial, fits = _voted(design.rows, trial, losses, fits, request, asked, memories)
     design = replace(design, parts=trial.parts)
     if _sizes(trial) == _sizes(first):  # the model without pairs, as it would be
-        return design, _fit_all(design, losses, request, [{} for _ in losses])
+        return design, _fit_all(design, losses, request)
     known = [_known(trial, fit) for fit in fits]
     memories = [
         _of_all_rows(design, (rows, judges), loss, k, memory)
@@ -402,7 +391,7 @@ def _voted(
         if not added:
             break
         known, larger = [_known(trial, fit) for fit in fits], replace(larger, rows=trial.rows)
-        fits = _extended_all(larger, losses, request, known, memories)
+        fits = _fit_all(larger, losses, request, known, memories, _extended)
         trial = larger
     return trial, fits
 
@@ -458,13 +447,15 @@ def _without(design: Design, fits: Sequence[PenalisedFit], dropped: set[tuple[in
 
 
 def _fit_all(
-    design: Design, losses: Sequence[Likelihood], request: Request, known: Sequence[Known],
-    memories: Sequence[Memory] | None = None,
+    design: Design, losses: Sequence[Likelihood], request: Request,
+    known: Sequence[Known] | None = None, memories: Sequence[Memory] | None = None,
+    fit: Callable[..., PenalisedFit] = fit_design,
 ) -> list[PenalisedFit]:  # fmt: skip
-    """Fits of all outputs, from what is known of each."""
+    """Fits of all outputs, from what is known of each; by `_extended`, rough ones."""
+    known = [{} for _ in losses] if known is None else known
     memories = [Memory() for _ in losses] if memories is None else memories
     return [
-        fit_design(design, loss, k, request, start, memory)
+        fit(design, loss, k, request, start, memory)
         for k, (loss, start, memory) in enumerate(zip(losses, known, memories, strict=True))
     ]
 

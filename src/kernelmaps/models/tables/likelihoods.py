@@ -54,10 +54,6 @@ class Likelihood:
         """φ from the number of rows and the sum of their curvatures; None: estimated."""
         return None
 
-    def mean(self, eta: np.ndarray) -> np.ndarray:
-        """What is predicted for a score."""
-        return eta
-
     def fault(self, y: np.ndarray) -> str | None:
         """What is wrong with targets, in words."""
         return None
@@ -126,9 +122,6 @@ class Poisson(Likelihood):
         rate = np.average(y, weights=weight) / np.average(np.exp(offset), weights=weight)
         return float(np.log(max(rate, 1e-12)))
 
-    def mean(self, eta):
-        return np.exp(eta)
-
     def fault(self, y):
         if y.min(initial=0.0) < 0:
             return "loss='poisson' needs y >= 0"
@@ -149,9 +142,6 @@ class Gamma(Likelihood):
 
     def start(self, y, weight, offset):
         return float(np.log(np.average(y * np.exp(-offset), weights=weight)))
-
-    def mean(self, eta):
-        return np.exp(eta)
 
     def fault(self, y):
         return None if (y > 0).all() else "loss='gamma' needs y > 0"
