@@ -221,7 +221,7 @@ def design(
 
     `kernelmaps design chi2 --columns 5 --out chi2_map.h`
 
-    `kernelmaps design intersection --max-error 5 --domain 1,255`
+    `kernelmaps design intersection --max-error 10 --domain 1,255`
     """
     from kernelmaps import design_map
     from kernelmaps.commands.designing import write_design
