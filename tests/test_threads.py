@@ -68,15 +68,6 @@ def test_limit_holds_inside_and_ends_even_by_an_interrupt():
     assert {p["filepath"]: p["num_threads"] for p in threadpool_info()} == pools
 
 
-def test_limit_can_leave_blas_alone():
-    from threadpoolctl import threadpool_info
-
-    pools = [p["num_threads"] for p in threadpool_info()]
-    with limit_threads(1, blas=False):
-        assert numba.get_num_threads() == 1
-        assert [p["num_threads"] for p in threadpool_info()] == pools
-
-
 def test_in_threads_covers_all_items_once_and_in_order():
     seen = np.zeros(1001, int)
 

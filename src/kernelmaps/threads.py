@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
 from numbers import Integral
@@ -307,16 +307,13 @@ def _hold_limits() -> None:
 
 
 @contextmanager
-def limit_threads(n_jobs: int | None = None, *, blas: bool = True) -> Iterator[int]:
-    """Limit numba's loops, and BLAS, to `n_jobs` threads within a block.
+def limit_threads(n_jobs: int | None = None) -> Iterator[int]:
+    """Limit numba's loops, BLAS and OpenMP to `n_jobs` threads within a block.
 
     Parameters
     ----------
     n_jobs : int or None
         As in `resolve_threads`.
-    blas : bool
-        Whether BLAS and OpenMP pools are limited, too, which loops without matrix products need
-        not pay for.
 
     Yields
     ------
@@ -327,11 +324,8 @@ def limit_threads(n_jobs: int | None = None, *, blas: bool = True) -> Iterator[i
 
     n_threads = min(resolve_threads(n_jobs), numba.config.NUMBA_NUM_THREADS)
     before = numba.get_num_threads()
-    with ExitStack() as stack:
-        if blas:
-            stack.enter_context(limit_blas(n_threads))
-            # OpenMP's setting belongs to the thread.
-            stack.enter_context(pools().limit(limits=n_threads, user_api="openmp"))
+    # OpenMP's setting belongs to the thread.
+    with limit_blas(n_threads), pools().limit(limits=n_threads, user_api="openmp"):
         numba.set_num_threads(n_threads)
         try:
             yield n_threads

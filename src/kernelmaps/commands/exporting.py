@@ -15,7 +15,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
 from .. import storage
-from ..display import two_columns
 from ..engine import Spec
 from ..evaluation.candidates import sort_of
 from ..kernels import get
@@ -38,10 +37,6 @@ class Exported:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return asdict(self)
-
-    def table(self) -> Any:
-        """As a rich table."""
-        return two_columns(self.to_dict(), f"{self.title}: {self.path}")
 
 
 def check_suffix(path: str | os.PathLike[str], allowed: Sequence[str], what: str) -> str:

@@ -106,8 +106,7 @@ def _from_cache(name: str, path: Path, checksum: str | None) -> Dataset:
     if all(item.lstrip("-").isdigit() for item in header["classes"]):
         labels = labels.astype(np.int64)
     n, X = SOURCES[name].train_rows, arrays["X"]
-    columns = {"X": slice(0, X.shape[1])}
-    return Dataset(name, X[:n], labels[:n], X[n:], labels[n:], columns, {"sha256": found})
+    return Dataset(name, X[:n], labels[:n], X[n:], labels[n:], extra={"sha256": found})
 
 
 def _digest(X: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> str:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..exceptions import FileFormatError
-from .csv_text import GAPS
+from .csv_text import GAPS, is_number
 from .dates import PERIODS, date_form, parse_dates, varying_parts
 from .frames import level_name
 
@@ -94,13 +94,12 @@ def _plain_numbers(cells: Sequence[str]) -> np.ndarray | None:
 
 def _number_form(known: list[str], raw: Sequence[str]) -> str | None:
     """How numbers are written in a column; None if it does not hold numbers."""
-    numbers = sum(_number(cell, "plain") is not None for cell in known)
+    words = {cell for cell in known if not is_number(cell)}
     for form in ("1,234.5", "1.234,5"):
         if all(_number(cell, form) is not None for cell in known):
             return form
-    if numbers < _MANY_NUMBERS:
+    if len(known) - len(words) < _MANY_NUMBERS:
         return None
-    words = {cell for cell in known if _number(cell, "plain") is None}
     return "plain" if sum(cell in words for cell in raw) <= _FEW_WORDS * len(raw) else None
 
 

@@ -49,6 +49,10 @@ class Dataset:
     columns: dict[str, slice] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not self.columns:
+            object.__setattr__(self, "columns", {"X": slice(0, self.X_train.shape[1])})
+
     def __repr__(self) -> str:
         n_test = 0 if self.X_test is None else self.X_test.shape[0]
         rows, width = self.X_train.shape
@@ -194,10 +198,7 @@ def _assemble(name: str, arrays: dict[str, Any], target: str | None) -> Dataset:
     if target is not None:
         return _one_target(name, arrays, target)
     if "X" in arrays:
-        X = arrays.pop("X")
-        return Dataset(
-            name, X, arrays.pop("y", None), columns={"X": slice(0, X.shape[1])}, extra=arrays
-        )
+        return Dataset(name, arrays.pop("X"), arrays.pop("y", None), extra=arrays)
     descriptors = [
         key.removesuffix("_train") for key in arrays if key.endswith("_train") and key != "y_train"
     ]
@@ -228,11 +229,10 @@ def _one_target(name: str, arrays: dict[str, Any], target: str) -> Dataset:
         raise ValueError(f"dataset {name!r} has no target {target!r}; it has {known}.")
     labels = arrays[f"y_{target}"]
     chosen = np.flatnonzero(labels != -1)
-    X = arrays["X"][chosen]
     extra = {}
     if f"group_{target}" in arrays:
         extra["groups"] = arrays[f"group_{target}"][chosen]
-    return Dataset(name, X, labels[chosen], columns={"X": slice(0, X.shape[1])}, extra=extra)
+    return Dataset(name, arrays["X"][chosen], labels[chosen], extra=extra)
 
 
 def _side_by_side(parts: list[Any]) -> Any:
@@ -256,4 +256,4 @@ def _digits() -> Dataset:
     counts, labels = load_digits(return_X_y=True)
     X = counts / counts.sum(axis=1, keepdims=True)
     n = 900
-    return Dataset("digits", X[:n], labels[:n], X[n:], labels[n:], {"X": slice(0, X.shape[1])})
+    return Dataset("digits", X[:n], labels[:n], X[n:], labels[n:])

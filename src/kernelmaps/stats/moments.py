@@ -63,7 +63,6 @@ from .products import (
     class_grams,
     float_type,
     products,
-    products_on_device,
     zeros_on,
 )
 from .statistics import Statistics
@@ -236,9 +235,8 @@ class Moments(Statistics):
         Z = self._shifted(Z, own)
         out.shift = np.zeros_like(self.shift) if sp.issparse(Z) else self.shift
         Y = self._targets(out, y, w)
-        sums = products_on_device if is_tensor(Z) else products
         with np.errstate(over="ignore", invalid="ignore"):  # told below, with the column
-            out.m, out.V, out.H = sums(Z, Y, w)
+            out.m, out.V, out.H = products(Z, Y, w)
             if self.by_class:
                 out.G = class_grams(Z, np.asarray(y).ravel(), out.classes, w)
         if not is_tensor(Z):  # asking a card would wait for it: `on_host` looks at all at once

@@ -22,12 +22,15 @@ def block_mean(Z: Any, w: np.ndarray | None) -> np.ndarray:
 
 
 def products(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:
-    """wᵀZ, YZ (None without targets) and ZᵀWZ."""
-    dtype = float_type(Z)
-    ones = np.ones(Z.shape[0], dtype) if w is None else w.astype(dtype)
-    V: Any = None if Y is None else Y.astype(dtype) @ Z
-    H = _gram(Z if w is None else _scale_rows(Z, np.sqrt(ones)))
-    return np.asarray(ones @ Z, dtype=np.float64), V.toarray() if sp.issparse(V) else V, H
+    """wᵀZ, YZ (None without targets) and ZᵀWZ; of tensors where they are."""
+    m = _like(np.ones(Z.shape[0]) if w is None else w, Z) @ Z
+    V: Any = None
+    if Y is not None and is_tensor(Z):
+        V = multiply(_like(Y.toarray() if sp.issparse(Y) else Y, Z), Z).double()
+    elif Y is not None:
+        V = _like(Y, Z) @ Z
+    m = m.double() if is_tensor(m) else np.asarray(m, dtype=np.float64)
+    return m, V.toarray() if sp.issparse(V) else V, _gram(Z, w)
 
 
 def class_grams(Z: Any, labels: np.ndarray, classes: np.ndarray, w: np.ndarray | None) -> Any:
@@ -35,31 +38,12 @@ def class_grams(Z: Any, labels: np.ndarray, classes: np.ndarray, w: np.ndarray |
     parts = []
     for label in classes:
         rows = np.flatnonzero(labels == label)
-        own = Z[rows]
-        if is_tensor(own):
-            root = None if w is None else to_device(np.sqrt(w[rows]), own.device).to(own.dtype)
-            own = own if root is None else own * root[:, None]
-            parts.append(multiply(own.T, own).double())
-        else:
-            parts.append(_gram(own if w is None else _scale_rows(own, np.sqrt(w[rows]))))
+        parts.append(_gram(Z[rows], None if w is None else w[rows]))
     if is_tensor(Z):
         import torch
 
-        return torch.stack(parts)
+        return torch.stack(parts).double()
     return np.stack(parts).astype(np.float64)
-
-
-def products_on_device(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:
-    """The same for tensors; products in the precision of the features, or as it is chosen."""
-    ones = to_device(np.ones(Z.shape[0]) if w is None else w, Z.device).to(Z.dtype)
-    V = None
-    if Y is not None:
-        Y = Y.toarray() if sp.issparse(Y) else Y
-        V = multiply(to_device(Y, Z.device).to(Z.dtype), Z).double()
-    m = (ones @ Z).double()
-    if w is not None:
-        Z = Z * ones.sqrt()[:, None]
-    return m, V, multiply(Z.T, Z)
 
 
 def zeros_on(device: Any) -> Any:
@@ -69,21 +53,25 @@ def zeros_on(device: Any) -> Any:
     return partial(torch.zeros, dtype=torch.float64, device=device)
 
 
-def _gram(Z: Any) -> np.ndarray:
-    """ZᵀZ: numpy sends a product with its own transpose to SYRK, half the flops of GEMM.
+def _gram(Z: Any, w: np.ndarray | None) -> Any:
+    """ZᵀWZ: numpy sends a product with its own transpose to SYRK, half the flops of GEMM.
 
     It does so without holding the interpreter's lock, which SciPy's wrapper of SYRK keeps:
-    two threads then do one thread's work.
+    two threads then do one thread's work. On a card, products are in the precision that is chosen.
     """
-    if sp.issparse(Z):
-        return (Z.T @ Z).toarray()
-    return Z.T @ Z
+    if w is not None:
+        root = _like(np.sqrt(w), Z)
+        Z = sp.diags_array(root, dtype=root.dtype) @ Z if sp.issparse(Z) else Z * root[:, None]
+    if is_tensor(Z):
+        return multiply(Z.T, Z)
+    return (Z.T @ Z).toarray() if sp.issparse(Z) else Z.T @ Z
 
 
-def _scale_rows(Z: Any, factor: np.ndarray) -> Any:
-    if sp.issparse(Z):
-        return sp.diags_array(factor, dtype=factor.dtype) @ Z
-    return Z * factor[:, None]
+def _like(values: Any, Z: Any) -> Any:
+    """Factors of the rows of Z in its precision, and where it is."""
+    if is_tensor(Z):
+        return to_device(values, Z.device).to(Z.dtype)
+    return values.astype(float_type(Z))
 
 
 def float_type(Z: Any) -> np.dtype:
