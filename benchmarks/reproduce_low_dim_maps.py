@@ -31,6 +31,7 @@ from kernelmaps import storage
 from kernelmaps.design.boxes import JointProblem
 from kernelmaps.design.joint_descent import taylor_programs
 from kernelmaps.design.multidim import design_joint_map
+from kernelmaps.design.problem import Cosines
 
 OUTPUT = Path(__file__).parent / "results" / "reproductions"
 VALUES = np.arange(256.0)
@@ -146,12 +147,12 @@ def table_2(
 class OnLags(JointProblem):
     """A problem whose error counts at the lags of its grid alone, as the paper's does."""
 
-    def max_error(self, frequencies: np.ndarray, weights: np.ndarray) -> float:
-        return float(np.max(np.abs(self.residual(self.grid, frequencies, weights))))
+    def max_error(self, cosines: Cosines) -> float:
+        return float(np.max(np.abs(self.residual(self.coarse.lags, cosines))))
 
-    def peaks(self, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        error = np.abs(self.residual(self.grid, frequencies, weights))
-        return self.grid[np.argsort(-error)[:300]]
+    def peaks(self, cosines: Cosines) -> np.ndarray:
+        error = np.abs(self.residual(self.coarse.lags, cosines))
+        return self.coarse.lags[np.argsort(-error)[:300]]
 
 
 def error_on_lags(design: Any, refine: bool) -> float:
@@ -167,7 +168,7 @@ def error_on_lags(design: Any, refine: bool) -> float:
 
     problem = OnLags(joint, spans, (None, None), design.form, LAGS)
     pair = design.frequencies, design.weights
-    return problem.max_error(*(taylor_programs(problem, *pair) if refine else pair))
+    return problem.max_error(taylor_programs(problem, pair) if refine else pair)
 
 
 def minimax_weights(

@@ -20,8 +20,8 @@ def designed(kernel, n_columns, **arguments):
     """A design without its lower bound, which takes longer than all else and is not at issue."""
     if arguments.get("method") == "minimax":
         return km.design_map(kernel, n_columns, **arguments)  # shipped
-    solver, options = make_solver(kernel, **arguments)
-    return solver.finish(solver.solve(n_columns, options), 0.0, options)
+    solver = make_solver(kernel, **arguments)
+    return solver.finish(solver.solve(n_columns), 0.0)
 
 
 def component_of(kernel):

@@ -49,9 +49,9 @@ def main() -> None:
     if arguments.check:
         return
     for count, item in enumerate(track(missing, "ready designs")):
-        solver, options = api.make_solver(**item)
+        solver = api.make_solver(**item)
         columns = item["n_components"]
-        solved = solver.solve(columns, options)
+        solved = solver.solve(columns)
         lower = rank_bound(solver.grid, columns)[0] / solver.unit
         entries[api.design_key(**item)] = {"lower_bound": lower}, solved
         if count % 20 == 19:

@@ -26,6 +26,20 @@ def plain_console(**options: Any) -> Any:
     return PlainConsole(emoji=False, **options)
 
 
+class Tabled:
+    """A result that prints as its rich table."""
+
+    def table(self) -> Any:
+        """The rich table."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return text_of(self.table())
+
+    def _repr_html_(self) -> str:
+        return html_of(self.table())
+
+
 def text_of(table: Any, width: int = _WIDTH) -> str:
     """A rich table as plain text."""
     from io import StringIO

@@ -199,8 +199,7 @@ def _check_other_libraries(fitted: FeatureMap, X: np.ndarray) -> None:
 
 def _check_sparsity(fitted: FeatureMap, X: np.ndarray, compressed: Any) -> None:
     """CSR rows give CSR features, with the zeros kept, where φ(0) = 0, and only there."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutOfDomainWarning)
+    with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
         vanishes = not np.any(fitted.transform(np.zeros((1, X.shape[1]))))
     if sparse.issparse(compressed):
         assert vanishes, "CSR out needs phi(0) = 0"

@@ -182,7 +182,7 @@ def test_bound_between_grid_points_holds_and_is_tight(kernel, seed):
     design = design_map(kernel, 4)
     proof = between_grid(problem, (design.frequencies, design.weights))
     lags = np.random.default_rng(seed).uniform(0, problem.span, 20_000)
-    miss = np.max(np.abs(problem.residual(lags, design.frequencies, design.weights)))
+    miss = np.max(np.abs(problem.residual(lags, (design.frequencies, design.weights))))
     assert miss <= proof.found * (1 + 1e-9)
     assert proof.found <= proof.bound <= 1.01 * design.max_error
 

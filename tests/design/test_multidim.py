@@ -37,13 +37,13 @@ def test_products_of_matrices_are_the_sum_of_the_atoms(form, axes, seed):
     problem = problem_of(form, axes)
     rng = np.random.default_rng(seed)
     frequencies, weights = rng.uniform(0.2, 2, (4, axes)), rng.uniform(0, 1, 4)
-    waves = BoxWaves(problem.axes, frequencies, form)
-    atoms = problem.atoms(problem.grid, frequencies)
+    waves = BoxWaves(problem.coarse.axes, frequencies, form)
+    atoms = problem.atoms(problem.coarse.lags, frequencies)
     np.testing.assert_allclose(waves.sum(weights), atoms @ weights, atol=1e-13)
-    pull = rng.standard_normal(problem.grid.shape[0])
+    pull = rng.standard_normal(problem.coarse.lags.shape[0])
     values, slopes = waves.pulled(pull)
     np.testing.assert_allclose(values, pull @ atoms, atol=1e-11)
-    expected = np.einsum("z,zmn->mn", pull, problem.slopes(problem.grid, frequencies))
+    expected = np.einsum("z,zmn->mn", pull, problem.slopes(problem.coarse.lags, frequencies))
     np.testing.assert_allclose(slopes, expected, atol=1e-11)
 
 
@@ -53,12 +53,12 @@ def test_slopes_are_the_derivatives_of_the_atoms(form, axes, seed):
     problem = problem_of(form, axes)
     rng = np.random.default_rng(seed)
     frequencies = rng.uniform(0.2, 2, (4, axes))
-    slopes = problem.slopes(problem.grid, frequencies)
+    slopes = problem.slopes(problem.coarse.lags, frequencies)
     for axis in range(axes):
         step = np.zeros(axes)
         step[axis] = 1e-6
-        numeric = problem.atoms(problem.grid, frequencies + step)
-        numeric = (numeric - problem.atoms(problem.grid, frequencies - step)) / 2e-6
+        numeric = problem.atoms(problem.coarse.lags, frequencies + step)
+        numeric = (numeric - problem.atoms(problem.coarse.lags, frequencies - step)) / 2e-6
         np.testing.assert_allclose(slopes[:, :, axis], numeric, atol=1e-8)
 
 
@@ -264,7 +264,7 @@ def test_designs_are_found_again(monkeypatch, tmp_path):
     def refuse(*_, **__):
         raise AssertionError("designed again")
 
-    monkeypatch.setattr("kernelmaps.design.multidim._solve", refuse)
+    monkeypatch.setattr("kernelmaps.design.multidim._Search.solve", refuse)
     moved = design_joint_map(
         *arguments[:2], [(5, 6), (-1, 1)], form="modulation", resolution=9, effort=0
     )

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import storage
-from ..arguments import check_choice, check_count
+from ..arguments import check_choice, check_count, check_positive
 from ..exceptions import DesignError
 from ..progress import announce
 from ..seeding import seed_of
@@ -19,11 +18,16 @@ from .bounds import rank_bound
 from .gram import GridKernel, grid_kernel
 from .lp import fit_error, frequency_pool
 from .multidim import design_joint_map
-from .problem import NotPositiveDefiniteError, Problem, build_problem
+from .problem import (
+    NotPositiveDefiniteError,
+    Problem,
+    build_problem,
+    check_domain,
+    feature_kernel,
+    of_lags,
+)
 from .result import Design
 
-SOLVER_VERSION = {"minimax": 2}
-"""Raised for a method when its designs improve; others are at 1."""
 COSINE_METHODS = ("refined", "lp", "harmonic")
 TABLE_METHODS = ("minimax", "eigen")
 METHODS = (*COSINE_METHODS, *TABLE_METHODS, "sine")
@@ -111,13 +115,13 @@ def design_map(
     if np.ndim(domain) == 2:
         return _joint(kernel, n_components, domain, method, period, progress)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
-        solver, options = make_solver(
+        solver = make_solver(
             kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
             homogeneous=homogeneous, random_state=random_state, effort=effort, progress=progress,
         )  # fmt: skip
         if max_error is not None:
-            return _least(solver, float(max_error), options, cache)
-        return _one(solver, int(n_components or 0), options, cache)
+            return _least(solver, float(max_error), cache)
+        return _one(solver, int(n_components or 0), cache)
 
 
 def _joint(
@@ -149,48 +153,40 @@ def make_solver(
     effort: int = 1,
     progress: bool | None = None,
     n_components: int | None = None,
-) -> tuple[Any, dict[str, Any]]:
-    """What solves designs of any size for these arguments, and its options."""
-    options = {
-        "norm": norm,
-        "seed": seed_of(random_state),
-        "effort": int(effort),
-        "progress": progress,
-    }
+) -> solvers.Solver:
+    """What solves designs of any size for these arguments."""
+    search = solvers.Search(seed_of(random_state), int(effort), progress)
     if method in COSINE_METHODS:
         problem = build_problem(
-            kernel, domain, error, lags=lags, period=period, homogeneous=homogeneous
+            kernel, domain, error, lags=lags, period=period, homogeneous=homogeneous, norm=norm
         )
         _refuse_indefinite(problem, kernel)
-        grid = _grid_or_none(kernel, problem, error, homogeneous)
-        return solvers.CosineSolver(problem, grid, method), options
+        return solvers.CosineSolver(problem, _grid_or_none(problem, error), method, search)
     if norm != "max" or lags is not None or period is not None or isinstance(domain, str):
         raise ValueError(
             f"design_map: method={method!r} needs a range or a set of values as domain, "
             "norm='max' and neither lags nor period."
         )
-    beside = _table_problem(kernel, domain, error, homogeneous)
+    beside = None
+    if feature_kernel(kernel, homogeneous).signature is None:
+        check_domain(domain, False)
+    else:  # a function as error is refused by `grid_kernel`, which knows what tables can do
+        wanted = "absolute" if callable(error) else error
+        beside = build_problem(kernel, domain, wanted, homogeneous=homogeneous)
     grid = grid_kernel(kernel, domain, error, homogeneous)
-    if method == "sine":
-        return solvers.SineSolver(grid), options
-    return solvers.TableSolver(grid, method, beside), options
+    if method != "sine":
+        return solvers.TableSolver(grid, method, search, beside)
+    if not solvers.has_sines(grid):
+        raise ValueError(
+            "design_map: method='sine' is a closed form of the intersection kernel with "
+            f"absolute error; got {grid.kernel.name!r}, {grid.error!r}. Use method='refined'."
+        )
+    return solvers.SineSolver(grid, method, search)
 
 
 def design_key(kernel: Any, n_components: int, **arguments: Any) -> str:
     """The content key under which a design is stored."""
-    solver, options = make_solver(kernel, **arguments)
-    return _key(solver, n_components, options)
-
-
-def _key(solver: Any, n_columns: int, options: dict[str, Any]) -> str:
-    header, arrays = solver.identity()
-    header |= {
-        "columns": n_columns,
-        "method": solver.method,
-        "solver": SOLVER_VERSION.get(solver.method, 1),
-    }
-    header |= {name: options[name] for name in ("norm", "seed", "effort")}
-    return storage.digest("design-key", header, arrays)
+    return make_solver(kernel, **arguments).key(n_components)
 
 
 def check_arguments(n_components: Any, max_error: Any, method: str, norm: str, effort: int) -> None:
@@ -199,47 +195,26 @@ def check_arguments(n_components: Any, max_error: Any, method: str, norm: str, e
         raise ValueError("design_map: give either n_components= or max_error=, and only one.")
     if n_components is not None:
         check_count("design_map", "n_components", n_components)
-    if max_error is not None and not (np.isfinite(max_error) and max_error > 0):
-        raise ValueError(f"design_map: max_error must be positive, got {max_error!r}.")
+    if max_error is not None:
+        check_positive("design_map", "max_error", max_error, "positive")
     check_choice("design_map", "method", method, METHODS)
     if norm not in ("max", "sum"):
         raise ValueError(f"design_map: norm must be 'max' (eq. 5) or 'sum' (eq. 4), got {norm!r}.")
     check_count("design_map", "effort", effort)
 
 
-def _table_problem(
-    kernel: Any, domain: Any, error: Any, homogeneous: bool | None
-) -> Problem | None:
-    """The problem of cosines beside that of a table; None for kernels without a signature."""
-    from ..kernels import AdditiveKernel, HomogeneousKernel
-
-    if isinstance(kernel, AdditiveKernel) and not isinstance(kernel, HomogeneousKernel):
-        build_problem(lambda lag: np.ones_like(lag), domain)  # its checks of the domain
-        return None
-    # A function as error is refused by `grid_kernel`, which knows what tables can do.
-    wanted = "absolute" if callable(error) else error
-    return build_problem(kernel, domain, wanted, homogeneous=homogeneous)
-
-
-def _grid_or_none(
-    kernel: Any, problem: Problem, error: Any, homogeneous: bool | None
-) -> GridKernel | None:
+def _grid_or_none(problem: Problem, error: Any) -> GridKernel | None:
     """The kernel on a grid of values, where the rank bound applies to the problem."""
+    kernel, domain = problem.kernel, problem.domain
     if callable(error):
         return None
     if problem.period is not None:
-        period = problem.period
-
-        def wrapped(lag: np.ndarray) -> np.ndarray:
-            within = np.mod(lag, period)
-            return problem.signature(np.minimum(within, period - within))
-
-        return grid_kernel(wrapped, (0.0, period * 63 / 64), error, False)
-    if problem.tail:
-        return grid_kernel(kernel, (1e-5, 1.0), error, homogeneous)
-    if problem.points is not None and np.size(problem.domain) == 2:
+        kernel, domain = of_lags(kernel.name, problem.signature), (0.0, problem.period * 63 / 64)
+    elif problem.tail:
+        domain = 1e-5, 1.0
+    elif problem.points is not None and np.size(domain) == 2:
         return None  # lags without values
-    return grid_kernel(kernel, problem.domain, error, homogeneous)
+    return grid_kernel(kernel, domain, error)
 
 
 def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
@@ -260,67 +235,51 @@ def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
         return
     distance = fit_error(problem, frequency_pool(problem, 31, halvings=1))
     raise NotPositiveDefiniteError(
-        f"design_map: the signature {problem.name!r} is not positive definite: its Gram matrix on "
-        f"{size} even points of the domain has the eigenvalue {least:.3g} (largest {most:.3g}). No "
-        "non-negative mixture of cosines fits it; the best one found misses it by "
+        f"design_map: the signature {problem.kernel.name!r} is not positive definite: its Gram "
+        f"matrix on {size} even points of the domain has the eigenvalue {least:.3g} (largest "
+        f"{most:.3g}). No non-negative mixture of cosines fits it; the best one found misses it by "
         f"{distance:.3g} ({distance / problem.scale:.1%} of its peak). Check the formula, or use "
         "its positive-definite part."
     )
 
 
-def _one(solver: Any, n_columns: int, options: dict[str, Any], cache: bool) -> Design:
+def _one(solver: solvers.Solver, n_columns: int, cache: bool) -> Design:
     """One size: from the cache, or solved and stored."""
-    key = _key(solver, n_columns, options)
+    key = solver.key(n_columns)
     found = store.load(key) if cache else None
     if found is None:
-        solved = solver.solve(n_columns, options)
+        solved = solver.solve(n_columns)
         lower = 0.0 if solver.grid is None else rank_bound(solver.grid, n_columns)[0]
         if cache:
             store.save(key, {"lower_bound": lower / solver.unit}, solved)
     else:
         lower, solved = float(found[0]["lower_bound"]) * solver.unit, found[1]
-    return solver.finish(dict(solved), lower, options)
+    return solver.finish(dict(solved), lower)
 
 
-def _step(design: Design, error: float, wanted: float) -> str:
-    columns = f"{design.n_columns} column{'s' * (design.n_columns > 1)}"
-    return f"{columns}: error {error:.3g}, at most {wanted:.3g} is asked for"
-
-
-def _least(solver: Any, max_error: float, options: dict[str, Any], cache: bool) -> Design:
+def _least(solver: solvers.Solver, max_error: float, cache: bool) -> Design:
     """The least D with an error of at most `max_error`: doubling, then bisection."""
-    norm = options["norm"]
-
-    def size_of(design: Design) -> float:
-        return design.max_error if norm == "max" else design.objective
-
-    largest = solvers.LARGEST
-    if solver.method == "lp":  # the paper's first program says how many are enough
-        largest = min(largest, solver.enough_columns(max_error, norm) or largest)
-    best, failed, tried = None, 0, 1
-    while True:
-        design = _one(solver, tried, options, cache)
-        if best is None or size_of(design) < size_of(best):
-            best = design
-        announce(_step(design, size_of(design), max_error))
-        if size_of(design) <= max_error:
-            break
-        failed = tried
-        if tried == largest:
+    largest = min(solvers.LARGEST, solver.enough_columns(max_error) or solvers.LARGEST)
+    holding, failed, tried, designs = 0, 0, 1, []
+    while holding - failed != 1:
+        designs.append(_one(solver, tried, cache))
+        columns, error = designs[-1].n_columns, designs[-1].objective
+        announce(
+            f"{columns} column{'s' * (columns > 1)}: error {error:.3g}, at most {max_error:.3g} "
+            "is asked for"
+        )
+        if error <= max_error:
+            holding, held = tried, designs[-1]
+        else:
+            failed = tried
+        if failed == largest:
+            best = min(designs, key=lambda design: design.objective)
             raise DesignError(
                 f"design_map: no {solver.method} map of up to {largest} columns has an error of at "
                 f"most {max_error:.3g}; the best found has {best.n_columns} columns and "
-                f"{size_of(best):.3g}. Allow a larger error, shorten the domain, or use "
+                f"{best.objective:.3g}. Allow a larger error, shorten the domain, or use "
                 "method='minimax'.",
                 best=best,
             )
-        tried = min(2 * tried, largest)
-    while tried - failed > 1:
-        middle = (tried + failed) // 2
-        smaller = _one(solver, middle, options, cache)
-        announce(_step(smaller, size_of(smaller), max_error))
-        if size_of(smaller) <= max_error:
-            design, tried = smaller, middle
-        else:
-            failed = middle
-    return design
+        tried = (holding + failed) // 2 if holding else min(2 * tried, largest)
+    return held

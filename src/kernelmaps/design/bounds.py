@@ -26,7 +26,7 @@ _SCATTERED = 24
 
 
 def rank_bound(
-    kernel: GridKernel, n_columns: int, nodes: np.ndarray | None = None, steps: int = 300
+    kernel: GridKernel, n_columns: int, nodes: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
     """A lower bound on the error of every map of rank `n_columns`, and its weights.
 
@@ -38,8 +38,6 @@ def rank_bound(
         The rank D.
     nodes : ndarray, optional
         Grid of values; within the domain by default.
-    steps : int
-        L-BFGS iterations for each of the starts.
 
     Returns
     -------
@@ -58,11 +56,11 @@ def rank_bound(
         for _ in range(_SCATTERED):
             noise = np.exp(0.3 * rng.standard_normal(nodes.size))
             starts.append(noise * root ** -rng.uniform(0, 1))
-    return gram_bound(gram, unit, n_columns, starts, steps)
+    return gram_bound(gram, unit, n_columns, starts)
 
 
 def gram_bound(
-    gram: np.ndarray, unit: np.ndarray, n_columns: int, starts: list[np.ndarray], steps: int
+    gram: np.ndarray, unit: np.ndarray, n_columns: int, starts: list[np.ndarray], steps: int = 300
 ) -> tuple[float, np.ndarray]:
     """The bound for a Gram matrix and squared tolerances T², from several starts of d."""
     best, weights = 0.0, np.ones(len(gram))

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import NamedTuple
 
 import numpy as np
 from scipy.ndimage import maximum_filter
+
+from .problem import Cosines
 
 Axes = tuple[np.ndarray, ...]
 
@@ -86,6 +89,14 @@ class BoxWaves:
         return values, np.stack(moved, axis=1)
 
 
+class LagGrid(NamedTuple):
+    """A product grid of lags, and the signature on it."""
+
+    axes: Axes
+    lags: np.ndarray
+    target: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class JointProblem:
     """A signature on Π[−M_i, M_i], its form of approximation and its evaluation sets.
@@ -109,32 +120,32 @@ class JointProblem:
     periods: tuple[float | None, ...]
     form: str
     steps: int
+    norm = "max"
+
+    @property
+    def reach(self) -> float:
+        """What frequencies are measured by: the largest M_i."""
+        return float(np.max(self.spans))
+
+    @property
+    def scale(self) -> float:
+        """The error of the zero map."""
+        return float(np.max(np.abs(self.coarse.target)))
 
     @cached_property
-    def axes(self) -> Axes:
-        return lag_axes(self.spans, self.steps, self.form)
-
-    @cached_property
-    def fine_axes(self) -> Axes:
-        return lag_axes(self.spans, 4 * self.steps + 1, self.form)
-
-    @cached_property
-    def grid(self) -> np.ndarray:
+    def coarse(self) -> LagGrid:
         """Lags for optimisation."""
-        return product_grid(self.axes)
+        return self._grid(self.steps)
 
     @cached_property
-    def fine(self) -> np.ndarray:
+    def fine(self) -> LagGrid:
         """Lags on which designs are compared."""
-        return product_grid(self.fine_axes)
+        return self._grid(4 * self.steps + 1)
 
-    @cached_property
-    def target(self) -> np.ndarray:
-        return self.signature(self.grid)
-
-    @cached_property
-    def fine_target(self) -> np.ndarray:
-        return self.signature(self.fine)
+    def _grid(self, steps: int) -> LagGrid:
+        axes = lag_axes(self.spans, steps, self.form)
+        lags = product_grid(axes)
+        return LagGrid(axes, lags, self.signature(lags))
 
     @property
     def moving(self) -> np.ndarray:
@@ -164,22 +175,35 @@ class JointProblem:
         nonzero = np.sum(frequencies != 0, axis=1)
         return np.where(nonzero > 0, 2, 1) if self.form == "projection" else 2**nonzero
 
-    def residual(
-        self, lags: np.ndarray, frequencies: np.ndarray, weights: np.ndarray
-    ) -> np.ndarray:
+    def weight(self, lags: np.ndarray) -> np.ndarray:
+        """Every lag counts alike."""
+        return np.ones(len(lags))
+
+    def residual(self, lags: np.ndarray, cosines: Cosines) -> np.ndarray:
         """k − k̂ at any lags."""
-        return self.signature(lags) - self.atoms(lags, frequencies) @ weights
+        return self.signature(lags) - self.atoms(lags, cosines[0]) @ cosines[1]
 
-    def fine_residual(self, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def fine_residual(self, cosines: Cosines) -> np.ndarray:
         """k − k̂ on the fine grid."""
-        return self.fine_target - BoxWaves(self.fine_axes, frequencies, self.form).sum(weights)
+        waves = BoxWaves(self.fine.axes, cosines[0], self.form)
+        return self.fine.target - waves.sum(cosines[1])
 
-    def peaks(self, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def peaks(self, cosines: Cosines) -> np.ndarray:
         """Lags of the fine grid where |error| is not below that of any neighbour."""
-        size = np.abs(self.fine_residual(frequencies, weights))
-        table = size.reshape([axis.size for axis in self.fine_axes])
-        return self.fine[(maximum_filter(table, 3, mode="nearest") == table).ravel()]
+        size = np.abs(self.fine_residual(cosines))
+        table = size.reshape([axis.size for axis in self.fine.axes])
+        return self.fine.lags[(maximum_filter(table, 3, mode="nearest") == table).ravel()]
 
-    def max_error(self, frequencies: np.ndarray, weights: np.ndarray) -> float:
+    def max_error(self, cosines: Cosines) -> float:
         """Largest error on the fine grid."""
-        return float(np.max(np.abs(self.fine_residual(frequencies, weights))))
+        return float(np.max(np.abs(self.fine_residual(cosines))))
+
+    cost = max_error
+
+    def coarse_lags(self, n_frequencies: int) -> np.ndarray:
+        """Lags of every linear program."""
+        return self.coarse.lags[:: max(1, len(self.coarse.lags) // 200)]
+
+    def free(self, frequencies: np.ndarray) -> np.ndarray:
+        """Coordinates that may move: a zero one stays, as moving it costs columns."""
+        return (frequencies != 0) & self.moving

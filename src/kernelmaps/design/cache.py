@@ -62,8 +62,8 @@ def load_ready() -> dict[str, Entry]:
     return entries
 
 
-def save_ready(entries: Mapping[str, Entry], path: Path = READY) -> None:
+def save_ready(entries: Mapping[str, Entry]) -> None:
     """Write the file of shipped designs."""
     arrays = {f"{key}/{name}": a for key, (_, own) in entries.items() for name, a in own.items()}
-    storage.write(path, _READY_KIND, {"designs": {k: h for k, (h, _) in entries.items()}}, arrays)
+    storage.write(READY, _READY_KIND, {"designs": {k: h for k, (h, _) in entries.items()}}, arrays)
     load_ready.cache_clear()

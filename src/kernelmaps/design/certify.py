@@ -41,13 +41,13 @@ class Proof:
         No error is larger; infinite where nothing is proved.
     found : float
         The largest error found.
-    words : str
-        How they were obtained.
+    bound_method : str
+        How both were obtained, in words.
     """
 
     bound: float
     found: float
-    words: str
+    bound_method: str
 
     @property
     def proved(self) -> bool:
@@ -56,7 +56,7 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class DesignCertificate:
+class DesignCertificate(Proof):
     """How good a design is, and how good any design could be.
 
     Attributes
@@ -83,20 +83,12 @@ class DesignCertificate:
         and the smallest value m of the domain included. Infinite where none is known.
     """
 
-    bound: float
-    found: float
-    bound_method: str
-    alternations: int
-    needed: int
-    locally_optimal: bool
     lower_bound: float
     ratio: float
+    alternations: int = 0
+    needed: int = 0
+    locally_optimal: bool = False
     bound_to_zero: float = np.inf
-
-    @property
-    def proved(self) -> bool:
-        """Whether `bound` is one."""
-        return bool(np.isfinite(self.bound))
 
     @property
     def words(self) -> str:
@@ -127,6 +119,12 @@ class DesignCertificate:
         return Certificate(self.bound, error, domain, self.bound_method, found=self.found)
 
 
+def certified(proof: Proof, error: float, lower_bound: float, **facts: Any) -> DesignCertificate:
+    """The certificate of a design of this error; `lower_bound` comes from the rank bound."""
+    ratio = float(error / lower_bound) if lower_bound > 0 else np.inf
+    return DesignCertificate(**vars(proof), lower_bound=lower_bound, ratio=ratio, **facts)
+
+
 def number_words(value: float) -> str:
     """Three significant digits, trailing zeros kept: 0.0310."""
     if value == 0 or not np.isfinite(value):
@@ -155,16 +153,16 @@ def between_grid(problem: Problem, cosines: Cosines) -> Proof:
     """A bound on the weighted error everywhere on the domain."""
     frequencies, weights = cosines
     if problem.points is not None:
-        value = float(np.max(np.abs(problem.grid_residual(frequencies, weights))))
+        value = float(np.max(np.abs(problem.grid_residual(cosines))))
         return Proof(value, value, "all lags of the discrete set")
     curve, sure, reason = curvature(problem.signature, problem.span)
     bend = curve + float(weights @ frequencies**2)
-    error = max(problem.max_error(frequencies, weights), 1e-15 * problem.scale)
+    error = max(problem.max_error(cosines), 1e-15 * problem.scale)
     top = float(np.max(problem.weight(problem.lags)))
     wanted = problem.span * np.sqrt(top * bend / (8 * 0.002 * error))
     size = int(np.clip(wanted, 4000, _MAX_GRID))
     lags = np.linspace(0, problem.span, size + 1)
-    miss = np.abs(problem.signature(lags) - cosine_sum(lags, frequencies, weights))
+    miss = np.abs(problem.signature(lags) - cosine_sum(lags, cosines))
     weight = problem.weight(lags)
     gap = bend * (lags[1] - lags[0]) ** 2 / 8
     pieces = np.maximum(weight[1:], weight[:-1]) * (np.maximum(miss[1:], miss[:-1]) + gap)
@@ -177,7 +175,7 @@ def between_grid(problem: Problem, cosines: Cosines) -> Proof:
         np.all(np.diff(weight) >= 0) or np.all(np.diff(weight) <= 0)
     )
     words = f"computed at {size + 1} lags; bounded between them, since {reason}"
-    found = max(float(np.max(weight * miss)), problem.max_error(frequencies, weights))
+    found = max(float(np.max(weight * miss)), problem.max_error(cosines))
     return Proof(bound if sure and monotone else np.inf, found, words)
 
 
@@ -185,19 +183,22 @@ def certify_cosines(
     problem: Problem, cosines: Cosines, n_columns: int, lower_bound: float
 ) -> DesignCertificate:
     """Certificate of a cosine design; `lower_bound` comes from the rank bound."""
-    proof = between_grid(problem, cosines)
-    frequencies = cosines[0]
     peaks = alternation(problem, cosines, slack=1e-3).size
-    error = problem.max_error(*cosines)
+    error = problem.max_error(cosines)
     optimal = peaks > n_columns or error <= 1e-12 * problem.scale
     if not optimal and problem.period is None:
-        moved = sequential_lp(problem, cosines, frequencies[0] == 0, steps=3, reach=1e-3)
-        optimal = problem.max_error(*moved) > error * (1 - 1e-4)
-    ratio = error / lower_bound if lower_bound > 0 else np.inf
-    return DesignCertificate(
-        proof.bound, proof.found, proof.words, peaks, n_columns + 1, optimal, lower_bound,
-        float(ratio), _to_zero(problem, cosines),
-    )  # fmt: skip
+        largest = replace(problem, norm="max")
+        moved = sequential_lp(largest, cosines, reach=1e-3 * problem.span, steps=3)
+        optimal = problem.max_error(moved) > error * (1 - 1e-4)
+    return certified(
+        between_grid(problem, cosines),
+        error,
+        lower_bound,
+        alternations=peaks,
+        needed=n_columns + 1,
+        locally_optimal=optimal,
+        bound_to_zero=_to_zero(problem, cosines),
+    )
 
 
 def _to_zero(problem: Problem, cosines: Cosines) -> float:
@@ -206,9 +207,9 @@ def _to_zero(problem: Problem, cosines: Cosines) -> float:
     For values x ≤ y ≤ b of any ratio the error is x^{γ/2} y^{γ/2} |κ − κ̂| ≤ b^γ e^{−γλ/2} |κ − κ̂|,
     λ = log y/x: the weighted error of eq. (16), over all lags and not only over those up to M.
     """
-    if not problem.homogeneous or problem.error != "absolute" or problem.period is not None:
+    if not problem.kernel.homogeneous or problem.error != "absolute" or problem.period is not None:
         return np.inf
     if problem.tail:
         return between_grid(problem, cosines).bound
-    reach = max(problem.span, 60.0 / problem.gamma)
+    reach = max(problem.span, 60.0 / problem.kernel.gamma)
     return between_grid(replace(problem, points=None, span=reach, tail=True), cosines).bound

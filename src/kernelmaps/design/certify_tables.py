@@ -25,8 +25,6 @@ there is no bound, only the largest error that :mod:`~kernelmaps.design.search` 
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from numpy.polynomial import chebyshev
 
@@ -53,7 +51,7 @@ def table_everywhere(table: RankTable) -> Proof:
         curve = _curvature_beside_the_kink(grid)
         if curve is not None:
             bound, words = _rough_bound(table, curve), "corners and parabolas of cells"
-    elif grid.stationary:
+    elif grid.kernel.signature is not None:
         fourth = _fourth_derivative(grid)
         if fourth is not None:
             bound = _smooth_bound(table, fourth)
@@ -73,13 +71,6 @@ def _search(table: RankTable) -> float:
     return max(table.max_error(), largest_error(error, grid.low, grid.high, at=at)[0])
 
 
-def _signature(grid: GridKernel, lag: np.ndarray) -> np.ndarray:
-    """k(λ), from the kernel itself."""
-    if grid.log:
-        return grid.component(np.exp(-lag / 2), np.exp(lag / 2))
-    return grid.component(np.zeros_like(lag), lag)
-
-
 def _fourth_derivative(grid: GridKernel) -> float | None:
     """k''''(0) by differences with a margin, or None if they do not settle.
 
@@ -87,7 +78,7 @@ def _fourth_derivative(grid: GridKernel) -> float | None:
     """
     span = np.log(grid.high / grid.low) if grid.log else grid.high - grid.low
     step = 0.02 * min(float(span), 4.0)
-    lags = _signature(grid, step * np.array([0.0, 0.5, 1.0, 2.0]))
+    lags = grid.kernel.of_lag(step * np.array([0.0, 0.5, 1.0, 2.0]))
     fine = (6 * lags[0] - 8 * lags[1] + 2 * lags[2]) / (step / 2) ** 4
     coarse = (6 * lags[0] - 8 * lags[2] + 2 * lags[3]) / step**4
     if abs(fine) < 1e-6 * abs(lags[0]) / step**4 and abs(coarse) < 1e-6 * abs(lags[0]) / step**4:
@@ -102,8 +93,7 @@ def _polynomial_derivatives(table: RankTable, span: float) -> float:
     beyond = 1 + 2 / _STEPS
     sums = {}
     for order in (0, 2, 4):
-        c = np.abs(chebyshev.chebder(table.coefficients, order)) if order else None
-        c = np.abs(table.coefficients) if c is None else c
+        c = np.abs(chebyshev.chebder(table.coefficients, order))
         largest = np.cosh(np.arange(len(c)) * np.arccosh(beyond))  # T_m(1 + δ)
         sums[order] = (largest @ c) * (2 / span) ** order
     return float(max(sums[4] @ sums[0], sums[2] @ sums[2]))
@@ -118,7 +108,7 @@ def _smooth_bound(table: RankTable, fourth: float) -> float:
     basis = chebyshev.chebvander(2 * index / _STEPS - 1, table.coefficients.shape[0] - 1)
     P = basis @ table.coefficients
     lag = np.abs(index[:, None] - index)
-    F = _signature(grid, h * np.arange(_STEPS + 3.0))[lag] - P @ P.T
+    F = grid.kernel.of_lag(h * np.arange(_STEPS + 3.0))[lag] - P @ P.T
     B = fourth + _polynomial_derivatives(table, float(span))
     bends = np.abs(F[:-2, 1:-1] - 2 * F[1:-1, 1:-1] + F[2:, 1:-1])  # F is symmetric: one suffices
     bends = _cells(bends) + h**4 * B / 3
@@ -126,11 +116,11 @@ def _smooth_bound(table: RankTable, fourth: float) -> float:
     sup = _cells(inner) + (bends + bends.T) / 8
     upper = (first + h * index[2:-1]) if grid.log else np.zeros(_STEPS)
     if grid.error == "absolute":
-        unit = np.exp(grid.power * upper)
+        unit = np.exp(grid.kernel.gamma / 2 * upper)
         return float(np.max(unit[:, None] * sup * unit))
     if grid.error == "signature":
         return float(np.max(sup))
-    k = _signature(grid, h * np.arange(_STEPS + 1.0))
+    k = grid.kernel.of_lag(h * np.arange(_STEPS + 1.0))
     steepest = abs(k[0]) ** 0.75 * fourth**0.25  # |k'| ≤ ∫|ω| ≤ (∫1)^¾ (∫ω⁴)^¼
     floor = k[lag[1:-2, 1:-2]] - h * steepest  # lags of a cell are within a step of its corner's
     return float(np.max(sup / floor)) if np.all(floor > 0) else np.inf
@@ -144,11 +134,11 @@ def _cells(nodes: np.ndarray) -> np.ndarray:
 
 def _curvature_beside_the_kink(grid: GridKernel) -> float | None:
     """A bound on |k''| of a kernel with a kink off its diagonal, or None if none is known."""
-    if grid.name == "intersection" and grid.power == 0.5:
+    if grid.brownian:
         return 0.0
-    if not grid.stationary or grid.log:
+    if grid.kernel.signature is None or grid.log:
         return None
-    value, sure, _ = curvature(partial(_signature, grid), grid.high - grid.low)
+    value, sure, _ = curvature(grid.kernel.signature, grid.high - grid.low)
     return value if sure else None
 
 
@@ -184,7 +174,7 @@ def table_to_zero(table: RankTable, bound: float) -> float:
     """
     grid = table.kernel
     whole = grid.values is None and grid.error == "absolute"  # a set has gaps, bounded by nothing
-    if not (grid.grows and whole and np.isfinite(bound)):
+    if not (grid.kernel.grows and whole and np.isfinite(bound)):
         return np.inf
     t = np.linspace(0, 1, _BELOW + 1)
     above = np.geomspace(grid.low, grid.high, 4 * _BELOW + 1)

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel, get
-from .problem import ERRORS, has_kink
+from .problem import ERRORS, FeatureKernel, feature_kernel, has_kink
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,38 +23,47 @@ class GridKernel:
 
     Parameters
     ----------
-    component : callable
-        k(x, y), elementwise.
+    kernel : FeatureKernel
+        k(x, y); the map is x^{γ/2} times something smooth in log x, if it is homogeneous.
     tolerance : callable
         T(x, y) > 0: the error that counts as one.
     low, high : float
         The domain.
     values : ndarray, optional
         A discrete domain; without it the whole interval counts.
-    power : float
-        φ(x) = x^power times something smooth: γ/2 for homogeneous kernels, else 0.
-    log : bool
-        Whether that something is smooth in log x rather than in x.
     rough : bool
         Whether k has a kink on the diagonal (intersection, Laplacian).
-    stationary : bool
-        Whether k is a function of x − y, or x^{γ/2} y^{γ/2} times one of log x − log y.
-    grows : bool
-        Whether k is known to grow in both arguments.
+    error : str
+        What is approximated: "absolute", "relative" or "signature".
     """
 
-    component: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    kernel: FeatureKernel
     tolerance: Callable[[np.ndarray, np.ndarray], np.ndarray]
     low: float
     high: float
     values: np.ndarray | None
-    power: float
-    log: bool
     rough: bool
     error: str
-    name: str
-    stationary: bool = False
-    grows: bool = False
+
+    @property
+    def log(self) -> bool:
+        """Whether the map is smooth in log x rather than in x."""
+        return self.kernel.homogeneous
+
+    @property
+    def component(self) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """k(x, y)."""
+        return self.kernel.component
+
+    @property
+    def brownian(self) -> bool:
+        """Whether k is min(x, y), the covariance of Brownian motion."""
+        return self.kernel.name == "intersection" and self.log and self.kernel.gamma == 1
+
+    @property
+    def domain(self) -> Any:
+        """The ends, or the values themselves."""
+        return (self.low, self.high) if self.values is None else self.values
 
     @cached_property
     def nodes(self) -> np.ndarray:
@@ -116,8 +124,8 @@ class GridKernel:
         return 2 * (x - self.low) / (self.high - self.low) - 1
 
     def envelope(self, x: np.ndarray) -> np.ndarray:
-        """x^{γ/2}."""
-        return x**self.power if self.power else np.ones_like(x)
+        """x^{γ/2} of a homogeneous kernel."""
+        return x ** (self.kernel.gamma / 2) if self.log else np.ones_like(x)
 
     def _thinned(self, size: int) -> np.ndarray:
         """At most `size` of the values, evenly placed along the domain."""
@@ -142,58 +150,28 @@ def grid_kernel(
     kernel: Any, domain: Any, error: Any = "absolute", homogeneous: bool | None = None
 ) -> GridKernel:
     """A kernel on a range (m, b) or a set of values, with its unit of error."""
-    if callable(kernel) and not isinstance(kernel, Kernel | str):
-        signature, function = kernel, _of_signature(kernel, bool(homogeneous))
-        name, gamma, log = getattr(kernel, "__name__", "signature"), 1.0, bool(homogeneous)
-    else:
-        kernel = get(kernel)
-        name, gamma, log = getattr(kernel, "name", "kernel"), 1.0, False
-        if isinstance(kernel, HomogeneousKernel):
-            signature, function = kernel.signature, kernel.component
-            gamma, log = float(kernel.gamma), True
-        elif isinstance(kernel, StationaryKernel):
-            signature, function = kernel.signature, _of_signature(kernel.signature, False)
-        elif isinstance(kernel, AdditiveKernel):
-            signature, function = None, kernel.component
-        else:
-            raise TypeError(f"design_map: {kernel!r} is not a kernel of one feature.")
+    feature = kernel if isinstance(kernel, FeatureKernel) else feature_kernel(kernel, homogeneous)
+    log = feature.homogeneous
     values = np.unique(np.asarray(domain, dtype=np.float64).ravel())
     if log:
         values = values[values > 0]
-    if signature is None:
-        end = values[-1]
-        rough = has_kink(lambda t: function(end - t, np.full_like(t, end)), np.ptp(values))
+    end = values[-1]
+    if feature.signature is None:
+        rough = has_kink(lambda t: feature.component(end - t, np.full_like(t, end)), np.ptp(values))
     else:
-        rough = has_kink(signature, np.ptp(np.log(values) if log else values))
+        rough = has_kink(feature.signature, np.ptp(np.log(values) if log else values))
     return GridKernel(
-        component=function,
-        tolerance=_tolerance(error, function, gamma if log else 0.0),
-        low=float(values[0]),
-        high=float(values[-1]),
-        values=values if values.size > 2 else None,
-        power=gamma / 2 if log else 0.0,
-        log=log,
-        rough=rough,
-        error=error,
-        name=name,
-        stationary=signature is not None,
-        grows=bool(getattr(kernel, "grows", False)),
+        feature,
+        _tolerance(error, feature),
+        float(values[0]),
+        float(end),
+        values if values.size > 2 else None,
+        rough,
+        error,
     )
 
 
-def _of_signature(signature: Callable, homogeneous: bool) -> Callable:
-    return partial(_stationary_component, signature, homogeneous)
-
-
 # Module-level functions, not closures: tables travel in pickled maps.
-def _stationary_component(
-    signature: Callable, homogeneous: bool, x: np.ndarray, y: np.ndarray
-) -> np.ndarray:
-    if homogeneous:
-        return np.sqrt(x) * np.sqrt(y) * signature(np.abs(np.log(y) - np.log(x)))
-    return signature(np.abs(y - x))
-
-
 def _one(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.ones(np.broadcast_shapes(np.shape(x), np.shape(y)))
 
@@ -202,13 +180,13 @@ def _root(gamma: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (x * y) ** (gamma / 2)
 
 
-def _tolerance(error: Any, component: Callable, gamma: float) -> Callable:
+def _tolerance(error: Any, kernel: FeatureKernel) -> Callable:
     if error not in ERRORS:
         raise ValueError(
             f"design_map: tables take error='absolute', 'relative' or 'signature', not {error!r}."
         )
     if error == "relative":
-        return component
-    if error == "signature" and gamma:
-        return partial(_root, gamma)
+        return kernel.component
+    if error == "signature" and kernel.homogeneous:
+        return partial(_root, kernel.gamma)
     return _one

@@ -31,7 +31,7 @@ from ..engine import Spec, apply
 from .bounds import gram_bound
 from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
 from .certify import DesignCertificate, Proof, curvature, number_words
-from .problem import Problem
+from .problem import Cosines, Problem, of_lags, unweighted
 
 _MOST_LAGS = 2_000_000
 
@@ -206,18 +206,13 @@ class JointDesign:
         )
 
 
-def everywhere(
-    problem: JointProblem,
-    frequencies: np.ndarray,
-    weights: np.ndarray,
-    is_product: bool,
-) -> tuple[Proof, float]:
+def everywhere(problem: JointProblem, cosines: Cosines, is_product: bool) -> tuple[Proof, float]:
     """Error on a grid so dense that the bound is within two percent of it, if memory allows.
 
     Returns what is known of the error between the points, too, and its root mean square over
     pairs of points.
     """
-    spans, n = problem.spans, problem.spans.size
+    (frequencies, weights), spans, n = cosines, problem.spans, problem.spans.size
     bends: list[float] = []
     proved, kink = True, False
     for axis, omega in enumerate(frequencies.T):
@@ -226,7 +221,7 @@ def everywhere(
         kink |= flat.has_kink
         proved &= sure and (is_product or not flat.has_kink)
         bends.append(bend + float(weights @ omega**2))
-    error = max(problem.max_error(frequencies, weights), 1e-12)
+    error = max(problem.max_error(cosines), 1e-12)
     steps = np.maximum(spans * np.sqrt(n * np.array(bends) / (8 * 0.02 * error)), 2 * problem.steps)
     halves = 2 ** (n - 1) if problem.form == "projection" else 1
     steps *= min(1.0, (_MOST_LAGS / (halves * np.prod(steps))) ** (1 / n))
@@ -250,7 +245,7 @@ def along(signature: Callable, axis: int, spans: np.ndarray) -> Problem:
         vector[..., axis] = lag
         return signature(vector)
 
-    return Problem(one, lambda lag: np.ones(np.shape(lag)), float(spans[axis]))
+    return Problem(of_lags("axis", one), unweighted, float(spans[axis]))
 
 
 def _rms(problem: JointProblem, lags: np.ndarray, miss: np.ndarray) -> float:
@@ -264,15 +259,21 @@ def joint_lower_bound(problem: JointProblem, n_columns: int) -> float:
     """The rank bound on about 5D/2 points of the domain: no map of D columns is below it."""
     n = problem.spans.size
     per_axis = max(8 if n == 2 else 5, int(np.ceil((2.5 * n_columns) ** (1 / n))))
-    axes = []
-    for span, period in zip(problem.spans, problem.periods, strict=True):
-        if period is None:
-            axes.append(span * (0.5 - 0.5 * np.cos(np.pi * np.arange(per_axis) / (per_axis - 1))))
-        else:
-            axes.append(period * np.arange(per_axis) / per_axis)
-    points = product_grid(tuple(axes))
-    gram = problem.signature(wrapped_lags(points, problem.periods))
-    return gram_bound(gram, np.ones_like(gram), n_columns, [np.ones(len(points))], steps=60)[0]
+    places = 0.5 - 0.5 * np.cos(np.pi * np.arange(per_axis) / (per_axis - 1))
+    gram = gram_on(problem.signature, problem.spans, problem.periods, places)
+    return gram_bound(gram, np.ones_like(gram), n_columns, [np.ones(len(gram))], steps=60)[0]
+
+
+def gram_on(
+    signature: Callable, spans: np.ndarray, periods: tuple[float | None, ...], places: np.ndarray
+) -> np.ndarray:
+    """Gram matrix on a grid of the domain: places in [0, 1] of each axis, even along a period."""
+    even = np.arange(places.size) / places.size
+    axes = tuple(
+        span * places if period is None else period * even
+        for span, period in zip(spans, periods, strict=True)
+    )
+    return signature(wrapped_lags(product_grid(axes), periods))
 
 
 def wrapped_lags(points: np.ndarray, periods: tuple[float | None, ...]) -> np.ndarray:

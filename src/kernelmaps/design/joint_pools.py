@@ -7,7 +7,6 @@ linear program selects from it, or the greedy rule α = Π α^i ("⊗ no LP").
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from scipy.optimize import nnls
 
 from .boxes import JointProblem, lag_axes, product_grid
 from .joint import reflections
-from .lp import harmonic_design
-from .problem import Cosines, Problem
+from .lp import harmonic_design, largest_that_fit
+from .problem import Cosines, Problem, of_lags, unweighted
 from .refine import refined_design
 from .slp import error_rows, least_error, solve_lp
 
@@ -34,20 +33,16 @@ def selections(
     else:
         sizes = _pool_sizes(problem, n_columns)
         pools = [_product_pool(problem, marginals, size) for size in sizes]
-    found = []
+    found: list[Cosines] = []
     for vectors, products in pools:
         if select == "greedy":
-            chosen = _largest_that_fit(problem, vectors, products, n_columns)
+            chosen = _largest(problem, vectors, products, n_columns)
             total = problem.signature(np.zeros((1, len(problem.spans))))[0]
             kept = products[chosen]
             found += [(vectors[chosen], kept), (vectors[chosen], kept * total / kept.sum())]
             continue
-        for weights in _lp_weights(problem, vectors):
-            chosen = _largest_that_fit(problem, vectors, weights, n_columns)
-            found.append((vectors[chosen], least_squares_weights(problem, vectors[chosen])))
-        if products is not None:
-            chosen = _largest_that_fit(problem, vectors, products, n_columns)
-            found.append((vectors[chosen], least_squares_weights(problem, vectors[chosen])))
+        ranks = _lp_weights(problem, vectors) + ([] if products is None else [products])
+        found += [_refitted(problem, vectors, weights, n_columns) for weights in ranks]
     return found
 
 
@@ -67,33 +62,22 @@ def disturbed_selections(
             noise = rng.normal(0, 0.7, products.size)
             if turn % 2:  # equal weights alike: a symmetric kernel may want a symmetric set
                 noise = noise[alike]
-            noisy = products * np.exp(noise)
-            chosen = _largest_that_fit(problem, vectors, noisy, n_columns)
-            found.append((vectors[chosen], least_squares_weights(problem, vectors[chosen])))
+            found.append(_refitted(problem, vectors, products * np.exp(noise), n_columns))
     return found
 
 
-def _axis_designs(problem: JointProblem, marginals: list[Callable], size: int) -> list[Cosines]:
-    """One-dimensional designs of `size` columns along each axis."""
-    out = []
-    for signature, span, period in zip(marginals, problem.spans, problem.periods, strict=True):
-        flat = Problem(signature, lambda lag: np.ones(np.shape(lag)), float(span), period=period)
-        design = harmonic_design(flat, size) if period else refined_design(flat, size)
-        out.append(design)
-    return out
-
-
 def _product_pool(problem: JointProblem, marginals: list[Callable], size: int) -> Cosines:
-    """Ω_⊗ and the products of weights (eq. 21); for projections with all reflections."""
-    designs = _axis_designs(problem, marginals, size)
-    vectors, weights = [], []
-    for choice in product(*(range(d[0].size) for d in designs)):
-        vector = np.array([designs[i][0][c] for i, c in enumerate(choice)])
-        weight = float(np.prod([designs[i][1][c] for i, c in enumerate(choice)]))
-        vectors.append(vector)
-        weights.append(weight)
-    pool = np.array(vectors), np.array(weights)
-    return pool if problem.form == "modulation" else reflections(*pool)
+    """Ω_⊗ and the products of weights (eq. 21); for projections with all reflections.
+
+    Each axis has a one-dimensional design of `size` columns.
+    """
+    designs = []
+    for signature, span, period in zip(marginals, problem.spans, problem.periods, strict=True):
+        flat = Problem(of_lags("axis", signature), unweighted, float(span), period=period)
+        designs.append(harmonic_design(flat, size) if period else refined_design(flat, size))
+    vectors = product_grid(tuple(frequencies for frequencies, _ in designs))
+    weights = np.prod(product_grid(tuple(weights for _, weights in designs)), axis=1)
+    return (vectors, weights) if problem.form == "modulation" else reflections(vectors, weights)
 
 
 def _polar_pool(problem: JointProblem, n_columns: int, step: float) -> np.ndarray:
@@ -118,16 +102,19 @@ def _pool_sizes(problem: JointProblem, n_columns: int) -> list[int]:
     return sorted({s | 1 for s in (per_axis - 1, per_axis + 1, per_axis + 3) if s > 0})
 
 
-def _largest_that_fit(
+def _largest(
     problem: JointProblem, pool: np.ndarray, weights: np.ndarray, n_columns: int
 ) -> np.ndarray:
     """Indices of the largest weights that fit into `n_columns` columns."""
-    need, room, chosen = problem.columns(pool), n_columns, []
-    for index in np.argsort(-weights, kind="stable"):
-        if weights[index] > 0 and need[index] <= room:
-            chosen.append(int(index))
-            room -= int(need[index])
-    return np.array(sorted(chosen))
+    return largest_that_fit(weights, problem.columns(pool), n_columns)
+
+
+def _refitted(
+    problem: JointProblem, pool: np.ndarray, weights: np.ndarray, n_columns: int
+) -> Cosines:
+    """The largest that fit, with least-squares weights: a start for the continuous extension."""
+    chosen = pool[_largest(problem, pool, weights, n_columns)]
+    return chosen, nnls(problem.atoms(problem.coarse.lags, chosen), problem.coarse.target)[0]
 
 
 def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
@@ -143,11 +130,6 @@ def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
     return out
 
 
-def least_squares_weights(problem: JointProblem, frequencies: np.ndarray) -> np.ndarray:
-    """Non-negative least squares on the grid: a start for the continuous extension."""
-    return nnls(problem.atoms(problem.grid, frequencies), problem.target)[0]
-
-
 def minimax_weights(problem: JointProblem, frequencies: np.ndarray) -> np.ndarray:
     """Weights of least largest error on the grid: the end of a design that does not move."""
-    return least_error(problem.atoms(problem.grid, frequencies), problem.target)
+    return least_error(problem.atoms(problem.coarse.lags, frequencies), problem.coarse.target)

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..kernels import StationaryKernel, get
 from .boxes import lag_axes, product_grid
-from .joint import along, wrapped_lags
-from .problem import NotPositiveDefiniteError
+from .joint import along, gram_on
+from .problem import NotPositiveDefiniteError, feature_kernel
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,23 @@ def signatures_of(kernel: Any, axes: int) -> Target:
     if isinstance(kernel, list | tuple):
         if len(kernel) != axes:
             raise ValueError(f"design_joint_map: {len(kernel)} kernels for {axes} axes.")
-        single = [_signature_of_one(item) for item in kernel]
+        parts = [feature_kernel(item) for item in kernel]
 
         def product_of(lag: np.ndarray) -> np.ndarray:
-            return np.prod([f(np.abs(lag[..., i])) for i, f in enumerate(single)], axis=0)
+            values = [f(np.abs(lag[..., i])) for i, f in enumerate(single)]
+            return np.prod(values, axis=0)
 
+        single: list[Any] = [part.signature for part in parts]
         known = all(isinstance(item, str | StationaryKernel) for item in kernel)
-        name = " x ".join(_name(item) for item in kernel)
-        return Target(name, product_of, single, True, known)
+        return Target(" x ".join(part.name for part in parts), product_of, single, True, known)
     if callable(kernel) and not hasattr(kernel, "signature"):
         joint, is_product, trusted = kernel, False, False
+        name = getattr(kernel, "__name__", "signature")
     else:
         kernel = get(kernel)
         if not isinstance(kernel, StationaryKernel):
             raise ValueError(f"design_joint_map: {kernel!r} is not stationary.")
-        is_product, trusted = not kernel.isotropic, True
+        name, is_product, trusted = kernel.name, not kernel.isotropic, True
 
         def joint(lag: np.ndarray) -> np.ndarray:
             if is_product:
@@ -53,21 +55,7 @@ def signatures_of(kernel: Any, axes: int) -> Target:
             return kernel.signature(np.sqrt(np.sum(lag**2, axis=-1)))
 
     marginals = [along(joint, axis, np.ones(axes)).signature for axis in range(axes)]
-    return Target(_name(kernel), joint, marginals, is_product, trusted)
-
-
-def _name(kernel: Any) -> str:
-    if isinstance(kernel, str):
-        return kernel
-    return getattr(kernel, "name", getattr(kernel, "__name__", "signature"))
-
-
-def _signature_of_one(kernel: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """A one-dimensional signature from itself, a kernel, or a kernel's name."""
-    if callable(kernel) and not hasattr(kernel, "signature"):
-        return kernel
-    found: Any = get(kernel)
-    return found.signature
+    return Target(name, joint, marginals, is_product, trusted)
 
 
 def reflects(signature: Callable, spans: np.ndarray) -> bool:
@@ -88,12 +76,8 @@ def refuse_indefinite(target: Target, spans: np.ndarray, periods: tuple[float | 
     """A user's signature must be positive definite: its Gram matrix on points of the domain is."""
     if target.trusted:
         return
-    count = 13 if spans.size == 2 else 6
-    axes = tuple(
-        span * np.linspace(0, 1, count) if period is None else period * np.arange(count) / count
-        for span, period in zip(spans, periods, strict=True)
-    )
-    values = np.linalg.eigvalsh(target.joint(wrapped_lags(product_grid(axes), periods)))
+    places = np.linspace(0, 1, 13 if spans.size == 2 else 6)
+    values = np.linalg.eigvalsh(gram_on(target.joint, spans, periods, places))
     if values[0] < -1e-9 * np.max(np.abs(values)):
         raise NotPositiveDefiniteError(
             f"design_joint_map: the signature {target.name!r} is not positive definite: its Gram "

@@ -14,20 +14,28 @@ merged before a refinement starts from them.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from .problem import Cosines, Problem
 from .slp import error_rows, solve_lp
 
 _LAGS = 240  # evaluation lags of a pool program
+_SEARCH = 8  # values of γ that are tried
+
+
+def columns_each(frequencies: np.ndarray) -> np.ndarray:
+    """D_ω: one column for the zero frequency, two for others."""
+    return np.where(np.asarray(frequencies) == 0, 1, 2)
 
 
 def columns(frequencies: np.ndarray) -> int:
     """D(k̂) = Σ D_ω (eq. 3)."""
-    return int(np.sum(np.where(np.asarray(frequencies) == 0, 1, 2)))
+    return int(np.sum(columns_each(frequencies)))
 
 
-def frequency_pool(problem: Problem, n_columns: int, halvings: int = 2) -> np.ndarray:
+def frequency_pool(problem: Problem, n_columns: int, level: int = 2) -> np.ndarray:
     """Ω_j up to a frequency that a best map of this size does not exceed (eqs. 7, 8).
 
     A periodic signature has only the harmonics of its period. An even number of columns leaves
@@ -35,71 +43,72 @@ def frequency_pool(problem: Problem, n_columns: int, halvings: int = 2) -> np.nd
     """
     base = np.pi / problem.span
     if problem.period is not None:
-        halvings = 0
-    count = int(np.ceil(max(8, 2.5 * n_columns) * 2**halvings))
-    pool = np.arange(count + 1) * base / 2**halvings
+        level = 0
+    count = int(np.ceil(max(8, 2.5 * n_columns) * 2**level))
+    pool = np.arange(count + 1) * base / 2**level
     return pool if n_columns % 2 else pool[1:]
 
 
-def _rows(
-    problem: Problem, pool: np.ndarray, norm: str, scale: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """|w (k̂ − k)| <= t as rows of an LP in (α, t), and the weights of t that make C/scale."""
+def _weights(
+    problem: Problem,
+    pool: np.ndarray,
+    scale: float,
+    prices: tuple[float, float] = (0.0, 1.0),
+    limited: bool = False,
+) -> np.ndarray:
+    """Weights of least D̄ and C/scale, each times its price; `limited`: of those with C ≤ scale."""
     lags, target, weight = problem.sampled(_LAGS)
-    matrix = (weight / scale)[:, None] * np.cos(np.outer(lags, pool))
-    rows, limit = error_rows(matrix, weight * target / scale, norm)
+    matrix = (weight / scale)[:, None] * problem.atoms(lags, pool)
+    rows, limit = error_rows(matrix, weight * target / scale, problem.norm)
     # eq. (4) sums over all of Z: a thinned set stands for it
-    share = 1.0 if norm == "max" else problem.lags.size / lags.size
-    return rows, limit, np.full(rows.shape[1] - pool.size, share)
+    share = 1.0 if problem.norm == "max" else problem.lags.size / lags.size
+    errors = np.full(rows.shape[1] - pool.size, share)
+    if limited:
+        rows = np.vstack([rows, np.r_[np.zeros(pool.size), errors]])
+        limit = np.append(limit, 1.0)
+    cost = np.r_[prices[0] * columns_each(pool), prices[1] * errors]
+    return np.maximum(solve_lp(cost, A_ub=rows, b_ub=limit)[: pool.size], 0.0)
 
 
-def fit_pool(problem: Problem, pool: np.ndarray, norm: str = "max") -> np.ndarray:
+def fit_pool(problem: Problem, pool: np.ndarray) -> np.ndarray:
     """Non-negative weights of least error C for given frequencies."""
     scale = problem.scale
     for _ in range(2):  # the second time in units of the error itself: HiGHS is absolute to 1e-7
-        rows, aim, share = _rows(problem, pool, norm, scale)
-        cost = np.r_[np.zeros(pool.size), share]
-        weights = np.maximum(solve_lp(cost, A_ub=rows, b_ub=aim)[: pool.size], 0.0)
-        scale = max(problem.max_error(pool, weights), 1e-5 * problem.scale)
+        weights = _weights(problem, pool, scale)
+        scale = max(problem.max_error((pool, weights)), 1e-5 * problem.scale)
     return weights
 
 
-def tradeoff_lp(problem: Problem, pool: np.ndarray, gamma: float, norm: str = "max") -> np.ndarray:
+def tradeoff_lp(problem: Problem, pool: np.ndarray, gamma: float) -> np.ndarray:
     """Weights of least D̄ + γ C."""
-    rows, aim, share = _rows(problem, pool, norm, problem.scale)
-    cost = np.r_[np.where(pool == 0, 1.0, 2.0), gamma * share]
-    return np.maximum(solve_lp(cost / (1 + gamma), A_ub=rows, b_ub=aim)[: pool.size], 0.0)
+    return _weights(problem, pool, problem.scale, (1 / (1 + gamma), gamma / (1 + gamma)))
 
 
-def bounded_lp(
-    problem: Problem, pool: np.ndarray, max_error: float, norm: str = "max"
-) -> np.ndarray | None:
+def bounded_lp(problem: Problem, pool: np.ndarray, max_error: float) -> np.ndarray | None:
     """Weights of least D̄ with C ≤ max_error; None if the pool cannot do it."""
-    if np.sum(fit_error(problem, pool, norm)) > max_error:
+    if fit_error(problem, pool) > max_error:
         return None
-    rows, aim, share = _rows(problem, pool, norm, max_error)
-    rows = np.vstack([rows, np.r_[np.zeros(pool.size), share]])
-    cost = np.r_[np.where(pool == 0, 1.0, 2.0), np.zeros(share.size)]
-    return np.maximum(solve_lp(cost, A_ub=rows, b_ub=np.r_[aim, 1.0])[: pool.size], 0.0)
+    return _weights(problem, pool, max_error, (1.0, 0.0), limited=True)
 
 
-def fit_error(problem: Problem, pool: np.ndarray, norm: str = "max") -> float:
+def fit_error(problem: Problem, pool: np.ndarray) -> float:
     """Least error C of a non-negative mixture of the pool."""
-    weights = fit_pool(problem, pool, norm)
-    measure = problem.max_error if norm == "max" else problem.sum_error
-    return measure(pool, weights)
+    return problem.cost((pool, fit_pool(problem, pool)))
+
+
+def largest_that_fit(weights: np.ndarray, need: np.ndarray, room: int) -> np.ndarray:
+    """Indices of the largest weights whose columns fit into some room."""
+    chosen = []
+    for index in np.argsort(-weights, kind="stable"):
+        if weights[index] > 0 and need[index] <= room:
+            chosen.append(int(index))
+            room -= int(need[index])
+    return np.array(sorted(chosen), dtype=int)
 
 
 def truncate(pool: np.ndarray, weights: np.ndarray, n_columns: int) -> np.ndarray:
     """Frequencies of the largest weights that fit into `n_columns` columns, sorted."""
-    chosen: list[float] = []
-    room = n_columns
-    for index in np.argsort(-weights, kind="stable"):
-        need = 1 if pool[index] == 0 else 2
-        if weights[index] > 0 and need <= room:
-            chosen.append(pool[index])
-            room -= need
-    return np.sort(np.array(chosen))
+    return pool[largest_that_fit(weights, columns_each(pool), n_columns)]
 
 
 def merge_clusters(pool: np.ndarray, weights: np.ndarray, gap: float) -> Cosines:
@@ -114,17 +123,14 @@ def merge_clusters(pool: np.ndarray, weights: np.ndarray, gap: float) -> Cosines
     return np.bincount(group, weights * pool) / mass, mass
 
 
-def lp_design(
-    problem: Problem, n_columns: int, norm: str = "max", halvings: int = 2, steps: int = 7
-) -> Cosines:
+def lp_design(problem: Problem, n_columns: int, level: int = 2) -> Cosines:
     """The best pool design of a size: binary search over γ, all outputs cut and refitted."""
-    pool = frequency_pool(problem, n_columns, halvings)
-    measure = problem.max_error if norm == "max" else problem.sum_error
+    pool = frequency_pool(problem, n_columns, level)
     best, least = (np.zeros(1), np.zeros(1)), np.inf
     low, high, seen = np.log(1e-2), np.log(1e8), set()
-    for step in range(steps + 1):
+    for step in range(_SEARCH):
         middle = high if step == 0 else 0.5 * (low + high)
-        weights = tradeoff_lp(problem, pool, float(np.exp(middle)), norm)
+        weights = tradeoff_lp(problem, pool, float(np.exp(middle)))
         alive = weights > 1e-9 * max(np.max(weights), 1e-300)
         if step and columns(pool[alive]) <= n_columns:
             low = middle
@@ -134,35 +140,31 @@ def lp_design(
             if chosen.size == 0 or chosen.tobytes() in seen:
                 continue
             seen.add(chosen.tobytes())
-            refit = fit_pool(problem, chosen, norm)
-            error = measure(chosen, refit)
+            refit = fit_pool(problem, chosen)
+            error = problem.cost((chosen, refit))
             if error < least:
                 best, least = (chosen, refit), error
-    return _exchange(problem, pool, best, norm)
+    return _exchange(problem, pool, best)
 
 
-def _exchange(problem: Problem, pool: np.ndarray, start: Cosines, norm: str) -> Cosines:
+def _exchange(problem: Problem, pool: np.ndarray, start: Cosines) -> Cosines:
     """Move single frequencies to neighbours in the pool as long as the refitted error falls."""
-    measure = problem.max_error if norm == "max" else problem.sum_error
-    best, least = start, measure(*start)
+    best, least = start, problem.cost(start)
     index = np.searchsorted(pool, start[0])
     improved = pool.size > 1 and bool(np.all(np.isin(start[0], pool)))
     while improved:
         improved = False
-        for member in range(index.size):
-            for step in (-1, 1):
-                moved = index.copy()
-                moved[member] += step
-                zero_lost = (pool[index[member]] == 0) or moved[member] < 0
-                if zero_lost or moved[member] >= pool.size or np.unique(moved).size < index.size:
-                    continue
-                if pool[moved[member]] == 0:
-                    continue
-                chosen = pool[moved]
-                refit = fit_pool(problem, chosen, norm)
-                error = measure(chosen, refit)
-                if error < least * (1 - 1e-6):
-                    best, least, index, improved = (chosen, refit), error, moved, True
+        for member, step in product(range(index.size), (-1, 1)):
+            moved = index.copy()
+            moved[member] += step
+            inside = 0 <= moved[member] < pool.size and np.unique(moved).size == index.size
+            if not inside or 0 in (pool[index[member]], pool[moved[member]]):
+                continue
+            chosen = pool[moved]
+            refit = fit_pool(problem, chosen)
+            error = problem.cost((chosen, refit))
+            if error < least * (1 - 1e-6):
+                best, least, index, improved = (chosen, refit), error, moved, True
     return best
 
 
@@ -189,24 +191,22 @@ def harmonic_design(problem: Problem, n_columns: int) -> Cosines:
     weights[0] /= 2
     if n_columns % 2 == 0:
         frequencies, weights = frequencies[1:], weights[1:]
-    chosen = truncate(frequencies, np.maximum(weights, 0.0), n_columns)
-    return chosen, weights[np.isin(frequencies, chosen)]
+    chosen = largest_that_fit(weights, columns_each(frequencies), n_columns)
+    return frequencies[chosen], weights[chosen]
 
 
-def periodic_design(problem: Problem, n_columns: int, norm: str = "max") -> Cosines:
+def periodic_design(problem: Problem, n_columns: int) -> Cosines:
     """Harmonics of a periodic signature: the projection's choice or the LP's, both refitted."""
-    measure = problem.max_error if norm == "max" else problem.sum_error
-    candidates = [lp_design(problem, n_columns, norm), harmonic_design(problem, n_columns)]
+    candidates = [lp_design(problem, n_columns), harmonic_design(problem, n_columns)]
     chosen = candidates[1][0]
     if chosen.size:
-        candidates.append((chosen, fit_pool(problem, chosen, norm)))
-    return min(candidates, key=lambda pair: measure(*pair))
+        candidates.append((chosen, fit_pool(problem, chosen)))
+    return problem.best(candidates)
 
 
 def pool_start(problem: Problem, n_columns: int) -> np.ndarray:
     """Frequencies of the best unrestricted mixture, clusters merged and cut to size."""
-    pool = frequency_pool(problem, n_columns, halvings=2)
-    rows, aim, share = _rows(problem, pool, "max", problem.scale)
-    weights = solve_lp(np.r_[np.zeros(pool.size), share], A_ub=rows, b_ub=aim)[: pool.size]
+    pool = frequency_pool(problem, n_columns, level=2)
+    weights = _weights(problem, pool, problem.scale)
     merged, mass = merge_clusters(pool, weights, gap=0.6 * np.pi / problem.span)
     return truncate(merged, mass, n_columns)

@@ -15,7 +15,7 @@ frequencies are harmonics and stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +27,13 @@ from ..progress import track
 from ..threads import limit_blas
 from . import cache as store
 from .boxes import JointProblem, lag_axes, product_grid
-from .certify import DesignCertificate
+from .certify import certified
 from .joint import JointDesign, everywhere, joint_lower_bound, reflections
 from .joint_descent import descend_p_norms, is_locally_optimal, shaken, taylor_programs
 from .joint_pools import POOLS, disturbed_selections, minimax_weights, selections
 from .joint_target import Target, reflects, refuse_indefinite, signatures_of
 from .problem import Cosines
+from .refine import apart
 
 SOLVER_VERSION = 1
 _DISTURBED = 16  # disturbed selections per pool
@@ -109,13 +110,12 @@ def design_joint_map(
     _check_joint(n_components, domain, form, pool, select, periods, effort)
     periods = (None,) * len(domain) if periods is None else tuple(periods)
     target = signatures_of(kernel, len(domain))
-    search = _Search(pool, select, refine, effort, progress)
+    search = _Search(target, n_components, pool, select, refine, effort, cache, progress)
     problems = _problems(target, domain, periods, form, resolution)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
-        found = _designs_of_forms(problems, form, target, n_components, search, cache)
-    problem, pair, lower, optimal = min(found, key=lambda item: item[0].max_error(*item[1]))
-    proof, rms = everywhere(problem, *pair, target.is_product)
-    ratio = proof.found / lower if lower > 0 else np.inf
+        found = search.designs(problems, form)
+    problem, pair, lower, optimal = min(found, key=lambda item: item[0].max_error(item[1]))
+    proof, rms = everywhere(problem, pair, target.is_product)
     return JointDesign(
         kernel=target.name,
         form=problem.form,
@@ -127,20 +127,12 @@ def design_joint_map(
         n_columns=int(np.sum(problem.columns(pair[0]))),
         max_error=proof.found,
         rms=rms,
-        certificate=DesignCertificate(
-            proof.bound, proof.found, proof.words, 0, 0, optimal, lower, float(ratio)
-        ),
+        certificate=certified(proof, proof.found, lower, locally_optimal=optimal),
     )
 
 
 def _check_joint(
-    n_components: Any,
-    domain: Any,
-    form: str,
-    pool: str,
-    select: str,
-    periods: Any,
-    effort: Any,
+    n_components: Any, domain: Any, form: str, pool: str, select: str, periods: Any, effort: Any
 ) -> None:
     check_count("design_joint_map", "n_components", n_components)
     check_count("design_joint_map", "effort", effort, least=0)
@@ -188,134 +180,101 @@ def _problems(
 
 @dataclass(frozen=True)
 class _Search:
-    """How frequencies are looked for."""
+    """What is looked for, and how."""
 
+    target: Target
+    n_columns: int
     pool: str
     select: str
     refine: bool
     effort: int
+    cache: bool
     progress: bool | None
-
-    @property
-    def descends(self) -> bool:
-        """Whether a modulation is a start for projections: they have the same pool, and move."""
-        return self.refine and self.pool == "product"
 
     @property
     def words(self) -> str:
         return f"{self.pool} pool, {self.select}" + (", continuous" if self.refine else "")
 
+    def designs(self, problems: list[JointProblem], form: str) -> list[Found]:
+        """The designs of the form that is asked for."""
+        # A modulation is a start for projections: they have the same pool, and move.
+        descends = self.refine and self.pool == "product"
+        found: list[Found] = []
+        starts: list[Cosines] = []
+        for problem in problems:
+            asked = form in ("auto", problem.form)
+            if asked or descends:
+                one = self.design(problem, starts)
+                found += [one] * asked
+                starts = [reflections(*one[1])] if descends else []
+        return found
 
-def _designs_of_forms(
-    problems: list[JointProblem],
-    form: str,
-    target: Target,
-    n_columns: int,
-    search: _Search,
-    cache: bool,
-) -> list[Found]:
-    """The designs of the form that is asked for; a modulation is a start for projections."""
-    found: list[Found] = []
-    starts: list[Cosines] = []
-    for problem in problems:
-        asked = form in ("auto", problem.form)
-        if asked or search.descends:
-            one = _design_of_form(problem, target, n_columns, search, starts, cache)
-            found += [one] * asked
-            starts = [reflections(*one[1])] if search.descends else []
-    return found
+    def design(self, problem: JointProblem, starts: list[Cosines]) -> Found:
+        """Frequencies and weights of one form, the rank bound, and whether they are optimal."""
+        key = self._key(problem)
+        found = store.load(key) if self.cache else None
+        if found is not None:
+            header, arrays = found
+            pair = arrays["frequencies"], arrays["weights"]
+            return problem, pair, float(header["lower_bound"]), bool(header["optimal"])
+        frequencies, weights = self.solve(problem, starts)
+        alive = weights > 1e-12 * np.sum(weights)
+        pair = frequencies[alive], weights[alive]
+        lower = joint_lower_bound(problem, int(np.sum(problem.columns(pair[0]))))
+        optimal = self.refine and is_locally_optimal(problem, pair)
+        if self.cache:
+            arrays = dict(zip(("frequencies", "weights"), pair, strict=True))
+            store.save(key, {"lower_bound": lower, "optimal": optimal}, arrays)
+        return problem, pair, lower, optimal
 
+    def _key(self, problem: JointProblem) -> str:
+        """Content key of a design: the signature on a coarse grid, and all choices."""
+        sample = problem.signature(product_grid(lag_axes(problem.spans, 7, "projection")))
+        header = {"kind": "joint", "columns": self.n_columns, "form": problem.form}
+        header |= {name: getattr(self, name) for name in ("pool", "select", "refine", "effort")}
+        if problem.form == "projection" or not self.refine:
+            header["rules"] = 2  # several polar grids; modulations as starts; least errors
+        header |= {"periods": [p or 0.0 for p in problem.periods], "steps": problem.steps}
+        header["solver"] = SOLVER_VERSION
+        arrays = {"signature": np.round(sample, 10), "spans": np.round(problem.spans, 12)}
+        return storage.digest("design-key", header, arrays)
 
-def _design_of_form(
-    problem: JointProblem,
-    target: Target,
-    n_columns: int,
-    search: _Search,
-    starts: list[Cosines],
-    cache: bool,
-) -> Found:
-    """Frequencies and weights of one form, the rank bound, and whether they are locally optimal."""
-    key = _key(problem, n_columns, search)
-    found = store.load(key) if cache else None
-    if found is not None:
-        header, arrays = found
-        pair = arrays["frequencies"], arrays["weights"]
-        return problem, pair, float(header["lower_bound"]), bool(header["optimal"])
-    frequencies, weights = _solve(problem, target.marginals, n_columns, search, starts)
-    alive = weights > 1e-12 * np.sum(weights)
-    frequencies, weights = frequencies[alive], weights[alive]
-    lower = joint_lower_bound(problem, int(np.sum(problem.columns(frequencies))))
-    optimal = search.refine and is_locally_optimal(problem, frequencies, weights)
-    if cache:
-        arrays = {"frequencies": frequencies, "weights": weights}
-        store.save(key, {"lower_bound": lower, "optimal": optimal}, arrays)
-    return problem, (frequencies, weights), lower, optimal
+    def solve(self, problem: JointProblem, starts: list[Cosines]) -> Cosines:
+        """Select from the pool, descend in p-norms; Taylor programs finish these and the starts."""
+        sizes = self.target.marginals, self.n_columns
+        designs = selections(problem, *sizes, self.pool, self.select)
+        if not self.refine:
+            if self.select == "lp":
+                designs = [(vectors, minimax_weights(problem, vectors)) for vectors, _ in designs]
+            return min(designs, key=problem.max_error)
+        rng = np.random.default_rng(0)
+        if self.pool == "product":
+            designs += disturbed_selections(problem, *sizes, _DISTURBED * self.effort, rng)
+        designs = list({pair[0].tobytes(): pair for pair in designs}.values())  # pools repeat
+        designs = [descend_p_norms(problem, p, (2, 8)) for p in self._shown(designs, "scouts")]
+        designs = sorted(designs, key=problem.max_error)[:12]
+        designs = [descend_p_norms(problem, p, (32, 128)) for p in self._shown(designs, "p-norms")]
+        designs += self._hops(problem, designs, rng)
+        chosen = apart(problem, designs, 1e-3)[: 1 + _FINISHED * self.effort] + starts
+        programs = self._shown(chosen, "Taylor programs")
+        ends = [taylor_programs(problem, pair, steps=12) for pair in programs]
+        return taylor_programs(problem, min(ends, key=problem.max_error))
 
+    def _hops(
+        self, problem: JointProblem, designs: list[Cosines], rng: np.random.Generator
+    ) -> list[Cosines]:
+        """Descents from the best design, disturbed; six in vain are the end."""
+        best = min(designs, key=problem.max_error)
+        found, vain = [best], 0
+        for hop in self._shown(range(_HOPS * self.effort), "hops"):
+            start = shaken(problem, best, 0.3 / (1 + hop / 8), rng)
+            found.append(descend_p_norms(problem, start, powers=(8, 128)))
+            better = problem.max_error(found[-1]) < problem.max_error(best) * (1 - 1e-3)
+            best, vain = (found[-1], 0) if better else (best, vain + 1)
+            if vain == 6:
+                break
+        return found
 
-def _key(problem: JointProblem, n_columns: int, search: _Search) -> str:
-    """Content key of a design: the signature on a coarse grid, and all choices."""
-    sample = problem.signature(product_grid(lag_axes(problem.spans, 7, "projection")))
-    header = {"kind": "joint", "columns": n_columns, "form": problem.form, "steps": problem.steps}
-    header |= {"pool": search.pool, "select": search.select, "refine": search.refine}
-    header |= {"effort": search.effort}
-    if problem.form == "projection" or not search.refine:
-        header["rules"] = 2  # several polar grids; modulations as starts; weights of least error
-    header |= {"periods": [p or 0.0 for p in problem.periods], "solver": SOLVER_VERSION}
-    arrays = {"signature": np.round(sample, 10), "spans": np.round(problem.spans, 12)}
-    return storage.digest("design-key", header, arrays)
-
-
-def _solve(
-    problem: JointProblem,
-    marginals: list[Callable],
-    n_columns: int,
-    search: _Search,
-    starts: list[Cosines],
-) -> Cosines:
-    """Select from the pool, descend in p-norms, finish by Taylor programs, as are other starts."""
-    designs = selections(problem, marginals, n_columns, search.pool, search.select)
-    if not search.refine:
-        if search.select == "lp":
-            designs = [(vectors, minimax_weights(problem, vectors)) for vectors, _ in designs]
-        return min(designs, key=lambda pair: problem.max_error(*pair))
-    rng = np.random.default_rng(0)
-    if search.pool == "product":
-        turns = _DISTURBED * search.effort
-        designs += disturbed_selections(problem, marginals, n_columns, turns, rng)
-    designs = list({pair[0].tobytes(): pair for pair in designs}.values())  # small pools repeat
-    scouts = track(designs, "joint design: scouts", enabled=search.progress)
-    designs = [descend_p_norms(problem, *pair, powers=(2, 8)) for pair in scouts]
-    designs.sort(key=lambda pair: problem.max_error(*pair))
-    valleys = track(designs[:12], "joint design: p-norms", enabled=search.progress)
-    designs = [descend_p_norms(problem, *pair, powers=(32, 128)) for pair in valleys]
-    designs += _hops(problem, designs, search, rng)
-    chosen = _best_of_different_error(problem, designs, 1 + _FINISHED * search.effort) + starts
-    programs = track(chosen, "joint design: Taylor programs", enabled=search.progress)
-    ends = [taylor_programs(problem, *pair, steps=12) for pair in programs]
-    return taylor_programs(problem, *min(ends, key=lambda pair: problem.max_error(*pair)))
-
-
-def _hops(
-    problem: JointProblem, designs: list[Cosines], search: _Search, rng: np.random.Generator
-) -> list[Cosines]:
-    """Descents from the best design, disturbed; six in vain are the end."""
-    best = min(designs, key=lambda pair: problem.max_error(*pair))
-    found, vain = [best], 0
-    for hop in track(range(_HOPS * search.effort), "joint design: hops", enabled=search.progress):
-        start = shaken(problem, best, 0.3 / (1 + hop / 8), rng)
-        found.append(descend_p_norms(problem, *start, powers=(8, 128)))
-        better = problem.max_error(*found[-1]) < problem.max_error(*best) * (1 - 1e-3)
-        best, vain = (found[-1], 0) if better else (best, vain + 1)
-        if vain == 6:
-            break
-    return found
-
-
-def _best_of_different_error(
-    problem: JointProblem, designs: list[Cosines], count: int
-) -> list[Cosines]:
-    """The best few of different error: several starts end in the same valley."""
-    ranked = sorted(designs, key=lambda pair: problem.max_error(*pair))
-    errors = [problem.max_error(*pair) for pair in ranked]
-    apart = [i for i, e in enumerate(errors) if i == 0 or e > errors[i - 1] * (1 + 1e-3)]
-    return [ranked[i] for i in apart[:count]]
+    def _shown(self, items: Any, stage: str) -> Any:
+        """The items, one after the other, with a bar."""
+        return track(items, f"joint design: {stage}", enabled=self.progress)

@@ -21,9 +21,9 @@ The factor b^γ turns the error of the signature into the error of the kernel on
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,9 +39,9 @@ class NotPositiveDefiniteError(DesignError, ValueError):
     """A signature is not positive-definite: no non-negative mixture of cosines fits it."""
 
 
-def cosine_sum(lags: np.ndarray, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def cosine_sum(lags: np.ndarray, cosines: Cosines) -> np.ndarray:
     """k̂(λ) = Σ α cos(ωλ), eq. (2)."""
-    return np.cos(np.multiply.outer(lags, frequencies)) @ weights
+    return np.cos(np.multiply.outer(lags, cosines[0])) @ cosines[1]
 
 
 def has_kink(signature: Callable, span: float) -> bool:
@@ -51,14 +51,101 @@ def has_kink(signature: Callable, span: float) -> bool:
     return bool(0 < peak - far < 3 * (peak - near))
 
 
+class FeatureKernel(NamedTuple):
+    """What designs ask of the kernel of one feature.
+
+    Attributes
+    ----------
+    name : str
+    signature : callable or None
+        k(λ) of a stationary or homogeneous kernel.
+    component : callable
+        k(x, y), elementwise.
+    homogeneous : bool
+    gamma : float
+        Degree of a homogeneous kernel.
+    grows : bool
+        Whether k is known to grow in both arguments.
+    """
+
+    name: str
+    signature: Function | None
+    component: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    homogeneous: bool = False
+    gamma: float = 1.0
+    grows: bool = False
+
+    @property
+    def of_lag(self) -> Function:
+        """The signature, where there is one for sure."""
+        assert self.signature is not None
+        return self.signature
+
+
+def feature_kernel(
+    kernel: Any, homogeneous: bool | None = None, for_cosines: bool = False
+) -> FeatureKernel:
+    """The kernel of one feature, from a kernel, its name, or a signature (see `design_map`).
+
+    Cosines need a signature, tables do not.
+    """
+    if callable(kernel) and not isinstance(kernel, Kernel | str):
+        name, signature = getattr(kernel, "__name__", "signature"), partial(_checked, kernel)
+        if not homogeneous:
+            return of_lags(name, signature)
+        kernel = HomogeneousKernel(name, signature)
+    kernel = get(kernel)
+    if isinstance(kernel, HomogeneousKernel):
+        if homogeneous is False:
+            raise ValueError(f"design_map: {kernel!r} is homogeneous; leave homogeneous out.")
+        gamma = float(kernel.gamma)
+        return FeatureKernel(
+            kernel.name, kernel.signature, kernel.component, True, gamma, kernel.grows
+        )
+    if isinstance(kernel, StationaryKernel):
+        if homogeneous:
+            raise ValueError(f"design_map: {kernel!r} is stationary; leave homogeneous out.")
+        return of_lags(kernel.name, kernel.signature)
+    if isinstance(kernel, AdditiveKernel) and not for_cosines:
+        return FeatureKernel(kernel.name, None, kernel.component)
+    known = "tables (method='eigen' or 'minimax')" if isinstance(kernel, AdditiveKernel) else "maps"
+    raise TypeError(
+        f"design_map: {kernel!r} has no one-dimensional signature k(λ); cosine designs need one. "
+        f"Give a homogeneous or stationary kernel or a function of the lag, or use {known}."
+    )
+
+
+def of_lags(name: str, signature: Function) -> FeatureKernel:
+    """The kernel k(x − y)."""
+    return FeatureKernel(name, signature, partial(_of_difference, signature))
+
+
+# Module-level functions, not closures: tables travel in pickled maps.
+def _of_difference(signature: Function, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return signature(np.abs(y - x))
+
+
+def _checked(function: Function, lag: np.ndarray) -> np.ndarray:
+    """A user's signature, of |λ|."""
+    values = np.asarray(function(np.abs(lag)), dtype=np.float64)
+    if values.shape != np.shape(lag) or not np.all(np.isfinite(values)):
+        raise ValueError(
+            "design_map: a user's signature must map an array of lags to finite values of "
+            f"the same shape; it gave shape {values.shape} for {np.shape(lag)}."
+        )
+    return values
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A weighted Chebyshev problem on lags.
 
     Parameters
     ----------
-    signature, weight : callable
-        k(λ) and w(λ) for λ >= 0, vectorised. `weight` includes the factor `unit`.
+    kernel : FeatureKernel
+        With a signature k(λ).
+    weight : callable
+        w(λ) for λ >= 0, vectorised. It includes the factor `unit`.
     span : float
         M: lags in [0, M] count.
     unit : float
@@ -69,21 +156,26 @@ class Problem:
         Universal design: [0, M] must be long enough for the tail beyond it to be harmless.
     period : float, optional
         Period of the signature (section 3): only harmonics 2πi/period are allowed.
+    norm : {"max", "sum"}
+        What a design minimises: C∞ (eq. 5) or C₁ (eq. 4).
     """
 
-    signature: Function
+    kernel: FeatureKernel
     weight: Function
     span: float
     unit: float = 1.0
     points: np.ndarray | None = None
     tail: bool = False
     period: float | None = None
-    homogeneous: bool = False
-    gamma: float = 1.0
     domain: Any = None
     error: str = "absolute"
-    name: str = "kernel"
-    resolution: int = field(default=2000)
+    norm: str = "max"
+    resolution: int = 2000
+
+    @property
+    def signature(self) -> Function:
+        """k(λ)."""
+        return self.kernel.of_lag
 
     @cached_property
     def lags(self) -> np.ndarray:
@@ -116,47 +208,76 @@ class Problem:
         chosen = np.unique(np.r_[np.arange(0, self.lags.size, step), self.lags.size - 1])
         return self.lags[chosen], self._target[chosen], self._weight[chosen]
 
-    def residual(
-        self, lags: np.ndarray, frequencies: np.ndarray, weights: np.ndarray
-    ) -> np.ndarray:
+    def residual(self, lags: np.ndarray, cosines: Cosines) -> np.ndarray:
         """w(λ) (k(λ) − k̂(λ)) at any lags."""
-        return self.weight(lags) * (self.signature(lags) - cosine_sum(lags, frequencies, weights))
+        return self.weight(lags) * (self.signature(lags) - cosine_sum(lags, cosines))
 
-    def grid_residual(self, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def grid_residual(self, cosines: Cosines) -> np.ndarray:
         """The same on `lags`, where k and w are stored."""
-        return self._weight * (self._target - cosine_sum(self.lags, frequencies, weights))
+        return self._weight * (self._target - cosine_sum(self.lags, cosines))
 
-    def extrema(
-        self, frequencies: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def extrema(self, cosines: Cosines) -> tuple[np.ndarray, np.ndarray]:
         """Lags of the local maxima of |error|, and the signed errors there.
 
         On a continuous domain a parabola through three grid points places each maximum.
         """
-        size = np.abs(self.grid_residual(frequencies, weights))
+        size = np.abs(self.grid_residual(cosines))
         padded = np.r_[-np.inf, size, -np.inf]
         top = np.flatnonzero((padded[1:-1] >= padded[:-2]) & (padded[1:-1] > padded[2:]))
         lags = self.lags[top]
         if self.points is None:
             inner = (top > 0) & (top < size.size - 1)
             i = top[inner]
-            curve = size[i - 1] - 2 * size[i] + size[i + 1]
-            shift = 0.5 * (size[i - 1] - size[i + 1]) / np.where(curve < 0, curve, -1.0)
-            lags = lags.copy()
-            lags[inner] += np.clip(shift, -1, 1) * (self.lags[1] - self.lags[0])
-        return lags, self.residual(lags, frequencies, weights)
+            lags[inner] += parabola_top(size[i - 1], size[i], size[i + 1]) * self.lags[1]
+        return lags, self.residual(lags, cosines)
 
-    def max_error(self, frequencies: np.ndarray, weights: np.ndarray) -> float:
+    def max_error(self, cosines: Cosines) -> float:
         """C∞ (eq. 5) with maxima placed between grid points."""
-        return float(np.max(np.abs(self.extrema(frequencies, weights)[1]), initial=0.0))
+        return float(np.max(np.abs(self.extrema(cosines)[1]), initial=0.0))
 
-    def sum_error(self, frequencies: np.ndarray, weights: np.ndarray) -> float:
+    def sum_error(self, cosines: Cosines) -> float:
         """C₁ (eq. 4): the sum over Z of the weighted errors."""
-        return float(np.sum(np.abs(self.grid_residual(frequencies, weights))))
+        return float(np.sum(np.abs(self.grid_residual(cosines))))
 
-    def with_span(self, span: float) -> Problem:
-        """The same problem on [0, span]."""
-        return replace(self, span=span)
+    def cost(self, cosines: Cosines) -> float:
+        """What a design minimises: C∞ or C₁."""
+        return self.max_error(cosines) if self.norm == "max" else self.sum_error(cosines)
+
+    def best(self, candidates: list[Cosines]) -> Cosines:
+        """The cosines of least cost."""
+        return min(candidates, key=self.cost)
+
+    def peaks(self, cosines: Cosines) -> np.ndarray:
+        """Lags that a program for C∞ may not leave out."""
+        return self.extrema(cosines)[0] if self.norm == "max" else self.lags[:0]
+
+    def coarse_lags(self, n_frequencies: int) -> np.ndarray:
+        """Lags of every program; for C₁, which sums over Z, all of them."""
+        few = max(60, 8 * n_frequencies)
+        return self.sampled(few)[0] if self.norm == "max" else self.lags
+
+    @property
+    def reach(self) -> float:
+        """What frequencies are measured by: M."""
+        return self.span
+
+    def free(self, frequencies: np.ndarray) -> np.ndarray:
+        """Frequencies that may move: zero stays, as moving it costs a column."""
+        return frequencies != 0
+
+    def atoms(self, lags: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        """cos(ωλ), shape (N, m)."""
+        return np.cos(np.outer(lags, frequencies))
+
+    def slopes(self, lags: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        """Derivatives of the atoms in ω."""
+        return -lags[:, None] * np.sin(np.outer(lags, frequencies))
+
+
+def parabola_top(left: np.ndarray, centre: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Where a parabola through three even points is largest, in steps from the middle one."""
+    curve = left - 2 * centre + right
+    return np.clip(0.5 * (left - right) / np.where(curve < 0, curve, -1.0), -1, 1)
 
 
 def build_problem(
@@ -167,75 +288,53 @@ def build_problem(
     lags: np.ndarray | None = None,
     period: float | None = None,
     homogeneous: bool | None = None,
+    norm: str = "max",
 ) -> Problem:
     """Check the arguments of :func:`kernelmaps.design_map` and build the problem they state."""
-    name, signature, homogeneous, gamma = _resolve_kernel(kernel, homogeneous)
-    values, points = _resolve_domain(domain, homogeneous, lags, period)
+    feature = feature_kernel(kernel, homogeneous, for_cosines=True)
+    values, points = check_domain(domain, feature.homogeneous, lags, period)
     universal = isinstance(domain, str)
     low, high = (np.nan, 1.0) if values is None else (float(values[0]), float(values[-1]))
     if period is not None:
         span = float(period) / 2
+        around = partial(_wrapped, feature.of_lag, float(period))
+        feature = feature._replace(signature=around)
+        if not feature.homogeneous:
+            feature = of_lags(feature.name, around)
     elif universal:
         span = 12.0
     elif points is not None:
         span = float(points[-1])
     else:
-        span = float(np.log(high / low)) if homogeneous else high - low
+        span = float(np.log(high / low)) if feature.homogeneous else high - low
     if universal and error != "absolute":
         raise ValueError(
             "design_map: domain='universal' needs error='absolute': only its weight e^(-λ/2) makes "
             f"the tail beyond every range harmless (error={error!r})."
         )
-    weight, unit, label = _resolve_weight(error, signature, homogeneous, gamma, high, span)
+    weight, unit, label = _resolve_weight(error, feature, high, span)
     return Problem(
-        signature=signature,
-        weight=weight,
-        span=span,
-        unit=unit,
-        points=points,
+        feature,
+        weight,
+        span,
+        unit,
+        points,
         tail=universal,
         period=None if period is None else float(period),
-        homogeneous=homogeneous,
-        gamma=gamma,
         domain="universal" if universal else values,
         error=label,
-        name=name,
+        norm=norm,
     )
 
 
-def _resolve_kernel(kernel: Any, homogeneous: bool | None) -> tuple[str, Function, bool, float]:
-    """Name, signature of |λ|, whether it is homogeneous, and its degree."""
-    if callable(kernel) and not isinstance(kernel, Kernel | str):
-        function = kernel
-
-        def signature(lag: np.ndarray) -> np.ndarray:
-            values = np.asarray(function(np.abs(lag)), dtype=np.float64)
-            if values.shape != np.shape(lag) or not np.all(np.isfinite(values)):
-                raise ValueError(
-                    "design_map: a user's signature must map an array of lags to finite values of "
-                    f"the same shape; it gave shape {values.shape} for {np.shape(lag)}."
-                )
-            return values
-
-        return getattr(function, "__name__", "signature"), signature, bool(homogeneous), 1.0
-    kernel = get(kernel)
-    if isinstance(kernel, HomogeneousKernel):
-        if homogeneous is False:
-            raise ValueError(f"design_map: {kernel!r} is homogeneous; leave homogeneous out.")
-        return kernel.name, kernel.signature, True, float(kernel.gamma)
-    if isinstance(kernel, StationaryKernel):
-        if homogeneous:
-            raise ValueError(f"design_map: {kernel!r} is stationary; leave homogeneous out.")
-        return kernel.name, kernel.signature, False, 1.0
-    known = "tables (method='eigen' or 'minimax')" if isinstance(kernel, AdditiveKernel) else "maps"
-    raise TypeError(
-        f"design_map: {kernel!r} has no one-dimensional signature k(λ); cosine designs need one. "
-        f"Give a homogeneous or stationary kernel or a function of the lag, or use {known}."
-    )
+def _wrapped(signature: Function, period: float, lag: np.ndarray) -> np.ndarray:
+    """A periodic signature, the short way round."""
+    within = np.mod(lag, period)
+    return signature(np.minimum(within, period - within))
 
 
-def _resolve_domain(
-    domain: Any, homogeneous: bool, lags: np.ndarray | None, period: float | None
+def check_domain(
+    domain: Any, homogeneous: bool, lags: Any = None, period: float | None = None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Input values (two for an interval, more for a set) and the lags Z of a discrete design."""
     points = None
@@ -274,14 +373,10 @@ def _resolve_domain(
 
 
 def _resolve_weight(
-    error: str | Function,
-    signature: Function,
-    homogeneous: bool,
-    gamma: float,
-    high: float,
-    span: float,
+    error: str | Function, kernel: FeatureKernel, high: float, span: float
 ) -> tuple[Function, float, str]:
     """Weight function w(λ), its unit and its name (eqs. 16, 18)."""
+    signature = kernel.of_lag
     if callable(error):
         given = error
 
@@ -302,7 +397,12 @@ def _resolve_weight(
                 f"{smallest:.3g} on [0, {span:.3g}]; it must stay positive there."
             )
         return lambda lag: 1 / signature(lag), 1.0, error
-    if error == "absolute" and homogeneous:
-        unit = high**gamma
-        return lambda lag: unit * np.exp(-0.5 * gamma * lag), unit, error
-    return lambda lag: np.ones(np.shape(lag)), 1.0, error
+    if error == "absolute" and kernel.homogeneous:
+        unit = high**kernel.gamma
+        return lambda lag: unit * np.exp(-0.5 * kernel.gamma * lag), unit, error
+    return unweighted, 1.0, error
+
+
+def unweighted(lags: np.ndarray) -> np.ndarray:
+    """w(λ) = 1."""
+    return np.ones(np.shape(lags))

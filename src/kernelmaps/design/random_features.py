@@ -30,6 +30,7 @@ dimensions, where the features live.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -37,6 +38,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..arguments import check_number
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def second_moment(kernel: Any, d: int) -> float:
     return moment
 
 
-def lipschitz(kernel: Any, diameter: float, points: int = 20001) -> float:
+def lipschitz(kernel: Any, diameter: float) -> float:
     """Largest slope of f on [0, diameter].
 
     f'(r) = −E ω sin(ωr) is at most r E ω², and next to that for small r. Else from differences on
@@ -181,8 +183,8 @@ def lipschitz(kernel: Any, diameter: float, points: int = 20001) -> float:
     if diameter < 1e-3 * length:
         return diameter * moment
     near = min(diameter, 100 * length)
-    distance = np.concatenate([np.linspace(0, near, points), np.geomspace(near, diameter, points)])
-    distance = np.unique(distance)
+    grids = np.linspace(0, near, 20001), np.geomspace(near, diameter, 20001)
+    distance = np.unique(np.concatenate(grids))
     return float(np.max(np.abs(np.diff(kernel.signature(distance))) / np.diff(distance)))
 
 
@@ -193,24 +195,15 @@ def _ceil(value: float) -> int:
 def _check(
     epsilon: float, probability: float, sparsity: float, dim: int, diameter: float, covering: float
 ) -> None:
-    numbers = {
-        "epsilon": epsilon,
-        "probability": probability,
-        "sparsity": sparsity,
-        "dim": dim,
-        "diameter": diameter,
-        "covering": covering,
+    wanted: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {
+        "epsilon": (epsilon, "positive, and no less than 1e-50", lambda e: 1e-50 < e < np.inf),
+        "probability": (probability, "in (0, 1]", lambda q: 0 < q <= 1),
+        "dim": (dim, "an integer, at least 1", lambda d: 1 <= d < 1e18 and d == int(d)),
+        "sparsity": (sparsity, f"between 0 and dim = {dim}", lambda k: 0 < k <= dim),
+        "diameter": (diameter, "positive, and below 1e100", lambda r: 0 < r < 1e100),
+        "covering": (covering, "at least 1", lambda c: 1 <= c < 1e100),
     }
-    for name, value in numbers.items():
+    for name, (value, words, holds) in wanted.items():
         if not isinstance(value, Real) or isinstance(value, bool):
             raise TypeError(f"required_features: {name} must be a number, got {value!r}.")
-    for name, value, holds, wanted in [
-        ("epsilon", epsilon, 1e-50 < epsilon < np.inf, "positive, and no less than 1e-50"),
-        ("probability", probability, 0 < probability <= 1, "in (0, 1]"),
-        ("dim", dim, 1 <= dim < 1e18 and dim == int(dim), "an integer, at least 1"),
-        ("sparsity", sparsity, 0 < sparsity <= dim, f"between 0 and dim = {dim}"),
-        ("diameter", diameter, 0 < diameter < 1e100, "positive, and below 1e100"),
-        ("covering", covering, 1 <= covering < 1e100, "at least 1"),
-    ]:
-        if not holds:
-            raise ValueError(f"required_features: {name} must be {wanted}, got {value!r}.")
+        check_number("required_features", name, value, words, holds)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from .problem import Cosines, Problem
+from .problem import Cosines, Problem, parabola_top
 
 _ROUNDING = 8e-16  # of the sum of cosines, per unit of their weight
 
@@ -67,7 +67,7 @@ def gauss_start(problem: Problem, n_columns: int, span: float) -> Cosines | None
 
 
 def interpolate(
-    problem: Problem, cosines: Cosines, nodes: np.ndarray, tolerance: float = 0.0, steps: int = 10
+    problem: Problem, cosines: Cosines, nodes: np.ndarray, tolerance: float = 0.0
 ) -> Cosines | None:
     """Newton's method in (ω, log α) for k̂ = k at the D nodes, from a nearby solution."""
     frequencies, weights = cosines
@@ -75,7 +75,7 @@ def interpolate(
     n = weights.size
     target = problem.signature(nodes)
     longest = 0.8 / problem.span
-    for _ in range(steps):
+    for _ in range(10):
         angles = np.outer(nodes, frequencies)
         cosine = np.cos(angles)
         residual = target - cosine @ weights
@@ -111,35 +111,31 @@ def _lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tuple[np.nd
     edges = np.r_[0.0, nodes, problem.span]
     width = np.diff(edges)
     grid = edges[:-1, None] + width[:, None] * np.linspace(0, 1, 33)
-    size = np.abs(problem.residual(grid.ravel(), *cosines).reshape(grid.shape))
+    size = np.abs(problem.residual(grid.ravel(), cosines).reshape(grid.shape))
     top = np.argmax(size, axis=1)
     row, middle = np.arange(top.size), np.clip(top, 1, 31)
-    left, centre, right = (size[row, middle + shift] for shift in (-1, 0, 1))
-    curve = left - 2 * centre + right
-    shift = np.clip(0.5 * (left - right) / np.where(curve < 0, curve, -1.0), -1, 1)
+    shift = parabola_top(*(size[row, middle + side] for side in (-1, 0, 1)))
     inside = (top > 0) & (top < 32)
-    peaks = grid[row, top] + np.where(inside, shift * width / 32, 0.0)
-    return peaks, np.abs(problem.residual(peaks, *cosines))
+    places = grid[row, top] + np.where(inside, shift * width / 32, 0.0)
+    return places, np.abs(problem.residual(places, cosines))
 
 
-def equalise_lobes(
-    problem: Problem, cosines: Cosines, nodes: np.ndarray, steps: int = 40
-) -> tuple[Cosines, float]:
+def equalise_lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tuple[Cosines, float]:
     """Move the zeros until all lobes are equally high, or as far as that goes.
 
     Returns the cosines and how far from level they are: the logarithm of the ratio of the highest
     lobe to the lowest.
     """
-    peaks, heights = _lobes(problem, cosines, nodes)
-    for _ in range(steps):
-        if np.min(heights) <= 0 or np.ptp(np.log(heights)) < 1e-9:
+    places, sizes = _lobes(problem, cosines, nodes)
+    for _ in range(40):
+        if np.min(sizes) <= 0 or np.ptp(np.log(sizes)) < 1e-9:
             break
-        gap = peaks[:, None] ** 2 - nodes**2
+        gap = places[:, None] ** 2 - nodes**2
         if np.any(gap == 0):
             break  # a lobe without height: nothing is left to level
-        system = np.hstack([-2 * nodes / gap, -np.ones((heights.size, 1))])
+        system = np.hstack([-2 * nodes / gap, -np.ones((sizes.size, 1))])
         try:
-            move = np.linalg.solve(system, -np.log(heights))[:-1]
+            move = np.linalg.solve(system, -np.log(sizes))[:-1]
         except np.linalg.LinAlgError:
             break
         gaps = np.diff(np.r_[0.0, nodes, problem.span])
@@ -147,26 +143,26 @@ def equalise_lobes(
         fraction = min(1.0, 0.7 / max(crowding, 1e-300))
         better = None
         while better is None and fraction > 1e-3:
-            better = _try_move(problem, cosines, nodes + fraction * move, heights)
+            better = _try_move(problem, cosines, nodes + fraction * move, sizes)
             fraction /= 2
         if better is None:
             break
-        cosines, nodes, peaks, heights = better
-    return cosines, float(np.ptp(np.log(np.maximum(heights, 1e-300))))
+        cosines, nodes, places, sizes = better
+    return cosines, float(np.ptp(np.log(np.maximum(sizes, 1e-300))))
 
 
 def _try_move(
-    problem: Problem, cosines: Cosines, nodes: np.ndarray, heights: np.ndarray
+    problem: Problem, cosines: Cosines, nodes: np.ndarray, sizes: np.ndarray
 ) -> tuple[Cosines, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Interpolate at moved zeros; None unless the lobes come out more level than `heights`."""
-    least = float(np.min(heights)) / float(np.max(problem.weight(nodes)))
+    """Interpolate at moved zeros; None unless the lobes come out more level than `sizes`."""
+    least = float(np.min(sizes)) / float(np.max(problem.weight(nodes)))
     moved = interpolate(problem, cosines, nodes, tolerance=1e-5 * least)
     if moved is None:
         return None
-    peaks, after = _lobes(problem, moved, nodes)
-    if np.min(after) <= 0 or np.ptp(np.log(after)) >= np.ptp(np.log(heights)):
+    places, after = _lobes(problem, moved, nodes)
+    if np.min(after) <= 0 or np.ptp(np.log(after)) >= np.ptp(np.log(sizes)):
         return None
-    return moved, nodes, peaks, after
+    return moved, nodes, places, after
 
 
 def remez_design(problem: Problem, n_columns: int) -> Cosines | None:
@@ -188,7 +184,7 @@ def remez_design(problem: Problem, n_columns: int) -> Cosines | None:
         if cosines is None:
             continue
         cosines, uneven = equalise_lobes(problem, cosines, nodes)
-        error = problem.max_error(*cosines)
+        error = problem.max_error(cosines)
         if error < least:
             best, least = cosines, error
         if uneven < 1e-3 or least > 1e-7 * problem.scale:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..display import html_of, two_columns
-from ..engine import Spec, Table
+from ..engine import Spec, Table, evaluate
 from ..engine.families import waves_arrays
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES
@@ -108,15 +108,14 @@ class Design:
         """
         if self.table is not None:
             return _table_spec(self, self.table, n_features, signed, scale)
-        if self.method == "sine":
-            return _sine_spec(self, clip, signed, scale)
-        arrays: dict[str, Any] = waves_arrays(self.frequencies, self.weights)
+        ends: dict[str, Any] = {}
         if clip and self.range is not None:
             low, high = self.range
-            arrays |= {"lower": [0.0 if self.homogeneous else low], "upper": [high * scale]}
-        if self.homogeneous:
-            return Spec("log_waves", arrays, {"gamma": self.gamma, "signed": signed})
-        return Spec("waves", arrays, {"signed": signed})
+            ends = {"lower": [0.0 if self.homogeneous else low], "upper": [high * scale]}
+        if self.method == "sine":
+            return sines_spec(self.frequencies / scale, self.weights * scale, signed, ends)
+        gamma = self.gamma if self.homogeneous else 0.0
+        return cosines_spec(self.frequencies, self.weights, gamma, signed, ends)
 
     def __call__(self, x: Any) -> np.ndarray:
         """φ(x) for values of one feature, shape (n, n_columns); not clipped."""
@@ -126,10 +125,7 @@ class Design:
             inside = x > 0 if self.homogeneous else np.ones(x.size, dtype=bool)
             out[inside] = self.table(x[inside])
             return out
-        if self.method == "sine":
-            return sine_values(x, self.frequencies, self.weights)
-        gamma = self.gamma if self.homogeneous else 0.0
-        return cosine_values(x, self.frequencies, self.weights, gamma)
+        return values_of(self.make_spec(clip=False), x)
 
     def kernel_values(self, x: Any, y: Any) -> np.ndarray:
         """Compute the approximate kernel k̂(x_i, y_j) = ⟨φ(x_i), φ(y_j)⟩ of all pairs.
@@ -244,23 +240,35 @@ class Design:
         )
 
 
-def cosine_values(
-    x: np.ndarray, frequencies: np.ndarray, weights: np.ndarray, gamma: float
-) -> np.ndarray:
+def cosines_spec(
+    frequencies: np.ndarray,
+    weights: np.ndarray,
+    gamma: float,
+    signed: bool = False,
+    ends: dict[str, Any] | None = None,
+) -> Spec:
     """√α x^{γ/2} cos(ω log x), sin(ω log x), or √α cos(ωx), sin(ωx) for γ = 0."""
-    arrays = waves_arrays(frequencies, weights)
-    amplitude, frequency, phase = (np.array(arrays[k]) for k in ("amplitude", "frequency", "phase"))
-    if not gamma:
-        return amplitude * np.cos(np.multiply.outer(x, frequency) + phase)
-    positive = x > 0
-    place = np.log(np.where(positive, x, 1.0))
-    root = np.where(positive, np.where(positive, x, 1.0) ** (gamma / 2), 0.0)
-    return root[:, None] * amplitude * np.cos(np.multiply.outer(place, frequency) + phase)
+    arrays: dict[str, Any] = {**waves_arrays(frequencies, weights), **(ends or {})}
+    if gamma:
+        return Spec("log_waves", arrays, {"gamma": gamma, "signed": signed})
+    return Spec("waves", arrays, {"signed": signed})
 
 
-def sine_values(x: np.ndarray, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """√a sin(ωx)."""
-    return np.sqrt(weights) * np.sin(np.multiply.outer(x, frequencies))
+def sines_spec(
+    frequencies: np.ndarray,
+    weights: np.ndarray,
+    signed: bool = False,
+    ends: dict[str, Any] | None = None,
+) -> Spec:
+    """√a sin(ωx), as cosines of phase −π/2."""
+    phase = np.full(weights.size, -np.pi / 2)
+    arrays = {"amplitude": np.sqrt(weights), "frequency": frequencies, "phase": phase}
+    return Spec("waves", {**arrays, **(ends or {})}, {"signed": signed})
+
+
+def values_of(spec: Spec, x: np.ndarray) -> np.ndarray:
+    """φ(x) for values of one feature."""
+    return evaluate(spec, x[:, None])
 
 
 def _table_spec(
@@ -305,16 +313,3 @@ def _tabulated(table: RankTable) -> tuple[np.ndarray, np.ndarray]:
         if miss <= 4e-13:
             break
     return edges, coef
-
-
-def _sine_spec(design: Design, clip: bool, signed: bool, scale: float) -> Spec:
-    """√a_k sin(ω_k x) as a cosine of phase −π/2."""
-    amplitude = np.sqrt(design.weights * scale)
-    arrays = {
-        "amplitude": amplitude,
-        "frequency": design.frequencies / scale,
-        "phase": np.full(amplitude.size, -np.pi / 2),
-    }
-    if clip:
-        arrays |= {"lower": np.zeros(1), "upper": np.array([design.domain[-1] * scale])}
-    return Spec("waves", arrays, {"signed": signed})

@@ -52,30 +52,24 @@ def largest_error(
     smallest = low if low > 0 else max(high, tiny) * 1e-12
     values = [
         np.linspace(low, high, _GRID),
-        _clipped(np.geomspace(smallest, high, _GRID), low, high),
+        np.clip(np.geomspace(smallest, high, _GRID), low, high),
     ]
     if low <= 0:
         values.append(np.array([0.0, smallest**2, 1e-300 if low == 0 else low]))
     if at is not None and len(at):
         chosen = at if len(at) <= _GRID else np.sort(rng.choice(at, _GRID, replace=False))
-        values.append(_clipped(np.r_[chosen, np.nextafter(chosen, low)], low, high))
+        values.append(np.clip(np.r_[chosen, np.nextafter(chosen, low)], low, high))
     grid = np.unique(np.concatenate(values))
     grid = np.union1d(grid, grid[:-1] + 0.382 * np.diff(grid))
     x, y = (side.ravel() for side in np.meshgrid(grid, grid, indexing="ij"))
     even = rng.uniform(low, high, (2, pairs // 2))
-    ratio = _clipped(
-        np.exp(rng.uniform(np.log(smallest), np.log(high), (2, pairs // 2))), low, high
-    )
+    ratio = np.clip(np.exp(rng.uniform(np.log(smallest), np.log(high), (2, pairs // 2))), low, high)
     scattered = np.concatenate([even, ratio], axis=1)
     scattered[1, ::3] = scattered[0, ::3]
     x, y = np.r_[x, scattered[0]], np.r_[y, scattered[1]]
     size = np.abs(error(x, y))
     best = np.argsort(-size, kind="stable")[:_KEPT]
     return _climb(error, x[best], y[best], size[best], low, high)
-
-
-def _clipped(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    return np.clip(values, low, high)
 
 
 def _climb(

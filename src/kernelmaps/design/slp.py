@@ -15,6 +15,8 @@ cutting planes.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import linprog, nnls
 
@@ -88,10 +90,10 @@ def least_error_step(
     return x[:n], x[n : n + m], float(np.sum(x[n + m :]))
 
 
-def fit_weights(problem: Problem, frequencies: np.ndarray, size: int = 250) -> np.ndarray:
+def fit_weights(problem: Problem, frequencies: np.ndarray) -> np.ndarray:
     """Non-negative least-squares weights of given frequencies."""
-    lags, target, weight = problem.sampled(size)
-    matrix = weight[:, None] * np.cos(np.outer(lags, frequencies))
+    lags, target, weight = problem.sampled(250)
+    matrix = weight[:, None] * problem.atoms(lags, frequencies)
     try:
         return nnls(matrix, weight * target, maxiter=30 * frequencies.size)[0]
     except RuntimeError:  # columns equal to rounding: any sensible start will do
@@ -99,81 +101,66 @@ def fit_weights(problem: Problem, frequencies: np.ndarray, size: int = 250) -> n
 
 
 def taylor_step(
-    problem: Problem,
-    cosines: Cosines,
-    fixed_zero: bool,
-    reach: float,
-    lags: np.ndarray,
-    scale: float,
-    norm: str = "max",
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Solve (12), (13) at the given lags; returns new frequencies, weights, predicted error.
+    problem: Any, cosines: Cosines, reach: float, lags: np.ndarray, scale: float
+) -> tuple[Cosines, float]:
+    """Solve (12), (13) at the given lags; returns the moved cosines and the predicted error.
 
     The program is written in changes: α' = α + s·u, β = s·reach·v, with s the change of weights
     that matters at the current error `scale`. All its numbers are then of order one, and HiGHS's
     absolute tolerance of 1e-7 is relative to the error.
     """
     frequencies, weights = cosines
-    n, first = frequencies.size, int(fixed_zero)
+    free = problem.free(frequencies)
     weight = problem.weight(lags)
     unit = scale / max(float(np.max(weight)), 1e-300)
     shape = (weight * unit / scale)[:, None]
-    angles = np.outer(lags, frequencies)
-    slopes = (-reach * shape * lags[:, None] * np.sin(angles))[:, first:]
-    model = np.hstack([shape * np.cos(angles), slopes])
-    target = problem.residual(lags, *cosines) / scale
-    held = weights / unit
-    changes, moves, error = least_error_step(model, target, held, np.arange(first, n), norm)
+    slopes = reach * shape * problem.slopes(lags, frequencies)[:, free]
+    model = np.hstack([shape * problem.atoms(lags, frequencies), slopes])
+    target, entry = problem.residual(lags, cosines) / scale, np.nonzero(free)[0]
+    changes, moves, error = least_error_step(model, target, weights / unit, entry, problem.norm)
     changed = np.maximum(weights + unit * changes, 0.0)
-    moves = unit * reach * moves
-    alive = changed[first:] > 1e-14 * max(np.sum(changed), 1e-300)
-    step = np.where(alive, moves / np.where(alive, changed[first:], 1.0), 0.0)
-    updated = frequencies.copy()
-    updated[first:] = np.abs(frequencies[first:] + np.clip(step, -reach, reach))
-    return updated, changed, error * scale
+    moves, share = unit * reach * moves, changed[entry]
+    alive = share > 1e-14 * max(np.sum(changed), 1e-300)
+    step = np.where(alive, moves / np.where(alive, share, 1.0), 0.0)
+    moved = frequencies.copy()
+    moved[free] += np.clip(step, -reach, reach)
+    return (moved, changed), error * scale
 
 
 def sequential_lp(
-    problem: Problem,
-    cosines: Cosines,
-    fixed_zero: bool,
-    *,
-    steps: int = 60,
-    reach: float | None = None,
-    norm: str = "max",
-    tolerance: float = 1e-7,
+    problem: Any, cosines: Cosines, *, reach: float, steps: int = 60, tolerance: float = 1e-7
 ) -> Cosines:
-    """Follow Taylor steps downhill until none improves the true error by more than `tolerance`."""
-    frequencies, weights = cosines
-    measure = problem.max_error if norm == "max" else problem.sum_error
-    if norm == "max":
-        coarse = problem.sampled(max(60, 8 * frequencies.size))[0]
-    else:
-        coarse = problem.lags
-    reach = 0.5 / problem.span if reach is None else reach
-    current, cuts = measure(frequencies, weights), np.zeros(0)
+    """Follow Taylor steps downhill until none improves the true error by more than `tolerance`.
+
+    Parameters
+    ----------
+    problem : Problem or JointProblem
+        Of one dimension or of several.
+    cosines : (frequencies, weights)
+        Where to start. Frequencies may become negative.
+    reach : float
+        The first steps of frequencies are no longer, in units of the inverse of the span.
+    steps, tolerance : int, float
+    """
+    reach = reach / problem.reach
+    always = problem.coarse_lags(len(cosines[0]))
+    current, cuts = problem.cost(cosines), problem.peaks(cosines)
     for _ in range(steps):
         if current <= 1e-10 * problem.scale or reach < 1e-11:
             break  # below that, levelling is the tool
-        lags = coarse
-        if norm == "max":
-            lags = np.unique(np.r_[coarse, problem.extrema(frequencies, weights)[0], cuts])
+        lags = np.unique(np.concatenate([always, cuts]), axis=0)
         try:
-            moved, refit, predicted = taylor_step(
-                problem, (frequencies, weights), fixed_zero, reach, lags, current, norm
-            )
+            moved, predicted = taylor_step(problem, cosines, reach, lags, current)
         except DesignError:  # the design so far stands: its error was computed, not promised
             break
-        after = measure(moved, refit)
-        if after < current:
-            gain, promise = current - after, max(current - predicted, 1e-300)
-            frequencies, weights, cuts = moved, refit, np.zeros(0)
-            small, current = gain < tolerance * current, after
-            reach *= 2.0 if gain > 0.5 * promise else 0.5 if gain < 0.25 * promise else 1.0
-            if small:
-                break
+        before, after, promise = current, problem.cost(moved), max(current - predicted, 1e-300)
+        gain = before - after
+        cuts = np.concatenate([cuts, problem.peaks(moved)])[-1500:]
+        if gain > 0:
+            cosines, current = moved, after
+            reach *= 2.0 if gain > 0.5 * promise else 0.6 if gain < 0.25 * promise else 1.0
         else:
-            if current - predicted < tolerance * current:
-                break
-            cuts, reach = np.r_[cuts, problem.extrema(moved, refit)[0]], reach / 3
-    return frequencies, weights
+            reach /= 2
+        if promise < tolerance * before:
+            break
+    return cosines

@@ -80,45 +80,33 @@ def square_root(
     owner : str
         Named in error messages.
     """
+    n, spectral = len(anchors), factorization == "svd"
     diagonal = np.asarray(component(anchors, anchors), dtype=np.float64)
-    rows, kept = _root(component, anchors, diagonal, energy, rank, factorization, owner)
+    kernel = _matrix(component, anchors[_sample(n)], owner)
+    values, vectors = np.linalg.eigh(kernel)
+    _check_semidefinite(values, n, owner)
+    if n <= DENSE_LIMIT and spectral:
+        keep, kept = _leading(values, energy, rank, float(np.maximum(values, 0).sum()))
+        rows = vectors[:, ::-1][:, :keep] * np.sqrt(np.maximum(values[::-1][:keep], 0.0))
+        rows[~kernel.any(axis=1)] = 0.0  # c(0, ·) = 0 gives a zero row, not a row of roundings
+    else:
+
+        def column(i: int) -> np.ndarray:
+            return np.asarray(component(anchors, anchors[i]), dtype=np.float64)
+
+        slack = (0.05 if spectral else 1.0) * (1 - energy)
+        pivots = max(256, 4 * rank) if spectral and rank is not None else rank
+        rows, left = pivoted_cholesky(column, diagonal, slack, pivots)
+        _check_reached(left, slack, rank, rows.shape, owner)
+        kept = 1 - left
+        if spectral:
+            values, axes = np.linalg.eigh(rows.T @ rows)
+            keep, kept = _leading(values, energy, rank, float(diagonal.sum()))
+            rows = rows @ axes[:, ::-1][:, :keep]
+    if spectral:  # signs of the columns fixed, so that equal input is equal output
+        rows = np.ascontiguousarray(rows * np.where(rows.sum(axis=0) < 0, -1.0, 1.0))
     left_out = np.max(diagonal - (rows**2).sum(axis=1), initial=0.0)
     return Root(rows, kept, float(left_out))
-
-
-def _root(
-    component: Component,
-    anchors: np.ndarray,
-    diagonal: np.ndarray,
-    energy: float,
-    rank: int | None,
-    factorization: str,
-    owner: str,
-) -> tuple[np.ndarray, float]:
-    """Rows of the anchors, and the share of the trace that they keep."""
-    n = len(anchors)
-    kernel = _matrix(component, anchors[_sample(n)], owner)
-    eigenvalues, vectors = np.linalg.eigh(kernel)
-    _check_semidefinite(eigenvalues, n, owner)
-    if n <= DENSE_LIMIT and factorization == "svd":
-        return _spectral_root(kernel, eigenvalues, vectors, energy, rank)
-
-    def column(i: int) -> np.ndarray:
-        return np.asarray(component(anchors, anchors[i]), dtype=np.float64)
-
-    if factorization == "cholesky":
-        factor, left = pivoted_cholesky(column, diagonal, 1 - energy, rank)
-        _check_reached(left, 1 - energy, rank, factor.shape, owner)
-        return factor, 1 - left
-    slack = 0.05 * (1 - energy)
-    pivots = None if rank is None else max(256, 4 * rank)
-    factor, left = pivoted_cholesky(column, diagonal, slack, pivots)
-    _check_reached(left, slack, rank, factor.shape, owner)
-    values, axes = np.linalg.eigh(factor.T @ factor)
-    total = float(diagonal.sum())
-    keep = _kept(values, energy, rank, total)
-    rows = factor @ axes[:, ::-1][:, :keep]
-    return _oriented(rows), float(values[::-1][:keep].sum() / total) if total else 1.0
 
 
 def pivoted_cholesky(
@@ -195,35 +183,17 @@ def _check_semidefinite(eigenvalues: np.ndarray, n: int, owner: str) -> None:
         )
 
 
-def _spectral_root(
-    kernel: np.ndarray,
-    eigenvalues: np.ndarray,
-    vectors: np.ndarray,
-    energy: float,
-    rank: int | None,
-) -> tuple[np.ndarray, float]:
-    total = float(np.maximum(eigenvalues, 0).sum())
-    keep = _kept(eigenvalues, energy, rank, total)
-    values = np.maximum(eigenvalues[::-1][:keep], 0.0)
-    rows = vectors[:, ::-1][:, :keep] * np.sqrt(values)
-    rows[~kernel.any(axis=1)] = 0.0  # c(0, ·) = 0 gives a zero row, not a row of roundings
-    return _oriented(rows), float(values.sum() / total) if total else 1.0
-
-
-def _kept(eigenvalues: np.ndarray, energy: float, rank: int | None, total: float) -> int:
-    """How many of the (ascending) eigenvalues to keep; at least one."""
+def _leading(
+    eigenvalues: np.ndarray, energy: float, rank: int | None, total: float
+) -> tuple[int, float]:
+    """How many of the (ascending) eigenvalues to keep, at least one, and their share of a total."""
     values = np.maximum(eigenvalues[::-1], 0.0)
-    present = max(1, int((values > len(values) * _EPS * values[0]).sum()))
+    keep = max(1, int((values > len(values) * _EPS * values[0]).sum()))
     if rank is not None:
-        return min(rank, present)
-    if energy == 1:
-        return present
-    return min(present, int(np.searchsorted(np.cumsum(values), energy * total)) + 1)
-
-
-def _oriented(rows: np.ndarray) -> np.ndarray:
-    """Signs of the columns fixed (the larger sum positive), so that equal input is equal output."""
-    return np.ascontiguousarray(rows * np.where(rows.sum(axis=0) < 0, -1.0, 1.0))
+        keep = min(rank, keep)
+    elif energy < 1:
+        keep = min(keep, int(np.searchsorted(np.cumsum(values), energy * total)) + 1)
+    return keep, float(values[:keep].sum() / total) if total else 1.0
 
 
 def _check_reached(

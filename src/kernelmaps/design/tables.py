@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 
 from .bounds import rank_bound
 from .gram import GridKernel
+from .pnorm import log_p_norm
 
 Curve = Callable[[np.ndarray], np.ndarray]
 _POWERS = (4, 8, 16, 32, 64, 128, 256, 512)
@@ -82,11 +83,10 @@ def eigen_table(kernel: GridKernel, n_columns: int) -> RankTable:
     """
     points = kernel.fine
     d = np.ones(points.size) if kernel.values is not None else np.sqrt(np.gradient(points))
-    values, vectors = np.linalg.eigh(d[:, None] * kernel.gram(points) * d)
-    keep = np.argsort(-values)[:n_columns]
+    values, vectors = _leading(kernel.gram(points), d, n_columns)
     cross = kernel.component(kernel.nodes[:, None], points[None, :])
-    root = np.sqrt(np.maximum(values[keep], np.finfo(float).tiny))
-    return _from_values(kernel, cross @ (d[:, None] * vectors[:, keep]) / root)
+    root = np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    return _from_values(kernel, cross @ (d[:, None] * vectors) / root)
 
 
 def minimax_table(kernel: GridKernel, n_columns: int, others: Sequence[Curve] = ()) -> RankTable:
@@ -131,9 +131,15 @@ def _padded(values: np.ndarray, n_columns: int) -> np.ndarray:
 
 def _eigenvectors(gram: np.ndarray, d: np.ndarray, n_columns: int) -> np.ndarray:
     """Values of the best rank-D map in the weighted mean square."""
+    values, vectors = _leading(gram, d, n_columns)
+    return vectors * np.sqrt(np.maximum(values, 0.0)) / d[:, None]
+
+
+def _leading(gram: np.ndarray, d: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest eigenvalues of a weighted Gram matrix, and their vectors."""
     values, vectors = np.linalg.eigh(d[:, None] * gram * d)
-    keep = np.argsort(-values)[:n_columns]
-    return vectors[:, keep] * np.sqrt(np.maximum(values[keep], 0.0)) / d[:, None]
+    keep = np.argsort(-values)[:count]
+    return values[keep], vectors[:, keep]
 
 
 def _from_values(
@@ -167,41 +173,26 @@ def _descend(
         back = basis
     else:
         basis, back = _basis(kernel, nodes, _size(kernel))
-    shape = (basis.shape[1], start.shape[1])
     x = np.linalg.lstsq(basis, start, rcond=None)[0].ravel()
     for power in powers:
         found = minimize(
-            _log_p_norm,
+            _value,
             x,
-            args=(power, basis, gram, scale, shape),
+            args=(power, basis, gram, scale),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": steps, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-10},
         )
         x = found.x
-    return RankTable(kernel, back @ x.reshape(shape), nodes, polynomial=not kernel.rough)
+    return RankTable(
+        kernel, back @ x.reshape(basis.shape[1], -1), nodes, polynomial=not kernel.rough
+    )
 
 
-def _log_p_norm(
-    x: np.ndarray,
-    power: int,
-    basis: np.ndarray,
-    gram: np.ndarray,
-    scale: np.ndarray,
-    shape: tuple[int, int],
+def _value(
+    x: np.ndarray, power: int, basis: np.ndarray, gram: np.ndarray, scale: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """log ‖(K − ΨΨᵀ)/T‖_p and its gradient; even powers by repeated squaring."""
-    values = basis @ x.reshape(shape)
-    error = (gram - values @ values.T) / scale
-    top = max(np.max(np.abs(error)), 1e-300)
-    error /= top
-    slope = error.copy()
-    square, exponent = error * error, power // 2 - 1
-    while exponent:
-        if exponent & 1:
-            slope *= square
-        square *= square
-        exponent >>= 1
-    total = np.sum(slope * error)
-    gradient = -2 / (total * top) * (basis.T @ ((slope / scale) @ values))
-    return float(np.log(top) + np.log(total) / power), gradient.ravel()
+    """log ‖(K − ΨΨᵀ)/T‖_p and its gradient in the coefficients x."""
+    values = basis @ x.reshape(basis.shape[1], -1)
+    norm, pull = log_p_norm((gram - values @ values.T) / scale, power)
+    return norm, -2 * (basis.T @ ((pull / scale) @ values)).ravel()

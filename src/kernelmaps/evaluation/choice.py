@@ -22,12 +22,12 @@ from sklearn.utils import check_array
 
 from ..certificate import Certificate
 from ..device import refuse_card
-from ..display import html_of, text_of
+from ..display import Tabled
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
 from ..kernels import Exponential, Kernel, get
 from ..progress import track
 from ..seeding import generator, seed_of
-from ..sparse_rows import check_sparse
+from ..sparse_rows import check_sparse, dense
 from ..threads import check_stop, interruptible
 from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
 from .code import expression, kernel_code
@@ -82,7 +82,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Tabled):
     """Result of :func:`choose`.
 
     Attributes
@@ -147,12 +147,6 @@ class Choice:
 
     def __repr__(self) -> str:
         return f"<Choice of {self.code()}; print it for the evidence>"
-
-    def _repr_html_(self) -> str:
-        return html_of(self.table())
-
-    def __str__(self) -> str:
-        return text_of(self.table())
 
     @property
     def _relative(self) -> bool:
@@ -235,7 +229,9 @@ def choose(
     X = check_array(
         X, accept_sparse="csr", dtype="numeric", estimator="choose", ensure_min_samples=8
     )
-    wanted = _requirements(max_error, n_columns, seconds, error, confidence)
+    limits = {"max_error": max_error, "n_columns": n_columns, "seconds": seconds}
+    _check_requirements(limits, error, confidence)
+    wanted = {**limits, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
     X, kernel, scaler = _scaled(X, kernel, random_state)
     search = interruptible(_Search, X, kernel, wanted, held_out_rows, random_state)
@@ -342,17 +338,16 @@ class _Search:
     def _measured(self, candidate: Candidate) -> Evidence | None:
         errors, seconds, columns = [], [], 0
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", OutOfDomainWarning)  # it is part of the error
+            # Values outside the domain are part of the error.
+            with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
                 for fold in self.folds:
                     feature_map = self._fitted(candidate, fold.seen)
                     feature_map.transform(fold.held[:8])  # compiled outside the timing
                     start = perf_counter()
                     Z = feature_map.transform(fold.held)
                     seconds.append(perf_counter() - start)
-                    product = Z @ Z.T
-                    product = product.toarray() if sparse.issparse(product) else product
-                    errors.append((product.astype(np.float64) - fold.exact) / fold.scale)
+                    product = dense(Z @ Z.T).astype(np.float64)
+                    errors.append((product - fold.exact) / fold.scale)
                     columns = max(columns, int(Z.shape[1]))
         except (ValueError, TypeError, DesignError, MemoryError) as problem:
             self.notes.append(f"{candidate.label}: {str(problem).splitlines()[0]}")
@@ -411,12 +406,14 @@ class _Search:
             # Of as many columns, the safer one: times of milliseconds would decide by chance.
             best = min(good, key=lambda item: (item.columns, item.bound))
         others = [
-            _judged(item, self._verdict(item, best)) for item in self.found if item is not best
+            replace(item, verdict=self._verdict(item, best))
+            for item in self.found
+            if item is not best
         ]
         others.sort(key=lambda item: (item.columns, item.bound))
         return Choice(
             map=self._fitted(best.candidate, self.X),
-            evidence=_judged(best, "chosen"),
+            evidence=replace(best, verdict="chosen"),
             others=others,
             kernel=self.kernel,
             wanted=self.wanted,
@@ -468,29 +465,16 @@ def _families(
     return list(groups.values())
 
 
-def _requirements(
-    max_error: float | None,
-    n_columns: int | None,
-    seconds: float | None,
-    error: str,
-    confidence: float,
-) -> dict[str, Any]:
-    if max_error is None and n_columns is None and seconds is None:
+def _check_requirements(limits: dict[str, Any], error: str, confidence: float) -> None:
+    if all(value is None for value in limits.values()):
         raise ValueError("choose: pass a requirement: max_error=, n_columns= or seconds=.")
-    for name, value in (("max_error", max_error), ("n_columns", n_columns), ("seconds", seconds)):
+    for name, value in limits.items():
         if value is not None and not value > 0:
             raise ValueError(f"choose: {name} must be positive, got {value!r}.")
     if error not in ("absolute", "relative"):
         raise ValueError(f"choose: error must be 'absolute' or 'relative', got {error!r}.")
     if not 0.5 <= confidence < 1:
         raise ValueError(f"choose: confidence must be in [0.5, 1), got {confidence!r}.")
-    return {
-        "max_error": max_error,
-        "n_columns": n_columns,
-        "seconds": seconds,
-        "error": error,
-        "confidence": confidence,
-    }
 
 
 def _same_kernel(found: Any, wanted: Kernel) -> bool:
@@ -503,10 +487,6 @@ def _same_kernel(found: Any, wanted: Kernel) -> bool:
         alike = ("name", "gamma", "signed")
         return all(getattr(found, key) == getattr(wanted, key) for key in alike)
     return found is wanted or found == wanted
-
-
-def _judged(evidence: Evidence, verdict: str) -> Evidence:
-    return replace(evidence, verdict=verdict)
 
 
 def _as_dict(item: Evidence) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import kernelmaps
 
 from ..arguments import check_positive
 from ..device import refuse_card
-from ..display import html_of, text_of
+from ..display import Tabled
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
 from ..seeding import generator, seed_of
@@ -34,7 +34,7 @@ from .tables import comparison_table
 from .task import decide_task
 
 
-class Comparison(Results):
+class Comparison(Tabled, Results):
     """Result of :func:`compare`: a table, a recommendation, a plot and a report.
 
     `print` shows the table, a notebook shows it as HTML. See :class:`Results` for its data.
@@ -85,12 +85,6 @@ class Comparison(Results):
             f"<Comparison of {len(self.rows)} methods on {self.data['name']!r}, {found}; "
             "print it for the table>"
         )
-
-    def __str__(self) -> str:
-        return text_of(self.table())
-
-    def _repr_html_(self) -> str:
-        return html_of(self.table())
 
 
 def compare(

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import kernels
 from ..blocks import row_blocks
 from ..device import is_foreign, namespace_of
-from ..sparse_rows import check_sparse
+from ..sparse_rows import check_sparse, dense
 
 
 @dataclass(frozen=True)
@@ -166,9 +166,7 @@ def _rows(X: Any) -> Any:
 def _product(left: Any, right: Any) -> np.ndarray:
     if is_foreign(left):
         return _wide(left) @ _wide(right).T
-    product = left @ right.T
-    dense = product.toarray() if sparse.issparse(product) else product
-    return np.asarray(dense, dtype=np.float64)
+    return np.asarray(dense(left @ right.T), dtype=np.float64)
 
 
 def _wide(values: Any) -> Any:

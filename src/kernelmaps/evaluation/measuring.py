@@ -51,8 +51,7 @@ class Problem:
 
     def folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Pairs of training and test rows, the same for every method."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # rare classes in a small sample
+        with warnings.catch_warnings(action="ignore"):  # rare classes in a small sample
             return list(splitter(self.task, self.cv, self.random_state).split(self.X, self.y))
 
     def of_rows(self, chosen: np.ndarray) -> Problem:
@@ -82,8 +81,7 @@ class _Fold:
 def warm_up(method: Method, problem: Problem) -> None:
     """Compile, or load, what the method runs, so that it is not part of any measurement."""
     few = problem.X[:WARM_ROWS]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         if method.kind == "map":
             for step in map(clone, method.steps):
                 few = step.fit_transform(few)
@@ -226,8 +224,8 @@ def measure_error(method: Method, problem: Problem) -> KernelError | None:
         return None
     train = _for_others(method, problem.X[: max(1, min(_ERROR_FIT, problem.X.shape[0] // 2))])
     rows = _for_others(method, problem.error_rows)
-    with warnings.catch_warnings(), _calm(method, train.shape[0] * train.shape[1]):
-        warnings.simplefilter("ignore")
+    calm = _calm(method, train.shape[0] * train.shape[1])
+    with warnings.catch_warnings(action="ignore"), calm:
         return _error_behind(method, train, rows)
 
 

@@ -154,8 +154,7 @@ class Seen:
 
 def _heights(model: Any, X: Any) -> np.ndarray:
     """Scores of rows; of several classes, the highest."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutOfDomainWarning)
+    with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
         score = model.decision_function if hasattr(model, "decision_function") else model.predict
         scores = np.asarray(score(X), dtype=np.float64)
     return scores if scores.ndim == 1 else scores.max(axis=1)
@@ -288,8 +287,7 @@ def _rows(seen: Seen, rows: Sequence[int] | None, names: list[str] | None) -> li
     there, found = seen.some(chosen.values()), []
     for label, k in chosen.items():
         one, truth = there[k]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OutOfDomainWarning)
+        with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
             guess = np.asarray(model.predict(one))[0]
             own = model.explain(one)
         order = np.argsort(-np.abs(own.values), kind="stable").tolist()

@@ -93,8 +93,7 @@ def _heatmaps(result: Results) -> list[dict[str, Any]]:
     for row in result.rows:
         if row.kind != "map" or not row.rows:
             continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             try:
                 pair = _fitted_map(result, row.label)
                 if pair is None or getattr(pair[0], "kernel_", None) is None:
@@ -146,8 +145,7 @@ def _shapes(result: Results) -> dict[str, Any] | None:
         return None
     row, (X, y) = additive[0], result.sample
     X, y = X[:_ROWS], y[:_ROWS]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model = clone(result.estimators[row.label]).fit(X, y)
     steps = [step for _, step in model.steps]
     place = next(i for i, step in enumerate(steps) if isinstance(step, AdditiveMap))

@@ -15,8 +15,7 @@ MAIN_SCORE = {"classification": "accuracy", "regression": "r2"}
 
 def predicted(model: Any, X: Any) -> np.ndarray:
     """Predictions of held-out rows, some of which lie beyond the others: no need to warn."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutOfDomainWarning)
+    with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
         return np.asarray(model.predict(X))
 
 
@@ -60,8 +59,7 @@ class Judged:
         if hasattr(self.model, "predict_proba"):
             from sklearn.metrics import log_loss
 
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", OutOfDomainWarning)
+            with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
                 chances = np.asarray(self.model.predict_proba(X), dtype=np.float64)
             self._surprise += float(log_loss(truth, chances, labels=known, normalize=False))
             self._chances.append(chances[:, 1] if len(known) == 2 else chances[:0, 0])

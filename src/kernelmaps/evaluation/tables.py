@@ -16,10 +16,23 @@ def number(value: float | None, form: str = ".1e") -> str:
     return "–" if value is None else format(value, form)
 
 
-def comparison_table(result: Results) -> Any:
-    """One line per method, best first, then those that cannot be compared."""
+def _table(
+    title: str, caption: Sequence[str], first: str, numbers: Sequence[str], **style: Any
+) -> Any:
+    """A table with a column of names and columns of numbers, and sentences below."""
     from rich import box
     from rich.table import Table
+
+    style |= {"caption_justify": "left", "box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
+    table = Table(title=title, caption="\n".join(caption), **style)
+    table.add_column(first, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def comparison_table(result: Results) -> Any:
+    """One line per method, best first, then those that cannot be compared."""
     from rich.text import Text
 
     use, ties = result.recommended(), [row.label for row in result.ties()]
@@ -28,16 +41,9 @@ def comparison_table(result: Results) -> Any:
     if len(ties) > 1:
         caption.append("= statistically tied with the best; * the fastest of these.")
     shape = f"{result.data['rows']:,} × {result.data['columns']:,}"
-    table = Table(
-        title=f"{result.data['name']} ({shape})",
-        caption="\n".join([*caption, *result.notes]),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("method", overflow="fold")
-    for heading in ("cols", "max rel.\nerror", result.score_name, "map\nms", "fit\nms", "test\nms"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    title, caption = f"{result.data['name']} ({shape})", [*caption, *result.notes]
+    numbers = ("cols", "max rel.\nerror", result.score_name, "map\nms", "fit\nms", "test\nms")
+    table = _table(title, caption, "method", numbers)
     finished = result.finished()
     for row in finished:
         table.add_row(*_cells(row, marks.get(row.label, " ")), style=STYLES.get(row.kind, ""))
@@ -83,24 +89,12 @@ def choice_table(
     `chosen` and `others` are the evidence of the candidates; `relative` says what errors are, and
     `source` what gives all candidates.
     """
-    from rich import box
-    from rich.table import Table
-
     last: dict[tuple[str, str], Any] = {}
     for item in sorted(others, key=lambda item: item.candidate.size):
         last[item.candidate.name, item.candidate.variant] = item
     measured = f"{1 + len(others)} candidates were measured; {source} has all of them."
-    table = Table(
-        title=title,
-        title_justify="left",
-        caption="\n".join([measured, *notes]),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("map", overflow="fold")
-    for heading in ("columns", "max rel.\nerror" if relative else "max\nerror", "bound", "ms"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    numbers = ("columns", "max rel.\nerror" if relative else "max\nerror", "bound", "ms")
+    table = _table(title, [measured, *notes], "map", numbers, title_justify="left")
     table.add_column("verdict", min_width=16)
     shown = sorted(last.values(), key=lambda item: (item.columns, item.bound))
     for item in (chosen, *shown):

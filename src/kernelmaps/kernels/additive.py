@@ -17,6 +17,9 @@ from ..threads import in_threads
 from .base import Kernel, Rows
 from .elsewhere import sums_over_features
 
+Component = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""A scalar kernel c(x, y), elementwise with broadcasting."""
+
 
 class AdditiveKernel(Kernel):
     """Base class of kernels that are a sum over features of a scalar kernel."""
@@ -93,9 +96,7 @@ class Additive(AdditiveKernel):
     array([[2.]])
     """
 
-    def __init__(
-        self, component: Callable[[np.ndarray, np.ndarray], np.ndarray], name: str | None = None
-    ) -> None:
+    def __init__(self, component: Component, name: str | None = None) -> None:
         if not callable(component):
             raise TypeError(f"Additive needs a function of two arrays, got {component!r}.")
         self._component = component
@@ -160,10 +161,7 @@ def _row_terms(X: np.ndarray, entropies: bool) -> np.ndarray:
 
 
 def _component_sums(
-    component: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    X: Rows,
-    Y: Rows | None,
-    n_jobs: int | None,
+    component: Component, X: Rows, Y: Rows | None, n_jobs: int | None
 ) -> np.ndarray:
     """Σ_d component(x_d, y_d), feature by feature on bounded blocks, rows shared among threads.
 
@@ -173,7 +171,7 @@ def _component_sums(
     """
     symmetric, Y = Y is None, X if Y is None else Y
     total = np.zeros((X.shape[0], Y.shape[0]))
-    add = _add_sparse_components if sparse.issparse(X) else _add_dense_components
+    add = _add_sparse if sparse.issparse(X) else _add_dense
 
     def part(begin: int, end: int) -> None:
         add(component, X[begin:end], Y, total[begin:end])
@@ -185,33 +183,20 @@ def _component_sums(
     return total.astype(X.dtype, copy=False)
 
 
-def _add_dense_components(
-    component: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    X: np.ndarray,
-    Y: np.ndarray,
-    total: np.ndarray,
-) -> None:
+def _add_dense(component: Component, X: np.ndarray, Y: np.ndarray, total: np.ndarray) -> None:
     for rows in row_blocks(X.shape[0], 8 * Y.shape[0], BLOCK_BYTES // 4):
         for d in range(X.shape[1]):
             x, y = np.float64(X[rows, d, None]), np.float64(Y[None, :, d])
             total[rows] += component(x, y)
 
 
-def _add_sparse_components(
-    component: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    X: sparse.csr_matrix,
-    Y: sparse.csr_matrix,
-    total: np.ndarray,
-) -> None:
+def _add_sparse(component: Component, X: Rows, Y: Rows, total: np.ndarray) -> None:
     zero = np.zeros(1)
     at_zero = float(np.asarray(component(zero, zero))[0])
     left, right = X.tocsc().astype(np.float64), Y.tocsc().astype(np.float64)
     alone_x, alone_y = np.zeros(X.shape[0]), np.zeros(Y.shape[0])
     for d in range(X.shape[1]):
-        i = left.indices[left.indptr[d] : left.indptr[d + 1]]
-        j = right.indices[right.indptr[d] : right.indptr[d + 1]]
-        x = left.data[left.indptr[d] : left.indptr[d + 1]]
-        y = right.data[right.indptr[d] : right.indptr[d + 1]]
+        (i, x), (j, y) = _column(left, d), _column(right, d)
         x_only, y_only = component(x, zero) - at_zero, component(zero, y) - at_zero
         alone_x[i] += x_only
         alone_y[j] += y_only
@@ -219,3 +204,9 @@ def _add_sparse_components(
             both = component(x[rows, None], y[None, :]) - at_zero
             total[i[rows, None], j] += both - x_only[rows, None] - y_only
     total += alone_x[:, None] + alone_y[None, :] + X.shape[1] * at_zero
+
+
+def _column(X: sparse.csc_matrix, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and values that are stored of a column."""
+    own = slice(X.indptr[d], X.indptr[d + 1])
+    return X.indices[own], X.data[own]

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from ..blocks import row_blocks
 from ..device import is_foreign, memory_named
 from ..sparse_rows import check_sparse
-from .elsewhere import FEWER_ROWS, foreign_pair
+from .elsewhere import FEWER_ROWS, check_columns, foreign_pair
 
 Rows = Any  # a 2-D array-like or a CSR matrix
 
@@ -123,15 +123,10 @@ class Kernel(ABC):
     def _elsewhere(self, form: Callable[[Any, Any, Any], Any], X: Any, Y: Any) -> Any:
         """A form in float64 on the rows' own device, in the rows' precision."""
         xp, x, y = foreign_pair(self.name, X, Y)
-        self._check_foreign(xp, x, "X")
-        if Y is not None:
-            self._check_foreign(xp, y, "Y")
+        self._check_both(x, None if Y is None else y)
         single = xp.result_type(X.dtype, X.dtype if Y is None else Y.dtype) == xp.float32
         with memory_named(f"the {self.name} kernel", FEWER_ROWS):
             return xp.astype(form(xp, x, y), xp.float32 if single else xp.float64)
-
-    def _check_foreign(self, xp: Any, X: Any, name: str) -> None:  # noqa: B027
-        """As `_check_values`, for rows of another library."""
 
     def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
         """Gram matrix of float64 rows of another library."""
@@ -157,12 +152,15 @@ class Kernel(ABC):
 
     def _checked(self, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows | None]:
         X, Y = check_pair(self.name, X, Y)
-        self._check_values(X, "X")
-        if Y is not None:
-            self._check_values(Y, "Y")
+        self._check_both(X, Y)
         return X, Y
 
-    def _check_values(self, X: Rows, name: str) -> None:  # noqa: B027 - most refuse nothing
+    def _check_both(self, X: Any, Y: Any) -> None:
+        for name, rows in (("X", X), ("Y", Y)):
+            if rows is not None:
+                self._check_values(rows, name)
+
+    def _check_values(self, X: Any, name: str) -> None:  # noqa: B027 - most refuse nothing
         """Refuse values that the kernel is not defined for; by default there are none."""
 
     @abstractmethod
@@ -207,11 +205,7 @@ def check_pair(owner: str, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows |
     if Y is None:
         return X, None
     Y = check_rows(owner, Y, "Y")
-    if X.shape[1] != Y.shape[1]:
-        raise ValueError(
-            f"{owner}: X has {X.shape[1]} features but Y has {Y.shape[1]}; "
-            "both must have the same columns."
-        )
+    check_columns(owner, X, Y)
     if sparse.issparse(X) != sparse.issparse(Y):
         X, Y = sparse.csr_matrix(X), sparse.csr_matrix(Y)
     dtype = np.result_type(X.dtype, Y.dtype)

@@ -24,12 +24,17 @@ def foreign_pair(owner: str, X: Any, Y: Any) -> tuple[Any, Any, Any]:
         )
     x = _checked(owner, xp, X, "X")
     y = x if Y is None else _checked(owner, xp, Y, "Y")
-    if x.shape[1] != y.shape[1]:
+    check_columns(owner, x, y)
+    return xp, x, y
+
+
+def check_columns(owner: str, X: Any, Y: Any) -> None:
+    """Refuse rows of different lengths."""
+    if X.shape[1] != Y.shape[1]:
         raise ValueError(
-            f"{owner}: X has {x.shape[1]} features but Y has {y.shape[1]}; both must have the "
+            f"{owner}: X has {X.shape[1]} features but Y has {Y.shape[1]}; both must have the "
             "same columns."
         )
-    return xp, x, y
 
 
 def _checked(owner: str, xp: Any, X: Any, name: str) -> Any:

@@ -39,16 +39,13 @@ class Exponential(UnitDiagonal):
     def with_parameter(self, value: float) -> Self:
         return replace(self, gamma=value)
 
-    def _check_values(self, X: Rows, name: str) -> None:
+    def _check_values(self, X: Any, name: str) -> None:
         self.base._check_values(X, name)
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
         distance = self.base.squared_distance(X, Y, n_jobs=n_jobs)
         distance *= -self.gamma
         return np.exp(distance, out=distance)
-
-    def _check_foreign(self, xp: Any, X: Any, name: str) -> None:
-        self.base._check_foreign(xp, X, name)
 
     def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
         return xp.exp(-self.gamma * self.base._distance_elsewhere(xp, X, Y))

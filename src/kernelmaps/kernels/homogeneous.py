@@ -31,6 +31,7 @@ from scipy import sparse
 
 from ..arguments import check_positive
 from ..device import namespace_of
+from ..sparse_rows import dense
 from .additive import AdditiveKernel, compiled_sums
 from .base import Rows
 
@@ -156,7 +157,8 @@ class HomogeneousKernel(AdditiveKernel):
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
         if self.point_mass == 1:  # rank one per feature: a matrix product of roots
-            return _root_gram(_signed_power(X, self.gamma / 2), Y, self.gamma / 2)
+            roots = [_signed_power(rows, self.gamma / 2) for rows in (X, Y) if rows is not None]
+            return dense(roots[0] @ roots[-1].T)
         return super()._gram(X, Y, n_jobs)
 
     def _squared_distance(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
@@ -164,21 +166,17 @@ class HomogeneousKernel(AdditiveKernel):
             return super()._squared_distance(X, Y, n_jobs)
         return compiled_sums(self.distance_code, 0.0, X, Y, n_jobs)
 
-    def _check_values(self, X: Rows, name: str) -> None:
+    def _check_values(self, X: Any, name: str) -> None:
         values = X.data if sparse.issparse(X) else X
-        if not self.signed and values.size and values.min() < 0:
-            self._refuse(float(values.min()), name)
-
-    def _check_foreign(self, xp: Any, X: Any, name: str) -> None:
-        if not self.signed and X.shape[0] and bool(xp.any(X < 0)):
-            self._refuse(float(xp.min(X)), name)
-
-    def _refuse(self, worst: float, name: str) -> None:
-        raise ValueError(
-            f"the {self.name} kernel needs non-negative values, but {name} goes down to "
-            f"{worst:g}. Shift or clip the data, or use kernel.replace(signed=True) for the odd "
-            "extension."
-        )
+        if self.signed or not values.shape[0]:
+            return
+        worst = float(namespace_of(values).min(values))
+        if worst < 0:
+            raise ValueError(
+                f"the {self.name} kernel needs non-negative values, but {name} goes down to "
+                f"{worst:g}. Shift or clip the data, or use kernel.replace(signed=True) for the "
+                "odd extension."
+            )
 
     def __repr__(self) -> str:
         extra = [f"gamma={self.gamma:g}"] * (self.gamma != 1) + ["signed=True"] * self.signed
@@ -202,12 +200,6 @@ def _signed_power(X: Rows, exponent: float) -> Rows:
         data = np.sign(X.data) * np.abs(X.data) ** exponent
         return sparse.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
     return np.sign(X) * np.abs(X) ** exponent
-
-
-def _root_gram(root_x: Rows, Y: Rows | None, exponent: float) -> np.ndarray:
-    root_y = root_x if Y is None else _signed_power(Y, exponent)
-    product = root_x @ root_y.T
-    return product.toarray() if sparse.issparse(product) else product
 
 
 def _sech(x: np.ndarray) -> np.ndarray:

@@ -34,10 +34,10 @@ identity.
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 from scipy.special import spence
 
 from ..blocks import row_blocks
+from ..sparse_rows import dense
 from .base import Kernel, Rows
 
 
@@ -121,6 +121,6 @@ def _dilogarithm(z: np.ndarray) -> np.ndarray:
 
 def _normalised(X: Rows) -> np.ndarray:
     """Dense rows with Σ|x_i| = 1 (or zero)."""
-    X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    X = dense(X).astype(np.float64)
     size = np.abs(X).sum(axis=1, keepdims=True)
     return X / np.where(size > 0, size, 1)

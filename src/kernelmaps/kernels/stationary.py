@@ -47,6 +47,10 @@ class StationaryKernel(UnitDiagonal):
     length_name: ClassVar[str] = "scale"
     metric: ClassVar[str] = "euclidean"
 
+    def __post_init__(self) -> None:
+        # A kernel from outside may have no length.
+        check_positive(self, self.length_name, getattr(self, self.length_name, 1.0))
+
     @abstractmethod
     def signature(self, delta: np.ndarray) -> np.ndarray:
         """Evaluate κ(δ) for one feature; for isotropic kernels also κ(‖δ‖₂) for several.
@@ -254,9 +258,6 @@ class Gaussian(_IsotropicKernel):
     name = "gaussian"
     length_name = "sigma"
 
-    def __post_init__(self) -> None:
-        check_positive(self, "sigma", self.sigma)
-
     def signature(self, delta: np.ndarray) -> np.ndarray:
         xp, delta = _floats(delta)
         return xp.exp(-0.5 * (delta / self.sigma) ** 2)
@@ -319,8 +320,8 @@ class Matern(_IsotropicKernel):
     name = "matern"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_positive(self, "nu", self.nu)
-        check_positive(self, "scale", self.scale)
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
         xp, delta = _floats(delta)
@@ -377,9 +378,6 @@ class Laplacian(StationaryKernel):
     name = "laplacian"
     metric = "cityblock"
 
-    def __post_init__(self) -> None:
-        check_positive(self, "scale", self.scale)
-
     def length_of_variance(self, variance: float, d: int) -> float:
         return float(d * np.sqrt(variance))
 
@@ -413,9 +411,6 @@ class Cauchy(StationaryKernel):
 
     scale: float = 1.0
     name = "cauchy"
-
-    def __post_init__(self) -> None:
-        check_positive(self, "scale", self.scale)
 
     def length_at(self, distance: float) -> float:
         # With many features the product is close to exp(−‖x − y‖²/s²): the Gaussian of s = √2 σ.

@@ -93,10 +93,11 @@ class ScaledMap(AdditiveMap):
 def _least_error_scale(X: Any, low: float, high: float, tail: Any, rule: str) -> float:
     """The scale of least error by one of the two rules."""
     profile, centres = _mass_by_size(X, low, high)
-    sampled = _Sampled(tail)
+    places = np.linspace(0.0, 64.0, 2049)  # τ² is even: computed once, and interpolated
+    values = tail(places)
 
     def error(log_scale: float) -> float:
-        rows = profile @ sampled(centres + log_scale)
+        rows = profile @ np.interp(np.abs(centres + log_scale), places, values)
         return float(rows.max() if rule == "minimax" else np.sqrt(np.mean(rows**2)))
 
     # The best scale puts 1/s within the range of the values: nothing outside it can be better.
@@ -122,14 +123,3 @@ def _mass_by_size(X: Any, low: float, high: float) -> tuple[sparse.csr_matrix, n
     # The best scale does not depend on the unit: sums and squares of masses shall not overflow.
     profile = sparse.csr_matrix((masses / high, bins, chosen.indptr), shape=(len(rows), count))
     return profile, (first + np.arange(count) + 0.5) * width
-
-
-class _Sampled:
-    """An even function of L, computed once on a grid and interpolated."""
-
-    def __init__(self, function: Any, end: float = 64.0, points: int = 2049) -> None:
-        self._grid = np.linspace(0.0, end, points)
-        self._values = function(self._grid)
-
-    def __call__(self, L: np.ndarray) -> np.ndarray:
-        return np.interp(np.abs(L), self._grid, self._values)

@@ -35,7 +35,7 @@ from ..engine import Spec, apply, code_spec, encode
 from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
 from ..engine.piecewise import spec_of, table_of
 from ..schema import array, many
-from ..sparse_rows import check_sparse
+from ..sparse_rows import check_sparse, dense
 from ..threads import available_threads, limit_blas
 from ._anchor_certificate import AnchorCertificate, certify
 from ._anchor_table import anchor_table
@@ -165,29 +165,20 @@ class AnchorMap(AdditiveMap):
             byte where the map interpolates, and in float32 (float64 for codes of four bytes).
         """
         check_is_fitted(self)
-        if is_foreign(X):
-            return self._encode_elsewhere(X)
-        X = self._native_rows(X, reset=False)
-        if sparse.issparse(X):
-            self._check_rows(X, reset=False)
-            self._check_domain(X)
-            return self._own_codes(self._encode_csr(X))
-        # One pass over the rows; a second one, to say what is wrong, only if something is.
-        ends = self._domain_for(X.dtype)
-        codes, inside = encode_within(self.spec_, X, *ends, n_jobs=self.n_jobs)
+        foreign = is_foreign(X)
+        X = self._foreign_rows(X) if foreign else self._native_rows(X, reset=False)
+        codes, inside = None, False
+        if not sparse.issparse(X):
+            # One pass over the rows; a second one, to say what is wrong, only if something is.
+            ends = self._domain_for(X.dtype)
+            codes, inside = encode_within(self.spec_, X, *ends, n_jobs=self.n_jobs)
         if not inside:
-            self._check_rows(X, reset=False)
+            if foreign:
+                self._check_foreign(X)
+            else:
+                self._check_rows(X, reset=False)
             self._check_domain(X)
-        return self._own_codes(codes)
-
-    def _encode_elsewhere(self, X: Any) -> Codes:
-        """Codes of another library's rows, on their own device."""
-        X = self._foreign_rows(X)
-        codes, inside = encode_within(self.spec_, X, *self._domain_for(X.dtype))
-        if not inside:
-            self._check_foreign(X)
-            self._check_domain(X)
-        return self._own_codes(codes)
+        return self._own_codes(self._encode_csr(X) if codes is None else codes)
 
     def _own_codes(self, values: Any) -> Codes:
         codes = Codes(values, self.spec_.hash)
@@ -260,25 +251,19 @@ class AnchorMap(AdditiveMap):
         last = (table.bins[table.set_of].astype(np.int64) << fraction_bits(table)) - (
             table.degree == 0
         )
-        if is_foreign(codes):
-            found = to_host(codes).max(axis=0, initial=0)
-            self._check_last_codes(found, last)
-            return codes
+        found, foreign = None, is_foreign(codes)
         stored = codes.data if sparse.issparse(codes) else codes
-        if stored.size and stored.max() > last.min():  # else all are in range: no need to sort them
-            found = codes.max(axis=0)
-            self._check_last_codes(found.toarray()[0] if sparse.issparse(found) else found, last)
-        return codes.astype(code_dtype(table), copy=False)
-
-    @staticmethod
-    def _check_last_codes(found: np.ndarray, last: np.ndarray) -> None:
-        """Refuse columns with codes beyond the last of this map."""
-        if (found > last).any():
+        if foreign:
+            found = to_host(codes).max(axis=0, initial=0)
+        elif stored.size and stored.max() > last.min():  # else all are in range: no need to sort
+            found = dense(codes.max(axis=0)).ravel()
+        if found is not None and (found > last).any():
             column = int(np.argmax(found > last))
             raise ValueError(
                 f"AnchorMap: column {column} has the code {int(found[column])}, but this "
                 f"map's codes there end at {int(last[column])}. Are these codes of another map?"
             )
+        return codes if foreign else codes.astype(code_dtype(table), copy=False)
 
     @property  # type: ignore[override]
     def certificate_(self) -> AnchorCertificate | None:
@@ -423,17 +408,7 @@ class AnchorMap(AdditiveMap):
                 "defined for x >= 0."
             )
         rows = [self._with_zero(row, row) for row in rows]
-        most = max(len(row) for row in rows)
-        if most > MAX_ANCHORS:
-            raise ValueError(
-                f"AnchorMap: codes have two bytes, so that there are at most {MAX_ANCHORS} "
-                f"anchors, got {most}."
-            )
-        if most < self.n_neighbors:
-            raise ValueError(
-                f"AnchorMap: n_neighbors={self.n_neighbors} needs at least as many anchors, got "
-                f"{most}."
-            )
+        self._check_counts(max(len(row) for row in rows))
         return rows if len(rows) == n_features else rows * n_features
 
     def _range(self, found: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -486,13 +461,8 @@ class AnchorMap(AdditiveMap):
         for name, known in choices:
             check_choice(self, name, getattr(self, name), known)
         check_flag(self, "anchor_zero", self.anchor_zero)
-        if isinstance(self.anchors, str) and n > MAX_ANCHORS:
-            raise ValueError(
-                f"AnchorMap: codes have two bytes, so that n_anchors is at most {MAX_ANCHORS}, "
-                f"got {n}."
-            )
-        if isinstance(self.anchors, str) and k > n:
-            raise ValueError(f"AnchorMap: n_neighbors={k} needs at least as many anchors, got {n}.")
+        if isinstance(self.anchors, str):
+            self._check_counts(n)
         if self.weights == "linear" and k != 2:
             raise ValueError(
                 f"AnchorMap: weights='linear' interpolates between n_neighbors=2 anchors, got {k}."
@@ -503,6 +473,19 @@ class AnchorMap(AdditiveMap):
         if isinstance(self.anchors, str) and self.anchors == "epsilon":
             wanted = "a positive number for anchors='epsilon'"
             check_positive(self, "epsilon", self.epsilon, wanted)
+
+    def _check_counts(self, anchors: int) -> None:
+        """Refuse more anchors than codes have, and fewer than neighbours."""
+        if anchors > MAX_ANCHORS:
+            raise ValueError(
+                f"AnchorMap: codes have two bytes, so that there are at most {MAX_ANCHORS} "
+                f"anchors, got {anchors}."
+            )
+        if anchors < self.n_neighbors:
+            raise ValueError(
+                f"AnchorMap: n_neighbors={self.n_neighbors} needs at least as many anchors, got "
+                f"{anchors}."
+            )
 
 
 def _array_or_csr(codes: Any) -> Any:

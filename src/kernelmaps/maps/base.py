@@ -35,7 +35,7 @@ from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
 from ..schema import Check, State, array, instance, integer, names, optional, pair
 from ..seeding import generator
-from ..sparse_rows import check_sparse
+from ..sparse_rows import check_sparse, dense
 from ..sparse_tensors import checked_sparse_tensor, is_sparse_tensor
 from ..threads import resolve_threads
 from .codes import Codes
@@ -499,7 +499,7 @@ class AdditiveMap(MapOfDomain):
         bound = sure.bound * self._larger(max(abs(extent.minimum), abs(extent.maximum)))
         pairs = min(X.shape[0] // 2, 2000)
         chosen = generator(random_state).permutation(X.shape[0])[: 2 * pairs]
-        rows = X[chosen].toarray() if sparse.issparse(X) else X[chosen]
+        rows = dense(X[chosen])
         Z = self.transform(rows)
         ends = np.cumsum(self._columns_per_feature())[:-1]
         products = np.asarray(Z[:pairs], np.float64) * Z[pairs:]

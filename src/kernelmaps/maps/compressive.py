@@ -13,7 +13,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ..arguments import check_count
 from ..design.sparsity import check_basis, effective_sparsity
@@ -24,10 +23,11 @@ from ..kernels import StationaryKernel
 from ..kernels.bandwidth import warn_if_degenerate
 from ..schema import integer
 from ..seeding import generator
+from ..sparse_rows import dense
 from .base import JointMap
 from .fourier import SCALE_ADVICE, resolve_kernel, scaled_kernel
 from .orthoprojector import draw_orthoprojector
-from .sampling import draw_fourier
+from .sampling import features_of
 
 _ANALYSED_ROWS = 200
 
@@ -133,16 +133,8 @@ class CompressiveFourierMap(JointMap):
         )
         self.kernel_ = self._resolved_kernel(X, projection, scale, rng)
         warn_if_degenerate("CompressiveFourierMap", self.kernel_, X, SCALE_ADVICE)
-        features = draw_fourier(
-            self.kernel_,
-            columns,
-            self.n_measurements_,
-            sampling=self.sampling,
-            form=self.form,
-            random_state=rng,
-            dtype=output_dtype(X.dtype),
-            owner="CompressiveFourierMap",
-        )
+        dtype = output_dtype(X.dtype)
+        features = features_of(self, self.kernel_, columns, self.n_measurements_, rng, dtype)
         return features if projection is None else Spec("chain", parts=(projection, features))
 
     def _resolved_kernel(
@@ -181,23 +173,15 @@ class CompressiveFourierMap(JointMap):
                 f"compress to at most {d}, or use RandomFourierMap. If X already are measurements, "
                 "say measured=True."
             )
-        projection = draw_orthoprojector(
-            "CompressiveFourierMap",
-            m,
-            d,
-            method=self.projection,
-            entries=self.entries,
-            rng=rng,
-            dtype=dtype,
-            argument="projection",
-        )
+        how = self.projection, self.entries
+        projection = draw_orthoprojector(self, m, d, how, rng, dtype, argument="projection")
         return projection, 1.0
 
     def _camera(self, n_columns: int) -> tuple[np.ndarray, float]:
         """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""
         given = self.measurement_matrix
         try:
-            matrix = np.asarray(given.toarray() if sparse.issparse(given) else given)
+            matrix = dense(given)
             if matrix.dtype.kind == "c":
                 raise TypeError
             matrix = matrix.astype(np.float64)

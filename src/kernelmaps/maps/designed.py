@@ -106,8 +106,9 @@ class DesignedMap(AdditiveMap):
                 f"DesignedMap: a table (method={self.method!r}) ends with its domain; use "
                 "out_of_domain='clip' or 'raise', or method='refined'."
             )
-        homogeneous = self._resolve_kernel()
-        unit, domain = self._resolve_domain(X, homogeneous)
+        self._resolve_kernel()
+        homogeneous = self._homogeneous
+        unit, domain = self._resolve_domain(X)
         self.design_: Design = design_map(
             self.kernel_ if hasattr(self, "kernel_") else self.kernel,
             columns,
@@ -116,8 +117,8 @@ class DesignedMap(AdditiveMap):
             method=self.method,
             random_state=self.random_state,
         )
-        self.certificate_ = self._certify(homogeneous, unit)
-        beyond = self._continues(homogeneous)
+        self.certificate_ = self._certify(unit)
+        beyond = self._continues
         if homogeneous and beyond:
             self.domain_ = None
         spec = self.design_.make_spec(X.shape[1], clip=not beyond, signed=self._signed, scale=unit)
@@ -127,18 +128,18 @@ class DesignedMap(AdditiveMap):
         ends = dict(zip(("lower", "upper"), self.domain_, strict=True))
         return Spec(spec.family, {**spec.arrays, **ends}, spec.numbers)
 
-    def _continues(self, homogeneous: bool) -> bool:
+    @property
+    def _continues(self) -> bool:
         """Whether the cosines go on beyond the domain."""
         if self.out_of_domain == "auto":
-            return homogeneous and self.method in COSINE_METHODS
+            return self._homogeneous and self.method in COSINE_METHODS
         return self.out_of_domain == "extrapolate"
 
-    def _certify(self, homogeneous: bool, unit: float) -> Certificate:
+    def _certify(self, unit: float) -> Certificate:
         """The design's certificate in units of the data, down to zero where that is known."""
         design, found = self.design_, self.design_.certificate
-        absolute = homogeneous and design.error == "absolute"
-        where = self._where(homogeneous, absolute)
-        inner = found.for_map(design.error, where)
+        absolute = self._homogeneous and design.error == "absolute"
+        inner = found.for_map(design.error, self._where(absolute))
         if absolute and np.isfinite(found.bound_to_zero):
             top = "1, in proportion for others" if self.range_ is None else f"{self.range_[1]:g}"
             whole = Certificate(
@@ -155,12 +156,12 @@ class DesignedMap(AdditiveMap):
         ratio = (largest / unit) ** self.design_.gamma
         return float(ratio if self.range_ is None else max(ratio, 1.0))
 
-    def _where(self, homogeneous: bool, absolute: bool) -> str:
+    def _where(self, absolute: bool) -> str:
         """Where the design's own bound holds, in words."""
         if self.range_ is None:
             return "all values up to 1"
         low, high = self.range_
-        if not homogeneous:
+        if not self._homogeneous:
             return f"values in [{low:g}, {high:g}]"
         if absolute or self.method in TABLE_METHODS:
             return f"values that are zero or in [{low:g}, {high:g}]"
@@ -171,40 +172,46 @@ class DesignedMap(AdditiveMap):
         """A kernel may be signed itself."""
         return bool(self.signed or getattr(self.kernel, "signed", False))
 
-    def _resolve_kernel(self) -> bool:
-        """Set `kernel_` where the kernel is more than a function; whether it is homogeneous."""
+    @property
+    def _homogeneous(self) -> bool:
+        """Whether the kernel is a homogeneous one; what is no kernel is refused by fit."""
         if callable(self.kernel) and not isinstance(self.kernel, kernels.Kernel):
             return False
+        try:
+            return isinstance(kernels.get(self.kernel), kernels.HomogeneousKernel)
+        except (TypeError, ValueError):
+            return False
+
+    def _resolve_kernel(self) -> None:
+        """Set `kernel_` where the kernel is more than a function."""
+        if callable(self.kernel) and not isinstance(self.kernel, kernels.Kernel):
+            return
         kernel = kernels.get(self.kernel)
         if isinstance(kernel, kernels.HomogeneousKernel):
-            self.kernel_ = kernel.replace(signed=self._signed)
-            return True
-        if not isinstance(kernel, kernels.StationaryKernel):
+            kernel = kernel.replace(signed=self._signed)
+        elif not isinstance(kernel, kernels.StationaryKernel):
             raise ValueError(
                 f"DesignedMap needs a homogeneous or stationary kernel or a signature; {kernel!r} "
                 "is neither. AnchorMap takes any additive kernel."
             )
-        if self._signed:
+        elif self._signed:
             raise ValueError(f"DesignedMap: signed=True is for homogeneous kernels: {kernel!r}.")
         self.kernel_ = kernel
-        return False
 
-    def _resolve_domain(self, X: Any, homogeneous: bool) -> tuple[float, Any]:
+    def _resolve_domain(self, X: Any) -> tuple[float, Any]:
         """The design's unit in the data's, and the domain to design for; sets the ranges."""
-        if isinstance(self.domain, str) and self.domain not in ("data", "universal"):
+        named, homogeneous = isinstance(self.domain, str), self._homogeneous
+        known = self.domain in ("data", "universal") if named else np.shape(self.domain) == (2,)
+        if not known:
+            more = "" if named else " JointDesignedMap takes one pair for each coordinate."
             raise ValueError(
                 "DesignedMap: domain must be 'data', 'universal' or a pair (m, b), got "
-                f"{self.domain!r}."
+                f"{self.domain!r}.{more}"
             )
-        if isinstance(self.domain, str) and self.domain == "universal":
+        if named and self.domain == "universal":
             self.range_, self.domain_ = None, None
             return 1.0, "universal"
-        if not isinstance(self.domain, str):
-            if np.ndim(self.domain) != 1 or len(self.domain) != 2:
-                raise ValueError(
-                    "DesignedMap: domain must be 'data', 'universal' or a pair (m, b), got "
-                    f"{self.domain!r}. JointDesignedMap takes one pair for each coordinate."
-                )
+        if not named:
             low, high = (float(end) for end in self.domain)
             self.range_ = (low, high)
             bottom = (-high if self._signed else 0.0) if homogeneous else low
@@ -216,7 +223,7 @@ class DesignedMap(AdditiveMap):
             self.domain_, self.range_ = (lower, upper), (0.0, longest)
             return 1.0, (0.0, longest)
         low, high = positive_range(X, self.n_jobs)
-        if not self._continues(homogeneous):
+        if not self._continues:
             high *= _MARGIN
         ratio = 2.0 ** np.ceil(np.log2(high / low))
         ratio = 255.0 if 128 < high / low <= 255 else float(np.clip(ratio, 4.0, _LARGEST_RATIO))
@@ -226,10 +233,4 @@ class DesignedMap(AdditiveMap):
 
     @property
     def _non_negative(self) -> bool:  # type: ignore[override]
-        known = not callable(self.kernel) or isinstance(self.kernel, kernels.Kernel)
-        if self._signed or not known:
-            return False
-        try:
-            return isinstance(kernels.get(self.kernel), kernels.HomogeneousKernel)
-        except (TypeError, ValueError):
-            return False
+        return self._homogeneous and not self._signed

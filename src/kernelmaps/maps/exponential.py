@@ -32,9 +32,10 @@ from ..kernels import Exponential, Gaussian, Kernel
 from ..kernels.bandwidth import warn_if_degenerate
 from ..schema import instance, number
 from ..seeding import generator
+from ..sparse_rows import dense
 from .base import AdditiveMap, JointMap
 from .designed import DesignedMap
-from .sampling import draw_fourier
+from .sampling import features_of
 
 _RULES = {"scale": np.mean, "median": np.median}
 _MIN_STRUCTURED = 32  # columns of c from which Hadamard blocks are as good as orthogonal ones
@@ -52,8 +53,7 @@ class MapKernel(Kernel):
     def _gram(self, X: Any, Y: Any, n_jobs: int | None) -> np.ndarray:
         left = apply(self.spec, X, n_jobs=n_jobs)
         right = left if Y is None else apply(self.spec, Y, n_jobs=n_jobs)
-        product = left @ right.T
-        return product.toarray() if hasattr(product, "toarray") else product
+        return dense(left @ right.T)
 
     def _diag(self, X: Any) -> np.ndarray:
         Z = apply(self.spec, X)
@@ -170,8 +170,7 @@ class ExponentialMap(DefaultParts, JointMap):
         )
         if not count:
             return Spec("chain", parts=(first, self._random_stage(columns, rng, dtype)))
-        points = apply(first, X[self.landmark_rows_], n_jobs=self.n_jobs)
-        points = points.toarray() if hasattr(points, "toarray") else points
+        points = dense(apply(first, X[self.landmark_rows_], n_jobs=self.n_jobs))
         whitening = _whitening(points, self.gamma_, even=self.form == "paired", columns=columns)
         random = self._random_stage(columns - whitening.shape[1], rng, dtype)
         return Spec("chain", parts=(first, landmark_spec(points, whitening, self.gamma_, random)))
@@ -179,18 +178,10 @@ class ExponentialMap(DefaultParts, JointMap):
     def _random_stage(self, columns: int, rng: np.random.Generator, dtype: np.dtype) -> Spec:
         """Fourier features of c, frequencies in the precision of the rows."""
         width = self.additive_map_._n_features_out
-        form = ("cosine" if columns % 2 else "paired") if self.form == "auto" else self.form
-        sampling = "structured" if width >= _MIN_STRUCTURED else "orthogonal"
-        spec = draw_fourier(
-            Gaussian(sigma=float(np.sqrt(0.5 / self.gamma_))),  # ω ~ N(0, 2γ)
-            columns,
-            width,
-            sampling=sampling if self.sampling == "auto" else self.sampling,
-            form=form,
-            random_state=rng,
-            owner="ExponentialMap",
-        )
-        return _in_precision(spec, dtype)
+        gaussian = Gaussian(sigma=float(np.sqrt(0.5 / self.gamma_)))  # ω ~ N(0, 2γ)
+        best = "structured" if width >= _MIN_STRUCTURED else "orthogonal"
+        sampling = best if self.sampling == "auto" else self.sampling
+        return features_of(self, gaussian, columns, width, rng, dtype, sampling=sampling)
 
     def _landmark_count(self, columns: int, n_rows: int) -> int:
         if self.n_landmarks is None:
@@ -283,11 +274,3 @@ def _whitening(points: np.ndarray, gamma: float, even: bool, columns: int) -> np
         kept -= 1
     start = len(values) - kept
     return vectors[:, start:] / np.sqrt(values[start:])
-
-
-def _in_precision(spec: Spec, dtype: np.dtype) -> Spec:
-    """Frequencies in the precision of the rows, so that a product needs no second copy of them."""
-    arrays = dict(spec.arrays)
-    if "matrix" in arrays:
-        arrays["matrix"] = arrays["matrix"].astype(dtype, copy=False)
-    return Spec(spec.family, arrays, spec.numbers, spec.parts)

@@ -38,7 +38,7 @@ from ..engine.outputs import output_dtype
 from ..kernels.bandwidth import fit_length, warn_if_degenerate
 from ..seeding import generator
 from .base import JointMap
-from .sampling import draw_fourier
+from .sampling import features_of
 
 SCALE_ADVICE = (
     "Standardise the columns (StandardScaler), or give the kernel by name and let its width follow "
@@ -107,15 +107,7 @@ class RandomFourierMap(JointMap):
         rng = generator(self.random_state)
         self.kernel_ = resolve_kernel("RandomFourierMap", self.kernel, self.sigma, X, rng)
         warn_if_degenerate("RandomFourierMap", self.kernel_, X, SCALE_ADVICE)
-        return draw_fourier(
-            self.kernel_,
-            columns,
-            X.shape[1],
-            sampling=self.sampling,
-            form=self.form,
-            random_state=rng,
-            dtype=output_dtype(X.dtype),
-        )
+        return features_of(self, self.kernel_, columns, X.shape[1], rng, output_dtype(X.dtype))
 
 
 def resolve_kernel(

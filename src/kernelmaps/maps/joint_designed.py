@@ -112,18 +112,14 @@ class JointDesignedMap(MapOfDomain, JointMap):
         self, X: Any, periods: tuple[float | None, ...]
     ) -> list[tuple[float, float]]:
         """Range of each coordinate; a whole period where there is one."""
-        if not isinstance(self.domain, str):
-            if np.shape(self.domain) != (X.shape[1], 2):
-                raise ValueError(
-                    "JointDesignedMap: domain must be 'data' or one pair (low, high) for each of "
-                    f"the {X.shape[1]} features, got {self.domain!r}."
-                )
-            return [(float(low), float(high)) for low, high in self.domain]
-        if self.domain != "data":
+        named = isinstance(self.domain, str)
+        if self.domain != "data" if named else np.shape(self.domain) != (X.shape[1], 2):
             raise ValueError(
-                "JointDesignedMap: domain must be 'data' or one pair (low, high) for each feature, "
-                f"got {self.domain!r}."
+                "JointDesignedMap: domain must be 'data' or one pair (low, high) for each of "
+                f"the {X.shape[1]} features, got {self.domain!r}."
             )
+        if not named:
+            return [(float(low), float(high)) for low, high in self.domain]
         found = []
         lower, upper = self._column_range(X)
         for column, period in enumerate(periods):

@@ -84,29 +84,21 @@ class RandomOrthoprojector(JointMap):
                 f"{X.shape[1]} dimensions (the features of X). Use at most {X.shape[1]}."
             )
         self.kernel_ = Linear()
-        return draw_orthoprojector(
-            "RandomOrthoprojector",
-            m,
-            X.shape[1],
-            method=self.method,
-            entries=self.entries,
-            rng=generator(self.random_state),
-            dtype=output_dtype(X.dtype),
-        )
+        how, dtype = (self.method, self.entries), output_dtype(X.dtype)
+        return draw_orthoprojector(self, m, X.shape[1], how, generator(self.random_state), dtype)
 
 
 def draw_orthoprojector(
-    owner: str,
+    owner: Any,
     m: int,
     d: int,
-    *,
-    method: str,
-    entries: str,
+    how: tuple[str, str],
     rng: np.random.Generator,
-    dtype: Any = np.float64,
+    dtype: Any,
     argument: str = "method",
 ) -> Spec:
-    """Spec of a random orthoprojector from d to m ≤ d dimensions."""
+    """Spec of a random orthoprojector from d to m ≤ d dimensions; `how`: its method and entries."""
+    method, entries = how
     check_choice(owner, argument, method, METHODS)
     check_choice(owner, "entries", entries, ENTRIES)
     if method == "dense":

@@ -26,6 +26,7 @@ draw the frequencies ω_1, …, ω_n:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,68 +80,114 @@ def draw_fourier(
     if form == "auto":
         form = "cosine" if n_components % 2 else "paired"
     _check_choices(owner, kernel, n_components, sampling, form)
-    rng = generator(random_state)
-    if form == "paired":
-        n, phases = n_components // 2, None
-    else:
-        n, phases = n_components, 2 * np.pi * rng.random(n_components)
+    spectrum = Spectrum(kernel, generator(random_state), owner)
+    n, phases = n_components // 2, None
+    if form == "cosine":
+        n, phases = n_components, 2 * np.pi * spectrum.rng.random(n_components)
     if sampling == "structured":
-        operator = _structured(kernel, n, n_features, rng, owner)
-        _check_fits(owner, kernel, operator.arrays["gains"], dtype)
+        operator = spectrum.structured(n, n_features)
+        spectrum.check_fits(operator.arrays["gains"], dtype)
         return fourier_spec(operator, phases)
     if sampling == "sobol":
-        uniforms = _sobol(n, _n_uniforms(kernel, n_features) + 1, rng)
-        phases = None if form == "paired" else 2 * np.pi * uniforms[:, 0]
-        frequencies = kernel.frequencies(uniforms[:, 1:], n_features)
-        frequencies = _checked(owner, kernel, "frequencies", frequencies, (n, n_features))
-    elif sampling == "orthogonal":
-        frequencies = orthogonal_frequencies(kernel, n, n_features, rng, owner)
+        frequencies, uniforms = spectrum.sobol(n, n_features)
+        phases = None if form == "paired" else 2 * np.pi * uniforms
     else:
-        frequencies = _sampled(owner, kernel, n, n_features, rng)
-    _check_fits(owner, kernel, frequencies, dtype)
+        frequencies = getattr(spectrum, sampling)(n, n_features)
+    spectrum.check_fits(frequencies, dtype)
     matrix = frequencies.T.astype(dtype)
     operator = Spec("projection", {"matrix": matrix}, {"operator": "matrix"})
     return fourier_spec(operator, phases)
 
 
-def _sampled(owner: str, kernel: Any, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    frequencies = kernel.sample_frequencies(n, d, rng)
-    return _checked(owner, kernel, "sample_frequencies", frequencies, (n, d))
-
-
-def _checked(
-    owner: str, kernel: Any, method: str, numbers: Any, shape: tuple[int, ...]
-) -> np.ndarray:
-    """What a kernel's method returned, if it is finite numbers of this shape."""
-    numbers = np.asarray(numbers, dtype=np.float64)
-    if numbers.shape != shape or not np.isfinite(numbers).all():
-        raise ValueError(
-            f"{owner}: {method} of {kernel!r} must return finite numbers of shape {shape}; got "
-            f"shape {numbers.shape}{'' if numbers.shape != shape else ' with NaN or infinity'}."
-        )
-    return numbers
-
-
-def _check_fits(owner: str, kernel: Any, numbers: np.ndarray, dtype: Any) -> None:
-    largest = np.abs(numbers).max(initial=0)
-    if largest > np.finfo(dtype).max:
-        raise ValueError(
-            f"{owner}: some frequencies of {kernel!r} are larger than {np.dtype(dtype)} holds "
-            f"({largest:.3g}): its spectrum has heavy tails. Use float64 data, or another kernel."
-        )
-
-
-def orthogonal_frequencies(
+def features_of(
+    feature_map: Any,
     kernel: StationaryKernel,
-    n: int,
-    d: int,
+    columns: int,
+    width: int,
     rng: np.random.Generator,
-    owner: str = "RandomFourierMap",
-) -> np.ndarray:
-    """n frequencies in d dimensions as rows, orthogonal in blocks of d."""
-    _require_isotropic(kernel, "orthogonal", owner)
-    blocks = [haar_rows(min(d, n - start), d, rng) for start in range(0, n, d)]
-    return np.concatenate(blocks) * _radii(kernel, n, d, rng, owner)[:, None]
+    dtype: np.dtype,
+    **changes: Any,
+) -> Spec:
+    """Random Fourier features of a map, by its settings `sampling` and `form`."""
+    how = {"sampling": feature_map.sampling, "form": feature_map.form} | changes
+    owner = type(feature_map).__name__
+    return draw_fourier(kernel, columns, width, random_state=rng, dtype=dtype, owner=owner, **how)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Frequencies of a kernel, drawn in several ways; errors begin with the owner's name."""
+
+    kernel: Any
+    rng: np.random.Generator
+    owner: str = "RandomFourierMap"
+
+    def iid(self, n: int, d: int) -> np.ndarray:
+        """n frequencies in d dimensions as rows."""
+        frequencies = self.kernel.sample_frequencies(n, d, self.rng)
+        return self._checked("sample_frequencies", frequencies, (n, d))
+
+    def orthogonal(self, n: int, d: int) -> np.ndarray:
+        """The same, orthogonal in blocks of d."""
+        self._require_isotropic("orthogonal")
+        blocks = [haar_rows(min(d, n - start), d, self.rng) for start in range(0, n, d)]
+        return np.concatenate(blocks) * self._radii(n, d)[:, None]
+
+    def structured(self, n: int, d: int) -> Spec:
+        """The same as products of signs and Hadamard matrices."""
+        self._require_isotropic("structured")
+        p = padded_length(d)
+        blocks = -(-n // p)
+        arrays = {
+            "signs": self.rng.choice(np.array([-1, 1], dtype=np.int8), size=(blocks, 3, p)),
+            "gains": self._radii(n, p) * float(p) ** -1.5,
+            "rows": np.arange(n),
+        }
+        return Spec("projection", arrays, {"operator": "hadamard"})
+
+    def sobol(self, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+        """The same from Sobol' points, and one more uniform number for each."""
+        own = getattr(self.kernel, "n_uniforms", None)
+        uniforms = _sobol(n, (d if own is None else own(d)) + 1, self.rng)
+        frequencies = self.kernel.frequencies(uniforms[:, 1:], d)
+        return self._checked("frequencies", frequencies, (n, d)), uniforms[:, 0]
+
+    def _radii(self, n: int, d: int) -> np.ndarray:
+        """n independent values of ‖ω‖ in d dimensions."""
+        own = getattr(type(self.kernel), "radius_quantile", StationaryKernel.radius_quantile)
+        if own is StationaryKernel.radius_quantile:
+            return np.linalg.norm(self.iid(n, d), axis=1)
+        radii = self.kernel.radius_quantile(np.maximum(self.rng.random(n), 2.0**-54), d)
+        return self._checked("radius_quantile", radii, (n,))
+
+    def _checked(self, method: str, numbers: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """What a kernel's method returned, if it is finite numbers of this shape."""
+        numbers = np.asarray(numbers, dtype=np.float64)
+        if numbers.shape != shape or not np.isfinite(numbers).all():
+            raise ValueError(
+                f"{self.owner}: {method} of {self.kernel!r} must return finite numbers of shape "
+                f"{shape}; got shape {numbers.shape}"
+                f"{'' if numbers.shape != shape else ' with NaN or infinity'}."
+            )
+        return numbers
+
+    def check_fits(self, numbers: np.ndarray, dtype: Any) -> None:
+        """Refuse frequencies that a type cannot hold."""
+        largest = np.abs(numbers).max(initial=0)
+        if largest > np.finfo(dtype).max:
+            raise ValueError(
+                f"{self.owner}: some frequencies of {self.kernel!r} are larger than "
+                f"{np.dtype(dtype)} holds ({largest:.3g}): its spectrum has heavy tails. Use "
+                "float64 data, or another kernel."
+            )
+
+    def _require_isotropic(self, sampling: str) -> None:
+        if not getattr(self.kernel, "isotropic", False):
+            raise ValueError(
+                f"{self.owner}: sampling={sampling!r} rotates frequencies, which only isotropic "
+                "kernels (Gaussian, Matern: functions of the distance ‖x − y‖₂) allow; "
+                f"{self.kernel!r} is not. Use sampling='sobol' or 'iid'."
+            )
 
 
 def haar_rows(m: int, d: int, rng: np.random.Generator) -> np.ndarray:
@@ -163,37 +210,6 @@ def gram_schmidt(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return q * np.where(lengths < 0, -1.0, 1.0), np.abs(lengths)
 
 
-def _structured(
-    kernel: StationaryKernel, n: int, d: int, rng: np.random.Generator, owner: str
-) -> Spec:
-    _require_isotropic(kernel, "structured", owner)
-    p = padded_length(d)
-    blocks = -(-n // p)
-    arrays = {
-        "signs": rng.choice(np.array([-1, 1], dtype=np.int8), size=(blocks, 3, p)),
-        "gains": _radii(kernel, n, p, rng, owner) * float(p) ** -1.5,
-        "rows": np.arange(n),
-    }
-    return Spec("projection", arrays, {"operator": "hadamard"})
-
-
-def _radii(
-    kernel: StationaryKernel, n: int, d: int, rng: np.random.Generator, owner: str
-) -> np.ndarray:
-    """n independent values of ‖ω‖ in d dimensions."""
-    own = getattr(type(kernel), "radius_quantile", StationaryKernel.radius_quantile)
-    if own is StationaryKernel.radius_quantile:
-        return np.linalg.norm(_sampled(owner, kernel, n, d, rng), axis=1)
-    radii = kernel.radius_quantile(np.maximum(rng.random(n), 2.0**-54), d)
-    return _checked(owner, kernel, "radius_quantile", radii, (n,))
-
-
-def _n_uniforms(kernel: Any, d: int) -> int:
-    """Uniform numbers for one frequency: d, unless the kernel says otherwise."""
-    own = getattr(kernel, "n_uniforms", None)
-    return d if own is None else own(d)
-
-
 def _sobol(n: int, dimensions: int, rng: np.random.Generator) -> np.ndarray:
     """The first n of the next power of two scrambled points, within (0, 1).
 
@@ -210,15 +226,6 @@ def _sobol(n: int, dimensions: int, rng: np.random.Generator) -> np.ndarray:
         uniforms = points.random_base2(max(0, int(n - 1).bit_length()))[:n]
         groups.append(rng.permutation(uniforms) if start else uniforms)
     return np.clip(np.concatenate(groups, axis=1), 2.0**-32, 1 - 2.0**-32)
-
-
-def _require_isotropic(kernel: StationaryKernel, sampling: str, owner: str) -> None:
-    if not getattr(kernel, "isotropic", False):
-        raise ValueError(
-            f"{owner}: sampling={sampling!r} rotates frequencies, which only isotropic kernels "
-            f"(Gaussian, Matern: functions of the distance ‖x − y‖₂) allow; {kernel!r} is not. "
-            "Use sampling='sobol' or 'iid'."
-        )
 
 
 def _check_choices(owner: str, kernel: Any, n_components: int, sampling: str, form: str) -> None:

@@ -32,6 +32,7 @@ from ..engine.extent import Extent
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES, Table
 from ..schema import array
+from ..sparse_rows import dense
 from ._range import feature_ranges, resolve_zero
 from .base import DOMAIN, AdditiveMap
 
@@ -282,7 +283,7 @@ def _stored_band(spec: Spec, X: Any, n_jobs: int | None) -> sparse.csr_matrix:
     from ..engine.compile import stored_table
     from ..engine.outputs import note_path, output_dtype
 
-    X = X.toarray() if sparse.issparse(X) else X
+    X = dense(X)
     if interpreted():
         return sparse.csr_matrix(apply(spec, X))
     dtype = output_dtype(X.dtype)
