@@ -22,7 +22,7 @@ from kernelmaps.exceptions import DesignError
 
 def test_pools_are_nested_and_even_sizes_have_no_zero_frequency():
     problem = build_problem("chi2", (1, 255))
-    coarse, fine = frequency_pool(problem, 5, level=1), frequency_pool(problem, 5, level=2)
+    coarse, fine = frequency_pool(problem, 5, halvings=1), frequency_pool(problem, 5, halvings=2)
     assert np.all(np.min(np.abs(coarse[:, None] - fine), axis=1) < 1e-12)  # Ω_j ⊂ Ω_{j+1}
     np.testing.assert_allclose(fine[1], np.pi / (4 * np.log(255)))
     assert 0 in fine
@@ -48,7 +48,7 @@ def test_bounded_program_meets_its_bound_or_says_no():
 
 def test_pool_fit_is_no_worse_than_any_other_weights(seed):
     problem = build_problem("js", (1, 50))
-    pool = frequency_pool(problem, 5, level=1)[:6]
+    pool = frequency_pool(problem, 5, halvings=1)[:6]
     best = fit_pool(problem, pool)
     rng = np.random.default_rng(seed)
     for _ in range(50):
@@ -68,7 +68,7 @@ def test_truncation_counts_columns_and_merging_keeps_mass():
 def test_pool_design_beats_the_projection_and_loses_to_refinement():
     """Section 4.1 against harmonics; the 5-D optimum is 0.1634, the projection has 4.5."""
     problem = build_problem("chi2", (1, 255))
-    pooled = problem.max_error(lp_design(problem, 5, level=3))
+    pooled = problem.max_error(lp_design(problem, 5, halvings=3))
     projected = problem.max_error(harmonic_design(problem, 5))
     assert 0.1634 < pooled < 0.6
     assert projected > 5 * pooled

@@ -35,7 +35,7 @@ def columns(frequencies: np.ndarray) -> int:
     return int(np.sum(columns_each(frequencies)))
 
 
-def frequency_pool(problem: Problem, n_columns: int, level: int = 2) -> np.ndarray:
+def frequency_pool(problem: Problem, n_columns: int, halvings: int = 2) -> np.ndarray:
     """Ω_j up to a frequency that a best map of this size does not exceed (eqs. 7, 8).
 
     A periodic signature has only the harmonics of its period. An even number of columns leaves
@@ -43,9 +43,9 @@ def frequency_pool(problem: Problem, n_columns: int, level: int = 2) -> np.ndarr
     """
     base = np.pi / problem.span
     if problem.period is not None:
-        level = 0
-    count = int(np.ceil(max(8, 2.5 * n_columns) * 2**level))
-    pool = np.arange(count + 1) * base / 2**level
+        halvings = 0
+    count = int(np.ceil(max(8, 2.5 * n_columns) * 2**halvings))
+    pool = np.arange(count + 1) * base / 2**halvings
     return pool if n_columns % 2 else pool[1:]
 
 
@@ -123,9 +123,9 @@ def merge_clusters(pool: np.ndarray, weights: np.ndarray, gap: float) -> Cosines
     return np.bincount(group, weights * pool) / mass, mass
 
 
-def lp_design(problem: Problem, n_columns: int, level: int = 2) -> Cosines:
+def lp_design(problem: Problem, n_columns: int, halvings: int = 2) -> Cosines:
     """The best pool design of a size: binary search over γ, all outputs cut and refitted."""
-    pool = frequency_pool(problem, n_columns, level)
+    pool = frequency_pool(problem, n_columns, halvings)
     best, least = (np.zeros(1), np.zeros(1)), np.inf
     low, high, seen = np.log(1e-2), np.log(1e8), set()
     for step in range(_SEARCH):
@@ -206,7 +206,7 @@ def periodic_design(problem: Problem, n_columns: int) -> Cosines:
 
 def pool_start(problem: Problem, n_columns: int) -> np.ndarray:
     """Frequencies of the best unrestricted mixture, clusters merged and cut to size."""
-    pool = frequency_pool(problem, n_columns, level=2)
+    pool = frequency_pool(problem, n_columns, halvings=2)
     weights = _weights(problem, pool, problem.scale)
     merged, mass = merge_clusters(pool, weights, gap=0.6 * np.pi / problem.span)
     return truncate(merged, mass, n_columns)

@@ -199,7 +199,7 @@ def _zeros_between(problem: Problem, cosines: Cosines, peaks: np.ndarray) -> np.
 
 def pool_design(problem: Problem, n_columns: int) -> Cosines:
     """Method "lp": the best of the pools Ω_2, Ω_3, and of Ω_2 with one column less."""
-    designs = [lp_design(problem, n_columns, level=j) for j in (2, 3)]
+    designs = [lp_design(problem, n_columns, halvings=j) for j in (2, 3)]
     if n_columns > 1:
-        designs.append(lp_design(problem, n_columns - 1, level=2))
+        designs.append(lp_design(problem, n_columns - 1, halvings=2))
     return problem.best(designs)

@@ -116,8 +116,8 @@ def _lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tuple[np.nd
     row, middle = np.arange(top.size), np.clip(top, 1, 31)
     shift = parabola_top(*(size[row, middle + side] for side in (-1, 0, 1)))
     inside = (top > 0) & (top < 32)
-    places = grid[row, top] + np.where(inside, shift * width / 32, 0.0)
-    return places, np.abs(problem.residual(places, cosines))
+    peaks = grid[row, top] + np.where(inside, shift * width / 32, 0.0)
+    return peaks, np.abs(problem.residual(peaks, cosines))
 
 
 def equalise_lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tuple[Cosines, float]:
@@ -126,16 +126,16 @@ def equalise_lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tup
     Returns the cosines and how far from level they are: the logarithm of the ratio of the highest
     lobe to the lowest.
     """
-    places, sizes = _lobes(problem, cosines, nodes)
+    peaks, heights = _lobes(problem, cosines, nodes)
     for _ in range(40):
-        if np.min(sizes) <= 0 or np.ptp(np.log(sizes)) < 1e-9:
+        if np.min(heights) <= 0 or np.ptp(np.log(heights)) < 1e-9:
             break
-        gap = places[:, None] ** 2 - nodes**2
+        gap = peaks[:, None] ** 2 - nodes**2
         if np.any(gap == 0):
             break  # a lobe without height: nothing is left to level
-        system = np.hstack([-2 * nodes / gap, -np.ones((sizes.size, 1))])
+        system = np.hstack([-2 * nodes / gap, -np.ones((heights.size, 1))])
         try:
-            move = np.linalg.solve(system, -np.log(sizes))[:-1]
+            move = np.linalg.solve(system, -np.log(heights))[:-1]
         except np.linalg.LinAlgError:
             break
         gaps = np.diff(np.r_[0.0, nodes, problem.span])
@@ -143,26 +143,26 @@ def equalise_lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tup
         fraction = min(1.0, 0.7 / max(crowding, 1e-300))
         better = None
         while better is None and fraction > 1e-3:
-            better = _try_move(problem, cosines, nodes + fraction * move, sizes)
+            better = _try_move(problem, cosines, nodes + fraction * move, heights)
             fraction /= 2
         if better is None:
             break
-        cosines, nodes, places, sizes = better
-    return cosines, float(np.ptp(np.log(np.maximum(sizes, 1e-300))))
+        cosines, nodes, peaks, heights = better
+    return cosines, float(np.ptp(np.log(np.maximum(heights, 1e-300))))
 
 
 def _try_move(
-    problem: Problem, cosines: Cosines, nodes: np.ndarray, sizes: np.ndarray
+    problem: Problem, cosines: Cosines, nodes: np.ndarray, heights: np.ndarray
 ) -> tuple[Cosines, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Interpolate at moved zeros; None unless the lobes come out more level than `sizes`."""
-    least = float(np.min(sizes)) / float(np.max(problem.weight(nodes)))
+    """Interpolate at moved zeros; None unless the lobes come out more level than `heights`."""
+    least = float(np.min(heights)) / float(np.max(problem.weight(nodes)))
     moved = interpolate(problem, cosines, nodes, tolerance=1e-5 * least)
     if moved is None:
         return None
-    places, after = _lobes(problem, moved, nodes)
-    if np.min(after) <= 0 or np.ptp(np.log(after)) >= np.ptp(np.log(sizes)):
+    peaks, after = _lobes(problem, moved, nodes)
+    if np.min(after) <= 0 or np.ptp(np.log(after)) >= np.ptp(np.log(heights)):
         return None
-    return moved, nodes, places, after
+    return moved, nodes, peaks, after
 
 
 def remez_design(problem: Problem, n_columns: int) -> Cosines | None:

@@ -129,7 +129,7 @@ class CosineSolver(Solver):
         """Columns of the paper's first program, an upper bound on the least D; 0 if it has none."""
         if self.method != "lp":
             return 0
-        pool = frequency_pool(self.problem, 31, level=1)
+        pool = frequency_pool(self.problem, 31, halvings=1)
         weights = bounded_lp(self.problem, pool, max_error)
         if weights is None:
             return 0
