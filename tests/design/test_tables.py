@@ -174,6 +174,16 @@ def test_without_a_proof_there_is_no_bound_but_the_largest_error_found(seed):
     assert "no bound is proved" in stated
 
 
+@pytest.mark.parametrize("method", ["eigen", "refined"])
+def test_a_signature_is_the_kernel_that_it_belongs_to(method):
+    arguments = {"domain": (1, 255), "method": method, "cache": False}
+    own = km.design_map(lambda lag: 1 / np.cosh(lag / 2), 3, homogeneous=True, **arguments)
+    named = km.design_map("chi2", 3, **arguments)
+    assert own.max_error == pytest.approx(named.max_error, rel=1e-9)
+    assert own.rms == pytest.approx(named.rms, rel=1e-9)  # pairs with zero included
+    assert own.certificate.bound == pytest.approx(named.certificate.bound, rel=1e-6)
+
+
 def test_a_set_of_values_is_proved_by_looking_at_all_of_it():
     proof = table_everywhere(eigen_table(grid_kernel("chi2", np.arange(1, 99)), 3))
     assert "98 of 98" in proof.bound_method

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -30,8 +29,9 @@ import numpy as np
 from ..engine import Spec, apply
 from .bounds import gram_bound
 from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
-from .certify import DesignCertificate, Proof, curvature, number_words
+from .certify import Proof, curvature, number_words
 from .problem import Cosines, Problem, of_lags, unweighted
+from .result import DesignedMapping
 
 _MOST_LAGS = 2_000_000
 
@@ -51,8 +51,8 @@ def reflections(frequencies: np.ndarray, weights: np.ndarray) -> tuple[np.ndarra
     return np.array(vectors), np.array(shares)
 
 
-@dataclass(frozen=True, eq=False)
-class JointDesign:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class JointDesign(DesignedMapping):
     """A cosine map of two or three coordinates.
 
     Attributes
@@ -79,17 +79,8 @@ class JointDesign:
         What is proved about it.
     """
 
-    kernel: str
     form: str
-    method: str
-    domain: tuple[tuple[float, float], ...]
     periods: tuple[float | None, ...]
-    frequencies: np.ndarray
-    weights: np.ndarray
-    n_columns: int
-    max_error: float
-    rms: float
-    certificate: DesignCertificate
 
     def projections(self) -> tuple[np.ndarray, np.ndarray]:
         """Write the signature as a sum of projections: Π cos(a_i) is the mean of cos(Σ ± a_i).
@@ -102,11 +93,6 @@ class JointDesign:
         if self.form == "projection":
             return self.frequencies, self.weights
         return reflections(self.frequencies, self.weights)
-
-    @cached_property
-    def spec(self) -> Spec:
-        """The map, clipped to its domain."""
-        return self.make_spec()
 
     def make_spec(self, *, clip: bool = True) -> Spec:
         """Make the spec of the map: √α cos(ωᵀx) and √α sin(ωᵀx), one column for ω = 0.
@@ -157,20 +143,8 @@ class JointDesign:
         dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
         return apply(self.make_spec(clip=False), np.ascontiguousarray(X, dtype=dtype))
 
-    def kernel_values(self, X: Any, Y: Any) -> np.ndarray:
-        """Compute the approximate kernel k̂(x_i, y_j) = ⟨φ(x_i), φ(y_j)⟩ of all pairs.
-
-        Parameters
-        ----------
-        X, Y : array-like
-            Rows of coordinates.
-
-        Returns
-        -------
-        ndarray
-            Matrix of approximate kernel values.
-        """
-        return self.transform(X) @ self.transform(Y).T
+    def __call__(self, x: Any) -> np.ndarray:
+        return self.transform(x)
 
     def summary(self) -> str:
         """Describe the design and its certificate in words.

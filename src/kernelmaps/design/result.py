@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,13 +16,57 @@ from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES
 from ..engine.table.tabulate import local_polynomials
 from .certify import DesignCertificate, number_words
+from .problem import Cosines
 from .tables import RankTable
 
 _DEGREE = 5
 
 
-@dataclass(frozen=True, eq=False)
-class Design:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DesignedMapping(ABC):
+    """What designs of one feature and of several coordinates have in common."""
+
+    kernel: str
+    method: str
+    domain: Any
+    n_columns: int
+    max_error: float
+    rms: float
+    certificate: DesignCertificate
+    frequencies: Any = None
+    weights: Any = None
+
+    @abstractmethod
+    def make_spec(self) -> Spec:
+        """Make the spec of the map."""
+
+    @abstractmethod
+    def __call__(self, x: Any) -> np.ndarray:
+        """φ(x), not clipped."""
+
+    @cached_property
+    def spec(self) -> Spec:
+        """The map, clipped to its domain."""
+        return self.make_spec()
+
+    def kernel_values(self, x: Any, y: Any) -> np.ndarray:
+        """Compute the approximate kernel k̂(x_i, y_j) = ⟨φ(x_i), φ(y_j)⟩ of all pairs.
+
+        Parameters
+        ----------
+        x, y : array-like
+            Values of one feature, or rows of coordinates.
+
+        Returns
+        -------
+        ndarray
+            Matrix of approximate kernel values.
+        """
+        return self(x) @ self(y).T
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Design(DesignedMapping):
     """The best map found for a kernel, a domain and a size.
 
     Attributes
@@ -55,26 +100,12 @@ class Design:
         What was minimised, and its value.
     """
 
-    kernel: str
-    method: str
     error: str
-    domain: Any
-    n_columns: int
-    max_error: float
-    rms: float
-    certificate: DesignCertificate
-    frequencies: Any = None
-    weights: Any = None
     table: RankTable | None = None
     homogeneous: bool = False
     gamma: float = 1.0
     norm: str = "max"
-    objective: float = field(default=np.nan)
-
-    @cached_property
-    def spec(self) -> Spec:
-        """The map of one feature, clipped to its domain."""
-        return self.make_spec()
+    objective: float = np.nan
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -113,9 +144,9 @@ class Design:
             low, high = self.range
             ends = {"lower": [0.0 if self.homogeneous else low], "upper": [high * scale]}
         if self.method == "sine":
-            return sines_spec(self.frequencies / scale, self.weights * scale, signed, ends)
+            return sines_spec((self.frequencies / scale, self.weights * scale), signed, ends)
         gamma = self.gamma if self.homogeneous else 0.0
-        return cosines_spec(self.frequencies, self.weights, gamma, signed, ends)
+        return cosines_spec((self.frequencies, self.weights), gamma, signed, ends)
 
     def __call__(self, x: Any) -> np.ndarray:
         """φ(x) for values of one feature, shape (n, n_columns); not clipped."""
@@ -126,21 +157,6 @@ class Design:
             out[inside] = self.table(x[inside])
             return out
         return values_of(self.make_spec(clip=False), x)
-
-    def kernel_values(self, x: Any, y: Any) -> np.ndarray:
-        """Compute the approximate kernel k̂(x_i, y_j) = ⟨φ(x_i), φ(y_j)⟩ of all pairs.
-
-        Parameters
-        ----------
-        x, y : array-like
-            Values.
-
-        Returns
-        -------
-        ndarray
-            Matrix of approximate kernel values.
-        """
-        return self(x) @ self(y).T
 
     def replace(self, **changes: Any) -> Design:
         """Return a copy with some attributes changed.
@@ -241,26 +257,18 @@ class Design:
 
 
 def cosines_spec(
-    frequencies: np.ndarray,
-    weights: np.ndarray,
-    gamma: float,
-    signed: bool = False,
-    ends: dict[str, Any] | None = None,
+    cosines: Cosines, gamma: float, signed: bool = False, ends: dict[str, Any] | None = None
 ) -> Spec:
     """√α x^{γ/2} cos(ω log x), sin(ω log x), or √α cos(ωx), sin(ωx) for γ = 0."""
-    arrays: dict[str, Any] = {**waves_arrays(frequencies, weights), **(ends or {})}
+    arrays: dict[str, Any] = {**waves_arrays(*cosines), **(ends or {})}
     if gamma:
         return Spec("log_waves", arrays, {"gamma": gamma, "signed": signed})
     return Spec("waves", arrays, {"signed": signed})
 
 
-def sines_spec(
-    frequencies: np.ndarray,
-    weights: np.ndarray,
-    signed: bool = False,
-    ends: dict[str, Any] | None = None,
-) -> Spec:
+def sines_spec(sines: Cosines, signed: bool = False, ends: dict[str, Any] | None = None) -> Spec:
     """√a sin(ωx), as cosines of phase −π/2."""
+    frequencies, weights = sines
     phase = np.full(weights.size, -np.pi / 2)
     arrays = {"amplitude": np.sqrt(weights), "frequency": frequencies, "phase": phase}
     return Spec("waves", {**arrays, **(ends or {})}, {"signed": signed})

@@ -9,8 +9,8 @@ is linear in (α, β): no product of a move with a change of weight is neglected
 d_max in every step, so that no frequency can travel further than 2 d_max, and gets stuck. Here a
 step is kept only if the true error, recomputed on the fine grid, has fallen; d_max then grows or
 shrinks with the quality of the prediction, as in every trust-region method. Constraints are kept
-at a coarse set of lags and at all local maxima of the error; those of a rejected step join as
-cutting planes.
+at a coarse set of lags and at all local maxima of the error; those of every step join as cutting
+planes, of a rejected one, too. One loop serves designs of one dimension and of several.
 """
 
 from __future__ import annotations

@@ -78,14 +78,14 @@ class Solver(ABC):
         **own: Any,
     ) -> Design:
         design = Design(
-            of.kernel.name,
-            self.method,
-            of.error,
-            _domain(of.domain),
-            n_columns,
-            error,
-            np.nan,
-            certificate,
+            kernel=of.kernel.name,
+            method=self.method,
+            error=of.error,
+            domain=_domain(of.domain),
+            n_columns=n_columns,
+            max_error=error,
+            rms=np.nan,
+            certificate=certificate,
             homogeneous=of.kernel.homogeneous,
             gamma=of.kernel.gamma,
             **({"objective": error} | own),
@@ -180,9 +180,10 @@ class TableSolver(Solver):
         specs = []
         if self.problem is not None:
             gamma = self.problem.kernel.gamma if self.grid.log else 0.0
-            specs.append(cosines_spec(*refined_design(self.problem, n_columns, self.search), gamma))
+            cosines = refined_design(self.problem, n_columns, self.search)
+            specs.append(cosines_spec(cosines, gamma))
         if has_sines(self.grid):
-            specs.append(sines_spec(*sine_design(self.grid.high, n_columns)))
+            specs.append(sines_spec(sine_design(self.grid.high, n_columns)))
         return [partial(values_of, spec) for spec in specs]
 
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
@@ -214,7 +215,7 @@ class SineSolver(TableSolver):
 
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         points = np.linspace(0, self.grid.high, 1601)
-        phi = values_of(sines_spec(**arrays), points)
+        phi = values_of(sines_spec((arrays["frequencies"], arrays["weights"])), points)
         miss = float(np.max(np.abs(np.minimum.outer(points, points) - phi @ phi.T)))
         # e(x, y) has slope at most 1 + Σ aω in each variable; half a step in both reaches all
         slope = 1 + float(arrays["weights"] @ arrays["frequencies"])

@@ -141,9 +141,7 @@ class Choice(Tabled):
         source : str
             Where the caption sends a reader who wants all candidates.
         """
-        return choice_table(
-            self.summary(), self.evidence, self.others, self.notes, self._relative, source
-        )
+        return choice_table(self, self._relative, source)
 
     def __repr__(self) -> str:
         return f"<Choice of {self.code()}; print it for the evidence>"

@@ -76,25 +76,19 @@ def _cells(row: Row, mark: str, with_status: bool = False) -> list[str]:
     ]
 
 
-def choice_table(
-    title: str,
-    chosen: Any,
-    others: Sequence[Any],
-    notes: Sequence[str],
-    relative: bool = False,
-    source: str = "to_pandas()",
-) -> Any:
+def choice_table(choice: Any, relative: bool, source: str) -> Any:
     """The chosen map, then of each other family the last size that was looked at, with why not.
 
-    `chosen` and `others` are the evidence of the candidates; `relative` says what errors are, and
-    `source` what gives all candidates.
+    `relative` says what errors are, and `source` what gives all candidates.
     """
+    chosen, others = choice.evidence, choice.others
     last: dict[tuple[str, str], Any] = {}
     for item in sorted(others, key=lambda item: item.candidate.size):
         last[item.candidate.name, item.candidate.variant] = item
     measured = f"{1 + len(others)} candidates were measured; {source} has all of them."
     numbers = ("columns", "max rel.\nerror" if relative else "max\nerror", "bound", "ms")
-    table = _table(title, [measured, *notes], "map", numbers, title_justify="left")
+    sentences = [measured, *choice.notes]
+    table = _table(choice.summary(), sentences, "map", numbers, title_justify="left")
     table.add_column("verdict", min_width=16)
     shown = sorted(last.values(), key=lambda item: (item.columns, item.bound))
     for item in (chosen, *shown):
