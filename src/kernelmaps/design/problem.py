@@ -107,7 +107,7 @@ def feature_kernel(
             raise ValueError(f"design_map: {kernel!r} is stationary; leave homogeneous out.")
         return of_lags(kernel.name, kernel.signature)
     if isinstance(kernel, AdditiveKernel) and not for_cosines:
-        return FeatureKernel(kernel.name, None, kernel.component)
+        return FeatureKernel(getattr(kernel, "name", "kernel"), None, kernel.component)
     known = "tables (method='eigen' or 'minimax')" if isinstance(kernel, AdditiveKernel) else "maps"
     raise TypeError(
         f"design_map: {kernel!r} has no one-dimensional signature k(λ); cosine designs need one. "
