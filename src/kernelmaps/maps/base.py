@@ -192,9 +192,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         extent, row, column = extent_of(values, self.n_jobs)
         if row >= 0:
             raise ValueError(self._not_finite(X, row, column))
-        if self._non_negative and extent.minimum < 0:
-            raise ValueError(self._negative(extent.minimum))
-        self._check_size(max(abs(extent.minimum), abs(extent.maximum)), X.dtype, reset)
+        self._check_extent(extent.minimum, extent.maximum, X.dtype, reset)
         return X if sparse.issparse(X) else values, extent
 
     def _native_rows(self, X: Any, *, reset: bool) -> Any:
@@ -247,13 +245,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             "accept missing values encoded as NaN, nor infinite ones. Impute or drop them first."
         )
 
-    def _negative(self, minimum: float) -> str:
-        remedy = " or set signed=True (odd extension)" if "signed" in self.get_params() else ""
-        return (
-            f"Negative values in data passed to {type(self).__name__}: X goes down to "
-            f"{minimum:g}, but the map is defined for x >= 0. Shift or clip the data{remedy}."
-        )
-
     def _transform_elsewhere(self, X: Any, out: Any) -> Any:
         """φ of another library's arrays, on their device; on a card, one look at the values."""
         refuse_container(self, X)
@@ -266,7 +257,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         X = self._foreign_rows(X)
         if getattr(self, "out_of_domain", None) == "raise":
             self._check_domain(X)
-        # Of float64 rows the sizes have to be looked at, too: see `_check_size`.
+        # Of float64 rows the sizes have to be looked at, too: see `_check_extent`.
         if out is None and gpu.usable_for(X) and "64" not in str(X.dtype):
             check = gpu.NON_NEGATIVE if self._non_negative else gpu.FINITE
             Z, refused = apply_elsewhere(self.spec_, X, check)
@@ -317,10 +308,9 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             raise ValueError(
                 f"Input X contains NaN or infinity; {type(self).__name__} refuses both."
             )
-        if self._non_negative and bool(xp.any(X < 0)):
-            raise ValueError(self._negative(float(xp.min(X))))
         if X.shape[0]:
-            self._check_size(float(xp.max(xp.abs(X))), np.dtype(np.float64), False)
+            ends = float(xp.min(X)), float(xp.max(X))
+            self._check_extent(*ends, np.dtype(np.float64), False)
 
     def _check_state(self) -> None:
         """Raise ValueError or TypeError if entries that were loaded contradict each other."""
@@ -339,8 +329,16 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     def _check_domain(self, X: Any) -> None:
         """Nothing by default; additive maps with a learned domain look at the columns."""
 
-    def _check_size(self, largest: float, dtype: np.dtype, fitting: bool) -> None:
-        """Refuse sizes whose squares or differences leave the floating-point numbers."""
+    def _check_extent(self, low: float, high: float, dtype: np.dtype, fitting: bool) -> None:
+        """Refuse negative values of a map for x >= 0, and sizes whose squares or differences leave
+        the floating-point numbers."""
+        if self._non_negative and low < 0:
+            remedy = " or set signed=True (odd extension)" if "signed" in self.get_params() else ""
+            raise ValueError(
+                f"Negative values in data passed to {type(self).__name__}: X goes down to "
+                f"{low:g}, but the map is defined for x >= 0. Shift or clip the data{remedy}."
+            )
+        largest = max(abs(low), abs(high))
         least, most = EXACT_SIZES
         if np.dtype(dtype) == np.float32:
             least, most = float(np.finfo(np.float32).tiny), np.inf

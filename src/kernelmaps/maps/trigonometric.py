@@ -102,16 +102,17 @@ class TrigonometricMap(AdditiveMap):
             numbers = (np.arange(1, 2 * n + 1) - 0.5) / 2
             phase = np.full(2 * n, -np.pi / 2)
             shift, scale = low, 2 / (high - low)
-        arrays = {
+        waves = {
             "amplitude": numbers**-self.order,
             "frequency": np.pi * numbers / _UNITS,
             "phase": phase,
-            "shift": _shared(shift),
-            "scale": _UNITS * _shared(scale),
         }
+        ranges = {"shift": shift, "scale": _UNITS * scale}
         if self.out_of_domain != "extrapolate":
-            arrays |= {"lower": _shared(low), "upper": _shared(high)}
-        return Spec("waves", _same_length(arrays), {})
+            ranges |= {"lower": low, "upper": high}
+        if all((values == values[0]).all() for values in ranges.values()):
+            ranges = {name: values[:1] for name, values in ranges.items()}  # shared by all features
+        return Spec("waves", waves | ranges, {})
 
     def _zero(self, X: Any) -> bool:
         """Whether Ψ(0) = 0."""
@@ -132,15 +133,3 @@ def check_order(owner: Any) -> None:
             f"{type(owner).__name__}: order must be 1 or 2 (the derivative that is penalised), "
             f"got {owner.order!r}."
         )
-
-
-def _shared(values: np.ndarray) -> np.ndarray:
-    """One value where all features have the same."""
-    return values[:1] if (values == values[0]).all() else values
-
-
-def _same_length(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Per-feature arrays are either all shared or all of full length."""
-    names = [name for name in ("shift", "scale", "lower", "upper") if name in arrays]
-    width = max(len(arrays[name]) for name in names)
-    return arrays | {name: np.broadcast_to(arrays[name], width) for name in names}
