@@ -33,6 +33,7 @@ from ..one_against_one import coupled, pairs_of, votes
 from ..tables.likelihoods import Likelihood, likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks, Sample, count_labels
+from ..tables.streamed import one_against_rest
 from .calibration import Calibrated, platt, shares, sigmoids
 from .inputs import coded_labels, refuse_training_on_card, weights_of
 
@@ -209,7 +210,7 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
     ) -> tuple[list[np.ndarray], list[Likelihood], np.ndarray]:
         codes, positive, weight = self._targets(y, weight)
         self._refuse_pairs("the terms of a table")
-        targets = [np.where(codes == code, 1.0, -1.0) for code in positive]
+        targets = list(one_against_rest(codes, positive))
         return targets, [likelihood(self._loss_name, targets[0])] * len(targets), weight
 
     def _targets_of_source(

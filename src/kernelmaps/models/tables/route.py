@@ -17,7 +17,6 @@ from ...data.sources import Source
 from ...schema import SchemaError, State, anything, array, instance, integer, names
 from ..parameters import AdditiveParameters
 from ..shapes import PairFunction
-from .codebooks import encode_columns, fit_codebook
 from .constraints import resolve_constraints
 from .describing import pair_functions
 from .fitting import Request, fit_table, hold_rows
@@ -25,7 +24,7 @@ from .held import HeldRows
 from .likelihoods import Likelihood
 from .model import TableModel
 from .sampling import RowChecks, Sample, take_sample
-from .streamed import Coder, StreamedRows, TableRows, tally
+from .streamed import Coder, StreamedRows, TableRows, one_against_rest, tally
 from .summary import Explanation, Summary, summarise
 from .terms import pair_positions, resolve_terms
 
@@ -241,15 +240,12 @@ class TableRoute(AdditiveParameters):
     ) -> HeldRows:  # fmt: skip
         """Fit all outputs to a source, pass by pass, and keep the model; the rows of the sample."""
         owner, request = type(self).__name__, self._request(sample.names)
-        checked = [checks(chunk) for chunk in sample.chunks]
-        weight = np.concatenate([own[1] for own in checked])
-        books = tuple(fit_codebook(column, weight) for column in sample.columns)
+        checked = zip(*(checks(chunk) for chunk in sample.chunks), strict=True)
+        y, weight, offset = (np.concatenate(own) for own in checked)
+        held = hold_rows(sample.columns, one_against_rest(y, outputs), weight, offset, request)
         names = tuple(sample.names) if sample.named else ()
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask has tasks in threads
-        coder = Coder(books, owner, checks, tuple(outputs), names, n_jobs)
-        codes = encode_columns(books, sample.columns, owner, self.n_jobs)
-        y, offset = (np.concatenate([own[at] for own in checked]) for at in (0, 2))
-        held = HeldRows(books, codes, coder.targets(y), weight, offset, self.n_jobs)
+        coder = Coder(held.books, owner, checks, tuple(outputs), names, n_jobs)
         first = tally(source, coder, losses, held)
         if not first.sums[0].weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")

@@ -77,12 +77,14 @@ class Coder:
             )
         y, weight, offset = self.checks(chunk)
         codes = encode_columns(self.books, columns, self.owner, self.n_jobs)
-        rows = HeldRows(self.books, codes, self.targets(y), weight, offset, self.n_jobs)
+        targets = one_against_rest(y, self.outputs)
+        rows = HeldRows(self.books, codes, targets, weight, offset, self.n_jobs)
         return rows if self.part is None else rows.part(*self.part)
 
-    def targets(self, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Targets of all outputs: ±1 for one class against the rest, or numbers as they are."""
-        return tuple(np.where(y == own, 1.0, -1.0) for own in self.outputs) or (y,)
+
+def one_against_rest(y: np.ndarray, outputs: Sequence[float]) -> tuple[np.ndarray, ...]:
+    """Targets of outputs that call a code +1, and all others −1; without outputs, as they are."""
+    return tuple(np.where(y == own, 1.0, -1.0) for own in outputs) or (y,)
 
 
 # ---- sums over rows -----------------------------------------------------------------------------
