@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
@@ -23,7 +24,21 @@ from .projection import Coordinates, Path, _Solution, check_rows, component_coun
 from .quadratic import held_out_errors, principal_axes
 
 
-class StreamingLinear(StreamingEstimator):
+@dataclass(eq=False, repr=False)
+class LinearParameters(StreamingEstimator):
+    """What all linear models take; `StreamingRidge` documents it."""
+
+    alpha: Any = 1.0
+    feature_map: Any = None
+    _: KW_ONLY
+    n_components: Any = None
+    validation: Any = 5
+    n_jobs: int | None = None
+    block_rows: int | None = None
+    progress: bool | None = None
+
+
+class StreamingLinear(LinearParameters):
     """Base of the linear models; subclasses solve a centred quadratic problem for a path."""
 
     _state = StreamingEstimator._state.extended(
@@ -36,9 +51,6 @@ class StreamingLinear(StreamingEstimator):
         },
     )
 
-    alpha: Any
-    n_components: Any
-    validation: Any
     _target: Target = "real"
     _axes: list[np.ndarray] | None = None  # PCA of each kernel, of several
     _pca_stats: Moments | None = None  # where unlabelled rows joined the PCA

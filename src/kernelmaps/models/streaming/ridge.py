@@ -26,14 +26,7 @@ from .regression import StreamingRegression
 class _Ridge(StreamingLinear):
     """Ridge regression on statistics: one factorisation serves all targets, or all α as well."""
 
-    alpha: Any = 1.0
-    feature_map: Any = None
     _: KW_ONLY
-    n_components: Any = None
-    validation: Any = 5
-    n_jobs: int | None = None
-    block_rows: int | None = None
-    progress: bool | None = None
     device: Any = None
     precision: str | None = None
 

@@ -25,16 +25,9 @@ from .regression import StreamingRegression
 class _Lasso(StreamingLinear):
     """The lasso on statistics, each target for itself; the elastic net where ρ is below 1."""
 
-    alpha: Any = 1.0
-    feature_map: Any = None
     _: KW_ONLY
-    n_components: Any = None
     max_iter: int = 10_000
     tol: float = 1e-6
-    validation: int = 5
-    n_jobs: int | None = None
-    block_rows: int | None = None
-    progress: bool | None = None
 
     def _l1_ratio(self) -> float:
         return 1.0

@@ -432,10 +432,13 @@ def _fit(
         start = _penalised(here, solved.penalties.diagonal(found.rho))
         wanted, total = allowed(rows, found), float(sums.gram[0, 0])
         if leaving and not resting:
-            reach, here, wanted = _moved(solved, here, wanted, found.rho, total, chosen.settled)
+            reach = solved.after(found.rho, total, chosen.settled)
+        beta, seen = here.beta, here if reach is solved else None
+        if seen is None:  # losses are not known with other weights
+            beta, wanted = (solved.among_all(own)[reach.kept] for own in (beta, wanted))
         diagonal = reach.penalties.diagonal(found.rho)
         caution, near = near.caution, following
-        here, whole = _damped(reach.rows, near, here, wanted, diagonal, start)
+        here, whole = _damped(reach.rows, near, beta, wanted, diagonal, start, seen)
         following = near.after(whole) if resting else near
         value = _penalised(here, diagonal)
         # A majorant's steps may be short far from the minimum.
@@ -488,7 +491,7 @@ def chords(
         if not patient and len(gains) > 2 and gains[-1] > _SLOW * gains[-3]:
             break
         last, before = here.beta, slope
-        here, _ = _damped(rows, loss, here, here.beta - move, diagonal, value)
+        here, _ = _damped(rows, loss, last, last - move, diagonal, value, here)
         value = _penalised(here, diagonal)
         if gains[-1] <= least * (1 + abs(value)):
             return here, gains, True
@@ -585,31 +588,6 @@ class Chosen:
         return choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, most, tol)
 
 
-def _moved(
-    reach: Reach, here: Point, wanted: np.ndarray, rho: np.ndarray, total: float, last: bool
-) -> tuple[Reach, Point, np.ndarray]:
-    """The weights within reach of other strengths: where we are and want to be with them."""
-    after = reach.after(rho, total, last)
-    if after is reach:
-        return reach, here, wanted
-    beta, wanted = (reach.among_all(own)[after.kept] for own in (here.beta, wanted))
-    return after, Moved(beta), wanted
-
-
-@dataclass(frozen=True)
-class Moved:
-    """Weights at which losses are not known."""
-
-    beta: np.ndarray
-    value: float = np.nan
-
-    def sums(self) -> Sums:
-        raise NotImplementedError
-
-    def gradient(self) -> np.ndarray:
-        raise NotImplementedError
-
-
 def allowed(rows: Rows, found: WorkingFit) -> np.ndarray:
     """The minimum of a working problem among the weights that constraints allow."""
     if rows.cone is None or not len(rows.cone):
@@ -628,23 +606,22 @@ def _penalised(point: Point, diagonal: np.ndarray) -> float:
 
 
 def _damped(
-    rows: Rows, loss: Likelihood, here: Point, wanted: np.ndarray, diagonal: np.ndarray,
-    before: float,
+    rows: Rows, loss: Likelihood, beta: np.ndarray, wanted: np.ndarray, diagonal: np.ndarray,
+    before: float, here: Point | None,
 ) -> tuple[Point, bool]:  # fmt: skip
     """The longest of ever shorter steps towards `wanted` that does not raise the objective.
 
-    And whether it is the whole step.
-    `before` is its value here; weights that were left out since then may have lowered it a little.
+    And whether it is the whole step. `before` is its value; where losses at these weights are not
+    known `here`, those that were left out since then may have lowered it a little.
     """
-    moved, share = isinstance(here, Moved), 1.0
-    slack = (_LEFT if moved else 1e-12) * abs(before)
+    share, slack = 1.0, (_LEFT if here is None else 1e-12) * abs(before)
     for _ in range(30):
-        trial = rows.at(loss, here.beta + share * (wanted - here.beta))
+        trial = rows.at(loss, beta + share * (wanted - beta))
         value = _penalised(trial, diagonal)
         if np.isfinite(value) and value <= before + slack:
             return trial, share == 1.0
         share *= 0.5
-    return (rows.at(loss, here.beta) if moved else here), False
+    return (rows.at(loss, beta) if here is None else here), False
 
 
 def rough_step(
@@ -655,7 +632,8 @@ def rough_step(
 
     Further steps have the same curvature.
     """
-    here, _ = _damped(rows, loss, here, wanted, diagonal, _penalised(here, diagonal))
+    before = _penalised(here, diagonal)
+    here, _ = _damped(rows, loss, here.beta, wanted, diagonal, before, here)
     if loss.caution or rows.cone is not None:
         return here
     return chords(rows, loss, here, solve, diagonal, _ROUGHLY)[0]
