@@ -77,7 +77,7 @@ def test_one_comparison_is_left(kind):
         if kind != "random":  # both kinds leave as much there: the fewer cells are taken
             assert (search.shift > 0) == (kind in ("quadratic", "geometric"))
         assert len(search.before) <= 17 * len(edges)
-        assert (search.pairs.size > 0) == (dtype == np.float32 and most == 1)  # one gather
+        assert (len(search.pairs) > 0) == (dtype == np.float32 and most == 1)  # one gather
 
 
 def test_pairs_find_what_a_full_search_finds(seed):
@@ -103,7 +103,7 @@ def test_positions_are_those_of_their_rule(dtype, seed):
         table = stored_table(spec, np.dtype(dtype))
         search = _code_bins(table).search
         one_each = dtype == np.float32 and search.crowd.max() <= 1
-        assert (search.pairs.size > 0) == one_each  # the path of one look-up fewer
+        assert (len(search.pairs) > 0) == one_each  # the path of one look-up fewer
         near = rng.choice(edges, 19 * 50).astype(dtype)
         x = [near, np.nextafter(near, dtype(-np.inf)), np.nextafter(near, dtype(np.inf))]
         x.append(rng.uniform(edges[0] - 1, edges[-1] + 1, 19 * 50).astype(dtype))

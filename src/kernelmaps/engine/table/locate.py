@@ -11,6 +11,7 @@ whoever has to notice it compares (:func:`..simd.arithmetic.outside`).
 
 import numba as nb
 import numpy as np
+from numba.core import types
 from numba.extending import overload
 
 from ..simd.arithmetic import (
@@ -131,14 +132,20 @@ def passed_edges(bins, x, j, across):
     if len(bins.clipped) == 1:
         x = between(x, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
     cell = plus(_cell(bins, x, j, across), parameter(bins.search.cell, j, x, across))
-    edge = parameter(bins.search.edge, j, x, across)
-    if bins.search.pairs.size > 0:
-        count = _by_pair(bins, x, cell)
-    else:
-        count = _bisected(bins, x, cell, edge, _crowd(bins, j, x))
-        if len(bins.placed):  # padding is beyond the end
-            count = no_more(count, plus(parameter(bins.top, j, x, across), 1))
-    return count, _between_edges(bins, x, plus(count, edge))
+    count = _passed_thresholds(bins, x, cell, j, across)
+    return count, _between_edges(bins, x, plus(count, parameter(bins.search.edge, j, x, across)))
+
+
+def _passed_thresholds(bins, x, cell, j, across):
+    """How many thresholds a value passes."""
+    return (_by_pair if len(bins.search.pairs) else _bisected)(bins, x, cell, j, across)
+
+
+@overload(_passed_thresholds, jit_options=INNER)
+def _search(bins, x, cell, j, across):
+    search = bins.types[bins.fields.index("search")]
+    paired = isinstance(search.types[search.fields.index("pairs")], types.Array)
+    return _by_pair if paired else _bisected
 
 
 @nb.njit(**INNER)
@@ -167,22 +174,23 @@ def _crowd(bins, j, x):
     return max(bins.search.crowd[j], bins.search.crowd[j + lanes_of(x) - 1])
 
 
-@nb.njit(**INNER)
-def _by_pair(bins, x, cell):
-    """How many thresholds a value passes: one look-up for a cell's count and its threshold."""
+def _by_pair(bins, x, cell, j, across):
+    """One look-up for a cell's count and its threshold."""
     word = words(gather(bins.search.pairs, cell))
     return passed(word[1], x, reals(word[0], bins.search.edges), 1)
 
 
-@nb.njit(**INNER)
-def _bisected(bins, x, cell, edge, left):
-    """How many thresholds a value passes; edges[edge + b] is the left end of bin b."""
-    count = gather(bins.search.before, cell)
+def _bisected(bins, x, cell, j, across):
+    """Some comparisons; edges[edge + b] is the left end of bin b."""
+    count, edge = gather(bins.search.before, cell), parameter(bins.search.edge, j, x, across)
+    left = _crowd(bins, j, x)
     while left > 0:  # nearly always once
         step = (left + 1) >> 1
         farther = plus(plus(count, edge), step)
         count = passed(count, x, gather(bins.search.edges, farther), step)
         left -= step
+    if len(bins.placed):  # padding is beyond the end
+        return no_more(count, plus(parameter(bins.top, j, x, across), 1))
     return count
 
 

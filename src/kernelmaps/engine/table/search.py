@@ -19,7 +19,7 @@ Where m > 1 thresholds share a cell, ⌈log₂(m + 1)⌉ comparisons do, as in a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,9 @@ class Search(NamedTuple):
     before: np.ndarray  # uint16: thresholds before each cell
     edges: np.ndarray  # T: e_0, thresholds, the end (see `_end`), numbers that no value passes
     exact: np.ndarray  # float64: the same without rounding
-    pairs: np.ndarray  # int64: threshold (float32) and count of each cell, if it has one at most
+    # int64: threshold (float32) and count of each cell, if it has one at most; else empty. The type
+    # tells the compiler which search there is, so that it need not compile the other.
+    pairs: Any
     shift: int
 
 
@@ -75,7 +77,7 @@ class Cells(NamedTuple):
 def no_search(dtype: np.dtype) -> Search:
     """Tables for bins that need no search."""
     none, count = np.zeros(1, np.int32), np.zeros(1, np.int64)
-    tables = np.zeros(1, np.uint16), np.zeros(1, dtype), np.zeros(1), np.zeros(0, np.int64)
+    tables = np.zeros(1, np.uint16), np.zeros(1, dtype), np.zeros(1), ()
     return Search(none, none, none, none, count, *tables, 0)
 
 
@@ -98,7 +100,7 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
         for own, count in zip(cells.of, cells.count, strict=True)
     ]
     floats = [cells.origin, cells.factor, cells.count - 1.0, table.low, table.high]
-    pairs = np.zeros(0, np.int64)
+    pairs: Any = ()
     if dtype == np.float32 and crowd.max() <= 1:
         # edges[1 + g] is the threshold after g others
         next_one = [e[1 + g].view(np.int32) for e, g in zip(edges, before, strict=True)]
