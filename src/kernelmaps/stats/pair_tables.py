@@ -14,8 +14,9 @@ covariates*). The tables are sums over rows: they can be merged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import combinations, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -178,13 +179,14 @@ class CodeSums:
         gram[0, 0], right[0] = self.weight, self.target
         for a, (j, basis) in enumerate(zip(columns, bases, strict=True)):
             own = slice(start[a], start[a + 1])
-            gram[0, own] = self.singles[j] @ basis
+            gram[0, own] = gram[own, 0] = self.singles[j] @ basis
             gram[own, own] = basis.T @ (self.singles[j][:, None] * basis)
             right[own] = self.targets[j] @ basis
             for b in range(a):
-                block = bases[b].T @ (self.pairs[columns[b], j] @ basis)
-                gram[start[b] : start[b + 1], own] = block
-        return _mirrored(gram), right
+                other = slice(start[b], start[b + 1])
+                gram[other, own] = bases[b].T @ (self.pairs[columns[b], j] @ basis)
+                gram[own, other] = gram[other, own].T
+        return gram, right
 
 
 def pair_table(
@@ -391,11 +393,7 @@ def _added(
     def some(begin: int, end: int) -> list[np.ndarray]:
         return [sums(*ends[part : part + 2]) for part in range(begin, end)]
 
-    found = [own for several in in_threads(some, parts, n_jobs) for own in several]
-    out = found[0]
-    for own in found[1:]:
-        out += own
-    return out
+    return reduce(np.add, (own for several in in_threads(some, parts, n_jobs) for own in several))
 
 
 def _block(
@@ -404,15 +402,10 @@ def _block(
     """B_jᵀ T_jk B_k."""
     from . import _pair_loops
 
+    if left.shape[1] < right.shape[1]:  # the narrower basis is multiplied by the table
+        return _block(second, first, weight, right, left).T
     if left.shape[0] * right.shape[0] <= len(weight):
-        table = pair_table(first, second, weight, (len(left), len(right)))
-        if left.shape[1] < right.shape[1]:
-            return (left.T @ table) @ right
-        return left.T @ (table @ right)
-    if left.shape[1] < right.shape[1]:
-        out = np.zeros((right.shape[0], left.shape[1]))
-        _pair_loops.add_rows(second, first, weight, left, out)
-        return out.T @ right
+        return left.T @ (pair_table(first, second, weight, (len(left), len(right))) @ right)
     out = np.zeros((left.shape[0], right.shape[1]))
     _pair_loops.add_rows(first, second, weight, right, out)
     return left.T @ out
@@ -425,10 +418,3 @@ def _local_block(
     table = pair_table(first, second, weight, (len(left.first), len(right.first)))
     small = right.reduced(np.ascontiguousarray(left.reduced(table).T))
     return left.turn.T @ (small.T @ right.turn)
-
-
-def _mirrored(gram: np.ndarray) -> np.ndarray:
-    """The symmetric matrix whose upper triangle this is."""
-    lower: Any = np.tril_indices(len(gram), -1)
-    gram[lower] = gram.T[lower]
-    return gram
