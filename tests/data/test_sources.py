@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from kernelmaps.data import open_source
+from kernelmaps.data.opening import open_table
 from kernelmaps.data.sources import RawRows
 from kernelmaps.stats import Moments, fold
 
@@ -363,3 +364,46 @@ def test_a_missing_package_is_named_with_its_extra(name, package, tmp_path, monk
     monkeypatch.setitem(sys.modules, package, None)  # what an absent package looks like
     with pytest.raises(ModuleNotFoundError, match=rf"{package} is not installed.*\[data\]"):
         open_source(tmp_path / name)
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_columns_of_chunks_are_targets_by_their_name(table, library):
+    X, y, w = table
+    names = ["f", "g", "h", "i", "j", "k"]
+    columns = dict(zip(names, X.T, strict=True)) | {"label": y, "years": w}
+    module = pytest.importorskip(library)
+    made = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
+    chunks = [made[0:40], made[40:N]]
+    for blocks in (
+        list(open_table(chunks, "label", exposure="years").blocks(30)),
+        list(open_table(chunks, "label", exposure=w).blocks(30)),
+    ):
+        assert [block.chunk for block in blocks] == [0, 0, 1, 1, 1]
+        assert [block.start for block in blocks] == [0, 30, 40, 70, 100]
+        np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), y)
+        np.testing.assert_array_equal(np.concatenate([block.exposure for block in blocks]), w)
+    named = open_table(chunks, "label", exposure="years").samples(50)
+    assert sum(map(len, named)) == 50
+    assert [str(name) for name in getattr(named[0].X, "column_names", named[0].X.columns)] == names
+
+
+def test_exposures_of_arrays_go_with_their_rows(table, tmp_path):
+    X, y, w = table
+    np.save(tmp_path / "X.npy", X)
+    source = open_table(tmp_path / "X.npy", y, exposure=w)
+    np.testing.assert_array_equal(np.concatenate([b.exposure for b in source.blocks(20)]), w)
+    with pytest.raises(ValueError, match="X and exposure have inconsistent numbers of rows"):
+        list(open_table(tmp_path / "X.npy", y, exposure=w[1:]).blocks(20))
+    with pytest.raises(ValueError, match="exposure='w' names a column, but X has no names"):
+        open_table(tmp_path / "X.npy", y, exposure="w")
+
+
+def test_targets_of_another_length_than_parquet_are_refused_before_a_row_is_read(table):
+    pytest.importorskip("pyarrow")
+    X, y, w = table
+    made = parquet_table(X, y, w)
+    with pytest.raises(ValueError, match=f"sample_weight have inconsistent numbers of rows: {N}"):
+        open_source(made, "target", np.ones(N + 1))

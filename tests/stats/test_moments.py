@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.stats import FoldMoments, KernelMoments, Moments, load_stats
-from kernelmaps.stats.composite import fold_of_row
+from kernelmaps.stats.composite import fold_of_row, stats_from_state
 from kernelmaps.stats.statistics import BLOCK_ROWS
 
 TARGETS = ["none", "real", "class"]
@@ -281,3 +281,12 @@ def test_blocks_of_another_width_are_refused():
 def test_labels_outside_of_given_classes_are_refused():
     with pytest.raises(ValueError, match=r"labels \[7\] are not among the 2 classes"):
         Moments("class", classes=[0, 1]).update(np.ones((2, 2)), np.array([0, 7]))
+
+
+def test_widths_that_do_not_fit_the_parts_are_refused():
+    header, arrays = empty("kernels").state()
+    assert stats_from_state(header, arrays).widths == [3, 4]
+    for widths in ([3], None):
+        changed = {k: v for k, v in (header | {"widths": widths}).items() if v is not None}
+        with pytest.raises(FileFormatError, match="widths"):
+            stats_from_state(changed, arrays)
