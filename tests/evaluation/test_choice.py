@@ -41,6 +41,15 @@ def test_evidence_is_the_error_on_rows_that_the_map_has_not_seen(X):
     assert choice.evidence.certificate == choice.map.certificate_
 
 
+def test_the_certificate_is_that_of_the_map_that_is_given():
+    """Not that of a map of half of the rows, whose period is another one."""
+    X = np.random.default_rng(0).gamma(0.3, size=(60, 4))
+    choice = km.choose(X, "chi2", max_error=0.5, random_state=0, **COSINES)
+    half = eval(choice.code(), {"km": km}).fit(X[:30])
+    assert half.certificate_ != choice.map.certificate_
+    assert choice.evidence.certificate == choice.map.certificate_
+
+
 @pytest.mark.parametrize(
     "kernel", [km.kernels.Gaussian(0.5), km.kernels.Exponential(km.kernels.chi2, 0.5)]
 )

@@ -409,9 +409,10 @@ class _Search:
             if item is not best
         ]
         others.sort(key=lambda item: (item.columns, item.bound))
+        fitted = self._fitted(best.candidate, self.X)
         return Choice(
-            map=self._fitted(best.candidate, self.X),
-            evidence=replace(best, verdict="chosen"),
+            map=fitted,
+            evidence=replace(best, verdict="chosen", certificate=fitted.certificate_),
             others=others,
             kernel=self.kernel,
             wanted=self.wanted,

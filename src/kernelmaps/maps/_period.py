@@ -143,7 +143,9 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
 def _keys(X: Any, n_jobs: int | None) -> np.ndarray:
     """A number for each row: a sum of (some of) its values with uneven weights."""
     d = X.shape[1]
-    weights = 0.5 + np.modf(np.arange(1, d + 1) * 0.6180339887498949)[0]
+    order = np.arange(1, d + 1)
+    # Fractions of a golden ratio are even; without the cosines, whole multiples would cancel out.
+    weights = 0.5 + np.modf(order * 0.6180339887498949)[0] + 1e-4 * np.cos(order)
     if sparse.issparse(X):
         # Weights of another type than the values would make a copy of these.
         return X @ (weights.astype(X.dtype) if X.dtype.kind == "f" else weights)
