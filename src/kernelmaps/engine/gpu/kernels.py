@@ -320,14 +320,15 @@ def dot(
     for block in range(since, until, FEATURES):
         f = (block + tl.arange(0, FEATURES))[None, :]
         used = inside[:, None] & (f < until)
-        at = tl.minimum(f, d - 1)
+        own = tl.minimum(f, d - 1)
+        at = _read(own, table.bins)
         x = tl.load(x_ptr + i[:, None] * d + f, used, other=0)
         wrong = wrong | _refused(x, CHECK)
         if table.bounded:
             size = _real(x)
-            beyond = (size < tl.load(table.low + at)) | (size > tl.load(table.high + at))
+            beyond = (size < tl.load(table.low + own)) | (size > tl.load(table.high + own))
             wrong = wrong | (used & beyond)
-        row, u = _find(_real(x), _read(at, table.bins), table.bins)
+        row, u = _find(_real(x), at, table.bins)
         row = tl.where(used, row, table.bins.nothing)
         row = tl.reshape(tl.permute(row, (1, 0)), (FEATURES * ROWS,))
         u = tl.reshape(tl.permute(u, (1, 0)), (FEATURES * ROWS,))
@@ -521,11 +522,12 @@ def encode(x_ptr, out_ptr, flag_ptr, count, d, table, VALUES: tl.constexpr):
     x = _real(tl.load(x_ptr + v, inside, other=0))
     within = (x >= tl.load(table.low + f)) & (x <= tl.load(table.high + f))
     _tell(inside & (within == 0), flag_ptr)
+    at = _read(f, table.bins)
     if table.bins.kind == AFFINE:
         x = x.to(tl.float64)
-    b, u = _find(x, _read(f, table.bins), table.bins)
-    part = u * table.scale.to(u.dtype) + table.half.to(u.dtype)
-    code = b * table.scale.to(tl.int32) + part.to(tl.int32)
+    b, u = _find(x, at, table.bins)
+    code = b * table.scale.to(tl.int32)
+    code = code + (u * table.scale.to(u.dtype) + table.half.to(u.dtype)).to(tl.int32)
     tl.store(out_ptr + v, code.to(out_ptr.dtype.element_ty), inside)
 
 

@@ -101,11 +101,11 @@ class DeviceSums(NamedTuple):
 class DeviceCodes(NamedTuple):
     """Bins whose numbers are codes, on a card."""
 
-    bins: DeviceBins
-    low: Any  # by feature
-    high: Any
     scale: float  # positions in a bin; 1 for look-ups
     half: float  # what is added to a position before its digits are dropped
+    low: Any  # by feature
+    high: Any
+    bins: DeviceBins
 
 
 def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
@@ -220,9 +220,8 @@ def codes_on(
 ) -> DeviceCodes:
     """Bins of codes with so many bits behind the point, on the card that `put` copies to."""
     half = 0.5 if fraction_bits else 0.0
-    return DeviceCodes(
-        bins_on(bins, put, exact=True), put(low), put(high), float(1 << fraction_bits), half
-    )
+    found = bins_on(bins, put, exact=True)
+    return DeviceCodes(float(1 << fraction_bits), half, put(low), put(high), found)
 
 
 def _line(values: np.ndarray, stride: int, dtype: Any) -> np.ndarray:
