@@ -67,7 +67,7 @@ def test_no_value_of_a_single_row_is_kept(seed, n, kind):
         "normal": rng.normal(size=n),
         "skewed": rng.lognormal(0, 3, n),
         "many zeros": np.where(rng.random(n) < 0.8, 0.0, rng.normal(size=n)),
-        "large whole numbers": rng.choice(10**6, n, replace=False).astype(float),
+        "large whole numbers": rng.integers(10**12, size=n).astype(float),
     }[kind]
     book, codes = fitted(number(values))
     alone = values[values != 0]
