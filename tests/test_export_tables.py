@@ -8,7 +8,9 @@ import pytest
 from test_export_c import COMPILER, needs_compiler
 
 import kernelmaps as km
+from kernelmaps.evaluation.model_report import model_report
 from kernelmaps.export_c import to_c
+from kernelmaps.models.tables.likelihoods import LOSSES, Likelihood
 
 MAIN = """
 #include <stdio.h>
@@ -195,3 +197,44 @@ def test_onnx_of_arrays_takes_one_matrix(seed, dtype):
     got = run_in_onnx(model, rows, lambda session: {session.get_inputs()[0].name: rows})
     assert got[0].dtype == dtype
     assert_same(model, rows, got, 1e-5 if dtype == np.float32 else 1e-12)
+
+
+class InverseGaussian(Likelihood):
+    """½y·exp(−2η) − exp(−η), logarithmic link."""
+
+    link = "log"
+
+    def value(self, y, eta):
+        return 0.5 * y * np.exp(-2 * eta) - np.exp(-eta)
+
+    def derivatives(self, y, eta):
+        return np.exp(-eta) - y * np.exp(-2 * eta), np.exp(-eta)  # Fisher's curvature
+
+    def start(self, y, weight, offset):
+        return float(np.log(np.average(y * np.exp(-offset), weights=weight)))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_loss_with_a_logarithmic_link_is_one_entry(monkeypatch, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.random(600), "b": rng.random(600)})
+    exposure = rng.gamma(4.0, 0.5, 600)
+    y = rng.wald(exposure * np.exp(X["a"]), 20.0)
+    model = km.AdditiveRegressor(loss="inverse_gaussian")
+    with pytest.raises(ValueError, match=r"one of .*'gamma'.*, got 'inverse_gaussian'"):
+        model.fit(X, y)
+    monkeypatch.setitem(LOSSES, "inverse_gaussian", InverseGaussian)
+    model.fit(X, y, exposure=exposure)
+    rate = model.predict(X)
+    scores = model.intercept_ + model.eval_terms(X).sum(axis=1)
+    np.testing.assert_allclose(rate, np.exp(np.ravel(scores)), rtol=1e-12)
+    np.testing.assert_allclose(model.predict(X, exposure=exposure), exposure * rate, rtol=1e-12)
+    # Logarithms spread by √(mean / 20) ≈ 0.4, curves of about 8 degrees of freedom: 0.05 is usual.
+    assert np.sqrt(np.mean((np.log(rate) - X["a"]) ** 2)) < 0.1
+    assert "out[0] = exp(out[0]); /* inverse_gaussian" in to_c(model, "exported")
+    page = model_report(model, tmp_path / "page.html", target="price").read_text(encoding="utf-8")
+    assert "the logarithm of price" in page
+    assert_same(model, X, run_in_onnx(model, X, by_column(X)), 1e-12)
+    with pytest.raises(ValueError, match="for loss='poisson' and 'gamma' and 'inverse_gaussian'"):
+        km.AdditiveRegressor().fit(X, y, exposure=exposure)
+    assert not hasattr(model, "partial_fit")  # it is of tables alone

@@ -222,7 +222,8 @@ def _scale(model: Any, target: str) -> str:
         what = "the log-odds" if loss == "log_loss" else "the score"
         which = f"class {classes[1]}" if len(classes) == 2 else "each class against the others"
         return f"{what} of {which}"
-    return f"the logarithm of {target}" if loss in ("poisson", "gamma") else target
+    log_link = getattr(model, "_link", "identity") == "log"
+    return f"the logarithm of {target}" if log_link else target
 
 
 def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[list[str]]:

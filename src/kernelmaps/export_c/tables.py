@@ -100,8 +100,8 @@ def table_model(name: str, model: Any) -> str:
     text += _FUNCTIONS.format(name=name, outputs=outputs, terms=len(terms))
     if any(book.kind == "category" for book in table.books):
         text += _LEVEL.format(name=name)
-    log_link = not hasattr(model, "classes_") and model.loss in ("poisson", "gamma")
-    link = f"  out[0] = exp(out[0]); /* {model.loss}: a logarithmic link */\n" if log_link else ""
+    exponential = f"  out[0] = exp(out[0]); /* {model.loss}: a logarithmic link */\n"
+    link = exponential if model._link == "log" else ""
     text += f"""
 static void {name}(const double *x, double *out)
 {{

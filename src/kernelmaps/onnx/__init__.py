@@ -225,7 +225,7 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
         scores = scores + np.atleast_1d(model.intercept_).astype(X.dtype)
     else:
         scores = _additive_scores(xp, model, X)
-    if not is_classifier(model) and getattr(model, "loss", "") in ("poisson", "gamma"):
+    if getattr(model, "_link", "identity") == "log":
         scores = xp.exp(scores)
     if is_classifier(model):
         found = [_labels(xp, model, scores), scores]

@@ -20,9 +20,10 @@ from ...maps.codes import Codes
 from ...schema import State, array, boolean, instance, integer, names, number, text
 from ...seeding import generator
 from ...threads import resolve_threads, together
+from ..tables import likelihoods
 from .describing import AdditiveShapes
 from .inputs import map_of, not_additive
-from .losses import LOSSES, Loss, find_loss
+from .losses import LOSSES, Loss, find_loss, names_of
 from .scoring import MOST_LANES, SMALL
 from .summary import Progress, Summary
 
@@ -68,6 +69,18 @@ class AdditiveModel(AdditiveShapes):
     @property
     def _loss_name(self) -> str:
         return self.loss if self.loss in self._table_losses else self._loss.name
+
+    @property
+    def _table_losses(self) -> tuple[str, ...]:
+        """Names of the losses that models of tables alone have."""
+        of_maps, of_tables = names_of(self._of_labels), likelihoods.LOSSES.items()
+        own = [name for name, kind in of_tables if kind.of_labels == self._of_labels]
+        return tuple(name for name in own if name not in of_maps)
+
+    @property
+    def _link(self) -> str:
+        """ "log" where predictions are exp(f), else "identity"."""
+        return likelihoods.LOSSES.get(self._loss_name, likelihoods.Likelihood).link
 
     def _prepare(self, X: Any, weight: np.ndarray | None = None) -> Any:
         """Fit the map to the rows of positive weight; all rows as the loops take them."""

@@ -7,7 +7,8 @@ examples of Fenchel's inequality,
 .. math:: c\,ℓ(y, f) + (cℓ)^*(-β) + β f ≥ 0, \qquad \text{equal for } β = -c\,ℓ'(y, f).
 
 `value`, `conjugate` and `step` are plain functions of numbers, which :mod:`._loops` compiles for
-the dual solver; `parts` takes arrays, for Newton's method in :mod:`.primal`. A new loss is one
+the dual solver; `parts` takes arrays, for Newton's method in :mod:`.primal`. Those of losses
+without corners are the formulas of :mod:`..tables.likelihoods`. A new loss is one
 more :class:`Loss` in `LOSSES`: estimators, solvers and messages find it there.
 """
 
@@ -17,7 +18,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
+
+from ..tables.likelihoods import Likelihood, Logistic, Squared, SquaredHinge
 
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]  # value, slope and curvature by f
 
@@ -26,6 +28,16 @@ def _ramp(s: np.ndarray, width: float) -> Parts:
     """max(0, s), rounded off by a parabola on [0, width]."""
     value = np.where(s > width, s - 0.5 * width, 0.5 * np.maximum(s, 0) ** 2 / width)
     return value, np.clip(s / width, 0, 1), ((s > 0) & (s < width)) / width
+
+
+def _smooth_parts(loss: Likelihood, times: float = 1.0) -> Callable[..., Parts]:
+    """Parts of a loss without corners, which models of tables have, too (there maybe halved)."""
+
+    def parts(y: np.ndarray, f: np.ndarray, epsilon: float, width: float) -> Parts:
+        slope, bend = loss.derivatives(y, f)
+        return times * loss.value(y, f), times * slope, times * bend
+
+    return parts
 
 
 class Loss(NamedTuple):
@@ -84,11 +96,6 @@ def _squared_hinge_conjugate(y, beta, c, epsilon):
 def _squared_hinge_step(y, f, beta, q, c, epsilon):
     gradient = y * f - 1.0 + 0.5 * y * beta / c
     return y * max(y * beta - gradient / (q + 0.5 / c), 0.0), gradient
-
-
-def _squared_hinge_parts(y, f, epsilon, width):
-    slack = np.maximum(1 - y * f, 0)
-    return slack**2, -2 * y * slack, 2.0 * (slack > 0)
 
 
 # -- max(0, 1 − y f) --------------------------------------------------------------------------
@@ -159,11 +166,6 @@ def _log_loss_step(y, f, beta, q, c, epsilon):
     return y * c / (1.0 + np.exp(-t)), 0.0
 
 
-def _log_loss_parts(y, f, epsilon, width):
-    wrong = expit(-y * f)
-    return np.logaddexp(0, -y * f), -y * wrong, wrong * (1 - wrong)
-
-
 def _log_odds(share: np.ndarray) -> np.ndarray:
     share = np.clip(share, 1e-12, 1 - 1e-12)
     return np.log(share / (1 - share))
@@ -182,10 +184,6 @@ def _squared_error_conjugate(y, beta, c, epsilon):
 
 def _squared_error_step(y, f, beta, q, c, epsilon):
     return beta - (f - y + 0.5 * beta / c) / (q + 0.5 / c), 0.0
-
-
-def _squared_error_parts(y, f, epsilon, width):
-    return (f - y) ** 2, 2 * (f - y), np.full(len(f), 2.0)
 
 
 # -- max(0, |y − f| − epsilon) ----------------------------------------------------------------
@@ -214,16 +212,16 @@ def _epsilon_insensitive_parts(y, f, epsilon, width):
 LOSSES = (
     Loss(
         "squared_hinge", True, _squared_hinge, _squared_hinge_conjugate, _squared_hinge_step,
-        _squared_hinge_parts, "curve",
+        _smooth_parts(SquaredHinge()), "curve",
     ),
     Loss("hinge", True, _hinge, _hinge_conjugate, _hinge_step, _hinge_parts, "corners"),
     Loss(
-        "log_loss", True, _log_loss, _log_loss_conjugate, _log_loss_step, _log_loss_parts, "curve",
-        _log_odds, "log",
+        "log_loss", True, _log_loss, _log_loss_conjugate, _log_loss_step,
+        _smooth_parts(Logistic()), "curve", _log_odds, "log",
     ),
     Loss(
         "squared_error", False, _squared_error, _squared_error_conjugate, _squared_error_step,
-        _squared_error_parts, "parabola", was="squared",
+        _smooth_parts(Squared(), 2.0), "parabola", was="squared",
     ),
     Loss(
         "epsilon_insensitive", False, _epsilon_insensitive, _epsilon_insensitive_conjugate,

@@ -17,7 +17,7 @@ from ...data import Source
 from ...engine.reference import namespace
 from ...schema import number
 from ..device_scores import ScoresAnywhere
-from ..tables.likelihoods import Likelihood, likelihood
+from ..tables.likelihoods import LOSSES, Likelihood, likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks, Sample
 from .inputs import refuse_training_on_card, weights_of
@@ -104,7 +104,6 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
     quantile: float = 0.5
 
     _of_labels = False
-    _table_losses = ("absolute_error", "quantile", "poisson", "gamma")
     _state = OutOfCore._state.extended(
         required={"intercept_": number(), "centre": number()},
         others=(TABLE_STATE.extended(required={"intercept_": number()}),),
@@ -183,10 +182,9 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
         self.intercept_ = float(self.table_.intercept[0])
 
     def _check_exposure_has_use(self) -> None:
-        if self.loss not in ("poisson", "gamma"):
-            raise ValueError(
-                f"AdditiveRegressor: exposure is for loss='poisson' and 'gamma', not {self.loss!r}."
-            )
+        if self._link != "log":
+            those = " and ".join(repr(name) for name, kind in LOSSES.items() if kind.link == "log")
+            raise ValueError(f"AdditiveRegressor: exposure is for loss={those}, not {self.loss!r}.")
 
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
         if exposure is None:
@@ -278,7 +276,7 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
         if exposure is not None:
             logarithms = self._log_exposure(exposure, len(scores))
             scores = scores + xp.asarray(logarithms, dtype=scores.dtype, device=scores.device)
-        return xp.exp(scores) if self.loss in ("poisson", "gamma") else scores
+        return xp.exp(scores) if self._link == "log" else scores
 
     def _keep(self, found: list) -> None:
         super()._keep(found)

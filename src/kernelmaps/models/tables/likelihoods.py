@@ -25,6 +25,8 @@ class Likelihood:
     """
 
     dispersion: float | None = None
+    of_labels = False  # whether y is ±1
+    link = "identity"  # "log": predictions are exp(η), and rows may have an exposure
     caution = 0.0  # share of an upper bound in the curvature; the rest is the second derivative
     # Of an estimated φ: losses of margins can all be zero, where curves separate few rows, or rows
     # of little weight. An estimate of zero would then take every wiggle for an effect.
@@ -75,6 +77,7 @@ class Logistic(Likelihood):
     """log(1 + exp(−yη))."""
 
     dispersion: float | None = 1.0
+    of_labels = True
 
     def value(self, y, eta):
         margin = y * eta
@@ -93,6 +96,7 @@ class Logistic(Likelihood):
 class SquaredHinge(Likelihood):
     """max(0, 1 − yη)²."""
 
+    of_labels = True
     least_dispersion = _LEAST
 
     def value(self, y, eta):
@@ -110,6 +114,8 @@ class Poisson(Likelihood):
     Real counts vary more than Poisson's, and strengths chosen as if they did not follow the noise:
     the dispersion is estimated.
     """
+
+    link = "log"
 
     def value(self, y, eta):
         return np.exp(np.clip(eta, -_MOST, _MOST)) - y * eta
@@ -131,6 +137,8 @@ class Poisson(Likelihood):
 @dataclass(frozen=True)
 class Gamma(Likelihood):
     """y·exp(−η) + η: positive targets whose spread grows with their mean, logarithmic link."""
+
+    link = "log"
 
     def value(self, y, eta):
         return y * np.exp(-np.clip(eta, -_MOST, _MOST)) + eta
@@ -244,6 +252,7 @@ class Hinge(Rounded):
     """max(0, 1 − yη), rounded off: ½√(s² + ε²) + ½s of s = 1 − yη."""
 
     width: float = _WIDTH
+    of_labels = True
     least_dispersion = _LEAST
 
     def value(self, y, eta):
@@ -256,11 +265,12 @@ class Hinge(Rounded):
         return -y * (0.5 * slack / size + 0.5), self.bend(size)
 
 
-LOSSES = {
+LOSSES: dict[str, type[Likelihood]] = {
     "squared_error": Squared, "log_loss": Logistic, "squared_hinge": SquaredHinge, "hinge": Hinge,
-    "poisson": Poisson, "gamma": Gamma, "quantile": Quantile, "absolute_error": Quantile,
-    "epsilon_insensitive": EpsilonInsensitive,
+    "epsilon_insensitive": EpsilonInsensitive, "absolute_error": Quantile, "quantile": Quantile,
+    "poisson": Poisson, "gamma": Gamma,
 }  # fmt: skip
+"""All losses of tables by name; estimators, exports and messages find a loss and its link here."""
 
 
 def likelihood(

@@ -73,13 +73,13 @@ class TableRoute(AdditiveParameters):
     frame with categories or missing values, and ``feature_map`` is None.
     """
 
-    _table_losses: tuple[str, ...] = ()  # losses that only this route has
     table_: TableModel
     # Of the estimator that this is a part of:
     intercept_: Any
     eval_terms: Any
     n_features_in_: Any
     _n_outputs: Any
+    _table_losses: Any  # losses that only this route has
 
     def _asks_for_table(self) -> list[str]:
         asked = [name for name in _ASKS if getattr(self, name) is not None]
