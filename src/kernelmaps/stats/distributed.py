@@ -105,8 +105,8 @@ def _awaited(future: Any, client: Any) -> Any:
         try:
             return future.result(timeout=POLL)
         except TimeoutError:
-            if future.status != "pending":  # it is the task's own error
-                raise
+            if future.status != "pending":  # it ended meanwhile, or the error is the task's own
+                return future.result()
         if client.nthreads():
             alone_since = None
             continue
