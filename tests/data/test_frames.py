@@ -90,3 +90,29 @@ def test_infinity_is_refused_with_its_column():
 def test_levels_of_one_name_are_one():
     column = read_columns(np.array([[1], [1.0], ["1"]], dtype=object), "Model", [0])[0]
     assert len(set(column.codes)) == 1
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pyarrow", "polars"])
+def test_whole_numbers_beyond_the_floats_are_levels_of_their_own(kind):
+    """2⁶⁰ + 1 and 2⁶⁰ + 2 are the same float64."""
+    make = {"pandas": pd.DataFrame, "pyarrow": pa.table}.get(kind)
+    make = make or pytest.importorskip("polars").DataFrame
+    numbers = [2**60 + 1, 2**60 + 2, 2**60 + 3, 2**60 + 1]
+    column = read_columns(make({"id": numbers}), "Model", ["id"])[0]
+    assert [column.levels[k] for k in column.codes] == [str(number) for number in numbers]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pyarrow", "polars"])
+def test_levels_of_float32_have_the_name_that_they_print_as(kind):
+    numbers = np.array([0.1, 2.5, 0.1], dtype=np.float32)
+    make = {"pandas": pd.DataFrame, "pyarrow": pa.table}.get(kind)
+    make = make or pytest.importorskip("polars").DataFrame
+    column = read_columns(make({"a": numbers}), "Model", ["a"])[0]
+    assert [column.levels[k] for k in column.codes] == ["0.1", "2.5", "0.1"]
+
+
+def test_dictionaries_may_have_unsigned_indices():
+    indices = pa.array([0, None, 1], type=pa.uint32())
+    X = pa.table({"color": pa.DictionaryArray.from_arrays(indices, ["red", "blue"])})
+    column = read_columns(X, "Model")[0]
+    assert [column.levels[k] if k >= 0 else None for k in column.codes] == ["red", None, "blue"]

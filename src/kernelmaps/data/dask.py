@@ -42,6 +42,10 @@ class DaskSource(Source):
             X = X.drop(columns=taken)
             rows, width = (float("nan"),) * X.npartitions, len(X.columns)
         else:
+            if isinstance(exposure, str):
+                raise ValueError(
+                    f"exposure={exposure!r} names a column, but X has no names of columns"
+                )
             if X.ndim != 2:
                 raise ValueError(f"X must have two dimensions, found shape {X.shape}")
             X = X.rechunk({1: -1})

@@ -146,8 +146,10 @@ def _raw_columns(X: Any) -> tuple[list[str], Iterator[Any]]:
 def _from_polars(values: Any) -> np.ndarray:
     import polars
 
-    if values.dtype.is_numeric():
+    if values.dtype.is_decimal():
         return values.cast(polars.Float64).to_numpy()
+    if values.dtype.is_numeric():
+        return values.to_numpy()  # integers as they are: they may name levels beyond 2⁵³
     if values.dtype.is_temporal() or values.dtype == polars.Boolean:
         return values.to_numpy()
     return values.cast(polars.String).to_numpy()
@@ -158,9 +160,12 @@ def _from_arrow(values: Any) -> Any:
     from pyarrow import types
 
     kind = values.type
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        values = values.cast(pyarrow.float64())
-    elif not types.is_temporal(kind):
+    if types.is_decimal(kind) or (types.is_integer(kind) and values.null_count):
+        try:
+            values = values.cast(pyarrow.float64())
+        except pyarrow.ArrowInvalid:  # integers beyond 2⁵³, which may name levels
+            return np.array(values.to_pylist(), dtype=object)
+    elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_temporal(kind)):
         return values
     return values.to_numpy(zero_copy_only=False)
 
@@ -278,7 +283,7 @@ def _dictionary(values: Any) -> tuple[np.ndarray, list[str]]:
         whole = whole.unify_dictionaries().combine_chunks()
     if not pyarrow.types.is_dictionary(whole.type):
         whole = whole.dictionary_encode()
-    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = whole.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False).copy()
     items = whole.dictionary.to_pylist()
     missing = np.array([*(_missing(item) for item in items), True])
     codes[missing[codes]] = -1

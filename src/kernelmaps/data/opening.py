@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .arrow import ArrowSource, CsvFragment
 from .dask import DaskSource
 from .files import open_path
@@ -72,12 +74,16 @@ def open_table(X: Any, y: Any = None, sample_weight: Any = None, exposure: Any =
         Columns by name, or values of all rows. ``"y"`` and ``"sample_weight"`` by default where
         there are columns of that name.
     """
+    # A list holds values: in a table, only a string names a column.
+    y, sample_weight = (np.asarray(v) if isinstance(v, list) else v for v in (y, sample_weight))
     named = exposure if isinstance(exposure, str) else None
     source = _opened(X, y, sample_weight, named, frames=True)
     if named is not None or exposure is None:
         return source
     if source.parts is not None:
         raise ValueError("exposure of a Dask collection must be the name of a column")
+    if isinstance(source, IterableSource):  # it can look at its first chunks and still give them
+        return IterableSource(source.chunks, *source.beside[:2], exposure, source.frames)
     return ExposedSource(source, exposure)
 
 

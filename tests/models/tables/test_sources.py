@@ -244,3 +244,27 @@ def test_chunks_of_other_columns_are_refused(seed):
     chunks = [(X, rate), (X[["age", "size", "shop", "flat"]], rate)]
     with pytest.raises(ValueError, match="has the columns"):
         km.AdditiveRegressor(smoothing="auto").fit(chunks)
+
+
+def test_a_list_of_labels_beside_a_file_holds_labels(tmp_path, seed):
+    """They are strings, as names of columns are."""
+    X, rate, _ = table(seed, 300)
+    labels = np.where(rate > np.median(rate), "yes", "no")
+    path = stored(tmp_path, X, "csv")
+    options = {"smoothing": "auto", "random_state": 0}
+    expected = km.AdditiveClassifier(**options).fit(path, labels)
+    assert_same(km.AdditiveClassifier(**options).fit(path, list(labels)), expected, X)
+
+
+def test_exposures_beside_a_generator_are_refused_for_what_they_are(seed):
+    X, rate, rng = table(seed, 300)
+    chunks = iter([(X, rng.poisson(np.exp(0.1 * rate)))])
+    with pytest.raises(TypeError, match="read only once"):
+        km.AdditiveRegressor(loss="poisson", smoothing="auto").fit(chunks, exposure=np.ones(300))
+
+
+def test_a_named_exposure_needs_names_of_columns():
+    dask = pytest.importorskip("dask.array")
+    X, y = dask.ones((300, 2), chunks=100), dask.ones(300, chunks=100)
+    with pytest.raises(ValueError, match="exposure='e' names a column"):
+        km.AdditiveRegressor(loss="poisson", smoothing="auto").fit(X, y, exposure="e")
