@@ -1,6 +1,10 @@
 """Long compilation is announced, short compilation and that of others is not."""
 
 import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -8,21 +12,61 @@ import pytest
 from kernelmaps import announcing
 
 
-@pytest.mark.parametrize(("patience", "said"), [(0.02, 1), (600.0, 0)])
-def test_said_once_and_only_after_a_while(patience, said, monkeypatch, caplog):
+@pytest.fixture
+def said(caplog):
+    """How often it was said so far."""
     caplog.set_level(logging.INFO, logger="kernelmaps")
+    return lambda: sum("compiling, once" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize(("patience", "times"), [(0.02, 1), (600.0, 0)])
+def test_said_once_and_only_after_a_while(patience, times, monkeypatch, said):
     monkeypatch.setattr(announcing, "_PATIENCE", patience)
     announcer = announcing._Announcer()
     for _ in range(3):  # functions that are compiled for one another
         announcer.begin()
     clock = announcer._timer
-    clock.join(60 if said else 0)  # it has spoken, however busy the machine is
-    assert clock.is_alive() is not bool(said)
+    clock.join(60 if times else 0)  # it has spoken, however busy the machine is
+    assert clock.is_alive() is not bool(times)
     for _ in range(3):
         announcer.end()
     clock.join(60)
     assert not clock.is_alive()  # nothing is said later
-    assert sum("compiling, once" in record.message for record in caplog.records) == said
+    assert said() == times
+
+
+def test_functions_one_after_another_share_the_time_and_the_announcement(monkeypatch, said):
+    """Ten functions of 0.3 s are announced with the fourth, and no other."""
+    now = [0.0]
+    clocks = []
+    monkeypatch.setattr(announcing, "monotonic", lambda: now[0])
+
+    class Clock(SimpleNamespace):
+        def __init__(self, seconds, speak):
+            super().__init__(seconds=seconds, speak=speak, stopped=False)
+            clocks.append(self)
+
+        def start(self):
+            pass
+
+        def cancel(self):
+            self.stopped = True
+
+    monkeypatch.setattr(announcing, "Timer", Clock)
+    announcer, heard = announcing._Announcer(), []
+    for _ in range(10):
+        before = len(clocks)
+        announcer.begin()
+        now[0] += 0.3
+        for clock in clocks[before:]:
+            if clock.seconds <= 0.3:
+                clock.speak()
+        heard.append(said())
+        announcer.end()
+    assert heard == [0, 0, 0, 1, 1, 1, 1, 1, 1, 1]
+    assert all(clock.stopped for clock in clocks)
+    clocks[0].speak()  # a clock that strikes when all is compiled
+    assert said() == 1
 
 
 def test_a_person_at_a_terminal_reads_it(monkeypatch, capsys):
@@ -41,9 +85,33 @@ def test_only_functions_of_this_library_count():
     assert not announcing._is_ours(SimpleNamespace(data={}))
 
 
-def test_the_listener_is_registered_with_the_first_loop():
-    from numba.core import event
+FIRST_USES = {
+    "an exact kernel": "from kernelmaps.kernels import chi2\nchi2(X, X)",
+    "random features": "km.RandomFourierMap(n_components=8).fit_transform(X)",
+    "categories": "km.AdditiveRegressor(categorical_features=[0]).fit(X[:, :1].round(), X[:, 1])",
+}
 
-    import kernelmaps.engine.simd  # noqa: F401
 
-    assert announcing._known[0] in event._registered["numba:compile"]
+@pytest.mark.parametrize("use", FIRST_USES.values(), ids=FIRST_USES)
+def test_whatever_is_compiled_first_is_announced(use):
+    code = f"""
+import numpy as np
+import kernelmaps as km
+X = np.random.default_rng(0).random((60, 2))
+{use}
+from kernelmaps import announcing
+from numba.core import event
+assert announcing._known[0] in event._registered["numba:compile"]
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_all_functions_are_compiled_by_the_decorator_that_announces():
+    folder = Path(announcing.__file__).parent
+    found = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        if re.search(r"\b(numba|nb)\.n?jit\b|from numba import .*jit", path.read_text("utf-8"))
+    }
+    assert found == {"compiling.py"}

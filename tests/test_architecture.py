@@ -47,7 +47,7 @@ EDGES = {
     "float_bits": {"compiling"},
     "blocks": set(),
     "certificate": {"display", "schema"},
-    "compiling": set(),
+    "compiling": {"announcing"},
     "device": set(),
     "default_parts": set(),
     "exceptions": set(),

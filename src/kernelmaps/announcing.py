@@ -1,7 +1,8 @@
 """Announce on standard error that numba is compiling a function.
 
-numba tells its listeners when it begins and ends to compile a function. What takes longer than a
-second is announced on standard error to a person at a terminal, and to the log of everyone else.
+numba tells its listeners when it begins and ends to compile a function. Once a process has spent a
+second on our functions, it says so: on standard error to a person at a terminal, and to the log of
+everyone else. Listening begins with the first function that is to be compiled (`compiling.njit`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 from threading import Lock, Timer
+from time import monotonic
 from typing import Any
 
 _PATIENCE = 1.0  # seconds
@@ -18,17 +20,23 @@ _known: list[Any] = []
 
 
 class _Announcer:
-    """Starts a clock with the first of our functions that is compiled, stops it with the last."""
+    """A clock that runs while functions of ours are compiled, and speaks once, after a while.
+
+    Functions that are compiled for one another count as one, and those compiled one after another
+    share the time: a fit that compiles ten of them for half a second each is announced, too.
+    """
 
     def __init__(self) -> None:
         self._lock, self._depth = Lock(), 0
         self._timer: Timer | None = None
+        self._since, self._spent, self._said = 0.0, 0.0, False
 
     def begin(self) -> None:
         with self._lock:
             self._depth += 1
-            if self._depth == 1:
-                self._timer = Timer(_PATIENCE, say)
+            if self._depth == 1 and not self._said:
+                self._since = monotonic()
+                self._timer = Timer(max(0.0, _PATIENCE - self._spent), self._speak)
                 self._timer.daemon = True
                 self._timer.start()
 
@@ -38,6 +46,14 @@ class _Announcer:
             if self._depth == 0 and self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
+                self._spent += monotonic() - self._since
+
+    def _speak(self) -> None:
+        with self._lock:
+            if self._said or self._depth == 0:  # it ended while the clock struck
+                return
+            self._said = True
+        say()
 
 
 def say() -> None:

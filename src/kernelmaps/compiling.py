@@ -1,4 +1,4 @@
-"""Settings of numba: whether code is compiled, and where compiled code is kept."""
+"""How code is compiled by numba: whether at all, with an announcement, and where it is kept."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Callable
 from typing import Any
+
+from .announcing import announce_compiling
 
 VARIABLE = "NUMBA_CACHE_DIR"
 HELPER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -21,6 +23,17 @@ def interpreted() -> bool:
     import numba
 
     return bool(numba.config.DISABLE_JIT)
+
+
+def njit(*function: Callable[..., Any], **options: Any) -> Any:
+    """numba's ``njit`` for all functions of this library: long compilations are announced.
+
+    Imports numba.
+    """
+    import numba
+
+    announce_compiling()
+    return numba.njit(*function, **options)
 
 
 def meaning(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:

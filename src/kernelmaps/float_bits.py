@@ -6,11 +6,10 @@ even in octaves, without a logarithm, and a logarithm that the compiler can vect
 """
 
 import llvmlite.ir as ir
-import numba as nb
 import numpy as np
 from numba.core import types
 
-from .compiling import meaning
+from .compiling import meaning, njit
 
 
 @meaning(lambda value: value.view(np.int32 if value.itemsize == 4 else np.int64))
@@ -45,7 +44,7 @@ _FAST = {"reassoc", "nsz", "arcp", "contract"}
 _LOG2_E = 1.4426950408889634
 
 
-@nb.njit(cache=True, fastmath=_FAST, inline="always", error_model="numpy")
+@njit(cache=True, fastmath=_FAST, inline="always", error_model="numpy")
 def log2(value):
     """log2 of a positive normal float64, to about two units in the last place.
 

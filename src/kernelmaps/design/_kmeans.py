@@ -7,10 +7,10 @@ takes the differences with twice the digits ("double-double", after Dekker and K
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numba.extending import overload
 
+from ..compiling import njit
 from ..engine.simd.vectors import item
 from ..engine.table.entry import INNER, entry
 
@@ -57,7 +57,7 @@ def _running_sums(values: np.ndarray, weights: np.ndarray, wide: bool) -> Sums:
     return Sums(mass, first, second, first_error, second_error, (0,) * wide)
 
 
-_added, _multiplied = nb.njit(**INNER)(_two_sum), nb.njit(**INNER)(_two_product)
+_added, _multiplied = njit(**INNER)(_two_sum), njit(**INNER)(_two_product)
 
 
 def _cost(sums, i, j):

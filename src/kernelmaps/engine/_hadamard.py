@@ -12,10 +12,9 @@ signs is a power of two and at least that of a row, `rows` ascend and are less t
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
-from ..compiling import HELPER
+from ..compiling import HELPER, njit
 from .table.entry import entry
 
 _FAST = {"contract"}
@@ -31,7 +30,7 @@ class Transform(NamedTuple):
     gains: np.ndarray
 
 
-@nb.njit(**_INNER, fastmath=_FAST)
+@njit(**_INNER, fastmath=_FAST)
 def _two_stages(a, b):
     m = a.size // 4
     for i in range(m):
@@ -43,7 +42,7 @@ def _two_stages(a, b):
         b[i + 3 * m] = t - v
 
 
-@nb.njit(**_INNER, fastmath=_FAST)
+@njit(**_INNER, fastmath=_FAST)
 def _one_stage(a, b):
     m = a.size // 2
     for i in range(m):
@@ -51,7 +50,7 @@ def _one_stage(a, b):
         b[i + m] = a[2 * i] - a[2 * i + 1]
 
 
-@nb.njit(**_INNER)
+@njit(**_INNER)
 def hadamard(a, b):
     """H a, which ends up in one of the two buffers: the result, then the free one."""
     done = 1
@@ -65,7 +64,7 @@ def hadamard(a, b):
     return a, b
 
 
-@nb.njit(**_INNER, fastmath=_FAST)
+@njit(**_INNER, fastmath=_FAST)
 def _flip(x, signs, block, turn, a):
     """Signs on x, and zeros behind it."""
     for k in range(x.size):
@@ -74,13 +73,13 @@ def _flip(x, signs, block, turn, a):
         a[k] = 0
 
 
-@nb.njit(**_INNER, fastmath=_FAST)
+@njit(**_INNER, fastmath=_FAST)
 def _gather(a, rows, gains, offset, out):
     for k in range(out.size):
         out[k] = a[np.uint64(rows[k] - offset)] * gains[k]
 
 
-@nb.njit(**_INNER)
+@njit(**_INNER)
 def _transform_row(x, transform, room, i, out):
     """out[i, k] = gains[k] (H D_R ⋯ H D_1 x)[rows[k]], block after block of p outputs."""
     signs, starts, rows, gains = transform.signs, transform.starts, transform.rows, transform.gains

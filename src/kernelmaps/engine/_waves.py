@@ -18,7 +18,7 @@ import numba as nb
 import numpy as np
 from numba.extending import overload
 
-from ..compiling import HELPER
+from ..compiling import HELPER, njit
 
 FAR = {np.dtype(np.float32): np.float32(2.0**17), np.dtype(np.float64): 2.0**46}
 _FAST = {"contract", "nsz"}
@@ -78,7 +78,7 @@ def _compiled_cosine(t):
     return single if t == nb.float32 else double
 
 
-@nb.njit(**HELPER, fastmath=_FAST)
+@njit(**HELPER, fastmath=_FAST)
 def _row_cosines(z, turns, wave):
     beyond = False  # or'd, not counted: counts of 64 bits would take half of the loop
     for k in range(z.size):
@@ -88,7 +88,7 @@ def _row_cosines(z, turns, wave):
     return beyond
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def cosines(out, piece, turns, wave):
     """z ← scale · cos 2π(z·turn + turns) for a piece of `out`; all arguments of one precision.
 
@@ -100,7 +100,7 @@ def cosines(out, piece, turns, wave):
     return beyond
 
 
-@nb.njit(**HELPER, fastmath=_FAST)
+@njit(**HELPER, fastmath=_FAST)
 def _row_pairs(z, w, wave):
     beyond = False
     for k in range(z.size):
@@ -111,7 +111,7 @@ def _row_pairs(z, w, wave):
     return beyond
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def pairs(out, piece, half, wave):
     """z → scale · cos z in place, and scale · sin z = scale · cos(z − ¼ turn) `half` columns on.
 
@@ -124,7 +124,7 @@ def pairs(out, piece, half, wave):
     return beyond
 
 
-@nb.njit(**HELPER, fastmath=_FAST)
+@njit(**HELPER, fastmath=_FAST)
 def _csr_row(data, indices, start, stop, W, z):
     """Four entries at a time: a quarter of the reads and writes of the sum."""
     for k in range(z.size):
@@ -144,7 +144,7 @@ def _csr_row(data, indices, start, stop, W, z):
         at += 1
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def csr_product(data, indices, indptr, W, top, left, out):
     """X W for CSR rows X, into `out` from row `top` and column `left` on."""
     for i in range(indptr.size - 1):

@@ -9,11 +9,10 @@ many columns; the row ends of CSR rows ascend within their data, as do the colum
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numba.extending import overload
 
-from ..compiling import HELPER
+from ..compiling import HELPER, njit
 from ..float_bits import log2
 
 CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY, CHI2_DISTANCE = range(6)
@@ -52,25 +51,25 @@ class Csr(NamedTuple):
     width: int
 
 
-@nb.njit(cache=True, fastmath=_FAST, inline="always")
+@njit(cache=True, fastmath=_FAST, inline="always")
 def _xlog2x(s):
     """s log2 s with 0 log 0 = 0."""
     return s * log2(max(s, 2.2250738585072014e-308))
 
 
-@nb.njit(**HELPER, fastmath=_IN_ORDER, inline="never")
+@njit(**HELPER, fastmath=_IN_ORDER, inline="never")
 def _harmonic(x, y, tiny):
     """2xy/(x + y), where xy may leave the range of the numbers: not to be reassociated."""
     return (x + x) * (y / max(x + y, tiny))
 
 
-@nb.njit(**HELPER, fastmath=_IN_ORDER, inline="never")
+@njit(**HELPER, fastmath=_IN_ORDER, inline="never")
 def _contrast(x, y, tiny):
     """(x − y)²/(x + y), where the square may leave the range of the numbers."""
     return (x - y) * ((x - y) / max(x + y, tiny))
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy", inline="always")
+@njit(cache=True, fastmath=_FAST, error_model="numpy", inline="always")
 def _log_cauchy(difference, inverse):
     """log(1 + (δ/s)²); a square of δ or of s alone could leave the range."""
     ratio = difference * inverse
@@ -119,7 +118,7 @@ def _sum_of_logarithms(rule, x, y):
     return total
 
 
-@nb.njit(cache=True, fastmath=_FAST, error_model="numpy", inline="always")
+@njit(cache=True, fastmath=_FAST, error_model="numpy", inline="always")
 def _value(rule, x, y):
     """The scalar rule for one pair of float64."""
     if rule.code == CHI2:
@@ -135,7 +134,7 @@ def _value(rule, x, y):
     return _log_cauchy(x - y, rule.parameter)
 
 
-@nb.njit(**HELPER, fastmath=_IN_ORDER, inline="never")
+@njit(**HELPER, fastmath=_IN_ORDER, inline="never")
 def _alone(rule, x):
     """c(x, 0) = c(0, x) of a rule from `FIRST_LONELY` on."""
     if rule.code == LOG_CAUCHY:
@@ -143,7 +142,7 @@ def _alone(rule, x):
     return abs(x)
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
 def dense_sums(rule, X, Y, terms, symmetric, out, begin, end):
     """out[i, j] = terms[0][i] + terms[1][j] + sum_d c(X[i, d], Y[j, d]) on tiles begin..end."""
     n, m, d = X.shape[0], Y.shape[0], X.shape[1]
@@ -163,7 +162,7 @@ def dense_sums(rule, X, Y, terms, symmetric, out, begin, end):
                     out[j, i] = out[i, j]
 
 
-@nb.njit(cache=True, fastmath=_IN_ORDER, error_model="numpy")
+@njit(cache=True, fastmath=_IN_ORDER, error_model="numpy")
 def csr_terms(rule, x):
     """sum_d c(x_d, 0) of every CSR row."""
     out = np.zeros(len(x.indptr) - 1)
@@ -174,7 +173,7 @@ def csr_terms(rule, x):
     return out
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_IN_ORDER, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=_IN_ORDER, error_model="numpy")
 def csr_sums(rule, x, y, terms, symmetric, out, begin, end):
     """The same on CSR rows begin..end of X, touching stored values only.
 

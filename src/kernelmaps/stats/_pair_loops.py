@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from ..compiling import njit
 
-@numba.njit(cache=True, nogil=True)
+
+@njit(cache=True, nogil=True)
 def add_single(codes: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
     """out[codes[i]] += weight[i]."""
     for i in range(codes.size):
         out[codes[i]] += weight[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def add_pair(first: np.ndarray, second: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
     """out[first[i], second[i]] += weight[i]."""
     for i in range(first.size):
         out[first[i], second[i]] += weight[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def add_rows(
     first: np.ndarray, second: np.ndarray, weight: np.ndarray, basis: np.ndarray, out: np.ndarray
 ) -> None:
@@ -32,7 +33,7 @@ def add_rows(
             out[own, c] += w * basis[other, c]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def add_scaled(first: np.ndarray, weights: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """out[first[a] + i] += weights[a, i] · table[a]: a band matrix times a table."""
     for a in range(first.size):
@@ -43,7 +44,7 @@ def add_scaled(first: np.ndarray, weights: np.ndarray, table: np.ndarray, out: n
                     out[own, c] += w * table[a, c]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def add_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
     """out[first[j] + codes[j, i]] += values[i]: sums over the codes of several terms."""
     for j in range(codes.shape[0]):
@@ -52,7 +53,7 @@ def add_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.
             own[codes[j, i]] += values[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def gather_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
     """out[i] += Σ_j values[first[j] + codes[j, i]]."""
     for j in range(codes.shape[0]):
@@ -61,7 +62,7 @@ def gather_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: 
             out[i] += own[codes[j, i]]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def scaled_matrix(
     codes: np.ndarray, scale: np.ndarray, values: np.ndarray, first: np.ndarray,
     columns: np.ndarray, out: np.ndarray,

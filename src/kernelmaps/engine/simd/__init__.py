@@ -9,7 +9,3 @@ vectors      the type; loads, stores, permutations, gathers
 arithmetic   arithmetic, comparisons and choices, for numbers and for vectors
 ===========  ===============================================================
 """
-
-from ...announcing import announce_compiling
-
-announce_compiling()  # every compiled loop over tables is built on this room

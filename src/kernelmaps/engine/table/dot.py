@@ -12,10 +12,10 @@ Values outside the range of the table, and those that are not finite, are notice
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numba.extending import overload
 
+from ...compiling import njit
 from ..simd.arithmetic import as_floats, between, parameter, plus_distance
 from ..simd.vectors import (
     add,
@@ -194,7 +194,7 @@ def _drain_many(table, room, count, lanes, top, out):
             room.sums[i * size + c] = 0
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def _end(table, room, n, lanes):
     """Behind n values: others that add nothing, to fill a vector."""
     if n % len(lanes) != 0:
@@ -229,7 +229,7 @@ def _in_range(table, x, j, across, beyond):
     return (value if len(table.bins.clipped) == 1 else inside), beyond
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def _locate(table, x, at, j, n, lanes, room, beyond):
     """Rows and positions of n values x[at + k] of features j + k, as :func:`.locate.locate`.
 
@@ -270,7 +270,7 @@ def dot_dense(table, x, lanes, room, begin, end, out):
     return item(room.one, 0)
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def _locate_stored(table, rows, at, n, room, beyond):
     """The same for stored values of CSR rows."""
     for k in range(n):

@@ -12,9 +12,9 @@ nothing after it, and goes through a vector of its own at its end.
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
+from ...compiling import njit
 from ..simd.vectors import clear, copy_numbers, fill, item, load, multiply_add, store
 from .entry import INNER, by_address, entry
 from .layout import Layout, layout_of
@@ -66,13 +66,13 @@ def room_for(layout: Layout) -> Room:
     return Room(np.zeros(TILE, np.int32), np.zeros(TILE, values.coef.dtype), columns)
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def vectors(values):
     """Vectors in a row; the compiler knows if it is one."""
     return values.parts if len(values.several) else 1
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def polynomial(values, row, u, part):
     """Σ_k coef[row, k] u^k for one vector of columns."""
     size = len(values.chunk)
@@ -86,7 +86,7 @@ def polynomial(values, row, u, part):
     return value
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def _write(values, row, u, to, out):
     """The columns of one value from out[to] on."""
     for part in range(vectors(values)):

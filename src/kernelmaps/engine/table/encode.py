@@ -7,10 +7,10 @@ anything), and reported: a pass of its own over the data would cost as much as t
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numba.extending import overload
 
+from ...compiling import njit
 from ..simd.arithmetic import as_floats, outside, parameter, plus_share, rounded
 from ..simd.vectors import item, load, load_first, prefetch, store_codes
 from .entry import INNER, entry
@@ -32,7 +32,7 @@ class Frame(NamedTuple):
     few: tuple  # length 1: the features do not fill a vector
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def _code(bins, frame, x, j, across):
     """Codes as 32-bit integers, and whether a value was outside its range."""
     value = as_floats(x, bins.number)
@@ -64,7 +64,7 @@ def _uneven_code(bins, frame, x, j, across):
     return b
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def _column(bins, frame, x, j, lanes, rows, out):
     """Codes of a vector of features from j on; whether a value was outside its range.
 

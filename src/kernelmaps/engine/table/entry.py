@@ -31,7 +31,7 @@ from numba.core.pythonapi import NativeValue, unbox
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.np.numpy_support import from_dtype
 
-from ...compiling import HELPER, interpreted
+from ...compiling import HELPER, interpreted, njit
 
 _TRIED = ("0.68",)  # versions of numba
 
@@ -232,7 +232,7 @@ def entry(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a loop for Python to call; its tuples are handed over by address."""
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-        return function if interpreted() else Entry(nb.njit(**OPTIONS, **options)(function))
+        return function if interpreted() else Entry(njit(**OPTIONS, **options)(function))
 
     return compiled
 

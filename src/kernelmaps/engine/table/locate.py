@@ -9,11 +9,11 @@ Rests on the relations that :mod:`.layout` names. A NaN falls into some bin, nev
 whoever has to notice it compares (:func:`..simd.arithmetic.outside`).
 """
 
-import numba as nb
 import numpy as np
 from numba.core import types
 from numba.extending import overload
 
+from ...compiling import njit
 from ..simd.arithmetic import (
     as_floats,
     between,
@@ -87,7 +87,7 @@ def _affine(bins, x, j, across):
     return _settled(bins, value, row), as_floats(u, bins.number)
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def even_position(bins, size, j, across):
     """t = (x − origin)·factor within [low, high], in the precision of the origin."""
     origin = parameter(bins.origin, j, size, across)
@@ -114,7 +114,7 @@ def _uneven(bins, x, j, across):
     return _settled(bins, value, plus(parameter(bins.row, j, x, across), b)), u
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def uneven_position(bins, x, j, across):
     """Bin and position."""
     count, u = passed_edges(bins, x, j, across)
@@ -123,7 +123,7 @@ def uneven_position(bins, x, j, across):
     return count, u
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def passed_edges(bins, x, j, across):
     """Edges passed, and position after the last: from the value's cell, comparing what is left.
 
@@ -148,14 +148,14 @@ def _search(bins, x, cell, j, across):
     return _by_pair if paired else _bisected
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def _settled(bins, value, row):
     """The row of a value whose magnitude has that row: odd extension, and φ(0) = 0."""
     row = plus_where_negative(row, value, bins.mirror, bins.signed)
     return where_zero(value, bins.nothing, row, bins.vanishes)
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def _cell(bins, x, j, across):
     search, edges = bins.search, bins.search.edges
     origin, factor = parameter(bins.origin, j, x, across), parameter(bins.factor, j, x, across)
@@ -168,7 +168,7 @@ def _cell(bins, x, j, across):
     return octave(t, search.shift, key, limit)
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def _crowd(bins, j, x):
     """Thresholds that may share a cell: the most of a vector's features."""
     return max(bins.search.crowd[j], bins.search.crowd[j + lanes_of(x) - 1])
@@ -194,7 +194,7 @@ def _bisected(bins, x, cell, j, across):
     return count
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def _between_edges(bins, x, edge):
     """Position between an edge and the next one; 0 for look-ups."""
     search = bins.search
@@ -207,7 +207,7 @@ def _between_edges(bins, x, edge):
     return as_floats(share(as_floats(x, search.exact), left, right), search.edges)
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def locate(bins, x, at, j, n, lanes, row, u):
     """``row[k]``, ``u[k]`` of n values x[at + k] of features j + k, in whole vectors.
 
@@ -220,7 +220,7 @@ def locate(bins, x, at, j, n, lanes, row, u):
         store(u, k, position)
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def load_values(x, at, n, lanes):
     """A vector of values, or all n of them if they are fewer."""
     if n < len(lanes):
@@ -228,7 +228,7 @@ def load_values(x, at, n, lanes):
     return load(x, at, lanes)
 
 
-@nb.njit(**INNER)
+@njit(**INNER)
 def locate_stored(bins, rows, at, n, row, u):
     """The same for stored values of sparse rows, ``rows.data[at + k]`` of its own feature each."""
     for k in range(n):

@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 
+from ...compiling import njit
 from ..simd.vectors import add as plus
 from ..simd.vectors import fold, item, load, multiply_add, prefetch, repeat, store, tile, zeros
 from .emit import polynomial, vectors

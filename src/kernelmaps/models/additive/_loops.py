@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 
+from ...compiling import njit
 from ...engine.simd.vectors import fold, store, zeros
 from ...engine.table.entry import entry
 from ...engine.table.update import (

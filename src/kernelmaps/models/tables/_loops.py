@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from ...compiling import HELPER
+from ...compiling import HELPER, njit
 
 _FAST = {"reassoc", "contract", "nsz"}  # sums in any order
 _TILE = 32
 
 
-@numba.njit(**HELPER)
+@njit(**HELPER)
 def _splines_at(place: float, size: int, values: np.ndarray) -> int:
     """Values of the B-splines that do not vanish at a place of [0, 1], and the first of them.
 
@@ -32,14 +31,14 @@ def _splines_at(place: float, size: int, values: np.ndarray) -> int:
     return first
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def local_splines(position: np.ndarray, size: int, first: np.ndarray, values: np.ndarray) -> None:
     """The same for some positions, one row of `values` each."""
     for i in range(position.size):
         first[i] = _splines_at(position[i], size, values[i])
 
 
-@numba.njit(**HELPER)
+@njit(**HELPER)
 def _add_bands(
     position: np.ndarray, counts: np.ndarray, targets: np.ndarray, gram: np.ndarray,
     right: np.ndarray,
@@ -55,7 +54,7 @@ def _add_bands(
                 right[k, first + a] += targets[k, i] * values[a]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def add_bands(
     position: np.ndarray, counts: np.ndarray, targets: np.ndarray, gram: np.ndarray,
     right: np.ndarray,
@@ -69,7 +68,7 @@ def add_bands(
         _add_bands(position[axis], counts, targets, gram[axis], right[axis])
 
 
-@numba.njit(**HELPER, fastmath={"contract"})
+@njit(**HELPER, fastmath={"contract"})
 def _profile(
     gram: np.ndarray, penalty: np.ndarray, right: np.ndarray, strengths: np.ndarray,
     left: np.ndarray, logdet: np.ndarray,
@@ -115,7 +114,7 @@ def _profile(
                 pivots[k] = 1.0
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def profiles(
     gram: np.ndarray, penalty: np.ndarray, right: np.ndarray, strengths: np.ndarray,
     left: np.ndarray, logdet: np.ndarray,
@@ -129,7 +128,7 @@ def profiles(
             )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def mirror(matrix: np.ndarray) -> None:
     """Copy the upper triangle of a matrix into its lower one, tile by tile."""
     size = len(matrix)
@@ -140,7 +139,7 @@ def mirror(matrix: np.ndarray) -> None:
                     matrix[i, j] = matrix[j, i]
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def block_sums(
     inverse: np.ndarray, scale: np.ndarray, pull: np.ndarray, ends: np.ndarray,
     squares: np.ndarray, products: np.ndarray,
