@@ -392,6 +392,92 @@ def values_among(arrays, X):
     return [v for a in arrays if a.dtype.kind == "f" for v in a.ravel()[np.isin(a.ravel(), inner)]]
 
 
+@pytest.mark.filterwarnings("ignore:.*all rows of this chunk belong to one class")
+@pytest.mark.parametrize("sizes", [[1] * 40, [39, 1], [20, 19, 1]], ids=["ones", "39+1", "20+19+1"])
+@pytest.mark.parametrize("way", ["file", "pickle"])
+@pytest.mark.parametrize("classes", [False, True])
+def test_no_row_of_a_short_chunk_leaves_the_process(classes, way, sizes, path, seed):
+    """What a model is described by reaches back to the chunks before a short one."""
+    X = np.random.default_rng(seed).uniform(0.01, 0.99, (41, 3))
+    y = X[:, 0] + X[:, 1] ** 2
+    if classes:
+        model, options = km.AdditiveClassifier, {"classes": [False, True]}
+        y = y > np.median(y)
+    else:
+        model, options = km.AdditiveRegressor, {}
+    model = model(km.SplineMap(6, domain=(0, 1)), random_state=0)
+    for end, size in zip(np.cumsum(sizes), sizes, strict=True):
+        model.partial_fit(X[end - size : end], y[end - size : end], **options)
+    again, data = handed_on(model, way, path)
+    numbers = [X] if classes else [X, y]
+    for _ in range(2):  # as it was saved, and after one more row
+        found = np.concatenate([a.ravel() for a in everything(again) if a.dtype.kind == "f"])
+        assert not any(np.isin(part, found).any() for part in numbers)
+        assert not any(value.tobytes() in data for part in numbers for value in part.ravel())
+        assert classes or again._centre not in y
+        assert (again._seen().low < again._seen().high).all()
+        again.partial_fit(X[40:], y[40:], **options)
+        again, data = handed_on(again, way, path)
+    np.testing.assert_array_equal(again._seen().low, model._seen().low)
+    terms = again.eval_terms(X).reshape(len(X), 3)
+    scores = again.decision_function(X) if classes else again.predict(X)
+    np.testing.assert_allclose(terms.sum(axis=1) + again.intercept_, scores, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.*all rows of this chunk belong to one class")
+@pytest.mark.parametrize("classes", [False, True])
+def test_a_model_of_two_rows_keeps_their_sizes_only(classes, path):
+    X, y = np.array([[0.3, 0.7], [0.6, 0.9]]), np.array([0.0, 1.0])
+    model = km.AdditiveClassifier if classes else km.AdditiveRegressor
+    options = {"classes": [0, 1]} if classes else {}
+    model = model(km.SplineMap(6, domain=(0, 1))).partial_fit(X, y, **options)
+    seen = saved(model, path)._seen()
+    np.testing.assert_array_equal([seen.low, seen.high], [[0.25, 0.5], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize("by", ["partial_fit", "block_rows"])
+@pytest.mark.parametrize("way", ["file", "pickle"])
+@pytest.mark.parametrize(
+    "name", ["StreamingRidge", "StreamingRidgeClassifier", "StreamingLasso", "StreamingPCA"]
+)
+def test_sums_are_not_saved_about_a_row(name, way, by, path, seed):
+    """The first block is one row: its features are no shift of what leaves the process."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.01, 0.99, (60, 3))
+    y = np.where(X[:, 0] > 0.5, "a", "b") if "Classifier" in name else X @ [1.0, 2.0, 3.0] + 5
+    feature_map = km.SplineMap(6, domain=(0, 1)).fit(X)
+    model = getattr(km, name)(feature_map=feature_map)
+    target = () if name == "StreamingPCA" else (y,)
+    if by == "partial_fit":
+        options = {"classes": ["a", "b"]} if "Classifier" in name else {}
+        for k in range(len(X)):
+            model.partial_fit(X[k : k + 1], *(part[k : k + 1] for part in target), **options)
+    else:
+        model.set_params(block_rows=1).fit(X, *target)
+    again, _ = handed_on(model, way, path)
+    if "Classifier" in name:
+        np.testing.assert_array_equal(output(again, X), output(model, X))
+    else:  # some are solved when they are first asked, from sums about another shift
+        np.testing.assert_allclose(output(again, X), output(model, X), rtol=1e-9, atol=1e-9)
+    Z = feature_map.transform(X)
+    for found in everything(again):
+        if found.dtype.kind == "f" and found.shape[-1:] == (Z.shape[1],):
+            near = np.abs(found.reshape(-1, 1, Z.shape[1]) - Z).max(axis=2)
+            assert near.min() > 1e-5  # rounded to float32 or not
+        if y.dtype.kind == "f":
+            assert not np.isin(y, found).any()
+    # They are the same sums, and take further rows.
+    for mine, theirs in zip(*(getattr(m.stats_, "parts", [m.stats_]) for m in (again, model))):
+        np.testing.assert_allclose(mine.scatter(), theirs.scatter(), atol=1e-12 * len(X))
+        np.testing.assert_allclose(mine.mean, theirs.mean, atol=1e-14)
+    for one in (again, model):
+        one.partial_fit(X[:7], *(part[:7] for part in target))
+    if name == "StreamingPCA":
+        np.testing.assert_allclose(again.explained_variance_, model.explained_variance_, rtol=1e-10)
+    elif "Classifier" not in name:
+        np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-8)
+
+
 @pytest.mark.parametrize("n", [60, 997])
 @pytest.mark.parametrize("way", ["file", "pickle"])
 @pytest.mark.parametrize("classes", [False, True])

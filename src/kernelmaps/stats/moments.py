@@ -7,7 +7,9 @@ block, ``update`` = merge with the sums of that block. A model that is a functio
 is out-of-core, threaded and distributed at once.
 
 **Centring.** H − m mᵀ/W cancels badly if the mean is large against the spread. Sums are therefore
-kept about a shift s (and y₀ for the targets): the mean of the first block. With δ = z̄ − s
+kept about a shift s (and y₀ for the targets): the mean of the first block. (Files and pickles hold
+them about the mean of all rows where the first block has one row or two: a shift is no one's row.)
+With δ = z̄ − s
 
     Σ w (z − z̄)(z − z̄)ᵀ = H_s − m_s m_sᵀ / W,      m_s = W δ,
 
@@ -70,6 +72,7 @@ from .statistics import Statistics
 Target = Literal["none", "real", "class"]
 _BY_TARGET = ("b", "yy", "V", "G")  # sums whose first axis is that of the targets
 _SUMS = ("m", "H", *_BY_TARGET)
+_TOGETHER = 3  # rows whose mean may be saved as a shift
 
 
 class Moments(Statistics):
@@ -131,6 +134,7 @@ class Moments(Statistics):
     )
     by_class = False  # of files that do not say it
     G: Any = None
+    _few = False  # whether the shift is the mean of fewer than three rows
 
     def _check_state(self) -> None:
         """Raise SchemaError if entries that were loaded contradict each other."""
@@ -178,7 +182,7 @@ class Moments(Statistics):
         closed = self.classes if self.closed else None
         out = type(self)(self.target, classes=closed, tag=self.tag, by_class=self.by_class)
         if self.shift is not None:
-            out.shift = self.shift
+            out.shift, out._few = self.shift, self._few
             out.y_shift = self.y_shift if self.target == "real" else out.y_shift
         return out
 
@@ -198,10 +202,8 @@ class Moments(Statistics):
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if w is not None and not w.sum() > 0:
             return  # only rows of weight zero: nothing is known yet
-        mean = block_mean(Z, w)
-        with np.errstate(over="ignore"):
-            rounded = mean.astype(np.float32).astype(np.float64)
-        self.shift = np.where(np.isfinite(rounded), rounded, mean)
+        self.shift = _as_float32(block_mean(Z, w))
+        self._few = (Z.shape[0] if w is None else np.count_nonzero(w)) < _TOGETHER
         if self.target == "real":
             self.y_shift = np.average(as_columns(y), axis=0, weights=w)
 
@@ -234,6 +236,7 @@ class Moments(Statistics):
         out.weight = float(Z.shape[0] if w is None else w.sum())
         Z = self._shifted(Z, own)
         out.shift = np.zeros_like(self.shift) if sp.issparse(Z) else self.shift
+        out._few = self._few
         Y = self._targets(out, y, w)
         with np.errstate(over="ignore", invalid="ignore"):  # told below, with the column
             out.m, out.V, out.H = products(Z, Y, w)
@@ -251,7 +254,7 @@ class Moments(Statistics):
             self._extend_classes(other.classes)
             rows = np.searchsorted(self.classes, other.classes)
         if self.shift is None and other.shift is not None:
-            self.shift = other.shift
+            self.shift, self._few = other.shift, other._few
             self.y_shift = other.y_shift if self.target == "real" else self.y_shift
         if other.H is None:  # no rows
             return self
@@ -310,7 +313,7 @@ class Moments(Statistics):
     def features_only(self) -> Moments:
         """The same sums without targets: they merge with those of unlabelled rows."""
         out = Moments(tag=self.tag)
-        out.n, out.weight = self.n, self.weight
+        out.n, out.weight, out._few = self.n, self.weight, self._few
         out.shift, out.m, out.H = self.shift, self.m.copy(), self.H.copy()
         return out
 
@@ -359,20 +362,40 @@ class Moments(Statistics):
 
     # ---- files ------------------------------------------------------------------------------
 
+    def _to_hand_on(self) -> Self:
+        """The same sums about a shift that is not the mean of one or two rows, for others."""
+        if not self._few:
+            return self
+        out = self._bare_copy()
+        out._few = False
+        if self.H is None:  # the next block fixes it anew
+            out.shift = None
+            out.y_shift = np.zeros(0) if self.target == "real" else self.y_shift
+            return out
+        out.on_host()
+        y_shift = out.y_mean if self.target == "real" else out.y_shift
+        return out.moved(_as_float32(out.mean), y_shift) if out.weight > 0 else out
+
+    def _saved(self) -> dict[str, Any]:
+        return self._state.of(self._to_hand_on())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self._to_hand_on()).copy()
+
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Header and arrays for `kernelmaps.storage`; H is kept as its lower triangle."""
         header = {"kind_of_stats": self.kind, "classes": None, "classes_dtype": None}
         arrays: dict[str, np.ndarray] = {}
-        for name, value in self._state.of(self).items():
+        for name, value in self._saved().items():
             if name in ("shift", "y_shift", *_SUMS):
                 arrays |= {} if value is None else {name: to_host(value)}
             elif name != "classes":
                 header[name] = value
         if self.classes is not None:
             header |= {"classes": self.classes.tolist(), "classes_dtype": self.classes.dtype.str}
-        if self.H is not None:
+        if "H" in arrays:
             arrays["H"] = _pack(arrays["H"])
-        if self.G is not None:
+        if "G" in arrays:
             arrays["G"] = np.stack([_pack(part) for part in arrays["G"]])
         return header, arrays
 
@@ -527,6 +550,13 @@ class Moments(Statistics):
                 f"statistics of {len(other.y_shift)} targets cannot be merged into statistics of "
                 f"{len(self.y_shift)}"
             )
+
+
+def _as_float32(mean: np.ndarray) -> np.ndarray:
+    """Numbers of float32, so that blocks of either type subtract the same; large ones as is."""
+    with np.errstate(over="ignore"):
+        rounded = mean.astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(rounded), rounded, mean)
 
 
 def _pack(H: np.ndarray) -> np.ndarray:

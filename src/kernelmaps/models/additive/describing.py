@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..shapes import ShapeFunction
 from ..tables.describing import shape_functions
 from .scoring import AdditiveScores
-from .summary import Summary, density_edges, summarise
+from .summary import SHARED, Summary, density_edges, summarise
 
 _GRID = 101
 _BLOCK_OF_TERMS = 2**14  # terms at a time
+_FEWEST = 256  # rows that a model is described by, where there are as many
 
 
 class AdditiveShapes(AdditiveScores):
@@ -25,21 +27,36 @@ class AdditiveShapes(AdditiveScores):
     _summary: Summary | None = None  # made of `_sample` when it is first asked for
 
     def _describe(self, X: Any, weight: np.ndarray) -> None:
-        """Take a sample of the rows, for densities and means of the terms."""
-        size = np.count_nonzero(weight > 0)
-        whole = size in (0, len(weight))  # in a chunk of weight 0, all rows
-        size = len(weight) if whole else size
-        step = max(1, -(-size // max(256, min(2000, size // 32))))
-        # One of each `step` rows, at random: every step-th may be of one kind.
-        taken = np.arange(0, size, step)
-        taken += np.random.default_rng(0).integers(np.minimum(step, size - taken))
-        taken = taken if whole else np.flatnonzero(weight > 0)[taken]
-        self._sample, self._summary = X[taken], None
-        means = self._mean_over_sample(lambda terms: terms)
-        # In the precision of the terms, so that these and the intercept have the same sum.
-        self.term_means_ = means.astype(self._precision(X)).astype(np.float64)
+        """Describe the model by a sample of the rows: densities and means of the terms."""
+        rows = self._to_describe_by(X, weight)
+        if rows is not None:
+            self._sample, self._summary = rows, None
+            means = self._mean_over_sample(lambda terms: terms)
+            # In the precision of the terms, so that these and the intercept have the same sum.
+            self.term_means_ = means.astype(self._precision(X)).astype(np.float64)
         intercept = self._offset + self.term_means_.sum(axis=0)
         self.intercept_ = float(intercept[0]) if isinstance(self, RegressorMixin) else intercept
+
+    def _to_describe_by(self, X: Any, weight: np.ndarray) -> Any:
+        """A sample of the rows; of a short chunk, after rows of the chunks before.
+
+        None where a saved model, whose rows are gone, meets a chunk of one or two rows: these
+        would be all that the description is about, and it stays as it is.
+        """
+        rows = _some_rows(X, weight)
+        if not hasattr(self, "n_samples_seen_") or self.n_samples_seen_ == len(weight):
+            return rows  # of `fit`, or of the first chunk
+        before, counted = getattr(self, "_sample", None), np.count_nonzero(weight > 0)
+        if before is None:
+            return rows if counted >= SHARED else None
+        alike = before.dtype == rows.dtype and sparse.issparse(before) == sparse.issparse(rows)
+        missing = _FEWEST - counted
+        if missing <= 0 or not alike:
+            return rows
+        if counted == 0:
+            return before
+        stacked = sparse.vstack if sparse.issparse(rows) else np.concatenate
+        return stacked([before[-missing:], rows])
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -98,3 +115,15 @@ class AdditiveShapes(AdditiveScores):
             density = seen.density[j]
             shapes.append(ShapeFunction(name, grid[points, j], values[points], edges, density))
         return shapes
+
+
+def _some_rows(X: Any, weight: np.ndarray) -> Any:
+    """One of every few rows of positive weight; where all weights are 0, of all rows."""
+    size = np.count_nonzero(weight > 0)
+    whole = size in (0, len(weight))
+    size = len(weight) if whole else size
+    step = max(1, -(-size // max(_FEWEST, min(2000, size // 32))))
+    # One of each `step` rows, at random: every step-th may be of one kind.
+    taken = np.arange(0, size, step)
+    taken += np.random.default_rng(0).integers(np.minimum(step, size - taken))
+    return X[taken if whole else np.flatnonzero(weight > 0)[taken]]

@@ -22,6 +22,7 @@ from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks, Sample
 from .inputs import refuse_training_on_card, weights_of
 from .out_of_core import OutOfCore
+from .summary import SHARED, rounded_to_size
 
 # Of targets: beyond, their squares, or weights in single precision, may overflow.
 _LARGEST = {np.float64: 1e150, np.float32: 1e30}
@@ -198,9 +199,14 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
         return np.log(exposure)
 
     def _centred(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Targets around their weighted mean: the intercept has little left to do."""
+        """Targets around their weighted mean: the intercept has little left to do.
+
+        The mean of one or two targets is rounded, since it is saved.
+        """
         y = self._numbers(y)
-        self._centre = float(np.average(y, weights=weight)) if self.fit_intercept else 0.0
+        centre = np.average(y, weights=weight) if self.fit_intercept else 0.0
+        few = np.count_nonzero(weight) < SHARED
+        self._centre = float(rounded_to_size(centre) if few else centre)
         return y - self._centre
 
     def _numbers(self, y: Any) -> np.ndarray:

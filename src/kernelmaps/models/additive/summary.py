@@ -17,7 +17,7 @@ from ...maps.base import EXACT_SIZES
 from ...schema import SchemaError, array, boolean, number, record, saved, text
 
 DENSITY_BINS = 24
-_SHARED = 3  # rows that have a value which may be saved
+SHARED = 3  # rows that have a value which may be saved
 _ROWS = "float64 float32 uint8 uint16 uint32"
 
 
@@ -103,17 +103,31 @@ def summarise(sample: Any, importances: np.ndarray) -> Summary:
 
 
 def _inner_range(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ranges of columns, without the last thousandth where an end is the value of a single row."""
+    """Ranges of columns, without the last thousandth where an end is the value of a single row.
+
+    Of fewer than three rows only the sizes of the ends are kept.
+    """
     low, high = (np.float64(end) for end in (rows.min(axis=0), rows.max(axis=0)))
+    if len(rows) < SHARED:
+        sizes = (rounded_to_size(end) for end in (low, high))
+        low, high = (np.where(np.abs(size) >= EXACT_SIZES[0], size, 0.0) for size in sizes)
+        return low, high
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         step = 2.0 ** np.floor(np.log2((high - low) / 1024))
         inner = (np.floor(low / step) + 1) * step, (np.ceil(high / step) - 1) * step
     found = []
     for end, other in zip((low, high), inner, strict=True):
-        shared = np.count_nonzero(rows == end, axis=0) >= _SHARED
+        shared = np.count_nonzero(rows == end, axis=0) >= SHARED
         kept = shared | (end == np.rint(end)) | ~(np.abs(other) >= EXACT_SIZES[0])
         found.append(np.where(kept, end, other))
     return found[0], found[1]
+
+
+def rounded_to_size(values: Any) -> Any:
+    """Numbers rounded towards zero to a power of two, so that they tell a size and no value."""
+    with np.errstate(divide="ignore"):
+        size = 2.0 ** np.floor(np.log2(np.abs(values)))
+    return np.copysign(size, values) * (np.asarray(values) != 0)
 
 
 def density_edges(low: float, high: float) -> np.ndarray:
