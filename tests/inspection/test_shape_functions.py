@@ -1,9 +1,12 @@
 """Shape functions: those of models and of linear models on maps, drawn by one display."""
 
+import json
+
 import numpy as np
 import pytest
 
 import kernelmaps as km
+from kernelmaps.commands.describing import explain_model
 from kernelmaps.inspection import ShapeFunctionDisplay, importance, shape_functions
 from kernelmaps.inspection.shapes import linear_shape_functions
 
@@ -36,11 +39,48 @@ def test_a_linear_model_on_a_map_is_the_sum_of_its_shape_functions(rows, ridge):
     assert np.std(total - found) < 0.02 * np.std(found)
 
 
-def test_the_measure_of_importance_is_that_of_the_model(model):
-    """Density in 24 bins in place of the rows themselves: equal to a few percent."""
-    found = [importance(shape) for shape in model.shape_functions_]
-    np.testing.assert_allclose(found, model.feature_importances_, rtol=0.05, atol=0.01)
-    assert np.argmax(found) == 0
+def table_with_gaps(seed):
+    """A number, a category and a number that is missing where the target is high; a pair."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.gamma(0.5, 2.0, 250), rng.integers(0, 3, 250), rng.random(250)])
+    X[rng.random(250) < 0.2, 2] = np.nan
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 0] / 4 + 3.0 * np.isnan(X[:, 2])
+    return X, y + 0.1 * rng.normal(size=250)
+
+
+IMPORTANCES = {
+    "map": lambda X, y: km.AdditiveRegressor(km.SplineMap(), C=10.0).fit(np.nan_to_num(X), y),
+    "table": lambda X, y: km.AdditiveRegressor(
+        categorical_features=[1], interactions=[(0, 1)]
+    ).fit(X, y),
+    "classes": lambda X, y: km.AdditiveClassifier(
+        categorical_features=[1], loss="log_loss"
+    ).fit(X, np.digitize(y, [1.0, 3.0])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", IMPORTANCES)
+def test_importance_is_one_number_wherever_it_is_shown(kind, seed, tmp_path):
+    """Standard deviation of a term's contributions to the rows: in Python, `explain` and pages."""
+    X, y = table_with_gaps(seed)
+    model = IMPORTANCES[kind](X, y)
+    X = np.nan_to_num(X) if kind == "map" else X
+    shapes, pairs = model.shape_functions_, getattr(model, "pair_functions_", [])
+    found = np.array([importance(function) for function in (*shapes, *pairs)])
+    np.testing.assert_array_equal(found[: len(shapes)], model.feature_importances_)
+    spread = model.eval_terms(X).std(axis=0)
+    spread = spread.mean(axis=-1) if spread.ndim == 2 else spread
+    # So few rows are all in the sample of a map; nodes of a table stand for the values near them.
+    np.testing.assert_allclose(found, spread, rtol=1e-9 if kind == "map" else 0.04)
+    named = dict(zip([f.name for f in (*shapes, *pairs)], found.tolist(), strict=True))
+    km.save(model, tmp_path / "m.kmap")
+    told = explain_model(tmp_path / "m.kmap").to_dict()
+    listed = [*told["features"], *told.get("pairs", [])]
+    assert {item["name"]: item["importance"] for item in listed} == named
+    page = km.model_report(model, tmp_path / "page.html").read_text(encoding="utf-8")
+    bars = json.loads(page.split('id="data">')[1].split("</script>")[0])["bars"]
+    order = sorted(named, key=lambda name: -named[name])
+    assert bars == [[name, float(f"{named[name]:.4g}")] for name in order]
 
 
 def test_a_curve_that_is_steep_where_there_are_no_data_does_not_matter(rows):

@@ -311,6 +311,7 @@ def _plain_shape(shape: Any) -> dict[str, Any]:
 def _plain_pair(pair: Any) -> dict[str, Any]:
     return {
         "name": pair.name,
+        "importance": importance(pair),
         "first": list(pair.first),
         "second": list(pair.second),
         "values": pair.values.tolist(),

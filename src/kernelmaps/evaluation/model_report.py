@@ -258,11 +258,9 @@ def _pair(pair: Any) -> dict[str, Any]:
 
 def _bars(model: Any, shapes: list[Any]) -> list[list[Any]]:
     """Names of the terms and standard deviations of what they add."""
-    found = {shape.name: importance(shape) for shape in shapes}
-    if getattr(model, "table_", None) is not None:
-        found = {term.name: term.importance for term in model.table_.terms}
-    order = sorted(found, key=lambda name: -found[name])[:_BARS]
-    return [[name, rounded(found[name])] for name in order]
+    terms = [*shapes, *getattr(model, "pair_functions_", [])]
+    chosen = sorted(terms, key=lambda term: -importance(term))[:_BARS]
+    return [[term.name, rounded(importance(term))] for term in chosen]
 
 
 def _summary(model: Any) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..maps.base import AdditiveMap
-from ..models.shapes import ShapeFunction
+from ..models.shapes import PairFunction, ShapeFunction, tabulated_importance
 from ..sparse_rows import dense
 
 _POINTS = 60
@@ -96,20 +96,23 @@ def linear_shape_functions(
             density = np.histogram(rows[:, j], edges)[0] / len(rows)
         name = f"x{j}" if names is None else str(names[j])
         shape = ShapeFunction(name, grid[:, j], values, edges, density)
-        centred = values - _at_data(shape).T @ density
-        shapes.append(replace(shape, values=centred[:, 0] if len(coef) == 1 else centred))
+        seen = _at_data(shape)
+        centred = values - seen.T @ density
+        values = centred[:, 0] if len(coef) == 1 else centred
+        shapes.append(replace(shape, values=values, importance=tabulated_importance(seen, density)))
     return shapes
 
 
-def importance(shape: ShapeFunction) -> float:
-    """Standard deviation of a shape function over the data, averaged over outputs.
+def importance(shape: ShapeFunction | PairFunction) -> float:
+    """Standard deviation of a function over the data, averaged over outputs.
 
-    This is the measure of `feature_importances_`, computed from the density that the shape function
-    carries: a curve that is steep where there are no data does not count.
+    For additive models this is the number of `feature_importances_`. Linear models on maps keep no
+    rows: theirs is over the density that the shape function carries. A curve that is steep where
+    there are no data does not count.
 
     Parameters
     ----------
-    shape : ShapeFunction
+    shape : ShapeFunction or PairFunction
         The function.
 
     Returns
@@ -117,9 +120,7 @@ def importance(shape: ShapeFunction) -> float:
     float
         Its importance.
     """
-    values, weight = _at_data(shape), shape.density / (shape.density.sum() or 1.0)
-    mean = weight @ values
-    return float(np.sqrt(weight @ np.square(values - mean)).mean())
+    return shape.importance
 
 
 def output_names(model: Any) -> list[str] | None:

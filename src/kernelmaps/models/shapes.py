@@ -7,6 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 
 
+def importance_of(variances: np.ndarray) -> np.ndarray:
+    """How much a function matters: its standard deviation over rows, averaged over outputs.
+
+    This is the one measure of importance. Variances (..., n_outputs) are those of its values
+    over the training rows or a sample of them, where a model has these.
+    """
+    return np.sqrt(np.maximum(variances, 0)).mean(axis=-1)
+
+
+def tabulated_importance(values: np.ndarray, weight: np.ndarray) -> float:
+    """Importance of a function, from values (..., n_outputs) in cells and weights of the cells."""
+    share = weight / max(float(weight.sum()), 1e-300)
+    mean = np.tensordot(share, values, axes=share.ndim)
+    variances = np.tensordot(share, np.square(values - mean), axes=share.ndim)
+    return float(importance_of(variances))
+
+
 @dataclass(frozen=True)
 class ShapeFunction:
     """One feature's part of the score.
@@ -28,6 +45,9 @@ class ShapeFunction:
         Names of a category's levels.
     missing : ndarray of shape (2,) or (2, n_classes), optional
         The value for rows where the feature is missing, and its standard error.
+    importance : float
+        Standard deviation over the training data (see `importance_of`), as in
+        `feature_importances_`.
     """
 
     name: str
@@ -38,6 +58,7 @@ class ShapeFunction:
     errors: np.ndarray | None = None
     levels: tuple[str, ...] | None = None
     missing: np.ndarray | None = None
+    importance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +75,8 @@ class PairFunction:
         The function in each cell, and its standard error.
     density : ndarray of shape (m, k)
         Shares of the training data.
+    importance : float
+        Standard deviation over the training data.
     """
 
     name: str
@@ -62,3 +85,4 @@ class PairFunction:
     values: np.ndarray
     errors: np.ndarray
     density: np.ndarray
+    importance: float = 0.0

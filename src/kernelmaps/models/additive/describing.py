@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..shapes import ShapeFunction
+from ..shapes import ShapeFunction, importance_of
 from ..tables.describing import shape_functions
 from .scoring import AdditiveScores
 from .summary import SHARED, Summary, density_edges, summarise
@@ -70,8 +71,8 @@ class AdditiveShapes(AdditiveScores):
     def _seen(self) -> Summary:
         """What is kept of the training rows."""
         if self._summary is None:
-            spread = np.sqrt(self._mean_over_sample(lambda t: (t - self.term_means_) ** 2))
-            self._summary = summarise(self._sample, spread.mean(axis=-1))
+            variances = self._mean_over_sample(lambda t: (t - self.term_means_) ** 2)
+            self._summary = summarise(self._sample, importance_of(variances))
         return self._summary
 
     def _mean_over_sample(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -112,8 +113,8 @@ class AdditiveShapes(AdditiveScores):
             values = terms[:, j, 0] if terms.shape[2] == 1 else terms[:, j]
             name = f"x{j}" if names is None else str(names[j])
             points = np.unique(grid[:, j], return_index=True)[1]
-            density = seen.density[j]
-            shapes.append(ShapeFunction(name, grid[points, j], values[points], edges, density))
+            found = ShapeFunction(name, grid[points, j], values[points], edges, seen.density[j])
+            shapes.append(replace(found, importance=float(seen.importances[j])))
         return shapes
 
 

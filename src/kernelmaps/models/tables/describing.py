@@ -34,15 +34,17 @@ def _shape(term: FittedTerm, book: Codebook) -> ShapeFunction:
         edges = np.linspace(low, high if high > low else low + 1.0, _BINS + 1)
         density = np.histogram(grid, edges, weights=counts[own])[0]
         return ShapeFunction(
-            term.name, grid, values[own], edges, density, errors[own], None, missing
-        )
+            term.name, grid, values[own], edges, density, errors[own], None, missing,
+            term.importance,
+        )  # fmt: skip
     shown = [code for code in range(OTHER, book.n_codes) if code > OTHER or counts[OTHER] > 0]
     labels = tuple(book.label(code) for code in shown)
     grid = np.arange(len(shown), dtype=float)
     edges = np.arange(len(shown) + 1) - 0.5
     return ShapeFunction(
-        term.name, grid, values[shown], edges, counts[shown], errors[shown], labels, missing
-    )
+        term.name, grid, values[shown], edges, counts[shown], errors[shown], labels, missing,
+        term.importance,
+    )  # fmt: skip
 
 
 def _pair(term: FittedTerm, model: TableModel) -> PairFunction:
@@ -54,7 +56,8 @@ def _pair(term: FittedTerm, model: TableModel) -> PairFunction:
     cells = np.ix_(*used)
     density = term.counts[cells] / max(float(term.counts.sum()), 1e-300)
     values, errors = _of_single_output(term.values)[cells], _of_single_output(term.errors)[cells]
-    return PairFunction(term.name, labels[0], labels[1], values, errors, density)
+    first, second = labels
+    return PairFunction(term.name, first, second, values, errors, density, term.importance)
 
 
 def _cell_label(book: Codebook, coarse: np.ndarray, cell: int) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...data.frames import Column
 from ...schema import SchemaError, anything, array, either, record, saved, text
+from ..shapes import tabulated_importance
 from .codebooks import Codebook
 
 _BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
@@ -72,9 +73,7 @@ class FittedTerm:
     @property
     def importance(self) -> float:
         """Standard deviation over the training rows, outputs averaged."""
-        weight = self.counts / max(float(self.counts.sum()), 1e-300)
-        square = np.tensordot(weight, self.values**2, axes=weight.ndim)
-        return float(np.sqrt(np.maximum(square, 0)).mean())
+        return tabulated_importance(self.values, self.counts)
 
 
 @record
