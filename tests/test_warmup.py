@@ -20,11 +20,27 @@ def test_warmup_runs_every_step(monkeypatch):
 
 
 def test_steps_cover_every_kind_of_rows():
-    """Maps on float64, float32, CSR and bytes; codes; the classifier."""
+    """Maps on float64, float32, CSR and bytes; codes; both models, of arrays and of tables."""
     steps = list(warming._steps())
     kinds = {(step.func.__name__, type(step.args[-1]).__name__) for step in steps}
     assert ("fit_transform", "csr_matrix") in kinds
     assert ("_encode", "ndarray") in kinds
-    assert sum(step.func.__name__ == "_predict" for step in steps) == 2
     dtypes = {step.args[0].dtype.name for step in steps if step.func.__name__ == "fit_transform"}
     assert dtypes == {"float64", "float32", "uint8"}
+    models = {
+        (type(step.args[0]).__name__, step.args[-1].dtype.name)
+        for step in steps
+        if step.func.__name__ == "_predict"
+    }
+    names = ("AdditiveClassifier", "AdditiveRegressor")
+    assert models == {(name, kind) for name in names for kind in ("float64", "float32", "object")}
+    maps = {type(step.func.__self__).__name__ for step in steps if hasattr(step.func, "__self__")}
+    assert {"SplineMap", "RandomFourierMap", "ExponentialMap"} <= maps
+
+
+def test_the_table_is_taken_as_one():
+    steps = [step for step in warming._steps() if step.func.__name__ == "_predict"]
+    tables = [step for step in steps if step.args[-1].dtype == object]
+    tables[-1]()
+    kinds = [book.kind for book in tables[-1].args[0].table_.books]
+    assert kinds == ["number"] * 4 + ["category"]

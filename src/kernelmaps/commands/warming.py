@@ -14,9 +14,14 @@ from scipy import sparse
 from ..maps.anchor import AnchorMap
 from ..maps.chebyshev import ChebyshevMap
 from ..maps.designed import DesignedMap
+from ..maps.exponential import ExponentialMap
+from ..maps.fourier import RandomFourierMap
+from ..maps.hermite import HermiteMap
 from ..maps.homogeneous import HomogeneousMap
 from ..maps.spline import SplineMap
+from ..maps.trigonometric import TrigonometricMap
 from ..models.additive.classifier import AdditiveClassifier
+from ..models.additive.regressor import AdditiveRegressor
 from ..progress import track
 
 
@@ -36,7 +41,9 @@ class WarmUp:
 
 
 def warm_up(enabled: bool | None = None) -> WarmUp:
-    """Run the maps and the model of everyday use once on each kind of rows.
+    """Run the maps and the models of everyday use once on each kind of rows.
+
+    Streaming models are not among them: apart from their map, they compile nothing.
 
     Parameters
     ----------
@@ -51,17 +58,29 @@ def warm_up(enabled: bool | None = None) -> WarmUp:
 
 def _steps() -> Iterator[Callable[[], Any]]:
     X = np.random.default_rng(0).random((4096, 18))  # more than NumPy is left to look at
-    y = np.arange(len(X)) % 2
+    labels = np.arange(len(X)) % 2
     kinds = [X, X.astype(np.float32), sparse.csr_matrix(X), (255 * X).astype(np.uint8)]
     maps = [HomogeneousMap(), DesignedMap(), ChebyshevMap(), SplineMap(), AnchorMap()]
     yield from (partial(own.fit_transform, rows) for own in maps for rows in kinds)
+    others = [TrigonometricMap(), HermiteMap(), RandomFourierMap(), ExponentialMap()]
+    yield from (partial(own.fit_transform, rows) for own in others for rows in kinds[:2])
     yield from (partial(_encode, rows) for rows in kinds[:3])
-    yield from (partial(_predict, rows, y) for rows in kinds[:2])
+    for cls, y in ((AdditiveClassifier, labels), (AdditiveRegressor, X[:, 0])):
+        yield from (partial(_predict, cls(max_iter=2), y, rows) for rows in kinds[:2])
+        yield partial(_predict, cls(categorical_features=[4]), y, _table(X))
+
+
+def _table(X: np.ndarray) -> np.ndarray:
+    """Numbers, gaps and words."""
+    table = X[:, :5].astype(object)
+    table[::7, 0] = None
+    table[:, 4] = np.array(["one", "two", "three"])[np.arange(len(X)) % 3]
+    return table
 
 
 def _encode(rows: Any) -> None:
     AnchorMap().fit(rows).encode(rows)
 
 
-def _predict(rows: Any, y: np.ndarray) -> None:
-    AdditiveClassifier(max_iter=2).fit(rows, y).predict(rows)
+def _predict(model: AdditiveClassifier | AdditiveRegressor, y: np.ndarray, rows: Any) -> None:
+    model.fit(rows, y).predict(rows)

@@ -3,7 +3,9 @@
 The inner loops of transforms and solvers combine, per feature, a few contiguous numbers with a
 few table entries.  Written with arrays, the accumulators live in memory and every feature waits
 for the store of the previous one (about ten cycles); a value of the type below lives in registers.
-LLVM splits it into what the machine has, so nothing here depends on the instruction set.
+LLVM splits it into what the machine has, so the operations below do not depend on the instruction
+set. How wide vectors should be (`width`) and whether to gather by one instruction do: the end of
+this file asks the machine, and nothing else does.
 
 Lengths are part of the type.  They come in as the *lengths of tuples*, ``(0,) * n``: an argument
 type that numba's disk cache knows, unlike closures or literal arguments.
