@@ -18,6 +18,9 @@ SECTIONS = {
     "onnx": ("Export to ONNX", "Graphs for onnxruntime."),
     "export_c": ("Export to C", "C headers without dependencies."),
     "datasets": ("Data", "Loading data, and synthetic data."),
+    "data": ("Sources of rows", "Rows of arrays, files, streams and Dask, block by block."),
+    "stats": ("Mergeable statistics", "Sums over rows that models are computed from."),
+    "engine": ("Specs", "What a fitted map is, and applying it."),
     "testing": ("Checks for plug-ins", "Tests that every kernel and map here passes."),
     "exceptions": ("Errors and warnings", "Exceptions and warnings that you may want to catch."),
 }
@@ -44,11 +47,25 @@ def public_names(room: str) -> list[str]:
     return [f"{package}.{name}" for name in getattr(import_module(package), "__all__", [])]
 
 
+def sections() -> dict[str, list[str]]:
+    """Names of every room; one that two rooms have is listed under the first."""
+    found, seen = {}, set()
+    for room in SECTIONS:
+        found[room] = []
+        for full in public_names(room):
+            module, _, name = full.rpartition(".")
+            known = name, id(getattr(import_module(module), name))
+            if known not in seen:
+                seen.add(known)
+                found[room].append(full)
+    return found
+
+
 def write_reference(folder: Path) -> None:
     """Write ``api.rst``, one section per room."""
     lines = ["API reference", "=============", ""]
-    for room, (title, words) in SECTIONS.items():
-        names = public_names(room)
+    for room, names in sections().items():
+        title, words = SECTIONS[room]
         if names:
             lines += [
                 title,

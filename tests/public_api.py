@@ -7,12 +7,12 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from docs._reference import SECTIONS, public_names
+from docs._reference import sections
 
 
 def members() -> dict[str, Any]:
     """Every public class, function and kernel by its full name."""
-    names = [name for room in SECTIONS for name in public_names(room)]
+    names = [name for listed in sections().values() for name in listed]
     found = {}
     for full in names:
         module, _, name = full.rpartition(".")
@@ -21,12 +21,18 @@ def members() -> dict[str, Any]:
 
 
 def methods(cls: type) -> dict[str, Any]:
-    """Public methods that this package defines, inherited ones included."""
+    """Public methods that this package defines, inherited ones included.
+
+    A function that is a field of a dataclass is one of its attributes, not a method.
+    """
     found = inspect.getmembers(cls, lambda f: inspect.isfunction(f) or inspect.ismethod(f))
+    fields = {field.name for field in dataclasses.fields(cls)} if is_result(cls) else set()
     return {
         name: method
         for name, method in found
-        if not name.startswith("_") and (method.__module__ or "").startswith("kernelmaps")
+        if not name.startswith("_")
+        and name not in fields
+        and (method.__module__ or "").startswith("kernelmaps")
     }
 
 
@@ -37,7 +43,7 @@ def callables() -> dict[str, Any]:
         if inspect.isclass(member):
             found[name] = member
             found |= {f"{name}.{key}": method for key, method in methods(member).items()}
-        elif inspect.isfunction(member):
+        elif inspect.isfunction(inspect.unwrap(member)):  # also one that is cached
             found[name] = member
     return found
 

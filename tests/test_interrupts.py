@@ -64,7 +64,7 @@ CASES = {
     "fit block by block": FIT.format(n_jobs=2, rows="[X[:15000], X[15000:]]", which=""),
     "fold": """
 from kernelmaps.stats import Moments, fold, open_source
-late, _ = interrupted(lambda: fold(open_source(X), Moments(), in_c, block_rows=1000, n_threads=2))
+late, _ = interrupted(lambda: fold(open_source(X), Moments(), in_c, block_rows=1000, n_jobs=2))
 """,
     "streaming fit": """
 class Slow(km.SplineMap):

@@ -29,6 +29,12 @@ POSITIONAL = {
     "kernel_error": (["map", "X", "Y"], "X and Y are rows, as in kernel(X, Y)"),
     "make_bag_of_words": (["n_samples", "n_features", "n_classes"], "three counts, as in a shape"),
     "make_histograms": (["n_samples", "n_features", "n_classes"], "three counts, as in a shape"),
+    "open_source": (["X", "y", "sample_weight"], "as in scikit-learn's fit"),
+    "centre_on": (["Z", "y", "sample_weight"], "as in scikit-learn's fit"),
+    "update": (["Z", "codes", "y", "sample_weight", "weight", "start"], "as centre_on; the place"),
+    "partial": (["Z", "y", "sample_weight", "start"], "as update"),
+    "fold": (["source", "stats", "transform"], "what is read, added to and applied"),
+    "choose_block_rows": (["n_features", "n_outputs", "itemsize"], "three counts, as in a shape"),
     "check_feature_map": (["make", "sizes", "X"], "X are rows"),
 }
 SYNONYMS = {
@@ -45,7 +51,10 @@ SYNONYMS = {
     "labels": "classes",
 }
 # The same word in another sense.
-OTHER_SENSE = {("AnchorMap", "weights"): "weights of the neighbours of a value, not of rows"}
+OTHER_SENSE = {
+    ("AnchorMap", "weights"): "weights of the neighbours of a value, not of rows",
+    ("of", "n_folds"): "how many sums are kept; nothing is split by a splitter",
+}
 
 
 # Results are read by users, not made.

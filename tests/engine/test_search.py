@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kernelmaps.engine import Table, encode
+from kernelmaps.engine import encode
 from kernelmaps.engine.encode import _code_bins, encode_within, fraction_bits
 from kernelmaps.engine.piecewise import spec_of, stored_table, table_of
-from kernelmaps.engine.table import EDGES
+from kernelmaps.engine.table import EDGES, Table
 
 KINDS = {
     "even": lambda rng: np.linspace(-1, 3, 41),

@@ -39,7 +39,7 @@ def cosines(X):
 def test_sums_are_bitwise_the_same_for_any_number_of_threads(seed, dtype):
     X, y = rows(seed, 2000, dtype=dtype)
     one, two, five = (
-        fold(open_source(X, y), Moments("class"), cosines, block_rows=64, n_threads=n)
+        fold(open_source(X, y), Moments("class"), cosines, block_rows=64, n_jobs=n)
         for n in (1, 2, 5)
     )
     np.testing.assert_array_equal(one.H, two.H)
@@ -230,7 +230,7 @@ def test_resumed_fold_is_bitwise_the_fold(tmp_path, stream, stats):
         return open_source(parts) if stream else open_source(X, y)
 
     path = tmp_path / "fold.km"
-    options = {"block_rows": 10, "n_threads": 1}
+    options = {"block_rows": 10, "n_jobs": 1}
     with pytest.raises(Stop):
         fold(source(), stats.zero(), stop_at(50), checkpoint=path, **options)
     mapped = []
@@ -258,7 +258,7 @@ def test_killed_process_loses_at_most_the_blocks_in_flight(tmp_path):
                 print(int(X[0, 0]), file=log)
             time.sleep(0.02)
             return X
-        fold(open_source(folder + "/X.npy"), Moments(), slow, block_rows=10, n_threads=2,
+        fold(open_source(folder + "/X.npy"), Moments(), slow, block_rows=10, n_jobs=2,
              checkpoint=folder + "/fold.km").save(folder + "/result.km")
     """)
     command = [sys.executable, "-c", script, str(tmp_path)]
@@ -279,7 +279,7 @@ def test_killed_process_loses_at_most_the_blocks_in_flight(tmp_path):
         Moments(),
         lambda X: first.append(int(X[0, 0])) or X,
         block_rows=10,
-        n_threads=2,
+        n_jobs=2,
         checkpoint=tmp_path / "fold.km",
     )
     # Two threads and one waiting block; the write of one more may have been under way.
@@ -352,7 +352,7 @@ def stored_rows(kind, X, folder):
 
 
 KINDS = ["array", "list", "callable", "npy", "npz", "h5", "parquet", "svm"]
-OPTIONS = {"block_rows": 10, "n_threads": 1}
+OPTIONS = {"block_rows": 10, "n_jobs": 1}
 
 
 @pytest.mark.parametrize("every", [1, 3])

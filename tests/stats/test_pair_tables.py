@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from kernelmaps.stats import (
-    CodeSums,
+from kernelmaps.stats import CodeSums, pair_tables
+from kernelmaps.stats.pair_tables import (
     LocalBasis,
     add_scores,
     cross_products,
     pair_table,
-    pair_tables,
     right_sides,
 )
 

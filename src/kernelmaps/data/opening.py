@@ -59,6 +59,7 @@ def open_source(
     Returns
     -------
     Source
+        The rows, to be read block by block.
     """
     return _opened(X, y, sample_weight, name=name, n_features=n_features)
 

@@ -35,7 +35,8 @@ class Block:
 
     Attributes
     ----------
-    X : ndarray or CSR array of shape (B, d); of tables also a frame
+    X : ndarray or CSR array of shape (B, d)
+        The rows; of tables also a frame.
     y, w, exposure : ndarray or None
         Targets, weights and exposures of these rows.
     chunk, row : int
@@ -56,7 +57,18 @@ class Block:
         return self.X.shape[0]
 
     def part(self, rows: slice) -> Block:
-        """Some of the rows, one after another."""
+        """Return some of the rows, one after another.
+
+        Parameters
+        ----------
+        rows : slice
+            Which ones, with a start and without a step.
+
+        Returns
+        -------
+        Block
+            They, with their targets, weights and exposures.
+        """
         y, w, exposure = (values_at(values, rows) for values in (self.y, self.w, self.exposure))
         row, start = self.row + rows.start, self.start + rows.start
         return Block(_sliced(self.X, rows), y, w, self.chunk, row, start, exposure)
@@ -82,21 +94,66 @@ class Source:
     parts: list[tuple[Any, ...]] | None = None
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        """Read the blocks from number `skip` on; none is longer than `block_rows`."""
+        """Read the rows block by block.
+
+        Parameters
+        ----------
+        block_rows : int
+            Rows of a block, at most.
+        skip : int
+            Number of the first block that is given.
+
+        Yields
+        ------
+        Block
+            Consecutive rows.
+        """
         raise NotImplementedError
 
     def head(self, rows: int) -> Block | None:
-        """Some of the first rows, to look at; a stream still gives them afterwards."""
+        """Return some of the first rows, to look at; a stream still gives them afterwards.
+
+        Parameters
+        ----------
+        rows : int
+            How many, at most.
+
+        Returns
+        -------
+        Block or None
+            The rows; None if there are none.
+        """
         return next((block for block in self.blocks(rows) if len(block)), None)
 
     def sample(self, rows: int) -> Block | None:
-        """Rows to fit a map on: spread over the whole where that is cheap, else the first."""
+        """Return rows to fit a map on: spread over the whole where that is cheap, else the first.
+
+        Parameters
+        ----------
+        rows : int
+            How many, at most.
+
+        Returns
+        -------
+        Block or None
+            The rows; None if there are none.
+        """
         return self.head(rows)
 
     def samples(self, rows: int) -> list[Block]:
-        """All rows where they are no more than `rows`, else some: to find a table's codes from.
+        """Return all rows where they are no more than `rows`, else some: to find codes from.
 
         They are spread over the whole where that is cheap, else the first.
+
+        Parameters
+        ----------
+        rows : int
+            How many, at most.
+
+        Returns
+        -------
+        list of Block
+            The rows, in order.
         """
         found: list[Block] = []
         for block in self.blocks(rows):
@@ -107,19 +164,62 @@ class Source:
         return found
 
     def labels(self) -> Iterator[Block]:
-        """All rows, with as few columns as can be: targets and weights are what is wanted."""
+        """Read all rows, with as few columns as can be: targets and weights are what is wanted.
+
+        Yields
+        ------
+        Block
+            Consecutive rows.
+        """
         return self.blocks(1 << 20)
 
     def n_blocks(self, block_rows: int) -> int | None:
-        """Number of blocks, where known beforehand (for the progress bar)."""
+        """Return the number of blocks, where known beforehand (for the progress bar).
+
+        Parameters
+        ----------
+        block_rows : int
+            Rows of a block, at most.
+
+        Returns
+        -------
+        int or None
+            The number; None if it is not known.
+        """
         return None if self.n_rows is None else math.ceil(self.n_rows / block_rows)
 
     def like(self, n_features: int, zero_based: bool) -> Source:
-        """The rows as a model reads them that was fitted on text of so many columns."""
+        """Return the rows as a model reads them that was fitted on SVMlight text.
+
+        Parameters
+        ----------
+        n_features : int
+            Columns that the model was fitted on.
+        zero_based : bool
+            Whether the text that it was fitted on counts columns from zero.
+
+        Returns
+        -------
+        Source
+            The source itself, unless it reads such text.
+        """
         return self
 
     def partitions(self, n: int, block_rows: int) -> list[Source]:
-        """About `n` sources that other processes can open; cut where blocks begin."""
+        """Return about `n` sources that other processes can open; cut where blocks begin.
+
+        Parameters
+        ----------
+        n : int
+            How many are wanted.
+        block_rows : int
+            Rows of a block, at most.
+
+        Returns
+        -------
+        list of Source
+            Together they have all rows.
+        """
         raise TypeError(
             f"{self.describe()} lives in this process, and workers cannot see it without being "
             "sent its rows. Store it as .npy, HDF5, Zarr, Parquet or SVMlight text where the "
@@ -127,14 +227,25 @@ class Source:
         )
 
     def files(self) -> list[Path] | None:
-        """Files that hold all rows, targets and weights and can be entered anywhere, else None.
+        """Return the files that hold all rows, targets and weights and can be entered anywhere.
 
         While they are not touched, the rows are the same.
+
+        Returns
+        -------
+        list of Path or None
+            None if there are no such files.
         """
         return None
 
     def describe(self) -> str:
-        """Words for messages and for the identity of a checkpoint."""
+        """Describe the source in words, for messages and for the identity of a checkpoint.
+
+        Returns
+        -------
+        str
+            The words.
+        """
         return f"{type(self).__name__}({self.n_rows} rows, {self.n_features} features)"
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..display import html_of, two_columns
-from ..engine import Spec, Table, evaluate
+from ..engine import Spec, evaluate
 from ..engine.families import waves_arrays
 from ..engine.piecewise import spec_of
-from ..engine.table import AFFINE, EDGES
+from ..engine.table import AFFINE, EDGES, Table
 from ..engine.table.tabulate import local_polynomials
 from .certify import DesignCertificate, number_words
 from .problem import Cosines

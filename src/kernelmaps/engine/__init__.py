@@ -20,6 +20,8 @@ outputs          types and places of results, and which path made them
 gpu              the same tables on a card, by Triton's kernels
 encode           `encode(spec, X)`: one or two bytes per value instead of φ(X)
 ===============  ===================================================================
+
+What is listed here is public. Other rooms of the package import the rest from its files.
 """
 
 from ..blocks import BLOCK_BYTES
@@ -36,13 +38,11 @@ from .outputs import record_paths
 from .reference import evaluate
 from .schema import FamilySchema, register_schema
 from .spec import Spec
-from .table import Table
 
 __all__ = [
     "BLOCK_BYTES",
     "FamilySchema",
     "Spec",
-    "Table",
     "apply",
     "code_spec",
     "encode",

@@ -252,7 +252,7 @@ def _apply_additive_dense(
         return out
     note_path("formula:dense")
     for rows in row_blocks(n, 4 * 8 * out.shape[1], block_bytes):
-        out[rows] = evaluate(spec, X[rows], np)
+        out[rows] = evaluate(spec, X[rows], xp=np)
     return out
 
 

@@ -196,10 +196,20 @@ def _frame(table: Table, lower: Any, upper: Any, d: int, lanes: int = 0) -> Any:
 
 @lru_cache(maxsize=16)
 def code_spec(spec: Spec) -> Spec:
-    """The same map as a function of codes: φ(x) = code_spec(spec) applied to encode(spec, x).
+    """Return the same map as a function of codes: φ(x) = code_spec(spec) of encode(spec, x).
 
     A look-up's code is the bin itself; an interpolating map's code is its position in fixed point,
     which an affine binning turns back into bin and u.
+
+    Parameters
+    ----------
+    spec : Spec
+        A map that stores a table, as anchors do.
+
+    Returns
+    -------
+    Spec
+        The map of codes.
     """
     table = table_of(spec)
     unbounded = np.full(len(table.lo), np.inf)

@@ -14,7 +14,13 @@ _paths: ContextVar[list[str] | None] = ContextVar("paths", default=None)
 
 @contextmanager
 def record_paths() -> Iterator[list[str]]:
-    """Collect the names of the paths taken within a block: tests prove that fast paths ran."""
+    """Collect the names of the paths taken within a block: tests prove that fast paths ran.
+
+    Yields
+    ------
+    list of str
+        Filled while the block runs.
+    """
     taken: list[str] = []
     token = _paths.set(taken)
     try:

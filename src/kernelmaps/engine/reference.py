@@ -23,12 +23,27 @@ Array = Any
 _SET_VALUES = 2**21  # that are computed at a time, of many sets
 
 
-def evaluate(spec: Spec, X: Array, xp: Any = None) -> Array:
-    """φ(X) for dense rows of any array-API namespace."""
+def evaluate(spec: Spec, X: Array, *, xp: Any = None) -> Array:
+    """Compute φ(X) by the readable formulas, for dense rows of any array library.
+
+    Parameters
+    ----------
+    spec : Spec
+        The map.
+    X : array of shape (n_samples, n_features)
+        Rows, of any library that follows the array API standard.
+    xp : namespace, optional
+        That of X; found by itself if left out.
+
+    Returns
+    -------
+    array of shape (n_samples, n_columns)
+        φ(X), of the same library and on the same device.
+    """
     xp = namespace(X) if xp is None else xp
     if spec.family == "chain":
         for part in spec.parts:
-            X = evaluate(part, X, xp)
+            X = evaluate(part, X, xp=xp)
         return X
     if spec.family in joint.FAMILIES:
         return joint.FAMILIES[spec.family].formula(xp, spec, X)

@@ -72,21 +72,55 @@ class Spec:
         return own + sum(part.nbytes for part in self.parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the spec to a file (JSON header and arrays; no pickle), atomically."""
+        """Write the spec to a file (JSON header and arrays; no pickle), atomically.
+
+        Parameters
+        ----------
+        path : path
+            Where to write it.
+        """
         storage.write(path, "spec", *self._content())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Spec:
-        """Read a spec; a damaged, foreign or newer file is refused with its reason."""
+        """Read a spec; a damaged, foreign or newer file is refused with its reason.
+
+        Parameters
+        ----------
+        path : path
+            A file that `save` wrote.
+
+        Returns
+        -------
+        Spec
+            The spec in it.
+        """
         return cls._from_content(*storage.read(path, "spec"))
 
     def to_bytes(self) -> bytes:
-        """The content of a spec file as bytes."""
+        """Return the content of a spec file.
+
+        Returns
+        -------
+        bytes
+            What `save` would write.
+        """
         return storage.to_bytes("spec", *self._content())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Spec:
-        """Inverse of :meth:`to_bytes`."""
+        """Read a spec from the content of a file.
+
+        Parameters
+        ----------
+        data : bytes
+            From :meth:`to_bytes`.
+
+        Returns
+        -------
+        Spec
+            The spec in it.
+        """
         return cls._from_content(*storage.from_bytes(data, "spec"))
 
     def __eq__(self, other: object) -> bool:

@@ -18,12 +18,12 @@ import numpy as np
 
 import kernelmaps
 
-from ..engine import Spec, Table
+from ..engine import Spec
 from ..engine.compile import compiled_table, n_columns
 from ..engine.extent import Extent
 from ..engine.families import CURVES
 from ..engine.piecewise import table_of
-from ..engine.table import AFFINE, EDGES, LOG2
+from ..engine.table import AFFINE, EDGES, LOG2, Table
 from ..engine.table.layout import Layout, coefficients, layout_of, octaves_of
 from .tables import table_model
 from .text import c_array, c_real, c_strings

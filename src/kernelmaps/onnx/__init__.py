@@ -215,7 +215,7 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
             "multi_class='ovr'."
         )
     if hasattr(model, "spec_"):
-        return [evaluate(model.spec_, X, xp)]
+        return [evaluate(model.spec_, X, xp=xp)]
     if name == "StreamingPCA":
         Z = _mapped(xp, model, X)
         return [(Z - model.mean_.astype(X.dtype)) @ model.components_.T]
@@ -242,7 +242,7 @@ def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
     found = curve_terms(model)
     if found is not None:
         spec, weights, offset = found
-        return evaluate(spec, X, xp) @ weights.reshape(-1, len(offset)) + offset.astype(X.dtype)
+        return evaluate(spec, X, xp=xp) @ weights.reshape(-1, len(offset)) + offset.astype(X.dtype)
     table, offset = terms_table(model)
     terms = evaluate_table(table, X, xp)
     by_feature = xp.reshape(terms, (X.shape[0], table.n_features, len(offset)))
@@ -266,7 +266,7 @@ def _mapped(xp: Trace, model: Any, X: Traced) -> Traced:
 def _step(xp: Trace, step: Any, X: Traced, owner: str) -> Traced:
     """A map of ours, or the scaler of columns in front of one."""
     if hasattr(step, "spec_"):
-        return evaluate(step.spec_, X, xp)
+        return evaluate(step.spec_, X, xp=xp)
     if not isinstance(step, StandardScaler):
         raise TypeError(
             f"{type(step).__name__} inside {owner} is not a map of kernelmaps: put it before the "

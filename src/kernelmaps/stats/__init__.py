@@ -1,35 +1,24 @@
-"""Mergeable statistics, and folding the rows of arrays, files, streams and Dask into them."""
+"""Mergeable statistics, and folding the rows of arrays, files, streams and Dask into them.
+
+What is listed here is public. Other rooms of the package import the rest from its files.
+"""
 
 from ..data.opening import open_source
 from ..data.sources import Source
-from .blockwise import choose_block_rows, features_of
+from .blockwise import choose_block_rows
 from .composite import FoldMoments, KernelMoments, load_stats
-from .folding import fold, on_sample
+from .folding import fold
 from .moments import Moments
-from .pair_tables import (
-    CodeSums,
-    LocalBasis,
-    add_scores,
-    cross_products,
-    pair_table,
-    right_sides,
-)
+from .pair_tables import CodeSums
 
 __all__ = [
     "CodeSums",
     "FoldMoments",
     "KernelMoments",
-    "LocalBasis",
     "Moments",
     "Source",
-    "add_scores",
     "choose_block_rows",
-    "cross_products",
-    "features_of",
     "fold",
     "load_stats",
-    "on_sample",
     "open_source",
-    "pair_table",
-    "right_sides",
 ]

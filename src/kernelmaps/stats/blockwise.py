@@ -113,10 +113,22 @@ def features_of(block: Block, transform: Transform | None, name: str) -> tuple[A
 
 
 def choose_block_rows(n_features: int, n_outputs: int, itemsize: int) -> int:
-    """A power of two such that inputs and features of a block take about 64 MiB.
+    """Choose the rows of a block such that its inputs and features take about 64 MiB.
 
     Not below 2048, where adding D² sums would cost as much as the products, nor above the bound
     that keeps float32 products accurate.
+
+    Parameters
+    ----------
+    n_features, n_outputs : int
+        Columns of the rows, and of their features.
+    itemsize : int
+        Bytes of a number.
+
+    Returns
+    -------
+    int
+        A power of two.
     """
     rows = BLOCK_BYTES // max((n_features + n_outputs) * itemsize, 1)
     return int(2 ** np.floor(np.log2(np.clip(rows, 2048, BLOCK_ROWS))))

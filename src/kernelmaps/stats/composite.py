@@ -53,27 +53,22 @@ class _Composite(Statistics):
         return self.parts[0].shift
 
     def zero(self) -> Self:
-        """Return the neutral element; it shares the shifts."""
         return self._like([part.zero() for part in self.parts])
 
     def copy(self) -> Self:
-        """Return an independent copy."""
         return self._like([part.copy() for part in self.parts])
 
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
-        """Fix the shifts, as `Moments.centre_on`."""
         for part, block in zip(self.parts, self._split(Z, y, sample_weight, 0)):
             part.centre_on(*block)
 
     def partial(
         self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0, *, own: bool = False
     ) -> Self:
-        """Sums of one block, as `Moments.partial`."""
         blocks = self._split(Z, y, sample_weight, start)
         return self._like([part.partial(*block) for part, block in zip(self.parts, blocks)])
 
     def merge(self, other: Self) -> Self:
-        """Merge part by part; returns self."""
         if type(self) is not type(other) or len(self.parts) != len(other.parts):
             raise ValueError(
                 f"{type(other).__name__} of {len(getattr(other, 'parts', []))} parts cannot be "
@@ -84,13 +79,12 @@ class _Composite(Statistics):
         return self
 
     def on_host(self) -> Self:
-        """Bring sums that lie on a card back; returns self."""
         for part in self.parts:
             part.on_host()
         return self
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Header and arrays; those of part i are prefixed with ``i/``."""
+        # The arrays of part i are prefixed with "i/".
         states = [part.state() for part in self.parts]
         header = {"kind_of_stats": self.kind, "parts": [head for head, _ in states]}
         more = {"widths": self.widths} if self.widths else {}
@@ -99,7 +93,6 @@ class _Composite(Statistics):
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """Inverse of `state`."""
         parts = []
         for i, head in enumerate(header["parts"]):
             found = {k.split("/", 1)[1]: a for k, a in arrays.items() if k.startswith(f"{i}/")}
@@ -113,13 +106,33 @@ class FoldMoments(_Composite):
     Row number i belongs to fold h(i) mod k, with h a fixed mixing of the bits of i: the folds
     do not depend on the chunks, threads or workers, and a periodic or sorted file does not end up
     with unequal folds. Training sums of fold f are ``total().minus(parts[f])``.
+
+    Parameters
+    ----------
+    parts : sequence of Moments
+        One for each fold; `of` makes empty ones.
+    widths : sequence of int
+        Not used here.
     """
 
     kind = "fold-moments"
 
     @classmethod
     def of(cls, zero: Moments, n_folds: int) -> Self:
-        """k empty folds like `zero`."""
+        """Make empty folds.
+
+        Parameters
+        ----------
+        zero : Moments
+            What each fold is like.
+        n_folds : int
+            Number of folds, k.
+
+        Returns
+        -------
+        FoldMoments
+            k folds without rows.
+        """
         return cls([zero.zero() for _ in range(n_folds)])
 
     @property
@@ -127,11 +140,17 @@ class FoldMoments(_Composite):
         return sum(part.n for part in self.parts)
 
     def total(self) -> Moments:
-        """Sums over all rows."""
+        """Add all folds up.
+
+        Returns
+        -------
+        Moments
+            Sums over all rows.
+        """
         return reduce(Moments.merge, self.parts, self.parts[0].zero())
 
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
-        """Fix one shift for all folds, so that their sums add without being moved."""
+        # One shift for all folds, so that their sums add without being moved.
         for part in self.parts:
             part.centre_on(Z, y, sample_weight)
 
@@ -149,6 +168,13 @@ class KernelMoments(_Composite):
 
     For the first pass of Algorithm 4, which needs the PCA of each kernel alone: Σ D_k² numbers
     instead of (Σ D_k)².
+
+    Parameters
+    ----------
+    parts : sequence of Moments
+        One for each group.
+    widths : sequence of int
+        Columns of each group.
     """
 
     kind = "kernel-moments"
@@ -182,7 +208,18 @@ def stats_from_state(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 
 
 def load_stats(path: str | os.PathLike[str]) -> Any:
-    """Read any statistics that were written by their ``save``."""
+    """Read any statistics that were written by their ``save``.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Moments, FoldMoments or KernelMoments
+        Whatever the file holds.
+    """
     header, arrays = storage.read(path)
     if "kind_of_stats" not in header:
         raise storage.FileFormatError(

@@ -20,7 +20,7 @@ def fold(
     transform: Transform | None = None,
     *,
     block_rows: int = 4096,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 1,
     client: Any = None,
@@ -39,8 +39,8 @@ def fold(
         The feature map: rows to features. It is called from several threads at once.
     block_rows : int
         Longest block; `choose_block_rows` proposes one.
-    n_threads : int, optional
-        As `n_jobs` of scikit-learn; None means all.
+    n_jobs : int, optional
+        Threads; None means all that are available.
     checkpoint : path, optional
         File that holds the state of the fold. If it exists, the fold continues from there, after
         making sure that it belongs to these data, this map and this size of blocks.
@@ -58,6 +58,7 @@ def fold(
     Returns
     -------
     stats
+        The statistics that were given, with all rows added.
     """
     if client is not None or source.parts is not None:
         if checkpoint is not None:
@@ -70,7 +71,7 @@ def fold(
         stats,
         transform,
         block_rows=block_rows,
-        n_threads=n_threads,
+        n_threads=n_jobs,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
         progress=progress,

@@ -178,7 +178,6 @@ class Moments(Statistics):
     # ---- the monoid -------------------------------------------------------------------------
 
     def zero(self) -> Self:
-        """Return the neutral element that merges with this one; it shares the shift."""
         closed = self.classes if self.closed else None
         out = type(self)(self.target, classes=closed, tag=self.tag, by_class=self.by_class)
         if self.shift is not None:
@@ -187,12 +186,22 @@ class Moments(Statistics):
         return out
 
     def copy(self) -> Self:
-        """Return an independent copy."""
         return self.zero().merge(self)
 
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         """Fix the shift at the mean of a first block, if it is not fixed yet.
 
+        Parameters
+        ----------
+        Z : ndarray, tensor or sparse array of shape (B, D)
+            Features; float32 is multiplied as float32.
+        y : array-like of shape (B,) or (B, t), optional
+            Targets.
+        sample_weight : array-like of shape (B,), optional
+            Weights; 1 by default.
+
+        Notes
+        -----
         Sparse blocks keep s = 0, as subtracting would fill them. The shift is rounded to float32:
         float32 and float64 blocks then subtract the same number.
         """
@@ -210,19 +219,6 @@ class Moments(Statistics):
     def partial(
         self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0, *, own: bool = False
     ) -> Self:
-        """Sums of one block, about this object's shift; changes nothing here (thread-safe).
-
-        Parameters
-        ----------
-        Z : ndarray or sparse array of shape (B, D)
-            Features; float32 is multiplied as float32.
-        y : array-like of shape (B,) or (B, t), optional
-        sample_weight : array-like of shape (B,), optional
-        start : int
-            Number of the block's first row in the whole (used by subclasses that split rows).
-        own : bool
-            Whether Z may be overwritten.
-        """
         if Z.shape[0] == 0 or self.shift is None:
             return self.zero()
         check_sparse(Z, type(self).__name__, "Z")
@@ -247,7 +243,6 @@ class Moments(Statistics):
         return out
 
     def merge(self, other: Moments) -> Self:
-        """Add the sums of other rows to these; returns self."""
         self._check_mergeable(other)
         rows = slice(None)
         if self.classes is not None:
@@ -276,7 +271,6 @@ class Moments(Statistics):
         return self
 
     def on_host(self) -> Self:
-        """Bring sums that lie on a card back; returns self."""
         for name in _SUMS:
             value = getattr(self, name)
             if is_tensor(value):
@@ -285,7 +279,20 @@ class Moments(Statistics):
         return self
 
     def moved(self, shift: np.ndarray, y_shift: np.ndarray | None = None) -> Self:
-        """Return the same sums about another shift (exact algebra: see the module's docstring)."""
+        """Return the same sums about another shift (exact algebra: see the module's docstring).
+
+        Parameters
+        ----------
+        shift : ndarray of shape (D,)
+            The new shift of the features.
+        y_shift : ndarray of shape (t,), optional
+            The new shift of the targets; by default the present one.
+
+        Returns
+        -------
+        Moments
+            New sums; these stay as they are.
+        """
         y_shift = self.y_shift if y_shift is None else y_shift
         out = self._bare_copy()
         eps, eps_y = self.shift - shift, self.y_shift - y_shift
@@ -303,7 +310,18 @@ class Moments(Statistics):
         return out
 
     def projected(self, U: np.ndarray) -> Self:
-        """Sums of the rows Uᵀz, for U of shape (D, q): Uᵀ H U and so on, without the rows."""
+        """Return the sums of the rows Uᵀz, that is Uᵀ H U and so on, without the rows.
+
+        Parameters
+        ----------
+        U : ndarray of shape (D, q)
+            The projection.
+
+        Returns
+        -------
+        Moments
+            Sums of q features.
+        """
         out = self._bare_copy()
         out.shift, out.m, out.H = self.shift @ U, self.m @ U, U.T @ (self.H @ U)
         out.V = None if self.V is None else self.V @ U
@@ -311,14 +329,31 @@ class Moments(Statistics):
         return out
 
     def features_only(self) -> Moments:
-        """The same sums without targets: they merge with those of unlabelled rows."""
+        """Return the same sums without targets: they merge with those of unlabelled rows.
+
+        Returns
+        -------
+        Moments
+            Sums with ``target="none"``.
+        """
         out = Moments(tag=self.tag)
         out.n, out.weight, out._few = self.n, self.weight, self._few
         out.shift, out.m, out.H = self.shift, self.m.copy(), self.H.copy()
         return out
 
     def minus(self, part: Moments) -> Self:
-        """Sums without those of `part`, rows that were merged before (the training folds)."""
+        """Return the sums without some rows that were merged before (the training folds).
+
+        Parameters
+        ----------
+        part : Moments
+            Sums of these rows.
+
+        Returns
+        -------
+        Moments
+            Sums of all the others.
+        """
         out = self.copy()
         negative = part._bare_copy()
         negative.n, negative.weight = -part.n, -part.weight
@@ -328,7 +363,18 @@ class Moments(Statistics):
         return out.merge(negative) if part.n else out
 
     def pair(self, a: int, b: int) -> Moments:
-        """Sums of two classes alone, with the target 1 for the second and 0 for the first."""
+        """Return the sums of two classes alone, with the target 1 for the second, else 0.
+
+        Parameters
+        ----------
+        a, b : int
+            Places of the two in `classes`; the sums are kept `by_class`.
+
+        Returns
+        -------
+        Moments
+            Sums with ``target="real"``.
+        """
         out = Moments("real", tag=self.tag)
         out.n, out.weight = self.n, float(self.b[a] + self.b[b])
         out.shift, out.y_shift = self.shift, np.zeros(1)
@@ -349,15 +395,33 @@ class Moments(Statistics):
         return self.y_shift + self.b / self.weight
 
     def scatter(self) -> np.ndarray:
-        """H̃ = Σ w (z − z̄)(z − z̄)ᵀ, step 8 of Algorithm 2."""
+        """Compute H̃ = Σ w (z − z̄)(z − z̄)ᵀ, step 8 of Algorithm 2.
+
+        Returns
+        -------
+        ndarray of shape (D, D)
+            The scatter of the features about their mean.
+        """
         return self.H - np.outer(self.m, self.m / self.weight)
 
     def cross(self) -> np.ndarray:
-        """Ṽ = Σ w (y − ȳ)(z − z̄)ᵀ, of shape (t, D): step 3 of Algorithm 3 before the projection."""
+        """Compute Ṽ = Σ w (y − ȳ)(z − z̄)ᵀ, step 3 of Algorithm 3 before the projection.
+
+        Returns
+        -------
+        ndarray of shape (t, D)
+            The scatter of targets and features.
+        """
         return self.V - np.outer(self.b, self.m / self.weight)
 
     def y_scatter(self) -> np.ndarray:
-        """Σ w (y − ȳ)², one value per target."""
+        """Compute Σ w (y − ȳ)².
+
+        Returns
+        -------
+        ndarray of shape (t,)
+            One value per target.
+        """
         return self.yy - self.b**2 / self.weight
 
     # ---- files ------------------------------------------------------------------------------
@@ -383,7 +447,6 @@ class Moments(Statistics):
         return vars(self._to_hand_on()).copy()
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Header and arrays for `kernelmaps.storage`; H is kept as its lower triangle."""
         header = {"kind_of_stats": self.kind, "classes": None, "classes_dtype": None}
         arrays: dict[str, np.ndarray] = {}
         for name, value in self._saved().items():
@@ -401,7 +464,6 @@ class Moments(Statistics):
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """Inverse of `state`; raises FileFormatError if these are not the sums of anything."""
         try:
             out = cls._filled(header, arrays)
             check_entries(vars(out), out._state.required, out._state.allowed, "Moments")
@@ -437,7 +499,18 @@ class Moments(Statistics):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote."""
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Moments
+            The sums in it.
+        """
         return cls.from_state(*storage.read(path, cls.kind))
 
     # ---- parts ------------------------------------------------------------------------------

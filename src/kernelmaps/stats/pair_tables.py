@@ -102,7 +102,13 @@ class CodeSums:
         self.pairs = {(j, k): np.zeros((self.sizes[j], self.sizes[k])) for j, k in column_pairs}
 
     def zero(self) -> CodeSums:
-        """Empty sums of the same coding."""
+        """Return empty sums of the same coding.
+
+        Returns
+        -------
+        CodeSums
+            Sums of no rows.
+        """
         return CodeSums(self.sizes, self.with_pairs)
 
     def update(
@@ -110,9 +116,27 @@ class CodeSums:
         codes: Sequence[np.ndarray],
         y: np.ndarray,
         weight: np.ndarray | None = None,
+        *,
         n_jobs: int | None = None,
     ) -> CodeSums:
-        """Add rows: one array of codes per column, targets, and weights (1 by default)."""
+        """Add rows.
+
+        Parameters
+        ----------
+        codes : sequence of unsigned integer arrays
+            One per column.
+        y : ndarray of shape (n_samples,)
+            Targets.
+        weight : ndarray of shape (n_samples,), optional
+            Weights; 1 by default.
+        n_jobs : int, optional
+            As in :func:`kernelmaps.threads.resolve_threads`.
+
+        Returns
+        -------
+        CodeSums
+            This object, changed.
+        """
         from . import _pair_loops
 
         self._check(codes, y)
@@ -150,7 +174,18 @@ class CodeSums:
                 )
 
     def merge(self, other: CodeSums) -> CodeSums:
-        """Add the sums of other rows."""
+        """Add the sums of other rows.
+
+        Parameters
+        ----------
+        other : CodeSums
+            Sums of the same coding.
+
+        Returns
+        -------
+        CodeSums
+            This object, changed.
+        """
         if other.sizes != self.sizes:
             raise ValueError(
                 f"CodeSums: columns have {other.sizes} codes, expected {self.sizes}: merge sums "
@@ -169,9 +204,21 @@ class CodeSums:
     def products(
         self, bases: Sequence[np.ndarray], columns: Sequence[int] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return ZᵀWZ and ZᵀWy for Z = [1, B_1, B_2, …] at the codes of the rows.
+        """Compute ZᵀWZ and ZᵀWy for Z = [1, B_1, B_2, …] at the codes of the rows.
 
-        `columns` says, in increasing order, whose codes the bases are of; by default all.
+        Parameters
+        ----------
+        bases : sequence of ndarray of shape (n_codes, n_functions)
+            Values of a column's functions at its codes.
+        columns : sequence of int, optional
+            The columns that the bases are of, in increasing order; by default all.
+
+        Returns
+        -------
+        gram : ndarray
+            ZᵀWZ.
+        right : ndarray
+            ZᵀWy.
         """
         columns = range(len(bases)) if columns is None else columns
         start = np.cumsum([1, *(basis.shape[1] for basis in bases)])

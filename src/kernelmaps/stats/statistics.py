@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,27 +20,137 @@ class Statistics(ABC):
     kind: ClassVar[str]  # of the file
 
     @abstractmethod
+    def zero(self) -> Self:
+        """Return the neutral element that merges with this one; it shares the shift.
+
+        Returns
+        -------
+        Self
+            Sums of no rows.
+        """
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Return an independent copy.
+
+        Returns
+        -------
+        Self
+            The same sums.
+        """
+
+    @abstractmethod
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
-        """Fix what the sums are taken about, from a first block."""
+        """Fix what the sums are taken about, from a first block.
+
+        Parameters
+        ----------
+        Z : ndarray, tensor or sparse array of shape (B, D)
+            Features; float32 is multiplied as float32.
+        y : array-like of shape (B,) or (B, t), optional
+            Targets.
+        sample_weight : array-like of shape (B,), optional
+            Weights; 1 by default.
+        """
 
     @abstractmethod
     def partial(
         self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0, *, own: bool = False
     ) -> Self:
-        """Sums of one block."""
+        """Return the sums of one block about the shift; nothing changes here (thread-safe).
+
+        Parameters
+        ----------
+        Z : ndarray, tensor or sparse array of shape (B, D)
+            Features; float32 is multiplied as float32.
+        y : array-like of shape (B,) or (B, t), optional
+            Targets.
+        sample_weight : array-like of shape (B,), optional
+            Weights; 1 by default.
+        start : int
+            Number of the block's first row in the whole (used where rows are split).
+        own : bool
+            Whether Z may be overwritten.
+
+        Returns
+        -------
+        Self
+            Sums of these rows alone.
+        """
 
     @abstractmethod
     def merge(self, other: Any) -> Self:
-        """Add the sums of other rows to these; returns self."""
+        """Add the sums of other rows to these.
+
+        Parameters
+        ----------
+        other : Self
+            Sums of the same kind; they stay as they are.
+
+        Returns
+        -------
+        Self
+            This object, changed.
+        """
+
+    @abstractmethod
+    def on_host(self) -> Self:
+        """Bring sums that lie on a card back.
+
+        Returns
+        -------
+        Self
+            This object, changed.
+        """
 
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Header and arrays of a file."""
+        """Return what a file holds.
+
+        Returns
+        -------
+        header : dict
+            What JSON can hold.
+        arrays : dict of str to ndarray
+            Sums; of symmetric matrices the lower triangle.
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """Make the sums that `state` described.
+
+        Parameters
+        ----------
+        header : mapping
+            The header.
+        arrays : mapping of str to ndarray
+            The arrays.
+
+        Returns
+        -------
+        Self
+            The same sums.
+        """
 
     def update(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
         """Add a block of rows, in products of at most `BLOCK_ROWS` rows.
 
-        The first of them is row number `start` of the whole.
+        Parameters
+        ----------
+        Z : ndarray, tensor or sparse array of shape (B, D)
+            Features; float32 is multiplied as float32.
+        y : array-like of shape (B,) or (B, t), optional
+            Targets.
+        sample_weight : array-like of shape (B,), optional
+            Weights; 1 by default.
+        start : int
+            Number of the block's first row in the whole (used where rows are split).
+
+        Returns
+        -------
+        Self
+            This object, changed.
         """
         self.centre_on(Z, y, sample_weight)
         for a in range(0, Z.shape[0], BLOCK_ROWS):
@@ -49,5 +160,11 @@ class Statistics(ABC):
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file, atomically."""
+        """Write to a file, atomically.
+
+        Parameters
+        ----------
+        path : path
+            Where to write it.
+        """
         storage.write(path, self.kind, *self.state())

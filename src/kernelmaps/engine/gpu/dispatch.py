@@ -95,10 +95,10 @@ def _apply(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
     if X.dtype != xp.uint8:
         X = real_rows(X, xp)
     if spec.family != "piecewise" and spec.family not in CURVES:
-        return evaluate(spec, X, xp), _refused(xp, X, check)
+        return evaluate(spec, X, xp=xp), _refused(xp, X, check)
     table = _table_for(xp, spec, X)
     if table is None:
-        return evaluate(spec, real_rows(X, xp), xp), _refused(xp, X, check)
+        return evaluate(spec, real_rows(X, xp), xp=xp), _refused(xp, X, check)
     flag = _flag(xp, X, check)
     out = xp.empty((X.shape[0], table.width), dtype=_result(xp, X), device=device_of(X))
     if X.shape[0]:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...engine import Spec, Table
+from ...engine import Spec
 from ...engine.compile import compiled_table, zero_at_zero
 from ...engine.extent import extent_of
 from ...engine.piecewise import table_of
 from ...engine.reference import evaluate_sets
 from ...engine.simd.vectors import width
-from ...engine.table import CODE
+from ...engine.table import CODE, Table
 from ...engine.table.emit import stored_rows
 from ...engine.table.entry import by_address
 from ...engine.table.layout import Bins, bins_of

@@ -8,8 +8,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from ...device import is_tensor, multiply
-from ...engine import Table, gpu
+from ...engine import gpu
 from ...engine.apply import sums_elsewhere
+from ...engine.table import Table
 from .basis import bands_of
 from .terms import summed
 

@@ -14,9 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from ...compiling import interpreted
-from ...engine import Table
 from ...engine.reference import evaluate_table
-from ...engine.table import CODE, code_table
+from ...engine.table import CODE, Table, code_table
 from ...engine.table.dot import BLOCK, Summed, dot_dense, dot_stored, room_for, summed_table
 from ...engine.table.emit import stored_rows
 from ...engine.table.entry import by_address

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ...engine import Table
 from ...engine.compile import n_columns
 from ...engine.families import CURVES
+from ...engine.table import Table
 from .summary import Summary
 
 _BEYOND = 16.0  # how far tables of curves reach beyond the values seen

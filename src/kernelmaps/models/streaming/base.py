@@ -41,15 +41,9 @@ from ...device import (
 from ...maps.codes import Codes
 from ...schema import State, boolean, instance, integer, names
 from ...sparse_rows import check_sparse
-from ...stats import (
-    FoldMoments,
-    KernelMoments,
-    Moments,
-    choose_block_rows,
-    features_of,
-    fold,
-    on_sample,
-)
+from ...stats import FoldMoments, KernelMoments, Moments, choose_block_rows, fold
+from ...stats.blockwise import features_of
+from ...stats.folding import on_sample
 from ...stats.on_device import OnDevice
 from ...threads import ordered_map, resolve_threads
 from .device_rows import DeviceRows, check_tensor, folds_in_place, on_host
@@ -260,7 +254,7 @@ class StreamingEstimator(BaseEstimator):
             stats,
             self._step(features, source),
             block_rows=self._block_rows,
-            n_threads=self.n_jobs,
+            n_jobs=self.n_jobs,
             client=passes.client,
             checkpoint=passes.path(stage),
             checkpoint_every=passes.every,

@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import lapack
 
-from ...stats import LocalBasis
+from ...stats.pair_tables import LocalBasis
 
 _TINY = 1e-7  # of the mean diagonal of BᵀB, added to it: splines without rows
 _BARE = 0.1  # of the mean diagonal of BᵀB: a spline with few rows

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...data.frames import Column
-from ...engine import Spec, Table
+from ...engine import Spec
 from ...engine.encode import encode_within
 from ...engine.piecewise import spec_of
-from ...engine.table import EDGES
+from ...engine.table import EDGES, Table
 from ...schema import SchemaError, anything, array, boolean, record, saved, text
 
 MISSING = 0  # code of a missing value, in every column

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...stats import CodeSums, pair_table
+from ...stats.pair_tables import CodeSums, pair_table
 from .bases import Basis
 from .codebooks import Codebook
 from .judging import Gain, held_out, mostly_different

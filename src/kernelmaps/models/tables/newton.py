@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...stats import add_scores, cross_products, right_sides
+from ...stats.pair_tables import add_scores, cross_products, right_sides
 from ...threads import available_threads, limit_blas
 from .bases import Basis
 from .constraints import nearest

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...stats import pair_table
+from ...stats.pair_tables import pair_table
 from ...threads import in_threads
 from .bases import Basis, Side, margin, tensor_basis
 from .codebooks import OTHER, Codebook

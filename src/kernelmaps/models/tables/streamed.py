@@ -108,7 +108,7 @@ class Tally:
         for k, (own, loss, start) in enumerate(
             zip(self.sums, self.losses, self.starts, strict=True)
         ):
-            own.update(rows.codes, rows.signal(loss, k, start), rows.weight, rows.n_jobs)
+            own.update(rows.codes, rows.signal(loss, k, start), rows.weight, n_jobs=rows.n_jobs)
 
     def merge(self, other: Tally) -> Tally:
         for own, more in zip(self.sums, other.sums, strict=True):
