@@ -488,7 +488,7 @@ def test_later_blocks_may_hold_words_gaps_and_new_levels(tmp_path, monkeypatch):
     monkeypatch.setattr(large_tables, "BLOCK", 100)
     columns = cells()
     columns["area"][250] = "huge"
-    columns["city"][350] = "Oslo"
+    columns["city"][350:353] = ["Oslo"] * 3
     columns["fare"][120] = ""
     columns["note"] = [str(k % 7) if k < 200 else "abc"[k % 3] for k in range(N)]
     path = write(tmp_path / "rides.csv", columns)

@@ -482,11 +482,12 @@ def test_sums_are_not_saved_about_a_row(name, way, by, path, seed):
 @pytest.mark.parametrize("way", ["file", "pickle"])
 @pytest.mark.parametrize("classes", [False, True])
 def test_no_row_of_a_table_leaves_the_process(classes, way, n, path, seed):
-    """No value of a column of numbers, and a third as many numbers as rows at most."""
+    """No number or name of a single row, and a third as many numbers as rows at most."""
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(seed)
     X = pandas.DataFrame({"a": rng.normal(size=n), "b": rng.random(n)})
     X["kind"] = rng.choice(["one", "two"], n)
+    X["id"], X["name"] = rng.permutation(n), [f"person {k:03d}" for k in range(n)]
     y = X.a + X.b * (X.kind == "one")
     if classes:
         model = km.AdditiveClassifier(loss="squared_hinge", interactions=1).fit(X, y > y.median())
@@ -496,6 +497,7 @@ def test_no_row_of_a_table_leaves_the_process(classes, way, n, path, seed):
     np.testing.assert_array_equal(again.predict(X[:9]), model.predict(X[:9]))
     arrays = list(everything(again))
     assert all(n not in array.shape for array in arrays)
+    assert b"person" not in data
     numbers = np.column_stack([X[["a", "b"]], y])
     assert not any(row[:2].tobytes() in data for row in numbers)
     assert not np.isin(

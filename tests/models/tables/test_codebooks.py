@@ -81,10 +81,18 @@ def test_no_value_of_a_single_row_is_kept(seed, n, kind):
 
 
 def test_whole_numbers_of_a_small_range_have_codes_of_their_own(seed):
-    values = np.random.default_rng(seed).permutation(np.arange(1900.0, 2000.0))
+    values = np.random.default_rng(seed).permutation(np.tile(np.arange(1900.0, 2000.0), 2))
     book, codes = fitted(number(values))
     assert book.exact
     np.testing.assert_array_equal(book.nodes[codes - 1], values)
+
+
+def test_numbers_of_rows_have_no_codes_of_their_own(seed):
+    """A small range of whole numbers, each of which has one row: most likely an ID."""
+    values = np.random.default_rng(seed).permutation(np.arange(1.0, 201.0))
+    book, _ = fitted(number(values))
+    assert not book.exact
+    assert len(book.nodes) <= len(values) / 3
 
 
 def test_a_weight_is_a_row_that_occurs_so_often(seed):
@@ -104,12 +112,12 @@ def test_nothing_to_tell_apart(values):
 
 
 def test_rows_without_weight_have_no_say():
-    book, _ = fitted(number([1.0, 2.0, 99.0]), np.array([1.0, 1.0, 0.0]))
+    book, _ = fitted(number([1.0, 1.0, 2.0, 2.0, 99.0]), np.array([1.0, 1, 1, 1, 0]))
     assert book.nodes.max() == 2
 
 
 def test_levels_beyond_the_most_frequent_are_other():
-    names = [f"l{k}" for k in range(300) for _ in range(1 + (k < 254))]
+    names = [f"l{k}" for k in range(300) for _ in range(3 + (k < 254))]
     X = np.array(names, dtype=object)[:, None]
     column = read_columns(X, "Model")[0]
     book, codes = fitted(column)
@@ -120,6 +128,29 @@ def test_levels_beyond_the_most_frequent_are_other():
     assert (codes[~rare] > OTHER).all()
     unseen = read_columns(np.array([["new"], [None]], dtype=object), "Model")[0]
     assert list(book.encode(unseen, "Model")) == [OTHER, MISSING]
+
+
+def words(names):
+    return read_columns(np.array(names, dtype=object)[:, None], "Model")[0]
+
+
+def test_levels_of_one_or_two_rows_are_other():
+    book, codes = fitted(words(["one", "two", "two", *["three"] * 3]))
+    assert book.levels == ("three",)
+    assert not book.exact
+    assert list(codes) == [OTHER] * 3 + [OTHER + 1] * 3
+    names, codes = fitted(words([f"name {k}" for k in range(50)]))
+    assert names.levels == ()
+    assert (codes == OTHER).all()
+
+
+def test_rows_of_a_level_are_weights_if_these_are_whole_numbers():
+    column = words(["a", "b", "b", "b", "c", "c", "c", "c"])
+    counts = np.array([3.0, 1, 1, 0, 1, 1, 1, 0])
+    assert fitted(column, counts)[0].levels == ("a", "c")
+    # Other weights, however large or small, say nothing of how many rows there are.
+    for scale in (0.001, 0.5, 10.5):
+        assert fitted(column, np.full(8, scale))[0].levels == ("b", "c")
 
 
 def test_words_where_numbers_were_are_refused():

@@ -678,7 +678,7 @@ def test_a_target_of_one_value_is_predicted(loss, value):
 
 def test_straight_lines_go_on_beyond_the_training_rows():
     """Curves do not: they are constant there."""
-    X = pd.DataFrame({"a": np.arange(100.0), "b": np.arange(100.0)[::-1] % 7})
+    X = pd.DataFrame({"a": np.arange(300) // 3, "b": np.arange(300)[::-1] % 7}, dtype=float)
     y = 3 * X["a"] + X["b"]
     far = pd.DataFrame({"a": [-50.0, 150.0, 99.0, np.nan], "b": 1.0})
     line = km.AdditiveRegressor(terms={"a": "linear"}).fit(X, y)

@@ -19,7 +19,8 @@ _CODES = 256
 SAMPLE = 200_000  # rows that quantiles are taken from
 _HALVED = 6  # how often the outer bins of a column are halved
 _ROWS = 1 << 15  # whose codes are found at a time
-_TOGETHER = 3  # rows whose mean is saved as it is, as is a value that so many share
+_TOGETHER = 3  # rows whose mean is saved as it is, as is a value or a level that so many share
+_PAIRED = 2  # rows that share a whole number of a small range, where it is kept as it is
 _VALUES = 1000  # that tell how many rows share one
 
 
@@ -29,7 +30,7 @@ class Codebook:
 
     Numbers: code 0 is a missing value, code k + 1 the k-th bin, whose values are represented by
     ``nodes[k]``. Categories: code 0 is a missing value, code 1 a level without a code of its own
-    (unseen in training, or beyond the 254 most frequent), code k + 2 level k.
+    (unseen in training, of one or two rows, or beyond the 254 most frequent), code k + 2 level k.
 
     Attributes
     ----------
@@ -187,7 +188,8 @@ def _of_numbers(name: str, ordered: np.ndarray, weight: np.ndarray | None, most:
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(ordered) > 0) + 1, [len(ordered)]])
     usual = _usual_weight(bounds, reached)
     shared = usual >= _TOGETHER  # by rows: a value says little about one of them
-    if len(bounds) <= most + 1 and (shared or _few_whole_numbers(ordered)):
+    paired = usual >= _PAIRED  # else it may number the rows
+    if len(bounds) <= most + 1 and (shared or (paired and _few_whole_numbers(ordered))):
         distinct = ordered[bounds[:-1]]
         return Codebook(name, "number", distinct, _between(distinct[:-1], distinct[1:]), (), True)
     if not shared:
@@ -252,9 +254,14 @@ def _shares(most: int) -> np.ndarray:
 
 
 def _of_levels(column: Column, codes: np.ndarray, weight: np.ndarray, most: int) -> Codebook:
-    counts = np.bincount(codes[codes >= 0], weight[codes >= 0], len(column.levels))
+    """The most frequent levels of three rows or more: what one row has alone is no level."""
+    known = codes >= 0
+    counts = np.bincount(codes[known], weight[known], len(column.levels))
     order = np.argsort(-counts, kind="stable")[: most - 2]
-    kept = np.sort(order[counts[order] > 0])
+    # A whole number as a weight is a row that occurs so often; other weights do not count rows.
+    repeated = bool((weight == np.rint(weight)).all())
+    held = counts if repeated else np.bincount(codes[known], minlength=len(counts))
+    kept = np.sort(order[held[order] >= _TOGETHER])
     levels = tuple(column.levels[k] for k in kept)
     none = np.zeros(0)
     exact = len(kept) == np.count_nonzero(counts)
