@@ -24,7 +24,6 @@ encode           `encode(spec, X)`: one or two bytes per value instead of φ(X)
 What is listed here is public. Other rooms of the package import the rest from its files.
 """
 
-from ..blocks import BLOCK_BYTES
 from . import (  # noqa: F401 - they register their families
     fourier,
     landmarks,
@@ -40,7 +39,6 @@ from .schema import FamilySchema, register_schema
 from .spec import Spec
 
 __all__ = [
-    "BLOCK_BYTES",
     "FamilySchema",
     "Spec",
     "apply",
