@@ -104,6 +104,19 @@ def test_a_weight_is_a_row_that_occurs_so_often(seed):
     np.testing.assert_allclose(one.nodes, other.nodes, rtol=1e-12)
 
 
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_other_weights_do_not_count_rows(seed, size):
+    """Survey weights in the hundreds hide nobody, and small ones take no codes away."""
+    rng = np.random.default_rng(seed)
+    weight = size * rng.uniform(0.5, 1.5, 1900)
+    values = rng.lognormal(10, 1, 1900)
+    book, _ = fitted(number(values), weight)
+    assert not np.isin(np.concatenate([book.nodes, book.edges]), values).any()
+    shared, _ = fitted(number(np.repeat(values[:95], 20)), weight)
+    assert shared.exact
+    assert len(shared.nodes) == 95
+
+
 @pytest.mark.parametrize("values", [[3.0, 3.0], [np.nan, np.nan], []])
 def test_nothing_to_tell_apart(values):
     book, codes = fitted(number(values))

@@ -184,32 +184,41 @@ def _of_numbers(name: str, ordered: np.ndarray, weight: np.ndarray | None, most:
     if not len(ordered):
         return Codebook(name, "number", ordered, ordered, (), True)
     weight = np.ones(len(ordered)) if weight is None else weight[: len(ordered)]
-    reached = np.cumsum(weight)
+    reached, rows = np.cumsum(weight), _rows_counted(weight)
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(ordered) > 0) + 1, [len(ordered)]])
-    usual = _usual_weight(bounds, reached)
+    usual = _usual_count(bounds, np.cumsum(rows))
     shared = usual >= _TOGETHER  # by rows: a value says little about one of them
     paired = usual >= _PAIRED  # else it may number the rows
     if len(bounds) <= most + 1 and (shared or (paired and _few_whole_numbers(ordered))):
         distinct = ordered[bounds[:-1]]
         return Codebook(name, "number", distinct, _between(distinct[:-1], distinct[1:]), (), True)
     if not shared:
-        most = max(min(most, int(reached[-1] / (_TOGETHER * usual))), 1)
+        most = max(min(most, int(rows.sum() / (_TOGETHER * usual))), 1)
     wanted = _shares(most) * reached[-1]
     cuts = ordered[np.minimum(np.searchsorted(reached, wanted, side="right"), len(ordered) - 1)]
     begins = np.searchsorted(ordered, np.unique(cuts[cuts > ordered[0]]))
     edges, begins = _between(ordered[begins - 1], ordered[begins]), np.append(0, begins)
-    held = np.add.reduceat(weight, begins)
-    nodes = np.add.reduceat(ordered * weight, begins) / held
+    nodes = np.add.reduceat(ordered * weight, begins) / np.add.reduceat(weight, begins)
     if not shared:
-        nodes = np.where(held < _TOGETHER * usual, _rounded(nodes), nodes)
+        alone = np.add.reduceat(rows, begins) < _TOGETHER * usual
+        nodes = np.where(alone, _rounded(nodes), nodes)
     return Codebook(name, "number", nodes, edges, (), False)
 
 
-def _usual_weight(bounds: np.ndarray, reached: np.ndarray) -> float:
-    """Median weight of the rows that share a value, from some values.
+def _rows_counted(weight: np.ndarray) -> np.ndarray:
+    """How often each row counts as a row.
 
-    `bounds` are where the rows of each value begin, and where the last ones end; `reached` are sums
-    of weights.
+    A whole number as a weight is a row that occurs so often; other weights do not count rows.
+    """
+    repeated = bool((weight == np.rint(weight)).all())
+    return weight if repeated else np.ones(len(weight))
+
+
+def _usual_count(bounds: np.ndarray, reached: np.ndarray) -> float:
+    """Median number of rows that share a value, from some values.
+
+    `bounds` are where the rows of each value begin, and where the last ones end; `reached` counts
+    the rows up to each.
     """
     some = np.arange(0, len(bounds) - 1, 1 + len(bounds) // _VALUES)
     first, last = bounds[some], bounds[some + 1]
@@ -258,9 +267,7 @@ def _of_levels(column: Column, codes: np.ndarray, weight: np.ndarray, most: int)
     known = codes >= 0
     counts = np.bincount(codes[known], weight[known], len(column.levels))
     order = np.argsort(-counts, kind="stable")[: most - 2]
-    # A whole number as a weight is a row that occurs so often; other weights do not count rows.
-    repeated = bool((weight == np.rint(weight)).all())
-    held = counts if repeated else np.bincount(codes[known], minlength=len(counts))
+    held = np.bincount(codes[known], _rows_counted(weight[known]), len(counts))
     kept = np.sort(order[held[order] >= _TOGETHER])
     levels = tuple(column.levels[k] for k in kept)
     none = np.zeros(0)
