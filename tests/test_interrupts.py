@@ -17,6 +17,8 @@ import hashlib, os, signal, sys, threading, time
 import numpy as np
 import kernelmaps as km
 
+# Tests that run in the background of a shell are started with the signal switched off.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
 X = rng.random((30000, 20))
 y = rng.integers(0, 6, len(X))
