@@ -36,7 +36,7 @@ def design_error(design, kernel):
     component = component_of(kernel)
 
     def error(x, y):
-        left, right = (evaluate(spec, side[:, None], np) for side in (x, y))
+        left, right = (evaluate(spec, side[:, None], xp=np) for side in (x, y))
         exact = component(x, y)
         miss = np.abs(np.sum(left * right, axis=1) - exact)
         if design.error == "relative":

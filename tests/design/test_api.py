@@ -16,7 +16,7 @@ INTEGERS = np.arange(256.0)
 
 
 def kernel_miss(design, kernel, values=INTEGERS):
-    phi = evaluate(design.spec, values[:, None], np)
+    phi = evaluate(design.spec, values[:, None], xp=np)
     return np.abs(phi @ phi.T - kernel.component(values[:, None], values))
 
 
@@ -43,7 +43,7 @@ def test_spec_has_the_error_that_the_design_states(kernel, method, limit):
     assert np.max(miss) <= design.certificate.bound
     np.testing.assert_allclose(np.sqrt(np.mean(miss**2)), design.rms, rtol=1e-2)
     np.testing.assert_allclose(
-        evaluate(design.spec, INTEGERS[1:, None], np), design(INTEGERS[1:]), atol=1e-11
+        evaluate(design.spec, INTEGERS[1:, None], xp=np), design(INTEGERS[1:]), atol=1e-11
     )
 
 
@@ -140,7 +140,7 @@ def test_degree_of_homogeneity_and_scale():
     miss = kernel_miss(design, kernel, values)
     assert 0.9 * design.max_error <= np.max(miss) <= 1.001 * design.max_error
     scaled = design.make_spec(scale=7.0)
-    phi = evaluate(scaled, 7 * values[:, None], np)
+    phi = evaluate(scaled, 7 * values[:, None], xp=np)
     other = kernel.component(7 * values[:, None], 7 * values)
     assert np.max(np.abs(phi @ phi.T - other)) <= 7**0.5 * design.max_error * 1.001
 
@@ -149,7 +149,7 @@ def test_degree_of_homogeneity_and_scale():
 def test_table_specs_scale(method):
     design = design_map("chi2", 3, method=method, domain=(1, 40))
     values = np.geomspace(1, 40, 50)
-    phi = evaluate(design.make_spec(scale=0.013), 0.013 * values[:, None], np)
+    phi = evaluate(design.make_spec(scale=0.013), 0.013 * values[:, None], xp=np)
     np.testing.assert_allclose(phi, np.sqrt(0.013) * design(values), atol=1e-12)
 
 

@@ -23,7 +23,7 @@ Array = Any
 _SET_VALUES = 2**21  # that are computed at a time, of many sets
 
 
-def evaluate(spec: Spec, X: Array, xp: Any = None) -> Array:
+def evaluate(spec: Spec, X: Array, *, xp: Any = None) -> Array:
     """Compute φ(X) by the readable formulas, for dense rows of any array library.
 
     Parameters
