@@ -14,7 +14,7 @@ import numpy as np
 
 from ..threads import in_threads, worth_a_thread
 
-_BLOCK = 2**16  # values
+_BLOCK = 2**17  # values: shorter ones wait for the interpreter's lock
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.special import roots_legendre
 
 from .. import kernels
+from ..blocks import row_blocks
 from ..sparse_rows import dense
 from ..threads import in_threads, worth_a_thread
 
@@ -38,9 +39,10 @@ _HOPE = 8.0  # sizes whose first error is so many times that of the best are not
 _SIZES = 4  # this size and those below it, whose series may serve as well
 _LAGS = np.linspace(0.0, 20.0, 201)  # log-ratios; larger ones have next to no weight
 _ENTRIES = 50_000  # products of values that are summed up
+_PART = 2**17  # bytes of temporaries: larger ones are new memory each time
 _ROWS = (24, 64)  # fewest and most rows that are looked at: more of few columns
 _FEW, _SMALL = 8, 1 << 18  # columns, and values, of which the smallest are looked for
-_KEYS = 64  # columns that tell rows apart
+_RUNS, _RUN = 4, 16  # columns that tell rows apart, side by side: little memory is read
 _NO_DATA = np.geomspace(1 / 256, 1, 64)[:, None]  # 8-bit numbers, if the rows say nothing
 
 
@@ -105,15 +107,17 @@ def pair_weights(X: Any, gamma: float, n_jobs: int | None = None) -> np.ndarray:
     logs -= logs.max()
     roots = np.sign(values) * np.exp(0.5 * gamma * logs)  # a value of zero counts for nothing
     first, second = np.triu_indices(len(values))
-    amount = (roots[first] * roots[second]).ravel()
-    apart = np.abs(logs[first] - logs[second]).ravel() / _LAGS[1]
-    place = np.minimum(apart.astype(np.intp), len(_LAGS) - 2)
-    share = np.minimum(apart - place, 1.0)
-    at = place + np.repeat(np.arange(len(first)) * len(_LAGS), values.shape[1])
-    length = len(first) * len(_LAGS)
-    found = np.bincount(at, amount * (1 - share), length)
-    found += np.bincount(at + 1, amount * share, length)
-    return found.reshape(len(first), -1)[:, : int(place.max()) + 2]
+    parts = []
+    for some in row_blocks(len(first), 8 * values.shape[1], _PART):
+        apart = np.abs(logs[first[some]] - logs[second[some]]) / _LAGS[1]
+        place = np.minimum(apart.astype(np.intp), len(_LAGS) - 2)
+        amount, share = roots[first[some]] * roots[second[some]], np.minimum(apart - place, 1.0)
+        length = len(place) * len(_LAGS)
+        at = (place + np.arange(0, length, len(_LAGS))[:, None]).ravel()
+        weights = np.bincount(at, (amount * (1 - share)).ravel(), length)
+        parts.append(weights + np.bincount(at + 1, (amount * share).ravel(), length))
+    found = np.concatenate(parts).reshape(len(first), -1)
+    return found[:, : 1 + int(np.flatnonzero(found.any(axis=0)).max())]
 
 
 def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
@@ -125,7 +129,7 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     count = min(n, int(np.clip(np.sqrt(2 * _ENTRIES / d), *_ROWS)))
     keys = _keys(X, n_jobs)
     ranks = np.linspace(0, n - 1, count).astype(np.intp)
-    rows = np.argpartition(keys, ranks)[ranks]
+    rows = np.argsort(keys)[ranks]
     if n > count and d <= _FEW and n * d <= _SMALL:
         # Few values miss the smallest ones, and with them the largest ratios.
         magnitudes = np.abs(dense(X).astype(np.float64))
@@ -149,10 +153,13 @@ def _keys(X: Any, n_jobs: int | None) -> np.ndarray:
     if sparse.issparse(X):
         # Weights of another type than the values would make a copy of these.
         return X @ (weights.astype(X.dtype) if X.dtype.kind == "f" else weights)
-    some = slice(0, None, -(-d // _KEYS))
+    starts, length = np.linspace(0, d - _RUN, _RUNS).astype(np.intp), _RUN
+    if d <= _RUNS * _RUN:
+        starts, length = starts[:1] * 0, d
+    runs = [slice(start, start + length) for start in starts]
 
     def of(begin: int, end: int) -> np.ndarray:
-        return np.einsum("ij,j->i", X[begin:end, some], weights[some])
+        return sum(np.einsum("ij,j->i", X[begin:end, run], weights[run]) for run in runs)
 
     return np.concatenate(in_threads(of, X.shape[0], n_jobs, worth_a_thread(d)))
 
@@ -211,7 +218,8 @@ def _refined(
 
 
 def _worst(pairs: np.ndarray, misfits: np.ndarray) -> np.ndarray:
-    return np.abs(pairs @ misfits[: pairs.shape[1]]).max(axis=0)
+    errors = pairs @ misfits[: pairs.shape[1]]
+    return np.maximum(errors.max(axis=0), -errors.min(axis=0))
 
 
 @lru_cache(maxsize=32)

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...compiling import njit
-from ..simd.vectors import clear, copy_numbers, fill, item, load, multiply_add, store
+from ..simd.vectors import clear, copy_numbers, fill, item, load, multiply_add, prefetch, store
 from .entry import INNER, by_address, entry
 from .layout import Layout, layout_of
 from .locate import locate, locate_stored
 from .stored import Table
 
+AHEAD = 1024  # numbers from what is written to the line that is asked for
 TILE = 512  # values that are located at a time: rows and positions stay in the nearest cache
 
 
@@ -111,6 +112,7 @@ def emit_dense(layout, x, lanes, room, begin, end, out):
             whole = (stop - at) // even + 1 if even > 0 and at <= stop else 0
             whole = whole if whole < n else n
             for k in range(whole):
+                prefetch(out, at + k * even + AHEAD)
                 _write(values, np.int64(item(room.row, k)), item(room.u, k), at + k * even, out)
             for k in range(whole, n):
                 row = np.int64(item(room.row, k))
