@@ -2,11 +2,10 @@
 
 import logging
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import fresh
 import pytest
 
 from kernelmaps import announcing
@@ -103,8 +102,8 @@ from kernelmaps import announcing
 from numba.core import event
 assert announcing._known[0] in event._registered["numba:compile"]
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = fresh.run(code)
+    assert done.status == 0, done.stderr
 
 
 def test_all_functions_are_compiled_by_the_decorator_that_announces():

@@ -1,5 +1,6 @@
 """Commands print what the library returns, and nothing else; errors are a sentence and a number."""
 
+import functools
 import json
 import re
 import shlex
@@ -8,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+import typer.testing
 
 import kernelmaps
 from kernelmaps import storage
@@ -35,9 +36,13 @@ COMMANDS = [
 ]
 
 
+# The tree of commands does not change; to build it takes longer than many a command.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+
 def invoke(*arguments):
     arguments = [str(item) for item in arguments]
-    return CliRunner().invoke(app, arguments, env={"COLUMNS": "140", "NO_COLOR": "1"})
+    return typer.testing.CliRunner().invoke(app, arguments, env={"COLUMNS": "140", "NO_COLOR": "1"})
 
 
 def run(*arguments):

@@ -1,10 +1,8 @@
 """The fold: threads, checkpoints, progress, and what it says about bad rows."""
 
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 
 import numpy as np
@@ -249,27 +247,28 @@ def test_resumed_fold_is_bitwise_the_fold(tmp_path, stream, stats):
 
 def test_killed_process_loses_at_most_the_blocks_in_flight(tmp_path):
     np.save(tmp_path / "X.npy", counted(4000))
-    script = textwrap.dedent("""
-        import sys, time
-        from kernelmaps.stats import Moments, fold, open_source
-        folder = sys.argv[1]
-        def slow(X):
-            with open(folder + "/log", "a") as log:
-                print(int(X[0, 0]), file=log)
-            time.sleep(0.02)
-            return X
-        fold(open_source(folder + "/X.npy"), Moments(), slow, block_rows=10, n_jobs=2,
-             checkpoint=folder + "/fold.km").save(folder + "/result.km")
-    """)
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    process = subprocess.Popen(command)
     log = tmp_path / "log"
-    deadline = time.monotonic() + 300  # a busy machine takes long to import
+
+    def slow(X):
+        with log.open("a") as stream:
+            print(int(X[0, 0]), file=stream)
+        time.sleep(0.02)
+        return X
+
+    def work():
+        source, path = open_source(tmp_path / "X.npy"), tmp_path / "fold.km"
+        done = fold(source, Moments(), slow, block_rows=10, n_jobs=2, checkpoint=path)
+        done.save(tmp_path / "result.km")
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    deadline = time.monotonic() + 300
     while not (log.exists() and log.read_text().count("\n") > 20):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     begun = max(int(line) for line in log.read_text().split())
     assert not (tmp_path / "result.km").exists()
 
