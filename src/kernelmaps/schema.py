@@ -139,8 +139,12 @@ def saved(check: Check, **options: Any) -> Any:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(saved,))
 def record(cls: Any) -> Any:
-    """A frozen dataclass whose fields, all made by :func:`saved`, are its state."""
+    """A frozen dataclass whose fields, all made by :func:`saved`, are its state.
+
+    What an instance keeps beside them, such as a cached property, is not pickled.
+    """
     made: Any = dataclass(frozen=True)(cls)
+    made.__getstate__ = lambda self: {item.name: getattr(self, item.name) for item in fields(self)}
     checks = {item.name: item.metadata["check"] for item in fields(made)}
     needed = {item.name: checks.pop(item.name) for item in fields(made) if item.default is MISSING}
     made._state = State(needed, checks)

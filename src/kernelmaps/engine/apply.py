@@ -23,6 +23,7 @@ from .schema import check_width
 from .spec import Spec
 from .table import CODE, Table
 
+_FEW = 2**14  # values
 _STORED = "CSR input of a map with phi(0) = 0, whose result is CSR"
 
 
@@ -222,10 +223,6 @@ def _apply_additive_dense(
     n_jobs: int | None,
     block_bytes: int,
 ) -> np.ndarray:
-    from .simd.vectors import width
-    from .table.emit import emit_dense, handed_layout, room_for
-    from .table.entry import by_address
-
     n, d = X.shape
     dtype = output_dtype(X.dtype)
     out = check_out(out, (n, n_columns(spec, d)), dtype)
@@ -240,19 +237,45 @@ def _apply_additive_dense(
         X = np.ascontiguousarray(X, dtype=dtype)
         table = compiled_table(spec, dtype, d, extent or extent_of(X, n_jobs)[0])
     if table is not None:
-        note_path(f"table:{_BINNINGS[table.binning]}:dense")
-        (layout, handed), lanes = handed_layout(table), (0,) * width(dtype.itemsize)
-        x, flat = by_address(X.reshape(-1)), by_address(out.reshape(-1))
-        in_threads(
-            lambda begin, end: emit_dense(handed, x, lanes, room_for(layout), begin, end, flat),
-            n,
-            n_jobs,
-            worth_a_thread(out.shape[1]),
-        )
+        _emit(table, X, out, n_jobs)
         return out
     note_path("formula:dense")
     for rows in row_blocks(n, 4 * 8 * out.shape[1], block_bytes):
         out[rows] = evaluate(spec, X[rows], xp=np)
+    return out
+
+
+def _emit(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
+    """φ of dense rows, by the compiled loop."""
+    from .simd.vectors import width
+    from .table.emit import emit_dense, handed_layout, room_for
+    from .table.entry import by_address
+
+    note_path(f"table:{_BINNINGS[table.binning]}:dense")
+    (layout, handed), lanes = handed_layout(table), (0,) * width(out.itemsize)
+    x, flat = by_address(X.reshape(-1)), by_address(out.reshape(-1))
+    in_threads(
+        lambda begin, end: emit_dense(handed, x, lanes, room_for(layout), begin, end, flat),
+        X.shape[0],
+        n_jobs,
+        worth_a_thread(out.shape[1]),
+    )
+
+
+def apply_table(table: Table, X: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """φ of dense float64 rows, with the numbers of `missing` for NaN.
+
+    Few values are not worth a compiled loop: one that is not loaded takes a second.
+    """
+    if X.size <= _FEW or interpreted():
+        note_path("reference:table")
+        return evaluate_table(table, X, np, missing)
+    out = np.empty((len(X), table.n_columns))
+    _emit(table, X, out, n_jobs=1)
+    gaps = np.isnan(X)
+    if gaps.any():
+        gaps = np.repeat(gaps, np.diff(table.column), axis=1)
+        np.copyto(out, missing, where=gaps)
     return out
 
 

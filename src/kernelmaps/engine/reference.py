@@ -80,15 +80,16 @@ def standardise(xp: Any, spec: Spec, X: Array) -> Array:
     return (X - array(xp, spec, "shift", X)) * array(xp, spec, "scale", X)
 
 
-def evaluate_table(table: Table, X: Array, xp: Any) -> Array:
+def evaluate_table(table: Table, X: Array, xp: Any, missing: np.ndarray | None = None) -> Array:
     """φ(X) from a table: rows of its layout, then Horner's rule for all output columns at once.
 
     Output column c belongs to a feature f(c) and is its j(c)-th; of the columns that a row stores
-    it is number j − first, if that is one of them, and zero if not. NaN has NaN in all its columns.
+    it is number j − first, if that is one of them, and zero if not. NaN has NaN in all its columns,
+    or their numbers in `missing`.
     """
     layout = layout_of(table.astype(np.float64))
-    missing = X != X
-    row, u = positions(layout.bins, xp.where(missing, xp.zeros_like(X), X), xp)
+    gaps = X != X
+    row, u = positions(layout.bins, xp.where(gaps, xp.zeros_like(X), X), xp)
     feature = np.repeat(np.arange(table.n_features), np.diff(layout.column))
     within = np.arange(table.n_columns) - layout.column[feature]
     feature_, band = _index(xp, feature, X), _index(xp, layout.band[feature], X)
@@ -102,7 +103,8 @@ def evaluate_table(table: Table, X: Array, xp: Any) -> Array:
     for k in range(powers - 2, -1, -1):
         value = value * u + _gather(xp, coef, start + k * columns)
     value = xp.where(stored, value, xp.zeros_like(value))
-    return xp.where(xp.take(missing, feature_, axis=1), xp.take(X, feature_, axis=1), value)
+    instead = xp.take(X, feature_, axis=1) if missing is None else _constant(xp, missing, X)
+    return xp.where(xp.take(gaps, feature_, axis=1), instead, value)
 
 
 def evaluate_sets(table: Table, x: np.ndarray) -> Iterator[np.ndarray]:
@@ -157,19 +159,18 @@ def _octave_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
 
 
 def _uneven_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
-    """Bins between edges, one feature after the other."""
-    found = []
-    for j in range(x.shape[1]):
-        start, count = int(bins.search.edge[j]), int(bins.top[j]) + 1
-        edges = _constant(xp, bins.search.exact[start : start + count + 1], x)
+    """Bins between edges, one feature after the other: how many of the inner ones are passed."""
+    starts, found = bins.search.edge[: x.shape[1]], []
+    for j, start in enumerate(starts.tolist()):
+        inner = _constant(xp, bins.search.exact[start + 1 : start + 1 + int(bins.top[j])], x)
         own = x[:, j] + 0  # contiguous, which torch's searchsorted asks for
-        b = xp.clip(xp.searchsorted(edges[:count], own, side="right") - 1, 0, count - 1)
-        if bins.placed:
-            left, right = xp.take(edges, b, axis=0), xp.take(edges, b + 1, axis=0)
-            own = (own - left) / (right - left)
-        found.append((b, own))
-    b, u = (xp.stack(part, axis=1) for part in zip(*found, strict=True))
-    return b, u
+        found.append(xp.searchsorted(inner, own, side="right"))
+    b = xp.stack(found, axis=1)
+    if not bins.placed:
+        return b, x
+    edges, place = _constant(xp, bins.search.exact, x), b + _index(xp, starts, x)
+    left = _gather(xp, edges, place)
+    return b, (x - left) / (_gather(xp, edges, place + 1) - left)
 
 
 def _code_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""C for models of tables: curves between the bins of numbers, levels, missing values and pairs."""
+"""C for models of tables: the sum of their terms, names of levels, links and probabilities."""
 
 from __future__ import annotations
 
@@ -6,81 +6,36 @@ from typing import Any
 
 import numpy as np
 
+from .layouts import table_add
 from .text import c_array, c_strings
 
-# Loops that do not depend on the model. A value that is not a number is a missing one.
-_FUNCTIONS = """
-static int {name}_above(const double *sorted, int n, double x)
-{{
-  int low = 0, high = n;
-  while (low < high) {{
-    int middle = (low + high) / 2;
-    if (sorted[middle] <= x) low = middle + 1; else high = middle;
-  }}
-  return low;
-}}
-
-static int {name}_code(int column, double x)
-{{
-  const int n = {name}_sizes[column];
-  if (x != x) return 0;
-  if ({name}_is_level[column]) return x >= 0.0 && x < (double)n ? (int)x + 2 : 1;
-  if (n == 0) return 0;
-  return {name}_above({name}_edges + {name}_edge_start[column], n - 1, x) + 1;
-}}
-
-static void {name}_single(int column, double x, const double *values, int straight, double *out)
-{{
-  const int n = {name}_sizes[column];
-  const double *nodes = {name}_nodes + {name}_node_start[column];
-  const double given = x;
-  int k, b;
-  if ({name}_is_level[column] || x != x || n < 2) {{
-    values += {name}_code(column, x) * {outputs};
-    for (k = 0; k < {outputs}; ++k) out[k] += values[k];
-    return;
-  }}
-  if (x < nodes[0]) x = nodes[0];
-  if (x > nodes[n - 1]) x = nodes[n - 1];
-  if (straight)
-    for (k = 0; k < {outputs}; ++k)
-      out[k] += (given - x) * ((values[n * {outputs} + k] - values[{outputs} + k])
-        / (nodes[n - 1] - nodes[0]));
-  b = {name}_above(nodes, n, x) - 1;
-  if (b > n - 2) b = n - 2;
-  values += (b + 1) * {outputs};
-  for (k = 0; k < {outputs}; ++k) {{
-    const double slope = (values[{outputs} + k] - values[k]) / (nodes[b + 1] - nodes[b]);
-    out[k] += slope * (x - nodes[b]) + values[k];
-  }}
-}}
-
+# A term of one column has one feature of the table, a pair has two: the coarse codes of both.
+_SCORES = """
 static void {name}_scores(const double *x, double *out)
 {{
   int t, k;
   for (k = 0; k < {outputs}; ++k) out[k] = {name}_intercept[k];
   for (t = 0; t < {terms}; ++t) {{
-    const int first = {name}_first[t], second = {name}_second[t];
-    const double *values = {name}_values + {name}_value_start[t];
-    if (second < 0) {{
-      {name}_single(first, x[first], values, {name}_straight[t], out);
-    }} else {{
-      const unsigned char *coarse = {name}_coarse + {name}_coarse_start[t];
-      const int row = coarse[{name}_code(first, x[first])];
-      const int column = coarse[{name}_codes[first] + {name}_code(second, x[second])];
-      values += (row * {name}_width[t] + column) * {outputs};
-      for (k = 0; k < {outputs}; ++k) out[k] += values[k];
+    const int d = {name}_feature[t];
+    double code[2] = {{0.0, 0.0}};
+    const double *cell = {name}_cells + {name}_cell_start[t];
+    if ({name}_across[t] == 0) {{
+      {name}_add(d, x[{name}_column[d]], out);
+      continue;
     }}
+    for (k = 0; k < 2; ++k) {name}_add(d + k, x[{name}_column[d + k]], code + k);
+    cell += ((int)code[0] * {name}_across[t] + (int)code[1]) * {outputs};
+    for (k = 0; k < {outputs}; ++k) out[k] += cell[k];
   }}
 }}
 """
 _LEVEL = """
-/* The number of a level of a category: NaN for NULL and "", {name}_sizes[column] if unseen. */
+/* The number of a level of a category: NaN for NULL and "", {name}_levels[column] if unseen. */
 static inline double {name}_level(int column, const char *text)
 {{
   int k;
   if (text == 0 || *text == 0) return NAN;
-  for (k = 0; k < {name}_sizes[column]; ++k) {{
+  for (k = 0; k < {name}_levels[column]; ++k) {{
     const char *a = {name}_level_names[{name}_level_start[column] + k], *b = text;
     while (*a != 0 && *a == *b) {{ ++a; ++b; }}
     if (*a == *b) break;
@@ -93,13 +48,10 @@ static inline double {name}_level(int column, const char *text)
 def table_model(name: str, model: Any) -> str:
     """The body of a header for a fitted model of a table."""
     table = model.table_
-    outputs, terms = len(table.intercept), table.terms
+    outputs = len(table.intercept)
     NAME = name.upper()
     text = f"#define {NAME}_FEATURES {len(table.books)}\n#define {NAME}_COLUMNS {outputs}\n"
-    text += _books(name, table.books) + _terms(name, table)
-    text += _FUNCTIONS.format(name=name, outputs=outputs, terms=len(terms))
-    if any(book.kind == "category" for book in table.books):
-        text += _LEVEL.format(name=name)
+    text += _terms(name, table) + _levels(name, table.books)
     exponential = f"  out[0] = exp(out[0]); /* {model.loss}: a logarithmic link */\n"
     link = exponential if model._link == "log" else ""
     text += f"""
@@ -111,39 +63,31 @@ static void {name}(const double *x, double *out)
     return text + (_probabilities(name, model) if hasattr(model, "classes_") else "")
 
 
-def _books(name: str, books: Any) -> str:
-    """Bins of numbers and names of levels, column after column."""
-    sizes = [len(book.nodes) + len(book.levels) for book in books]
-    levels = [level for book in books for level in book.levels]
-    text = c_array(f"{name}_sizes", sizes, "int")
-    text += c_array(f"{name}_is_level", [book.kind == "category" for book in books], "int")
-    text += c_array(f"{name}_codes", [book.n_codes for book in books], "int")
-    for key, word in (("nodes", "node"), ("edges", "edge")):
-        parts = [getattr(book, key) for book in books]
-        text += c_array(f"{name}_{key}", np.concatenate(parts))
-        text += c_array(f"{name}_{word}_start", _starts(parts), "int")
-    if levels:
-        text += c_array(f"{name}_level_start", _starts([book.levels for book in books]), "int")
-        named = c_strings(levels)
-        text += f"static const char *const {name}_level_names[{len(levels)}] = {named};\n"
-    return text
-
-
 def _terms(name: str, table: Any) -> str:
-    """Columns and values of all terms; for pairs the coarse codes of both columns."""
-    terms = table.terms
-    coarse = [np.concatenate(term.coarse) if term.coarse else np.zeros(0) for term in terms]
-    values = [np.ravel(term.values) for term in terms]
-    second = [term.columns[1] if len(term.columns) == 2 else -1 for term in terms]
-    width = [term.values.shape[1] if term.coarse else 0 for term in terms]
+    """The table of the terms, the cells of pairs, and their sum."""
+    terms, own = table.terms, table.functions
+    cells = [np.ravel(term.values) if term.coarse else np.zeros(0) for term in terms]
+    across = [term.values.shape[1] if term.coarse else 0 for term in terms]
     text = c_array(f"{name}_intercept", table.intercept)
-    text += c_array(f"{name}_first", [term.columns[0] for term in terms], "int")
-    text += c_array(f"{name}_second", second, "int") + c_array(f"{name}_width", width, "int")
-    text += c_array(f"{name}_straight", [term.kind == "linear" for term in terms], "int")
-    text += c_array(f"{name}_value_start", _starts(values), "int")
-    text += c_array(f"{name}_coarse_start", _starts(coarse), "int")
-    text += c_array(f"{name}_values", np.concatenate([np.zeros(0), *values]))
-    return text + c_array(f"{name}_coarse", np.concatenate([np.zeros(0), *coarse]), "unsigned char")
+    text += c_array(f"{name}_feature", _starts([term.columns for term in terms]), "int")
+    text += c_array(f"{name}_across", across, "int")
+    text += c_array(f"{name}_cell_start", _starts(cells), "int")
+    text += c_array(f"{name}_cells", np.concatenate([np.zeros(0), *cells]))
+    text += c_array(f"{name}_column", own.columns, "int")
+    text += table_add(name, own.table, f"{name}_band[d]", own.missing)
+    return text + _SCORES.format(name=name, outputs=len(table.intercept), terms=len(terms))
+
+
+def _levels(name: str, books: Any) -> str:
+    """Names of the levels of categories, column after column."""
+    if all(book.kind == "number" for book in books):
+        return ""
+    levels = [level for book in books for level in book.levels]
+    text = c_array(f"{name}_levels", [len(book.levels) for book in books], "int")
+    text += c_array(f"{name}_level_start", _starts([book.levels for book in books]), "int")
+    named = c_strings(levels or [""])
+    text += f"static const char *const {name}_level_names[{len(levels) or 1}] = {named};\n"
+    return text + _LEVEL.format(name=name)
 
 
 def _starts(parts: Any) -> np.ndarray:

@@ -123,7 +123,7 @@ class Trace:
         return self.node("MatMul", [a, b], (*a.shape[:-1], b.shape[-1]), a.dtype)
 
     def index(self, x: Traced, key: Any) -> Traced:
-        """Integers, whole slices, None and an ellipsis."""
+        """Integers, slices, None and an ellipsis."""
         key = key if isinstance(key, tuple) else (key,)
         used = sum(item is not None and item is not Ellipsis for item in key)
         fill = (slice(None),) * (x.ndim - used)
@@ -140,7 +140,7 @@ class Trace:
                 axis += 1
             elif isinstance(item, slice):
                 if item != slice(None):
-                    raise NotImplementedError(f"slice {item} in a formula")
+                    x = self.take(x, np.arange(x.shape[axis])[item], axis=axis)
                 axis += 1
             else:
                 shape = (*x.shape[:axis], *x.shape[axis + 1 :])

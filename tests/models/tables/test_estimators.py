@@ -281,6 +281,12 @@ def test_quantiles_have_their_share_below(seed, quantile):
         assert abs(below[part].mean() - quantile) < 0.05
 
 
+def test_terms_that_leave_no_column_are_refused():
+    X = np.arange(20.0).reshape(10, 2)
+    with pytest.raises(ValueError, match="AdditiveRegressor: terms leaves out all 2 columns"):
+        km.AdditiveRegressor(terms={"x0": None, "x1": None}).fit(X, X[:, 0])
+
+
 @pytest.mark.parametrize(
     ("loss", "y", "message"),
     [

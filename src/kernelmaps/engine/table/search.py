@@ -81,6 +81,7 @@ def no_search(dtype: np.dtype) -> Search:
     return Search(none, none, none, none, count, *tables, 0)
 
 
+@np.errstate(over="ignore")  # of edges that are farther apart than numbers reach
 def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
     """The search among a table's edges, for rows of precision `dtype`."""
     sets = [

@@ -71,16 +71,17 @@ class Codebook:
     def n_codes(self) -> int:
         return len(self.nodes) + 1 if self.kind == "number" else len(self.levels) + 2
 
-    def encode(self, column: Column, owner: str) -> np.ndarray:
-        """Codes of a column's rows."""
+    def numbers(self, column: Column, owner: str) -> np.ndarray:
+        """A column's rows as numbers: levels by their position, −1 for others; NaN if missing."""
         self.check(column, owner)
-        if self.kind == "number" and (column.is_category or not len(self.nodes)):
-            return np.zeros(len(column), np.uint8)  # nothing but gaps
         if self.kind == "number":
-            codes = np.searchsorted(self.edges, column.values, side="right") + 1
-            codes[np.isnan(column.values)] = MISSING
-            return codes.astype(np.uint8)
-        return self.level_codes(column.levels)[column.codes]
+            return np.full(len(column), np.nan) if column.is_category else column.values
+        return self.level_numbers(column.levels)[column.codes]
+
+    def level_numbers(self, levels: list[str]) -> np.ndarray:
+        """Positions of levels by name, −1 for others; one entry more, NaN, for a missing value."""
+        codes = self.level_codes(levels)
+        return np.where(codes == MISSING, np.nan, codes - (OTHER + 1.0))
 
     def level_codes(self, levels: list[str]) -> np.ndarray:
         """Codes of levels by name; one entry more, the last, for a missing value."""
@@ -118,10 +119,13 @@ def encode_columns(
     out: list = [None] * len(books)
     numbers = []
     for j, (book, column) in enumerate(zip(books, columns, strict=True)):
-        if book.kind == "number" and not column.is_category and len(book.nodes) > 1:
-            numbers.append(j)
+        book.check(column, owner)
+        if book.kind == "category":
+            out[j] = book.level_codes(column.levels)[column.codes]
+        elif column.is_category or not len(book.nodes):  # nothing but gaps
+            out[j] = np.full(len(column), MISSING, np.uint8)
         else:
-            out[j] = book.encode(column, owner)
+            numbers.append(j)
     if numbers:
         values = [columns[j].values for j in numbers]
         for j, codes in zip(numbers, _codes_of([books[j] for j in numbers], values, n_jobs)):
@@ -138,8 +142,7 @@ def _codes_of(
     for begin in range(0, n, _ROWS):
         rows = slice(begin, begin + _ROWS)
         block = np.stack([own[rows] for own in values], axis=1)
-        with np.errstate(over="ignore"):  # edges whose ratio is beyond all numbers
-            found, inside = encode_within(spec, block, -np.inf, np.inf, n_jobs=n_jobs)
+        found, inside = encode_within(spec, block, -np.inf, np.inf, n_jobs=n_jobs)
         found += 1
         if not inside:  # NaN
             found[np.isnan(block)] = MISSING
@@ -150,11 +153,7 @@ def _codes_of(
 
 def _search_of(books: Sequence[Codebook]) -> Spec:
     """A table of the engine whose bins are those of some codebooks."""
-    edges = []
-    for book in books:
-        first, last = book.edges[0], book.edges[-1]
-        ends = np.nextafter([first, last], [-np.inf, np.inf])  # values beyond are clipped
-        edges.append(np.concatenate([ends[:1], book.edges, ends[1:]]))
+    edges = [with_ends(book.edges) for book in books]
     none = np.zeros(len(books))
     return spec_of(
         Table.build(
@@ -162,6 +161,15 @@ def _search_of(books: Sequence[Codebook]) -> Spec:
             lo=none, scale=none + 1, edges=edges,
         )
     )  # fmt: skip
+
+
+def with_ends(edges: np.ndarray) -> np.ndarray:
+    """Edges of bins, with those of the first and of the last one: values beyond are clipped."""
+    if not len(edges):
+        return np.array([0.0, 1.0])
+    return np.concatenate(
+        [np.nextafter(edges[:1], -np.inf), edges, np.nextafter(edges[-1:], np.inf)]
+    )
 
 
 def fit_codebook(column: Column, weight: np.ndarray, most: int = _CODES) -> Codebook:

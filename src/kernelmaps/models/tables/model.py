@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
+from ...blocks import row_blocks
 from ...data.frames import Column
+from ...engine.apply import apply_table
 from ...schema import SchemaError, anything, array, either, record, saved, text
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
+from .functions import Functions, functions_of, term_values
 
+_BYTES = 2**21  # of temporaries: some rows at a time, whose functions stay in a cache
 _BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
 
 
@@ -65,11 +70,6 @@ class FittedTerm:
         for axis, codes in enumerate(self.coarse):
             array("u1", "_", high=self.values.shape[axis] - 1)(codes, f"the term {self.name!r}", {})
 
-    def slope(self, book: Codebook) -> np.ndarray:
-        """Slope of a straight line, of all outputs."""
-        extent = float(np.ptp(book.nodes)) if len(book.nodes) else 0.0
-        return (self.values[-1] - self.values[1]) / extent if extent > 0 else 0 * self.values[0]
-
     @property
     def importance(self) -> float:
         """Standard deviation over the training rows, outputs averaged."""
@@ -86,7 +86,8 @@ class TableModel:
 
     def _check_state(self) -> None:
         for found, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
-            if not isinstance(found, tuple) or not all(isinstance(item, kind) for item in found):
+            held = isinstance(found, tuple) and all(isinstance(item, kind) for item in found)
+            if not held or not found:
                 raise SchemaError(f"the table must hold a tuple of {kind.__name__}")
         for term in self.terms:
             if max(term.columns) >= len(self.books):
@@ -96,58 +97,47 @@ class TableModel:
             if sizes != known or term.values.shape[-1] != len(self.intercept):
                 raise SchemaError(f"the term {term.name!r} does not fit its column or the outputs")
 
+    @cached_property
+    def functions(self) -> Functions:
+        """The terms as a table of the engine."""
+        return functions_of(self.books, self.terms)
+
+    @cached_property
+    def _of_errors(self) -> TableModel:
+        """The standard errors in the place of the terms; straight lines no longer go on."""
+        kinds = {"linear": "spline"}
+        terms = (replace(t, values=t.errors, kind=kinds.get(t.kind, t.kind)) for t in self.terms)
+        return replace(self, terms=tuple(terms))
+
     def contributions(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Values of the terms for rows: shape (n_samples, n_terms, n_outputs)."""
-        return np.stack(list(self._each(columns, owner)), axis=1) if self.terms else np.zeros(
-            (len(columns[0]), 0, len(self.intercept))
-        )  # fmt: skip
+        out = np.empty((len(columns[0]), len(self.terms), len(self.intercept)))
+        for rows, parts in self._each(columns, owner):
+            for t, part in enumerate(parts):
+                out[rows, t] = part
+        return out
 
     def errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Standard errors of the terms for rows, shaped as their contributions.
 
         Beyond the range of the training rows they are those at its end.
         """
-        terms = tuple(
-            replace(term, values=term.errors, kind=term.kind if term.coarse else "spline")
-            for term in self.terms
-        )
-        return replace(self, terms=terms).contributions(columns, owner)
+        return self._of_errors.contributions(columns, owner)
 
     def scores(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Scores of rows: shape (n_samples, n_outputs)."""
         out = np.tile(self.intercept, (len(columns[0]), 1))
-        for part in self._each(columns, owner):
-            out += part
+        for rows, parts in self._each(columns, owner):
+            for part in parts:
+                out[rows] += part
         return out
 
-    def _each(self, columns: Sequence[Column], owner: str):
-        codes: dict[int, np.ndarray] = {}
-        for term in self.terms:
-            if len(term.columns) == 1:
-                j = term.columns[0]
-                yield self._single(term, columns[j], self.books[j], owner)
-                continue
-            for j in term.columns:
-                if j not in codes:
-                    codes[j] = self.books[j].encode(columns[j], owner)
-            first, second = (c[codes[j]] for c, j in zip(term.coarse, term.columns, strict=True))
-            yield term.values[first, second]
-
-    def _single(self, term: FittedTerm, column: Column, book: Codebook, owner: str) -> np.ndarray:
-        """A column's function: looked up for categories, interpolated between bins of numbers.
-
-        Beyond the bins it is constant; a straight line that was asked for goes on.
-        """
-        if book.kind == "category" or not len(book.nodes):
-            return term.values[book.encode(column, owner)]
-        book.check(column, owner)
-        if column.is_category:  # nothing but gaps
-            return np.tile(term.values[0], (len(column), 1))
-        out = np.empty((len(column), term.values.shape[1]))
-        for k in range(out.shape[1]):
-            out[:, k] = np.interp(column.values, book.nodes, term.values[1:, k])
-        if term.kind == "linear":
-            beyond = column.values - np.clip(column.values, book.nodes[0], book.nodes[-1])
-            out += beyond[:, None] * term.slope(book)
-        out[np.isnan(column.values)] = term.values[0]
-        return out
+    def _each(
+        self, columns: Sequence[Column], owner: str
+    ) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
+        """Some rows after the other, and the values of all terms for them."""
+        table, own, missing = self.functions
+        numbers = {j: self.books[j].numbers(columns[j], owner) for j in set(own.tolist())}
+        for rows in row_blocks(len(columns[0]), 8 * (len(own) + 2 * table.n_columns), _BYTES):
+            block = np.stack([numbers[j][rows] for j in own.tolist()], axis=1)
+            yield rows, term_values(self.terms, apply_table(table, block, missing), np)

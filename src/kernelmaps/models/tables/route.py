@@ -149,8 +149,13 @@ class TableRoute(AdditiveParameters):
         owner = type(self).__name__
         terms, pairs = resolve_terms(self.terms, names, owner)
         more, search = self._pairs(names)
+        pairs = list(dict.fromkeys([*pairs, *more]))
+        if not (terms or pairs):
+            raise ValueError(
+                f"{owner}: terms leaves out all {len(names)} columns. Keep one, or a pair."
+            )
         return Request(
-            terms, list(dict.fromkeys([*pairs, *more])), search, self._strengths(names),
+            terms, pairs, search, self._strengths(names),
             resolve_constraints(self.constraints, names, owner), min(float(self.tol), 1e-6),
             int(self.max_iter), self.n_jobs, owner,
         )  # fmt: skip

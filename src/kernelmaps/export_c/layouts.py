@@ -1,0 +1,106 @@
+"""C for tables of the engine: their arrays, the bin of a value, and its columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..engine.table import AFFINE, EDGES, LOG2, Table
+from ..engine.table.layout import Layout, coefficients, layout_of, octaves_of
+from .text import c_array, c_real
+
+
+def table_add(name: str, table: Table, width: str, missing: np.ndarray | None = None) -> str:
+    """``NAME_add(d, x, out)`` of a table: adds the columns of feature d to `out`.
+
+    `width` is how many they are, in C. NaN adds NaN to all of them, or the numbers in `missing`.
+    """
+    layout, instead = layout_of(table.astype(np.float64)), "x"
+    arrays = _table_arrays(name, layout)
+    if missing is not None:
+        arrays += c_array(f"{name}_missing", missing)
+        arrays += c_array(f"{name}_start", layout.column[:-1], "int")
+        instead = f"{name}_missing[{name}_start[d] + j]"
+    return arrays + _value_function(name, layout, width, instead)
+
+
+def _table_arrays(name: str, layout: Layout) -> str:
+    """The arrays of a layout that its bins and polynomials need."""
+    bins, d = layout.bins, len(layout.band)
+    kind = len(bins.kind)
+    whole = {"row": bins.row[:d], "band": layout.band, "first": layout.values.first}
+    reals = {"coef": coefficients(layout)}
+    if kind != LOG2:
+        whole["top"] = bins.top[:d]
+    if kind == AFFINE:
+        reals |= {"origin": bins.origin[:d], "factor": bins.factor[:d]}
+    if kind == EDGES:
+        whole["edge"] = bins.search.edge[:d]
+        reals["edges"] = bins.search.exact
+    if bins.clipped or kind == LOG2:
+        reals |= {"low": bins.low[:d], "high": bins.high[:d]}
+    text = [c_array(f"{name}_{key}", values, "int") for key, values in whole.items()]
+    return "".join(text + [c_array(f"{name}_{key}", values) for key, values in reals.items()])
+
+
+def _locating(name: str, layout: Layout) -> str:
+    """Statements that set the bin b and the position u of a value t of feature d."""
+    bins = layout.bins
+    kind = len(bins.kind)
+    clip = f"""  if (t < {name}_low[d]) t = {name}_low[d];
+  if (t > {name}_high[d]) t = {name}_high[d];
+"""
+    if kind == LOG2:
+        first, count = octaves_of(bins)
+        return f"""{clip}  {{
+    int octave, within;
+    double part = (2.0 * frexp(t > 0.0 ? t : 1.0, &octave) - 1.0) * {c_real(count)};
+    within = (int)part < {count - 1} ? (int)part : {count - 1};
+    b = (octave - 1 - ({first})) * {count} + within;
+    u = part - (double)within;
+  }}
+"""
+    clip = clip if bins.clipped else ""
+    if kind == EDGES:
+        place = "(t - e[b]) / (e[b + 1] - e[b])" if bins.placed else "0.0"
+        return f"""{clip}  {{
+    const double *e = {name}_edges + {name}_edge[d];
+    int above = {name}_top[d] + 1;
+    b = 0;
+    while (above - b > 1) {{
+      int middle = (b + above) / 2;
+      if (e[middle] <= t) b = middle; else above = middle;
+    }}
+    u = {place};
+  }}
+"""
+    change = f"  t = (t - {name}_origin[d]) * {name}_factor[d];\n" if kind == AFFINE else ""
+    return f"""{change}{clip}  b = t > 0.0 ? (t < {name}_top[d] ? (int)t : {name}_top[d]) : 0;
+  u = t - (double)b;
+"""
+
+
+def _value_function(name: str, layout: Layout, width: str, missing: str) -> str:
+    bins = layout.bins
+    _, powers, columns = coefficients(layout).shape
+    other = f"  if (x < 0.0) row += {bins.mirror};\n" if bins.signed else ""
+    other += f"  if (x == 0.0) row = {bins.nothing};\n" if bins.vanishes else ""
+    return f"""
+static void {name}_add(int d, double x, double *out)
+{{
+  const double *c;
+  double t = {"fabs(x)" if bins.signed else "x"}, u;
+  int b, j, k, row;
+  if (x != x) {{
+    for (j = 0; j < {width}; ++j) out[j] += {missing};
+    return;
+  }}
+{_locating(name, layout)}  row = {name}_row[d] + b;
+{other}  c = {name}_coef + (long)row * {powers * columns};
+  out += {name}_first[row];
+  for (j = 0; j < {name}_band[d]; ++j) {{
+    double value = c[{(powers - 1) * columns} + j];
+    for (k = {powers - 2}; k >= 0; --k) value = value * u + c[k * {columns} + j];
+    out[j] += value;
+  }}
+}}
+"""

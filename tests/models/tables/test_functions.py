@@ -1,0 +1,140 @@
+"""The table of a fitted model says what its terms say, value by value."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelmaps.data.frames import Column
+from kernelmaps.engine import record_paths
+from kernelmaps.models.tables.codebooks import MISSING, OTHER, Codebook, fit_codebook
+from kernelmaps.models.tables.model import FittedTerm, TableModel
+from kernelmaps.schema import SchemaError
+
+LEVELS = ["a", "b", "c", "new"]
+HUGE = 1.7e308
+
+
+def books(rng, n=3000):
+    columns = {
+        "even": rng.normal(size=n),
+        "ties": np.round(rng.lognormal(0, 2, n), 1),
+        "gaps": np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 900, n) / 7),
+        "sizes": np.concatenate([[1e300] * 3, [-1e300] * 3, [5e-324] * 3, rng.normal(size=n - 9)]),
+        "ends": np.repeat([-HUGE, 0.0, HUGE], n // 3),
+        "flat": np.ones(n),
+        "void": np.full(n, np.nan),
+    }
+    found = [fit_codebook(Column(k, own, None, []), np.ones(n)) for k, own in columns.items()]
+    none = np.zeros(0)
+    found.append(Codebook("words", "category", none, none, ("c", "a"), True))
+    return (*found, Codebook("names", "category", none, none, (), False))
+
+
+def term(rng, kind, columns, shape, coarse=()):
+    values, few = rng.normal(size=shape), np.zeros(shape[-1])
+    return FittedTerm(
+        "t", kind, columns, values, rng.random(shape), np.ones(shape[:-1]), few, few, few,
+        np.zeros((1, shape[-1])), coarse,
+    )  # fmt: skip
+
+
+def model(rng, outputs):
+    """Functions of every kind of column, and pairs of them between."""
+    own, terms = books(rng), []
+    for j, book in enumerate(own):
+        terms.append(term(rng, "category", (j,), (book.n_codes, outputs)))
+        k = (j + 3) % len(own)
+        sizes = (5, 4)
+        pair = [rng.integers(0, s, own[i].n_codes).astype(np.uint8) for s, i in zip(sizes, (j, k))]
+        terms.append(term(rng, "pair", (j, k), (*sizes, outputs), tuple(pair)))
+    nodes = own[0].nodes
+    line = term(rng, "linear", (0,), (own[0].n_codes, outputs))
+    line.values[1:] = np.outer(nodes - nodes.mean(), rng.normal(size=outputs))
+    return TableModel(own, (*terms, line), rng.normal(size=outputs))
+
+
+def rows(rng, own, n):
+    """Edges, nodes and their neighbours, values beyond, gaps, levels that training did not have."""
+    out = []
+    for book in own:
+        if book.kind == "category":
+            out.append(Column(book.name, None, rng.integers(-1, len(LEVELS), n), LEVELS))
+            continue
+        known = np.concatenate([book.edges, book.nodes, np.nextafter(book.edges, -np.inf)])
+        far = 1e9 if book.name == "even" else HUGE  # it has the line, which goes on
+        some = np.concatenate([known, rng.normal(size=9), [far, -far, 0, np.nan]])
+        out.append(Column(book.name, rng.permutation(np.resize(some, n)), None, []))
+    return out
+
+
+def code(book, column, i):
+    """Code of a row, by what a codebook says of itself."""
+    if book.kind == "category":
+        name = LEVELS[column.codes[i]] if column.codes[i] >= 0 else None
+        known = {level: k + 2 for k, level in enumerate(book.levels)}
+        return MISSING if name is None else known.get(name, OTHER)
+    x = column.values[i]
+    return MISSING if np.isnan(x) or not len(book.nodes) else 1 + int(np.sum(book.edges <= x))
+
+
+def value(fitted, own, columns, i):
+    """A term's value for a row, by what a term says of itself."""
+    at = [code(fitted.books[j], columns[j], i) for j in own.columns]
+    if own.coarse:
+        return own.values[own.coarse[0][at[0]], own.coarse[1][at[1]]]
+    book, column = fitted.books[own.columns[0]], columns[own.columns[0]]
+    if at[0] == MISSING or len(book.nodes) < 2:
+        return own.values[at[0]]
+    x, nodes, values = column.values[i], book.nodes, own.values[1:]
+    if own.kind == "linear":
+        share = (x - nodes[0]) / (nodes[-1] - nodes[0])
+        return values[0] + share * (values[-1] - values[0])
+    return [np.interp(x, nodes, out) for out in values.T]
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("path", ["reference:table", "table:edges:dense"])
+def test_scores_and_contributions_are_those_of_the_terms(seed, outputs, path):
+    rng = np.random.default_rng(seed)
+    fitted = model(rng, outputs)
+    n = 300 if path.startswith("reference") else 2000
+    columns = rows(rng, fitted.books, n)
+    with record_paths() as taken:
+        found = fitted.contributions(columns, "Model")
+    assert set(taken) == {path}
+    assert found.shape == (n, len(fitted.terms), outputs)
+    some = rng.choice(n, 200, replace=False)
+    wanted = [[value(fitted, own, columns, i) for own in fitted.terms] for i in some]
+    np.testing.assert_allclose(found[some], wanted, rtol=1e-12, atol=1e-12)
+    scores = fitted.intercept + found.sum(axis=1)
+    np.testing.assert_allclose(fitted.scores(columns, "Model"), scores, rtol=1e-12, atol=1e-12)
+
+
+def test_errors_are_constant_beyond_the_bins(seed):
+    rng = np.random.default_rng(seed)
+    fitted = model(rng, 1)
+    columns = [*rows(rng, fitted.books, 3)]
+    nodes = fitted.books[0].nodes
+    columns[0] = Column("even", np.array([nodes[0], -1e9, 1e9]), None, [])
+    errors = fitted.errors(columns, "Model")[:, -1, 0]
+    own = fitted.terms[-1].errors
+    np.testing.assert_allclose(errors, own[[1, 1, -1], 0], rtol=1e-12)
+
+
+def test_what_prediction_keeps_is_not_pickled(seed):
+    rng = np.random.default_rng(seed)
+    fitted = model(rng, 1)
+    before = pickle.dumps(fitted)
+    fitted.scores(rows(rng, fitted.books, 5), "Model")
+    assert "functions" in vars(fitted)
+    assert len(pickle.dumps(fitted)) == len(before)
+    assert "functions" not in vars(pickle.loads(pickle.dumps(fitted)))
+
+
+def test_a_file_without_terms_is_refused(seed):
+    fitted = model(np.random.default_rng(seed), 1)
+    fitted._check_state()
+    with pytest.raises(SchemaError, match="must hold a tuple of FittedTerm"):
+        replace(fitted, terms=())._check_state()
