@@ -108,7 +108,7 @@ def test_every_function_has_a_curve_or_its_levels(browser, pages):
     assert driver.execute_script(count, "#shapes .band") == 5
     assert driver.execute_script(count, "#pairs .tile") >= 1
     assert driver.execute_script(count, "#pairs .heat") > 20
-    assert "24 more levels" in driver.find_element("css selector", "#shapes").text
+    assert "26 more levels" in driver.find_element("css selector", "#shapes").text
     assert driver.execute_script(count, "#scores circle") == 300
     assert driver.execute_script(count, "#legend span") == 0
 

@@ -10,6 +10,7 @@ import pytest
 import kernelmaps as km
 from kernelmaps.evaluation.model_report import Seen, write_report
 from kernelmaps.evaluation.page import rounded_axis
+from kernelmaps.inspection import PairFunctionDisplay, ShapeFunctionDisplay
 
 pandas = pytest.importorskip("pandas")
 
@@ -45,15 +46,28 @@ def test_the_page_has_every_function_and_pair(regression):
     model, _, _, data, _ = regression
     shapes = {shape.name: shape for shape in model.shape_functions_}
     assert {found["name"] for found in data["shapes"]} == set(shapes)
-    for found in data["shapes"]:
+    display = ShapeFunctionDisplay.of_model(model)
+    np.testing.assert_allclose(data["range"], display.limits, rtol=1e-3)
+    for found, panel in zip(data["shapes"], display.panels, strict=True):
         shape = shapes[found["name"]]
         np.testing.assert_allclose(np.ravel(found["values"]), shape.values, rtol=1e-3, atol=1e-12)
-        np.testing.assert_allclose(np.ravel(found["errors"]), shape.errors, rtol=5e-3, atol=1e-12)
+        for key, sign in (("lower", -1), ("upper", 1)):
+            band = shape.values + sign * 2 * shape.errors
+            np.testing.assert_allclose(np.ravel(found[key]), band, rtol=1e-3, atol=1e-12)
+        for key in ("name", "left_out", "levels"):
+            assert found[key] == panel[key]
+        for key in ("heights", "shares", "range"):
+            np.testing.assert_allclose(found[key], panel[key], rtol=1e-3)
         assert found["levels"] == (None if shape.levels is None else list(shape.levels))
     [pair] = data["pairs"]
     own = model.pair_functions_[0]
     assert pair["name"] == own.name
-    np.testing.assert_allclose(np.squeeze(pair["values"], 2), own.values, rtol=5e-3, atol=1e-12)
+    values = np.array(pair["values"], float)[..., 0]  # nothing where no rows are
+    np.testing.assert_array_equal(np.isnan(values), own.density == 0)
+    known = own.density > 0
+    np.testing.assert_allclose(values[known], own.values[known], rtol=5e-3, atol=1e-12)
+    pairs = PairFunctionDisplay.from_estimator(model)
+    np.testing.assert_allclose(data["limits"], pairs.limits, rtol=5e-3)
     assert [line[0] for line in data["bars"]] == [row[0] for row in model.summary().rows]
     assert data["summary"]["rows"] == [list(row) for row in model.summary().rows]
     assert next(f for f in data["shapes"] if f["name"] == "area")["missing"] is not None
@@ -66,11 +80,13 @@ def test_rows_add_up_and_the_median_one_comes_first(regression):
     assert len(data["rows"]) == 5
     for row in data["rows"]:
         k = int(re.match(r"row (\d+)", row["label"])[1])
-        total = row["intercept"] + sum(value for _, _, value, _ in row["terms"])
+        total = row["intercept"] + sum(value for _, value, _ in row["terms"])
         said = model.explain(X.iloc[[k]])
-        bands = {name: 2 * error for name, error in zip(said.names, said.errors)}
-        for name, _, _, band in row["terms"]:
-            assert band == pytest.approx(bands[name], rel=0.05)
+        words = zip(said.names, said.shown, said.errors, strict=True)
+        bands = {f"{name} = {shown}": 2 * error for name, shown, error in words}
+        assert [words for words, _, _ in row["terms"]] == [line[0] for line in said.largest(20)]
+        for words, _, band in row["terms"]:
+            assert band == pytest.approx(bands[words], rel=0.05)
         assert total == pytest.approx(predictions[k], rel=2e-3)
         assert float(row["truth"]) == pytest.approx(y.iloc[k], rel=1e-5)
     first = int(re.match(r"row (\d+)", data["rows"][0]["label"])[1])
@@ -150,7 +166,7 @@ def test_models_on_maps_have_a_page_too(model, tmp_path):
     assert data["summary"] is None
     assert dict(data["scores"]["scores"])["R²"] == pytest.approx(model.score(X, y), rel=1e-3)
     if data["rows"]:
-        assert {term[0] for term in data["rows"][0]["terms"]} == {"a", "b"}
+        assert {term[0].split(" = ")[0] for term in data["rows"][0]["terms"]} == {"a", "b"}
 
 
 def test_what_is_not_a_sum_of_functions_is_refused(tmp_path):

@@ -1,11 +1,14 @@
 """Displays of models of tables: bands, names of levels, heat maps of pairs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import kernelmaps as km
 from kernelmaps.inspection import PairFunctionDisplay, ShapeFunctionDisplay
+from kernelmaps.models.shapes import PairFunction
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -52,6 +55,39 @@ def test_explanation_is_drawn_as_bars(model):
     widths = [bar.get_width() for bar in ax.patches]
     assert sum(widths) == pytest.approx(found.values.sum())
     plt.close(ax.figure)
+
+
+def test_terms_beyond_the_largest_are_one_bar(model):
+    import matplotlib.pyplot as plt
+
+    found = model.explain(pd.DataFrame({"a": [0.3], "k": ["up"]}))
+    [(first, value, band), rest] = found.largest(1)
+    k = int(np.argmax(np.abs(found.values)))
+    assert first == f"{found.names[k]} = {found.shown[k]}"
+    assert (value, band) == (found.values[k], 2 * found.errors[k])
+    assert rest[0] == "2 more terms"
+    ax = found.plot(n_terms=1)
+    widths = [bar.get_width() for bar in ax.patches]
+    assert widths == pytest.approx([rest[1], value])
+    assert sum(widths) == pytest.approx(found.values.sum())
+    plt.close(ax.figure)
+
+
+def test_colours_end_where_most_cells_do():
+    """One cell of a hundred is far from the others: it does not decide the scale."""
+    values = np.ones((10, 10))
+    values[0, 0], values[3, 3] = 50.0, 70.0
+    density = np.full((10, 10), 0.01)
+    density[3, 3] = 0.0  # no rows
+    labels = tuple(f"{k} … {k + 1}" for k in range(10))
+    pair = PairFunction("a × b", labels, labels, values, values, density, 1.0, "a")
+    display = PairFunctionDisplay([pair])
+    np.testing.assert_array_equal(display.limits, [1.0])
+    [panel] = display.panels
+    assert np.isnan(panel["values"][3, 3, 0])
+    assert panel["ticks"][0][:2] == ["0", "1"]
+    flat = PairFunctionDisplay([replace(pair, values=0 * values)])
+    np.testing.assert_array_equal(flat.limits, [1.0])
 
 
 def test_a_model_without_pairs_is_refused():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 import kernelmaps
 
 from ..exceptions import OutOfDomainWarning
-from ..inspection.shapes import importance, output_names, shape_functions
-from .page import most_important, rounded, write_page
+from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay
+from ..inspection.shapes import by_importance, importance, output_names, shape_functions
+from .page import plain_panels, rounded, write_page
 from .scoring import Judged
 
 _WORDS = {"r2": "R²", "roc_auc": "area under ROC", "rmse": "RMSE"}
 _TERMS = 60  # functions, and as many pairs, that are drawn
 _BARS = 25
+_LINES = 20  # terms of a row that is explained
 _POINTS = 300  # of a plot of predictions against targets
 _CHANCES = 10  # groups of a plot of probabilities
 _CLASSES = 15  # of a table of predicted and true classes
@@ -176,6 +179,8 @@ def write_report(
             )
     shapes = shape_functions(own, names=feature_names, domain=domain)
     names = [shape.name for shape in shapes]
+    functions = ShapeFunctionDisplay(by_importance(shapes)[:_TERMS])
+    pairs = PairFunctionDisplay(by_importance(getattr(own, "pair_functions_", []))[:_TERMS])
     if seen.judged is not None:
         held_out = {"rows": seen.n, "scores": seen.judged.scores()}
     data = {
@@ -184,8 +189,10 @@ def write_report(
         "scale": _scale(own, target),
         "outputs": output_names(own) or [_output(own)],
         "facts": _facts(own, held_out, given=seen.judged is not None),
-        "shapes": most_important(shapes, _TERMS),
-        "pairs": [_pair(pair) for pair in getattr(own, "pair_functions_", [])[:_TERMS]],
+        "shapes": plain_panels(functions.panels),
+        "range": rounded(functions.limits),
+        "pairs": plain_panels(pairs.panels),
+        "limits": rounded(pairs.limits, 3) if pairs.pairs else [],
         "bars": _bars(own, shapes),
         "rows": _rows(seen, rows, names if feature_names is not None else None),
         "scores": _scores(own, seen.judged, target),
@@ -245,22 +252,10 @@ def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[lis
     return facts
 
 
-def _pair(pair: Any) -> dict[str, Any]:
-    values = pair.values if pair.values.ndim == 3 else pair.values[..., None]
-    return {
-        "name": pair.name,
-        "first": list(pair.first),
-        "second": list(pair.second),
-        "values": rounded(values, 3),
-        "density": rounded(pair.density, 2),
-    }
-
-
 def _bars(model: Any, shapes: list[Any]) -> list[list[Any]]:
     """Names of the terms and standard deviations of what they add."""
-    terms = [*shapes, *getattr(model, "pair_functions_", [])]
-    chosen = sorted(terms, key=lambda term: -importance(term))[:_BARS]
-    return [[term.name, rounded(importance(term))] for term in chosen]
+    terms = by_importance([*shapes, *getattr(model, "pair_functions_", [])])
+    return [[term.name, rounded(importance(term))] for term in terms[:_BARS]]
 
 
 def _summary(model: Any) -> dict[str, Any] | None:
@@ -289,13 +284,8 @@ def _rows(seen: Seen, rows: Sequence[int] | None, names: list[str] | None) -> li
         with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
             guess = np.asarray(model.predict(one))[0]
             own = model.explain(one)
-        order = np.argsort(-np.abs(own.values), kind="stable").tolist()
-        named = own.names if names is None else names
-        bands = [None if own.errors is None else rounded(2 * own.errors[t], 2) for t in order]
-        terms = [
-            [named[t], own.shown[t], rounded(own.values[t]), band]
-            for t, band in zip(order, bands, strict=True)
-        ]
+        own = own if names is None else replace(own, names=names)
+        terms = [[said, rounded(v), rounded(band, 2)] for said, v, band in own.largest(_LINES)]
         found.append(
             {
                 "label": label,

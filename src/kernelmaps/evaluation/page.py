@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from .. import storage
-from ..inspection import importance
-from ..models.shapes import ShapeFunction
 
 
 def write_page(template: str, data: dict[str, Any], path: str | Path) -> Path:
@@ -59,26 +58,15 @@ def rounded_axis(values: Any) -> list[float]:
     return rounded(array, min(17, 5 + max(0, more)))
 
 
-def most_important(shapes: list[ShapeFunction], count: int) -> list[dict[str, Any]]:
-    """Functions of single features as plain values, the most important first."""
-    chosen = sorted(shapes, key=lambda shape: -importance(shape))[:count]
-    return [_plain_values(shape) for shape in chosen]
+def plain_panels(panels: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Panels of a display as plain values."""
+    return [{name: _plain(name, own) for name, own in panel.items()} for panel in panels]
 
 
-def _plain_values(shape: ShapeFunction) -> dict[str, Any]:
-    n = len(shape.grid)
-    # Value and error of a missing value, a line for each output.
-    missing = None if shape.missing is None else shape.missing.reshape(2, -1).T
-    return {
-        "name": shape.name,
-        "grid": rounded_axis(shape.grid),
-        "values": rounded(shape.values.reshape(n, -1)),
-        "errors": None if shape.errors is None else rounded(shape.errors.reshape(n, -1), 3),
-        "edges": rounded_axis(shape.edges),
-        "density": rounded(shape.density, 3),
-        "levels": None if shape.levels is None else list(shape.levels),
-        "missing": None if missing is None else rounded(missing),
-    }
+def _plain(name: str, value: Any) -> Any:
+    if name in ("grid", "edges"):
+        return rounded_axis(value)
+    return rounded(value) if name == "range" or isinstance(value, np.ndarray) else value
 
 
 def _part(name: str) -> str:

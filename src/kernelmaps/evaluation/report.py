@@ -12,12 +12,12 @@ from sklearn.base import clone
 
 import kernelmaps
 
-from ..inspection import kernel_error_grid
-from ..inspection.shapes import linear_shape_functions, output_names
+from ..inspection import ShapeFunctionDisplay, kernel_error_grid
+from ..inspection.shapes import by_importance, linear_shape_functions, output_names
 from ..maps.base import AdditiveMap, FeatureMap
 from ..sparse_rows import dense
 from .advice import program, use_this
-from .page import most_important, rounded, write_page
+from .page import plain_panels, rounded, write_page
 from .results import Results, Row
 
 _POINTS = 28  # of a heat map's side
@@ -161,6 +161,10 @@ def _shapes(result: Results) -> dict[str, Any] | None:
         f"A linear model on {row.label} is a sum of functions of one feature each; here are the "
         f"{min(_SHAPES, len(shapes))} most important of {len(shapes)}{towards}."
     )
-    outputs = output_names(model) or ["score"]
-    features = [shape | {"outputs": outputs} for shape in most_important(shapes, _SHAPES)]
-    return {"words": words, "features": features}
+    display = ShapeFunctionDisplay(by_importance(shapes)[:_SHAPES])
+    return {
+        "words": words,
+        "outputs": output_names(model) or ["score"],
+        "features": plain_panels(display.panels),
+        "range": rounded(display.limits),
+    }

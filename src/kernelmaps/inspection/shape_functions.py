@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from itertools import cycle
 from numbers import Integral
 from typing import Any
 
@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from ..models.shapes import ShapeFunction
 from ..printing import printable
 from .panels import PanelDisplay
-from .shapes import importance, output_names, shape_functions
+from .shapes import by_importance, output_names, shape_functions
 
 _LEVELS = 14  # of a category that are drawn
+_BANDS = 3  # curves in a panel that have bands: those of more hide each other
+_MARGIN = 0.06  # above and below the curves, as a share of their range
 _LETTERS = 34  # that fit below (or above) a panel
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
            "#6b7a8f", "#c06c84")  # fmt: skip
@@ -37,6 +39,46 @@ def _chosen(shapes: list[ShapeFunction], feature: int | str) -> ShapeFunction:
     number = isinstance(feature, Integral) and -1 < int(feature) < len(shapes)
     _require(number, f"feature (of {len(shapes)}, from 0 on)", feature)
     return shapes[int(feature)]
+
+
+def _panel(shape: ShapeFunction) -> dict[str, Any]:
+    """What is drawn of a function, as numbers that are ready for it.
+
+    Entries are its name, grid, values (m, n_outputs) and the ends of their band; edges and heights
+    of the bars of the density, square roots so that rare values stay visible, and the shares of the
+    data; of a category the levels that are drawn, and how many have smaller effects; for a missing
+    value (n_outputs, 3) value and ends of its band; and the range of the values and of zero, with a
+    margin, which a missing value does not decide, as it may be rare and uncertain.
+    """
+    count = len(shape.grid)
+    values, kept = shape.values.reshape(count, -1), np.arange(count)
+    low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
+    margin = _MARGIN * (high - low) or 1.0
+    if shape.levels is not None:  # those with the largest effects
+        size = np.abs(values).max(axis=1)
+        kept = np.sort(np.argsort(-size, kind="stable")[:_LEVELS])
+    lower = upper = missing = None
+    if shape.errors is not None and values.shape[1] <= _BANDS:
+        band = 2 * shape.errors.reshape(values.shape)
+        lower, upper = (values - band)[kept], (values + band)[kept]
+    if shape.missing is not None:
+        value, error = shape.missing.reshape(2, -1)
+        missing = np.stack([value, value - 2 * error, value + 2 * error], axis=1)
+    shares = shape.density if shape.levels is None else shape.density[kept]
+    return {
+        "name": shape.name,
+        "grid": shape.grid[: len(kept)],
+        "values": values[kept],
+        "lower": lower,
+        "upper": upper,
+        "edges": shape.edges[: len(shares) + 1],
+        "heights": np.sqrt(shares / (float(shares.max()) or 1.0)),
+        "shares": shares,
+        "levels": None if shape.levels is None else [shape.levels[k] for k in kept],
+        "left_out": count - len(kept),
+        "missing": missing,
+        "range": (low - margin, high + margin),
+    }
 
 
 class ShapeFunctionDisplay(PanelDisplay):
@@ -73,6 +115,17 @@ class ShapeFunctionDisplay(PanelDisplay):
 
     def _count(self) -> int:
         return len(self.shapes)
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """All that is drawn of each function, as numbers."""
+        return [_panel(shape) for shape in self.shapes]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The common range of all panels."""
+        low, high = zip(*(panel["range"] for panel in self.panels), strict=True)
+        return min(low), max(high)
 
     @classmethod
     def from_estimator(
@@ -154,8 +207,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         if features is None:
             count = isinstance(n_features, Integral) and int(n_features) >= 1
             _require(count, "n_features", n_features)
-            by_importance = sorted(shapes, key=lambda shape: -importance(shape))
-            chosen = by_importance[:n_features]
+            chosen = by_importance(shapes)[:n_features]
         else:
             _require(len(features) > 0, f"features (of {len(shapes)})", features)
             chosen = [_chosen(shapes, feature) for feature in features]
@@ -182,12 +234,10 @@ class ShapeFunctionDisplay(PanelDisplay):
         _require(enough, f"axes (one for each of {len(self.shapes)} functions)", axes)
         self.axes_ = self._axes(axes, columns)
         self.figure_ = self.axes_[0].figure
-        low = min(float(s.values.min()) for s in self.shapes)
-        high = max(float(s.values.max()) for s in self.shapes)
-        margin = 0.06 * (high - low) or 1.0
-        floor = low - 4 * margin  # room for the density
-        for index, (ax, shape) in enumerate(zip(self.axes_, self.shapes, strict=True)):
-            self._draw(ax, _fewer_levels(shape), floor, low - margin, high + margin)
+        low, high = self.limits
+        floor = low - 0.18 * (high - low)  # room for the density
+        for index, (ax, panel) in enumerate(zip(self.axes_, self.panels, strict=True)):
+            self._draw(ax, panel, floor, low, high)
             spec = ax.get_subplotspec()
             if spec is None or spec.is_first_col() or index == 0:
                 ax.set_ylabel("score", fontsize=8)
@@ -207,73 +257,53 @@ class ShapeFunctionDisplay(PanelDisplay):
         room = self.figure_.get_size_inches()[0] / (0.075 * longest + 0.5)  # inches of 8 points
         return max(1, min(10, int(room), len(self.classes or [""])))
 
-    def _draw(self, ax: Any, shape: ShapeFunction, floor: float, low: float, high: float) -> None:
-        values = shape.values[:, None] if shape.values.ndim == 1 else shape.values
-        errors = None if shape.errors is None else shape.errors.reshape(values.shape)
-        for k in range(values.shape[1]):
-            band = None if errors is None else 2 * errors[:, k]
-            color = _COLORS[k % len(_COLORS)]
-            if shape.levels is not None:
-                ax.errorbar(shape.grid, values[:, k], yerr=band, fmt="o", color=color, ms=4, lw=1.2)
+    def _draw(self, ax: Any, panel: dict[str, Any], floor: float, low: float, high: float) -> None:
+        grid, levels = panel["grid"], panel["levels"]
+        for k, (color, values) in enumerate(zip(cycle(_COLORS), panel["values"].T)):
+            ends = None if panel["lower"] is None else (panel["lower"][:, k], panel["upper"][:, k])
+            if levels is not None:
+                whiskers = None if ends is None else np.abs(ends - values)
+                ax.errorbar(grid, values, yerr=whiskers, fmt="o", color=color, ms=4, lw=1.2)
                 continue
-            ax.plot(shape.grid, values[:, k], color=color, lw=1.6, solid_capstyle="round")
-            if band is not None:
-                low_band, high_band = values[:, k] - band, values[:, k] + band
-                ax.fill_between(shape.grid, low_band, high_band, color=color, alpha=0.2, lw=0)
-            elif values.shape[1] == 1:
-                ax.fill_between(shape.grid, values[:, k], 0, color=color, alpha=0.12, lw=0)
-        if shape.levels is not None:
-            names = [_short(printable(level)) for level in shape.levels]
+            ax.plot(grid, values, color=color, lw=1.6, solid_capstyle="round")
+            if ends is not None:
+                ax.fill_between(grid, *ends, color=color, alpha=0.2, lw=0)
+            elif panel["values"].shape[1] == 1:
+                ax.fill_between(grid, values, 0, color=color, alpha=0.12, lw=0)
+        name = printable(panel["name"])
+        if levels is not None:
+            names = [_short(printable(level)) for level in levels]
             wide = sum(map(len, names)) + 2 * len(names) > _LETTERS
-            ax.set_xticks(shape.grid, names, rotation=90 if wide else 0, parse_math=False)
-        if shape.missing is not None:
-            _draw_missing(ax, shape, shape.missing, (floor + high) / 2)
+            ax.set_xticks(grid, names, rotation=90 if wide else 0, parse_math=False)
+            if panel["left_out"]:
+                count = f" ({len(names)} of {len(names) + panel['left_out']} levels)"
+                name = _short(name, _LETTERS - 14) + count
+        if panel["missing"] is not None:
+            _draw_missing(ax, panel, (floor + high) / 2)
         ax.axhline(0, color="0.55", lw=0.7, zorder=0)
-        peak = float(shape.density.max()) or 1.0
-        height = 0.9 * (low - floor) * np.sqrt(shape.density / peak)  # √: rare values stay visible
         ax.bar(
-            shape.edges[:-1], height, width=np.diff(shape.edges), bottom=floor, align="edge",
-            color="0.72", lw=0,
+            panel["edges"][:-1], 0.9 * (low - floor) * panel["heights"], bottom=floor,
+            width=np.diff(panel["edges"]), align="edge", color="0.72", lw=0,
         )  # fmt: skip
         ax.set_ylim(floor, high)
         ax.margins(x=0.01)
-        ax.set_title(_short(printable(shape.name), _LETTERS), fontsize=9, pad=3, parse_math=False)
+        ax.set_title(_short(name, _LETTERS), fontsize=9, pad=3, parse_math=False)
         ax.tick_params(labelsize=7, length=2)
         ax.spines[["top", "right"]].set_visible(False)
-
-
-def _fewer_levels(shape: ShapeFunction) -> ShapeFunction:
-    """Of many levels those with the largest effects, whose names have room."""
-    if shape.levels is None or len(shape.levels) <= _LEVELS:
-        return shape
-    size = np.abs(shape.values.reshape(len(shape.levels), -1)).max(axis=1)
-    kept = np.sort(np.argsort(-size, kind="stable")[:_LEVELS])
-    return replace(
-        shape,
-        name=f"{_short(shape.name, _LETTERS - 14)} ({_LEVELS} of {len(shape.levels)} levels)",
-        grid=np.arange(float(_LEVELS)),
-        edges=np.arange(_LEVELS + 1) - 0.5,
-        values=shape.values[kept],
-        errors=None if shape.errors is None else shape.errors[kept],
-        density=shape.density[kept],
-        levels=tuple(shape.levels[k] for k in kept),
-    )
 
 
 def _short(name: str, longest: int = 18) -> str:
     return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
-def _draw_missing(ax: Any, shape: ShapeFunction, missing: np.ndarray, middle: float) -> None:
+def _draw_missing(ax: Any, panel: dict[str, Any], middle: float) -> None:
     """The value of rows where the feature is missing, to the right of all others."""
-    low, high = float(shape.edges[0]), float(shape.edges[-1])
-    place = high + 0.09 * (high - low) if shape.levels is None else high + 0.5
-    values, errors = missing.reshape(2, -1)
-    for k, (value, error) in enumerate(zip(values, errors, strict=True)):
-        ax.errorbar(
-            place, value, yerr=2 * error, fmt="D", color=_COLORS[k % len(_COLORS)], ms=3, lw=1
-        )
-    end, side = (0.02, "bottom") if values[0] > middle else (0.98, "top")  # away from the value
+    low, high = float(panel["edges"][0]), float(panel["edges"][-1])
+    place = high + 0.09 * (high - low) if panel["levels"] is None else high + 0.5
+    for color, (value, lower, upper) in zip(cycle(_COLORS), panel["missing"]):
+        whisker = [[value - lower], [upper - value]]
+        ax.errorbar(place, value, yerr=whisker, fmt="D", color=color, ms=3, lw=1)
+    end, side = (0.02, "bottom") if panel["missing"][0, 0] > middle else (0.98, "top")  # away
     ax.text(
         place, end, "missing", transform=ax.get_xaxis_transform(), rotation=90, ha="center",
         va=side, fontsize=6, color="0.4",

@@ -8,7 +8,7 @@ read off the map, one feature at a time.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -121,6 +121,11 @@ def importance(shape: ShapeFunction | PairFunction) -> float:
         Its importance.
     """
     return shape.importance
+
+
+def by_importance(functions: Iterable[Any]) -> list[Any]:
+    """Functions of features or of pairs, the most important first."""
+    return sorted(functions, key=lambda function: -importance(function))
 
 
 def output_names(model: Any) -> list[str] | None:

@@ -77,6 +77,8 @@ class PairFunction:
         Shares of the training data.
     importance : float
         Standard deviation over the training data.
+    across : str
+        Name of the first feature.
     """
 
     name: str
@@ -86,3 +88,4 @@ class PairFunction:
     errors: np.ndarray
     density: np.ndarray
     importance: float = 0.0
+    across: str = ""

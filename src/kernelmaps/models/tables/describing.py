@@ -57,7 +57,8 @@ def _pair(term: FittedTerm, model: TableModel) -> PairFunction:
     density = term.counts[cells] / max(float(term.counts.sum()), 1e-300)
     values, errors = _of_single_output(term.values)[cells], _of_single_output(term.errors)[cells]
     first, second = labels
-    return PairFunction(term.name, first, second, values, errors, density, term.importance)
+    across = model.books[term.columns[0]].name
+    return PairFunction(term.name, first, second, values, errors, density, term.importance, across)
 
 
 def _cell_label(book: Codebook, coarse: np.ndarray, cell: int) -> str:

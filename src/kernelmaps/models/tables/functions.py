@@ -38,14 +38,9 @@ class Functions(NamedTuple):
     missing: np.ndarray
 
 
-class _Piece(NamedTuple):
-    """One function: coefficients (bins, 2, columns), and the range beyond which it is constant."""
-
-    edges: np.ndarray
-    coef: np.ndarray
-    low: float
-    high: float
-    missing: np.ndarray
+# One function: edges, coefficients (bins, 2, columns), the ends beyond which it is constant, and
+# its values where the column is missing.
+_Piece = tuple[np.ndarray, np.ndarray, float, float, np.ndarray]
 
 
 def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> Functions:
@@ -60,14 +55,13 @@ def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> Functions:
             pieces.extend(_steps(book, values) for book, values in zip(own, codes, strict=True))
         else:
             pieces.append(_curve(own[0], term.values, term.kind == "linear"))
-    ends = np.array([(piece.low, piece.high) for piece in pieces])
+    edges, coef, low, high, missing = map(list, zip(*pieces, strict=True))
+    none = np.zeros(len(pieces))
     table = Table.build(
-        EDGES, 1, [piece.coef for piece in pieces], np.arange(len(pieces)),
-        lo=np.zeros(len(pieces)), scale=np.ones(len(pieces)), low=ends[:, 0], high=ends[:, 1],
-        edges=[piece.edges for piece in pieces],
+        EDGES, 1, coef, np.arange(len(pieces)), lo=none, scale=none + 1, edges=edges,
+        low=np.array(low), high=np.array(high),
     )  # fmt: skip
-    missing = np.concatenate([piece.missing for piece in pieces])
-    return Functions(table, np.array(columns), missing)
+    return Functions(table, np.array(columns), np.concatenate(missing))
 
 
 def _curve(book: Codebook, values: np.ndarray, straight: bool) -> _Piece:
@@ -79,7 +73,7 @@ def _curve(book: Codebook, values: np.ndarray, straight: bool) -> _Piece:
     if straight:  # one line
         low, high, nodes, places = -np.inf, np.inf, nodes[[0, -1]], places[[0, -1]]
     rise = np.diff(values[places], axis=0)
-    return _Piece(nodes, np.stack([values[places[:-1]], rise], axis=1), low, high, values[0])
+    return nodes, np.stack([values[places[:-1]], rise], axis=1), low, high, values[0]
 
 
 def _steps(book: Codebook, values: np.ndarray) -> _Piece:
@@ -94,7 +88,7 @@ def _steps(book: Codebook, values: np.ndarray) -> _Piece:
     steps = values[places]
     kept = np.append(True, (steps[1:] != steps[:-1]).any(axis=1))  # coarse codes are of many bins
     coef = np.stack([steps[kept], np.zeros_like(steps[kept])], axis=1)
-    return _Piece(edges[np.append(kept, True)], coef, edges[0], edges[-1], values[0])
+    return edges[np.append(kept, True)], coef, edges[0], edges[-1], values[0]
 
 
 def term_values(terms: Sequence[Any], found: Any, xp: Any) -> Iterator[Any]:

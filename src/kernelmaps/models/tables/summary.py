@@ -123,21 +123,44 @@ class Explanation:
             lines.append(f"  {name}  {text}  {self.values[k]:+.4g}")
         return "\n".join(lines)
 
+    def largest(self, n_terms: int) -> list[tuple[str, float, float]]:
+        """Return the terms with the largest contributions, and the sum of the others.
+
+        Parameters
+        ----------
+        n_terms : int
+            How many.
+
+        Returns
+        -------
+        list of (str, float, float)
+            The term and the row's value, the contribution, and twice its standard error (NaN where
+            that is not known).
+        """
+        order = np.argsort(-np.abs(self.values), kind="stable")
+        errors = np.full(len(order), np.nan) if self.errors is None else self.errors
+        found = [
+            (f"{self.names[k]} = {self.shown[k]}", float(self.values[k]), float(2 * errors[k]))
+            for k in order[:n_terms]
+        ]
+        rest = order[n_terms:]
+        if len(rest):
+            found.append((f"{len(rest)} more terms", float(self.values[rest].sum()), np.nan))
+        return found
+
     def plot(self, ax: Any = None, *, n_terms: int = 15) -> Any:
-        """Draw the largest contributions as bars; returns the axes."""
+        """Draw the largest contributions as bars; needs matplotlib."""
         import matplotlib.pyplot as plt
 
-        order = np.argsort(-np.abs(self.values), kind="stable")[:n_terms][::-1]
+        labels, values, bands = zip(*reversed(self.largest(n_terms)), strict=True)
         if ax is None:
-            _, ax = plt.subplots(figsize=(6, 0.3 * len(order) + 1.2), layout="constrained")
-        colors = ["#d1495b" if self.values[k] < 0 else "#2a6f97" for k in order]
-        errors = None if self.errors is None else 2 * self.errors[order]
+            _, ax = plt.subplots(figsize=(6, 0.3 * len(labels) + 1.2), layout="constrained")
+        colors = ["#d1495b" if value < 0 else "#2a6f97" for value in values]
         ax.barh(
-            range(len(order)), self.values[order], color=colors, xerr=errors,
+            range(len(labels)), values, color=colors, xerr=bands,
             error_kw={"ecolor": "0.4", "lw": 1},
         )  # fmt: skip
-        labels = [f"{self.names[k]} = {self.shown[k]}" for k in order]
-        ax.set_yticks(range(len(order)), labels, fontsize=8)
+        ax.set_yticks(range(len(labels)), labels, fontsize=8)
         ax.axvline(0, color="0.5", lw=0.7)
         what = "prediction" if self.output == "prediction" else f"score of {self.output}"
         title = f"{what} {self.score:.4g} = intercept {self.intercept:.4g} + bars"
