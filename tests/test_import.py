@@ -71,3 +71,9 @@ def test_unknown_name_is_an_attribute_error():
 
 def test_dir_lists_the_public_names():
     assert {"HomogeneousMap", "kernels", "kernel_error", "__version__"} <= set(dir(kernelmaps))
+
+
+def test_every_public_module_has_a_section_of_the_reference():
+    from docs._reference import SECTIONS
+
+    assert set(kernelmaps._SUBMODULES) <= set(SECTIONS)

@@ -435,6 +435,22 @@ def test_a_model_of_two_rows_keeps_their_sizes_only(classes, path):
     np.testing.assert_array_equal([seen.low, seen.high], [[0.25, 0.5], [0.5, 0.5]])
 
 
+def test_ends_of_ranges_that_single_rows_have(seed):
+    """They move by about a thousandth; whole numbers stay if that would hide nothing."""
+    from kernelmaps.models.additive.summary import summarise
+
+    rng = np.random.default_rng(seed)
+    ages, shared = rng.permutation(100) + 1.0, rng.integers(0, 3, 100) * 50_000.0
+    incomes = rng.permutation(100) * 777.0 + 20_001  # range 76,923
+    X = np.column_stack([ages, shared, incomes, ages + 0.5])
+    seen = summarise(X, np.ones(4))
+    low, high, extent = X.min(axis=0), X.max(axis=0), np.ptp(X, axis=0)
+    np.testing.assert_array_equal([seen.low[:2], seen.high[:2]], [low[:2], high[:2]])
+    for inwards in ((seen.low - low)[2:], (high - seen.high)[2:]):
+        assert (inwards > 0).all()
+        assert (inwards <= extent[2:] / 1024).all()
+
+
 @pytest.mark.parametrize("by", ["partial_fit", "block_rows"])
 @pytest.mark.parametrize("way", ["file", "pickle"])
 @pytest.mark.parametrize(

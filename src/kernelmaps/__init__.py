@@ -69,11 +69,8 @@ _SUBMODULES = [
     "kernels",
     "maps",
     "models",
-    "progress",
     "stats",
-    "storage",
     "testing",
-    "threads",
 ]
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 

@@ -130,7 +130,7 @@ class CodeSums:
         weight : ndarray of shape (n_samples,), optional
             Weights; 1 by default.
         n_jobs : int, optional
-            As in :func:`kernelmaps.threads.resolve_threads`.
+            Threads; None means all that are available.
 
         Returns
         -------
@@ -269,7 +269,7 @@ def cross_products(
     weight, product : ndarray of shape (n_samples,)
         The diagonal of W, which has no negative entries, and v.
     n_jobs : int, optional
-        As in :func:`kernelmaps.threads.resolve_threads`.
+        Threads; None means all that are available.
     local : sequence of LocalBasis or None, optional
         The same bases as products, where they are: a table is then reduced before matrices are
         multiplied.

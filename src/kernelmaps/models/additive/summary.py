@@ -105,7 +105,8 @@ def summarise(sample: Any, importances: np.ndarray) -> Summary:
 def _inner_range(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ranges of columns, without the last thousandth where an end is the value of a single row.
 
-    Of fewer than three rows only the sizes of the ends are kept.
+    Whole numbers of a range in which that is less than two stay: ages, counts, years, codes. Of
+    fewer than three rows only the sizes of the ends are kept.
     """
     low, high = (np.float64(end) for end in (rows.min(axis=0), rows.max(axis=0)))
     if len(rows) < SHARED:
@@ -118,7 +119,8 @@ def _inner_range(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     found = []
     for end, other in zip((low, high), inner, strict=True):
         shared = np.count_nonzero(rows == end, axis=0) >= SHARED
-        kept = shared | (end == np.rint(end)) | ~(np.abs(other) >= EXACT_SIZES[0])
+        whole = (end == np.rint(end)) & (step < 2)
+        kept = shared | whole | ~(np.abs(other) >= EXACT_SIZES[0])
         found.append(np.where(kept, end, other))
     return found[0], found[1]
 
