@@ -81,11 +81,39 @@ def test_projection_of_a_periodic_signature_is_its_fourier_series():
     np.testing.assert_allclose(weights, [0.5, 0.3, 0.2], atol=1e-12)
 
 
-def test_solver_failure_names_status_and_remedy(monkeypatch):
-    class Refusal:
-        x, status, message = None, 4, "numerical trouble"
+class Refusal:
+    """What HiGHS says of a program that it cannot solve."""
 
-    monkeypatch.setattr(slp, "linprog", lambda *args, **kwargs: Refusal)
+    x, status, message = None, 4, "numerical trouble"
+
+
+def refuse(*args, **kwargs):
+    return Refusal
+
+
+def test_a_program_that_fails_is_solved_another_way(monkeypatch):
+    rng = np.random.default_rng(0)
+    model, weights = rng.normal(size=(40, 5)), rng.uniform(size=3)
+    target = 0.1 * rng.normal(size=40) - model[:, 1]
+    arguments = model, target, weights, np.array([0, 2]), "max"
+    *plain, error = slp.least_error_step(*arguments)
+    assert np.min(plain[0] + weights) < 1e-9  # a weight may not become negative
+    monkeypatch.setattr(slp, "milp", refuse)
+    simplex = slp.linprog
+
+    def interior(*args, method, **kwargs):
+        return Refusal if method == "highs" else simplex(*args, method=method, **kwargs)
+
+    for solver in (simplex, interior):
+        monkeypatch.setattr(slp, "linprog", solver)
+        *others, again = slp.least_error_step(*arguments)
+        assert again == pytest.approx(error, rel=1e-6)
+        np.testing.assert_allclose(np.concatenate(others), np.concatenate(plain), atol=1e-5)
+
+
+def test_solver_failure_names_status_and_remedy(monkeypatch):
+    monkeypatch.setattr(slp, "milp", refuse)
+    monkeypatch.setattr(slp, "linprog", refuse)
     problem = build_problem("chi2", (1, 255))
     with pytest.raises(DesignError, match=r"numerical trouble.*status 4.*shorter domain"):
         fit_pool(problem, frequency_pool(problem, 3))

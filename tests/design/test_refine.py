@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import differential_evolution, linprog
+from scipy.optimize import LinearConstraint, differential_evolution, milp
 
 from kernelmaps.design.problem import build_problem, cosine_sum
 from kernelmaps.design.refine import Search, alternation, refined_design
@@ -75,7 +75,7 @@ def test_differential_evolution_finds_nothing_better(kernel, domain):
         matrix = weight[:, None] * np.cos(np.outer(lags, frequencies))
         rows = np.vstack([np.c_[matrix, -np.ones(120)], np.c_[-matrix, -np.ones(120)]])
         aim = np.r_[weight * target, -weight * target]
-        return linprog([0, 0, 1], A_ub=rows, b_ub=aim).fun
+        return milp([0, 0, 1], constraints=LinearConstraint(rows, -np.inf, aim)).fun
 
     found = differential_evolution(
         best_weights, [(0.0, 4.0)] * 2, maxiter=12, popsize=10, seed=0, polish=False

@@ -17,6 +17,8 @@ eigenvectors of K_d are an almost optimal table already (see :mod:`~kernelmaps.d
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from scipy.optimize import minimize
 
@@ -46,7 +48,18 @@ def rank_bound(
     weights : ndarray
         The d of the bound, largest 1.
     """
-    nodes = kernel.allowed if nodes is None else nodes
+    if nodes is None or nodes is kernel.allowed:
+        return _bound_within(kernel, n_columns)
+    return _bound_on(kernel, n_columns, nodes)
+
+
+@lru_cache(maxsize=8)
+def _bound_within(kernel: GridKernel, n_columns: int) -> tuple[float, np.ndarray]:
+    """The bound of the domain proper: a table starts from its weights and is compared with it."""
+    return _bound_on(kernel, n_columns, kernel.allowed)
+
+
+def _bound_on(kernel: GridKernel, n_columns: int, nodes: np.ndarray) -> tuple[float, np.ndarray]:
     gram, unit = kernel.gram(nodes), kernel.scale_matrix(nodes) ** 2
     root = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     starts = [np.ones(nodes.size), root**-0.5, root**-1.0]

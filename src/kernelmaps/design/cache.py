@@ -54,11 +54,10 @@ def load_ready() -> dict[str, Entry]:
     if not READY.exists():
         return {}
     header, arrays = storage.read(READY, _READY_KIND)
-    entries: dict[str, Entry] = {}
-    for key, own in header["designs"].items():
-        prefix = f"{key}/"
-        mine = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-        entries[key] = own, mine
+    entries: dict[str, Entry] = {key: (own, {}) for key, own in header["designs"].items()}
+    for path, values in arrays.items():
+        key, _, name = path.partition("/")
+        entries[key][1][name] = values
     return entries
 
 

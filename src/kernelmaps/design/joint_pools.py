@@ -7,6 +7,7 @@ linear program selects from it, or the greedy rule α = Π α^i ("⊗ no LP").
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,13 +72,20 @@ def _product_pool(problem: JointProblem, marginals: list[Callable], size: int) -
 
     Each axis has a one-dimensional design of `size` columns.
     """
-    designs = []
-    for signature, span, period in zip(marginals, problem.spans, problem.periods, strict=True):
-        flat = Problem(of_lags("axis", signature), unweighted, float(span), period=period)
-        designs.append(harmonic_design(flat, size) if period else refined_design(flat, size))
+    designs = [
+        _axis_design(signature, float(span), period, size)
+        for signature, span, period in zip(marginals, problem.spans, problem.periods, strict=True)
+    ]
     vectors = product_grid(tuple(frequencies for frequencies, _ in designs))
     weights = np.prod(product_grid(tuple(weights for _, weights in designs)), axis=1)
     return (vectors, weights) if problem.form == "modulation" else reflections(vectors, weights)
+
+
+@lru_cache(maxsize=32)
+def _axis_design(signature: Callable, span: float, period: float | None, size: int) -> Cosines:
+    """The design of one axis: both forms, their disturbed selections and equal axes share it."""
+    flat = Problem(of_lags("axis", signature), unweighted, span, period=period)
+    return harmonic_design(flat, size) if period else refined_design(flat, size)
 
 
 def _polar_pool(problem: JointProblem, n_columns: int, step: float) -> np.ndarray:
@@ -126,7 +134,7 @@ def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
     out = []
     for gamma in (10.0, 100.0, 1000.0):
         cost = np.r_[problem.columns(pool).astype(float), gamma] / gamma
-        out.append(np.maximum(solve_lp(cost, A_ub=rows, b_ub=limit)[:-1], 0.0))
+        out.append(np.maximum(solve_lp(cost, rows, limit)[:-1], 0.0))
     return out
 
 

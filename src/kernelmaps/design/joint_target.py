@@ -54,7 +54,11 @@ def signatures_of(kernel: Any, axes: int) -> Target:
                 return np.prod(kernel.signature(lag), axis=-1)
             return kernel.signature(np.sqrt(np.sum(lag**2, axis=-1)))
 
-    marginals = [along(joint, axis, np.ones(axes)).signature for axis in range(axes)]
+    first = along(joint, 0, np.ones(axes)).signature
+    if trusted:  # one and the same along every axis
+        return Target(name, joint, [first] * axes, is_product, trusted)
+    others = [along(joint, axis, np.ones(axes)).signature for axis in range(1, axes)]
+    marginals = [first, *others]
     return Target(name, joint, marginals, is_product, trusted)
 
 

@@ -67,7 +67,7 @@ def _weights(
         rows = np.vstack([rows, np.r_[np.zeros(pool.size), errors]])
         limit = np.append(limit, 1.0)
     cost = np.r_[prices[0] * columns_each(pool), prices[1] * errors]
-    return np.maximum(solve_lp(cost, A_ub=rows, b_ub=limit)[: pool.size], 0.0)
+    return np.maximum(solve_lp(cost, rows, limit)[: pool.size], 0.0)
 
 
 def fit_pool(problem: Problem, pool: np.ndarray) -> np.ndarray:

@@ -16,15 +16,19 @@ _POWERS, _STEPS = (2, 8, 32), 25  # steps for each of them
 
 def log_p_norm(error: np.ndarray, power: int) -> tuple[float, np.ndarray]:
     """log ‖e‖_p and its gradient in e; powers are powers of two, by repeated squaring."""
-    top = max(float(np.max(np.abs(error))), 1e-300)
-    error = error / top
-    slope, square, exponent = error.copy(), error * error, power // 2 - 1
+    size = np.abs(error)
+    top = max(float(np.max(size)), 1e-300)
+    size /= top
+    # What would underflow counts for nothing, and processors are slow at it.
+    size *= size > 1e-280 ** (1 / power)
+    slope, square, exponent = error / top, size * size, power // 2 - 1
     while exponent:
         if exponent & 1:
             slope *= square
-        square *= square
         exponent >>= 1
-    total = np.sum(slope * error)
+        if exponent:
+            square *= square
+    total = np.vdot(slope, error) / top
     return float(np.log(top) + np.log(total) / power), slope / (total * top)
 
 

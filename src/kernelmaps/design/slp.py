@@ -18,19 +18,31 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog, nnls
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp, nnls
 
 from ..exceptions import DesignError
 from .problem import Cosines, Problem
 
 
-def solve_lp(cost: np.ndarray, **program: object) -> np.ndarray:
-    """HiGHS, or a :class:`DesignError` that says what to do about its refusal."""
-    for method in ("highs", "highs-ipm"):  # the interior point method survives what simplex may not
-        result = linprog(cost, method=method, **program)
+def solve_lp(
+    cost: np.ndarray, rows: np.ndarray, limit: np.ndarray, lower: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """The x ≥ lower of least cost with rows x ≤ limit, by HiGHS.
+
+    Programs are small and dense: presolving them and `linprog` around them would take half of the
+    time. What fails without is tried with both, and by the interior point method, which survives
+    what simplex may not; then a :class:`DesignError` says what to do.
+    """
+    within = LinearConstraint(rows, -np.inf, limit)
+    result = milp(
+        cost, constraints=within, bounds=Bounds(lower, np.inf), options={"presolve": False}
+    )
+    for method in ("highs", "highs-ipm"):
         if result.x is not None:
             break
-    else:
+        ends = np.stack(np.broadcast_arrays(lower, np.inf, cost)[:2], axis=1)
+        result = linprog(cost, A_ub=rows, b_ub=limit, bounds=ends, method=method)
+    if result.x is None:
         raise DesignError(
             f"the linear program could not be solved: HiGHS says {result.message!r} (status "
             f"{result.status}). Check that the signature and the weight are finite and of similar "
@@ -56,7 +68,7 @@ def least_error(model: np.ndarray, target: np.ndarray) -> np.ndarray:
     """The non-negative x of least max |model x − target|."""
     rows, limit = error_rows(model, target)
     cost = np.r_[np.zeros(model.shape[1]), 1.0]
-    return np.maximum(solve_lp(cost, A_ub=rows, b_ub=limit)[:-1], 0.0)
+    return np.maximum(solve_lp(cost, rows, limit)[:-1], 0.0)
 
 
 def least_error_step(
@@ -83,10 +95,10 @@ def least_error_step(
         cone[2 * pair + sign, moving] = -1.0
         cone[2 * pair + sign, n + pair] = 1.0 - 2.0 * sign
     slack = rows.shape[1] - n - m
-    bounds = [(-w, None) for w in weights] + [(None, None)] * m + [(0, None)] * slack
+    lower = np.r_[-weights, np.full(m, -np.inf), np.zeros(slack)]
     cost = np.r_[np.zeros(n + m), np.ones(slack)]
     limit = np.r_[limit, np.repeat(weights[moving], 2)]
-    x = solve_lp(cost, A_ub=np.vstack([rows, cone]), b_ub=limit, bounds=bounds)
+    x = solve_lp(cost, np.vstack([rows, cone]), limit, lower)
     return x[:n], x[n : n + m], float(np.sum(x[n + m :]))
 
 

@@ -134,16 +134,26 @@ class HomogeneousKernel(AdditiveKernel):
         x, y = (xp.asarray(values, dtype=xp.float64) for values in (x, y))
         a, b = (xp.abs(x), xp.abs(y)) if self.signed else (x, y)
         both = (a > 0) & (b > 0)
-        a, b = (xp.where(both, size, xp.ones_like(size)) for size in (a, b))
-        root = xp.sqrt(a) * xp.sqrt(b)  # not sqrt(a * b): the product may under- or overflow
+        if bool(xp.all(both)):
+            value = self._of_positive(a, b)
+        else:
+            value = self._of_positive(
+                *(xp.where(both, size, xp.ones_like(size)) for size in (a, b))
+            )
+            value = xp.where(both, value, xp.zeros_like(value))
+        return xp.sign(x) * xp.sign(y) * value if self.signed else value
+
+    def _of_positive(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """c(a, b) of values above zero."""
+        xp = namespace_of(a)
+        plain = self.component_function is not None and self.gamma == 1
+        # not sqrt(a * b): the product may under- or overflow
+        root = 1.0 if plain else xp.sqrt(a) * xp.sqrt(b)
         if self.component_function is not None:
             value = self.component_function(a, b)
         else:
             value = root * self.signature(xp.log(b) - xp.log(a))
-        if self.gamma != 1:
-            value = value * root ** (self.gamma - 1)
-        value = xp.where(both, value, xp.zeros_like(value))
-        return xp.sign(x) * xp.sign(y) * value if self.signed else value
+        return value if self.gamma == 1 else value * root ** (self.gamma - 1)
 
     @property
     def grows(self) -> bool:
@@ -265,10 +275,12 @@ def _jensen_shannon_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     small, large = xp.minimum(x, y), xp.maximum(x, y)
     ratio = small / large
     near = xp.log1p(ratio)
-    # A difference of logarithms has fewer digits: only where the ratio itself has none.
     some = ratio > float(np.finfo(np.float64).tiny)
-    safe = xp.where(some, ratio, xp.ones_like(ratio))
-    logarithm = xp.where(some, xp.log(safe), xp.log(small) - xp.log(large))
+    if bool(xp.all(some)):
+        logarithm = xp.log(ratio)
+    else:  # a difference of logarithms has fewer digits: only where the ratio itself has none
+        safe = xp.where(some, ratio, xp.ones_like(ratio))
+        logarithm = xp.where(some, xp.log(safe), xp.log(small) - xp.log(large))
     return (large * near + small * (near - logarithm)) / (2 * log(2))
 
 
