@@ -98,7 +98,7 @@ def test_eigen_table_has_the_least_mean_square():
 
 @pytest.mark.parametrize(("kernel", "domain"), [("chi2", (1, 255)), (Laplacian(0.7), (-1, 1))])
 def test_eigenvectors_of_large_matrices_are_those_of_the_dense_method(kernel, domain):
-    """On a symmetric domain half of them are odd functions, which no symmetric start sees."""
+    """On a symmetric domain half of them are odd functions."""
     grid = grid_kernel(kernel, domain)
     gram, d = grid.gram(grid.fine), np.sqrt(np.gradient(grid.fine))
     values, vectors = tables._leading(gram, d, 6)

@@ -151,7 +151,7 @@ def _leading(gram: np.ndarray, d: np.ndarray, count: int) -> tuple[np.ndarray, n
     """The largest eigenvalues of a weighted Gram matrix, and their vectors.
 
     A few of a large matrix come from Lanczos, in a tenth of the time of all of them. Its start is
-    random: one that is symmetric would not see the odd functions of a symmetric domain.
+    random: an even one is orthogonal to the odd functions of a symmetric domain.
     """
     matrix = d[:, None] * gram * d
     if d.size > max(_DENSE, 8 * count):
