@@ -149,6 +149,20 @@ def plain_terms(monkeypatch):
 
 
 @pytest.fixture(scope="module")
+def few_trees():
+    """Comparisons have gradient boosting of five trees, which took half of their time.
+
+    How good a hundred are is scikit-learn's business. The fixture is the function of before.
+    """
+    from kernelmaps.evaluation import methods
+
+    plain = methods._boosting
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(methods, "_boosting", lambda task: plain(task).set_params(max_iter=5))
+        yield plain
+
+
+@pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     """A real browser, see `browsing`."""
     from browsing import start

@@ -22,6 +22,8 @@ from kernelmaps.evaluation import comparison, halving
 from kernelmaps.evaluation import demo as demo_module
 from kernelmaps.model_files import open_info
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 COMMANDS = [
     "demo",
     "compare",

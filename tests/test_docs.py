@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 ROOT = Path(__file__).parent.parent
 PAGES = [
     path

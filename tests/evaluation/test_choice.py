@@ -104,8 +104,9 @@ def test_every_loser_has_a_reason(X):
     families = {(item.candidate.name, item.candidate.variant) for item in choice.others}
     assert choice.table().row_count == 1 + len(families)
     assert "confidence" in choice.summary()
-    assert choice.evidence.label in str(choice)  # print shows all that was measured
-    assert all(item.candidate.name in str(choice) for item in choice.others)
+    printed = str(choice)  # shows all that was measured
+    assert choice.evidence.label in printed
+    assert all(item.candidate.name in printed for item in choice.others)
 
 
 def test_relative_errors_do_not_depend_on_the_scale(X):
@@ -145,10 +146,10 @@ def test_the_bound_knows_how_many_fresh_rows_there_are(seed):
 
 
 def test_the_promise_holds_on_fresh_rows():
-    """Chosen on one half, checked on rows of the other: 12 cases, at most one failure."""
+    """Chosen on two thirds, checked on the others: 12 cases, at most one failure."""
     held = []
     for seed in range(4):
-        X, _ = km.datasets.make_histograms(900, 10, 3, random_state=seed)
+        X, _ = km.datasets.make_histograms(600, 10, 3, random_state=seed)
         for kernel, tolerance in (
             ("chi2", 0.02),
             ("intersection", 0.1),
@@ -156,10 +157,10 @@ def test_the_promise_holds_on_fresh_rows():
         ):
             families = ["HomogeneousMap", "RandomFourierMap"]
             choice = km.choose(
-                X[:600], kernel, max_error=tolerance, families=families, random_state=seed,
+                X[:400], kernel, max_error=tolerance, families=families, random_state=seed,
                 progress=False,
             )  # fmt: skip
-            held.append(km.kernel_error(choice.map, X[600:], kernel=kernel).max <= tolerance)
+            held.append(km.kernel_error(choice.map, X[400:], kernel=kernel).max <= tolerance)
     assert sum(held) >= 11
 
 

@@ -20,6 +20,8 @@ from kernelmaps.evaluation.code import kernel_code
 from kernelmaps.evaluation.demo import run_demo
 from kernelmaps.evaluation.results import Results, Row, tied
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 QUICK = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3, 7], "progress": False}
 
 
@@ -329,6 +331,18 @@ def test_what_did_not_finish_cannot_win(many, monkeypatch):
     assert row.label not in [item.label for item in result.pareto()]
     assert "not compared" in str(result)
     assert "Gradient boosting did not finish" in " ".join(result.use_this())
+
+
+def test_boosting_is_that_of_scikit_learn(few_trees):
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    for task, kind in (
+        ("classification", HistGradientBoostingClassifier),
+        ("regression", HistGradientBoostingRegressor),
+    ):
+        model = few_trees(task)
+        assert type(model) is kind
+        assert model.get_params() == kind(random_state=0).get_params()
 
 
 def _boosting(task="classification", **settings):

@@ -12,6 +12,8 @@ from kernelmaps.commands import demonstrating
 from kernelmaps.evaluation import demo
 from kernelmaps.evaluation.candidates import candidates
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 
 @pytest.fixture(scope="module")
 def asked():

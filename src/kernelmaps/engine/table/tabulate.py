@@ -14,6 +14,7 @@ _DEGREE = {np.dtype(np.float32): 3, np.dtype(np.float64): 5}
 _TOLERANCE = {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 2e-14}
 _MAX_BITS = 10
 _MAX_BYTES = 8 * 2**20
+_SOME = 31  # one bin of so many is looked at first; odd, so that places in an octave differ
 
 
 def tabulate(
@@ -45,8 +46,11 @@ def tabulate(
         edges, lo = _bin_edges(binning, low, high, candidate)
         if (len(edges) - 1) * (degree + 1) * columns * np.dtype(dtype).itemsize > _MAX_BYTES:
             return None
+        allowed = np.inf if resolution is not None else _TOLERANCE[np.dtype(dtype)]
+        if resolution is None and local_polynomials(curve, edges, degree, _SOME)[1] > allowed:
+            continue  # bins that are too wide show it nearly everywhere
         coef, miss = local_polynomials(curve, edges, degree)
-        if miss <= _TOLERANCE[np.dtype(dtype)] or resolution is not None:
+        if miss <= allowed:
             return binning, degree, lo, candidate, coef
     return None
 
@@ -66,19 +70,21 @@ def _bin_edges(
     return edges, float(start)
 
 
-def local_polynomials(curve: Curve, edges: np.ndarray, degree: int) -> tuple[np.ndarray, float]:
-    """Interpolating polynomials on each bin, and their largest miss relative to ‖φ‖."""
+def local_polynomials(
+    curve: Curve, edges: np.ndarray, degree: int, every: int = 1
+) -> tuple[np.ndarray, float]:
+    """Interpolating polynomials on every bin, or every k-th, and their largest miss over ‖φ‖."""
     nodes = 0.5 - 0.5 * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     between = np.append(0.0, 0.5 * (nodes[1:] + nodes[:-1]))
-    width = np.diff(edges)[:, None]
-    values = curve((edges[:-1, None] + width * nodes).ravel())
+    start, width = edges[:-1:every, None], np.diff(edges)[::every, None]
+    values = curve((start + width * nodes).ravel())
     values = values.reshape(len(width), degree + 1, -1)
     # Coefficients of the deviation from the first node are small: the monomials' poor
     # conditioning then acts on small numbers only.
     base = values[:, :1]
     coef = np.einsum("kj,bjc->bkc", np.linalg.inv(np.vander(nodes, increasing=True)), values - base)
     coef[:, :1] += base
-    tested = curve((edges[:-1, None] + width * between).ravel())
+    tested = curve((start + width * between).ravel())
     tested = tested.reshape(len(width), degree + 1, -1)
     powers = np.vander(between, degree + 1, increasing=True)
     error = np.abs(np.einsum("jk,bkc->bjc", powers, coef) - tested).max(axis=(1, 2))
