@@ -23,7 +23,7 @@ from .schema import check_width
 from .spec import Spec
 from .table import CODE, Table
 
-_FEW = 2**14  # values
+_FEW = 2**14  # results of a table that its readable form is quick enough for
 _STORED = "CSR input of a map with phi(0) = 0, whose result is CSR"
 
 
@@ -265,12 +265,13 @@ def _emit(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int | None) -> N
 def apply_table(table: Table, X: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """φ of dense float64 rows, with the numbers of `missing` for NaN.
 
-    Few values are not worth a compiled loop: one that is not loaded takes a second.
+    Few results are not worth a compiled loop: one that is not loaded takes a second.
     """
-    if X.size <= _FEW or interpreted():
+    shape = (len(X), table.n_columns)
+    if np.prod(shape) <= _FEW or interpreted():
         note_path("reference:table")
         return evaluate_table(table, X, np, missing)
-    out = np.empty((len(X), table.n_columns))
+    out = np.empty(shape)
     _emit(table, X, out, n_jobs=1)
     gaps = np.isnan(X)
     if gaps.any():
