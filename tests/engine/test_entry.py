@@ -12,8 +12,9 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine.table import entry as entries
-from kernelmaps.engine.table.emit import emit_dense, handed_layout, stored_rows
-from kernelmaps.engine.table.entry import Entry, Handed, by_address, entry
+from kernelmaps.engine.table.emit import emit_dense, emitter
+from kernelmaps.engine.table.entry import Entry, Handed, Routine, bound, by_address, call, entry
+from kernelmaps.engine.table.locate import stored_rows
 
 HOME = Path(km.__file__).parent
 LOOPS = [
@@ -113,12 +114,50 @@ def test_other_versions_of_numba_take_tuples_as_they_are(monkeypatch, seed):
     expected = km.SplineMap(4).fit(X).transform(X)
     monkeypatch.setattr(entries, "_TRIED", ("0.1",))
     assert by_address(X) is X
-    handed_layout.cache_clear()
+    emitter.cache_clear()
     compiled = len(emit_dense.loop.signatures)
     found = km.SplineMap(4).fit(X).transform(X)
-    handed_layout.cache_clear()
+    emitter.cache_clear()
     assert len(emit_dense.loop.signatures) == compiled + 1
     np.testing.assert_array_equal(found, expected)
+
+
+class Known(NamedTuple):
+    numbers: np.ndarray
+    length: tuple
+
+
+class Result(NamedTuple):
+    values: np.ndarray
+
+
+class Use(NamedTuple):
+    routine: object
+    known: object
+
+
+def _times(known, result, i):
+    result.values[i] = known.numbers[i] * len(known.length)
+
+
+def _each(use, result, n):
+    for i in range(n):
+        call(use.routine, use.known, result, i)
+
+
+@pytest.mark.parametrize("known_version", [True, False])
+def test_a_loop_is_compiled_once_for_all_kinds_of_a_routine(known_version, monkeypatch):
+    """Versions of numba that nothing is known of compile it for each, with the same results."""
+    if not known_version:
+        monkeypatch.setattr(entries, "_TRIED", ("0.1",))
+    made, loop = Routine(nb.njit(_times)), Entry(nb.njit(_each))
+    kinds = [(length, dtype) for length in (1, 3) for dtype in (float, np.float32)]
+    for length, dtype in kinds:
+        known, result = Known(np.arange(4, dtype=dtype), (0,) * length), Result(np.zeros(4))
+        loop(Use(*bound(made, (known,), (result,), 1)), result, 4)
+        np.testing.assert_array_equal(result.values, length * np.arange(4))
+    assert len(made.loop.signatures) == 4
+    assert len(loop.loop.signatures) == (1 if known_version else 4)
 
 
 def test_entries_are_compiled_functions_with_their_names():
@@ -171,11 +210,11 @@ def _written_out(function, helpers):
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for call in ast.walk(function):
-        if isinstance(call, ast.Call) and getattr(call.func, "id", None) in helpers:
-            names = {getattr(argument, "id", None) for argument in call.args}
-            if number & names or any(_is_integer(argument) for argument in call.args):
-                yield f"{function.name}: {ast.unparse(call)}"
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in helpers:
+            names = {getattr(argument, "id", None) for argument in node.args}
+            if number & names or any(_is_integer(argument) for argument in node.args):
+                yield f"{function.name}: {ast.unparse(node)}"
 
 
 def _is_integer(node):
@@ -189,7 +228,7 @@ def test_no_helper_is_compiled_again_for_an_integer_that_is_written_out(file):
     functions = {path: [n for n in tree.body if isinstance(n, ast.FunctionDef)]
                  for path, tree in trees.items()}  # fmt: skip
     helpers = {one.name for found in functions.values() for one in found}
-    assert {"locate", "_write", "place", "score", "_keep"} <= helpers
+    assert {"load_values", "_write", "place", "score", "_keep"} <= helpers
     wrong = [call for one in functions[file] for call in _written_out(one, helpers)]
     assert wrong == []
 

@@ -248,14 +248,15 @@ def _apply_additive_dense(
 def _emit(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
     """φ of dense rows, by the compiled loop."""
     from .simd.vectors import width
-    from .table.emit import emit_dense, handed_layout, room_for
+    from .table.emit import emit_dense, emitter, room_for
     from .table.entry import by_address
+    from .table.locate import Dense
 
     note_path(f"table:{_BINNINGS[table.binning]}:dense")
-    (layout, handed), lanes = handed_layout(table), (0,) * width(out.itemsize)
-    x, flat = by_address(X.reshape(-1)), by_address(out.reshape(-1))
+    made, flat = emitter(table), by_address(out.reshape(-1))
+    find = made.finder(Dense(X.reshape(-1), (0,) * width(out.itemsize)))
     in_threads(
-        lambda begin, end: emit_dense(handed, x, lanes, room_for(layout), begin, end, flat),
+        lambda begin, end: emit_dense(made.handed, find, room_for(made.layout), begin, end, flat),
         X.shape[0],
         n_jobs,
         worth_a_thread(out.shape[1]),
@@ -303,8 +304,9 @@ def stored_columns(
     table: Table, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_jobs: int | None
 ) -> sparse.csr_matrix:
     """Every stored value of CSR rows becomes the stored columns (the band) of its bin."""
-    from .table.emit import Stored, emit_stored, handed_layout, room_for, stored_rows
+    from .table.emit import emit_stored, emitter, room_for
     from .table.entry import by_address
+    from .table.locate import Stored, stored_rows
 
     n = len(indptr) - 1
     band = table.band[table.set_of].astype(np.int64)
@@ -315,11 +317,13 @@ def stored_columns(
     wide = max(int(starts[-1]), table.n_columns) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     values, columns = np.empty(starts[-1], dtype=data.dtype), np.empty(starts[-1], dtype=index)
-    layout, handed = handed_layout(table)
-    rows = by_address(stored_rows(data, indices, indptr))
+    made, stored = emitter(table), stored_rows(data, indices, indptr)
+    find, rows = made.finder(stored), by_address(stored)
     out = by_address(Stored(values, columns, starts))
     in_threads(
-        lambda begin, end: emit_stored(handed, rows, room_for(layout), begin, end, out),
+        lambda begin, end: emit_stored(
+            made.handed, find, rows, room_for(made.layout), begin, end, out
+        ),
         n,
         n_jobs,
         worth_a_thread(int(starts[-1]) // max(1, n)),

@@ -62,8 +62,8 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         codes = encode(spec, X.toarray())[rows, X.indices]
         return sparse.csr_matrix((codes, X.indices, X.indptr), shape=X.shape, copy=False)
-    from .table.emit import stored_rows
     from .table.encode import encode_stored
+    from .table.locate import stored_rows
 
     note_path("encode:csr")
     dtype = output_dtype(X.dtype)

@@ -8,7 +8,7 @@ tabulate   curves as tables
 layout     `Layout`: the same by features, as the compiled loops take it
 search     cells that find the bin among uneven edges
 memory     arrays that suit vectors
-entry      tuples by address, for compiled loops that Python calls
+entry      tuples by address, for compiled loops that Python calls, and their routines
 locate     the bin of a value and the position in it (compiled)
 emit       φ of rows (compiled)
 dot        sums of φ over the features: scores (compiled)

@@ -16,55 +16,50 @@ import numpy as np
 
 from ...compiling import njit
 from ..simd.vectors import clear, copy_numbers, fill, item, load, multiply_add, prefetch, store
-from .entry import INNER, by_address, entry
+from .entry import INNER, by_address, call, entry
 from .layout import Layout, layout_of
-from .locate import locate, locate_stored
+from .locate import Dense, Found, Stored, finder
+from .memory import LANES
 from .stored import Table
 
 AHEAD = 1024  # numbers from what is written to the line that is asked for
 TILE = 512  # values that are located at a time: rows and positions stay in the nearest cache
 
 
-class Stored(NamedTuple):
-    """CSR rows."""
-
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-
-
-def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:
-    """CSR rows as the loops take them; arrays with gaps between their numbers are copied.
-
-    Indices of 64 bits are, too, where 32 hold them: loops of their own would take far longer to
-    compile.
-    """
-    most = np.iinfo(np.int32).max
-    if indptr[-1] <= most and indices.max(initial=0) <= most:
-        indices, indptr = (np.asarray(part, np.int32) for part in (indices, indptr))
-    return Stored(*(np.ascontiguousarray(part) for part in (data, indices, indptr)))
-
-
 class Room(NamedTuple):
     """Memory of one thread (made in Python: code that allocates takes long to compile)."""
 
-    row: np.ndarray  # int32
-    u: np.ndarray  # T
+    found: Found  # of a tile of values
     columns: np.ndarray  # T: those of one value
 
 
+class Emitter(NamedTuple):
+    """A table as the loops take it."""
+
+    layout: Layout
+    handed: Any  # all but the bins
+    bins: Any  # handed, too
+    found: Any  # memory such as a thread's, for what depends on its type
+
+    def finder(self, rows: Dense | Stored) -> Any:
+        """What locates values of such rows."""
+        return by_address(finder(self.bins, rows, self.found))
+
+
 @lru_cache(maxsize=64)
-def handed_layout(table: Table) -> tuple[Layout, Any]:
-    """The layout of a table, and the same as the loops take it."""
+def emitter(table: Table) -> Emitter:
+    """A table as the loops take it."""
     layout = layout_of(table)
-    return layout, by_address(layout)
+    parts = layout._replace(bins=()), layout.bins, room_for(layout).found
+    return Emitter(layout, *(by_address(part) for part in parts))
 
 
 def room_for(layout: Layout) -> Room:
     """Room for one thread."""
     values = layout.values
     columns = np.zeros(len(values.chunk) * values.parts, values.coef.dtype)
-    return Room(np.zeros(TILE, np.int32), np.zeros(TILE, values.coef.dtype), columns)
+    found = Found(np.zeros(TILE + LANES, np.int32), np.zeros(TILE + LANES, values.coef.dtype))
+    return Room(found, columns)
 
 
 @njit(**INNER)
@@ -95,53 +90,59 @@ def _write(values, row, u, to, out):
 
 
 @entry()
-def emit_dense(layout, x, lanes, room, begin, end, out):
-    """φ of dense rows begin..end; x and out are flat."""
-    values, column, even = layout.values, layout.column, layout.even
+def emit_dense(layout, find, room, begin, end, out):
+    """φ of dense rows begin..end, one after the other.
+
+    Short rows are located together, as many as a tile holds, and long ones in several tiles.
+    """
+    values, column, even, found = layout.values, layout.column, layout.even, room.found
     d, width = column.size - 1, column[column.size - 1]
     stop = end * width - room.columns.size
-    for i in range(begin, end):
+    together = TILE // d if d < TILE else 1
+    for top in range(begin, end, together):
+        rows = together if end - top > together else end - top
         if even == 0:
-            clear(out, i * width, width)
+            clear(out, top * width, rows * width)
         for a in range(0, d, TILE):
             n = TILE if d - a > TILE else d - a
-            locate(layout.bins, x, i * d + a, a, n, lanes, room.row, room.u)
-            at = i * width + column[a]
+            call(find.routine, find.bins, find.rows, found, top * d + a, a, n, rows)
+            at = top * width + column[a]
             # All but the last values may write whole vectors. Their own loop decides nothing, which
             # saves a quarter of the time.
             whole = (stop - at) // even + 1 if even > 0 and at <= stop else 0
-            whole = whole if whole < n else n
+            whole = whole if whole < n * rows else n * rows
             for k in range(whole):
                 prefetch(out, at + k * even + AHEAD)
-                _write(values, np.int64(item(room.row, k)), item(room.u, k), at + k * even, out)
-            for k in range(whole, n):
-                row = np.int64(item(room.row, k))
-                to = at + k * even
-                if even == 0:
-                    to = i * width + column[a + k] + item(values.first, row)
-                if to <= stop:
-                    _write(values, row, item(room.u, k), to, out)
-                else:
-                    _write(values, row, item(room.u, k), np.int64(0), room.columns)
-                    copy_numbers(room.columns, out, to, np.int64(item(layout.band, a + k)))
+                _write(values, np.int64(item(found.row, k)), item(found.u, k), at + k * even, out)
+            for r in range(whole // n, rows):
+                for k in range(whole - r * n if whole > r * n else 0, n):
+                    row, u = np.int64(item(found.row, r * n + k)), item(found.u, r * n + k)
+                    to = at + (r * n + k) * even
+                    if even == 0:
+                        to = (top + r) * width + column[a + k] + item(values.first, row)
+                    if to <= stop:
+                        _write(values, row, u, to, out)
+                    else:
+                        _write(values, row, u, np.int64(0), room.columns)
+                        copy_numbers(room.columns, out, to, np.int64(item(layout.band, a + k)))
 
 
 @entry()
-def emit_stored(layout, rows, room, begin, end, out):
+def emit_stored(layout, find, rows, room, begin, end, out):
     """φ of CSR rows begin..end, for maps with φ(0) = 0; ``out.indptr`` is given."""
     values = layout.values
     to, last = out.indptr[begin], rows.indptr[end]
-    stop = out.indptr[end] - room.columns.size
+    stop, found = out.indptr[end] - room.columns.size, room.found
     for a in range(rows.indptr[begin], last, TILE):
         n = TILE if last - a > TILE else last - a
-        locate_stored(layout.bins, rows, a, n, room.row, room.u)
+        call(find.routine, find.bins, find.rows, found, a, np.int64(0), n, np.int64(1))
         for k in range(n):
-            row, j = np.int64(item(room.row, k)), np.int64(item(rows.indices, a + k))
+            row, j = np.int64(item(found.row, k)), np.int64(item(rows.indices, a + k))
             count = np.int64(item(layout.band, j))
             if to <= stop:
-                _write(values, row, item(room.u, k), to, out.data)
+                _write(values, row, item(found.u, k), to, out.data)
             else:
-                _write(values, row, item(room.u, k), np.int64(0), room.columns)
+                _write(values, row, item(found.u, k), np.int64(0), room.columns)
                 copy_numbers(room.columns, out.data, to, count)
             first = item(layout.column, j) + item(values.first, row)
             for c in range(count):

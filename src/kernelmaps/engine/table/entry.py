@@ -8,6 +8,11 @@ which halves their kinds once more; that nothing is written to them is the loops
 
 Nothing is owned by compiled code: whoever calls holds the arrays until the loop returns.
 
+A loop over rows puts together things that know nothing of each other: how bins are found, how
+polynomials are evaluated, what a loss asks for. Each is a :func:`routine`, compiled by itself and
+called by address, once for many values: a loop is compiled once for all of its routines, not for
+every combination of them.
+
 This is built on numba's interface for extensions (types, models, unboxing). With versions of numba
 that it was not tried with, the loops take the tuples as numba knows them: the same results after a
 longer compilation.
@@ -31,7 +36,7 @@ from numba.core.pythonapi import NativeValue, unbox
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.np.numpy_support import from_dtype
 
-from ...compiling import HELPER, interpreted, njit
+from ...compiling import HELPER, interpreted, meaning, njit
 
 _TRIED = ("0.68",)  # versions of numba
 
@@ -130,6 +135,9 @@ _TYPES: dict[Any, HandedType] = {}
 
 def _lay_out(value: Any, words: list[int]) -> Any:
     """Append what compiled code reads of a value; what its type depends on."""
+    if isinstance(value, Handed):
+        words.append(value.address)
+        return Handed
     if isinstance(value, np.ndarray):
         if not value.flags.c_contiguous:
             raise TypeError(f"Compiled loops take contiguous arrays, not strides {value.strides}.")
@@ -150,7 +158,12 @@ def _lay_out(value: Any, words: list[int]) -> Any:
 
 
 def _type_of(value: Any) -> types.Type:
-    """The type that compiled code knows a value by."""
+    """The type that compiled code knows a value by.
+
+    What was handed over before is an address to it: the routines that it is passed to know more.
+    """
+    if isinstance(value, Handed):
+        return types.voidptr
     if isinstance(value, np.ndarray):
         return HandedArray(from_dtype(value.dtype), value.ndim)
     if isinstance(value, tuple):
@@ -207,6 +220,8 @@ def _read(context, builder, kind, words, at):
         return context.get_constant_null(kind)
     if kind == types.float64:
         return builder.bitcast(word(at), ir.DoubleType())
+    if kind == types.voidptr:
+        return builder.inttoptr(word(at), ir.PointerType(ir.IntType(8)))
     if kind == types.boolean:
         return builder.icmp_signed("!=", word(at), _WORD(0))
     return word(at)
@@ -246,6 +261,70 @@ class Entry:
 
     def __call__(self, *args: Any) -> Any:
         return self.loop(*(by_address(argument) for argument in args))
+
+
+def routine(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function that loops call by address (see :func:`call`).
+
+    It takes NamedTuples and whole numbers, and leaves its results in memory.
+    """
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        if interpreted():
+            return function
+        return Routine(njit(**OPTIONS, no_cpython_wrapper=True, **options)(function))
+
+    return compiled
+
+
+class Routine:
+    """A compiled function that other compiled functions call."""
+
+    def __init__(self, loop: Any) -> None:
+        self.loop, self.__doc__ = loop, loop.py_func.__doc__
+        self._known: dict[tuple[int, ...], int] = {}
+
+    def address(self, kinds: tuple[types.Type, ...]) -> int:
+        """Where its code for arguments of some types is; it is compiled if need be."""
+        key = tuple(kind._code for kind in kinds)
+        if key not in self._known:
+            self.loop.compile(kinds)
+            made = self.loop.overloads[kinds]
+            name = made.fndesc.llvm_func_name
+            self._known[key] = made.library.get_pointer_to_function(name)
+        return self._known[key]
+
+
+def bound(function: Any, known: tuple, others: tuple, numbers: int) -> tuple:
+    """What :func:`call` takes of a routine: its address, and the arguments that it alone knows.
+
+    Its `others` are such tuples, and then some whole numbers. Where nothing is handed over by
+    address, the function stands for it.
+    """
+    if interpreted() or not _usable():
+        return getattr(function, "loop", function), *known
+    handed = tuple(by_address(value) for value in (*known, *others))
+    kinds = tuple(value._numba_type_ for value in handed) + (types.int64,) * numbers
+    return function.address(kinds), *handed[: len(known)]
+
+
+@meaning(lambda function, *args: function(*args))
+def call(typing_context, function, *args):
+    """Call a routine with its arguments: first those that it alone knows (see :func:`bound`)."""
+    dispatcher = isinstance(function, types.Dispatcher)
+    own = function.get_call_type(typing_context, args, {}) if dispatcher else None
+
+    def build(context, builder, signature, values):
+        given = cgutils.unpack_tuple(builder, values[1])
+        if dispatcher:
+            return context.get_function(function, own)(builder, given)
+        convention = context.call_conv
+        pointer = convention.get_function_type(types.none, args).as_pointer()
+        callee = builder.inttoptr(values[0], pointer)
+        convention.call_function(builder, callee, types.none, args, given)
+        return context.get_dummy_value()
+
+    return types.none(function, types.StarArgTuple.from_types(args)), build
 
 
 def by_address(value: Any) -> Any:

@@ -74,7 +74,7 @@ class Block(NamedTuple):
 class Layout(NamedTuple):
     """A map as its loops take it."""
 
-    bins: Bins
+    bins: Any  # Bins; none where a finder knows them
     values: Block
     column: np.ndarray  # int64[d + 1]: first output column of each feature
     band: np.ndarray  # int32[d]: stored columns of each feature

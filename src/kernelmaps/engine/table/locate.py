@@ -9,11 +9,15 @@ Rests on the relations that :mod:`.layout` names. A NaN falls into some bin, nev
 whoever has to notice it compares (:func:`..simd.arithmetic.outside`).
 """
 
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from ...compiling import njit
+from ...compiling import interpreted, njit
 from ..simd.arithmetic import (
     as_floats,
     between,
@@ -38,7 +42,7 @@ from ..simd.arithmetic import (
     words,
 )
 from ..simd.vectors import gather, gather_two, item, load, load_first, store
-from .entry import INNER
+from .entry import INNER, bound, routine
 from .stored import AFFINE, CODE, EDGES, LOG2
 
 
@@ -207,17 +211,59 @@ def _between_edges(bins, x, edge):
     return as_floats(share(as_floats(x, search.exact), left, right), search.edges)
 
 
-@njit(**INNER)
-def locate(bins, x, at, j, n, lanes, row, u):
-    """``row[k]``, ``u[k]`` of n values x[at + k] of features j + k, in whole vectors.
+class Dense(NamedTuple):
+    """Rows in C order."""
 
-    The last vector overlaps the one before it, if there is one. `row` and `u` have room for one.
+    values: np.ndarray  # flat
+    lanes: tuple  # length: values that are located at a time
+
+
+class Stored(NamedTuple):
+    """CSR rows."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+class Found(NamedTuple):
+    """Where values fell: memory of one thread, with room for a vector more than values."""
+
+    row: np.ndarray  # int32
+    u: np.ndarray  # T
+
+
+class Finder(NamedTuple):
+    """A routine that locates values, and what it alone knows."""
+
+    routine: Any
+    bins: Any
+    rows: Any
+
+
+def finder(bins: Any, rows: Dense | Stored, found: Any) -> Finder:
+    """What locates values of such rows; bins and memory may have been handed over before.
+
+    Its routine takes them and ``(found, at, j, n, rows)``: ``found.row[k]`` and ``found.u[k]``
+    become those of the n values from `at` on, of the features j + k, in as many rows that follow
+    one another. Stored values are of their own features.
     """
-    for start in range(0, n, len(lanes)):
-        k = start if start <= n - len(lanes) else max(n - len(lanes), 0)
-        found, position = find(bins, load_values(x, at + k, n, lanes), j + k, (0,))
-        store(row, k, found)
-        store(u, k, position)
+    dense = _one_by_one if interpreted() else _locate_dense
+    found_by = _locate_stored if isinstance(rows, Stored) else dense
+    return Finder(*bound(found_by, (bins, rows), (found,), 4))
+
+
+@routine()
+def _locate_dense(bins, dense, found, at, j, n, rows):
+    """In whole vectors: the last one of a row overlaps the one before it, if there is one."""
+    x, lanes = dense.values, dense.lanes
+    for first in range(0, n * rows, n):
+        for start in range(0, n, len(lanes)):
+            k = start if start <= n - len(lanes) else max(n - len(lanes), 0)
+            values = load_values(x, at + first + k, n, lanes)
+            row, u = find(bins, values, j + k, (0,))
+            store(found.row, first + k, row)
+            store(found.u, first + k, u)
 
 
 @njit(**INNER)
@@ -228,9 +274,26 @@ def load_values(x, at, n, lanes):
     return load(x, at, lanes)
 
 
-@njit(**INNER)
-def locate_stored(bins, rows, at, n, row, u):
-    """The same for stored values of sparse rows, ``rows.data[at + k]`` of its own feature each."""
-    for k in range(n):
-        feature = np.int64(item(rows.indices, at + k))
-        row[k], u[k] = find(bins, item(rows.data, at + k), feature, ())
+def _one_by_one(bins, dense, found, at, j, n, rows):
+    """The same where nothing is compiled: there are no vectors."""
+    for k in range(n * rows):
+        found.row[k], found.u[k] = find(bins, item(dense.values, at + k), j + k % n, ())
+
+
+@routine()
+def _locate_stored(bins, stored, found, at, j, n, rows):
+    for k in range(n * rows):
+        feature = np.int64(item(stored.indices, at + k))
+        found.row[k], found.u[k] = find(bins, item(stored.data, at + k), feature, ())
+
+
+def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:
+    """CSR rows as the loops take them; arrays with gaps between their numbers are copied.
+
+    Indices of 64 bits are, too, where 32 hold them: loops of their own would take far longer to
+    compile.
+    """
+    most = np.iinfo(np.int32).max
+    if indptr[-1] <= most and indices.max(initial=0) <= most:
+        indices, indptr = (np.asarray(part, np.int32) for part in (indices, indptr))
+    return Stored(*(np.ascontiguousarray(part) for part in (data, indices, indptr)))

@@ -7,7 +7,8 @@ two tables of local polynomials in ``u``,
 * ``column``: the change L_d Φ(x) of the weights (eq. 7); for order 0 it is the band again.
 
 The weights lie as ``[feature][basis][lane]``; a lane is a class. A row is placed once (`place`),
-then scored (`score`), and then the weights move along it (`add`).
+then scored (:func:`score`), and then the weights move along it (:func:`add`): routines that loops
+call by address, so that none of them is compiled again for other bins, rows or losses.
 
 Rests on the relations of :mod:`.layout` (every row of a table that the finder gives is there, and
 its band ends within the weights of its feature), and on CSR columns that were checked on entry.
@@ -15,54 +16,124 @@ its band ends within the weights of its feature), and on CSR columns that were c
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from ...compiling import njit
 from ..simd.vectors import add as plus
-from ..simd.vectors import fold, item, load, multiply_add, prefetch, repeat, store, tile, zeros
+from ..simd.vectors import (
+    fold,
+    item,
+    load,
+    multiply_add,
+    prefetch,
+    repeat,
+    store,
+    tile,
+    width,
+    zeros,
+)
 from .emit import polynomial, vectors
-from .entry import INNER
+from .entry import INNER, bound, call, routine
 from .layout import Bins, Block
-from .locate import find, locate
+from .locate import Dense, Finder, Found, Stored, finder
 
 FAST = INNER | {"fastmath": True}
 
 
 class Basis(NamedTuple):
-    """A compiled additive map, ready for the loops; tables are addressed by the rows of `bins`."""
+    """A compiled additive map; tables are addressed by the rows of `bins`."""
 
     bins: Bins
     values: Block  # the band Phi
-    taken: tuple  # length: weights that one vector of `values` touches, all lanes
     column: Block  # the change L_d Phi of the weights
-    changed: tuple  # length: weights that one vector of `column` touches
     norm: np.ndarray  # float64 flat [row][power]: <Phi, L_d Phi>
-    square: tuple  # length 2 degree + 1
+    powers: int  # of `norm`: 2 degree + 1
     stride: int  # weights of each feature
 
 
 class Rows(NamedTuple):
     """The rows of X as they lie in memory: dense (C order) or CSR."""
 
-    values: np.ndarray  # flat
+    values: np.ndarray  # flat; loops see bytes
     columns: np.ndarray  # CSR: feature of each value
     indptr: np.ndarray
     sparse: tuple  # length 1 for CSR, 0 for dense
     width: int  # dense: features
+    itemsize: int  # bytes of a value
 
 
 class Room(NamedTuple):
     """Memory of one thread (made in Python: code that allocates takes long to compile)."""
 
-    row: np.ndarray  # int32: of the values of one example, and a vector more
-    u: np.ndarray  # T
+    found: Found  # of the values of one example
     f: np.ndarray  # T[lanes]
     move: np.ndarray  # T[lanes]
     seen: np.ndarray  # float64[4, lanes]
-    vector: tuple  # length: values that are placed at a time
+    said: np.ndarray  # int64[2]: whether a step moved a weight, and whether all lanes rest
+
+
+class Weights(NamedTuple):
+    """Weights of a basis, and the polynomials that say which of them a value touches, and how."""
+
+    table: Block
+    touched: tuple  # length: weights that one vector of the table touches, all lanes
+    lanes: tuple  # length: lanes
+    stride: int  # weights of each feature
+    w: np.ndarray  # T, flat
+
+
+class Use(NamedTuple):
+    """Something to do with a row, and what it alone knows."""
+
+    routine: Any
+    known: Any
+
+
+NONE = Use(0, 0)
+
+
+class Work(NamedTuple):
+    """What is done with the rows of a problem: routines, and what the loops themselves read."""
+
+    find: Finder
+    score: Use
+    add: Use
+    steps: Use  # of a loss
+    norm: np.ndarray  # as in `Basis`
+    powers: int  # of `norm`
+
+
+def work_of(
+    basis: Basis,
+    lanes: tuple,
+    rows: Rows,
+    room: Room,
+    *,
+    scored: np.ndarray | None = None,
+    changed: np.ndarray | None = None,
+    steps: Use = NONE,
+) -> Work:
+    """The work of loops on such rows: `scored` are weights to score with, `changed` to add to."""
+    seen = in_bytes(rows)
+
+    def use(function: Any, table: Block, w: np.ndarray | None, numbers: int) -> Use:
+        if w is None:
+            return NONE
+        touched = (0,) * (len(table.chunk) * len(lanes))
+        weights = Weights(table, touched, lanes, basis.stride, w)
+        return Use(*bound(function, (weights,), (seen, room), numbers))
+
+    uses = use(score, basis.values, scored, 3), use(add, basis.column, changed, 2)
+    dense = Dense(rows.values, (0,) * width(room.found.u.itemsize))
+    values = Stored(rows.values, rows.columns, rows.indptr) if len(rows.sparse) else dense
+    return Work(finder(basis.bins, values, room.found), *uses, steps, basis.norm, basis.powers)
+
+
+def in_bytes(rows: Rows) -> Rows:
+    """Rows as the loops take them, whatever the type of their values."""
+    return rows._replace(values=rows.values.view(np.uint8))
 
 
 @njit(**FAST)
@@ -78,83 +149,71 @@ def column_of(rows, k, begin):
     return np.int64(item(rows.columns, k)) if len(rows.sparse) else k - begin
 
 
-def place(basis, rows, i, room):
+@njit(**FAST)
+def place(work, rows, i, room):
     """Where the values of example i fall, into `room`; the place of the first, and their number."""
     begin, end = _span(rows, i)
-    for k in range(begin, end):
-        j = column_of(rows, k, begin)
-        room.row[k - begin], room.u[k - begin] = find(basis.bins, item(rows.values, k), j, ())
+    find, none, one = work.find, np.int64(0), np.int64(1)
+    call(find.routine, find.bins, find.rows, room.found, begin, none, end - begin, one)
     return begin, end - begin
 
 
-@overload(place, jit_options=FAST)
-def _place_of(basis, rows, i, room):
-    sparse = len(rows.types[rows.fields.index("sparse")])
-    return place if sparse else _place_vectors
-
-
-def _place_vectors(basis, rows, i, room):
-    """The same for dense rows, some features at a time."""
-    begin, n = i * rows.width, rows.width
-    locate(basis.bins, rows.values, begin, np.int64(0), n, room.vector, room.row, room.u)
-    return begin, n
-
-
 @njit(**FAST)
-def gather(basis, rows, room, begin, k, w, lanes, total):
+def _gather(weights, rows, found, begin, k, total):
     """Add the k-th value's part of the scores, chunk by chunk and lane by lane."""
-    row, u = np.int64(item(room.row, k)), item(room.u, k)
-    values = basis.values
-    at = (column_of(rows, begin + k, begin) * basis.stride + item(values.first, row)) * len(lanes)
-    for part in range(vectors(values)):
-        phi = repeat(polynomial(values, row, u, part), lanes)
-        total = multiply_add(phi, load(w, at + part * len(basis.taken), basis.taken), total)
+    row, u = np.int64(item(found.row, k)), item(found.u, k)
+    table, lanes, size = weights.table, weights.lanes, len(weights.touched)
+    at = (column_of(rows, begin + k, begin) * weights.stride + item(table.first, row)) * len(lanes)
+    for part in range(vectors(table)):
+        phi = repeat(polynomial(table, row, u, part), lanes)
+        here = load(weights.w, at + part * size, weights.touched)
+        total = multiply_add(phi, here, total)
     return total
 
 
-@njit(**FAST)
-def score(basis, rows, room, begin, n, w, lanes):
-    """``room.f`` = <w, psi> of the n values that were placed.
+@routine(fastmath=True)
+def score(weights, rows, room, begin, start, n):
+    """``room.f`` = <w, psi> of n values that were placed, from the one `start` on.
 
     Four sums at a time hide the latency of the adds.
     """
-    a = zeros(w, basis.taken)
+    a = zeros(weights.w, weights.touched)
     b, c, d = a, a, a
-    whole = n - n % 4
-    for k in range(0, whole, 4):
-        a = gather(basis, rows, room, begin, k, w, lanes, a)
-        b = gather(basis, rows, room, begin, k + 1, w, lanes, b)
-        c = gather(basis, rows, room, begin, k + 2, w, lanes, c)
-        d = gather(basis, rows, room, begin, k + 3, w, lanes, d)
-    for k in range(whole, n):
-        a = gather(basis, rows, room, begin, k, w, lanes, a)
-    store(room.f, 0, fold(plus(plus(a, b), plus(c, d)), lanes))
+    whole = start + n - n % 4
+    for k in range(start, whole, 4):
+        a = _gather(weights, rows, room.found, begin, k, a)
+        b = _gather(weights, rows, room.found, begin, k + 1, b)
+        c = _gather(weights, rows, room.found, begin, k + 2, c)
+        d = _gather(weights, rows, room.found, begin, k + 3, d)
+    for k in range(whole, start + n):
+        a = _gather(weights, rows, room.found, begin, k, a)
+    store(room.f, 0, fold(plus(plus(a, b), plus(c, d)), weights.lanes))
 
 
-@njit(**FAST)
-def add(basis, rows, room, begin, n, w, lanes):
+@routine(fastmath=True)
+def add(weights, rows, room, begin, n):
     """w += room.move * (the column of the n values that were placed), lane by lane."""
-    column = basis.column
-    steps = tile(load(room.move, 0, lanes), column.chunk)
+    table, lanes, w, found = weights.table, weights.lanes, weights.w, room.found
+    steps = tile(load(room.move, 0, lanes), table.chunk)
     for k in range(n):
-        row, u = np.int64(item(room.row, k)), item(room.u, k)
+        row, u = np.int64(item(found.row, k)), item(found.u, k)
         j = column_of(rows, begin + k, begin)
-        at = (j * basis.stride + item(column.first, row)) * len(lanes)
-        for part in range(vectors(column)):
-            here = at + part * len(basis.changed)
-            phi = repeat(polynomial(column, row, u, part), lanes)
-            store(w, here, multiply_add(phi, steps, load(w, here, basis.changed)))
+        at = (j * weights.stride + item(table.first, row)) * len(lanes)
+        for part in range(vectors(table)):
+            here = at + part * len(weights.touched)
+            phi = repeat(polynomial(table, row, u, part), lanes)
+            store(w, here, multiply_add(phi, steps, load(w, here, weights.touched)))
 
 
 @njit(**FAST)
-def squared_norm(basis, room, n):
+def squared_norm(work, found, n):
     """|psi|^2: per feature <Phi, L_d Phi>, itself a local polynomial in u."""
-    size, total = len(basis.square), 0.0
+    size, total = work.powers, 0.0
     for k in range(n):
-        row, u = np.int64(item(room.row, k)), item(room.u, k)
-        value = item(basis.norm, row * size + size - 1)
+        row, u = np.int64(item(found.row, k)), item(found.u, k)
+        value = item(work.norm, row * size + size - 1)
         for power in range(size - 2, -1, -1):
-            value = value * u + item(basis.norm, row * size + power)
+            value = value * u + item(work.norm, row * size + power)
         total += value
     return total
 
@@ -163,5 +222,5 @@ def squared_norm(basis, room, n):
 def ask_for(rows, i):
     """Have the values of example i brought from memory."""
     begin, end = _span(rows, i)
-    for k in range(begin, end, 64 // rows.values.itemsize):
+    for k in range(begin * rows.itemsize, end * rows.itemsize, 64):
         prefetch(rows.values, k)

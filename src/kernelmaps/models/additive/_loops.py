@@ -1,8 +1,9 @@
 """Compiled loops of the additive solver: arrays and numbers in, arrays changed in place.
 
 What they do with a row's values (:mod:`kernelmaps.engine.table.update`) knows nothing of losses,
-and the rules of losses nothing of tables: here they meet, example by example.  Lengths that the
-compiler must know are passed as tuples of that length (see :mod:`kernelmaps.engine.simd.vectors`).
+and the rules of losses nothing of tables: here they meet, example by example, as routines that are
+called by address.  Lengths that the compiler must know are passed as tuples of that length (see
+:mod:`kernelmaps.engine.simd.vectors`).
 
 The loops rest on what `update` rests on, on codes that were checked on entry, and on a number per
 example in `y`, `cost` and the duals.
@@ -16,18 +17,8 @@ import numpy as np
 from numba.extending import overload
 
 from ...compiling import njit
-from ...engine.simd.vectors import fold, store, zeros
-from ...engine.table.entry import entry
-from ...engine.table.update import (
-    FAST,
-    add,
-    ask_for,
-    column_of,
-    gather,
-    place,
-    score,
-    squared_norm,
-)
+from ...engine.table.entry import bound, call, entry, routine
+from ...engine.table.update import FAST, Room, Use, ask_for, column_of, place, squared_norm
 from .losses import LOSSES
 
 
@@ -45,11 +36,9 @@ class Problem(NamedTuple):
 class Duals(NamedTuple):
     """What an epoch moves."""
 
-    w: np.ndarray  # flat [feature][basis][lane]
     beta: np.ndarray  # float64[n, lanes in use]
     offset: np.ndarray  # float64[lanes in use]
     slope: np.ndarray
-    lanes: tuple  # length: lanes
 
 
 class Visits(NamedTuple):
@@ -81,6 +70,13 @@ class Centre(NamedTuple):
     norm: np.ndarray  # float64[n]: |psi_i - m|^2 + scale
     shift: np.ndarray  # float64[n]: <m, psi_i>
     pull: float  # |m|^2 + scale
+
+
+class Asked(NamedTuple):
+    """What a step of an epoch is computed from."""
+
+    problem: Problem
+    centre: Centre
 
 
 def _step(loss, y, f, beta, q, c, epsilon):
@@ -135,11 +131,16 @@ def _clear(report):
             report[kind, lane] = 0.0
 
 
-@njit(**FAST)
-def _steps(problem, centre, duals, tally, room, i, learn):
+def steps_of(problem: Problem, centre: Centre, duals: Duals, tally: Tally, room: Room) -> Use:
+    """The routine that takes the steps of a problem's loss."""
+    return Use(*bound(_steps, (Asked(problem, centre),), (duals, tally, room), 2))
+
+
+@routine(fastmath=True)
+def _steps(asked, duals, tally, room, i, learn):
     """The best steps in beta_i, into `room.move`; whether one moves, and whether all rest."""
-    keep, report = tally.keep, tally.report
-    moved, resting = False, True
+    problem, centre, report = asked.problem, asked.centre, tally.report
+    moved, resting = np.int64(0), np.int64(1)
     q, c, shift = centre.norm[i], problem.cost[i], centre.shift[i]
     for lane in range(problem.positive.size):
         target, old = _target(problem, i, lane), duals.beta[i, lane]
@@ -156,17 +157,17 @@ def _steps(problem, centre, duals, tally, room, i, learn):
         room.seen[1, lane], room.seen[2, lane], room.seen[3, lane] = loss, gap, old * score
         room.move[lane] = step
         if step != 0.0:
-            moved = True
+            moved = np.int64(1)
             duals.beta[i, lane] = new
             duals.slope[lane] += step
             duals.offset[lane] += step * (centre.pull - shift)
-        if step != 0.0 or slack <= keep[lane]:
-            resting = False
-    return moved, resting
+        if step != 0.0 or slack <= tally.keep[lane]:
+            resting = np.int64(0)
+    room.said[0], room.said[1] = moved, resting
 
 
 @entry(fastmath=True)
-def epoch(basis, rows, problem, centre, duals, visits, tally, room):
+def epoch(work, rows, duals, visits, tally, room):
     """Visit the first ``active`` examples of ``order`` once; returns how many stay active.
 
     Each lane takes its best step in beta_i; the weights follow at once.  The score of a lane is
@@ -177,22 +178,22 @@ def epoch(basis, rows, problem, centre, duals, visits, tally, room):
     that are put aside, from the last time that they were seen.  Without ``learn`` nothing moves:
     the report is then exact for the weights as they are.
     """
-    order, active, learn = visits.order, visits.active, visits.learn
-    w, lanes = duals.w, duals.lanes
+    order, active, learn = visits.order, visits.active, np.int64(visits.learn)
+    score, add, steps, said = work.score, work.add, work.steps, room.said
     _clear(tally.report)
     t = 0
     while t < active:
         i = np.int64(order[t])
         if t + 1 < active:
             ask_for(rows, np.int64(order[t + 1]))
-        begin, n = place(basis, rows, i, room)
-        score(basis, rows, room, begin, n, w, lanes)
-        moved, resting = _steps(problem, centre, duals, tally, room, i, learn)
-        if moved:
-            add(basis, rows, room, begin, n, w, lanes)
-        if resting:
+        begin, n = place(work, rows, i, room)
+        call(score.routine, score.known, rows, room, begin, np.int64(0), n)
+        call(steps.routine, steps.known, duals, tally, room, i, learn)
+        if said[0] != 0:
+            call(add.routine, add.known, rows, room, begin, n)
+        if said[1] != 0:
             for kind in range(1, 4):
-                for lane in range(problem.positive.size):
+                for lane in range(tally.parked.shape[1]):
                     tally.parked[kind, lane] += room.seen[kind, lane]
             active -= 1
             order[t], order[active] = order[active], order[t]
@@ -202,35 +203,35 @@ def epoch(basis, rows, problem, centre, duals, visits, tally, room):
 
 
 @entry(fastmath=True)
-def accumulate(basis, rows, lanes, room, examples, steps, w):
+def accumulate(work, rows, room, examples, steps):
     """w += sum over the listed examples of steps[k] * column(x_i)."""
+    add = work.add
     for k in range(examples.size):
         for lane in range(steps.shape[1]):
             room.move[lane] = steps[k, lane]
-        begin, n = place(basis, rows, np.int64(examples[k]), room)
-        add(basis, rows, room, begin, n, w, lanes)
+        begin, n = place(work, rows, np.int64(examples[k]), room)
+        call(add.routine, add.known, rows, room, begin, n)
 
 
 @entry(fastmath=True)
-def evaluate(basis, rows, lanes, room, first, w, norm, out):
+def evaluate(work, rows, room, first, norm, out):
     """Scores of the examples i = first + k, or the terms that they are the sums of.
 
     out[k, 0, lane] = <w, psi(x_i)>, or, where `out` has a place for every feature, out[k, j, lane]
     = <w_j, psi_j(x_ij)>: zeros of sparse rows stay as given.  norm[k] = |psi_i|^2, unless it is
-    empty.  One loop for all three, since a model's fit needs them all and compiles them but once.
+    empty.
     """
-    nothing = zeros(w, basis.taken)
+    score = work.score
     for i in range(out.shape[0]):
-        begin, n = place(basis, rows, first + i, room)
+        begin, n = place(work, rows, first + i, room)
         if norm.size > 0:
-            norm[i] = squared_norm(basis, room, n)
+            norm[i] = squared_norm(work, room.found, n)
         if out.shape[1] == 1:
-            score(basis, rows, room, begin, n, w, lanes)
+            call(score.routine, score.known, rows, room, begin, np.int64(0), n)
             _keep(room, out, i, np.int64(0))
         else:
             for k in range(n):
-                part = gather(basis, rows, room, begin, k, w, lanes, nothing)
-                store(room.f, 0, fold(part, lanes))
+                call(score.routine, score.known, rows, room, begin, k, np.int64(1))
                 _keep(room, out, i, column_of(rows, begin + k, begin))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,10 @@ from ...engine.compile import compiled_table, zero_at_zero
 from ...engine.extent import extent_of
 from ...engine.piecewise import table_of
 from ...engine.reference import evaluate_sets
-from ...engine.simd.vectors import width
 from ...engine.table import CODE, Table
-from ...engine.table.emit import stored_rows
-from ...engine.table.entry import by_address
 from ...engine.table.layout import Bins, bins_of
 from ...engine.table.layout import Block as TableBlock
+from ...engine.table.locate import Found, stored_rows
 from ...engine.table.memory import LANES, aligned
 from ...engine.table.update import Basis, Room, Rows
 
@@ -68,24 +65,14 @@ class Compiled:
     stride: int  # weights of each feature
     bands: Bands
 
-    @cached_property
-    def handed(self) -> Any:
-        """The basis as the loops take it."""
-        return by_address(self.basis)
-
 
 def room_for(compiled: Compiled, rows: Rows) -> Room:
     """Room for one thread that visits such rows."""
     most = int(np.diff(rows.indptr).max(initial=0)) if len(rows.sparse) else rows.width
     dtype, lanes = compiled.basis.values.coef.dtype, len(compiled.lanes)
-    return Room(
-        aligned(most + LANES, np.int32),
-        aligned(most + LANES, dtype),
-        aligned(lanes, dtype),
-        aligned(lanes, dtype),
-        np.zeros((4, lanes)),
-        (0,) * width(dtype.itemsize),
-    )
+    found = Found(aligned(most + LANES, np.int32), aligned(most + LANES, dtype))
+    f, move = aligned(lanes, dtype), aligned(lanes, dtype)
+    return Room(found, f, move, np.zeros((4, lanes)), np.zeros(2, np.int64))
 
 
 def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
@@ -130,8 +117,10 @@ def lanes_for(count: int) -> tuple:
 def rows_of(X: Any) -> Rows:
     """X as the loops take it: views, no copies."""
     if sparse.issparse(X):
-        return Rows(*stored_rows(X.data, X.indices, X.indptr), (0,), X.shape[1])
-    return Rows(X.reshape(-1), np.zeros(0, np.int32), np.zeros(0, np.int32), (), X.shape[1])
+        stored = stored_rows(X.data, X.indices, X.indptr)
+        return Rows(*stored, (0,), X.shape[1], X.dtype.itemsize)
+    none = np.zeros(0, np.int32)
+    return Rows(X.reshape(-1), none, none, (), X.shape[1], X.dtype.itemsize)
 
 
 def compile_basis(spec: Spec, X: Any, dtype: Any, lanes: tuple, *, whole: bool = False) -> Compiled:
@@ -226,15 +215,12 @@ def _assemble(
         columns = _table(np.zeros_like(first), full, dtype, wide, wide_parts)
         padded = wide * wide_parts
     stride = max(padded, int(first.max()) + chunk * parts)
-    taken, changed = ((0,) * (len(block.chunk) * len(lanes)) for block in (values, columns))
     basis = Basis(
         bins=_placed(bands, binning, starts, block_of, dtype),
         values=values,
-        taken=taken,
         column=columns,
-        changed=changed,
         norm=norm.ravel(),
-        square=(0,) * norm.shape[1],
+        powers=norm.shape[1],
         stride=stride,
     )
     return Compiled(basis, lanes, table.n_features * stride, stride, bands)

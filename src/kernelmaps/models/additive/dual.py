@@ -28,7 +28,7 @@ import numpy as np
 
 from ...engine.table.entry import by_address
 from ...engine.table.memory import aligned
-from ...engine.table.update import Rows
+from ...engine.table.update import Room, Rows, in_bytes, work_of
 from ...progress import track
 from ...threads import check_stop, together
 from . import _loops
@@ -211,10 +211,11 @@ class State:
         return aligned(size, dtype)
 
     def _accumulate(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
-        compiled = self.compiled
+        compiled, rows = self.compiled, self.rows
         examples = np.ascontiguousarray(examples, np.int32)
-        room = room_for(compiled, self.rows)
-        _loops.accumulate(compiled.handed, self.rows, compiled.lanes, room, examples, steps, w)
+        room = room_for(compiled, rows)
+        work = work_of(compiled.basis, compiled.lanes, rows, room, changed=w)
+        _loops.accumulate(work, in_bytes(rows), room, examples, steps)
 
     def _centre_rows(self) -> None:
         """Squared norms of the examples, centred where the intercept allows it."""
@@ -250,7 +251,8 @@ class State:
 
         def part(begin: int, end: int) -> None:
             room, out = room_for(compiled, rows), (norm[begin:end], shift[begin:end])
-            _loops.evaluate(compiled.handed, rows, compiled.lanes, room, begin, mean, *out)
+            work = work_of(compiled.basis, compiled.lanes, rows, room, scored=mean)
+            _loops.evaluate(work, in_bytes(rows), room, begin, *out)
 
         in_blocks(self.settings.n_threads, n, part)
         self.visits += n
@@ -303,17 +305,22 @@ class State:
     def _pass(
         self, order: np.ndarray, active: int, report: np.ndarray, put_aside: np.ndarray, learn: bool
     ) -> int:
-        duals = Duals(self.w, self.beta, self.offset, self.slope, self.compiled.lanes)
+        duals = Duals(self.beta, self.offset, self.slope)
         tally = Tally(self.keep, report, put_aside)
         visits, room = Visits(order, active, learn), room_for(self.compiled, self.rows)
-        return _loops.epoch(*self._constants(), duals, visits, tally, room)
+        return _loops.epoch(*self._constants(duals, tally, room), duals, visits, tally, room)
 
-    def _constants(self) -> tuple:
+    def _constants(self, duals: Duals, tally: Tally, room: Room) -> tuple:
         """What all passes over the same rows have in common, as the loops take it."""
         now = (self.rows, self.problem, self.centre)
         if any(a is not b for a, b in zip(now, self._handed[0], strict=True)):
-            self._handed = now, tuple(by_address(part) for part in now)
-        return self.compiled.handed, *self._handed[1]
+            compiled, w = self.compiled, self.w
+            steps = _loops.steps_of(self.problem, self.centre, duals, tally, room)
+            work = work_of(
+                compiled.basis, compiled.lanes, self.rows, room, scored=w, changed=w, steps=steps
+            )
+            self._handed = now, (by_address(work), by_address(in_bytes(self.rows)))
+        return self._handed[1]
 
     def certify(self) -> Gap:
         """Primal value and duality gap over all examples, from a dual point with Σβ = 0.

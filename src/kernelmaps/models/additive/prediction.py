@@ -17,8 +17,8 @@ from ...compiling import interpreted
 from ...engine.reference import evaluate_table
 from ...engine.table import CODE, Table, code_table
 from ...engine.table.dot import BLOCK, Summed, dot_dense, dot_stored, room_for, summed_table
-from ...engine.table.emit import stored_rows
 from ...engine.table.entry import by_address
+from ...engine.table.locate import stored_rows
 from ...threads import in_threads
 
 _CODE_BYTES = 2**21  # of values at every code of an integer type: a second-level cache

@@ -120,6 +120,7 @@ class AdditiveScores(TableRoute):
 
     def _evaluate(self, X: Any, out: np.ndarray) -> np.ndarray:
         """Scores [row][0][class] or terms [row][feature][class] of rows, group by group."""
+        from ...engine.table.update import in_bytes, work_of
         from ._loops import evaluate
         from .basis import room_for, rows_of
         from .dual import in_blocks
@@ -134,8 +135,8 @@ class AdditiveScores(TableRoute):
             for (part, compiled), weights in zip(groups, placed, strict=True):
                 count, room = part.stop - part.start, room_for(compiled, rows)
                 own = out[begin:end] if direct else np.zeros((end - begin, out.shape[1], count))
-                arguments = compiled.handed, rows, compiled.lanes, room, begin, weights
-                evaluate(*arguments, no_norms, own)
+                work = work_of(compiled.basis, compiled.lanes, rows, room, scored=weights)
+                evaluate(work, in_bytes(rows), room, begin, no_norms, own)
                 if not direct:
                     out[begin:end, :, part] = own
 
