@@ -1,11 +1,11 @@
 """Imports point one way: every edge between rooms is listed here, and no other may exist."""
 
-import ast
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from sources import Facts, facts, facts_of
 
 import kernelmaps
 
@@ -98,25 +98,22 @@ def room_of(module: str) -> str:
     )
 
 
-def imported_modules(source: str, module: str, is_package: bool) -> set[str]:
-    """Modules of kernelmaps that the source of `module` imports, anywhere in it."""
+def imported_modules(found: Facts, module: str, is_package: bool) -> set[str]:
+    """Modules of kernelmaps that the file of `module` imports, anywhere in it."""
     package = module if is_package else module.rpartition(".")[0]
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            parents = package.split(".")
-            base = parents[: len(parents) - node.level + 1] if node.level else []
-            base = ".".join([*base, *([node.module] if node.module else [])])
-            found.update(f"{base}.{alias.name}" for alias in node.names)
-    return {name for name in found if name.split(".")[0] == "kernelmaps"}
+    names = set()
+    for level, name, parts in found.imports:
+        parents = package.split(".")
+        base = parents[: len(parents) - level + 1] if level else []
+        base = ".".join([*base, *([name] if name else [])])
+        names.update([f"{base}.{part}" for part in parts] or [base])
+    return {name for name in names if name.split(".")[0] == "kernelmaps"}
 
 
-def forbidden_edges(source: str, module: str, is_package: bool = False) -> list[str]:
+def forbidden_edges(found: Facts, module: str, is_package: bool = False) -> list[str]:
     room = room_of(module)
     edges = []
-    for name in sorted(imported_modules(source, module, is_package)):
+    for name in sorted(imported_modules(found, module, is_package)):
         target = room_of(name)
         if name == "kernelmaps.__version__" or target == room:
             continue
@@ -136,7 +133,7 @@ def test_modules_import_only_what_their_rooms_may():
     for path in module_files():
         module = module_of(path)
         assert module.split(".")[1] in EDGES, f"{module}: its room is not in the list of rooms"
-        edges = forbidden_edges(path.read_text("utf-8"), module, path.stem == "__init__")
+        edges = forbidden_edges(facts_of(path), module, path.stem == "__init__")
         if edges:
             wrong[module] = edges
     assert wrong == {}
@@ -154,7 +151,7 @@ def file_imports() -> dict[str, set[str]]:
     files = {module_of(path): path for path in module_files()}
     graph: dict[str, set[str]] = {}
     for module, path in files.items():
-        names = imported_modules(path.read_text("utf-8"), module, path.stem == "__init__")
+        names = imported_modules(facts_of(path), module, path.stem == "__init__")
         # "a.b.name" is the file a.b.name where there is one, else a name of the file a.b.
         found = {name if name in files else name.rpartition(".")[0] for name in names}
         graph[module] = {name for name in found if name in files and name != module}
@@ -188,7 +185,7 @@ def test_listed_edges_have_no_cycle():
     ],
 )
 def test_scanner_sees_an_edge_that_points_back(line):
-    assert len(forbidden_edges(line, "kernelmaps.kernels.homogeneous")) == 1
+    assert len(forbidden_edges(facts(line), "kernelmaps.kernels.homogeneous")) == 1
 
 
 @pytest.mark.parametrize(
@@ -202,7 +199,7 @@ def test_scanner_sees_an_edge_that_points_back(line):
     ],
 )
 def test_scanner_lets_listed_edges_pass(line):
-    assert forbidden_edges(line, "kernelmaps.kernels.homogeneous") == []
+    assert forbidden_edges(facts(line), "kernelmaps.kernels.homogeneous") == []
 
 
 def test_every_room_and_leaf_is_in_the_map_of_contributing():
@@ -221,20 +218,13 @@ def test_compiled_functions_take_at_most_eight_parameters():
     """
     seen, crowded = 0, []
     for path in SOURCE.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        modules = {
-            name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for name in [getattr(node, "module", None) or "", *(item.name for item in node.names)]
-        }
+        own = facts_of(path)
+        modules = {name for _, module, parts in own.imports for name in (module, *parts)}
         if not any(name.split(".")[0] in ("numba", "triton") for name in modules):
             continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                names = [a.arg for a in node.args.args if a.arg != "typing_context"]
-                seen += 1
-                if len(names) > 8:
-                    crowded.append(f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}")
+        for function in own.functions:
+            seen += 1
+            if len(set(function.arguments) - {"typing_context"}) > 8:
+                crowded.append(f"{path.relative_to(SOURCE)}:{function.first} {function.name}")
     assert seen > 100
     assert not crowded

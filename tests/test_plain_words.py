@@ -1,8 +1,9 @@
 """Pages, docstrings and messages avoid phrases that readers stumbled over."""
 
-import ast
 import re
 from pathlib import Path
+
+from sources import facts_of
 
 ROOT = Path(__file__).parent.parent
 # What not to write, and what to write instead.
@@ -35,15 +36,9 @@ SOURCES = [
 
 def prose(path: Path) -> str:
     """The text of a page, or the strings of a module (docstrings and messages)."""
-    text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
-        return text
-    strings = [
-        node.value
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    return "\n".join(strings)
+        return path.read_text(encoding="utf-8")
+    return "\n".join(facts_of(path).strings)
 
 
 def stumbling(text: str) -> list[str]:
