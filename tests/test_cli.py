@@ -106,17 +106,18 @@ def test_completion_is_offered():
 # ---- demo ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def quick_demo(monkeypatch):
-    """The demonstration with one quick map."""
+@pytest.fixture(scope="module")
+def quick_comparison():
+    """A comparison with one quick map."""
     X, y = kernelmaps.datasets.make_histograms(90, 4, 3, random_state=0)
+    maps = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3]}
+    return kernelmaps.compare(X, y, **maps, name="digits", progress=False)
 
-    def run_demo(budget):
-        return kernelmaps.compare(
-            X, y, maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3], name="digits"
-        )
 
-    monkeypatch.setattr(demo_module, "run_demo", run_demo)
+@pytest.fixture
+def quick_demo(quick_comparison, monkeypatch):
+    """The demonstration of that comparison."""
+    monkeypatch.setattr(demo_module, "run_demo", lambda budget: quick_comparison)
     monkeypatch.setattr(demonstrating, "available_threads", lambda: 1)  # nothing compiles beside it
 
 
@@ -131,7 +132,8 @@ def test_demo_prints_a_table_and_writes_report_and_picture(tmp_path):
 
 
 @pytest.mark.usefixtures("quick_demo")
-def test_demo_as_json_is_nothing_but_json(tmp_path):
+def test_demo_as_json_is_nothing_but_json(tmp_path, monkeypatch):
+    monkeypatch.setattr(comparison.Comparison, "plot", lambda self, path: None)
     printed = json.loads(run("demo", "--out", tmp_path, "--json"))
     saved = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
     assert printed == saved

@@ -15,6 +15,7 @@ import kernelmaps as km
 from kernelmaps.commands import fitting
 from kernelmaps.data import large_tables
 from kernelmaps.data.kinds import Kind
+from kernelmaps.inspection.panels import PanelDisplay
 from kernelmaps.model_files import open_info
 
 N = 400
@@ -66,6 +67,19 @@ def model(rides, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "rides.kmap"
     run("fit", rides, "-t", "fare", "--drop", "tip", "-o", path)
     return path
+
+
+@pytest.fixture(scope="module")
+def tips(rides, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "tips.kmap"
+    run("fit", rides, "-t", "tip", "--drop", "fare", "-o", path)
+    return path
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pictures stay empty in tests of what is printed beside them."""
+    monkeypatch.setattr(PanelDisplay, "save", lambda self, path: path.touch())
 
 
 def test_any_csv_is_fitted_and_what_was_decided_is_said(rides, tmp_path):
@@ -303,6 +317,7 @@ def labelled(path, labels, n=90):
     return write(path, {"a": a, "b": ["xyz"[k % 3] for k in range(n)], "t": labels(n)})
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_explain_of_several_classes_has_a_line_for_each_term(tmp_path):
     path = labelled(tmp_path / "d.csv", lambda n: [LEVELS[k % 13 // 5] for k in range(n)])
     out = tmp_path / "m.kmap"
@@ -316,6 +331,7 @@ def test_explain_of_several_classes_has_a_line_for_each_term(tmp_path):
     assert len([line for line in lines if line[:1] == ["b"]]) == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_explain_of_many_classes_names_the_one_that_it_shows(tmp_path):
     path = labelled(tmp_path / "d.csv", lambda n: [f"c{k % 13 // 2}" for k in range(n)])
     run("fit", path, "-t", "t", "-o", tmp_path / "m.kmap")
@@ -338,6 +354,7 @@ def test_explain_of_many_classes_names_the_one_that_it_shows(tmp_path):
     assert_refused(2, "--class does not change a --report", *explain, *page)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_explain_of_a_regression_has_no_classes(model, tmp_path):
     explain = ["explain", model, "-o", tmp_path / "s.png"]
     assert_refused(2, "--class 'x' is for models of more than two", *explain, "--class", "x")
@@ -534,7 +551,7 @@ def test_files_without_rows_are_refused_alike_however_they_are_read(text, match,
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
-def test_new_rows_are_read_block_by_block(rides, tmp_path, monkeypatch, suffix):
+def test_new_rows_are_read_block_by_block(rides, model, tips, tmp_path, monkeypatch, suffix):
     """Predictions, scores and explanations are those of all rows at once, of any block's size."""
     columns = pd.read_csv(rides, keep_default_na=False, dtype=str)
     columns.loc[250, "area"] = "huge"
@@ -546,21 +563,18 @@ def test_new_rows_are_read_block_by_block(rides, tmp_path, monkeypatch, suffix):
         columns.to_parquet(path)
     else:
         columns.to_csv(path, index=False)
-    models = tmp_path / "fare.kmap", tmp_path / "tip.kmap"
-    run("fit", rides, "-t", "fare", "--drop", "tip", "-o", models[0])
-    run("fit", rides, "-t", "tip", "--drop", "fare", "-o", models[1])
     asked = [
-        ["predict", models[0], path], ["predict", models[1], path, "--proba"],
-        ["predict", models[0], path, "--json"],
-        ["evaluate", models[0], path, "--json"], ["evaluate", models[1], path, "--json"],
-        ["explain", models[0], "--data", path, "--row", 333, "--json"],
+        ["predict", model, path], ["predict", tips, path, "--proba"],
+        ["predict", model, path, "--json"],
+        ["evaluate", model, path, "--json"], ["evaluate", tips, path, "--json"],
+        ["explain", model, "--data", path, "--row", 333, "--json"],
     ]  # fmt: skip
     whole = [invoke(*words) for words in asked]
     assert not any(result.exit_code for result in whole), [result.output for result in whole]
     assert "'huge' counted as missing" in " ".join(whole[0].stderr.split())
     assert "1 row without 'fare' left out" in " ".join(whole[3].stderr.split())
     assert json.loads(whole[3].stdout)["rows"] == N - 1
-    report = ["explain", models[0], "--data", path, "--report"]
+    report = ["explain", model, "--data", path, "--report"]
     run(*report, tmp_path / "whole.html")
     sizes = []
     read = large_tables.TableBlocks._rows
@@ -577,13 +591,13 @@ def test_new_rows_are_read_block_by_block(rides, tmp_path, monkeypatch, suffix):
         assert_alike(again.stdout, before.stdout)
     assert max(sizes) == 90
     sizes.clear()
-    assert "Oslo" in run("explain", models[0], "--data", path, "--row", 350)
+    assert "Oslo" in run("explain", model, "--data", path, "--row", 350)
     assert sum(sizes) == 360  # the file is read up to the row
     for name in ("a.csv", "a.csv.gz", "a.json"):
-        run("predict", models[0], path, "-o", tmp_path / name)
+        run("predict", model, path, "-o", tmp_path / name)
     assert pd.read_csv(tmp_path / "a.csv").equals(pd.read_csv(tmp_path / "a.csv.gz"))
     assert len(json.loads((tmp_path / "a.json").read_text())["values"]) == N
-    assert_refused(2, "rows are 0 to 399", "explain", models[0], "--data", path, "--row", 400)
+    assert_refused(2, "rows are 0 to 399", "explain", model, "--data", path, "--row", 400)
     run(*report, tmp_path / "blocks.html")
     whole, blocks = ((tmp_path / f"{name}.html").read_text() for name in ("whole", "blocks"))
     assert blocks == whole
