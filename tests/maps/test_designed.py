@@ -19,16 +19,16 @@ def histograms(seed, rows=60, columns=12):
     [
         {"kernel": "chi2"},
         {"kernel": "jensen_shannon", "n_components": 4},
-        {"kernel": "chi2", "method": "minimax", "domain": (0.01, 1)},
+        {"kernel": "chi2", "method": "minimax", "domain": (1, 255)},  # shipped, as is the other
         {"kernel": "chi2", "domain": "universal"},
         {"kernel": "intersection", "method": "sine", "n_components": 6},
-        {"kernel": "intersection", "method": "minimax", "n_components": 2, "domain": (0.05, 1)},
+        {"kernel": "intersection", "method": "minimax", "n_components": 2, "domain": (1, 255)},
         {"kernel": "chi2", "domain": (1e-4, 1.0)},
     ],
     ids=str,
 )
 def test_error_of_each_feature_is_within_the_certificate(arguments, seed):
-    X = histograms(seed)
+    X = histograms(seed) * (255 if arguments.get("domain") == (1, 255) else 1)
     fitted = km.DesignedMap(**arguments).fit(X[:40])  # the other rows are unseen
     X = np.minimum(X, X[:40].max())
     columns = fitted.transform(X[:1]).shape[1] // X.shape[1]
@@ -139,9 +139,9 @@ def test_similar_data_share_one_design(seed):
 
 
 def test_zero_is_exact_and_sparse_rows_stay_sparse(seed):
-    X = histograms(seed)
-    X[X < 0.02] = 0
-    table = {"method": "minimax", "domain": (0.01, 1)}
+    X = 255 * histograms(seed)
+    X[X < 5] = 0
+    table = {"method": "minimax", "domain": (1, 255)}  # shipped
     for arguments in ({}, table, {"kernel": "intersection", "method": "sine"}):
         fitted = km.DesignedMap(**arguments).fit(X)
         mapped = fitted.transform(sparse.csr_matrix(X))

@@ -15,6 +15,9 @@ from .pnorm import log_p_norm
 from .problem import Cosines
 from .slp import sequential_lp
 
+_LARGEST = 300.0
+"""Logarithm of weights that a descent tries: a long step must not overflow."""
+
 
 def descend_p_norms(
     problem: JointProblem, cosines: Cosines, powers: tuple[int, ...] = (2, 8, 32, 128)
@@ -28,7 +31,7 @@ def descend_p_norms(
     def value(x: np.ndarray, power: int) -> tuple[float, np.ndarray]:
         moved = frequencies.copy()
         moved[free] = x[m:]
-        alpha = np.exp(x[:m])
+        alpha = np.exp(np.minimum(x[:m], _LARGEST))
         waves = BoxWaves(problem.coarse.axes, moved, problem.form)
         norm, pull = log_p_norm(problem.coarse.target - waves.sum(alpha), power)
         pulls, slopes = waves.pulled(-pull)

@@ -100,7 +100,7 @@ def test_codes_are_decoded_block_by_block_and_the_map_stays(seed):
 
 
 def test_blocks_are_sized_by_the_features_not_by_the_bytes_of_codes():
-    X = np.float32(np.random.default_rng(0).random((60, 400)))
+    X = np.float32(np.random.default_rng(0).random((60, 200)))
     feature_map = km.AnchorMap("chi2", 40, rank=10).fit(X)
     codes = feature_map.encode(X)
     assert codes.dtype == np.uint8
