@@ -16,7 +16,7 @@ from kernelmaps import storage
 from kernelmaps.cli import app
 from kernelmaps.commands import demonstrating, fitting
 from kernelmaps.commands.fitting import FitSettings, fit_rows
-from kernelmaps.data.holdout import held_out
+from kernelmaps.data.prepared import held_out
 from kernelmaps.data.reading import read_rows
 from kernelmaps.evaluation import comparison, halving
 from kernelmaps.evaluation import demo as demo_module

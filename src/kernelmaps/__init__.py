@@ -55,7 +55,7 @@ _EXPORTS = {
     "kernelmaps.evaluation.comparison": ["compare"],
     "kernelmaps.evaluation.choice": ["choose"],
     "kernelmaps.evaluation.model_report": ["model_report"],
-    "kernelmaps.evaluation.scaling": ["MeanNormScaler"],
+    "kernelmaps.evaluation.methods": ["MeanNormScaler"],
     "kernelmaps.model_files": ["load", "save"],
 }
 _SUBMODULES = [

@@ -1,4 +1,4 @@
-"""Tables as text and HTML, with text from files escaped."""
+"""Text without control characters, and tables as text and HTML."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections.abc import Container, Iterable, Sequence
 from html import escape
 from typing import Any
 
-from .printing import printable
+# The control characters of ASCII and Latin-1, except line ends and tabs.
+_CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
+
+
+def printable(text: str) -> str:
+    r"""Write control characters as ``\x1b``: a terminal would obey them, and no font has them."""
+    return text.translate(_CONTROLS)
+
 
 _WIDTH = 100
 

@@ -61,7 +61,7 @@ def test_targets_that_are_not_there_are_refused(tmp_path):
 def test_a_member_that_ends_while_it_is_read_is_refused(tmp_path, monkeypatch):
     """The directory of an archive may lie about the length of a member, too."""
     path = npz(tmp_path / "data.npz", X=SHORT["60 of 600 rows"])
-    monkeypatch.setattr("kernelmaps.data.files.check_members", lambda path: None)
+    monkeypatch.setattr("kernelmaps.data.opening.check_members", lambda path: None)
     source = open_source(path)
     assert isinstance(source, Source)
     with pytest.raises(ValueError, match="the rows from 50 on are declared"):

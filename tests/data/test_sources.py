@@ -224,7 +224,7 @@ def test_a_memory_map_is_read_not_mapped(table, tmp_path):
 
 
 def test_svmlight_text_with_given_width_is_not_scanned(table, tmp_path, monkeypatch):
-    from kernelmaps.data.files import SvmlightSource
+    from kernelmaps.data.opening import SvmlightSource
 
     dump_svmlight_file(*table[:2], str(tmp_path / "d.svm"), zero_based=False)
     monkeypatch.setattr(SvmlightSource, "_scan", lambda self: pytest.fail("scanned"))

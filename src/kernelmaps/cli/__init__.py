@@ -1,7 +1,7 @@
 """The command line: every command is one call into the library."""
 
 # Each module adds its commands to the app.
-from . import judging, modelling, preparing
+from . import judging, modelling
 from ._app import app
 
-__all__ = ["app", "judging", "modelling", "preparing"]
+__all__ = ["app", "judging", "modelling"]

@@ -14,8 +14,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ..display import plain_console
-from ..printing import printable
+from ..display import plain_console, printable
 
 IMPOSSIBLE, BAD_INPUT, BAD_FILE, INTERRUPTED = 1, 2, 3, 130
 

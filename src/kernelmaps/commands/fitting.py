@@ -19,9 +19,8 @@ import kernelmaps
 from ..arguments import check_positive
 from ..data import Block, Rows, Source, read_rows
 from ..data.columns import Wanted, no_target
-from ..data.holdout import PartOfSource, held_out
 from ..data.large_tables import file_size, prepare_table
-from ..data.prepared import PreparedSource, open_rows
+from ..data.prepared import PartOfSource, PreparedSource, held_out, open_rows
 from ..data.reading import read_columns
 from ..data.suffixes import is_csv, is_parquet
 from ..data.table_files import TableFile, read_table

@@ -19,8 +19,8 @@ import numpy as np
 from ..extras import needed
 from .arrow import ArrowSource, row_groups
 from .columns import Wanted, column_positions
-from .holdout import held_out
 from .kinds import Kind, RawColumn, cells_as, kind_of
+from .prepared import held_out
 from .reading import Rows
 from .sources import Block
 from .suffixes import parquet_dataset

@@ -1,30 +1,289 @@
-"""`open_source` and `open_table` turn whatever holds rows into a `Source`."""
+"""`open_source` and `open_table` turn whatever holds rows into a `Source`.
+
+Files of arrays (npz, HDF5, Zarr and SVMlight text) are read here, too, block by block.
+"""
 
 from __future__ import annotations
 
+import io
+import math
 import os
+import re
+import sys
+import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from ..extras import needed
+from ..sparse_rows import check_sparse
 from .arrow import ArrowSource, CsvFragment
 from .dask import DaskSource
-from .files import open_path
 from .frames import is_frame
 from .sources import (
     Block,
+    ContainerRows,
     IterableSource,
+    SlicedSource,
     Source,
     check_lengths,
+    check_members,
+    default_names,
     is_group,
     is_table,
+    open_hdf5,
+    raw_rows,
+    read_npy_header,
     sliced_source,
     values_at,
 )
-from .suffixes import is_csv, is_parquet, parquet_dataset
+from .suffixes import SVMLIGHT, is_csv, is_parquet, known_suffixes, parquet_dataset
+
+LARGEST_INDEX = 2**31 - 2  # of a column in SVMlight text; indices are kept in 32 bits
+
+
+def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) -> Source:
+    """Open a file of arrays by its suffix."""
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return sliced_source(raw_rows(path), y, w)
+    if suffix == ".npz":
+        return _open_npz(path, y, w, name)
+    if suffix in (".h5", ".hdf5"):
+        with open_hdf5(str(path)) as container:
+            return _open_container(path, y, w, name, container, "hdf5")
+    if suffix == ".zarr":
+        zarr = needed("zarr")
+        root = zarr.open(path, mode="r")
+        if isinstance(root, zarr.Array):
+            return sliced_source(ContainerRows(str(path), "", "zarr"), y, w)
+        return _open_container(path, y, w, name, root, "zarr")
+    if suffix in SVMLIGHT:
+        return SvmlightSource(path, y, w, n_features=n_features)
+    if is_csv(path):
+        raise ValueError(
+            f"{str(path)!r}: CSV is not read block by block. Read it with "
+            "kernelmaps.data.read_rows, or store it as Parquet."
+        )
+    raise ValueError(
+        f"{str(path)!r}: the suffix {path.suffix!r} is not known. Known are {known_suffixes()}."
+    )
+
+
+def _open_container(
+    path: Path, y: Any, w: Any, name: str, container: Any, form: str
+) -> SlicedSource:
+    y, w = default_names(container, y, w)
+    found = [
+        ContainerRows(str(path), _there(path, container, part), form)
+        if isinstance(part, str)
+        else part
+        for part in (name, y, w)
+    ]
+    return sliced_source(*found)
+
+
+def _there(path: Path, container: Any, name: str) -> str:
+    """The name of an array that a file has; it may lie in a group: "group/name"."""
+    if name not in container:
+        raise KeyError(f"{str(path)!r} has no array {name!r}; it has {sorted(container)}")
+    return name
+
+
+# ---- npz ----------------------------------------------------------------------------------------
+
+
+def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{str(path)!r} is not a readable .npz file: it is not a whole archive")
+    check_members(path)
+    with np.load(path, allow_pickle=False) as archive:
+        names = set(archive.files)
+        y, w = (
+            archive[_there(path, names, part)] if isinstance(part, str) else part
+            for part in default_names(names, y, w)
+        )
+    if {"format", "indptr", "data"} <= names:
+        matrix = sp.load_npz(path)
+        check_sparse(matrix, str(path))
+        return sliced_source(matrix, y, w)
+    return NpzSource(path, _there(path, names, name), y, w)
+
+
+class NpzSource(Source):
+    """The rows of one array of an .npz, decompressed as they are read, never as a whole."""
+
+    n_rows: int
+    n_features: int
+
+    def __init__(self, path: Path, name: str, y: Any, w: Any) -> None:
+        self.path, self.name, self.y, self.w = path, name, y, w
+        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
+            shape, self.fortran, self.dtype = read_npy_header(stream)
+        if len(shape) != 2:
+            raise ValueError(f"{str(path)!r}: array {name!r} must have two dimensions, has {shape}")
+        self.n_rows, self.n_features = shape
+        check_lengths(self.n_rows, y=y, sample_weight=w)
+
+    def describe(self) -> str:
+        return f"the file {str(self.path)!r} of {self.n_rows} rows and {self.n_features} features"
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        if self.fortran:  # its rows are scattered over the whole member
+            X = np.load(self.path, allow_pickle=False)[self.name]
+            yield from SlicedSource(X, self.y, self.w).blocks(block_rows, skip)
+            return
+        with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.name}.npy") as stream:
+            read_npy_header(stream)
+            width = self.n_features * self.dtype.itemsize
+            for chunk, a in enumerate(range(0, self.n_rows, block_rows)):
+                rows = slice(a, min(a + block_rows, self.n_rows))
+                data = stream.read((rows.stop - a) * width)
+                if len(data) < (rows.stop - a) * width:
+                    raise ValueError(
+                        f"{str(self.path)!r} ends early: the rows from {a} on are declared, but "
+                        "not all of them are there. Write the file again."
+                    )
+                if chunk < skip:
+                    continue
+                X = np.frombuffer(data, self.dtype).reshape(-1, self.n_features)
+                yield Block(X, values_at(self.y, rows), values_at(self.w, rows), chunk, 0, a)
+
+    def partitions(self, n: int, block_rows: int) -> list[Source]:
+        return [self]  # a compressed stream has no way in but its beginning
+
+
+# ---- SVMlight text ------------------------------------------------------------------------------
+
+_INDEX = re.compile(rb"\s(\d+):")
+
+
+@dataclass
+class SvmlightSource(Source):
+    """``label index:value …`` lines, streamed as CSR blocks.
+
+    A first pass over the text finds the number of columns, whether indices begin at 0 or 1, and
+    the number of rows. `n_features` saves it; indices then begin at 1, unless `zero_based`.
+    """
+
+    path: Path
+    y: Any = None
+    w: Any = None
+    n_features: int | None = None
+    zero_based: bool = False
+    span: tuple[int, int] = (0, sys.maxsize)  # bytes of the file
+    begin: int = 0
+
+    def __post_init__(self) -> None:
+        self.span = (self.span[0], min(self.span[1], self.path.stat().st_size))
+        if self.n_features is None:
+            self._scan()
+
+    def _scan(self) -> None:
+        low, high, rows = 1, 0, 0
+        with open(self.path, "rb") as stream:
+            while lines := stream.readlines(1 << 24):
+                for line in lines:
+                    text = line.split(b"#", 1)[0]
+                    found = _INDEX.findall(text)
+                    rows += bool(text.strip())
+                    if found:
+                        low, high = min(low, int(found[0])), max(high, int(found[-1]))
+        if high > LARGEST_INDEX:
+            raise ValueError(
+                f"the SVMlight text {str(self.path)!r} has the index {high}; indices up to "
+                f"{LARGEST_INDEX} can be read. Renumber the columns, or hash them to fewer."
+            )
+        self.zero_based, self.n_rows = low == 0, rows
+        self.n_features = high + self.zero_based
+
+    def like(self, n_features: int, zero_based: bool) -> Source:
+        """The same text for a model of `n_features`: its last or first ones may not occur here."""
+        if self.n_features is None or self.n_features >= n_features:
+            return self
+        return replace(self, n_features=n_features, zero_based=self.zero_based or zero_based)
+
+    def files(self) -> list[Path] | None:
+        return [self.path] if self.y is None and self.w is None else None
+
+    def describe(self) -> str:
+        return f"the SVMlight text {str(self.path)!r} of {self.n_features} features"
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        from sklearn.datasets import load_svmlight_file
+
+        start = self.begin
+        with open(self.path, "rb") as stream:
+            stream.seek(self.span[0])
+            lines = _lines(stream, self.span[1])
+            for chunk in range(1 << 62):
+                text = list(islice(lines, block_rows))
+                if not text:
+                    return
+                if chunk >= skip:
+                    X, labels = self._parse(load_svmlight_file, text, start)
+                    rows = slice(start, start + len(text))
+                    y = labels if self.y is None else values_at(self.y, rows)
+                    yield Block(sp.csr_array(X), y, values_at(self.w, rows), chunk, 0, start)
+                start += len(text)
+
+    def _parse(self, load: Any, text: list[bytes], start: int) -> tuple[Any, np.ndarray]:
+        try:
+            X, labels = load(
+                io.BytesIO(b"".join(text)),
+                n_features=self.n_features,
+                zero_based=self.zero_based,
+            )
+            _check_labels(labels, text)
+        except (ValueError, OverflowError) as error:  # the latter: an index of more than 31 bits
+            raise ValueError(
+                f"{self.describe()}: rows {start} to {start + len(text)} cannot be read: {error}"
+            ) from error
+        return X, labels
+
+    def partitions(self, n: int, block_rows: int) -> list[Source]:
+        """Byte ranges that begin at every k-th block of lines (one pass finds them)."""
+        cuts, count = [self.span[0]], 0
+        with open(self.path, "rb") as stream:
+            stream.seek(self.span[0])
+            for _ in _lines(stream, self.span[1]):
+                count += 1
+                if count % block_rows == 0:
+                    cuts.append(stream.tell())
+        if cuts[-1] != self.span[1]:
+            cuts.append(self.span[1])
+        step = math.ceil((len(cuts) - 1) / max(n, 1))
+        return [
+            replace(
+                self,
+                span=(cuts[a], cuts[min(a + step, len(cuts) - 1)]),
+                begin=self.begin + a * block_rows,
+            )
+            for a in range(0, len(cuts) - 1, step)
+        ]
+
+
+def _check_labels(labels: np.ndarray, text: list[bytes]) -> None:
+    """Refuse whole numbers that float64, the type of labels here, merges with their neighbours."""
+    for row in np.flatnonzero(np.abs(labels) >= 2.0**53).tolist():
+        word = text[row].split(None, 1)[0].lstrip(b"+-")
+        if word.isdigit() and int(word) != int(abs(labels[row])):
+            raise ValueError(f"float64 does not represent the label {word.decode()} exactly")
+
+
+def _lines(stream: Any, end: int) -> Iterator[bytes]:
+    """Lines with data that begin before byte `end`."""
+    while stream.tell() < end:
+        line = stream.readline()
+        if not line:
+            return
+        if line.split(b"#", 1)[0].strip():
+            yield line
 
 
 def open_source(

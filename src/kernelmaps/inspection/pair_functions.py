@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..display import printable
 from ..models.shapes import PairFunction
-from ..printing import printable
 from .panels import PanelDisplay
 
 _TICKS = 8

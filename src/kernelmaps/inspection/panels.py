@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..printing import printable
+from ..display import printable
 
 
 class PanelDisplay:

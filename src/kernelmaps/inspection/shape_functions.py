@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..display import printable
 from ..models.shapes import ShapeFunction
-from ..printing import printable
 from .panels import PanelDisplay
 from .shapes import by_importance, output_names, shape_functions
 

@@ -27,8 +27,7 @@ from ...atomic import all_or_nothing
 from ...data import Source
 from ...device import is_foreign
 from ...schema import array, labels
-from ..device_labels import best_labels
-from ..device_scores import ScoresAnywhere
+from ..device_scores import ScoresAnywhere, best_labels
 from ..one_against_one import coupled, pairs_of, votes
 from ..tables.likelihoods import Likelihood, likelihood
 from ..tables.route import TABLE_STATE, fits_chunks

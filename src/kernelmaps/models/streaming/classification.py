@@ -17,8 +17,7 @@ from ...atomic import all_or_nothing
 from ...device import refuse_card, to_host
 from ...stats import Moments
 from ...stats.moments import Target
-from ..device_labels import best_labels
-from ..device_scores import ScoresAnywhere
+from ..device_scores import ScoresAnywhere, best_labels
 from ..one_against_one import pairs_of, votes
 from .base import Passes, PathLike
 from .device_rows import on_host
