@@ -17,16 +17,18 @@ from sklearn.base import clone
 import kernelmaps
 
 from ..arguments import check_positive
-from ..data import Block, Rows, Source, read_rows
+from ..data import Rows, Source, read_rows
 from ..data.columns import Wanted, no_target
+from ..data.kinds import Kind
 from ..data.large_tables import file_size, prepare_table
 from ..data.prepared import PartOfSource, PreparedSource, held_out, open_rows
 from ..data.reading import read_columns
+from ..data.sources import SlicedSource
 from ..data.suffixes import is_csv, is_parquet
 from ..data.table_files import TableFile, read_table
 from ..evaluation.checks import check_targets, suspect_columns
 from ..evaluation.methods import behind_scaler
-from ..evaluation.scoring import predicted, prediction_scores, scores_of
+from ..evaluation.scoring import Judged
 from ..evaluation.task import Task, decide_task
 from ..maps.base import AdditiveMap, FeatureMap
 from .fitted_model import FittedModel
@@ -96,7 +98,7 @@ def fit_rows(rows: Rows, settings: FitSettings | None = None) -> FittedModel:
     settings = settings or FitSettings()
     for sentence in suspect_columns(rows.X, rows.y, rows.columns):
         settings.say(f"warning: {sentence}")
-    return _fit_in_memory(rows, settings, _checked_map(settings), {}, {})
+    return _fit_in_memory(rows, settings, _checked_map(settings))
 
 
 def fit_table(table: TableFile, settings: FitSettings | None = None) -> FittedModel:
@@ -104,9 +106,7 @@ def fit_table(table: TableFile, settings: FitSettings | None = None) -> FittedMo
     settings = settings or FitSettings()
     _check_for_table(table.rows.name, settings)
     rows = replace(table.rows, X=table.frame())
-    options = settings.table.parameters(table.kinds)
-    kinds = {name: kind.to_dict() for name, kind in table.kinds.items()}
-    return _fit_in_memory(rows, settings, None, options, {"kinds": kinds})
+    return _fit_in_memory(rows, settings, None, table.kinds)
 
 
 def _check_for_table(name: str, settings: FitSettings) -> None:
@@ -124,79 +124,20 @@ def _check_for_table(name: str, settings: FitSettings) -> None:
 
 
 def _fit_in_memory(
-    rows: Rows,
-    settings: FitSettings,
-    chosen: FeatureMap | None,
-    options: dict[str, Any],
-    facts: dict[str, Any],
+    rows: Rows, settings: FitSettings, chosen: Any, kinds: dict[str, Kind] | None = None
 ) -> FittedModel:
-    task = _task(rows.y, settings)
-    X = rows.X
+    task, X = _task(rows.y, settings), rows.X
     labels = task.name == "classification"
     y = np.asarray(rows.y) if labels else _real_targets(rows.y, rows.name)
-    chosen = _scaled(chosen, settings, X)
-    unfitted = _estimator(settings, task.name, chosen, options)
+    unfitted = _estimator(settings, task.name, _scaled(chosen, settings, X), kinds)
     held = held_out(0, X.shape[0])
-    scores, scored = None, 0
-    if settings.holdout and _can_hold_out(y[~held], task.name) and held.any():
-        settings.say(f"fitting on {int((~held).sum()):,} rows, {int(held.sum()):,} are held out")
-        first = clone(unfitted).fit(X[~held], y[~held])
-        scores, scored = _held_out_scores(first, X[held], y[held], settings), int(held.sum())
-    settings.say(f"fitting {type(unfitted).__name__} on all {X.shape[0]:,} rows")
-    fitted = unfitted.fit(X, y)
-    if scores is None:
-        scores = scores_of(fitted, X, y)
-    return _finished(
-        fitted,
-        settings,
-        task,
-        scores,
-        scored,
-        target=rows.target,
-        columns=rows.columns,
-        ids=_ids(rows.kept),
-        rows=int(X.shape[0]),
-        features=int(X.shape[1]),
-        range=None if options else _range(X),
-        **facts,
-    )
 
+    def part(name: str | None = None) -> SlicedSource:
+        taken = {None: slice(None), "held": held, "fitted": ~held}[name]
+        return SlicedSource(X[taken], y[taken], frames=kinds is not None)
 
-def _finished(
-    fitted: Any,
-    settings: FitSettings,
-    task: Task,
-    scores: dict[str, float],
-    held_out: int,
-    *,
-    streamed: bool = False,
-    **facts: Any,
-) -> FittedModel:
-    """The model with its scores on so many held-out rows (0: on those of the fit) and facts."""
-    metadata = {"task": task.name, **facts, "normalize": settings.normalize}
-    metadata["held_out"] = {"rows": held_out, "scores": scores} if held_out else None
-    return FittedModel(fitted, metadata, scores, held_out, task.reason, streamed)
-
-
-def _held_out_scores(first: Any, X: Any, y: np.ndarray, settings: FitSettings) -> dict[str, float]:
-    """Scores of the first fit; probabilities are scored on the classes that it knows alone."""
-    known = _of_known_classes(first, y, settings)
-    if known.all():
-        return scores_of(first, X, y)
-    chances = scores_of(first, X[known], y[known]) if known.any() else {}
-    return chances | prediction_scores("classification", y, predicted(first, X))
-
-
-def _of_known_classes(first: Any, y: np.ndarray, settings: FitSettings) -> np.ndarray:
-    """Held-out rows whose class the first fit has seen; says how many others there are."""
-    classes = getattr(first, "classes_", None)
-    known = np.ones(len(y), dtype=bool) if classes is None else np.isin(y, classes)
-    if not known.all():
-        settings.say(
-            f"{int((~known).sum()):,} of {len(y):,} held-out rows are of classes that no other row "
-            "has: they count as wrong"
-        )
-    return known
+    facts = {"target": rows.target, "columns": rows.columns, "ids": _ids(rows.kept)}
+    return _fit_parts(unfitted, part, settings, task, y[~held], facts, kinds)
 
 
 def fit_file(
@@ -269,24 +210,11 @@ def _fit_large(path: Path, settings: FitSettings, wanted: Wanted) -> FittedModel
         task = _task(look, settings, whole=table.rows == len(look))
         if task.name == "regression":
             _real_targets(look, path.name)
-        unfitted = _estimator(settings, task.name, None, settings.table.parameters(table.kinds))
+        unfitted = _estimator(settings, task.name, None, table.kinds)
         part = partial(table.source, labels=task.name == "classification")
-        fitted, seen = _fit_parts(unfitted, part, settings, task, look, False)
-    dropped = read_columns(path, wanted.drop, _LOOK) if wanted.drop else {}
-    return _finished(
-        fitted,
-        settings,
-        task,
-        *seen.scores(task.name),
-        target=table.target,
-        columns=table.columns,
-        ids=[*table.ids, *_ids(dropped)],
-        rows=table.rows,
-        features=fitted.n_features_in_,
-        range=None,
-        kinds={name: kind.to_dict() for name, kind in table.kinds.items()},
-        streamed=True,
-    )
+        ids = [*table.ids, *_ids(read_columns(path, wanted.drop, _LOOK) if wanted.drop else {})]
+        facts = {"target": table.target, "columns": table.columns, "ids": ids}
+        return _fit_parts(unfitted, part, settings, task, look, facts, table.kinds)
 
 
 def fit_source(
@@ -309,76 +237,58 @@ def fit_source(
     def part(name: str | None = None) -> Source:
         return source if name is None else PartOfSource(source, held=name == "held")
 
-    fitted, seen = _fit_parts(unfitted, part, settings, task, look.y, True)
-    return _finished(
-        fitted,
-        settings,
-        task,
-        *seen.scores(task.name),
-        target=source.target,
-        columns=source.columns,
-        ids=_ids(kept or {}),
-        rows=seen.rows,
-        features=int(look.X.shape[1]),
-        range=seen.ends,
-        streamed=True,
-    )
+    facts = {"target": source.target, "columns": source.columns, "ids": _ids(kept or {})}
+    return _fit_parts(unfitted, part, settings, task, look.y, facts)
 
 
 def _fit_parts(
     unfitted: Any, part: Callable[..., Source], settings: FitSettings, task: Task,
-    look: np.ndarray, ranges: bool,
-) -> tuple[Any, _Seen]:  # fmt: skip
-    """Fit a model on blocks of rows, and tell what was seen of them: `ranges` of columns, too.
+    look: np.ndarray, facts: dict[str, Any], kinds: dict[str, Kind] | None = None,
+) -> FittedModel:  # fmt: skip
+    """Fit a model, score it, and note the ranges of columns (not of tables, which have `kinds`).
 
     ``part()`` are all rows, ``part("fitted")`` and ``part("held")`` four in five of them and the
-    others; `look` are targets of some.
+    others; `look` are targets of some. Rows in memory are fitted as they are, others in blocks.
     """
-    seen = _Seen(settings.holdout and _can_hold_out(look, task.name))
-    if seen.held_out:
+    source, holds_out = part(), settings.holdout and _can_hold_out(look, task.name)
+    if holds_out:
         settings.say("fitting on four in five rows, the others are held out")
-        first = clone(unfitted).fit(part("fitted"))
-        for block in part("held").blocks(_LOOK):
-            seen.predicted(block, predicted(first, block.X))
-        _of_known_classes(first, np.concatenate(seen.targets), settings)
-    source = part()
+        judged = _judged(_fitted(clone(unfitted), part("fitted")), part("held"))
+        strange = int((judged.truth < 0).sum()) if judged.classes is not None else 0
+        if strange:
+            settings.say(
+                f"{strange:,} of {judged.rows:,} held-out rows are of classes that no other row "
+                "has: they count as wrong"
+            )
     count = "" if source.n_rows is None else f" {source.n_rows:,}"
     settings.say(f"fitting {type(unfitted).__name__} on all{count} rows")
-    fitted = unfitted.fit(source)
-    for block in source.blocks(_LOOK) if ranges or not seen.held_out else ():
-        if ranges:
-            seen.add(block)
-        if not seen.held_out:
-            seen.predicted(block, predicted(fitted, block.X))
-    return fitted, seen
+    fitted = _fitted(unfitted, source)
+    if not holds_out:
+        judged = _judged(fitted, source)
+    n, ends = 0, None
+    for block in source.blocks(_LOOK) if kinds is None else ():
+        n, ends = n + len(block), _range(block.X, ends)
+    metadata: dict[str, Any] = {"task": task.name, **facts, "rows": n or source.n_rows}
+    metadata |= {"features": int(fitted.n_features_in_), "range": ends}
+    if kinds is not None:
+        metadata["kinds"] = {name: kind.to_dict() for name, kind in kinds.items()}
+    held, scores = judged.rows if holds_out else 0, judged.scores()
+    metadata["normalize"] = settings.normalize
+    metadata["held_out"] = {"rows": held, "scores": scores} if held else None
+    streamed = not isinstance(source, SlicedSource)
+    return FittedModel(fitted, metadata, scores, held, task.reason, streamed)
 
 
-@dataclass
-class _Seen:
-    """What passes over the rows gather: how many, their range, targets and predictions."""
+def _fitted(model: Any, source: Source) -> Any:
+    in_memory = isinstance(source, SlicedSource)
+    return model.fit(source.X, source.y) if in_memory else model.fit(source)
 
-    held_out: bool  # whether predictions are of held-out rows
-    rows: int = 0
-    ends: Any = None  # least and largest value of each column
-    targets: list[np.ndarray] = field(default_factory=list)
-    predictions: list[np.ndarray] = field(default_factory=list)
 
-    def add(self, block: Block) -> None:
-        self.rows += len(block)
-        found = _range(block.X)
-        if found is not None and self.ends is not None:
-            low, high = np.minimum(self.ends[0], found[0]), np.maximum(self.ends[1], found[1])
-            found = [low.tolist(), high.tolist()]
-        self.ends = found
-
-    def predicted(self, block: Block, predictions: np.ndarray) -> None:
-        self.targets.append(np.asarray(block.y))
-        self.predictions.append(predictions)
-
-    def scores(self, task: str) -> tuple[dict[str, float], int]:
-        """Scores of the predictions, and of how many held-out rows they are."""
-        truth, found = np.concatenate(self.targets), np.concatenate(self.predictions)
-        return prediction_scores(task, truth, found), len(truth) if self.held_out else 0
+def _judged(model: Any, source: Source) -> Judged:
+    judged = Judged(model, refuse=False)
+    for block in source.blocks(_LOOK):
+        judged.add(block.X, block.y)
+    return judged
 
 
 def _can_hold_out(y: np.ndarray, task: str) -> bool:
@@ -481,17 +391,15 @@ def _seeded(feature_map: FeatureMap) -> FeatureMap:
 
 
 def _estimator(
-    settings: FitSettings,
-    task: str,
-    feature_map: Any,
-    options: dict[str, Any] | None = None,
+    settings: FitSettings, task: str, feature_map: Any, kinds: dict[str, Kind] | None = None
 ) -> Any:
-    """The model to fit, unfitted."""
+    """The model to fit, unfitted; of a table where columns have kinds."""
     model, C = settings.model, settings.C
+    options = {} if kinds is None else settings.table.parameters(kinds)
     check_positive(f"{model} model", "C", C)
     if model != "ridge":
         kind = "AdditiveClassifier" if task == "classification" else "AdditiveRegressor"
-        numbers: dict[str, Any] = {"C": C, "random_state": 0, **(options or {})}
+        numbers: dict[str, Any] = {"C": C, "random_state": 0, **options}
         numbers |= {"loss": "log_loss"} if options and task == "classification" else {}
         given = {name: getattr(settings, name) for name in ("loss", "max_iter", "tol")}
         numbers |= {name: value for name, value in given.items() if value is not None}
@@ -501,11 +409,14 @@ def _estimator(
     return getattr(kernelmaps, kind)(feature_map=feature_map, **numbers)
 
 
-def _range(X: Any) -> list[list[float]] | None:
-    """Smallest and largest value of each column, for drawing; not for very wide data."""
+def _range(X: Any, before: list[list[float]] | None) -> list[list[float]] | None:
+    """Smallest and largest value of each column so far, for drawing; not for very wide data."""
     if X.shape[1] > 10_000:
         return None
     low, high = X.min(axis=0), X.max(axis=0)
     if sparse.issparse(low):
         low, high = low.toarray(), high.toarray()
-    return [np.ravel(end).astype(float).tolist() for end in (low, high)]
+    low, high = (np.ravel(end).astype(float) for end in (low, high))
+    if before is not None:
+        low, high = np.minimum(low, before[0]), np.maximum(high, before[1])
+    return [low.tolist(), high.tolist()]

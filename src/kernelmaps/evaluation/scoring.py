@@ -13,33 +13,23 @@ MAIN_SCORE = {"classification": "accuracy", "regression": "r2"}
 """The score of a task that is named first."""
 
 
-def predicted(model: Any, X: Any) -> np.ndarray:
-    """Predictions of held-out rows, some of which lie beyond the others: no need to warn."""
-    with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
-        return np.asarray(model.predict(X))
-
-
-def scores_of(model: Any, X: Any, y: Any, name: str = "the data") -> dict[str, float]:
-    """Scores of a classifier or a regressor on rows with known targets.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    X, y : rows and targets
-    name : str
-        The data, for messages.
-    """
-    return Judged(model, name).add(X, y).scores()
-
-
 class Judged:
     """A model's predictions beside the targets of rows that come block by block.
 
     Some numbers are kept for each row, and none of the rows' features.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    name : str
+        The data, for messages.
+    refuse : bool
+        Whether to refuse classes that the model does not know. Else their rows count as wrong
+        predictions, and probabilities are judged on the others.
     """
 
-    def __init__(self, model: Any, name: str = "the data") -> None:
-        self.model, self.name = model, name
+    def __init__(self, model: Any, name: str = "the data", *, refuse: bool = True) -> None:
+        self.model, self.name, self.refuse = model, name, refuse
         self.classes = getattr(model, "classes_", None)
         self._truth: list[np.ndarray] = []  # targets, or codes of classes
         self._found: list[np.ndarray] = []
@@ -48,22 +38,41 @@ class Judged:
 
     def add(self, X: Any, y: Any) -> Judged:
         """Predict some more rows."""
-        found = predicted(self.model, X)
-        if self.classes is None:
-            self._truth.append(np.asarray(y).astype(np.float64))
-            self._found.append(found)
-            return self
-        truth, found, known = _comparable(self.model, y, found, self.name)
-        self._truth.append(np.searchsorted(known, truth))
-        self._found.append(np.searchsorted(known, found))
-        if hasattr(self.model, "predict_proba"):
-            from sklearn.metrics import log_loss
-
-            with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
-                chances = np.asarray(self.model.predict_proba(X), dtype=np.float64)
-            self._surprise += float(log_loss(truth, chances, labels=known, normalize=False))
-            self._chances.append(chances[:, 1] if len(known) == 2 else chances[:0, 0])
+        # Some rows lie beyond those of the fit: no need to warn.
+        with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
+            found = np.asarray(self.model.predict(X))
+            if self.classes is None:
+                truth = np.asarray(y).astype(np.float64)
+            else:
+                truth, found = self._codes(np.asarray(y), found)
+                if hasattr(self.model, "predict_proba"):
+                    self._add_chances(truth, np.asarray(self.model.predict_proba(X), np.float64))
+        self._truth.append(truth)
+        self._found.append(found)
         return self
+
+    def _add_chances(self, codes: np.ndarray, chances: np.ndarray) -> None:
+        from sklearn.metrics import log_loss
+
+        codes, chances = codes[codes >= 0], chances[codes >= 0]
+        if len(codes):
+            places = range(chances.shape[1])
+            self._surprise += float(log_loss(codes, chances, labels=places, normalize=False))
+            self._chances.append(chances[:, 1] if len(places) == 2 else chances[:0, 0])
+
+    def _codes(self, truth: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Places of labels among the classes; -1 for a class that is not known."""
+        known = np.asarray(self.classes)
+        if truth.dtype.kind != known.dtype.kind:
+            truth, found, known = truth.astype(str), found.astype(str), known.astype(str)
+        strange = np.setdiff1d(truth, known)
+        if strange.size and self.refuse:
+            raise ValueError(
+                f"{self.name}: the target has the classes {strange[:5].tolist()}, which the model "
+                "was not fitted on."
+            )
+        codes = np.where(np.isin(truth, strange), -1, np.searchsorted(known, truth))
+        return codes, np.searchsorted(known, found)
 
     @property
     def rows(self) -> int:
@@ -90,8 +99,21 @@ class Judged:
         """Scores of all rows, the main one first."""
         truth, found = self.truth, self.found
         if self.classes is None:
-            return prediction_scores("regression", truth, found)
-        scores = prediction_scores("classification", truth, found)
+            from sklearn.metrics import mean_absolute_error, r2_score
+
+            return {
+                "r2": float(r2_score(truth, found)) if len(truth) > 1 else float("nan"),
+                "rmse": float(np.sqrt(np.mean((truth - found) ** 2))),
+                "mean_absolute_error": float(mean_absolute_error(truth, found)),
+            }
+        classes, codes, counts = np.unique(truth, return_inverse=True, return_counts=True)
+        right = truth == found
+        scores = {
+            "accuracy": float(right.mean()),
+            "most_frequent_class": float(counts.max() / len(truth)),
+            "balanced_accuracy": float((np.bincount(codes, right, len(classes)) / counts).mean()),
+        }
+        truth = truth[truth >= 0]
         if self._chances:
             from sklearn.metrics import roc_auc_score
 
@@ -113,42 +135,3 @@ class Judged:
             str(label): {"rows": int(n), "recall": float(r), "precision": float(p)}
             for label, n, r, p in zip(known, support, recall, precision)
         }
-
-
-def prediction_scores(task: str, y: Any, found: np.ndarray) -> dict[str, float]:
-    """Scores that need predictions alone, the main one first."""
-    truth = np.asarray(y)
-    if task == "regression":
-        return _regression_scores(truth.astype(np.float64), found)
-    classes, codes, counts = np.unique(truth, return_inverse=True, return_counts=True)
-    right = truth == found
-    recalls = np.bincount(codes, right, len(classes)) / counts
-    return {
-        "accuracy": float(right.mean()),
-        "most_frequent_class": float(counts.max() / len(truth)),
-        "balanced_accuracy": float(recalls.mean()),
-    }
-
-
-def _comparable(model: Any, y: Any, found: np.ndarray, name: str) -> tuple[Any, Any, Any]:
-    """True labels, predicted ones and classes, of one type; classes are in order."""
-    truth, known = np.asarray(y), np.asarray(model.classes_)
-    if truth.dtype.kind != known.dtype.kind:
-        truth, found, known = truth.astype(str), found.astype(str), known.astype(str)
-    strange = np.setdiff1d(truth, known)
-    if strange.size:
-        raise ValueError(
-            f"{name}: the target has the classes {strange[:5].tolist()}, which the model was not "
-            "fitted on."
-        )
-    return truth, found, known
-
-
-def _regression_scores(truth: np.ndarray, found: np.ndarray) -> dict[str, float]:
-    from sklearn.metrics import mean_absolute_error, r2_score
-
-    return {
-        "r2": float(r2_score(truth, found)) if len(truth) > 1 else float("nan"),
-        "rmse": float(np.sqrt(np.mean((truth - found) ** 2))),
-        "mean_absolute_error": float(mean_absolute_error(truth, found)),
-    }
