@@ -7,11 +7,56 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from .. import storage
 from ..device import numpy_dtype, refuse_card, to_host
 from ..exceptions import FileFormatError
 from ..sparse_rows import check_sparse
+
+
+def refuse_plain_codes(X: Any, owner: str) -> None:
+    """Refuse plain unsigned integers where a model was fitted on codes: they may be pixels."""
+    kind = getattr(X, "dtype", None)
+    if getattr(kind, "kind", "f") == "u":
+        raise ValueError(
+            f"{owner} was fitted on codes, and X is plain {kind}: nothing tells codes from "
+            "values. Pass what feature_map_.encode gives (for codes from elsewhere, "
+            "Codes(X, feature_map_.spec_.hash)), or the values as floats."
+        )
+
+
+def codes_of(feature_map: Any, codes: Codes, owner: str, what: str = "", advice: str = "") -> Any:
+    """The plain codes, if `feature_map` is the fitted map that made them.
+
+    Parameters
+    ----------
+    feature_map : Any
+        What the user has given.
+    codes : Codes
+    owner : str
+        The estimator, for messages.
+    what : str
+        What was given instead of one map, if so.
+    advice : str
+        What else can be done.
+    """
+    if what or not hasattr(feature_map, "check_codes"):
+        what = what or ("None" if feature_map is None else f"a {type(feature_map).__name__}")
+        raise TypeError(
+            f"{owner}: X holds codes of an AnchorMap, but feature_map is {what}. Pass the fitted "
+            f"AnchorMap that encoded them as feature_map{advice}."
+        )
+    try:
+        return feature_map.check_codes(codes)
+    except NotFittedError:
+        raise NotFittedError(
+            f"{owner}: X holds codes, so that feature_map must be the fitted AnchorMap that "
+            "encoded them (it is not fitted, or a clone that lost its fit: in a search or "
+            f"cross-validation pass sklearn.frozen.FrozenEstimator(feature_map)){advice}."
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"{owner}: {error}") from error
 
 
 class Codes:

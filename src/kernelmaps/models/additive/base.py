@@ -16,7 +16,7 @@ from ...arguments import check_choice, check_count, check_positive
 from ...engine import code_spec
 from ...engine.compile import has_table
 from ...maps.base import EXACT_SIZES, AdditiveMap
-from ...maps.codes import Codes
+from ...maps.codes import Codes, codes_of
 from ...schema import State, array, boolean, instance, integer, names, number, text
 from ...seeding import generator
 from ...threads import resolve_threads, together
@@ -321,22 +321,10 @@ class AdditiveModel(AdditiveShapes):
         return rows, fitted
 
     def _codes(self, X: Codes, given: AdditiveMap) -> Any:
-        if not hasattr(given, "check_codes"):
-            raise TypeError(
-                f"{type(self).__name__}: X holds codes of an AnchorMap, but feature_map is a "
-                f"{type(given).__name__}. Pass the AnchorMap that encoded them."
-            )
-        try:
-            check_is_fitted(given)
-        except NotFittedError:
-            raise NotFittedError(
-                f"{type(self).__name__}: X holds codes, so that feature_map must be the fitted "
-                "AnchorMap that encoded them (it is not fitted, or a clone that lost its fit: in a "
-                "search or cross-validation pass sklearn.frozen.FrozenEstimator(feature_map))."
-            ) from None
+        codes = codes_of(given, X, type(self).__name__)
         self._on_codes, self._spec = True, code_spec(given.spec_)
         self.n_features_in_ = X.shape[1]
-        return given.check_codes(X)
+        return codes
 
     def _saved(self) -> dict[str, Any]:
         """What a file holds."""

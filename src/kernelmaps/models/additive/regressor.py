@@ -19,7 +19,7 @@ from ...schema import number
 from ..device_scores import ScoresAnywhere
 from ..tables.likelihoods import LOSSES, Likelihood, likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
-from ..tables.sampling import RowChecks, Sample
+from ..tables.sampling import RowChecks, Sample, real_targets
 from .inputs import refuse_training_on_card, weights_of
 from .out_of_core import OutOfCore
 from .summary import SHARED, rounded_to_size
@@ -211,20 +211,9 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
 
     def _numbers(self, y: Any) -> np.ndarray:
         y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "O":
-            try:
-                y = y.astype(np.float64)
-            except (TypeError, ValueError) as error:
-                raise ValueError(
-                    f"AdditiveRegressor: Unknown label type: y must be numbers ({error})."
-                ) from None
-        if y.dtype.kind not in "fiub":
+        if y.dtype.kind not in "fiubO":
             raise ValueError(f"AdditiveRegressor: y must be numbers, got {y.dtype}.")
-        y = y.astype(np.float64)
-        if not np.isfinite(y).all():
-            at = int(np.argmin(np.isfinite(y)))
-            raise ValueError(f"AdditiveRegressor: y contains NaN or infinity (row {at}).")
-        return y
+        return real_targets(y, "AdditiveRegressor")
 
     def _check_size(self, rows: Any, y: np.ndarray) -> None:
         """Refuse targets so large that weights may overflow."""

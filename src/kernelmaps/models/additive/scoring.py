@@ -13,7 +13,7 @@ from ...device import is_foreign, memory_named, refuse_card
 from ...engine import Spec
 from ...engine.piecewise import table_of
 from ...maps.base import AdditiveMap
-from ...maps.codes import Codes
+from ...maps.codes import Codes, refuse_plain_codes
 from ...threads import resolve_threads
 from ..tables.route import TableRoute
 
@@ -40,13 +40,7 @@ class AdditiveScores(TableRoute):
                 raise ValueError(f"{name} was fitted on values, but X holds codes: decode them.")
             return self.feature_map_.check_codes(X)
         if self._on_codes:
-            kind = getattr(X, "dtype", None)
-            if getattr(kind, "kind", "f") == "u":  # codes, or pixels? Both are such bytes
-                raise ValueError(
-                    f"{name} was fitted on codes, and X is a plain array of {kind}: nothing tells "
-                    "codes from values. Pass what feature_map_.encode gives (for codes from "
-                    "elsewhere, Codes(X, feature_map_.spec_.hash)), or the values as floats."
-                )
+            refuse_plain_codes(X, name)
             return self.feature_map_.encode(X).values
         shape = getattr(X, "shape", (0, 0))
         if len(shape) != 2:

@@ -38,7 +38,7 @@ from ...device import (
     to_device,
     to_host,
 )
-from ...maps.codes import Codes
+from ...maps.codes import Codes, refuse_plain_codes
 from ...schema import State, boolean, instance, integer, names
 from ...sparse_rows import check_sparse
 from ...stats import FoldMoments, KernelMoments, Moments, choose_block_rows, fold
@@ -164,12 +164,8 @@ class StreamingEstimator(BaseEstimator):
             return self._open_tensor(X, y, w, reset=reset, supervised=supervised)
         if coded:
             check_codes(self.feature_map if reset else self._fitted_maps.described, X, name)
-        elif not reset and self._on_codes and _unsigned(X):
-            raise ValueError(
-                f"{name} was fitted on codes, and X is plain {X.dtype}: nothing tells codes from "
-                "values. Pass what feature_map_.encode gives (for codes from elsewhere, "
-                "Codes(X, feature_map_.spec_.hash)), or the values as floats."
-            )
+        elif not reset and self._on_codes:
+            refuse_plain_codes(X, name)
         if reset:
             self._on_codes = coded
         values = X.values if coded else X
@@ -423,10 +419,6 @@ def _finite_rows(X: Any) -> np.ndarray:
     good = np.ones(X.shape[0], dtype=bool)
     good[X.coords[0][~np.isfinite(X.data)]] = False
     return good
-
-
-def _unsigned(X: Any) -> bool:
-    return getattr(getattr(X, "dtype", None), "kind", "f") == "u"
 
 
 def _in_memory(X: Any) -> bool:

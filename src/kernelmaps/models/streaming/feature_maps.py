@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...data import Block
 from ...device import concatenate, is_tensor, multiply, to_device
-from ...maps.codes import Codes
+from ...maps.codes import Codes, codes_of
 from ...schema import (
     State,
     anything,
@@ -191,34 +191,18 @@ class Features:
         return Features([replace(part, axes=U) for part, U in zip(self.parts, axes)])
 
 
-_RECIPE = (
-    "Pass the fitted AnchorMap that encoded them as feature_map; or leave feature_map out and pass "
-    "a function that returns decoded chunks, lambda: ((anchor_map.decode(codes[a:b]), y[a:b]) for "
-    "a, b in ...)."
+_OTHERWISE = (
+    "; or leave feature_map out and pass a function that returns decoded chunks, lambda: "
+    "((anchor_map.decode(codes[a:b]), y[a:b]) for a, b in ...)"
 )
 
 
 def check_codes(feature_map: Any, codes: Codes, owner: str) -> None:
-    """Make sure that there is one map, of all columns, fitted, and that the codes are its own."""
+    """Refuse codes unless `feature_map` is the fitted map that made them, for all columns."""
     (columns, found, _), *others = _described(feature_map, owner)
-    if others or columns is not None or not hasattr(found, "check_codes"):
-        what = "None" if found is None else f"a {type(found).__name__}"
-        if others:
-            what = f"a list of {len(others) + 1} maps"
-        elif columns is not None:
-            what = "a map of some of the columns"
-        raise TypeError(
-            f"{owner}: X holds codes of an AnchorMap, but feature_map is {what}. {_RECIPE}"
-        )
-    try:
-        found.check_codes(codes)
-    except NotFittedError:
-        raise NotFittedError(
-            f"{owner}: X holds codes, but feature_map is not fitted (or it is a clone, which lost "
-            f"its fit: FrozenEstimator(feature_map) keeps it). {_RECIPE}"
-        ) from None
-    except ValueError as error:
-        raise ValueError(f"{owner}: {error} {_RECIPE}") from error
+    what = "a map of some of the columns" if columns is not None else ""
+    what = f"a list of {len(others) + 1} maps" if others else what
+    codes_of(found, codes, owner, what, _OTHERWISE)
 
 
 def _described(feature_map: Any, owner: str) -> list[tuple[Any, Any, Any]]:

@@ -80,16 +80,19 @@ class RowChecks:
         y = np.asarray(chunk.y)
         if len(y) != len(chunk):
             raise ValueError(f"{where} has {len(chunk)} rows but {len(y)} targets.")
-        if self.classes is not None:
-            return y
-        try:
-            y = y.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{where}: y must be numbers ({error}).") from None
-        if not np.isfinite(y).all():
-            at = int(np.argmin(np.isfinite(y)))
-            raise ValueError(f"{where}: y contains NaN or infinity (row {at} of the chunk).")
-        return y
+        return real_targets(y, where) if self.classes is None else y
+
+
+def real_targets(y: np.ndarray, where: str) -> np.ndarray:
+    """Targets as finite numbers."""
+    try:
+        y = y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: Unknown label type: y must be numbers ({error}).") from None
+    if not np.isfinite(y).all():
+        at = int(np.argmin(np.isfinite(y)))
+        raise ValueError(f"{where}: y contains NaN or infinity (row {at}).")
+    return y
 
 
 @dataclass(frozen=True)
