@@ -16,8 +16,7 @@ from kernelmaps import storage
 from kernelmaps.cli import app
 from kernelmaps.commands import demonstrating, fitting
 from kernelmaps.commands.fitting import FitSettings, fit_rows
-from kernelmaps.data.prepared import held_out
-from kernelmaps.data.reading import read_rows
+from kernelmaps.data.reading import held_out, read_rows
 from kernelmaps.evaluation import comparison, halving
 from kernelmaps.evaluation import demo as demo_module
 from kernelmaps.model_files import open_info

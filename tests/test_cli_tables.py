@@ -13,7 +13,7 @@ from test_cli import assert_refused, invoke, run
 
 import kernelmaps as km
 from kernelmaps.commands import fitting
-from kernelmaps.data import large_tables
+from kernelmaps.data import table_files
 from kernelmaps.data.kinds import Kind
 from kernelmaps.inspection.panels import PanelDisplay
 from kernelmaps.model_files import open_info
@@ -419,7 +419,7 @@ def test_a_table_is_exported_with_its_features_and_a_word_on_dates(model, rides,
     names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
     fitted = km.load(model)
     assert names == list(fitted.feature_names_in_)
-    X = next(iter(large_tables.TableBlocks(rides, known_kinds(model)))).X[:5]
+    X = next(iter(table_files.TableBlocks(rides, known_kinds(model)))).X[:5]
     texts = X["city"].astype(str).to_numpy(object)[:, None]
     feed = {
         item.name: texts if item.type == "tensor(string)" else X.iloc[:, [k]].to_numpy()
@@ -474,7 +474,7 @@ def test_a_file_read_block_by_block_gives_the_model_of_memory(
     rides, tmp_path, monkeypatch, suffix, target
 ):
     """Of fewer than 200,000 rows both have the same codes, and the sums differ by rounding."""
-    monkeypatch.setattr(large_tables, "BLOCK", 90)
+    monkeypatch.setattr(table_files, "BLOCK", 90)
     columns = pd.read_csv(rides)
     path = tmp_path / f"rides.{suffix}"
     columns.to_parquet(path) if suffix == "parquet" else columns.to_csv(path, index=False)
@@ -502,7 +502,7 @@ def test_a_file_read_block_by_block_gives_the_model_of_memory(
 
 
 def test_later_blocks_may_hold_words_gaps_and_new_levels(tmp_path, monkeypatch):
-    monkeypatch.setattr(large_tables, "BLOCK", 100)
+    monkeypatch.setattr(table_files, "BLOCK", 100)
     columns = cells()
     columns["area"][250] = "huge"
     columns["city"][350:353] = ["Oslo"] * 3
@@ -529,7 +529,7 @@ def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_pat
 
 
 def test_targets_of_later_blocks_are_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(large_tables, "BLOCK", 100)
+    monkeypatch.setattr(table_files, "BLOCK", 100)
     columns = cells()
     columns["fare"][300] = "free"
     path = write(tmp_path / "rides.csv", columns)
@@ -577,14 +577,14 @@ def test_new_rows_are_read_block_by_block(rides, model, tips, tmp_path, monkeypa
     report = ["explain", model, "--data", path, "--report"]
     run(*report, tmp_path / "whole.html")
     sizes = []
-    read = large_tables.TableBlocks._rows
+    read = table_files.TableBlocks._rows
 
     def measured(self, block, target):
         sizes.append(len(next(iter(block.columns.values()))))
         return read(self, block, target)
 
-    monkeypatch.setattr(large_tables, "BLOCK", 90)
-    monkeypatch.setattr(large_tables.TableBlocks, "_rows", measured)
+    monkeypatch.setattr(table_files, "BLOCK", 90)
+    monkeypatch.setattr(table_files.TableBlocks, "_rows", measured)
     for words, before in zip(asked, whole, strict=True):
         again = invoke(*words)
         assert again.stderr == before.stderr
@@ -612,7 +612,7 @@ def assert_alike(text, other):
 
 
 def test_a_later_block_that_fails_leaves_no_file_behind(model, rides, tmp_path, monkeypatch):
-    monkeypatch.setattr(large_tables, "BLOCK", 90)
+    monkeypatch.setattr(table_files, "BLOCK", 90)
     path = tmp_path / "short.csv"
     lines = rides.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join([*lines[:301], "too,few", *lines[301:]]), encoding="utf-8")

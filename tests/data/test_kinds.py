@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from kernelmaps.data.dates import date_columns, date_form, parse_dates, varying_parts
-from kernelmaps.data.kinds import Kind, cells_as, kind_of, names_rows
+from kernelmaps.data.kinds import (
+    Kind,
+    cells_as,
+    date_columns,
+    date_form,
+    kind_of,
+    names_rows,
+    parse_dates,
+    varying_parts,
+)
 from kernelmaps.exceptions import FileFormatError
 
 

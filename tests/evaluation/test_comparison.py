@@ -13,7 +13,7 @@ from sklearn.preprocessing import KernelCenterer, StandardScaler
 
 import kernelmaps as km
 from kernelmaps.display import text_of
-from kernelmaps.evaluation import comparison, halving, measuring, methods
+from kernelmaps.evaluation import comparison, halving, methods
 from kernelmaps.evaluation.candidates import candidates, fitted_to_data
 from kernelmaps.evaluation.checks import suspect_columns
 from kernelmaps.evaluation.code import kernel_code
@@ -355,12 +355,12 @@ def _boosting(task="classification", **settings):
 def test_the_time_of_boosting_is_known_by_its_first_trees(cv, trees, many, monkeypatch):
     """Half of 2 of `trees` iterations, on all rows: (cv − 1)/cv of them in each of cv folds."""
     seconds = iter(range(100))
-    monkeypatch.setattr(measuring, "perf_counter", lambda: float(next(seconds)))  # one a lap
+    monkeypatch.setattr(halving, "perf_counter", lambda: float(next(seconds)))  # one a lap
     X, y = (rows[:100] for rows in many)
-    problem = measuring.Problem(X, y, "classification", cv, X, 0)
-    assert measuring.least_seconds(_boosting(max_iter=trees), problem) == (cv - 1) * trees / 4
+    problem = halving.Problem(X, y, "classification", cv, X, 0)
+    assert halving.least_seconds(_boosting(max_iter=trees), problem) == (cv - 1) * trees / 4
     plain = methods.baselines([], "classification", 1.0, size=8, exact_rows=9, sparse=False)[0]
-    assert measuring.least_seconds(plain, problem) == 0
+    assert halving.least_seconds(plain, problem) == 0
 
 
 def test_what_cannot_finish_is_not_begun(many, monkeypatch):
@@ -386,24 +386,24 @@ def test_warming_up_sees_as_many_rows_as_tell_what_is_compiled(many):
 
     X, y = many
     for rows in (100, 2000):
-        problem = measuring.Problem(X[:rows], y[:rows], "classification", 3, X, 0)
-        measuring.warm_up(methods.Method("own", "map", steps=(Recorder(),)), problem)
+        problem = halving.Problem(X[:rows], y[:rows], "classification", 3, X, 0)
+        halving.warm_up(methods.Method("own", "map", steps=(Recorder(),)), problem)
     assert seen == [100, 500]
 
 
 def test_little_data_is_measured_with_one_thread_of_blas(many, monkeypatch):
     limits = []
-    monkeypatch.setattr(measuring, "limit_blas", lambda n: limits.append(n) or nullcontext())
+    monkeypatch.setattr(halving, "limit_blas", lambda n: limits.append(n) or nullcontext())
     X, y = many
     pairs = [(fitted_to_data("gaussian", X[:100]), None)]
     peers = methods.baselines(pairs, "classification", 1.0, size=8, exact_rows=9, sparse=False)
     (nystroem,) = [m for m in peers if "Nystroem" in m.label]
-    problem = measuring.Problem(X[:90], y[:90], "classification", 3, X[:20], 0)
-    measuring.measure(nystroem, problem)
-    measuring.measure_error(nystroem, problem)
+    problem = halving.Problem(X[:90], y[:90], "classification", 3, X[:20], 0)
+    halving.measure(nystroem, problem)
+    halving.measure_error(nystroem, problem)
     assert limits == [1] * 4  # three folds and the error
-    monkeypatch.setattr(measuring, "_SMALL", 10)
-    measuring.measure(nystroem, problem)
+    monkeypatch.setattr(halving, "_SMALL", 10)
+    halving.measure(nystroem, problem)
     assert len(limits) == 4
 
 
@@ -436,9 +436,9 @@ def test_time_that_is_left_goes_to_the_next_best(many, monkeypatch):
 
 def test_no_fold_is_begun_after_the_time_is_over(data):
     X, y = data
-    problem = measuring.Problem(X, y, "classification", 3, X[:20], 0)
+    problem = halving.Problem(X, y, "classification", 3, X[:20], 0)
     method = methods.Method("linear", "linear", model=methods.linear_model("classification", 1.0))
-    row, losses = measuring.measure(method, problem, 0.0)
+    row, losses = halving.measure(method, problem, 0.0)
     assert row.note == "1 of 3 folds: the time was over"
     assert (row.status, row.finished, losses) == ("unfinished", False, None)
     assert row.score is not None
@@ -473,7 +473,7 @@ def test_ctrl_c_keeps_what_was_measured(data, monkeypatch):
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(method.label)
-        return measuring.measure(method, problem)
+        return halving.measure(method, problem)
 
     monkeypatch.setattr(halving, "measure", measure)
     result = km.compare(*data, **QUICK)

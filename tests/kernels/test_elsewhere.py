@@ -110,7 +110,7 @@ class OutOfMemoryError(RuntimeError):
 
 
 def test_sums_in_smaller_blocks_where_memory_runs_out(xp, seed):
-    from kernelmaps.kernels.elsewhere import sums_over_features
+    from kernelmaps.kernels.base import sums_over_features
 
     X, Y = (xp.asarray(rows(seed, n)) for n in (13, 7))
     longest = []

@@ -17,7 +17,7 @@ from sklearn.kernel_approximation import RBFSampler
 
 import kernelmaps as km
 from kernelmaps.stats import FoldMoments, KernelMoments, Moments, fold, open_source
-from kernelmaps.stats import distributed as distributed_fold
+from kernelmaps.stats import folding as distributed_fold
 
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")

@@ -224,7 +224,7 @@ def design(
     `kernelmaps design intersection --max-error 10 --domain 1,255`
     """
     from kernelmaps import design_map
-    from kernelmaps.commands.designing import write_design
+    from kernelmaps.commands.exporting import write_design
     from kernelmaps.design.api import check_arguments
 
     check_out(out, "a design", (".kmap", ".h", ".json"))

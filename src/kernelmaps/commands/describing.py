@@ -1,4 +1,7 @@
-"""What a saved model does with each feature and with one row, and what a file holds."""
+"""What a saved model does with each feature and with one row, and what a file holds.
+
+What a term adds to the score is also told in a line of text: a curve of blocks, levels, or cells.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from ..evaluation.model_report import Seen, write_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load, open_info
-from .effects import effect_of, effects_of
+from ..models.shapes import PairFunction
 from .predicting import blocks_for
 
 _SHOWN = ("term", "importance", "p")  # of a summary; `summary` in JSON has all of it
@@ -317,3 +320,80 @@ def _plain_pair(pair: Any) -> dict[str, Any]:
         "values": pair.values.tolist(),
         "density": pair.density.tolist(),
     }
+
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_WIDTH, _SHORT = 16, 10  # blocks of a curve, and of one of several
+_LEVELS = 6  # of a category that are named
+_LONGEST = 24  # characters of a level's name
+
+
+def effect_of(function: Any, output: int = -1) -> str:
+    """A shape function or a pair in one line; of several outputs, that of one."""
+    if isinstance(function, PairFunction):
+        return _cells(function, output)
+    values = function.values.reshape(len(function.grid), -1)[:, output]
+    text = _curve(function.grid, values) if function.levels is None else _levels(function, values)
+    if function.missing is not None:
+        text += f"; missing {np.ravel(function.missing[0])[output]:+.3g}"
+    return text
+
+
+def effects_of(function: Any) -> list[str]:
+    """A shape function or a pair in a few characters for each of several outputs."""
+    n = function.values.shape[-1]
+    if isinstance(function, PairFunction):
+        spans = np.ptp(function.values.reshape(-1, n), axis=0)
+        return [f"± {span / 2:.2g}" for span in spans]
+    if function.levels is None:
+        return [_blocks(function.grid, function.values[:, k], _SHORT) for k in range(n)]
+    best = function.values.argmax(axis=0)
+    return [
+        f"{_short(function.levels[best[k]], 14)} {function.values[best[k], k]:+.2g}"
+        for k in range(n)
+    ]
+
+
+def _curve(grid: np.ndarray, values: np.ndarray) -> str:
+    """``18 ▁▂▄▆█ 90``: the function from the least to the largest value of the feature."""
+    if len(grid) < 2:
+        return f"{grid[0]:.4g}"
+    low, high = float(grid[0]), float(grid[-1])
+    size = max(abs(low), abs(high), 1e-300)
+    # Enough digits to tell the ends from each other, and none in scientific notation up to 10¹⁰.
+    digits = 3 + int(np.ceil(np.log10(size / max(high - low, 1e-300))))
+    digits = min(15, max(4, digits, int(np.log10(size)) + 1 if 1 <= size < 1e10 else 0))
+    ends = f"{values.min():+.3g} to {values.max():+.3g}"
+    return f"{low:.{digits}g} {_blocks(grid, values, _WIDTH)} {high:.{digits}g}, {ends}"
+
+
+def _blocks(grid: np.ndarray, values: np.ndarray, width: int) -> str:
+    """A curve as blocks of eight heights."""
+    at = np.interp(np.linspace(grid[0], grid[-1], width), grid, values)
+    low, high = float(at.min()), float(at.max())
+    steps = (at - low) / (high - low or 1.0) * (len(_BLOCKS) - 1)
+    return "".join(_BLOCKS[round(step)] for step in steps)
+
+
+def _levels(function: Any, values: np.ndarray) -> str:
+    """Levels with the largest effects, from the highest to the lowest."""
+    largest = np.argsort(-np.abs(values), kind="stable")[:_LEVELS]
+    order = sorted(largest.tolist(), key=lambda k: -values[k])
+    text = ", ".join(f"{_short(function.levels[k])} {values[k]:+.3g}" for k in order)
+    more = len(values) - len(order)
+    return f"{text}, … ({more} more)" if more > 0 else text
+
+
+def _cells(pair: PairFunction, output: int) -> str:
+    """The highest and the lowest cell that training rows were in."""
+    values = pair.values if pair.values.ndim == 2 else pair.values[..., output]
+    values = np.where(pair.density > 0, values, np.nan)
+    found = []
+    for place in (np.nanargmax(values), np.nanargmin(values)):
+        i, j = (int(k) for k in np.unravel_index(place, values.shape))
+        found.append(f"{_short(pair.first[i])} × {_short(pair.second[j])} {values[i, j]:+.3g}")
+    return ", ".join(found)
+
+
+def _short(name: str, longest: int = _LONGEST) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"

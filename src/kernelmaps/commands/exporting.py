@@ -1,4 +1,4 @@
-"""Write a fitted map or model in the format that the suffix of the file names."""
+"""Write a fitted map, a model or a design in the format that the suffix of the file names."""
 
 from __future__ import annotations
 
@@ -165,3 +165,12 @@ def _plain_spec(spec: Spec) -> dict[str, Any]:
         "arrays": {name: array.tolist() for name, array in spec.arrays.items()},
         "parts": [_plain_spec(part) for part in spec.parts],
     }
+
+
+def write_design(design: Any, path: str | os.PathLike[str]) -> None:
+    """Write a design as its suffix says: ``.kmap`` (spec), ``.h`` (C) or ``.json`` (report)."""
+    if Path(path).suffix.lower() == ".json":
+        text = json.dumps(design.to_dict(), indent=1, ensure_ascii=False)
+        storage.write_file(path, (text + "\n").encode())
+    else:
+        write_model(design, path)

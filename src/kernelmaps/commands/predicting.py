@@ -17,9 +17,9 @@ import numpy as np
 from .. import storage
 from ..data import Rows, read_rows
 from ..data.kinds import Kind
-from ..data.large_tables import TableBlocks
 from ..data.reading import column_names
 from ..data.suffixes import data_suffix, is_csv, is_parquet, open_text
+from ..data.table_files import TableBlocks
 from ..display import two_columns
 from ..evaluation.scoring import Judged
 from ..exceptions import FileFormatError, UnreadableCellWarning

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..data.dates import PERIODS, part_name
-from ..data.kinds import Kind
+from ..data.kinds import PERIODS, Kind, part_name
 from ..models.tables.terms import Term
 
 

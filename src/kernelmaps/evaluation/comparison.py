@@ -25,8 +25,7 @@ from .advice import program, use_this
 from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
 from .checks import check_targets, feature_names_of, suspect_columns, warn_of_suspect_columns
 from .comparison_picture import draw
-from .halving import Rounds, row_order
-from .measuring import Problem
+from .halving import Problem, Rounds, row_order
 from .methods import Method, baselines, column_scaler, linear_model, map_method
 from .report import write_report
 from .results import Results

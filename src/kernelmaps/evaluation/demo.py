@@ -10,7 +10,7 @@ from ..data import load
 from ..kernels import get
 from .candidates import candidates, fitted_to_data, sort_of
 from .comparison import Comparison, compare
-from .measuring import WARM_ROWS
+from .halving import WARM_ROWS
 
 # One kernel of each sort (additive, exponentiated, stationary): all of their maps finish in time.
 KERNELS = ["chi2", "exp_chi2", "gaussian"]

@@ -14,8 +14,7 @@ from ..blocks import BLOCK_BYTES, row_blocks
 from ..compiling import interpreted
 from ..device import is_foreign, namespace_of
 from ..threads import in_threads
-from .base import Kernel, Rows
-from .elsewhere import sums_over_features
+from .base import Kernel, Rows, sums_over_features
 
 Component = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """A scalar kernel c(x, y), elementwise with broadcasting."""

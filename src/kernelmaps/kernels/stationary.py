@@ -21,8 +21,7 @@ from ..blocks import row_blocks
 from ..device import namespace_of
 from ..threads import limit_threads
 from .additive import compiled_sums
-from .base import Rows, UnitDiagonal
-from .elsewhere import sums_over_features
+from .base import Rows, UnitDiagonal, sums_over_features
 
 
 class StationaryKernel(UnitDiagonal):

@@ -24,8 +24,8 @@ from ..progress import track
 from ..sparse_rows import first_bad
 from ..threads import interruptible, ordered_map, resolve_threads
 from .checkpoint import Checkpoint
+from .moments import BLOCK_ROWS
 from .on_device import OnDevice
-from .statistics import BLOCK_ROWS
 
 _FEWER = "The sums have to fit: use fewer components, or leave device out"
 

@@ -16,8 +16,7 @@ import numpy as np
 from .. import storage
 from ..hashing import mixed_bits
 from ..schema import SchemaError, State, instance, integer, many
-from .moments import Moments
-from .statistics import Statistics
+from .moments import Moments, Statistics
 
 
 class _Composite(Statistics):

@@ -19,8 +19,7 @@ from ...stats import Moments
 from ...stats.moments import Target
 from ..device_scores import ScoresAnywhere, best_labels
 from ..one_against_one import pairs_of, votes
-from .base import Passes, PathLike
-from .device_rows import on_host
+from .base import Passes, PathLike, on_host
 from .linear import StreamingLinear
 
 

@@ -18,10 +18,9 @@ from ...device import is_tensor, to_host
 from ...stats import Moments
 from ...stats.products import as_columns
 from .classification import StreamingClassification
-from .linear import StreamingLinear
+from .linear import StreamingLinear, StreamingRegression
 from .projection import Coordinates
 from .quadratic import Spectrum, ridge_path, spectrum_of
-from .regression import StreamingRegression
 
 
 class LeaveOneOut:

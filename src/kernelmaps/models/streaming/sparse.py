@@ -15,10 +15,9 @@ import numpy as np
 
 from ...stats import Moments
 from .classification import StreamingClassification
-from .linear import StreamingLinear
+from .linear import StreamingLinear, StreamingRegression
 from .projection import Coordinates
 from .quadratic import elastic_net_path, group_lasso_path
-from .regression import StreamingRegression
 
 
 @dataclass(eq=False, repr=False)

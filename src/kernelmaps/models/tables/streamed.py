@@ -26,7 +26,7 @@ from ...data import Block, Source
 from ...data.dask import source_of_partition
 from ...data.frames import read_columns
 from ...stats import CodeSums
-from ...stats.distributed import sum_on_dask
+from ...stats.folding import sum_on_dask
 from ...threads import interruptible
 from .codebooks import Codebook, encode_columns
 from .held import HeldRows, Pair, Part, Scored, Tables
