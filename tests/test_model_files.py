@@ -85,6 +85,15 @@ def test_an_unfitted_map_keeps_its_parameters(path):
     assert not hasattr(again, "spec_")
 
 
+def test_certificates_come_back_with_their_maps(path):
+    """Also one that is computed when it is first asked for, of a class of its own."""
+    fitted = km.AnchorMap(n_anchors=5).fit(rows())
+    known = fitted.certificate_
+    km.save(fitted, path)
+    loaded = km.load(path)
+    assert loaded._certificate == known  # not computed again
+
+
 def test_a_spec_comes_back_equal(path):
     spec = fitted_map("HomogeneousMap").spec_
     assert saved(spec, path) == spec

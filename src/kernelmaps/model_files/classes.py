@@ -19,7 +19,7 @@ NAMED_KERNELS = ("HomogeneousKernel", "Additive")
 _RECORDS = {
     "Spec": "kernelmaps.engine.spec",
     "Certificate": "kernelmaps.certificate",
-    "AnchorCertificate": "kernelmaps.maps._anchor_table",
+    "AnchorCertificate": "kernelmaps.maps._anchor_certificate",
     "Moments": "kernelmaps.stats.moments",
     "FoldMoments": "kernelmaps.stats.composite",
     "KernelMoments": "kernelmaps.stats.composite",
