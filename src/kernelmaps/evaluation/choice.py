@@ -327,7 +327,7 @@ class _Search:
             if evidence is None:
                 return
             self.found.append(evidence)
-            if self._too_large(evidence) or self._holds(evidence) is True:
+            if self._too_large(evidence) or evidence.bound <= (self.wanted["max_error"] or 0.0):
                 return
             if process_time() - start > _PATIENCE:
                 self.notes.append(f"{candidate.label}: larger ones take too long to make")
@@ -375,27 +375,27 @@ class _Search:
         """Whether larger sizes of this family cannot win any more."""
         limit = self.wanted["n_columns"] or np.inf
         if self.wanted["max_error"] is not None:
-            held = [item.columns for item in self.found if self._fits(item)]
+            held = [item.columns for item in self.found if not self._excess(item)]
             limit = min([limit, *held])
         return evidence.columns > limit
 
-    def _holds(self, evidence: Evidence) -> bool | None:
-        tolerance = self.wanted["max_error"]
-        return None if tolerance is None else evidence.bound <= tolerance
-
-    def _fits(self, evidence: Evidence) -> bool:
+    def _excess(self, item: Evidence) -> str:
+        """The first requirement that is not met, in words; empty where all are."""
         wanted = self.wanted
-        return (
-            self._holds(evidence) is not False
-            and evidence.columns <= (wanted["n_columns"] or np.inf)
-            and evidence.seconds <= (wanted["seconds"] or np.inf)
-        )
+        for found, most, words in (
+            (item.bound, wanted["max_error"], "bound over {:g}"),
+            (item.columns, wanted["n_columns"], "over {} columns"),
+            (item.seconds, wanted["seconds"], "over {:g} s"),
+        ):
+            if most is not None and not found <= most:
+                return words.format(most)
+        return ""
 
     def result(self) -> Choice:
         if not self.found:
             reasons = " ".join(self.notes) or "there is no map for it in this version"
             raise ValueError(f"choose: no map of {self.kernel!r} could be measured: {reasons}")
-        good = [item for item in self.found if self._fits(item)]
+        good = [item for item in self.found if not self._excess(item)]
         if not good:
             raise self._failure()
         if self.wanted["max_error"] is None:
@@ -436,14 +436,9 @@ class _Search:
         )
 
     def _verdict(self, item: Evidence, best: Evidence) -> str:
-        wanted = self.wanted
-        if self._holds(item) is False:
-            return f"bound over {wanted['max_error']:g}"
-        if wanted["n_columns"] is not None and item.columns > wanted["n_columns"]:
-            return f"over {wanted['n_columns']} columns"
-        if wanted["seconds"] is not None and item.seconds > wanted["seconds"]:
-            return f"over {wanted['seconds']:g} s"
-        if wanted["max_error"] is None:
+        if excess := self._excess(item):
+            return excess
+        if self.wanted["max_error"] is None:
             return f"larger error than {best.bound:.2g}"
         if item.columns > best.columns:
             return f"accurate enough; {item.columns - best.columns} more columns"

@@ -29,6 +29,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
 
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
 from ..progress import track
@@ -99,8 +100,7 @@ def warm_up(method: Method, problem: Problem) -> None:
     few = problem.X[:WARM_ROWS]
     with warnings.catch_warnings(action="ignore"):
         if method.kind == "map":
-            for step in map(clone, method.steps):
-                few = step.fit_transform(few)
+            _pipeline(method.steps).fit_transform(few)
         elif method.exact is not None:
             method.exact(few[:64])
 
@@ -218,20 +218,18 @@ def _judged(task: str, truth: np.ndarray, found: np.ndarray) -> tuple[float, np.
 
 def _fitted(method: Method, X_train: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Features of the training rows, and the function that gives those of others."""
-    steps, Z = [clone(step) for step in method.steps], X_train
-    for step in steps:
-        Z = step.fit_transform(Z)
-
-    def features(X: Any) -> Any:
-        for step in steps:
-            X = step.transform(X)
-        return X
-
+    steps = _pipeline(method.steps)
+    Z = steps.fit_transform(X_train)
     if method.exact is None:
-        return Z, features
-    kernel, rows = method.exact, Z
-    scale = float(np.mean(kernel.diag(rows))) or 1.0  # mean k(x, x) = 1, as for the maps
-    return kernel(rows) / scale, lambda X: kernel(features(X), rows) / scale
+        return Z, steps.transform
+    kernel = method.exact
+    scale = float(np.mean(kernel.diag(Z))) or 1.0  # mean k(x, x) = 1, as for the maps
+    return kernel(Z) / scale, lambda X: kernel(steps.transform(X), Z) / scale
+
+
+def _pipeline(steps: Sequence[Any]) -> Any:
+    """The steps, unfitted; rows as they are where there are none."""
+    return make_pipeline("passthrough", *map(clone, steps))
 
 
 def measure_error(method: Method, problem: Problem) -> KernelError | None:
@@ -246,13 +244,11 @@ def measure_error(method: Method, problem: Problem) -> KernelError | None:
 
 
 def _error_behind(method: Method, train: Any, rows: Any) -> KernelError | None:
-    for step in method.steps:
-        fitted = clone(step).fit(train)
-        if step is method.feature_map:
-            truth = method.truth or getattr(fitted, "kernel_", None)
-            return None if truth is None else kernel_error(fitted, rows, kernel=truth)
-        train, rows = fitted.transform(train), fitted.transform(rows)
-    return None
+    """The error of the map on what the steps before it make of the rows."""
+    before = _pipeline(method.steps[: method.steps.index(method.feature_map)]).fit(train)
+    fitted = clone(method.feature_map).fit(before.transform(train))
+    truth = method.truth or getattr(fitted, "kernel_", None)
+    return None if truth is None else kernel_error(fitted, before.transform(rows), kernel=truth)
 
 
 def _for_others(method: Method, X: Any) -> Any:
