@@ -50,7 +50,7 @@ def test_features_may_have_unlike_numbers_of_columns(seed):
         AFFINE, 1, coef, np.arange(9), lo=np.zeros(9), scale=np.full(9, 3.0), low=0.0, high=1.0,
         zero=True,
     )  # fmt: skip
-    Z, _ = apply_sparse_tensor(spec_of(table), tensor(X))
+    Z = apply_sparse_tensor(spec_of(table), tensor(X))
     assert Z.layout == torch.sparse_csr
     parts = (Z.crow_indices(), Z.col_indices(), Z.values())
     torch.sparse_csr_tensor(*parts, size=Z.shape, check_invariants=True)

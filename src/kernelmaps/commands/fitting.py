@@ -384,8 +384,9 @@ def _fit_parts(
 
 
 def _fitted(model: Any, source: Source) -> Any:
-    in_memory = isinstance(source, SlicedSource)
-    return model.fit(source.X, source.y) if in_memory else model.fit(source)
+    if isinstance(source, SlicedSource):  # rows in memory
+        return model.fit(source.X, source.y)
+    return model.fit(source)
 
 
 def _judged(model: Any, source: Source) -> Judged:

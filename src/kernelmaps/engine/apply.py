@@ -127,24 +127,24 @@ def apply_elsewhere(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool
     return evaluate(spec, real_rows(X, namespace(X))), False
 
 
-def apply_sparse_tensor(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool]:
-    """φ of a torch CSR tensor: CSR where φ(0) = 0, else dense; and whether a value is refused."""
+def apply_sparse_tensor(spec: Spec, X: Any) -> Any:
+    """φ of a torch CSR tensor: CSR where φ(0) = 0, else dense."""
     if _is_joint(spec) or spec.family == "chain" or not zero_at_zero(spec):
-        return apply_elsewhere(spec, X.to_dense(), check)
+        return apply_elsewhere(spec, X.to_dense())[0]
     import torch
 
     ends, features, values = X.crow_indices(), X.col_indices(), X.values()
     shape, found = (X.shape[0], stage_columns(spec, X.shape[1])), None
     if gpu.usable_for(values):
         note_path(f"gpu:{spec.family}:csr")
-        found = gpu.apply_stored(spec, values, features, X.shape[1], check)
+        found = gpu.apply_stored(spec, values, features, X.shape[1], gpu.ANY)
     if found is None:
         note_path(f"reference:{spec.family}:csr")
-        parts, wrong = _stored_formula(spec, X), False
+        parts = _stored_formula(spec, X)
     else:
-        numbers, columns, wrong = found
+        numbers, columns, _ = found
         parts = ends * numbers.shape[1], columns.reshape(-1).to(ends.dtype), numbers.reshape(-1)
-    return torch.sparse_csr_tensor(*parts, size=shape, check_invariants=False), wrong
+    return torch.sparse_csr_tensor(*parts, size=shape, check_invariants=False)
 
 
 def _stored_formula(spec: Spec, X: Any) -> tuple[Any, Any, Any]:

@@ -281,7 +281,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         self._check_foreign(X.values())
         if getattr(self, "out_of_domain", None) == "raise":
             self._check_domain(X.to_dense())
-        return apply_sparse_tensor(self.spec_, X)[0]
+        return apply_sparse_tensor(self.spec_, X)
 
     def _foreign_rows(self, X: Any) -> Any:
         """Rows of another library's arrays, of the fitted shape, as floats (or bytes)."""

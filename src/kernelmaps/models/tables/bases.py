@@ -166,9 +166,9 @@ def _complement(vector: np.ndarray) -> np.ndarray:
     return reflection[:, 1:]
 
 
-def differences(size: int, order: int, periodic: bool = False) -> np.ndarray:
-    """DᵀD for differences of neighbouring weights; around the end for a period."""
-    step = _steps(size, order, periodic)
+def differences(size: int, order: int) -> np.ndarray:
+    """DᵀD for differences of neighbouring weights."""
+    step = _steps(size, order)
     return step.T @ step
 
 
