@@ -11,17 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..maps.anchor import AnchorMap
-from ..maps.chebyshev import ChebyshevMap
-from ..maps.designed import DesignedMap
-from ..maps.exponential import ExponentialMap
-from ..maps.fourier import RandomFourierMap
-from ..maps.hermite import HermiteMap
-from ..maps.homogeneous import HomogeneousMap
-from ..maps.spline import SplineMap
-from ..maps.trigonometric import TrigonometricMap
-from ..models.additive.classifier import AdditiveClassifier
-from ..models.additive.regressor import AdditiveRegressor
+import kernelmaps as km
+
 from ..progress import track
 
 
@@ -60,12 +51,12 @@ def _steps() -> Iterator[Callable[[], Any]]:
     X = np.random.default_rng(0).random((4096, 18))  # more than NumPy is left to look at
     labels = np.arange(len(X)) % 2
     kinds = [X, X.astype(np.float32), sparse.csr_matrix(X), (255 * X).astype(np.uint8)]
-    maps = [HomogeneousMap(), DesignedMap(), ChebyshevMap(), SplineMap(), AnchorMap()]
-    yield from (partial(own.fit_transform, rows) for own in maps for rows in kinds)
-    others = [TrigonometricMap(), HermiteMap(), RandomFourierMap(), ExponentialMap()]
-    yield from (partial(own.fit_transform, rows) for own in others for rows in kinds[:2])
+    everyday = ("HomogeneousMap", "DesignedMap", "ChebyshevMap", "SplineMap", "AnchorMap")
+    yield from (partial(getattr(km, n)().fit_transform, rows) for n in everyday for rows in kinds)
+    others = ("TrigonometricMap", "HermiteMap", "RandomFourierMap", "ExponentialMap")
+    yield from (partial(getattr(km, n)().fit_transform, rows) for n in others for rows in kinds[:2])
     yield from (partial(_encode, rows) for rows in kinds[:3])
-    for cls, y in ((AdditiveClassifier, labels), (AdditiveRegressor, X[:, 0])):
+    for cls, y in ((km.AdditiveClassifier, labels), (km.AdditiveRegressor, X[:, 0])):
         yield from (partial(_predict, cls(max_iter=2), y, rows) for rows in kinds[:2])
         yield partial(_predict, cls(categorical_features=[4]), y, _table(X))
 
@@ -79,8 +70,8 @@ def _table(X: np.ndarray) -> np.ndarray:
 
 
 def _encode(rows: Any) -> None:
-    AnchorMap().fit(rows).encode(rows)
+    km.AnchorMap().fit(rows).encode(rows)
 
 
-def _predict(model: AdditiveClassifier | AdditiveRegressor, y: np.ndarray, rows: Any) -> None:
+def _predict(model: Any, y: np.ndarray, rows: Any) -> None:
     model.fit(rows, y).predict(rows)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...display import html_of, table_of
 from .model import FittedTerm, TableModel
 
 
@@ -33,29 +34,17 @@ class Summary:
     rows: list[tuple[str, ...]]
 
     def __str__(self) -> str:
-        width = [max(len(row[k]) for row in [self.columns, *self.rows]) for k in self._shown()]
+        shown = range(len(self.columns))
+        width = [max(len(row[k]) for row in [self.columns, *self.rows]) for k in shown]
         lines = [self.title, *(f"  {key}: {value}" for key, value in self.facts.items()), ""]
         for row in [self.columns, *self.rows]:
-            cells = [
-                row[k].ljust(width[k]) if k < 2 else row[k].rjust(width[k]) for k in self._shown()
-            ]
+            cells = [row[k].ljust(width[k]) if k < 2 else row[k].rjust(width[k]) for k in shown]
             lines.append("  ".join(cells).rstrip())
         return "\n".join(lines)
 
-    def _shown(self) -> range:
-        return range(len(self.columns))
-
     def _repr_html_(self) -> str:
         facts = "".join(f"<li>{escape(k)}: {escape(v)}</li>" for k, v in self.facts.items())
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self.rows
-        )
-        return (
-            f"<h4>{escape(self.title)}</h4><ul>{facts}</ul>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        return f"<ul>{facts}</ul>{html_of(table_of(self.columns, self.rows, self.title))}"
 
 
 def summarise(
