@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_array
 
+from ..device import refuse_card
 from ..exceptions import SuspectColumnWarning
+from ..sparse_rows import check_sparse
 
 _MIN_ROWS = 20  # fewer different whole numbers may be chance
 
@@ -20,6 +23,14 @@ def feature_names_of(X: Any, names: Sequence[str] | None = None) -> list[str] | 
         return [str(name) for name in names]
     columns = getattr(X, "columns", None)
     return None if columns is None else [str(name) for name in columns]
+
+
+def checked_rows(X: Any, owner: str, **options: Any) -> Any:
+    """Rows in ordinary memory as an array or CSR; damaged ones and those on a card are refused."""
+    refuse_card(X, f"kernelmaps.{owner}", "Pass a sample of the rows as NumPy.")
+    check_sparse(X, owner)
+    options = {"dtype": "numeric"} | options
+    return check_array(X, accept_sparse="csr", input_name="X", estimator=owner, **options)
 
 
 def check_targets(y: np.ndarray | None, task: str, owner: str) -> None:
@@ -38,12 +49,12 @@ def check_targets(y: np.ndarray | None, task: str, owner: str) -> None:
 
 
 def suspect_columns(
-    X: Any, y: np.ndarray | None = None, names: Sequence[str] | None = None
+    X: Any, y: np.ndarray | None = None, names: Sequence[str] | None = None, owner: str = ""
 ) -> list[str]:
     """Sentences about columns that are probably not features: IDs, and copies of the target.
 
     An ID is a column of whole numbers, all different, that grow (or fall) from row to row, or that
-    are consecutive numbers in any order. Sparse data are not looked at.
+    are consecutive numbers in any order. Sparse data are not looked at. An `owner` warns of them.
     """
     n = X.shape[0]
     if sparse.issparse(X) or n < _MIN_ROWS or X.dtype.kind not in "iuf":
@@ -60,6 +71,8 @@ def suspect_columns(
             )
         elif numeric and (column == y).all():
             found.append(f"{named} is equal to the target. Leave it out.")
+    if found and owner:
+        warnings.warn(f"{owner}: {' '.join(found)}", SuspectColumnWarning, stacklevel=4)
     return found
 
 
@@ -72,9 +85,3 @@ def _is_id(column: np.ndarray) -> bool:
     if float(column.max()) - float(column.min()) + 1 != len(column):
         return False
     return len(np.unique(column)) == len(column)
-
-
-def warn_of_suspect_columns(found: Sequence[str], owner: str) -> None:
-    """One warning for all of them."""
-    if found:
-        warnings.warn(f"{owner}: {' '.join(found)}", SuspectColumnWarning, stacklevel=3)

@@ -18,18 +18,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import check_array
 
 from ..certificate import Certificate
-from ..device import refuse_card
 from ..display import Tabled
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
 from ..kernels import Exponential, Kernel, get
 from ..progress import track
 from ..seeding import generator, seed_of
-from ..sparse_rows import check_sparse, dense
+from ..sparse_rows import dense
 from ..threads import check_stop, interruptible
 from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
+from .checks import checked_rows
 from .code import expression, kernel_code
 from .methods import column_scaler
 from .tables import choice_table
@@ -222,11 +221,7 @@ def choose(
     >>> choice.evidence.bound <= 0.01
     True
     """
-    refuse_card(X, "kernelmaps.choose", "Pass a sample of the rows as NumPy.")
-    check_sparse(X, "choose")
-    X = check_array(
-        X, accept_sparse="csr", dtype="numeric", estimator="choose", ensure_min_samples=8
-    )
+    X = checked_rows(X, "choose", ensure_min_samples=8)
     limits = {"max_error": max_error, "n_columns": n_columns, "seconds": seconds}
     _check_requirements(limits, error, confidence)
     wanted = {**limits, "error": error, "confidence": confidence}

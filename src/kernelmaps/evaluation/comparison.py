@@ -10,20 +10,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils import check_array
 
 import kernelmaps
 
 from ..arguments import check_positive
-from ..device import refuse_card
 from ..display import Tabled
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
 from ..seeding import generator, seed_of
-from ..sparse_rows import check_sparse
 from .advice import program, use_this
 from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
-from .checks import check_targets, feature_names_of, suspect_columns, warn_of_suspect_columns
+from .checks import check_targets, checked_rows, feature_names_of, suspect_columns
 from .comparison_picture import draw
 from .halving import Problem, Rounds, row_order
 from .methods import Method, baselines, column_scaler, linear_model, map_method
@@ -160,7 +157,6 @@ def compare(
     >>> result = km.compare(X, y, maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3, 7])
     >>> model = result.estimator().fit(X, y)
     """
-    refuse_card(X, "kernelmaps.compare", "Pass a sample of the rows as NumPy.")
     start, names = perf_counter(), feature_names_of(X, feature_names)
     X, y, decided, notes = _prepared(X, y, task, names)
     _check_arguments(X, cv, C, budget)
@@ -234,8 +230,7 @@ def _prepared(
     X: Any, y: Any, task: str, names: list[str] | None
 ) -> tuple[Any, np.ndarray | None, str, list[str]]:
     """Rows, targets, task, and what should be known of them."""
-    check_sparse(X, "compare")
-    X = check_array(X, accept_sparse="csr", dtype="numeric", input_name="X", estimator="compare")
+    X = checked_rows(X, "compare")
     if y is not None:
         y = np.asarray(y)
         if y.ndim != 1 or len(y) != X.shape[0]:
@@ -246,8 +241,7 @@ def _prepared(
     decided = decide_task(y, task)
     check_targets(y, decided.name, "compare")
     y = y.astype(np.float64) if decided.name == "regression" else y
-    suspects = suspect_columns(X, y, names)
-    warn_of_suspect_columns(suspects, "compare")
+    suspects = suspect_columns(X, y, names, "compare")
     notes = [f"The task is {decided}; task= changes it."] if decided.reason else []
     return X, y, decided.name, [*notes, *suspects]
 

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from .. import kernels
 from ..arguments import check_count, check_number
 from ..design.random_features import required_features
 from ..design.sparsity import effective_sparsity
-from ..device import refuse_card
 from ..maps.fourier import RandomFourierMap
 from ..seeding import generator
-from ..sparse_rows import check_sparse
+from .checks import checked_rows
 
 _LARGEST = 2**20
 
@@ -107,9 +105,7 @@ def tune_size(
     check_count("tune_size", "n_rows", n_rows)
     # A kernel of a user's own is taken as it is, though it may be a function as well.
     kernel = kernel if hasattr(kernel, "sample_frequencies") else kernels.get(kernel)
-    refuse_card(X, "kernelmaps.tune_size", "Pass a sample of the rows as NumPy.")
-    check_sparse(X, "tune_size")
-    X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    X = checked_rows(X, "tune_size", dtype=np.float64)
     rng = generator(random_state)
     rows = X[np.sort(rng.permutation(X.shape[0])[:n_rows])]
     seeds = rng.integers(2**31, size=n_seeds)
