@@ -146,10 +146,6 @@ _LARGE = 1 << 28  # bytes of a file beyond which it is read block by block
 _FEWEST = 20  # rows below which none are held out
 
 
-def _silent(line: str) -> None:
-    """What a long work says about its progress, to nobody."""
-
-
 @dataclass(frozen=True)
 class FitSettings:
     """What to fit.
@@ -189,7 +185,7 @@ class FitSettings:
     C: float = 1.0
     normalize: str = "none"
     holdout: bool = True
-    say: Callable[[str], None] = field(default=_silent, compare=False)
+    say: Callable[[str], None] = field(default=lambda line: None, compare=False)
     loss: str | None = None
     max_iter: int | None = None
     tol: float | None = None
@@ -403,13 +399,12 @@ def _can_hold_out(y: np.ndarray, task: str) -> bool:
 
 def _ids(kept: dict[str, Any]) -> list[str]:
     """Columns whose values name the rows: all different, and no measurements."""
-    return [name for name, cells in kept.items() if _are_ids(cells)]
-
-
-def _are_ids(cells: Sequence[Any]) -> bool:
-    if len(set(cells)) < len(cells):
-        return False
-    return not all(isinstance(cell, float) or _is_fraction(cell) for cell in cells)
+    return [
+        name
+        for name, cells in kept.items()
+        if len(set(cells)) == len(cells)
+        and not all(isinstance(cell, float) or _is_fraction(cell) for cell in cells)
+    ]
 
 
 def _is_fraction(cell: Any) -> bool:
@@ -475,7 +470,9 @@ def _checked_map(settings: FitSettings) -> FeatureMap | None:
             f"an additive model needs an additive map, and {type(chosen).__name__} is a joint "
             "one: use model=ridge, or a map such as SplineMap or HomogeneousMap."
         )
-    return None if chosen is None else _seeded(chosen)
+    if chosen is not None and chosen.get_params().get("random_state", 0) is None:
+        chosen.set_params(random_state=0)  # the same file gives the same model
+    return chosen
 
 
 def _scaled(chosen: FeatureMap | None, settings: FitSettings, X: Any) -> Any:
@@ -486,13 +483,6 @@ def _scaled(chosen: FeatureMap | None, settings: FitSettings, X: Any) -> Any:
     if found is not chosen:
         settings.say(f"columns are standardised in front of {type(chosen).__name__}")
     return found
-
-
-def _seeded(feature_map: FeatureMap) -> FeatureMap:
-    """The same file gives the same model: whatever is drawn at random is drawn from seed 0."""
-    if feature_map.get_params().get("random_state", 0) is None:
-        feature_map.set_params(random_state=0)
-    return feature_map
 
 
 def _estimator(

@@ -280,7 +280,8 @@ def read_rows(
     path, wanted = Path(source), Wanted(target, columns, drop)
     known = target if with_target else None
     if not path.exists() and os.fspath(source) in names():
-        rows = _dataset(os.fspath(source), known)
+        data = load(os.fspath(source), target=known)
+        rows = Rows(data.name, data.X_train, data.y_train)
     elif not path.exists():
         known_names = ", ".join(names())
         raise FileNotFoundError(
@@ -338,11 +339,6 @@ def read_columns(
     names_ = list(wanted)
     table = data.to_table(columns=names_) if n_rows is None else data.head(n_rows, columns=names_)
     return table.to_pydict()
-
-
-def _dataset(name: str, target: str | None) -> Rows:
-    data = load(name, target=target)
-    return Rows(name, data.X_train, data.y_train)
 
 
 # ---- CSV ----------------------------------------------------------------------------------------

@@ -382,12 +382,12 @@ class Rounds:
     def _next(self, ranked: list[Method]) -> tuple[list[Method], int] | None:
         """Methods and rows of the next round, best first; None if no further one is worth it."""
         left = _SAFETY * self.left["maps"]
-        if self._cost(ranked, self.n) <= left:
+        if sum(self.predicted(method, self.n) for method in ranked) <= left:
             return ranked, self.n
         rows = _FACTOR * self.rows
         if _NEARLY * rows >= self.n:
             rows = self.n
-        rounds = self._rounds_from(self.rows)
+        rounds = max(1, int(np.ceil(np.log(self.n / (_NEARLY * self.rows)) / np.log(_FACTOR))))
         most = len(ranked) if rows == self.n else max(3, -(-len(ranked) // 2))
         while rows >= 1.5 * self.rows:
             going = self._fitting(ranked, rows, left / rounds)[:most]
@@ -395,9 +395,6 @@ class Rounds:
                 return going, rows
             rounds, rows = 1, int(rows / 1.25)
         return None
-
-    def _rounds_from(self, rows: int) -> int:
-        return max(1, int(np.ceil(np.log(self.n / (_NEARLY * rows)) / np.log(_FACTOR))))
 
     def _fitting(self, ranked: Iterable[Method], rows: int, seconds: float) -> list[Method]:
         """The best methods that together fit into the time; what does not fit is passed over.
@@ -449,7 +446,8 @@ class Rounds:
                 if self.problem.task == "none":
                     row = replace(row, error=interruptible(measure_error, method, problem))
             except (ValueError, TypeError, MemoryError) as error:
-                self._fail(method, error)
+                self.failures[method.label] = str(error).splitlines()[0]
+                self.results.pop(method.label, None)
                 continue
             spent = perf_counter() - start
             self.left[sort] -= spent
@@ -493,10 +491,6 @@ class Rounds:
         problem = self._problem(self.rows or self.first_rows())
         return problem.X, problem.y
 
-    def _fail(self, method: Method, error: Exception) -> None:
-        self.failures[method.label] = str(error).splitlines()[0]
-        self.results.pop(method.label, None)
-
     # ---- ranks and costs ------------------------------------------------------------------------
 
     def _ranked(self, methods: Iterable[Method]) -> list[Method]:
@@ -510,9 +504,6 @@ class Rounds:
             return -row.rows, -np.inf if row.score is None else -row.score
 
         return sorted(known, key=rank)
-
-    def _cost(self, methods: Iterable[Method], rows: int) -> float:
-        return sum(self.predicted(method, rows) for method in methods)
 
     def predicted(self, method: Method, rows: int) -> float:
         """Seconds for more rows, by the growth that was seen between two rounds."""
