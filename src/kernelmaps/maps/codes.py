@@ -56,7 +56,7 @@ def codes_of(feature_map: Any, codes: Codes, owner: str, what: str = "", advice:
             f"cross-validation pass sklearn.frozen.FrozenEstimator(feature_map)){advice}."
         ) from None
     except ValueError as error:
-        raise ValueError(f"{owner}: {error}") from error
+        raise ValueError(f"{owner}: {str(error).rstrip('.')}{advice}.") from error
 
 
 class Codes:
