@@ -34,12 +34,6 @@ KINDS = {
     "logarithmic": {"anchors": "log"},
     "k-means, interpolated": {"anchors": "kmeans", "n_neighbors": 2},
 }
-NOTES = {
-    "k-means, interpolated": (
-        "a value needs its cell's threshold and the two ends of its bin, the second look-up after "
-        "the first: four loads from eight addresses for sixteen values, some 10 of 18 ns"
-    ),
-}
 
 
 def encoding_rows(bench: Bench) -> None:
@@ -68,7 +62,6 @@ def encoding_rows(bench: Bench) -> None:
                 peer="copy of the input",
                 at_least=COPIES,
                 repeats=25,
-                note=NOTES.get(words, ""),
             )
         bench.race(
             f"encode float32 20000×784, 40 {words} anchors, fresh memory, threads: 1",
@@ -77,7 +70,6 @@ def encoding_rows(bench: Bench) -> None:
             peer="copy of the input",
             at_least=COPIES,
             repeats=25,
-            note=NOTES.get(words, ""),
         )
 
 

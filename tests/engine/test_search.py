@@ -77,11 +77,11 @@ def test_one_comparison_is_left(kind):
         if kind != "random":  # both kinds leave as much there: the fewer cells are taken
             assert (search.shift > 0) == (kind in ("quadratic", "geometric"))
         assert len(search.before) <= 17 * len(edges)
-        assert (len(search.pairs) > 0) == (dtype == np.float32 and most == 1)  # one gather
+        assert len(search.record) == (2 if most == 1 else 0)  # one look-up
 
 
-def test_pairs_find_what_a_full_search_finds(seed):
-    """Look-ups of float32 with one threshold in each cell read it together with its count."""
+def test_records_find_what_a_full_search_finds(seed):
+    """Look-ups with one threshold in each cell read it together with its count."""
     rng = np.random.default_rng(seed)
     edges = [np.unique(KINDS[kind](rng)) for kind in ("quadratic", "geometric")]
     X = np.column_stack([rng.choice(e, 999) * rng.choice([0.99, 1, 1.01], 999) for e in edges])
@@ -102,8 +102,7 @@ def test_positions_are_those_of_their_rule(dtype, seed):
         spec = spec_of(_table([edges], np.zeros(19, int), degree=1))
         table = stored_table(spec, np.dtype(dtype))
         search = _code_bins(table).search
-        one_each = dtype == np.float32 and search.crowd.max() <= 1
-        assert (len(search.pairs) > 0) == one_each  # the path of one look-up fewer
+        assert len(search.record) == (4 if search.crowd.max() <= 1 else 0)  # one look-up
         near = rng.choice(edges, 19 * 50).astype(dtype)
         x = [near, np.nextafter(near, dtype(-np.inf)), np.nextafter(near, dtype(np.inf))]
         x.append(rng.uniform(edges[0] - 1, edges[-1] + 1, 19 * 50).astype(dtype))

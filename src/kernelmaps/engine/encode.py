@@ -62,7 +62,7 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         codes = encode(spec, X.toarray())[rows, X.indices]
         return sparse.csr_matrix((codes, X.indices, X.indptr), shape=X.shape, copy=False)
-    from .table.encode import encode_stored
+    from .table.encode import encode_stored, room_for
     from .table.locate import stored_rows
 
     note_path("encode:csr")
@@ -73,7 +73,7 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
     rows = stored_rows(X.data.astype(dtype, copy=False), X.indices, X.indptr)
     out = np.empty(len(rows.data), code_dtype(table))
     in_threads(
-        lambda begin, end: encode_stored(bins, frame, rows, begin, end, out),
+        lambda begin, end: encode_stored(bins, room_for(frame, 0), rows, begin, end, out),
         len(out),
         n_jobs,
         _GRAIN,
@@ -100,7 +100,7 @@ def encode_within(
     if interpreted():
         return _encode_interpreted(spec, X, lower, upper, out)
     from .simd.vectors import width
-    from .table.encode import encode_dense
+    from .table.encode import encode_dense, room_for
     from .table.entry import by_address
 
     note_path("encode:dense")
@@ -116,7 +116,7 @@ def encode_within(
     bins, x, codes = (by_address(item) for item in (bins, X.reshape(-1), out.reshape(-1)))
     wrong = in_threads(
         lambda begin, end: encode_dense(
-            bins, frame._replace(room=np.zeros(len(lanes), out.dtype)), x, lanes, begin, end, codes
+            bins, room_for(frame, len(lanes)), x, lanes, begin, end, codes
         ),
         X.shape[0],
         n_jobs,
@@ -190,8 +190,8 @@ def _frame(table: Table, lower: Any, upper: Any, d: int, lanes: int = 0) -> Any:
     least, most = (
         by_vector(np.broadcast_to(end, d).astype(table.coef.dtype)) for end in (lower, upper)
     )
-    room = np.zeros(0, code_dtype(table))
-    return Frame(d, fraction_bits(table), least, most, room, (0,) * (d < lanes))
+    memory = np.zeros(0, code_dtype(table)), np.zeros(0, np.int32)
+    return Frame(d, fraction_bits(table), least, most, (0,) * (d < lanes), *memory)
 
 
 @lru_cache(maxsize=16)

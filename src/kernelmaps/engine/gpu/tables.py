@@ -136,7 +136,7 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
         known(crowd.bit_length()),
         put(np.concatenate([_line(a, stride, number) for a in lines])),
         put(np.concatenate([_line(a, stride, np.int32) for a in whole])),
-        put(search.before.astype(np.int32)),
+        put(search.before),
         put(search.edges),
         stride,
         int(shift),

@@ -8,14 +8,13 @@ those of numbers.
 
 from __future__ import annotations
 
-import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from ...compiling import meaning
 from ...float_bits import float_bits
-from .vectors import WORD, Vector, constant, converted, filled, like, llvm, mask, pointer
+from .vectors import WORD, Vector, constant, converted, filled, like, llvm, pointer
 
 _NAMES = {types.float32: "f32", types.float64: "f64"}
 
@@ -266,6 +265,16 @@ def plus(typing_context, a, b):
     return a(a, b if same else types.int64), build
 
 
+@meaning(lambda a, step: a * step)
+def times(typing_context, a, step):
+    """32-bit integers, all multiplied by one number."""
+
+    def build(context, builder, signature, args):
+        return builder.mul(args[0], _word(builder, args[1], a))
+
+    return a(a, types.int64), build
+
+
 @meaning(lambda row, x, step, wanted: row + step if len(wanted) and x < 0 else row)
 def plus_where_negative(typing_context, row, x, step, wanted):
     """``row + step`` where x < 0, if `wanted` has length 1."""
@@ -344,16 +353,14 @@ def share(typing_context, x, left, right):
     return x(x, x, x), build
 
 
-@meaning(lambda count, x, threshold, step: count + step if x >= threshold else count)
-def passed(typing_context, count, x, threshold, step):
-    """``count + step`` where x >= threshold."""
+@meaning(lambda x, threshold, a, b: a if x >= threshold else b)
+def where_passed(typing_context, x, threshold, a, b):
+    """a where x >= threshold, b elsewhere."""
 
     def build(context, builder, signature, args):
-        above = builder.fcmp_ordered(">=", args[1], args[2])
-        moved = builder.add(args[0], _word(builder, args[3], count))
-        return builder.select(above, moved, args[0])
+        return builder.select(builder.fcmp_ordered(">=", args[0], args[1]), args[2], args[3])
 
-    return count(count, x, x, types.int64), build
+    return a(x, x, a, a), build
 
 
 @intrinsic
@@ -366,31 +373,13 @@ def plus_distance(typing_context, total, a, b):
     return a(a, a, a), build
 
 
-@meaning(lambda pairs: tuple(np.array([pairs], np.int64).view(np.int32)))
-def words(typing_context, pairs):
-    """The first and the second words of int64, in the order of memory."""
-    kind = types.UniTuple(like(types.int32, pairs), 2)
-    size = pairs.size if isinstance(pairs, Vector) else 1
+@meaning(lambda x: int(float_bits(x)))
+def bits_of(typing_context, x):
+    """The 32-bit integers whose bits these floats are."""
+    kind = like(types.int32, x)
 
     def build(context, builder, signature, args):
-        both = builder.bitcast(args[0], ir.VectorType(WORD, 2 * size))
-        if not isinstance(pairs, Vector):
-            parts = [builder.extract_element(both, WORD(k)) for k in (0, 1)]
-            return context.make_tuple(builder, kind, parts)
-        every_other = [mask(range(k, 2 * size, 2)) for k in (0, 1)]
-        parts = [builder.shuffle_vector(both, both, lanes) for lanes in every_other]
-        return context.make_tuple(builder, kind, parts)
+        bits = builder.bitcast(args[0], llvm(_whole(x)))
+        return bits if _dtype(x) == types.float32 else builder.trunc(bits, llvm(kind))
 
-    return kind(pairs), build
-
-
-@meaning(lambda word, array: array.dtype.type(word.view(np.float32)))
-def reals(typing_context, word, array):
-    """The float32 whose bits these are, in the array's type."""
-    kind = like(array.dtype, word)
-
-    def build(context, builder, signature, args):
-        value = builder.bitcast(args[0], llvm(like(types.float32, word)))
-        return value if array.dtype == types.float32 else builder.fpext(value, llvm(kind))
-
-    return kind(word, array), build
+    return kind(x), build

@@ -4,8 +4,8 @@ The inner loops of transforms and solvers combine, per feature, a few contiguous
 few table entries.  Written with arrays, the accumulators live in memory and every feature waits
 for the store of the previous one (about ten cycles); a value of the type below lives in registers.
 LLVM splits it into what the machine has, so the operations below do not depend on the instruction
-set. How wide vectors should be (`width`) and whether to gather by one instruction do: the end of
-this file asks the machine, and nothing else does.
+set. How wide vectors should be (`width`) does: the end of this file asks the machine, and nothing
+else does.
 
 Lengths are part of the type.  They come in as the *lengths of tuples*, ``(0,) * n``: an argument
 type that numba's disk cache knows, unlike closures or literal arguments.
@@ -28,6 +28,7 @@ from numba.extending import intrinsic, models, register_model
 from ...compiling import meaning
 
 WORD = ir.IntType(32)
+_FORWARDED = 8  # 32-bit integers that loads find together before they are in a cache
 _NAMES = {types.int32: "i32", types.int64: "i64", types.float32: "f32", types.float64: "f64"}
 
 
@@ -295,92 +296,34 @@ def converted(builder, value, kind: types.Type, target: types.Type):
     return change(value, llvm(target))
 
 
-@meaning(lambda array, i: array[i] if array.dtype.kind == "f" else int(array[i]))
-def gather(typing_context, array, index):
-    """``array[index]``; uint16 comes as int32 (one more entry must follow the last)."""
-    short = array.dtype == types.uint16
-    kind = like(types.int32 if short else array.dtype, index)
+@meaning(lambda index: np.array([index], np.int32))
+def in_memory(typing_context, index):
+    """32-bit integers as an array, for :func:`gather_blocks`: its loads take them from there.
 
-    def one(context, builder, signature, args):
-        data = context.make_array(array)(context, builder, args[0]).data
-        found = builder.load(builder.gep(data, [builder.sext(args[1], ir.IntType(64))]))
-        return builder.zext(found, WORD) if short else found
-
-    def build(context, builder, signature, args):
-        data = context.make_array(array)(context, builder, args[0]).data
-        found = _gathered(builder, data, array.dtype, kind, args[1])
-        return builder.and_(found, constant(kind, 0xFFFF)) if short else found
-
-    return kind(array, index), build if isinstance(index, Vector) else one
-
-
-@meaning(lambda array, i: (array[i], array[i + 1]))
-def gather_two(typing_context, array, index):
-    """``array[index]`` and ``array[index + 1]``."""
-    kind = like(array.dtype, index)
-    both = types.UniTuple(kind, 2)
-
-    def build(context, builder, signature, args):
-        data = context.make_array(array)(context, builder, args[0]).data
-        starts = data, builder.gep(data, [WORD(1)])
-        if not isinstance(index, Vector):
-            at = builder.sext(args[1], ir.IntType(64))
-            found = [builder.load(builder.gep(start, [at])) for start in starts]
-        elif array.dtype.bitwidth == 64:
-            found = [_gathered(builder, start, array.dtype, kind, args[1]) for start in starts]
-        else:  # both at once, as one number of twice the size
-            wide = Vector(types.int64, index.size)
-            pairs = _gathered(builder, data, array.dtype, wide, args[1])
-            pairs = builder.bitcast(pairs, llvm(Vector(array.dtype, 2 * index.size)))
-            halves = [mask(range(k, 2 * index.size, 2)) for k in (0, 1)]
-            found = [builder.shuffle_vector(pairs, pairs, half) for half in halves]
-        return context.make_tuple(builder, both, found)
-
-    return both(array, index), build
-
-
-def _gathered(builder, data, dtype, kind: Vector, index):
-    """Numbers of a kind at some entries of an array of `dtype`: at least as long as these."""
-    if not _has_gather():
-        return _one_by_one(builder, data, dtype, kind, index)
-    # Halves for wide numbers: indices of a whole vector would be widened before they are split.
-    size = min(kind.size, 512 // kind.dtype.bitwidth)
-    parts = [
-        builder.shuffle_vector(index, index, mask(range(k, k + size)))
-        for k in range(0, kind.size, size)
-    ]
-    vector, every = llvm(Vector(kind.dtype, size)), ir.VectorType(ir.IntType(1), size)
-    name = f"llvm.masked.gather.v{size}{_NAMES[kind.dtype]}.v{size}p0"
-    found = []
-    for part in parts:
-        addresses = builder.gep(data, [part], source_etype=llvm(dtype))
-        addresses.type = ir.VectorType(data.type, size)  # one address for each index
-        signature = ir.FunctionType(vector, [addresses.type, WORD, every, vector])
-        function = cgutils.get_or_insert_function(builder.module, signature, name)
-        nothing = ir.Constant(vector, ir.Undefined)
-        arguments = [addresses, WORD(dtype.bitwidth // 8), ir.Constant(every, [1] * size), nothing]
-        found.append(builder.call(function, arguments))
-    return side_by_side(builder, found)
-
-
-def _one_by_one(builder, data, dtype, kind: Vector, index):
-    """The same where no instruction does it.
-
-    The indices go through memory: to take them out of a register one by one costs three times as
-    much. The compiler would do that, if it saw what lies there.
+    To take them out of a register one by one costs three times as much. The compiler would do that,
+    if it saw what lies there. Loads that follow at once find numbers in halves of a 64-byte vector
+    only if each half was stored by itself.
     """
-    slot = cgutils.alloca_once(builder, index.type)
-    builder.store(index, slot)
-    unseen = ir.FunctionType(ir.VoidType(), [slot.type])
-    builder.asm(unseen, "", "r,~{memory}", [slot], side_effect=True)
-    indices = builder.bitcast(slot, ir.PointerType(WORD))
-    found = ir.Constant(llvm(kind), ir.Undefined)
-    for k in range(kind.size):
-        at = builder.sext(builder.load(builder.gep(indices, [WORD(k)])), ir.IntType(64))
-        at = builder.bitcast(builder.gep(data, [at]), ir.PointerType(llvm(kind.dtype)))
-        one = builder.load(at, align=dtype.bitwidth // 8)
-        found = builder.insert_element(found, one, WORD(k))
-    return found
+    kind = types.Array(types.int32, 1, "C")
+    size = index.size if isinstance(index, Vector) else 1
+
+    def build(context, builder, signature, args):
+        slot = cgutils.alloca_once(builder, WORD, size)
+        if isinstance(index, Vector):
+            for k in range(0, size, _FORWARDED):
+                lanes = mask(range(k, min(k + _FORWARDED, size)))
+                part = builder.shuffle_vector(args[0], args[0], lanes)
+                where = builder.gep(slot, [WORD(k)])
+                builder.store(part, builder.bitcast(where, part.type.as_pointer()), align=4)
+            unseen = ir.FunctionType(ir.VoidType(), [slot.type])
+            builder.asm(unseen, "", "r,~{memory}", [slot], side_effect=True)
+        else:
+            builder.store(args[0], slot)
+        array = context.make_array(kind)(context, builder)
+        array.data = slot
+        return array._getvalue()
+
+    return kind(index), build
 
 
 def _transposed(builder, rows):
@@ -401,38 +344,49 @@ def _transposed(builder, rows):
     return rows
 
 
-@intrinsic
-def gather_blocks(typing_context, array, rows, offset, block, size):
-    """Vectors k = 0 … ``len(block)`` − 1 of ``array[len(block)·rows[offset + i] + k]``.
+def _plain_blocks(array, step, rows, offset, block, x):
+    start = step * int(rows[offset])
+    return tuple(array[start : start + len(block)])
 
-    A block of contiguous numbers for each of ``len(size)`` rows is loaded as a whole, and blocks
-    are transposed, which takes half the time of one gather for each k. The rows come from memory:
-    to take them out of a register one by one would cost as much as the loads. Both lengths are
-    powers of two.
+
+@meaning(_plain_blocks)
+def gather_blocks(typing_context, array, step, rows, offset, block, x):
+    """``array[step·rows[offset + i] + k]`` for k = 0 … ``len(block)`` − 1, i by lanes of x.
+
+    A block of contiguous numbers for each row is loaded as a whole, and blocks are transposed,
+    which takes half the time of an instruction that gathers for each k. Numbers of lanes and of
+    a block are powers of two.
     """
-    n, length, long = len(size), len(block), ir.IntType(64)
-    kind = types.UniTuple(Vector(array.dtype, n), length)
+    kind = types.UniTuple(like(array.dtype, x), len(block))
 
     def build(context, builder, signature, args):
-        vector = llvm(Vector(array.dtype, length))
-        table = context.make_array(array)(context, builder, args[0]).data
-        index = pointer(context, builder, rows, args[1], args[2], WORD)
-        parts = []
-        for i in range(n):
-            at = builder.zext(builder.load(builder.gep(index, [WORD(i)])), long)
-            at = builder.gep(table, [builder.mul(at, long(length))])
+        index = pointer(context, builder, rows, args[2], args[3], WORD)
+        data = context.make_array(array)(context, builder, args[0]).data
+        vector, parts = llvm(Vector(array.dtype, len(block))), []
+        for i in range(x.size if isinstance(x, Vector) else 1):
+            at = builder.sext(builder.load(builder.gep(index, [WORD(i)])), ir.IntType(64))
+            at = builder.gep(data, [builder.mul(at, args[1])])
             where = builder.bitcast(at, ir.PointerType(vector))
             parts.append(builder.load(where, align=array.dtype.bitwidth // 8))
-        if n >= length:
-            square = [side_by_side(builder, parts[k::length]) for k in range(length)]
-            return context.make_tuple(builder, kind, _transposed(builder, square))
-        found = []
-        for k in range(0, length, n):
-            own = [builder.shuffle_vector(part, part, mask(range(k, k + n))) for part in parts]
-            found += _transposed(builder, own)
+        if isinstance(x, Vector):
+            found = _columns(builder, parts)
+        else:
+            found = [builder.extract_element(parts[0], WORD(k)) for k in range(len(block))]
         return context.make_tuple(builder, kind, found)
 
-    return kind(array, rows, types.int64, block, size), build
+    return kind(array, types.int64, rows, types.int64, block, x), build
+
+
+def _columns(builder, rows):
+    """Columns of a matrix whose rows are vectors; both numbers are powers of two."""
+    n, length = len(rows), rows[0].type.count
+    if n >= length:
+        return _transposed(builder, [side_by_side(builder, rows[k::length]) for k in range(length)])
+    found = []
+    for k in range(0, length, n):
+        own = [builder.shuffle_vector(row, row, mask(range(k, k + n))) for row in rows]
+        found += _transposed(builder, own)
+    return found
 
 
 @intrinsic
@@ -459,11 +413,6 @@ def _cpu_features() -> frozenset[str]:
 def _register() -> int:
     """Bytes of a vector."""
     return 64 if "+avx512f" in _cpu_features() else 32
-
-
-def _has_gather() -> bool:
-    """Whether an instruction loads from many addresses."""
-    return "+avx2" in _cpu_features()
 
 
 def width(itemsize: int) -> int:

@@ -144,8 +144,8 @@ def _one_output(table, room, n, lanes, at, x, ahead):
     total = load(room.sums, here, lanes)
     for k in range(0, n, len(lanes)):
         prefetch(x, ahead + k)
-        coef = gather_blocks(values.coef, room.row, k, values.powers, lanes)
-        u = load(room.u, k, lanes)
+        u, powers = load(room.u, k, lanes), np.int64(len(values.powers))
+        coef = gather_blocks(values.coef, powers, room.row, k, values.powers, u)
         value = coef[len(values.powers) - 1]
         for power in range(len(values.powers) - 2, -1, -1):
             value = multiply_add(value, u, coef[power])

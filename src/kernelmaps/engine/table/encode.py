@@ -12,9 +12,10 @@ from numba.extending import overload
 
 from ...compiling import njit
 from ..simd.arithmetic import as_floats, outside, parameter, plus_share, rounded
-from ..simd.vectors import item, load, load_first, prefetch, store_codes
+from ..simd.vectors import item, load, load_first, prefetch, store, store_codes
 from .entry import INNER, entry
-from .locate import even_position, passed_edges
+from .locate import cell_of, even_position, passed_edges
+from .memory import aligned
 from .stored import AFFINE
 
 _MOST_ROWS, _LEAST_ROWS = 64, 16  # of a block, in which tables are used again
@@ -28,56 +29,93 @@ class Frame(NamedTuple):
     fraction_bits: int
     least: np.ndarray  # by feature, padded to whole vectors
     most: np.ndarray
-    room: np.ndarray  # for a vector of codes: memory of one thread
     few: tuple  # length 1: the features do not fill a vector
+    # Memory of one thread.
+    room: np.ndarray  # for a vector of codes
+    cells: np.ndarray  # int32: of a vector of uneven features of a block of rows
+
+
+def room_for(frame: Frame, lanes: int) -> Frame:
+    """A frame with memory for one thread."""
+    cells = aligned(_MOST_ROWS * max(lanes, 1), np.int32)
+    return frame._replace(room=np.zeros(lanes, frame.room.dtype), cells=cells)
 
 
 @njit(**INNER)
-def _code(bins, frame, x, j, across):
+def _code(bins, frame, x, at, j, across):
     """Codes as 32-bit integers, and whether a value was outside its range."""
     value = as_floats(x, bins.number)
     least, most = parameter(frame.least, j, x, across), parameter(frame.most, j, x, across)
-    return position_code(bins, frame, value, j, across), outside(value, least, most)
+    return position_code(bins, frame, value, at, j, across), outside(value, least, most)
 
 
-def position_code(bins, frame, x, j, across):
-    """Bin and position of a value in fixed point."""
+def position_code(bins, frame, x, at, j, across):
+    """Bin and position of a value in fixed point; its cell, if it has one, is ``cells[at]``."""
     raise NotImplementedError("position_code is for compiled loops")
 
 
 @overload(position_code, jit_options=INNER)
-def _position_code(bins, frame, x, j, across):
-    kind = len(bins.types[bins.fields.index("kind")])
-    return _even_code if kind == AFFINE else _uneven_code
+def _position_code(bins, frame, x, at, j, across):
+    return _even_code if _even(bins) else _uneven_code
 
 
-def _even_code(bins, frame, x, j, across):
+def _even(bins):
+    return len(bins.types[bins.fields.index("kind")]) == AFFINE
+
+
+def _even_code(bins, frame, x, at, j, across):
     t = even_position(bins, x, j, across)
     half = 0.5 if len(bins.placed) else 0.0
     return rounded(t, np.float64(np.int64(1) << frame.fraction_bits), half, frame.room)
 
 
-def _uneven_code(bins, frame, x, j, across):
-    b, u = passed_edges(bins, x, j, across)
+def _uneven_code(bins, frame, x, at, j, across):
+    b, u = passed_edges(bins, x, frame.cells, at, j, across)
     if len(bins.placed):
         return plus_share(b, u, frame.fraction_bits, bins.number.dtype.type(0.5))
     return b
+
+
+def note_cell(bins, frame, x, at, j, across):
+    """``cells[at]`` of a value, if its bins are uneven."""
+    raise NotImplementedError("note_cell is for compiled loops")
+
+
+@overload(note_cell, jit_options=INNER)
+def _note_cell(bins, frame, x, at, j, across):
+    return _no_cell if _even(bins) else _uneven_cell
+
+
+def _no_cell(bins, frame, x, at, j, across):
+    pass
+
+
+def _uneven_cell(bins, frame, x, at, j, across):
+    store(frame.cells, at, cell_of(bins, as_floats(x, bins.number), j, across))
+
+
+@njit(**INNER)
+def _values(frame, x, at, lanes):
+    return load_first(x, at, frame.width, lanes) if len(frame.few) else load(x, at, lanes)
 
 
 @njit(**INNER)
 def _column(bins, frame, x, j, lanes, rows, out):
     """Codes of a vector of features from j on; whether a value was outside its range.
 
-    Of rows begin..end, with what the finder reads by feature in registers. On the way the rows that
-    follow are asked for, in the order of memory, from ``rows[2]`` on.
+    Of rows begin..end, with what the finder reads by feature in registers: first the cells of all
+    of them, since a load that follows the store of its index at once would wait for it. On the way
+    the rows that follow are asked for, in the order of memory, from ``rows[2]`` on.
     """
     begin, end, ahead = rows
     d, wrong = frame.width, False
     for i in range(begin, end):
-        prefetch(x, ahead + (i - begin) * len(lanes))
-        at = i * d + j
-        values = load_first(x, at, d, lanes) if len(frame.few) else load(x, at, lanes)
-        code, stray = _code(bins, frame, values, j, (0,))
+        values = _values(frame, x, i * d + j, lanes)
+        note_cell(bins, frame, values, (i - begin) * len(lanes), j, (0,))
+    for i in range(begin, end):
+        at, k = i * d + j, (i - begin) * len(lanes)
+        prefetch(x, ahead + k)
+        code, stray = _code(bins, frame, _values(frame, x, at, lanes), k, j, (0,))
         wrong |= stray
         if len(frame.few) == 0:
             store_codes(out, at, code)
@@ -114,7 +152,9 @@ def encode_stored(bins, frame, rows, begin, end, out):
     wrong = False
     for k in range(begin, end):
         feature = np.int64(item(rows.indices, k))
-        code, stray = _code(bins, frame, item(rows.data, k), feature, ())
+        value = item(rows.data, k)
+        note_cell(bins, frame, value, np.int64(0), feature, ())
+        code, stray = _code(bins, frame, value, np.int64(0), feature, ())
         out[k] = code
         wrong |= stray
     return wrong

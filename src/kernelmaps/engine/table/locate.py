@@ -14,13 +14,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core import types
 from numba.extending import overload
 
 from ...compiling import interpreted, njit
 from ..simd.arithmetic import (
     as_floats,
     between,
+    bits_of,
     capped,
     code_of,
     filled_like,
@@ -31,17 +31,15 @@ from ..simd.arithmetic import (
     octave,
     octave_and_rest,
     parameter,
-    passed,
     plus,
     plus_where_negative,
-    reals,
-    rounded,
     share,
     split,
+    times,
+    where_passed,
     where_zero,
-    words,
 )
-from ..simd.vectors import gather, gather_two, item, load, load_first, store
+from ..simd.vectors import gather_blocks, in_memory, item, load, load_first, store
 from .entry import INNER, bound, routine
 from .stored import AFFINE, CODE, EDGES, LOG2
 
@@ -114,42 +112,43 @@ def _octaves(bins, x, j, across):
 def _uneven(bins, x, j, across):
     """Bins between edges."""
     value = as_floats(x, bins.number)
-    b, u = uneven_position(bins, magnitude(value, bins.signed), j, across)
+    size = magnitude(value, bins.signed)
+    cells = in_memory(cell_of(bins, size, j, across))
+    b, u = passed_edges(bins, size, cells, np.int64(0), j, across)
+    if len(bins.placed):
+        b, u = capped(b, parameter(bins.top, j, x, across), u)
     return _settled(bins, value, plus(parameter(bins.row, j, x, across), b)), u
 
 
 @njit(**INNER)
-def uneven_position(bins, x, j, across):
-    """Bin and position."""
-    count, u = passed_edges(bins, x, j, across)
-    if len(bins.placed):
-        return capped(count, parameter(bins.top, j, x, across), u)
-    return count, u
+def cell_of(bins, x, j, across):
+    """Where the search for a value begins: the place of its cell among the records, or counts."""
+    x, search = _in_range(bins, x, j, across), bins.search
+    cell = plus(_cell(bins, x, j, across), parameter(search.cell, j, x, across))
+    return times(cell, max(1, len(search.record)))
+
+
+def passed_edges(bins, x, cells, at, j, across):
+    """Edges passed, and position after the last: from the value's cell, comparing what is left.
+
+    One more than bins for values at the right end, or beyond it (see :mod:`.search`). The cells
+    come from memory (`cells`, from `at` on): loops that wrote them some time ago read them without
+    waiting for what was just written.
+    """
+    return _SEARCHES[len(bins.search.record)](bins, x, cells, at, j, across)
+
+
+@overload(passed_edges, jit_options=INNER)
+def _search(bins, x, cells, at, j, across):
+    search = bins.types[bins.fields.index("search")]
+    return _SEARCHES[len(search.types[search.fields.index("record")])]
 
 
 @njit(**INNER)
-def passed_edges(bins, x, j, across):
-    """Edges passed, and position after the last: from the value's cell, comparing what is left.
-
-    One more than bins for values at the right end, or beyond it (see :mod:`.search`).
-    """
-    if len(bins.clipped) == 1:
-        x = between(x, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
-    cell = plus(_cell(bins, x, j, across), parameter(bins.search.cell, j, x, across))
-    count = _passed_thresholds(bins, x, cell, j, across)
-    return count, _between_edges(bins, x, plus(count, parameter(bins.search.edge, j, x, across)))
-
-
-def _passed_thresholds(bins, x, cell, j, across):
-    """How many thresholds a value passes."""
-    return (_by_pair if len(bins.search.pairs) else _bisected)(bins, x, cell, j, across)
-
-
-@overload(_passed_thresholds, jit_options=INNER)
-def _search(bins, x, cell, j, across):
-    search = bins.types[bins.fields.index("search")]
-    paired = isinstance(search.types[search.fields.index("pairs")], types.Array)
-    return _by_pair if paired else _bisected
+def _in_range(bins, x, j, across):
+    if len(bins.clipped) != 1:
+        return x
+    return between(x, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
 
 
 @njit(**INNER)
@@ -161,13 +160,11 @@ def _settled(bins, value, row):
 
 @njit(**INNER)
 def _cell(bins, x, j, across):
-    search, edges = bins.search, bins.search.edges
+    search = bins.search
     origin, factor = parameter(bins.origin, j, x, across), parameter(bins.factor, j, x, across)
     t = from_origin(x, origin, factor)
     if search.shift == 0:
-        one, none = edges.dtype.type(1), edges.dtype.type(0)
-        t = between(t, filled_like(x, none), parameter(bins.last, j, x, across))
-        return rounded(t, one, none, search.before)
+        return split(t, parameter(bins.last, j, x, across), ())[0]
     key, limit = parameter(search.key, j, x, across), parameter(search.limit, j, x, across)
     return octave(t, search.shift, key, limit)
 
@@ -178,36 +175,59 @@ def _crowd(bins, j, x):
     return max(bins.search.crowd[j], bins.search.crowd[j + lanes_of(x) - 1])
 
 
-def _by_pair(bins, x, cell, j, across):
-    """One look-up for a cell's count and its threshold."""
-    word = words(gather(bins.search.pairs, cell))
-    return passed(word[1], x, reals(word[0], bins.search.edges), 1)
+def _by_threshold(bins, x, cells, at, j, across):
+    """One look-up and one comparison."""
+    search, one = bins.search, np.int64(1)
+    threshold, bits = gather_blocks(search.records, one, cells, at, search.record, x)
+    x = _in_range(bins, x, j, across)
+    count = where_passed(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
+    return count, filled_like(x, search.edges.dtype.type(0))
 
 
-def _bisected(bins, x, cell, j, across):
+def _by_edges(bins, x, cells, at, j, across):
+    """The same; the threshold is an end of the bins on both sides."""
+    search, one = bins.search, np.int64(1)
+    found = gather_blocks(search.records, one, cells, at, search.record, x)
+    before, threshold, bits, after = found
+    x = _in_range(bins, x, j, across)
+    count = where_passed(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
+    if len(bins.placed) != 1:
+        return count, _between_edges(bins, x, count, j, across)
+    left = where_passed(x, threshold, threshold, before)
+    return count, share(x, left, where_passed(x, threshold, after, threshold))
+
+
+def _bisected(bins, x, cells, at, j, across):
     """Some comparisons; edges[edge + b] is the left end of bin b."""
-    count, edge = gather(bins.search.before, cell), parameter(bins.search.edge, j, x, across)
+    search, one, edge = bins.search, (0,), parameter(bins.search.edge, j, x, across)
+    x = _in_range(bins, x, j, across)
+    count = gather_blocks(search.before, np.int64(1), cells, at, one, x)[0]
     left = _crowd(bins, j, x)
     while left > 0:  # nearly always once
         step = (left + 1) >> 1
-        farther = plus(plus(count, edge), step)
-        count = passed(count, x, gather(bins.search.edges, farther), step)
+        farther = in_memory(plus(plus(count, edge), step))
+        edges = gather_blocks(search.edges, np.int64(1), farther, np.int64(0), one, x)
+        count = where_passed(x, edges[0], plus(count, step), count)
         left -= step
     if len(bins.placed):  # padding is beyond the end
-        return no_more(count, plus(parameter(bins.top, j, x, across), 1))
-    return count
+        count = no_more(count, plus(parameter(bins.top, j, x, across), 1))
+    return count, _between_edges(bins, x, count, j, across)
+
+
+_SEARCHES = {0: _bisected, 2: _by_threshold, 4: _by_edges}  # by the length of a record
 
 
 @njit(**INNER)
-def _between_edges(bins, x, edge):
-    """Position between an edge and the next one; 0 for look-ups."""
+def _between_edges(bins, x, count, j, across):
+    """Position after so many edges, before the next one; 0 for look-ups."""
     search = bins.search
     if len(bins.placed) == 0:
         return filled_like(x, search.edges.dtype.type(0))
+    at, one = in_memory(plus(count, parameter(search.edge, j, x, across))), np.int64(1)
     if len(bins.placed) == 1:
-        left, right = gather_two(search.edges, edge)
+        left, right = gather_blocks(search.edges, one, at, np.int64(0), (0, 0), x)
         return share(x, left, right)
-    left, right = gather_two(search.exact, edge)
+    left, right = gather_blocks(search.exact, one, at, np.int64(0), (0, 0), x)
     return as_floats(share(as_floats(x, search.exact), left, right), search.edges)
 
 

@@ -19,14 +19,15 @@ Where m > 1 thresholds share a cell, ⌈log₂(m + 1)⌉ comparisons do, as in a
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from .memory import LANES, by_vector
+from .memory import LANES, aligned, by_vector
 from .stored import Table
 
 _CELLS = 16  # at most, per threshold
+_RECORD_BYTES = 2**28  # at most; a million features do with the edges themselves
 
 
 class Search(NamedTuple):
@@ -40,12 +41,14 @@ class Search(NamedTuple):
     cell: np.ndarray  # int32: first cell
     edge: np.ndarray  # int32: first edge
     crowd: np.ndarray  # int64: most thresholds in a cell, of a vector's features
-    before: np.ndarray  # uint16: thresholds before each cell
+    before: np.ndarray  # int32: thresholds before each cell
     edges: np.ndarray  # T: e_0, thresholds, the end (see `_end`), numbers that no value passes
     exact: np.ndarray  # float64: the same without rounding
-    # int64: threshold (float32) and count of each cell, if it has one at most; else empty. The type
-    # tells the compiler which search there is, so that it need not compile the other.
-    pairs: Any
+    # T [cell][record], if no cell has more than one threshold (and they are not too many), else
+    # empty. One look-up ends the search then. Of look-ups: the next threshold, and the bits of how
+    # many lie before; of positions: the edge before, these two, the edge after.
+    records: np.ndarray
+    record: tuple  # length: numbers in a record, 2 or 4; 0 without them
     shift: int
 
 
@@ -77,8 +80,8 @@ class Cells(NamedTuple):
 def no_search(dtype: np.dtype) -> Search:
     """Tables for bins that need no search."""
     none, count = np.zeros(1, np.int32), np.zeros(1, np.int64)
-    tables = np.zeros(1, np.uint16), np.zeros(1, dtype), np.zeros(1), ()
-    return Search(none, none, none, none, count, *tables, 0)
+    tables = none, np.zeros(1, dtype), np.zeros(1), np.zeros(0, dtype)
+    return Search(none, none, none, none, count, *tables, (), 0)
 
 
 @np.errstate(over="ignore")  # of edges that are farther apart than numbers reach
@@ -101,12 +104,9 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
         for own, count in zip(cells.of, cells.count, strict=True)
     ]
     floats = [cells.origin, cells.factor, cells.count - 1.0, table.low, table.high]
-    pairs: Any = ()
-    if dtype == np.float32 and crowd.max() <= 1:
-        # edges[1 + g] is the threshold after g others
-        next_one = [e[1 + g].view(np.int32) for e, g in zip(edges, before, strict=True)]
-        words = [np.concatenate(part).astype(np.int32) for part in (next_one, before)]
-        pairs = np.stack(words, axis=1).view(np.int64).reshape(-1)
+    small = 4 * dtype.itemsize * cells.count.sum() <= _RECORD_BYTES
+    few = small and crowd.max() <= 1
+    records = _records(before, edges, table.degree) if few else np.zeros((0, 0), dtype)
     of = table.set_of
     whole = [cells.key, cells.count - 1, _starts(before), _starts(edges)]
     most = by_vector(crowd[of]).reshape(-1, LANES).max(axis=1)
@@ -117,14 +117,27 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
         cell,
         edge,
         np.repeat(most, LANES).astype(np.int64),
-        # Two more entries: sixteen bits are read as the first half of thirty-two.
-        np.concatenate([*before, [0, 0]]).astype(np.uint16),
+        np.concatenate(before).astype(np.int32),
         np.concatenate(edges),
         np.concatenate(exact),
-        pairs,
+        records.reshape(-1),
+        (0,) * records.shape[1],
         cells.shift,
     )
     return Uneven(*(np.asarray(a).astype(dtype) for a in floats)), search
+
+
+def _records(before: list[np.ndarray], edges: list[np.ndarray], degree: int) -> np.ndarray:
+    """What a value needs of its cell, side by side and within a line of the cache."""
+    records = []
+    for count, e in zip(before, edges, strict=True):
+        bits = count.astype(f"i{e.itemsize}").view(e.dtype)
+        own = (e[count + 1], bits) if degree == 0 else (e[count], e[count + 1], bits, e[count + 2])
+        records.append(np.stack(own, axis=1))
+    found = np.concatenate(records)
+    out = aligned(found.size, found.dtype).reshape(found.shape)
+    out[...] = found
+    return out
 
 
 def _end(edges: np.ndarray, degree: int, dtype: np.dtype) -> np.ndarray:
