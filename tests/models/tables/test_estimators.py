@@ -651,8 +651,7 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
     [
         km.AdditiveRegressor(smoothing="auto"),
         km.AdditiveClassifier(smoothing="auto", loss="log_loss"),
-        km.AdditiveClassifier(interactions="auto"),
-        km.AdditiveClassifier(smoothing="auto", loss="hinge"),
+        km.AdditiveClassifier(interactions="auto", loss="hinge"),
     ]
 )
 def test_estimator_checks(estimator, check):
