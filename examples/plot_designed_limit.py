@@ -34,7 +34,7 @@ ax.legend(frameon=False)
 # %%
 # Size against error. The grey area is out of reach for every map, whatever its formula.
 
-sizes = np.arange(1, 8)
+sizes = np.arange(1, 7)
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
 for ax, name in zip(axes, ("chi2", "intersection")):
     cosines = [km.design_map(name, int(d)) for d in sizes]

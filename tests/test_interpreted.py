@@ -1,9 +1,8 @@
 """Without numba's compiler everything runs in its readable form, and says the same."""
 
-import os
-import subprocess
 import sys
 
+import fresh
 import numpy as np
 from every_model import MAP_SETTINGS, labels, rows
 from scipy import sparse
@@ -102,12 +101,23 @@ def everything():
         return {**dict(of_kernels()), **dict(of_maps()), **dict(of_models())}
 
 
+# As with NUMBA_DISABLE_JIT=1, which numba reads when it is imported.
+INTERPRETED = """
+import runpy, sys, warnings
+import numba
+numba.config.DISABLE_JIT = 1
+warnings.simplefilter("error")
+sys.modules.pop("every_model", None)
+sys.argv[1:] = [{path!r}]
+runpy.run_path({file!r}, run_name="__main__")
+"""
+
+
 def test_all_results_are_those_of_the_compiled_form(tmp_path):
     """To rounding, models too: both forms take the same steps in the same order."""
     path = tmp_path / "interpreted.npz"
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    command = [sys.executable, "-W", "error", __file__, path]
-    subprocess.run(command, check=True, env=environment, timeout=300)
+    done = fresh.run(INTERPRETED.format(file=__file__, path=str(path)))
+    assert done.status == 0, done.stderr
     compiled, found = everything(), np.load(path)
     assert set(found) == set(compiled)
     for name, expected in compiled.items():
