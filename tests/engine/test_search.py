@@ -9,7 +9,7 @@ from scipy import sparse
 from kernelmaps.engine import encode
 from kernelmaps.engine.encode import _code_bins, encode_within, fraction_bits
 from kernelmaps.engine.piecewise import spec_of, stored_table, table_of
-from kernelmaps.engine.table import EDGES, Table
+from kernelmaps.engine.table import EDGES, Table, search
 
 KINDS = {
     "even": lambda rng: np.linspace(-1, 3, 41),
@@ -134,8 +134,27 @@ def test_nan_is_reported_and_stays_within_the_tables(degree):
     assert codes.max() <= (len(edges) - 1) << 8 * degree
 
 
-def test_whole_numbers_have_the_codes_of_floats():
+@pytest.mark.parametrize("degree", [0, 1])
+def test_whole_numbers_and_stored_values_have_the_codes_of_floats(degree):
     edges = np.array([-0.5, 3, 10.5, 100.25, 101, 255])
-    spec = spec_of(_table([edges], np.zeros(2, int)))
+    spec = spec_of(_table([edges], np.zeros(2, int), degree))
     X = np.arange(256, dtype=np.uint8).reshape(-1, 2)
-    assert (encode(spec, X) == encode(spec, X.astype(float))).all()
+    codes = encode(spec, X)
+    assert (codes == encode(spec, X.astype(float))).all()
+    stored = encode(spec, sparse.csr_matrix(X.astype(np.float32)))
+    assert (stored.data == codes[X > 0]).all()
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_tables_too_large_for_records_are_bisected(degree, monkeypatch, seed):
+    """Both searches give the same codes."""
+    edges = KINDS["quadratic"](None)
+    spec = spec_of(_table([edges], np.zeros(19, int), degree))
+    X = np.random.default_rng(seed).uniform(-0.1, 4.1, (200, 19)).astype(np.float32)
+    X[: len(edges), 0] = edges
+    codes = encode(spec, X)
+    _code_bins.cache_clear()
+    monkeypatch.setattr(search, "_RECORD_BYTES", 0)
+    assert not _code_bins(stored_table(spec, np.dtype(np.float32))).search.record
+    assert (encode(spec, X) == codes).all()
+    _code_bins.cache_clear()

@@ -1,6 +1,7 @@
 """Portable vectors: a numba type for LLVM's vectors, and what can be done with them.
 
-The only room that is about instruction sets. Importing it imports numba, so import it lazily.
+LLVM makes of them what the machine has; no instruction set is asked for. Importing it imports
+numba, so import it lazily.
 
 ===========  ===============================================================
 module       what it holds
