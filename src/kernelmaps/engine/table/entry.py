@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import lru_cache, update_wrapper
 from typing import Any
 
 import numba as nb
@@ -338,4 +338,9 @@ def by_address(value: Any) -> Any:
 
 def _usable() -> bool:
     """Whether something is compiled, and by a version of numba that this was tried with."""
-    return not interpreted() and nb.__version__.startswith(tuple(v + "." for v in _TRIED))
+    return not interpreted() and _tried(nb.__version__, _TRIED)
+
+
+@lru_cache(maxsize=4)
+def _tried(version: str, tried: tuple[str, ...]) -> bool:
+    return version.startswith(tuple(v + "." for v in tried))
