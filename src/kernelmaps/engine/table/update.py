@@ -42,14 +42,20 @@ from .locate import Dense, Finder, Found, Stored, finder
 FAST = INNER | {"fastmath": True}
 
 
+class Squares(NamedTuple):
+    """Squared norms as polynomials in u."""
+
+    norm: np.ndarray  # float64 flat [row][power]
+    powers: tuple  # length: 2 degree + 1
+
+
 class Basis(NamedTuple):
     """A compiled additive map; tables are addressed by the rows of `bins`."""
 
     bins: Bins
     values: Block  # the band Phi
     column: Block  # the change L_d Phi of the weights
-    norm: np.ndarray  # float64 flat [row][power]: <Phi, L_d Phi>
-    powers: int  # of `norm`: 2 degree + 1
+    squares: Squares  # <Phi, L_d Phi>
     stride: int  # weights of each feature
 
 
@@ -71,6 +77,7 @@ class Room(NamedTuple):
     f: np.ndarray  # T[lanes]
     move: np.ndarray  # T[lanes]
     seen: np.ndarray  # float64[4, lanes]
+    norm: np.ndarray  # float64[1]
     said: np.ndarray  # int64[2]: whether a step moved a weight, and whether all lanes rest
 
 
@@ -101,8 +108,7 @@ class Work(NamedTuple):
     score: Use
     add: Use
     steps: Use  # of a loss
-    norm: np.ndarray  # as in `Basis`
-    powers: int  # of `norm`
+    norm: Use
 
 
 def work_of(
@@ -114,8 +120,12 @@ def work_of(
     scored: np.ndarray | None = None,
     changed: np.ndarray | None = None,
     steps: Use = NONE,
+    norms: bool = False,
 ) -> Work:
-    """The work of loops on such rows: `scored` are weights to score with, `changed` to add to."""
+    """The work of loops on such rows: `scored` are weights to score with, `changed` to add to.
+
+    `norms` asks for squared norms, too.
+    """
     seen = in_bytes(rows)
 
     def use(function: Any, table: Block, w: np.ndarray | None, numbers: int) -> Use:
@@ -128,7 +138,8 @@ def work_of(
     uses = use(score, basis.values, scored, 3), use(add, basis.column, changed, 2)
     dense = Dense(rows.values, (0,) * width(room.found.u.itemsize))
     values = Stored(rows.values, rows.columns, rows.indptr) if len(rows.sparse) else dense
-    return Work(finder(basis.bins, values, room.found), *uses, steps, basis.norm, basis.powers)
+    norm = Use(*bound(_squared_norm, (basis.squares,), (room,), 1)) if norms else NONE
+    return Work(finder(basis.bins, values, room.found), *uses, steps, norm)
 
 
 def in_bytes(rows: Rows) -> Rows:
@@ -205,17 +216,17 @@ def add(weights, rows, room, begin, n):
             store(w, here, multiply_add(phi, steps, load(w, here, weights.touched)))
 
 
-@njit(**FAST)
-def squared_norm(work, found, n):
-    """|psi|^2: per feature <Phi, L_d Phi>, itself a local polynomial in u."""
-    size, total = work.powers, 0.0
+@routine(fastmath=True)
+def _squared_norm(squares, room, n):
+    """``room.norm[0]`` = |psi|^2: per feature <Phi, L_d Phi>, itself a local polynomial in u."""
+    found, size, total = room.found, len(squares.powers), 0.0
     for k in range(n):
         row, u = np.int64(item(found.row, k)), item(found.u, k)
-        value = item(work.norm, row * size + size - 1)
+        value = item(squares.norm, row * size + size - 1)
         for power in range(size - 2, -1, -1):
-            value = value * u + item(work.norm, row * size + power)
+            value = value * u + item(squares.norm, row * size + power)
         total += value
-    return total
+    room.norm[0] = total
 
 
 @njit(**FAST)

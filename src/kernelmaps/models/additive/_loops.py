@@ -18,7 +18,7 @@ from numba.extending import overload
 
 from ...compiling import njit
 from ...engine.table.entry import bound, call, entry, routine
-from ...engine.table.update import FAST, Room, Use, ask_for, column_of, place, squared_norm
+from ...engine.table.update import FAST, Room, Use, ask_for, column_of, place
 from .losses import LOSSES
 
 
@@ -225,7 +225,8 @@ def evaluate(work, rows, room, first, norm, out):
     for i in range(out.shape[0]):
         begin, n = place(work, rows, first + i, room)
         if norm.size > 0:
-            norm[i] = squared_norm(work, room.found, n)
+            call(work.norm.routine, work.norm.known, room, n)
+            norm[i] = room.norm[0]
         if out.shape[1] == 1:
             call(score.routine, score.known, rows, room, begin, np.int64(0), n)
             _keep(room, out, i, np.int64(0))

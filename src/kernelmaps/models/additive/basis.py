@@ -18,7 +18,7 @@ from ...engine.table.layout import Bins, bins_of
 from ...engine.table.layout import Block as TableBlock
 from ...engine.table.locate import Found, stored_rows
 from ...engine.table.memory import LANES, aligned
-from ...engine.table.update import Basis, Room, Rows
+from ...engine.table.update import Basis, Room, Rows, Squares
 
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
 _CODE_SHARE = 0.05  # of X's bytes, for look-up tables of its codes
@@ -72,7 +72,7 @@ def room_for(compiled: Compiled, rows: Rows) -> Room:
     dtype, lanes = compiled.basis.values.coef.dtype, len(compiled.lanes)
     found = Found(aligned(most + LANES, np.int32), aligned(most + LANES, dtype))
     f, move = aligned(lanes, dtype), aligned(lanes, dtype)
-    return Room(found, f, move, np.zeros((4, lanes)), np.zeros(2, np.int64))
+    return Room(found, f, move, np.zeros((4, lanes)), np.zeros(1), np.zeros(2, np.int64))
 
 
 def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
@@ -219,8 +219,7 @@ def _assemble(
         bins=_placed(bands, binning, starts, block_of, dtype),
         values=values,
         column=columns,
-        norm=norm.ravel(),
-        powers=norm.shape[1],
+        squares=Squares(norm.ravel(), (0,) * norm.shape[1]),
         stride=stride,
     )
     return Compiled(basis, lanes, table.n_features * stride, stride, bands)

@@ -251,7 +251,7 @@ class State:
 
         def part(begin: int, end: int) -> None:
             room, out = room_for(compiled, rows), (norm[begin:end], shift[begin:end])
-            work = work_of(compiled.basis, compiled.lanes, rows, room, scored=mean)
+            work = work_of(compiled.basis, compiled.lanes, rows, room, scored=mean, norms=True)
             _loops.evaluate(work, in_bytes(rows), room, begin, *out)
 
         in_blocks(self.settings.n_threads, n, part)
