@@ -111,6 +111,16 @@ def test_period_suits_sparse_signed_and_constant_rows(seed):
         assert km.kernel_error(fitted, np.geomspace(1 / 256, 1, 99)[:, None]).max < 1e-3
 
 
+def test_period_does_not_depend_on_the_order_of_rows_whatever_columns_they_use(seed):
+    rng = np.random.default_rng(seed)
+    for used in (slice(0, 300), slice(30, 80)):  # few columns are looked at first, not these
+        rows = np.zeros((200, 300))
+        rows[:, used] = rng.gamma(0.3, size=rows[:, used].shape)
+        fitted = km.HomogeneousMap("chi2", 5).fit(rows)
+        moved = km.HomogeneousMap("chi2", 5).fit(rng.permutation(rows))
+        assert moved.period_ == fitted.period_
+
+
 def test_auto_period_of_an_own_kernel_is_that_of_its_signature():
     own = HomogeneousKernel("own", lambda lam: 1 / np.cosh(lam / 2))
     searched = km.HomogeneousMap(own, 5).fit(GRID)

@@ -129,7 +129,7 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     count = min(n, int(np.clip(np.sqrt(2 * _ENTRIES / d), *_ROWS)))
     keys = _keys(X, n_jobs)
     ranks = np.linspace(0, n - 1, count).astype(np.intp)
-    rows = np.argsort(keys)[ranks]
+    rows = _ordered(X, keys, ranks, n_jobs)[ranks]
     if n > count and d <= _FEW and n * d <= _SMALL:
         # Few values miss the smallest ones, and with them the largest ratios.
         magnitudes = np.abs(dense(X).astype(np.float64))
@@ -144,8 +144,21 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     return dense(chosen[:, used]).astype(np.float64)
 
 
-def _keys(X: Any, n_jobs: int | None) -> np.ndarray:
-    """A number for each row: a sum of (some of) its values with uneven weights."""
+def _ordered(X: Any, keys: np.ndarray, ranks: np.ndarray, n_jobs: int | None) -> np.ndarray:
+    """Rows by their keys; where one of these ranks shares its key, by all columns, too.
+
+    The columns that tell rows apart may be zero in all of them.
+    """
+    order = np.argsort(keys)
+    if sparse.issparse(X) or X.shape[1] <= _RUNS * _RUN:
+        return order  # all columns are in the keys
+    same = np.diff(keys[order]) == 0
+    tied = np.append(same, False) | np.append(False, same)
+    return np.lexsort((_keys(X, n_jobs, whole=True), keys)) if tied[ranks].any() else order
+
+
+def _keys(X: Any, n_jobs: int | None, *, whole: bool = False) -> np.ndarray:
+    """A number for each row: a sum of its values, or of some, with uneven weights."""
     d = X.shape[1]
     order = np.arange(1, d + 1)
     # Fractions of a golden ratio are even; without the cosines, whole multiples would cancel out.
@@ -154,7 +167,7 @@ def _keys(X: Any, n_jobs: int | None) -> np.ndarray:
         # Weights of another type than the values would make a copy of these.
         return X @ (weights.astype(X.dtype) if X.dtype.kind == "f" else weights)
     starts, length = np.linspace(0, d - _RUN, _RUNS).astype(np.intp), _RUN
-    if d <= _RUNS * _RUN:
+    if whole or d <= _RUNS * _RUN:
         starts, length = starts[:1] * 0, d
     runs = [slice(start, start + length) for start in starts]
 
