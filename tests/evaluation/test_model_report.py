@@ -10,6 +10,7 @@ import pytest
 import kernelmaps as km
 from kernelmaps.evaluation.model_report import Seen, write_report
 from kernelmaps.evaluation.page import rounded_axis
+from kernelmaps.evaluation.scoring import Judged
 from kernelmaps.inspection import PairFunctionDisplay, ShapeFunctionDisplay
 
 pandas = pytest.importorskip("pandas")
@@ -131,6 +132,20 @@ def test_two_classes(tmp_path):
     assert chances[:, 2].sum() == len(X)
     shares = chances[:, 1] @ chances[:, 2] / len(X)
     assert shares == pytest.approx(np.mean(labels == "dear"), abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["u1", "U", "O"])
+@pytest.mark.parametrize("classes", [(2, 10), (1, 2, 10)])
+def test_scores_do_not_depend_on_the_type_of_the_labels(classes, kind):
+    X, y = table()
+    places = np.digitize(y, np.quantile(y, np.arange(1, len(classes)) / len(classes)))
+    labels = np.array(classes)[places]
+    model = km.AdditiveClassifier(loss="log_loss").fit(X, labels)
+    of_numbers = Judged(model).add(X, labels)
+    assert of_numbers.scores()["accuracy"] == model.score(X, labels)
+    of_others = Judged(model).add(X, labels.astype(kind))
+    assert of_others.scores() == of_numbers.scores()
+    assert of_others.class_scores() == of_numbers.class_scores()
 
 
 def test_three_classes_explain_the_predicted_one(tmp_path):

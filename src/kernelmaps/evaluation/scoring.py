@@ -71,8 +71,10 @@ class Judged:
                 f"{self.name}: the target has the classes {strange[:5].tolist()}, which the model "
                 "was not fitted on."
             )
-        codes = np.where(np.isin(truth, strange), -1, np.searchsorted(known, truth))
-        return codes, np.searchsorted(known, found)
+        order = np.argsort(known)  # "10" comes before "2"
+        places = (np.searchsorted(known, labels, sorter=order) for labels in (truth, found))
+        codes, found = (np.append(order, -1)[place] for place in places)
+        return np.where(np.isin(truth, strange), -1, codes), found
 
     @property
     def rows(self) -> int:
