@@ -1,6 +1,8 @@
 """Where nothing can be written, everything works, and one line says what that costs."""
 
+import importlib.util
 import os
+import pickle
 
 import fresh
 
@@ -58,3 +60,28 @@ def test_writable_looks_at_the_nearest_folder_that_exists(tmp_path, monkeypatch)
     assert compiling._writable(str(tmp_path / "a" / "b"))
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert not compiling._writable(str(tmp_path / "a"))
+
+
+def test_code_kept_by_another_state_of_the_library_is_not_read(monkeypatch, tmp_path):
+    source = tmp_path / "kept.py"
+    source.write_text(
+        "from kernelmaps.compiling import njit\n\n\n"
+        "@njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
+    )
+
+    def read_from_disk():
+        spec = importlib.util.spec_from_file_location("kept", source)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        assert module.twice(1.5) == 3
+        return sum(module.twice.stats.cache_hits.values()), module.twice._cache._cache_file
+
+    assert read_from_disk()[0] == 0
+    hits, kept = read_from_disk()
+    assert hits == 1
+    # An index of the same version that names a class which is gone: numba alone fails.
+    with open(kept._index_path, "wb") as index:
+        index.write(pickle.dumps(kept._version) + b"cnowhere\ngone\n.")
+    monkeypatch.setattr(compiling, "_helpers_stamp", lambda: "a helper has changed")
+    assert read_from_disk()[0] == 0
+    assert read_from_disk()[0] == 1

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from .announcing import announce_compiling
 
 VARIABLE = "NUMBA_CACHE_DIR"
+_HELPERS = (("engine", "simd"), ("engine", "table"))  # folders
 HELPER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of compiled functions that compiled code alone calls: the way in for Python would take as
 long to compile as the function itself."""
@@ -33,7 +35,27 @@ def njit(*function: Callable[..., Any], **options: Any) -> Any:
     import numba
 
     announce_compiling()
-    return numba.njit(*function, **options)
+    if not function:
+        return lambda later: njit(later, **options)
+    compiled = numba.njit(*function, **options)
+    kept: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if hasattr(kept, "_version"):  # numba looks at the function's own file alone
+        kept._version = f"{kept._version}, {_helpers_stamp()}"
+    return compiled
+
+
+@lru_cache(maxsize=1)
+def _helpers_stamp() -> str:
+    """Dates and sizes of the files whose functions are part of compiled code elsewhere.
+
+    Code that was kept on disk before one of them changed is compiled anew, not read: it would give
+    the results of the old one, or name what is gone.
+    """
+    found = []
+    for room in _HELPERS:
+        with os.scandir(os.path.join(os.path.dirname(__file__), *room)) as files:
+            found += [(f.name, f.stat()) for f in files if f.name.endswith(".py")]
+    return " ".join(f"{name}:{int(at.st_mtime)}:{at.st_size}" for name, at in sorted(found))
 
 
 def meaning(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
