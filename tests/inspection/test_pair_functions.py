@@ -66,6 +66,7 @@ def test_terms_beyond_the_largest_are_one_bar(model):
     assert first == f"{found.names[k]} = {found.shown[k]}"
     assert (value, band) == (found.values[k], 2 * found.errors[k])
     assert rest[0] == "2 more terms"
+    assert found.largest(2)[-1][0] == "1 more term"
     ax = found.plot(n_terms=1)
     widths = [bar.get_width() for bar in ax.patches]
     assert widths == pytest.approx([rest[1], value])

@@ -199,6 +199,10 @@ def test_all_columns_are_coded_as_each_alone(seed):
         rng.integers(0, 7, n).astype(float),
         np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 900, n) / 7),
         np.concatenate([[1e300, -1e300, 5e-324, 0.0], rng.normal(size=n - 4) * 1e-200]),
+        rng.choice([-1.0, 1.0], n),  # the only edge is zero, next to which numbers have no room
+        rng.choice([-1.0, 1.0], n) * 1e-300,
+        rng.integers(0, 9, n) * 1e-310,
+        rng.integers(0, 9, n) * 5e-324,
         np.ones(n),
         np.full(n, np.nan),
     ]

@@ -49,6 +49,21 @@ def test_a_table_is_fitted_as_it_comes(fitted):
     assert noise.p_value[0] > 1e-4 > model.table_.terms[0].p_value[0]
 
 
+def test_two_values_on_both_sides_of_zero_are_two_values(seed):
+    rng = np.random.default_rng(seed)
+    sign, x = rng.choice([-1.0, 1.0], 300), rng.random(300)
+    model = km.AdditiveRegressor(interactions=[("sign", "x")])
+    found = []
+    for values in (sign, 1e307 * sign, sign > 0):
+        X = pd.DataFrame({"sign": values.astype(float), "x": x})
+        found.append(model.fit(X, sign + sign * x).predict(X))
+    np.testing.assert_allclose(found[:2], [found[2]] * 2, atol=1e-3)
+    assert np.abs(found[0] - sign - sign * x).max() < 0.2
+    X["sign"] = 1.7e308 * sign
+    with pytest.raises(ValueError, match=r"column 'sign', -1\.7e\+308 to 1\.7e\+308, are too far"):
+        model.fit(X, x)
+
+
 def test_terms_and_intercept_sum_to_the_prediction(fitted):
     model, X, _ = fitted
     np.testing.assert_allclose(

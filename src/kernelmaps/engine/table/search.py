@@ -170,7 +170,8 @@ def _even_cells(inner: list[np.ndarray]) -> Cells:
         gap = gaps[gaps > 0].min(initial=np.inf)
         n = int(min(np.ceil(np.float64(span) / gap) + 1, _CELLS * len(t))) if span > 0 else 1
         origin.append(t[0] if len(t) else zero)
-        factor.append(t.dtype.type(n / span) if span > 0 else zero)
+        most = np.finfo(t.dtype).max  # of thresholds whose distance is next to nothing
+        factor.append(min(t.dtype.type(n / span), most) if span > 0 else zero)
         count.append(n + 1)
         of.append(np.clip((t - origin[-1]) * factor[-1], zero, t.dtype.type(n)).astype(np.int64))
     none = np.zeros(len(inner), np.int64)

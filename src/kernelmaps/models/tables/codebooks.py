@@ -22,6 +22,7 @@ _ROWS = 1 << 15  # whose codes are found at a time
 _TOGETHER = 3  # rows whose mean is saved as it is, as is a value or a level that so many share
 _PAIRED = 2  # rows that share a whole number of a small range, where it is kept as it is
 _VALUES = 1000  # that tell how many rows share one
+_APART = 1e-300  # least width of the outer bins: next to zero there is no room for cells
 
 
 @record
@@ -167,9 +168,9 @@ def with_ends(edges: np.ndarray) -> np.ndarray:
     """Edges of bins, with those of the first and of the last one: values beyond are clipped."""
     if not len(edges):
         return np.array([0.0, 1.0])
-    return np.concatenate(
-        [np.nextafter(edges[:1], -np.inf), edges, np.nextafter(edges[-1:], np.inf)]
-    )
+    first, last = edges[:1], edges[-1:]
+    begin = np.minimum(np.nextafter(first, -np.inf), first - _APART)
+    return np.concatenate([begin, edges, np.maximum(np.nextafter(last, np.inf), last + _APART)])
 
 
 def fit_codebook(column: Column, weight: np.ndarray, most: int = _CODES) -> Codebook:

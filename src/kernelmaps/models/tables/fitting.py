@@ -110,9 +110,21 @@ def hold_rows(
     offset: np.ndarray, request: Request,
 ) -> HeldRows:  # fmt: skip
     """Codes of columns in memory."""
-    books = tuple(fit_codebook(column, weight) for column in columns)
+    with np.errstate(over="ignore"):
+        books = tuple(fit_codebook(column, weight) for column in columns)
+        _check_extents(books, request.owner)
     codes = encode_columns(books, columns, request.owner, request.n_jobs)
     return HeldRows(books, codes, tuple(targets), weight, offset, request.n_jobs)
+
+
+def _check_extents(books: Sequence[Codebook], owner: str) -> None:
+    """Refuse numbers whose difference is beyond all numbers."""
+    for book in books:
+        if len(book.nodes) and not np.isfinite(book.nodes[-1] - book.nodes[0]):
+            raise ValueError(
+                f"{owner}: the values of column {book.name!r}, {book.nodes[0]:g} to "
+                f"{book.nodes[-1]:g}, are too far apart. Divide them by a constant."
+            )
 
 
 def design_of(rows: TableRows, losses: Sequence[Likelihood], request: Request) -> Design:

@@ -134,7 +134,8 @@ class Explanation:
         ]
         rest = order[n_terms:]
         if len(rest):
-            found.append((f"{len(rest)} more terms", float(self.values[rest].sum()), np.nan))
+            more = "1 more term" if len(rest) == 1 else f"{len(rest)} more terms"
+            found.append((more, float(self.values[rest].sum()), np.nan))
         return found
 
     def plot(self, ax: Any = None, *, n_terms: int = 15) -> Any:
