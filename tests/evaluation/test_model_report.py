@@ -148,6 +148,25 @@ def test_scores_do_not_depend_on_the_type_of_the_labels(classes, kind):
     assert of_others.class_scores() == of_numbers.class_scores()
 
 
+def test_classes_that_the_model_does_not_know_are_wrong_and_classes_of_their_own():
+    X, y = table()
+    labels = np.where(y > np.median(y), "dear", "cheap").astype(object)
+    model = km.AdditiveClassifier(loss="log_loss").fit(X, labels)
+    labels[:300] = np.resize(["new", "newer", "cheapest"], 300)
+    judged = Judged(model, refuse=False).add(X[:150], labels[:150]).add(X[150:], labels[150:])
+    right = model.predict(X) == labels
+    shares = [right[labels == label].mean() for label in np.unique(labels.astype(str))]
+    scores = judged.scores()
+    assert scores["accuracy"] == right.mean()
+    assert scores["most_frequent_class"] == 100 / len(X)
+    assert scores["balanced_accuracy"] == pytest.approx(np.mean(shares))
+    known = Judged(model).add(X[300:], labels[300:]).scores()
+    assert scores["log_loss"] == pytest.approx(known["log_loss"])
+    assert scores["roc_auc"] == known["roc_auc"]
+    with pytest.raises(ValueError, match="the target has the classes"):
+        Judged(model).add(X, labels)
+
+
 def test_three_classes_explain_the_predicted_one(tmp_path):
     X, y = table()
     labels = np.digitize(y, np.quantile(y, [0.33, 0.67]))

@@ -31,6 +31,7 @@ class Judged:
     def __init__(self, model: Any, name: str = "the data", *, refuse: bool = True) -> None:
         self.model, self.name, self.refuse = model, name, refuse
         self.classes = getattr(model, "classes_", None)
+        self._strange: dict[Any, int] = {}  # codes of classes that the model does not know
         self._truth: list[np.ndarray] = []  # targets, or codes of classes
         self._found: list[np.ndarray] = []
         self._chances: list[np.ndarray] = []  # of the second of two classes
@@ -61,7 +62,7 @@ class Judged:
             self._chances.append(chances[:, 1] if len(places) == 2 else chances[:0, 0])
 
     def _codes(self, truth: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places of labels among the classes; -1 for a class that is not known."""
+        """Places of labels among the classes; a number below zero for each that is not known."""
         known = np.asarray(self.classes)
         if truth.dtype.kind != known.dtype.kind:
             truth, found, known = truth.astype(str), found.astype(str), known.astype(str)
@@ -74,7 +75,12 @@ class Judged:
         order = np.argsort(known)  # "10" comes before "2"
         places = (np.searchsorted(known, labels, sorter=order) for labels in (truth, found))
         codes, found = (np.append(order, -1)[place] for place in places)
-        return np.where(np.isin(truth, strange), -1, codes), found
+        unknown = np.isin(truth, strange)
+        codes[unknown] = [
+            self._strange.setdefault(label, -1 - len(self._strange))
+            for label in truth[unknown].tolist()
+        ]
+        return codes, found
 
     @property
     def rows(self) -> int:
