@@ -24,6 +24,7 @@ from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.families import waves_arrays
 from ..schema import array, number
+from ..threads import limit_blas
 from ._period import Cosines, best_series, misfit, pair_weights, ruled_period, series
 from .base import AdditiveMap
 
@@ -98,9 +99,11 @@ class HomogeneousMap(AdditiveMap):
         kernel = self._resolved_kernel()
         check_choice(self, "window", self.window, _WINDOWS)
         self.kernel_ = kernel
-        self.period_, (self.frequencies_, self.weights_) = self._fitted_series(X, kernel, columns)
-        if kernel.gamma == 1 and kernel.replace(signed=False) in _MONOTONE:
-            self.certificate_ = _certificate(kernel, self.frequencies_, self.weights_)
+        with limit_blas(1):  # matrices are small: threads of BLAS would only wait, and busily
+            self.period_, found = self._fitted_series(X, kernel, columns)
+            self.frequencies_, self.weights_ = found
+            if kernel.gamma == 1 and kernel.replace(signed=False) in _MONOTONE:
+                self.certificate_ = _certificate(kernel, *found)
         arrays = waves_arrays(self.frequencies_, self.weights_)
         missing = columns - len(arrays["amplitude"])
         padded = {name: [*values, *[0.0] * missing] for name, values in arrays.items()}
