@@ -18,7 +18,7 @@ _FOLDS = 3
 _MOST_ROWS = 2_500  # whose scores a sigmoid is fitted to, of a fitted model
 _FEW = 50  # rows of a class that its probabilities should rest on
 _MOST_VALUES = 2**22  # rows times features times outputs that are trained again, without folds
-_COPIED = 2**21  # bytes of rows that are copied at a time: every call costs something
+_COPIED = 2**19  # bytes of rows that are copied at a time: every call costs something
 
 
 class Calibrated(OutOfCore):
