@@ -2,6 +2,6 @@
 
 # Each module adds its commands to the app.
 from . import judging, modelling
-from ._app import app
+from ._shared import app
 
 __all__ = ["app", "judging", "modelling"]

@@ -1,4 +1,4 @@
-"""Arguments, output and error handling that the commands share."""
+"""The application, and what its commands share: arguments, output, error handling."""
 
 from __future__ import annotations
 
@@ -8,13 +8,51 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from ..display import plain_console, printable
+
+EPILOG = (
+    "Exit codes: 0 done, 1 not possible (no map has an error below the tolerance, disk full), "
+    "2 bad input or usage, 3 a file that cannot be read as a model, 130 interrupted."
+)
+
+app = typer.Typer(
+    name="kernelmaps",
+    help="Explicit feature maps for kernels: kernel machines in linear time, with a known error.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_show_locals=False,
+)
+
+
+def _version(shown: bool) -> None:
+    if shown:
+        from kernelmaps import __version__
+
+        typer.echo(f"kernelmaps {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Explicit feature maps for kernels.
+
+    First steps: `kernelmaps demo`, then `kernelmaps compare digits --report out.html`, then
+    `kernelmaps fit mine.csv --target label --out model.kmap` and
+    `kernelmaps predict model.kmap new.csv`.
+    """
+
 
 IMPOSSIBLE, BAD_INPUT, BAD_FILE, INTERRUPTED = 1, 2, 3, 130
 
@@ -50,7 +88,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Turn expected errors into one line on standard error and an exit code.
+    """Add a command to the application; expected errors become one line and an exit code.
 
     The library speaks of its arguments (``max_error=``); what is printed speaks of the options.
     """
@@ -77,7 +115,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             fail("interrupted", INTERRUPTED)
 
-    return guarded
+    return app.command()(guarded)
 
 
 @contextmanager
@@ -173,7 +211,8 @@ def with_options(result: Any, function: Callable[..., None]) -> Any:
 def show(result: Any, as_json: bool, **options: Any) -> None:
     """Print a result: its table (made with options), or its plain values as JSON alone."""
     if as_json:
-        text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, default=_for_json)
+        plain = result.to_dict() if hasattr(result, "to_dict") else asdict(result)
+        text = json.dumps(plain, indent=1, ensure_ascii=False, default=_for_json)
         typer.echo(text.translate(_JSON_CONTROLS))
         return
     # A design's own `table` is its curve.
@@ -199,6 +238,16 @@ def read(
     check_norm(normalize)
     rows = read_rows(data, target=target, columns=names(columns), drop=names(drop) or ())
     return rows.normalized(normalize)
+
+
+def reading_code(
+    data: str, target: str | None, columns: str | None, drop: str | None, normalize: str
+) -> str:
+    """Two lines of Python that make X and y as `read` does, for the programs that are printed."""
+    given = {"target": target, "columns": names(columns), "drop": names(drop)}
+    options = [repr(data), *(f"{key}={value!r}" for key, value in given.items() if value)]
+    scaled = "" if normalize == "none" else f".normalized({normalize!r})"
+    return f"rows = km.datasets.read_rows({', '.join(options)}){scaled}\nX, y = rows.X, rows.y"
 
 
 def check_norm(normalize: str) -> None:

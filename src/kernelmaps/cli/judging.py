@@ -7,31 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ._app import app
-from ._shared import (
-    INTERRUPTED,
-    AsJson,
-    Columns,
-    Data,
-    Drop,
-    Normalize,
-    Target,
-    TaskOption,
-    check_out,
-    command,
-    kernel_named,
-    kernel_or_name,
-    names,
-    note,
-    read,
-    say,
-    show,
-    with_options,
-)
+from . import _shared as shared
 
 
-@app.command()
-@command
+@shared.command
 def demo(
     out: Annotated[
         Path, typer.Option(help="Folder for the report, the picture and the figures (JSON).")
@@ -48,33 +27,30 @@ def demo(
 
     Example: `kernelmaps demo --out demo`
     """
-    from json import dumps
-
     from kernelmaps.commands.demonstrating import demonstrate
+    from kernelmaps.commands.exporting import write_json
 
     result = demonstrate(budget)
     out.mkdir(parents=True, exist_ok=True)
-    text = dumps(result.to_dict(), indent=1, ensure_ascii=False)
-    (out / "demo.json").write_text(text + "\n", encoding="utf-8")
+    write_json(out / "demo.json", result.to_dict())
     written = [f"report: {result.report(out / 'demo.html')}"]
     try:
         result.plot(out / "demo.png")
         written.append(f"picture: {out / 'demo.png'}")
     except ImportError:
         written.append("no picture: it needs matplotlib (pip install 'kernelmaps[plot]')")
-    show(result, json)
+    shared.show(result, json)
     if not json:
-        say("\n".join(written))
+        shared.say("\n".join(written))
 
 
-@app.command()
-@command
+@shared.command
 def compare(
-    data: Data,
-    target: Target = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    task: TaskOption = "auto",
+    data: shared.Data,
+    target: shared.Target = None,
+    columns: shared.Columns = None,
+    drop: shared.Drop = None,
+    task: shared.TaskOption = "auto",
     maps: Annotated[
         str | None, typer.Option(help="Names of maps, separated by commas; default: all.")
     ] = None,
@@ -90,11 +66,11 @@ def compare(
     ] = 120.0,
     cv: Annotated[int, typer.Option("--cv", "--folds", help="Folds of the cross-validation.")] = 3,
     C: Annotated[float, typer.Option("--C", help="Penalty of the linear models.")] = 10.0,
-    normalize: Normalize = "none",
+    normalize: shared.Normalize = "none",
     report: Annotated[
         Path | None, typer.Option(help="Write an HTML report, which opens offline.")
     ] = None,
-    json: AsJson = False,
+    json: shared.AsJson = False,
 ) -> None:
     """Compare maps, kernels and sizes on your data, and say which to use and why.
 
@@ -108,18 +84,17 @@ def compare(
 
     `kernelmaps compare mine.csv --target label --kernels chi2,intersection --budget 60`
     """
-    from kernelmaps.commands.loading import loading_code
     from kernelmaps.evaluation.comparison import compare as run
 
-    check_out(report, "a report", (".html", ".htm"))
+    shared.check_out(report, "a report", (".html", ".htm"))
     per_feature, in_all = _integers(sizes, "--sizes"), _integers(joint_sizes, "--joint-sizes")
-    rows = read(data, target, columns, drop, normalize)
+    rows, wanted = shared.read(data, target, columns, drop, normalize), shared.names(kernels)
     result = run(
         rows.X,
         rows.y,
-        maps=names(maps),
+        maps=shared.names(maps),
         task=task,
-        kernels=None if kernels is None else [kernel_or_name(k) for k in names(kernels) or []],
+        kernels=wanted and [shared.kernel_or_name(name) for name in wanted],
         sizes=per_feature,
         joint_sizes=in_all,
         cv=cv,
@@ -127,24 +102,21 @@ def compare(
         budget=budget if budget != 0 else None,
         name=Path(rows.name).name,
         feature_names=rows.columns,
-        loading_code=loading_code(
-            data, target=target, columns=names(columns), drop=names(drop), normalize=normalize
-        ),
+        loading_code=shared.reading_code(data, target, columns, drop, normalize),
     )
-    result = with_options(result, compare)
-    show(result, json)
+    result = shared.with_options(result, compare)
+    shared.show(result, json)
     if report is not None:
         result.report(report)
         if not json:
-            say(f"report: {report}")
+            shared.say(f"report: {report}")
     if result.interrupted:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(shared.INTERRUPTED)
 
 
-@app.command()
-@command
+@shared.command
 def choose(
-    data: Data,
+    data: shared.Data,
     kernel: Annotated[
         str, typer.Option("--kernel", "-k", help="chi2, intersection, gaussian:WIDTH, exp_chi2, …")
     ] = "chi2",
@@ -159,14 +131,14 @@ def choose(
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Column to exclude: it is the target.")
     ] = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    normalize: Normalize = "none",
+    columns: shared.Columns = None,
+    drop: shared.Drop = None,
+    normalize: shared.Normalize = "none",
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Save the chosen map: .kmap, .onnx, .h, .json."),
     ] = None,
-    json: AsJson = False,
+    json: shared.AsJson = False,
 ) -> None:
     """Find the smallest map whose error stays below a tolerance on rows that it has not seen.
 
@@ -179,11 +151,11 @@ def choose(
     from kernelmaps.commands.exporting import check_map_suffix, write_model
     from kernelmaps.evaluation.choice import choose as run
 
-    check_out(out)
-    wanted = kernel_or_name(kernel)
+    shared.check_out(out)
+    wanted = shared.kernel_or_name(kernel)
     if out is not None:
         check_map_suffix(out, wanted)
-    rows = read(data, target, columns, drop, normalize)
+    rows = shared.read(data, target, columns, drop, normalize)
     result = run(
         rows.X,
         wanted,
@@ -192,16 +164,15 @@ def choose(
         seconds=seconds,
         error="relative" if relative else "absolute",
     )
-    result = with_options(result, choose)
+    result = shared.with_options(result, choose)
     if out is not None:
         write_model(result.map, out, {"columns": rows.columns, "normalize": normalize})
-    show(result, json, source="--json")
+    shared.show(result, json, source="--json")
     if out is not None and not json:
-        say(f"saved: {out}")
+        shared.say(f"saved: {out}")
 
 
-@app.command()
-@command
+@shared.command
 def design(
     kernel: Annotated[str, typer.Argument(help="chi2, intersection, gaussian:WIDTH, …")] = "chi2",
     n_components: Annotated[int | None, typer.Option("--columns", "-n", help="Columns.")] = None,
@@ -213,7 +184,7 @@ def design(
         Path | None,
         typer.Option("--out", "-o", help="Write the map: .kmap, .h (C), or .json (all numbers)."),
     ] = None,
-    json: AsJson = False,
+    json: shared.AsJson = False,
 ) -> None:
     """Design the best map of a kernel for a size or an error, and print or export it.
 
@@ -227,13 +198,13 @@ def design(
     from kernelmaps.commands.exporting import write_design
     from kernelmaps.design.api import check_arguments
 
-    check_out(out, "a design", (".kmap", ".h", ".json"))
+    shared.check_out(out, "a design", (".kmap", ".h", ".json"))
     if n_components is None and max_error is None:
         n_components = 5
     check_arguments(n_components, max_error, method, "max", 1)
-    note(f"designing a map of {kernel}: rough kernels and large sizes take a minute")
+    shared.note(f"designing a map of {kernel}: rough kernels and large sizes take a minute")
     found = design_map(
-        kernel_named(kernel),
+        shared.kernel_named(kernel),
         n_components=n_components,
         max_error=max_error,
         domain=_pair(domain),
@@ -242,9 +213,9 @@ def design(
     )
     if out is not None:
         write_design(found, out)
-    show(found, json)
+    shared.show(found, json)
     if out is not None and not json:
-        say(f"written: {out}")
+        shared.say(f"written: {out}")
 
 
 def _integers(text: str, option: str) -> list[int]:

@@ -9,23 +9,7 @@ from typing import Annotated
 import typer
 
 from ..display import printable
-from ._app import app
-from ._shared import (
-    AsJson,
-    Columns,
-    Data,
-    Drop,
-    Normalize,
-    Target,
-    TaskOption,
-    check_norm,
-    check_out,
-    command,
-    names,
-    note,
-    say,
-    show,
-)
+from . import _shared as shared
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
 
@@ -103,15 +87,14 @@ Stream = Annotated[
 ]
 
 
-@app.command()
-@command
+@shared.command
 def fit(
-    data: Data,
+    data: shared.Data,
     out: ModelOut = None,
-    target: Target = None,
+    target: shared.Target = None,
     model: ModelKind = "additive",
     map: Map = None,
-    task: TaskOption = "auto",
+    task: shared.TaskOption = "auto",
     C: Penalty = 1.0,
     interactions: Interactions = None,
     terms: Terms = None,
@@ -122,10 +105,10 @@ def fit(
     tol: Tol = None,
     holdout: Holdout = True,
     stream: Stream = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    normalize: Normalize = "none",
-    json: AsJson = False,
+    columns: shared.Columns = None,
+    drop: shared.Drop = None,
+    normalize: shared.Normalize = "none",
+    json: shared.AsJson = False,
 ) -> None:
     """Fit a model, score it on held-out rows, and save it with `--out`.
 
@@ -149,27 +132,30 @@ def fit(
     """
     from kernelmaps.commands.exporting import MODEL_SUFFIXES
     from kernelmaps.commands.fitting import FitSettings, fit_file
-    from kernelmaps.commands.table_options import TableOptions
+    from kernelmaps.commands.parsing import TableOptions
 
-    check_norm(normalize)
-    check_out(out, "a model", MODEL_SUFFIXES)
+    shared.check_norm(normalize)
+    shared.check_out(out, "a model", MODEL_SUFFIXES)
     options = TableOptions(terms, interactions, constraints, smoothing)
     settings = FitSettings(
-        model, map, task, C, normalize, holdout, note, loss, max_iter, tol, options, stream
+        model, map, task, C, normalize, holdout, shared.note, loss, max_iter, tol, options, stream
     )
-    result = fit_file(data, settings, target=target, columns=names(columns), drop=names(drop) or ())
+    result = fit_file(
+        data, settings, target=target, columns=shared.names(columns), drop=shared.names(drop) or ()
+    )
     if out is not None:
         result.save(out)
-    show(result, json)
+    shared.show(result, json)
     if not json:
-        say(f"saved: {out}" if out is not None else "not saved: name a file, --out model.kmap")
+        shared.say(
+            f"saved: {out}" if out is not None else "not saved: name a file, --out model.kmap"
+        )
 
 
-@app.command()
-@command
+@shared.command
 def predict(
     model: Model,
-    data: Data,
+    data: shared.Data,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -186,7 +172,7 @@ def predict(
             "with --drop in fit."
         ),
     ] = None,
-    json: AsJson = False,
+    json: shared.AsJson = False,
 ) -> None:
     """Predict with a saved model; columns are found by their names.
 
@@ -198,32 +184,31 @@ def predict(
     """
     from kernelmaps.commands.predicting import check_table_suffix, predict_rows
 
-    check_out(out)
+    shared.check_out(out)
     if out is not None:
         check_table_suffix(out)
-    result = predict_rows(model, data, proba=proba, keep=names(keep))
+    result = predict_rows(model, data, proba=proba, keep=shared.names(keep))
     if out is not None:
         result.save(out)
         if not json:
-            say(f"{len(result)} predictions: {out}")
+            shared.say(f"{len(result)} predictions: {out}")
     if json:
-        show(result, True)
+        shared.show(result, True)
     elif out is None:
         for text in result.lines():
             # A file or a pipe gets the labels as they are, a terminal none that it would obey.
             typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
 
 
-@app.command()
-@command
+@shared.command
 def evaluate(
     model: Model,
-    data: Data,
+    data: shared.Data,
     target: Annotated[
         str | None,
         typer.Option("--target", "-t", help="Column with the true values; default: as in fit."),
     ] = None,
-    json: AsJson = False,
+    json: shared.AsJson = False,
 ) -> None:
     """Score a saved model on rows with known targets.
 
@@ -231,11 +216,10 @@ def evaluate(
     """
     from kernelmaps.commands.predicting import evaluate_file
 
-    show(evaluate_file(model, data, target=target), json)
+    shared.show(evaluate_file(model, data, target=target), json)
 
 
-@app.command()
-@command
+@shared.command
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file: map or model.")],
     target: Annotated[
@@ -245,7 +229,7 @@ def export(
             help="File to write: .onnx (ONNX), .h (C), .json (the numbers of a map) or .kmap.",
         ),
     ],
-    json: AsJson = False,
+    json: shared.AsJson = False,
 ) -> None:
     """Write a saved map or model in another format; names and the order of classes go with it.
 
@@ -257,18 +241,17 @@ def export(
     """
     from kernelmaps.commands.exporting import export_file
 
-    check_out(target)
+    shared.check_out(target)
     result = export_file(model, target)
     if json:
-        show(result, True)
+        shared.show(result, True)
         return
-    say(f"{result.title}: {target} ({result.bytes:,} bytes)")
+    shared.say(f"{result.title}: {target} ({result.bytes:,} bytes)")
     if result.note:
-        say(result.note)
+        shared.say(result.note)
 
 
-@app.command()
-@command
+@shared.command
 def explain(
     model: Model,
     out: Annotated[
@@ -294,7 +277,7 @@ def explain(
             "and, if they have the target, scores them."
         ),
     ] = None,
-    json: AsJson = False,
+    json: shared.AsJson = False,
 ) -> None:
     """Show what an additive model does with each feature, most important first, or with one row.
 
@@ -310,8 +293,8 @@ def explain(
     """
     from kernelmaps.commands.describing import explain_model, explain_row, write_model_report
 
-    check_out(out, "a picture", (".png", ".svg", ".pdf"))
-    check_out(report, "a report", (".html", ".htm"))
+    shared.check_out(out, "a picture", (".png", ".svg", ".pdf"))
+    shared.check_out(report, "a report", (".html", ".htm"))
     if data is None and row is not None:
         raise ValueError("--row is a row of --data: name the file, too.")
     if data is not None and row is None and report is None:
@@ -320,22 +303,21 @@ def explain(
         raise ValueError("--class does not change a --report: leave out one of them.")
     if report is not None:
         written = write_model_report(model, report, data, row)
-        show(written, True) if json else say(f"report: {report}")
+        shared.show(written, True) if json else shared.say(f"report: {report}")
         return
     if data is not None and row is not None:
-        show(explain_row(model, data, row, label), json)
+        shared.show(explain_row(model, data, row, label), json)
         return
     result = explain_model(model, n_features=features, label=label)
-    show(result, json)
+    shared.show(result, json)
     if not json:
-        say("\n".join(f"picture: {path}" for path in result.plot(out)))
+        shared.say("\n".join(f"picture: {path}" for path in result.plot(out)))
 
 
-@app.command()
-@command
+@shared.command
 def info(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .kmap file.")],
-    json: AsJson = False,
+    json: shared.AsJson = False,
 ) -> None:
     """Show what a file contains, and verify its checksum.
 
@@ -343,12 +325,11 @@ def info(
     """
     from kernelmaps.commands.describing import describe_file
 
-    show(describe_file(file), json)
+    shared.show(describe_file(file), json)
 
 
-@app.command()
-@command
-def warmup(json: AsJson = False) -> None:
+@shared.command
+def warmup(json: shared.AsJson = False) -> None:
     """Compile the loops of everyday use now, so that the first request does not wait.
 
     For images and servers: compiled loops are kept beside the package, or in the folder that the
@@ -364,4 +345,4 @@ def warmup(json: AsJson = False) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rows that nobody will see
         done = warm_up()
-    say(dumps(done.to_dict()) if json else str(done))
+    shared.say(dumps(done.to_dict()) if json else str(done))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..data.reading import column_names
-from ..display import table_of, two_columns
+from ..display import shortened, table_of, two_columns
 from ..evaluation.model_report import Seen, write_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
@@ -255,10 +255,6 @@ class WrittenReport:
     rows: int
     scored: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
-
 
 def write_model_report(
     model: str | os.PathLike[str],
@@ -325,7 +321,6 @@ def _plain_pair(pair: Any) -> dict[str, Any]:
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH, _SHORT = 16, 10  # blocks of a curve, and of one of several
 _LEVELS = 6  # of a category that are named
-_LONGEST = 24  # characters of a level's name
 
 
 def effect_of(function: Any, output: int = -1) -> str:
@@ -347,11 +342,8 @@ def effects_of(function: Any) -> list[str]:
         return [f"± {span / 2:.2g}" for span in spans]
     if function.levels is None:
         return [_blocks(function.grid, function.values[:, k], _SHORT) for k in range(n)]
-    best = function.values.argmax(axis=0)
-    return [
-        f"{_short(function.levels[best[k]], 14)} {function.values[best[k], k]:+.2g}"
-        for k in range(n)
-    ]
+    best = enumerate(function.values.argmax(axis=0))
+    return [f"{shortened(function.levels[i], 14)} {function.values[i, k]:+.2g}" for k, i in best]
 
 
 def _curve(grid: np.ndarray, values: np.ndarray) -> str:
@@ -379,7 +371,7 @@ def _levels(function: Any, values: np.ndarray) -> str:
     """Levels with the largest effects, from the highest to the lowest."""
     largest = np.argsort(-np.abs(values), kind="stable")[:_LEVELS]
     order = sorted(largest.tolist(), key=lambda k: -values[k])
-    text = ", ".join(f"{_short(function.levels[k])} {values[k]:+.3g}" for k in order)
+    text = ", ".join(f"{shortened(function.levels[k])} {values[k]:+.3g}" for k in order)
     more = len(values) - len(order)
     return f"{text}, … ({more} more)" if more > 0 else text
 
@@ -391,9 +383,7 @@ def _cells(pair: PairFunction, output: int) -> str:
     found = []
     for place in (np.nanargmax(values), np.nanargmin(values)):
         i, j = (int(k) for k in np.unravel_index(place, values.shape))
-        found.append(f"{_short(pair.first[i])} × {_short(pair.second[j])} {values[i, j]:+.3g}")
+        found.append(
+            f"{shortened(pair.first[i])} × {shortened(pair.second[j])} {values[i, j]:+.3g}"
+        )
     return ", ".join(found)
-
-
-def _short(name: str, longest: int = _LONGEST) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"

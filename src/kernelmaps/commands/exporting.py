@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,11 @@ class Exported:
     bytes: int
     note: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
+
+def write_json(path: str | os.PathLike[str], values: dict[str, Any]) -> None:
+    """Write plain values as JSON; an older file is replaced only by a complete one."""
+    text = json.dumps(values, indent=1, ensure_ascii=False)
+    storage.write_file(path, (text + "\n").encode())
 
 
 def check_suffix(path: str | os.PathLike[str], allowed: Sequence[str], what: str) -> str:
@@ -153,8 +155,7 @@ def _write_json(model: Any, path: str | os.PathLike[str]) -> str:
             f"{type(model).__name__} is not written as .json, which holds the numbers of a map: "
             f"use {', '.join(MODEL_SUFFIXES)}."
         )
-    text = json.dumps(_plain_spec(spec), indent=1)
-    storage.write_file(path, (text + "\n").encode())
+    write_json(path, _plain_spec(spec))
     return ""
 
 
@@ -170,7 +171,6 @@ def _plain_spec(spec: Spec) -> dict[str, Any]:
 def write_design(design: Any, path: str | os.PathLike[str]) -> None:
     """Write a design as its suffix says: ``.kmap`` (spec), ``.h`` (C) or ``.json`` (report)."""
     if Path(path).suffix.lower() == ".json":
-        text = json.dumps(design.to_dict(), indent=1, ensure_ascii=False)
-        storage.write_file(path, (text + "\n").encode())
+        write_json(path, design.to_dict())
     else:
         write_model(design, path)

@@ -32,8 +32,7 @@ from ..evaluation.scoring import MAIN_SCORE, Judged
 from ..evaluation.task import Task, decide_task
 from ..maps.base import AdditiveMap, FeatureMap
 from .exporting import write_model
-from .parsing import parse_map
-from .table_options import TableOptions
+from .parsing import TableOptions, parse_map
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,23 @@
-"""Maps and kernels from the text that a user types; nothing in it is executed."""
+"""What a user types: maps and kernels, and what is asked of the terms of a table.
+
+Nothing in such a text is executed.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import kernelmaps
 
+from ..data.kinds import PERIODS, Kind, part_name
+from ..display import shortened
 from ..kernels.registry import kernel_class
 from ..maps.base import FeatureMap
 from ..maps.registry import PLUGINS
+from ..models.tables.terms import Term
 
 _MOST_NESTED = 50  # levels of an expression for a map; none that makes sense has ten
 
@@ -25,22 +32,21 @@ def parse_map(text: str) -> FeatureMap:
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: too deep
         raise _not_a_map(text) from None
     if _depth(node) > _MOST_NESTED:
-        raise ValueError(f"{_short(text)} is nested more than {_MOST_NESTED} levels deep.")
+        raise ValueError(f"{_quoted(text)} is nested more than {_MOST_NESTED} levels deep.")
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     unnamed = [item for item in call.keywords if item.arg is None]  # **settings
     if not isinstance(call.func, ast.Name) or call.args or unnamed:
         raise _not_a_map(text)
     settings = {str(item.arg): _literal(item.value, text) for item in call.keywords}
-    return _map_class(call.func.id)(**_known(call.func.id, settings))
+    return _map_of(call.func.id, settings)
 
 
 def _not_a_map(text: str) -> ValueError:
-    return ValueError(f"{_short(text)} is not a map: write Name or Name(setting=value, …).")
+    return ValueError(f"{_quoted(text)} is not a map: write Name or Name(setting=value, …).")
 
 
-def _short(text: str) -> str:
-    """Text in quotes, its end left out where it is long."""
-    return repr(text if len(text) <= 200 else f"{text[:200]}…")
+def _quoted(text: str) -> str:
+    return repr(shortened(text, 201))
 
 
 def _depth(node: ast.AST) -> int:
@@ -62,7 +68,7 @@ def _literal(node: ast.expr, text: str) -> Any:
     try:
         return ast.literal_eval(node)
     except ValueError:
-        words = f"{_short(ast.unparse(node))} in {_short(text)} is not a plain value."
+        words = f"{_quoted(ast.unparse(node))} in {_quoted(text)} is not a plain value."
         raise ValueError(words) from None
 
 
@@ -76,23 +82,121 @@ def _kernel_call(node: ast.Call) -> Any:
     return cls(*map(ast.literal_eval, node.args), **settings)
 
 
-def _map_class(name: str) -> Any:
-    known = [
-        public
-        for public, module in kernelmaps._MODULE_OF.items()
-        if module.startswith("kernelmaps.maps.")
-        and issubclass(getattr(kernelmaps, public), FeatureMap)
+def _map_of(name: str, settings: dict[str, Any]) -> FeatureMap:
+    found = kernelmaps._MODULE_OF.items()
+    public = [
+        getattr(kernelmaps, own) for own, room in found if room.startswith("kernelmaps.maps.")
     ]
-    if name in PLUGINS:
-        return PLUGINS[name]
-    if name not in known:
-        raise ValueError(f"there is no map {name!r}; there are {', '.join([*known, *PLUGINS])}.")
-    return getattr(kernelmaps, name)
-
-
-def _known(name: str, settings: dict[str, Any]) -> dict[str, Any]:
-    names: Sequence[str] = _map_class(name)._get_param_names()
+    classes = {cls.__name__: cls for cls in public if issubclass(cls, FeatureMap)} | PLUGINS
+    if name not in classes:
+        raise ValueError(f"there is no map {name!r}; there are {', '.join(classes)}.")
+    names: Sequence[str] = classes[name]._get_param_names()
     unknown = sorted(set(settings) - set(names))
     if unknown:
         raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(names)}.")
-    return settings
+    return classes[name](**settings)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Options as text; None: not asked for.
+
+    Attributes
+    ----------
+    terms : str
+        ``"hour=periodic:24,load=linear,zip=category"``.
+    interactions : str
+        ``"auto"``, a number of pairs, or ``"hour:load,age:income"``.
+    constraints : str
+        ``"area=increasing+concave,age=convex"``.
+    smoothing : str
+        ``"auto"``, a number, or ``"area=100,age=10"``.
+    """
+
+    terms: str | None = None
+    interactions: str | None = None
+    constraints: str | None = None
+    smoothing: str | None = None
+
+    @property
+    def asked(self) -> list[str]:
+        """Names of the options that were given."""
+        return [name for name, value in vars(self).items() if value is not None]
+
+    def categories(self) -> list[str]:
+        """Columns that are to be read as categories."""
+        return [name for name, kind in _items(self.terms, "terms") if kind == "category"]
+
+    def parameters(self, kinds: Mapping[str, Kind]) -> dict[str, Any]:
+        """Parameters of an additive estimator, for columns of these kinds."""
+        terms: dict[str, Term | None] = {
+            part_name(name, part): Term(part_name(name, part), "periodic", period=PERIODS[part])
+            for name, kind in kinds.items()
+            for part in kind.parts
+        }
+        terms |= {name: _term(name, kind) for name, kind in _items(self.terms, "terms")}
+        shapes = _items(self.constraints, "constraints")
+        constraints = {name: tuple(shape.split("+")) for name, shape in shapes}
+        return {
+            "terms": terms or None,
+            "interactions": self._interactions(),
+            "constraints": constraints or None,
+            "smoothing": self._smoothing(),
+        }
+
+    def _interactions(self) -> Any:
+        text = self.interactions
+        if text is None or text == "auto":
+            return text
+        if text.strip().isdecimal():
+            return int(text)
+        pairs = [tuple(map(str.strip, item.split(":"))) for item in text.split(",") if item.strip()]
+        if not pairs or any(len(pair) != 2 or not all(pair) for pair in pairs):
+            raise ValueError(
+                "interactions= must be auto, a number of pairs, or pairs of columns such as "
+                f"hour:load,age:income; got {text!r}."
+            )
+        return pairs
+
+    def _smoothing(self) -> Any:
+        text = self.smoothing
+        if text is None or text == "auto":
+            return "auto"
+        if "=" in text:
+            return {name: _strength(value) for name, value in _items(text, "smoothing")}
+        return _strength(text)
+
+
+def _items(text: str | None, option: str) -> list[tuple[str, str]]:
+    """Names and values between commas: ``a=b,c=d``."""
+    found = []
+    for item in (text or "").split(","):
+        name, equals, value = (part.strip() for part in item.rpartition("="))
+        if not item.strip():
+            continue
+        if not (equals and name and value):
+            raise ValueError(f"{option}= must be COLUMN=VALUE with commas between; got {text!r}.")
+        found.append((name, value))
+    return found
+
+
+def _term(name: str, text: str) -> Term | None:
+    """``linear``, ``periodic:24``, or ``none`` to leave the column out."""
+    if text == "none":
+        return None
+    kind, _, period = text.partition(":")
+    if not period:
+        return Term(name, kind)
+    try:
+        return Term(name, kind, period=float(period))
+    except ValueError:
+        raise ValueError(f"terms=: the period of {name!r} is not a number: {period!r}.") from None
+
+
+def _strength(text: str) -> Any:
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"smoothing= must be auto or numbers, got {text!r}.") from None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from ..evaluation.scoring import Judged
 from ..exceptions import FileFormatError, UnreadableCellWarning
 from ..maps.base import AdditiveMap
 from ..model_files import load, open_info
+from .exporting import write_json
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".json")
 
@@ -82,8 +82,7 @@ class Predictions:
         """Write the file that the suffix names."""
         suffix = check_table_suffix(path)
         if suffix == ".json":
-            text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
-            storage.write_file(path, text.encode())
+            write_json(path, self.to_dict())
             return
         lines = self.lines("\t" if suffix == ".tsv" else ",")
         if Path(path).suffix.lower() == suffix:
@@ -113,10 +112,6 @@ class Evaluation:
     rows: int
     scores: dict[str, float]
     classes: dict[str, dict[str, float]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
 
     def table(self) -> Any:
         """As a rich table."""

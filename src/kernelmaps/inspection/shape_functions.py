@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..display import printable
+from ..display import printable, shortened
 from ..models.shapes import ShapeFunction
 from .panels import PanelDisplay
 from .shapes import by_importance, output_names, shape_functions
@@ -272,12 +272,12 @@ class ShapeFunctionDisplay(PanelDisplay):
                 ax.fill_between(grid, values, 0, color=color, alpha=0.12, lw=0)
         name = printable(panel["name"])
         if levels is not None:
-            names = [_short(printable(level)) for level in levels]
+            names = [shortened(printable(level), 18) for level in levels]
             wide = sum(map(len, names)) + 2 * len(names) > _LETTERS
             ax.set_xticks(grid, names, rotation=90 if wide else 0, parse_math=False)
             if panel["left_out"]:
                 count = f" ({len(names)} of {len(names) + panel['left_out']} levels)"
-                name = _short(name, _LETTERS - 14) + count
+                name = shortened(name, _LETTERS - 14) + count
         if panel["missing"] is not None:
             _draw_missing(ax, panel, (floor + high) / 2)
         ax.axhline(0, color="0.55", lw=0.7, zorder=0)
@@ -287,13 +287,9 @@ class ShapeFunctionDisplay(PanelDisplay):
         )  # fmt: skip
         ax.set_ylim(floor, high)
         ax.margins(x=0.01)
-        ax.set_title(_short(name, _LETTERS), fontsize=9, pad=3, parse_math=False)
+        ax.set_title(shortened(name, _LETTERS), fontsize=9, pad=3, parse_math=False)
         ax.tick_params(labelsize=7, length=2)
         ax.spines[["top", "right"]].set_visible(False)
-
-
-def _short(name: str, longest: int = 18) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def _draw_missing(ax: Any, panel: dict[str, Any], middle: float) -> None:

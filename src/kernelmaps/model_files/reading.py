@@ -12,8 +12,7 @@ from ..engine.spec import Spec, spec_from_file
 from ..exceptions import FileFormatError
 from ..schema import State, boolean, check_entries, number
 from ..sparse_rows import check_sparse
-from .classes import NAMED_KERNELS, SPEC_ENTRIES, listed_class, state_of
-from .scikit_learn import SKLEARN, check_sklearn
+from .classes import NAMED_KERNELS, SKLEARN, SPEC_ENTRIES, check_sklearn, listed_class, state_of
 
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
 
