@@ -14,9 +14,8 @@ from sklearn.preprocessing import KernelCenterer, StandardScaler
 import kernelmaps as km
 from kernelmaps.display import text_of
 from kernelmaps.evaluation import comparison, halving, methods
-from kernelmaps.evaluation.candidates import candidates, fitted_to_data
+from kernelmaps.evaluation.candidates import candidates, fitted_to_data, kernel_code
 from kernelmaps.evaluation.checks import suspect_columns
-from kernelmaps.evaluation.code import kernel_code
 from kernelmaps.evaluation.demo import run_demo
 from kernelmaps.evaluation.results import Results, Row, tied
 
@@ -517,7 +516,7 @@ def _results(scores, seconds, n=1000):
 
 
 def test_the_fastest_of_those_tied_with_the_best_is_recommended():
-    from kernelmaps.evaluation.advice import use_this
+    from kernelmaps.evaluation.presentation import use_this
 
     scores = {"exact": 0.96, "best": 0.95, "quick": 0.945, "plain linear": 0.8}
     result = _results(scores, {"exact": 0.1, "best": 9.0, "quick": 1.0, "plain linear": 0.01})
@@ -531,7 +530,7 @@ def test_the_fastest_of_those_tied_with_the_best_is_recommended():
 
 @pytest.mark.parametrize("quick", ["best", "quick"])
 def test_the_advice_says_among_how_many_where_some_did_not_finish(quick):
-    from kernelmaps.evaluation.advice import use_this
+    from kernelmaps.evaluation.presentation import use_this
 
     scores = {"exact": 0.96, "best": 0.95, "quick": 0.945, "plain linear": 0.8}
     result = _results(scores, dict.fromkeys(scores, 9.0) | {quick: 1.0})

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.evaluation.task import decide_task
+from kernelmaps.evaluation.checks import decide_task
 
 RNG = np.random.default_rng(0)
 

@@ -16,7 +16,7 @@ from sklearn.preprocessing import Normalizer
 
 from .. import storage
 from ..engine import Spec
-from ..evaluation.candidates import sort_of
+from ..evaluation.candidates import sort_of, standardises
 from ..kernels import get
 from ..model_files import load, open_info, save
 
@@ -55,13 +55,13 @@ def check_suffix(path: str | os.PathLike[str], allowed: Sequence[str], what: str
 
 def check_map_suffix(path: str | os.PathLike[str], kernel: Any) -> None:
     """Refuse a file that the maps of a kernel (or of its name) cannot be written to."""
-    suffix, sort = check_suffix(path, EXPORT_SUFFIXES, "a map"), sort_of(get(kernel))
-    if suffix == ".h" and sort != "additive":
+    suffix = check_suffix(path, EXPORT_SUFFIXES, "a map")
+    if suffix == ".h" and sort_of(get(kernel)) != "additive":
         raise ValueError(
             f"cannot write {os.fspath(path)!r}: C headers hold maps that act on each feature "
             f"alone, and maps of {get(kernel).name} act on whole rows. Use .kmap or .onnx."
         )
-    if suffix == ".json" and sort == "stationary" and isinstance(kernel, str):
+    if suffix == ".json" and standardises(kernel):
         raise ValueError(
             f"cannot write {os.fspath(path)!r}: .json holds the numbers of one map, and columns "
             f"are standardised in front of maps of {kernel}. Use .kmap or .onnx, or give the "

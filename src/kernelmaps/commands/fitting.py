@@ -25,11 +25,10 @@ from ..data.sources import SlicedSource
 from ..data.suffixes import is_csv, is_parquet
 from ..data.table_files import TableFile, file_size, prepare_table, read_table
 from ..display import two_columns
-from ..evaluation.checks import check_targets, suspect_columns
-from ..evaluation.code import expression
+from ..evaluation.candidates import expression
+from ..evaluation.checks import Task, check_targets, decide_task, suspect_columns
 from ..evaluation.methods import behind_scaler
 from ..evaluation.scoring import MAIN_SCORE, Judged
-from ..evaluation.task import Task, decide_task
 from ..maps.base import AdditiveMap, FeatureMap
 from .exporting import write_model
 from .parsing import TableOptions, parse_map

@@ -1,9 +1,8 @@
-"""Candidate maps and sizes for a kernel, used by `compare` and `choose`."""
+"""Candidate maps and sizes for a kernel, and the Python that makes them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from ..kernels.homogeneous import HomogeneousKernel
 from ..kernels.stationary import StationaryKernel
 from ..maps.registry import PLUGINS, Family, plugin_families
 from ..seeding import generator
-from .code import expression
 
 
 @dataclass(frozen=True)
@@ -55,19 +53,6 @@ class Candidate:
         """The line of Python that makes it."""
         shown = ", ".join(f"{key}={expression(value)}" for key, value in self.settings.items())
         return f"{self.name}({shown})" if self.name in PLUGINS else f"km.{self.name}({shown})"
-
-
-def _sizes(
-    family: Family, kernel: Any, sizes: tuple[int, ...], random_state: int | None
-) -> Iterator[Candidate]:
-    """The candidates of a family."""
-    for variant, extra in family.variants:
-        for size in sizes:
-            settings: dict[str, Any] = {"kernel": kernel} if family.takes_kernel else {}
-            settings |= {family.size_name: size, **extra}
-            if "random_state" in _class(family.name)._get_param_names():
-                settings["random_state"] = random_state
-            yield Candidate(family.name, size, settings, variant)
 
 
 def _class(name: str) -> Any:
@@ -114,6 +99,14 @@ def sort_of(kernel: Kernel) -> str:
     )
 
 
+def standardises(kernel: Any) -> bool:
+    """Whether columns are standardised in front of its maps: a stationary kernel, by its name.
+
+    A kernel object has a width, which is one of the rows as they are.
+    """
+    return isinstance(kernel, str) and sort_of(kernels.get(kernel)) == "stationary"
+
+
 def families_for(kernel: Kernel | None) -> list[Family]:
     """Families of maps for a kernel (None: bases, which approximate no kernel)."""
     if kernel is None:
@@ -148,12 +141,14 @@ def candidates(
     """All candidates for a kernel in the given sizes (or the first variant of each family)."""
     found = []
     for family in families_for(kernel):
-        if not all_variants:
-            family = replace(family, variants=family.variants[:1])
-        for candidate in _sizes(family, _named(kernel), sizes, random_state):
-            if isinstance(kernel, Exponential):
-                candidate.settings.update(_exponential_settings(kernel))
-            found.append(candidate)
+        first = {"kernel": _named(kernel)} if family.takes_kernel else {}
+        drawn = "random_state" in _class(family.name)._get_param_names()
+        last = {"random_state": random_state} if drawn else {}
+        last |= _exponential_settings(kernel) if isinstance(kernel, Exponential) else {}
+        for variant, extra in family.variants if all_variants else family.variants[:1]:
+            for size in sizes:
+                settings = {**first, family.size_name: size, **extra, **last}
+                found.append(Candidate(family.name, size, settings, variant))
     return found
 
 
@@ -202,3 +197,46 @@ def kernel_label(kernel: Kernel | None) -> str:
     if kernel is None:
         return "basis"
     return f"exp_{kernel.base.name}" if isinstance(kernel, Exponential) else kernel.name
+
+
+# ---- as Python -----------------------------------------------------------------------------------
+
+
+def kernel_code(kernel: Kernel) -> str:
+    """Python that makes a kernel."""
+    if isinstance(kernel, Exponential):
+        return f"km.kernels.Exponential({kernel_code(kernel.base)}, gamma={kernel.gamma!r})"
+    if not isinstance(kernel, HomogeneousKernel):
+        return f"km.kernels.{kernel!r}"
+    changes = [f"gamma={kernel.gamma:g}"] if kernel.gamma != 1 else []
+    changes += ["signed=True"] if kernel.signed else []
+    name = f"km.kernels.{kernel.name}"
+    return f"{name}.replace({', '.join(changes)})" if changes else name
+
+
+def expression(value: Any) -> str:
+    """Python that makes a value; of estimators with the settings that are not the defaults."""
+    if isinstance(value, Kernel):
+        return kernel_code(value)
+    if not hasattr(value, "get_params"):
+        return repr(value)
+    if hasattr(value, "steps"):
+        return f"make_pipeline({', '.join(expression(step) for _, step in value.steps)})"
+    prefix = "km." if _is_ours(value) else ""
+    own, usual = value.get_params(deep=False), type(value)().get_params(deep=False)
+    changed = [f"{key}={expression(own[key])}" for key in own if repr(own[key]) != repr(usual[key])]
+    return f"{prefix}{type(value).__name__}({', '.join(changed)})"
+
+
+def import_lines(pipeline: Any) -> list[str]:
+    """The imports that `expression` of a pipeline needs beside ``import kernelmaps as km``."""
+    lines = {"from sklearn.pipeline import make_pipeline"}
+    for _, step in pipeline.steps:
+        if not _is_ours(step):
+            module = type(step).__module__.split("._")[0]
+            lines.add(f"from {module} import {type(step).__name__}")
+    return sorted(lines)
+
+
+def _is_ours(value: Any) -> bool:
+    return type(value).__module__.split(".")[0] == "kernelmaps"

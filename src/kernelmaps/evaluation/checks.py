@@ -1,9 +1,10 @@
-"""Checks of a table before anything is computed: IDs, copies of the target, one class."""
+"""What is looked at before anything is computed: rows, columns, targets, and the task."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,12 @@ from ..exceptions import SuspectColumnWarning
 from ..sparse_rows import check_sparse
 
 _MIN_ROWS = 20  # fewer different whole numbers may be chance
+TASKS = ("auto", "classification", "regression")
+_FEW = 10  # values that are taken for classes though there are gaps between them: 1, 2, 3, 4, 5, 7
+_SOME = 30  # values without gaps that are taken for classes, wherever they begin
+_COUNTS = 6  # values from 0 on that may be counts; fewer, such as 0 to 4, are grades or classes
+_RARE = 0.05  # frequency of the largest counts, as a share of that of the most frequent one
+_MANY = 1000  # values without gaps that are taken for classes if they are counted from 0 or 1
 
 
 def feature_names_of(X: Any, names: Sequence[str] | None = None) -> list[str] | None:
@@ -85,3 +92,112 @@ def _is_id(column: np.ndarray) -> bool:
     if float(column.max()) - float(column.min()) + 1 != len(column):
         return False
     return len(np.unique(column)) == len(column)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is predicted, and why that was concluded.
+
+    Attributes
+    ----------
+    name : str
+        "classification", "regression" or "none" (no targets).
+    reason : str
+        What was seen, in words; empty if the task was given.
+    """
+
+    name: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.reason})" if self.reason else self.name
+
+
+def decide_task(y: Any, task: str = "auto", *, owner: str = "compare") -> Task:
+    """Decide whether targets are classes or numbers.
+
+    Text, truth values, and two values of any sort are classes; numbers with fractions are not.
+    Whole numbers are classes if they are few (10 at most, each of them twice on average), or if
+    they follow one another without gaps and are 30 at most, or if they are counted from 0 or 1
+    and about equally frequent, as codes of many classes are. Everything else, prices, years, ages
+    or counts, is a number to predict. A count shows itself, if it is not too small, by its
+    frequencies: they fall on both sides of the most frequent value, down to rare ones.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or None
+        Targets.
+    task : {"auto", "classification", "regression"}
+        Anything but "auto" is taken as it is.
+    owner : str
+        Who asks, for errors.
+
+    Returns
+    -------
+    Task
+        With the reason in words.
+
+    Examples
+    --------
+    >>> from kernelmaps.evaluation.checks import decide_task
+    >>> decide_task(["left", "right", "left"]).name
+    'classification'
+    >>> print(decide_task([326, 327, 334, 335, 336, 337, 339, 340, 345, 351, 353]))
+    regression (11 different whole numbers in 11 rows: most have a value of their own)
+    """
+    if task not in TASKS:
+        raise ValueError(f"{owner}: task must be one of {', '.join(TASKS)}; got {task!r}.")
+    if y is None:
+        return Task("none")
+    if task != "auto":
+        return Task(task)
+    y = np.asarray(y)
+    if y.dtype.kind not in "iuf":
+        return Task("classification", "the target is not a number")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        bad = int(np.argmin(np.isfinite(y)))
+        raise ValueError(
+            f"{owner}: the target is {y[bad]} in row {bad}; drop the rows without a target first."
+        )
+    values, counts = np.unique(y, return_counts=True)
+    if len(values) <= 2:
+        return Task("classification", f"the target has {len(values)} different values")
+    if y.dtype.kind == "f" and (values != np.round(values)).any():
+        return Task("regression", "the target has values with fractions")
+    return _of_whole_numbers(values, counts)
+
+
+def _of_whole_numbers(values: np.ndarray, counts: np.ndarray) -> Task:
+    n, rows = len(values), int(counts.sum())
+    seen = f"{n} different whole numbers in {rows} rows"
+    if 2 * n > rows:
+        return Task("regression", f"{seen}: most have a value of their own")
+    if ((values[0] == 0 and n >= _COUNTS) or n > _FEW) and _like_a_count(values, counts):
+        often, high = values[np.argmax(counts)], values[-1]
+        how = f"most often {often:g} and rarer towards {high:g}, as counts are"
+        return Task("regression", f"{seen}, {how}")
+    if n <= _FEW:
+        return Task("classification", seen)
+    low, high = float(values[0]), float(values[-1])
+    if high - low + 1 > 1.2 * n:
+        return Task("regression", f"{seen}, from {low:g} to {high:g} with gaps")
+    if n <= _SOME:
+        return Task("classification", f"{seen}, without gaps")
+    equal = counts.min() >= max(2.0, 0.2 * counts.mean())
+    if low in (0, 1) and equal and n <= _MANY:
+        return Task("classification", f"{seen}, counted from {low:g}, about equally frequent")
+    return Task("regression", f"{seen}, from {low:g} to {high:g}")
+
+
+def _like_a_count(values: np.ndarray, counts: np.ndarray) -> bool:
+    """Whether the frequencies of 0, 1, 2, … rise to one value and fall to rare ones, noise aside.
+
+    Classes are in no order: their frequencies go up and down, or are about equal. The last value
+    may stand for all larger ones ("9 or more") and is not looked at.
+    """
+    size = counts[:-1].astype(np.float64)
+    top = int(np.argmax(size))
+    if size[-1] > _RARE * size[top] or (np.diff(values[:_COUNTS]) != 1).any():
+        return False
+    steps, noise = np.diff(size), 3 * np.sqrt(size[1:] + size[:-1])
+    return bool((steps[:top] >= -noise[:top]).all() and (steps[top:] <= noise[top:]).all())

@@ -22,16 +22,15 @@ from sklearn.pipeline import make_pipeline
 from ..certificate import Certificate
 from ..display import Tabled
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
-from ..kernels import Exponential, Kernel, get
+from ..kernels import Exponential, Kernel
 from ..progress import track
 from ..seeding import generator, seed_of
 from ..sparse_rows import dense
 from ..threads import check_stop, interruptible
-from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
+from . import candidates as maps
 from .checks import checked_rows
-from .code import expression, kernel_code
 from .methods import column_scaler
-from .tables import choice_table
+from .presentation import number, numbers_table
 
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
@@ -63,7 +62,7 @@ class Evidence:
         "chosen", or why another one was taken.
     """
 
-    candidate: Candidate
+    candidate: maps.Candidate
     columns: int
     max: float
     rms: float
@@ -113,12 +112,12 @@ class Choice(Tabled):
         made = self.evidence.candidate.code()
         if not hasattr(self.map, "steps"):
             return made
-        return f"make_pipeline({expression(self.map.steps[0][1])}, {made})"
+        return f"make_pipeline({maps.expression(self.map.steps[0][1])}, {made})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
-            "kernel": kernel_code(self.kernel).removeprefix("km.kernels."),
+            "kernel": maps.kernel_code(self.kernel).removeprefix("km.kernels."),
             "wanted": self.wanted,
             "chosen": _as_dict(self.evidence),
             "code": self.code(),
@@ -140,7 +139,21 @@ class Choice(Tabled):
         source : str
             Where the caption sends a reader who wants all candidates.
         """
-        return choice_table(self, self._relative, source)
+        # Of each family that was not chosen, the last size that was looked at.
+        last: dict[tuple[str, str], Evidence] = {}
+        for item in sorted(self.others, key=lambda item: item.candidate.size):
+            last[item.candidate.name, item.candidate.variant] = item
+        measured = f"{1 + len(self.others)} candidates were measured; {source} has all of them."
+        heads = ("columns", "max rel.\nerror" if self._relative else "max\nerror", "bound", "ms")
+        sentences = [measured, *self.notes]
+        table = numbers_table(self.summary(), sentences, "map", heads, title_justify="left")
+        table.add_column("verdict", min_width=16)
+        shown = sorted(last.values(), key=lambda item: (item.columns, item.bound))
+        for item in (self.evidence, *shown):
+            cells = number(item.max), number(item.bound), number(1e3 * item.seconds, ".1f")
+            style = "bold" if item is self.evidence else ""
+            table.add_row(item.label, str(item.columns), *cells, item.verdict, style=style)
+        return table
 
     def __repr__(self) -> str:
         return f"<Choice of {self.code()}; print it for the evidence>"
@@ -236,12 +249,9 @@ def choose(
 
 def _scaled(X: Any, wanted: Any, random_state: int) -> tuple[Any, Kernel, Any]:
     """Rows as they reach the map, the kernel with its width, and the fitted scaler, or None."""
-    kernel = get(wanted)
-    if not isinstance(wanted, str) or sort_of(kernel) != "stationary":
-        return X, fitted_to_data(wanted, X, random_state), None
-    scaler = column_scaler(bool(sparse.issparse(X)))
-    X = scaler.fit_transform(X)
-    return X, fitted_to_data(wanted, X, random_state), scaler
+    scaler = column_scaler(bool(sparse.issparse(X))) if maps.standardises(wanted) else None
+    X = X if scaler is None else scaler.fit_transform(X)
+    return X, maps.fitted_to_data(wanted, X, random_state), scaler
 
 
 def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = None) -> float:
@@ -313,7 +323,7 @@ class _Search:
             root = np.sqrt(np.maximum(np.diag(exact), np.finfo(float).tiny))
         return _Fold(held, seen, exact, root[:, None] * root)
 
-    def go_through(self, family: list[Candidate]) -> None:
+    def go_through(self, family: list[maps.Candidate]) -> None:
         """Measure growing sizes until an error is below the tolerance, or the size too large."""
         for candidate in family:
             check_stop()
@@ -328,7 +338,7 @@ class _Search:
                 self.notes.append(f"{candidate.label}: larger ones take too long to make")
                 return
 
-    def _measured(self, candidate: Candidate) -> Evidence | None:
+    def _measured(self, candidate: maps.Candidate) -> Evidence | None:
         errors, seconds, columns = [], [], 0
         try:
             # Values outside the domain are part of the error.
@@ -360,7 +370,7 @@ class _Search:
             certificate=feature_map.certificate_,
         )
 
-    def _fitted(self, candidate: Candidate, rows: Any) -> Any:
+    def _fitted(self, candidate: maps.Candidate, rows: Any) -> Any:
         feature_map = candidate.make().fit(rows)
         if not _same_kernel(getattr(feature_map, "kernel_", None), self.kernel):
             raise ValueError(f"it approximates {feature_map.kernel_!r}")
@@ -422,8 +432,8 @@ class _Search:
             if self.wanted[key] is not None
         )
         return ToleranceError(
-            f"choose: no map of {kernel_label(self.kernel)} meets {asked}. The most accurate of "
-            f"{len(self.found)} is {nearest.label} with {nearest.columns} columns: "
+            f"choose: no map of {maps.kernel_label(self.kernel)} meets {asked}. The most accurate "
+            f"of {len(self.found)} is {nearest.label} with {nearest.columns} columns: "
             f"{self.wanted['error']} error on fresh pairs at most {nearest.bound:.3g} "
             f"({nearest.confidence:.0%} confidence), {nearest.seconds:.3g} s for all rows. Allow a "
             "larger error, more columns or more time.",
@@ -442,11 +452,11 @@ class _Search:
 
 def _families(
     kernel: Kernel, names: Sequence[str] | None, random_state: int
-) -> list[list[Candidate]]:
+) -> list[list[maps.Candidate]]:
     """Candidates by family and variant, sizes growing."""
-    sizes = ADDITIVE_SIZES if sort_of(kernel) == "additive" else JOINT_SIZES
-    groups: dict[tuple[str, str], list[Candidate]] = {}
-    for candidate in candidates(kernel, sizes, random_state):
+    sizes = ADDITIVE_SIZES if maps.sort_of(kernel) == "additive" else JOINT_SIZES
+    groups: dict[tuple[str, str], list[maps.Candidate]] = {}
+    for candidate in maps.candidates(kernel, sizes, random_state):
         if names is None or candidate.name in names:
             groups.setdefault((candidate.name, candidate.variant), []).append(candidate)
     if not groups:

@@ -18,16 +18,14 @@ from ..display import Tabled
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
 from ..seeding import generator, seed_of
-from .advice import program, use_this
-from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of
-from .checks import check_targets, checked_rows, feature_names_of, suspect_columns
-from .comparison_picture import draw
+from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of, standardises
+from .checks import check_targets, checked_rows, decide_task, feature_names_of, suspect_columns
 from .halving import Problem, Rounds, row_order
 from .methods import Method, baselines, column_scaler, linear_model, map_method
-from .report import write_report
+from .page import write_page
+from .presentation import comparison_table, draw, program, use_this
+from .report import report_data
 from .results import Results
-from .tables import comparison_table
-from .task import decide_task
 
 
 class Comparison(Tabled, Results):
@@ -72,7 +70,7 @@ class Comparison(Tabled, Results):
 
     def report(self, path: str | Path) -> Path:
         """Write one self-contained HTML file: recommendation, code, plots, sortable table."""
-        return write_report(self, path)
+        return write_page("report.html", report_data(self), path)
 
     def __repr__(self) -> str:
         use = self.recommended()
@@ -115,7 +113,7 @@ def compare(
     y : array-like of shape (n,), optional
         Classes or real targets; without them only errors and times are measured.
     task : {"auto", "classification", "regression"}
-        What `y` is; "auto" decides by its values, see :mod:`kernelmaps.evaluation.task`.
+        What `y` is; "auto" decides by its values, see :mod:`kernelmaps.evaluation.checks`.
     maps : sequence of str, Candidate, map or (label, map), optional
         Names stand for all sizes and kernels of that class, objects are used unchanged. By
         default every map that exists for the kernels.
@@ -296,7 +294,7 @@ def _scaled_kernels(
                 f"{kernel.name} was left out: X goes down to {lowest:g}, and the kernel is "
                 "defined for values from 0 on."
             )
-        elif isinstance(item, str) and sort_of(kernel) == "stationary":
+        elif standardises(item):
             scaled = clone(scaler).fit_transform(X) if scaled is None else scaled
             kept.append((fitted_to_data(item, scaled, random_state), scaler))
         else:

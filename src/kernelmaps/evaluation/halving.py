@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -38,6 +38,11 @@ from .errors import KernelError, kernel_error
 from .methods import Method
 from .results import Row
 
+# Warnings that a reader of the table should know of.
+_WORTH_KNOWING = {
+    ConvergenceWarning: "the linear solver stopped before it converged",
+    KernelScaleWarning: "the kernel is constant or diagonal on these rows",
+}
 _ERROR_FIT = 2000  # rows that a map is fitted to before its error is measured
 _SMALL = 1_000_000  # cells, up to which another library's threads cost more than they bring
 WARM_ROWS = 500
@@ -68,31 +73,27 @@ class Problem:
 
     def folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Pairs of training and test rows, the same for every method."""
+        kind = StratifiedKFold if self.task == "classification" else KFold
+        splitter = kind(self.cv, shuffle=True, random_state=self.random_state)
         with warnings.catch_warnings(action="ignore"):  # rare classes in a small sample
-            return list(splitter(self.task, self.cv, self.random_state).split(self.X, self.y))
+            return list(splitter.split(self.X, self.y))
 
-    def of_rows(self, chosen: np.ndarray) -> Problem:
-        """The same problem on some of the rows."""
+    def of_rows(self, count: int) -> Problem:
+        """The same problem on the first rows of `order`."""
+        if count == self.X.shape[0]:
+            return self
+        chosen = np.sort(self.order[:count])
         return replace(self, X=self.X[chosen], y=None if self.y is None else self.y[chosen])
 
 
-def splitter(task: str, cv: int, random_state: int) -> Any:
-    """How rows are divided into folds."""
-    kind = StratifiedKFold if task == "classification" else KFold
-    return kind(cv, shuffle=True, random_state=random_state)
+class _Fold(NamedTuple):
+    """What one fold took, in seconds for map, fit and prediction, and gave."""
 
-
-@dataclass
-class _Fold:
-    """What one fold took and gave."""
-
-    map: float = 0.0
-    fit: float = 0.0
-    predict: float = 0.0
-    columns: int | None = None
-    bytes: int = 0
-    score: float | None = None
-    losses: Any = None
+    seconds: np.ndarray
+    columns: int | None
+    bytes: int
+    score: float | None
+    losses: Any
 
 
 def warm_up(method: Method, problem: Problem) -> None:
@@ -113,11 +114,11 @@ def least_seconds(method: Method, problem: Problem) -> float:
     if method.kind != "boosting" or problem.y is None:
         return 0.0
     X = _for_others(method, problem.X)
-    watch, some = _Watch(), clone(method.model).set_params(max_iter=2)
+    start, some = perf_counter(), clone(method.model).set_params(max_iter=2)
     with _calm(method, X.shape[0] * X.shape[1]):
         some.fit(X, problem.y)
     rest = (problem.cv - 1) * method.model.max_iter / some.max_iter  # folds × trees
-    return watch.lap() * rest / 2  # later trees may be smaller
+    return (perf_counter() - start) * rest / 2  # later trees may be smaller
 
 
 def measure(method: Method, problem: Problem, seconds: float = np.inf) -> tuple[Row, Any]:
@@ -131,8 +132,8 @@ def measure(method: Method, problem: Problem, seconds: float = np.inf) -> tuple[
         Loss of each row when it was held out; None unless all folds were done.
     """
     notes: list[str] = []
-    deadline = perf_counter() + seconds
     folds: list[_Fold] = []
+    deadline = perf_counter() + seconds
     losses = np.full(problem.X.shape[0], np.nan)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -145,8 +146,10 @@ def measure(method: Method, problem: Problem, seconds: float = np.inf) -> tuple[
                 folds.append(_one_fold(method, problem, train, test))
                 if folds[-1].losses is not None:
                     losses[test] = folds[-1].losses
-    notes += _heard(caught)
+    kinds = {item.category for item in caught}
+    notes += [words for kind, words in _WORTH_KNOWING.items() if kind in kinds]
     scores = [fold.score for fold in folds if fold.score is not None]
+    map_seconds, fit_seconds, predict_seconds = np.mean([f.seconds for f in folds], axis=0).tolist()
     row = Row(
         label=method.label,
         kind=method.kind,
@@ -155,9 +158,9 @@ def measure(method: Method, problem: Problem, seconds: float = np.inf) -> tuple[
         columns=folds[0].columns,
         score=float(np.mean(scores)) if scores else None,
         score_std=float(np.std(scores) / np.sqrt(len(scores))) if scores else None,
-        map_seconds=float(np.mean([fold.map for fold in folds])),
-        fit_seconds=float(np.mean([fold.fit for fold in folds])),
-        predict_seconds=float(np.mean([fold.predict for fold in folds])),
+        map_seconds=map_seconds,
+        fit_seconds=fit_seconds,
+        predict_seconds=predict_seconds,
         bytes=folds[0].bytes,
         code=method.code(),
         note="; ".join(notes),
@@ -165,17 +168,6 @@ def measure(method: Method, problem: Problem, seconds: float = np.inf) -> tuple[
         fold_scores=tuple(scores),
     )
     return row, None if np.isnan(losses).any() else losses
-
-
-def _heard(caught: list[Any]) -> list[str]:
-    """What warnings a reader of the table should know of."""
-    kinds = {item.category for item in caught}
-    found = []
-    if ConvergenceWarning in kinds:
-        found.append("the linear solver stopped before it converged")
-    if KernelScaleWarning in kinds:
-        found.append("the kernel is constant or diagonal on these rows")
-    return found
 
 
 def _calm(method: Method, n_cells: int) -> Any:
@@ -189,21 +181,19 @@ def _calm(method: Method, n_cells: int) -> Any:
 
 def _one_fold(method: Method, problem: Problem, train: np.ndarray, test: np.ndarray) -> _Fold:
     X_train, X_test = (_for_others(method, problem.X[rows]) for rows in (train, test))
-    fold, watch = _Fold(), _Watch()
+    model = score = losses = None
+    times = [perf_counter()]
     Z_train, features = _fitted(method, X_train)
-    fold.map = watch.lap()
-    fold.bytes = _nbytes(Z_train)
-    fold.columns = None if method.exact is not None else Z_train.shape[1]
-    if problem.y is None:
-        features(X_test)
-        fold.predict = watch.lap()
-        return fold
-    model = clone(method.model).fit(Z_train, problem.y[train])
-    fold.fit = watch.lap()
-    found = model.predict(features(X_test))
-    fold.predict = watch.lap()
-    fold.score, fold.losses = _judged(problem.task, problem.y[test], found)
-    return fold
+    times.append(perf_counter())
+    if problem.y is not None:
+        model = clone(method.model).fit(Z_train, problem.y[train])
+    times.append(perf_counter())
+    found = features(X_test) if model is None else model.predict(features(X_test))
+    times.append(perf_counter())
+    if problem.y is not None:
+        score, losses = _judged(problem.task, problem.y[test], found)
+    columns = None if method.exact is not None else Z_train.shape[1]
+    return _Fold(np.diff(times), columns, _nbytes(Z_train), score, losses)
 
 
 def _judged(task: str, truth: np.ndarray, found: np.ndarray) -> tuple[float, np.ndarray]:
@@ -240,15 +230,10 @@ def measure_error(method: Method, problem: Problem) -> KernelError | None:
     rows = _for_others(method, problem.error_rows)
     calm = _calm(method, train.shape[0] * train.shape[1])
     with warnings.catch_warnings(action="ignore"), calm:
-        return _error_behind(method, train, rows)
-
-
-def _error_behind(method: Method, train: Any, rows: Any) -> KernelError | None:
-    """The error of the map on what the steps before it make of the rows."""
-    before = _pipeline(method.steps[: method.steps.index(method.feature_map)]).fit(train)
-    fitted = clone(method.feature_map).fit(before.transform(train))
-    truth = method.truth or getattr(fitted, "kernel_", None)
-    return None if truth is None else kernel_error(fitted, before.transform(rows), kernel=truth)
+        before = _pipeline(method.steps[: method.steps.index(method.feature_map)]).fit(train)
+        fitted = clone(method.feature_map).fit(before.transform(train))
+        truth = method.truth or getattr(fitted, "kernel_", None)
+        return None if truth is None else kernel_error(fitted, before.transform(rows), kernel=truth)
 
 
 def _for_others(method: Method, X: Any) -> Any:
@@ -264,16 +249,6 @@ def _nbytes(Z: Any) -> int:
     if sparse.issparse(Z):
         return int(Z.data.nbytes + Z.indices.nbytes + Z.indptr.nbytes)
     return int(Z.nbytes)
-
-
-class _Watch:
-    def __init__(self) -> None:
-        self.last = perf_counter()
-
-    def lap(self) -> float:
-        now = perf_counter()
-        self.last, elapsed = now, now - self.last
-        return elapsed
 
 
 _FIRST_ROWS = 500
@@ -434,7 +409,7 @@ class Rounds:
                 continue
             if self.left[sort] <= keep and len(self.results) > 1:
                 continue
-            problem = self._problem(own)
+            problem = self.problem.of_rows(own)
             try:
                 if self._is_too_long(method, problem, self.left[sort] - keep):
                     continue
@@ -481,14 +456,9 @@ class Rounds:
         seen = [row.rows for row in self.results.values()]
         return max(set(seen), key=lambda rows: (seen.count(rows), rows), default=0)
 
-    def _problem(self, rows: int) -> Problem:
-        if rows == self.n:
-            return self.problem
-        return self.problem.of_rows(np.sort(self.problem.order[:rows]))
-
     def sample(self) -> tuple[Any, Any]:
         """Rows and targets of the last round."""
-        problem = self._problem(self.rows or self.first_rows())
+        problem = self.problem.of_rows(self.rows or self.first_rows())
         return problem.X, problem.y
 
     # ---- ranks and costs ------------------------------------------------------------------------
@@ -527,14 +497,8 @@ class Rounds:
         row = self.results.get(method.label)
         if row is None:
             if method.label not in self.failures:
-                self.results[method.label] = Row(
-                    method.label,
-                    method.kind,
-                    method.kernel,
-                    0,
-                    status="not run",
-                    code=method.code(),
-                )
+                known = method.label, method.kind, method.kernel
+                self.results[method.label] = Row(*known, 0, status="not run", code=method.code())
         elif row.status == "finished" and row.rows != self.rows:
             limited = method.max_rows is not None and row.rows == method.max_rows
             self.results[method.label] = replace(row, status="limited" if limited else "stopped")

@@ -14,11 +14,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..device import refuse_card
-from ..kernels import Exponential, Gaussian, Kernel, get
+from ..kernels import Exponential, Gaussian, Kernel
 from ..maps.base import JointMap
 from ..sparse_rows import check_sparse
-from .candidates import kernel_label, sort_of
-from .code import expression, kernel_code
+from .candidates import expression, kernel_code, kernel_label, standardises
 
 
 class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -193,10 +192,8 @@ def behind_scaler(feature_map: Any, sparse: bool) -> Any:
     A width that is given, as a number or with a kernel object, is one of the rows as they are.
     """
     parameters = feature_map.get_params(deep=False)
-    kernel, width = parameters.get("kernel"), parameters.get("sigma", "auto")
-    if not isinstance(kernel, str) or not isinstance(width, str):
-        return feature_map
-    if sort_of(get(kernel)) != "stationary":
+    open_width = isinstance(parameters.get("sigma", "auto"), str)
+    if not open_width or not standardises(parameters.get("kernel")):
         return feature_map
     return make_pipeline(column_scaler(sparse), feature_map)
 
@@ -219,22 +216,14 @@ def baselines(
     found = [Method("plain linear", "linear", steps=linear, model=model)]
     for kernel, scaler in kernels:
         steps = () if scaler is None else (scaler,)
-        found.append(
-            Method(
-                f"exact {kernel_label(kernel)}",
-                "exact",
-                kernel_label(kernel),
-                steps=steps,
-                model=_kernel_machine(task, C),
-                exact=kernel,
-                growth=2.3,
-                max_rows=exact_rows,
-            )
-        )
-        found += [
-            _sklearn_method(transformer, kernel, steps, model)
-            for transformer in _sklearn_maps(kernel, size)
-        ]
+        name = kernel_label(kernel)
+        machine: dict[str, Any] = {"model": _kernel_machine(task, C), "exact": kernel}
+        machine |= {"growth": 2.3, "max_rows": exact_rows}
+        found.append(Method(f"exact {name}", "exact", name, steps, **machine))
+        for own, other in _sklearn_maps(kernel, size):
+            label = f"sklearn {type(other).__name__} {own}, {name}"
+            after = (*steps, other, MeanNormScaler())
+            found.append(Method(label, "sklearn", name, after, other, model, truth=kernel))
     # A hundred trees cost much on any number of rows, and little more on many.
     found.append(Method("gradient boosting", "boosting", model=_boosting(task), growth=0.7))
     return found
@@ -263,32 +252,17 @@ def _boosting(task: str) -> Any:
     return kind(random_state=0)
 
 
-def _sklearn_maps(kernel: Kernel, size: int) -> list[Any]:
+def _sklearn_maps(kernel: Kernel, size: int) -> list[tuple[int, Any]]:
+    """Columns (per feature of an additive kernel) and the maps of scikit-learn for a kernel."""
     from sklearn import kernel_approximation as ka
 
+    drawn: dict[str, Any] = {"n_components": size, "random_state": 0}
     if kernel.name == "chi2":
-        return [ka.AdditiveChi2Sampler(sample_steps=2), ka.AdditiveChi2Sampler(sample_steps=3)]
+        return [(2 * steps - 1, ka.AdditiveChi2Sampler(sample_steps=steps)) for steps in (2, 3)]
     if isinstance(kernel, Gaussian):
         gamma = 0.5 / kernel.sigma**2
-        return [
-            ka.RBFSampler(gamma=gamma, n_components=size, random_state=0),
-            ka.Nystroem(kernel="rbf", gamma=gamma, n_components=size, random_state=0),
-        ]
+        nystroem = ka.Nystroem(kernel="rbf", gamma=gamma, **drawn)
+        return [(size, ka.RBFSampler(gamma=gamma, **drawn)), (size, nystroem)]
     if isinstance(kernel, Exponential) and kernel.base.name == "chi2":
-        return [ka.Nystroem(kernel="chi2", gamma=kernel.gamma, n_components=size, random_state=0)]
+        return [(size, ka.Nystroem(kernel="chi2", gamma=kernel.gamma, **drawn))]
     return []
-
-
-def _sklearn_method(transformer: Any, kernel: Kernel, before: tuple, model: Any) -> Method:
-    name = kernel_label(kernel)
-    params = transformer.get_params()
-    size = params.get("n_components") or 2 * params["sample_steps"] - 1
-    return Method(
-        f"sklearn {type(transformer).__name__} {size}, {name}",
-        "sklearn",
-        name,
-        steps=(*before, transformer, MeanNormScaler()),
-        feature_map=transformer,
-        model=model,
-        truth=kernel,
-    )

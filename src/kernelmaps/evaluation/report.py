@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,18 +15,13 @@ from ..inspection import ShapeFunctionDisplay, kernel_error_grid
 from ..inspection.shapes import by_importance, linear_shape_functions, output_names
 from ..maps.base import AdditiveMap, FeatureMap
 from ..sparse_rows import dense
-from .advice import program, use_this
-from .page import plain_panels, rounded, write_page
+from .page import plain_panels, rounded
+from .presentation import program, use_this
 from .results import Results, Row
 
 _POINTS = 28  # of a heat map's side
 _SHAPES = 12
 _ROWS = 1500  # for the shape functions
-
-
-def write_report(result: Results, path: str | Path) -> Path:
-    """Write the report of a comparison; an older file is replaced only by a complete one."""
-    return write_page("report.html", report_data(result), path)
 
 
 def report_data(result: Results) -> dict[str, Any]:

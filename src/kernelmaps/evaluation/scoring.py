@@ -136,9 +136,8 @@ class Judged:
 
         known = np.asarray(self.classes)
         precision, recall, _, support = precision_recall_fscore_support(
-            self.truth, self.found,
-            labels=np.arange(len(known)), zero_division=0,
-        )  # fmt: skip
+            self.truth, self.found, labels=np.arange(len(known)), zero_division=0
+        )
         return {
             str(label): {"rows": int(n), "recall": float(r), "precision": float(p)}
             for label, n, r, p in zip(known, support, recall, precision)

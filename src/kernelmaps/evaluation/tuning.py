@@ -155,16 +155,8 @@ def _even(value: float) -> int:
 def _bound(rows: Any, kernel: Any, epsilon: float, probability: float, k: float) -> int | None:
     from sklearn.metrics import pairwise_distances
 
-    diameter = float(pairwise_distances(rows).max())
+    extent: dict[str, Any] = {"dim": rows.shape[1], "diameter": pairwise_distances(rows).max()}
     try:
-        sizes = required_features(
-            epsilon,
-            probability,
-            sparsity=k,
-            dim=rows.shape[1],
-            diameter=diameter,
-            kernel=kernel,
-        )
+        return 2 * required_features(epsilon, probability, sparsity=k, kernel=kernel, **extent).M
     except ValueError:
         return None
-    return 2 * sizes.M

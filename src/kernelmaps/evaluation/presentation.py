@@ -1,9 +1,22 @@
-"""Recommendations from a comparison, in sentences and as a program."""
+"""A comparison in sentences, as a program, as a table and as a plot."""
 
 from __future__ import annotations
 
-from .code import expression, import_lines
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .candidates import expression, import_lines
 from .results import Results, Row
+
+_STYLES = {"linear": "dim", "exact": "bold", "map": "", "sklearn": "cyan", "boosting": "dim"}
+_COLORS = {
+    "map": "#c8553d",
+    "exact": "#1b4965",
+    "linear": "#8a94a1",
+    "sklearn": "#2a9d8f",
+    "boosting": "#8f6bb3",
+}
 
 
 def use_this(result: Results) -> list[str]:
@@ -151,3 +164,109 @@ def program(result: Results, row: Row | None) -> str:
             "model.fit(X, y)",
         ]
     )
+
+
+def number(value: float | None, form: str = ".1e") -> str:
+    """A cell, with a dash for what does not exist."""
+    return "–" if value is None else format(value, form)
+
+
+def numbers_table(
+    title: str, caption: Sequence[str], first: str, numbers: Sequence[str], **style: Any
+) -> Any:
+    """A table with a column of names and columns of numbers, and sentences below."""
+    from rich import box
+    from rich.table import Table
+
+    style |= {"caption_justify": "left", "box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
+    table = Table(title=title, caption="\n".join(caption), **style)
+    table.add_column(first, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def comparison_table(result: Results) -> Any:
+    """One line per method, best first, then those that cannot be compared."""
+    from rich.text import Text
+
+    use, ties = result.recommended(), [row.label for row in result.ties()]
+    marks = dict.fromkeys(ties, "=") | ({use.label: "*"} if use is not None else {})
+    caption = [use_this(result)[0]]
+    if len(ties) > 1:
+        caption.append("= statistically tied with the best; * the fastest of these.")
+    shape = f"{result.data['rows']:,} × {result.data['columns']:,}"
+    title, caption = f"{result.data['name']} ({shape})", [*caption, *result.notes]
+    numbers = ("cols", "max rel.\nerror", result.score_name, "map\nms", "fit\nms", "test\nms")
+    table = numbers_table(title, caption, "method", numbers)
+    finished = result.finished()
+    for row in finished:
+        table.add_row(*_cells(row, marks.get(row.label, " ")), style=_STYLES.get(row.kind, ""))
+    others = sorted((r for r in result.rows if r not in finished), key=lambda r: -r.rows)
+    if others:
+        table.add_section()
+        table.add_row(Text("not compared: on other rows, or not finished", style="italic"))
+    for row in others:
+        table.add_row(*_cells(row, " ", with_status=True), style="dim")
+    return table
+
+
+def _cells(row: Row, mark: str, with_status: bool = False) -> list[str]:
+    score = (
+        "–" if row.score is None else f"{row.score:.3f} ±{row.score_std:.3f}".replace("±0.", "±.")
+    )
+    label = row.label.replace("sklearn ", "sk. ").replace("AdditiveChi2Sampler", "AdditiveChi2")
+    if with_status:
+        on_fewer = row.status in ("stopped", "limited")
+        label += f" ({row.rows:,} rows)" if on_fewer else f" ({row.status})"
+    return [
+        f"{mark} {label.replace(' orthogonal', '')}",
+        number(row.columns, "d"),
+        number(row.error.max_relative if row.error else None),
+        score,
+        *(
+            number(1e3 * seconds if row.rows else None, ".0f")
+            for seconds in (row.map_seconds, row.fit_seconds, row.predict_seconds)
+        ),
+    ]
+
+
+def draw(result: Results, path: str | Path | None) -> Any:
+    """Two panels with their Pareto fronts; the figure is returned, and saved if there is a path."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.6), layout="constrained", dpi=130)
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    errors = [row for row in result.rows if row.error is not None and row.error.max > 0]
+    front = result.pareto("columns", "error")
+    _panel(left, errors, front, lambda row: (row.columns, row.error.max_relative))
+    left.set(
+        xscale="log", yscale="log", xlabel="columns", ylabel="largest error / size of the kernel"
+    )
+    scored = [row for row in result.finished() if row.score is not None]
+    _panel(right, scored, result.pareto(), lambda row: (max(row.seconds, 1e-4), row.score))
+    right.set(xscale="log", xlabel="seconds to train", ylabel=result.score_name)
+    kinds = dict.fromkeys(row.kind for row in result.rows)
+    handles = [right.plot([], [], "o", color=_COLORS[kind], label=kind)[0] for kind in kinds]
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
+    figure.suptitle(f"{result.data['name']}: {result.data['rows']} rows", fontweight="bold")
+    if path is not None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path)
+    return figure
+
+
+def _panel(axes: Any, rows: list[Row], front: list[Row], point: Callable[[Any], Any]) -> None:
+    """Points of rows, joined and named where they are on the front."""
+    if rows:
+        axes.scatter(*zip(*map(point, rows)), c=[_COLORS[row.kind] for row in rows])
+    if front:
+        axes.plot(*zip(*map(point, front)), color="0.7", dashes=(4, 3), zorder=0)
+    style: dict[str, Any] = {"textcoords": "offset points", "size": 7, "parse_math": False}
+    for row in front:
+        axes.annotate(row.label, point(row), (6, 3), **style)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="0.93")
+    axes.set_axisbelow(True)
