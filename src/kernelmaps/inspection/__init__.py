@@ -1,8 +1,7 @@
 """Displays of fitted maps and models; matplotlib is imported only when something is drawn."""
 
 from .kernel_error import KernelErrorDisplay, kernel_error_grid
-from .pair_functions import PairFunctionDisplay
-from .shape_functions import ShapeFunctionDisplay
+from .panels import PairFunctionDisplay, ShapeFunctionDisplay
 from .shapes import importance, shape_functions
 
 __all__ = [

@@ -171,26 +171,24 @@ def kernel_error_grid(
     if not hasattr(estimator, "kernel_"):
         raise TypeError(f"KernelErrorDisplay: {name} has no kernel to compare with.")
     title = f"{name} ({getattr(estimator.kernel_, 'name', 'kernel')})"
-    if not isinstance(estimator, AdditiveMap):
+    additive = isinstance(estimator, AdditiveMap)
+    if not additive:
         if X is None:
             raise ValueError(f"KernelErrorDisplay: {name} acts on whole rows; pass X=.")
-        rows = X[:n_points]
-        Z = dense(estimator.transform(rows))
-        exact = estimator.kernel_(rows)
-        x = np.arange(len(Z))
-        return KernelErrorDisplay(
-            x=x, exact=exact, approximate=Z @ Z.T, title=title, additive=False
-        )
-    if not 0 <= feature < estimator.n_features_in_:
+        phi, exact = dense(estimator.transform(X[:n_points])), estimator.kernel_(X[:n_points])
+        x = np.arange(len(phi))
+    elif not 0 <= feature < estimator.n_features_in_:
         raise ValueError(
             f"KernelErrorDisplay: feature must be one of the {estimator.n_features_in_} of "
             f"{name}, from 0 on; got {feature!r}."
         )
-    low, high = domain or _domain_of(estimator, feature)
-    x = np.linspace(low, high, n_points)
-    phi = _features_of(estimator, feature, x)
-    exact = estimator.kernel_.component(x[:, None], x[None, :])  # type: ignore[attr-defined]
-    return KernelErrorDisplay(x=x, exact=exact, approximate=phi @ phi.T, title=title)
+    else:
+        x = np.linspace(*(domain or _domain_of(estimator, feature)), n_points)
+        phi = _features_of(estimator, feature, x)
+        exact = estimator.kernel_.component(x[:, None], x[None, :])  # type: ignore[attr-defined]
+    return KernelErrorDisplay(
+        x=x, exact=exact, approximate=phi @ phi.T, title=title, additive=additive
+    )
 
 
 def _features_of(estimator: AdditiveMap, feature: int, x: np.ndarray) -> np.ndarray:

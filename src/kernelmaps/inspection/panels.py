@@ -1,19 +1,36 @@
-"""Displays of several panels, written to a file without a window."""
+"""Displays of several panels: the shape functions of an additive model, and its pairs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import cycle
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from ..display import printable
+from ..display import printable, shortened
+from ..models.shapes import PairFunction, ShapeFunction
+from .shapes import by_importance, output_names, shape_functions
+
+_LEVELS = 14  # of a category that are drawn
+_BANDS = 3  # curves in a panel that have bands: those of more hide each other
+_MARGIN = 0.06  # above and below the curves, as a share of their range
+_LETTERS = 34  # that fit below (or above) a panel
+_COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
+           "#6b7a8f", "#c06c84")  # fmt: skip
+_TICKS = 8
+_WITHIN = 98  # percent of the cells whose colours differ
 
 
 class PanelDisplay:
     """A display that draws itself on axes, a panel for each item; subclasses have `plot`."""
 
     title: str
+    _items: Sequence[Any]  # functions to draw
+    _panel_of: Callable[[Any], dict[str, Any]]  # all that is drawn of one of them
     _panel: tuple[float, float]  # inches
     _border: tuple[float, float]  # inches: least width of a figure, and height beside the panels
     _share_y = False  # whether all panels have one vertical scale
@@ -47,21 +64,23 @@ class PanelDisplay:
         """Draw the panels on axes, or on a new figure."""
         raise NotImplementedError
 
-    def _count(self) -> int:
-        """Number of panels."""
-        raise NotImplementedError
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """All that is drawn of each function, as numbers and words."""
+        return [self._panel_of(item) for item in self._items]
 
-    def _axes(self, axes: Any, columns: int) -> np.ndarray:
+    def _set_axes(self, axes: Any, columns: int) -> None:
         """One of `axes` for each panel; those of a new figure if there are none."""
         if axes is None:
             import matplotlib.pyplot as plt
 
             axes = self._panels(plt.figure(layout="constrained"), columns)
-        return np.ravel(axes)[: self._count()]
+        self.axes_ = np.ravel(axes)[: len(self._items)]
+        self.figure_ = self.axes_[0].figure
 
     def _panels(self, figure: Any, columns: int) -> np.ndarray:
         """Axes of a figure, in rows of `columns`, and its title."""
-        count = self._count()
+        count = len(self._items)
         columns = min(columns, count)
         rows = -(-count // columns)
         least, more = self._border
@@ -71,3 +90,391 @@ class PanelDisplay:
             ax.remove()
         figure.suptitle(printable(self.title), fontsize=11, parse_math=False)
         return axes[:count]
+
+
+# ---- functions of one feature --------------------------------------------------------------------
+
+
+def _require(holds: bool, name: str, value: Any) -> None:
+    if not holds:
+        raise ValueError(f"ShapeFunctionDisplay: {name} cannot be {value!r}.")
+
+
+def _chosen(shapes: list[ShapeFunction], feature: int | str) -> ShapeFunction:
+    """The shape function of a feature, by number or by name."""
+    if isinstance(feature, str):
+        found = [shape for shape in shapes if shape.name == feature]
+        known = ", ".join(shape.name for shape in shapes[:20])
+        if not found:
+            raise ValueError(f"ShapeFunctionDisplay: no feature {feature!r} among {known}.")
+        return found[0]
+    number = isinstance(feature, Integral) and -1 < int(feature) < len(shapes)
+    _require(number, f"feature (of {len(shapes)}, from 0 on)", feature)
+    return shapes[int(feature)]
+
+
+def _shape_panel(shape: ShapeFunction) -> dict[str, Any]:
+    """What is drawn of a function, as numbers that are ready for it.
+
+    Entries are its name, grid, values (m, n_outputs) and the ends of their band; edges and heights
+    of the bars of the density, square roots so that rare values stay visible, and the shares of the
+    data; of a category the levels that are drawn, and how many have smaller effects; for a missing
+    value (n_outputs, 3) value and ends of its band; and the range of the values and of zero, with a
+    margin, which a missing value does not decide, as it may be rare and uncertain.
+    """
+    count = len(shape.grid)
+    values, kept = shape.values.reshape(count, -1), np.arange(count)
+    low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
+    margin = _MARGIN * (high - low) or 1.0
+    if shape.levels is not None:  # those with the largest effects
+        size = np.abs(values).max(axis=1)
+        kept = np.sort(np.argsort(-size, kind="stable")[:_LEVELS])
+    lower = upper = missing = None
+    if shape.errors is not None and values.shape[1] <= _BANDS:
+        band = 2 * shape.errors.reshape(values.shape)
+        lower, upper = (values - band)[kept], (values + band)[kept]
+    if shape.missing is not None:
+        value, error = shape.missing.reshape(2, -1)
+        missing = np.stack([value, value - 2 * error, value + 2 * error], axis=1)
+    shares = shape.density if shape.levels is None else shape.density[kept]
+    return {
+        "name": shape.name,
+        "grid": shape.grid[: len(kept)],
+        "values": values[kept],
+        "lower": lower,
+        "upper": upper,
+        "edges": shape.edges[: len(shares) + 1],
+        "heights": np.sqrt(shares / (float(shares.max()) or 1.0)),
+        "shares": shares,
+        "levels": None if shape.levels is None else [shape.levels[k] for k in kept],
+        "left_out": count - len(kept),
+        "missing": missing,
+        "range": (low - margin, high + margin),
+    }
+
+
+class ShapeFunctionDisplay(PanelDisplay):
+    """Display of shape functions, with the density of the data below each.
+
+    Parameters
+    ----------
+    shapes : sequence of ShapeFunction
+        What to draw, in order.
+    classes : sequence, optional
+        Names of the curves in a panel, for more than two classes.
+    title : str
+        Of the whole figure.
+
+    See Also
+    --------
+    ShapeFunctionDisplay.from_estimator : draws the most important functions of a fitted model.
+    """
+
+    _panel_of = staticmethod(_shape_panel)
+    _panel = (2.6, 2.0)
+    _border = (4.0, 0.6)
+    _share_y = True
+
+    def __init__(
+        self,
+        shapes: Sequence[ShapeFunction],
+        classes: Sequence[Any] | None = None,
+        *,
+        title: str = "",
+    ) -> None:
+        self.shapes = self._items = list(shapes)
+        self.classes = classes
+        self.title = title
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The common range of all panels."""
+        low, high = zip(*(panel["range"] for panel in self.panels), strict=True)
+        return min(low), max(high)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        features: Sequence[int | str] | None = None,
+        n_features: int = 12,
+        names: Sequence[str] | None = None,
+        domain: Any = None,
+        axes: Any = None,
+        columns: int = 4,
+    ) -> ShapeFunctionDisplay:
+        """Draw the shape functions of a fitted model.
+
+        Parameters
+        ----------
+        estimator : AdditiveClassifier, AdditiveRegressor, or a ridge model on an additive map
+            Fitted.
+        features : sequence of int or str, optional
+            Which ones, by number or by name; by default the `n_features` most important, in that
+            order (:func:`kernelmaps.inspection.importance`).
+        n_features : int
+            How many, if `features` is not given.
+        names : sequence of str, optional
+            Of all features of the model; by default those seen in `fit`.
+        domain : (low, high), optional
+            Range of each feature, for models that have not kept it.
+        axes : sequence of matplotlib axes, optional
+            One for each function; a new figure by default.
+        columns : int
+            Panels in a row of a new figure.
+
+        Returns
+        -------
+        ShapeFunctionDisplay
+            Drawn, with `axes_` and `figure_`.
+        """
+        display = cls.of_model(
+            estimator, features=features, n_features=n_features, names=names, domain=domain
+        )
+        return display.plot(axes, columns=columns)
+
+    @classmethod
+    def of_model(
+        cls,
+        estimator: Any,
+        *,
+        features: Sequence[int | str] | None = None,
+        n_features: int = 12,
+        names: Sequence[str] | None = None,
+        domain: Any = None,
+    ) -> ShapeFunctionDisplay:
+        """Make the display without drawing it; this needs no matplotlib.
+
+        Parameters
+        ----------
+        estimator : fitted model
+            As for :meth:`from_estimator`.
+        features : sequence of int or str, optional
+            As for :meth:`from_estimator`.
+        n_features : int
+            As for :meth:`from_estimator`.
+        names : sequence of str, optional
+            As for :meth:`from_estimator`.
+        domain : (low, high), optional
+            As for :meth:`from_estimator`.
+
+        Returns
+        -------
+        ShapeFunctionDisplay
+            The display; call `plot`.
+        """
+        check_is_fitted(estimator)
+        if names is not None:
+            count = getattr(estimator, "n_features_in_", None)
+            _require(len(names) == count, f"names (of all {count} features)", names)
+        shapes = shape_functions(estimator, names=names, domain=domain)
+        if features is None:
+            count = isinstance(n_features, Integral) and int(n_features) >= 1
+            _require(count, "n_features", n_features)
+            chosen = by_importance(shapes)[:n_features]
+        else:
+            _require(len(features) > 0, f"features (of {len(shapes)})", features)
+            chosen = [_chosen(shapes, feature) for feature in features]
+        title = type(getattr(estimator, "estimator_", estimator)).__name__
+        return cls(chosen, output_names(estimator), title=title)
+
+    def plot(self, axes: Any = None, *, columns: int = 4) -> ShapeFunctionDisplay:
+        """Draw the panels, all on the same vertical scale, so that tall curves are important ones.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib axes, optional
+            One for each function; a new figure by default.
+        columns : int
+            Panels in a row of a new figure.
+
+        Returns
+        -------
+        self : ShapeFunctionDisplay
+            The display.
+        """
+        _require(isinstance(columns, Integral) and int(columns) >= 1, "columns", columns)
+        enough = axes is None or np.size(axes) >= len(self.shapes)
+        _require(enough, f"axes (one for each of {len(self.shapes)} functions)", axes)
+        self._set_axes(axes, columns)
+        low, high = self.limits
+        floor = low - 0.18 * (high - low)  # room for the density
+        for index, (ax, panel) in enumerate(zip(self.axes_, self.panels, strict=True)):
+            self._draw(ax, panel, floor, low, high)
+            spec = ax.get_subplotspec()
+            if spec is None or spec.is_first_col() or index == 0:
+                ax.set_ylabel("score", fontsize=8)
+        if self.classes is not None:
+            handles = self.axes_[0].get_lines()[: len(self.classes)]
+            legend = self.figure_.legend(
+                handles, [printable(str(c)) for c in self.classes], loc="outside lower center",
+                ncols=self._legend_columns(), frameon=False, fontsize=8,
+            )  # fmt: skip
+            for text in legend.get_texts():
+                text.set_parse_math(False)
+        return self
+
+    def _legend_columns(self) -> int:
+        """As many names beside each other as the figure is wide."""
+        longest = max(len(printable(str(label))) for label in self.classes or [""])
+        room = self.figure_.get_size_inches()[0] / (0.075 * longest + 0.5)  # inches of 8 points
+        return max(1, min(10, int(room), len(self.classes or [""])))
+
+    def _draw(self, ax: Any, panel: dict[str, Any], floor: float, low: float, high: float) -> None:
+        grid, levels = panel["grid"], panel["levels"]
+        for k, (color, values) in enumerate(zip(cycle(_COLORS), panel["values"].T)):
+            ends = None if panel["lower"] is None else (panel["lower"][:, k], panel["upper"][:, k])
+            if levels is not None:
+                whiskers = None if ends is None else np.abs(ends - values)
+                ax.errorbar(grid, values, yerr=whiskers, fmt="o", color=color, ms=4, lw=1.2)
+                continue
+            ax.plot(grid, values, color=color, lw=1.6, solid_capstyle="round")
+            if ends is not None:
+                ax.fill_between(grid, *ends, color=color, alpha=0.2, lw=0)
+            elif panel["values"].shape[1] == 1:
+                ax.fill_between(grid, values, 0, color=color, alpha=0.12, lw=0)
+        name = printable(panel["name"])
+        if levels is not None:
+            names = [shortened(printable(level), 18) for level in levels]
+            wide = sum(map(len, names)) + 2 * len(names) > _LETTERS
+            ax.set_xticks(grid, names, rotation=90 if wide else 0, parse_math=False)
+            if panel["left_out"]:
+                count = f" ({len(names)} of {len(names) + panel['left_out']} levels)"
+                name = shortened(name, _LETTERS - 14) + count
+        if panel["missing"] is not None:
+            _draw_missing(ax, panel, (floor + high) / 2)
+        ax.axhline(0, color="0.55", lw=0.7, zorder=0)
+        ax.bar(
+            panel["edges"][:-1], 0.9 * (low - floor) * panel["heights"], bottom=floor,
+            width=np.diff(panel["edges"]), align="edge", color="0.72", lw=0,
+        )  # fmt: skip
+        ax.set_ylim(floor, high)
+        ax.margins(x=0.01)
+        ax.set_title(shortened(name, _LETTERS), fontsize=9, pad=3, parse_math=False)
+        ax.tick_params(labelsize=7, length=2)
+        ax.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_missing(ax: Any, panel: dict[str, Any], middle: float) -> None:
+    """The value of rows where the feature is missing, to the right of all others."""
+    low, high = float(panel["edges"][0]), float(panel["edges"][-1])
+    place = high + 0.09 * (high - low) if panel["levels"] is None else high + 0.5
+    for color, (value, lower, upper) in zip(cycle(_COLORS), panel["missing"]):
+        whisker = [[value - lower], [upper - value]]
+        ax.errorbar(place, value, yerr=whisker, fmt="D", color=color, ms=3, lw=1)
+    end, side = (0.02, "bottom") if panel["missing"][0, 0] > middle else (0.98, "top")  # away
+    ax.text(
+        place, end, "missing", transform=ax.get_xaxis_transform(), rotation=90, ha="center",
+        va=side, fontsize=6, color="0.4",
+    )  # fmt: skip
+
+
+# ---- pairs ---------------------------------------------------------------------------------------
+
+
+def _pair_panel(pair: PairFunction) -> dict[str, Any]:
+    """What is drawn of a pair: values (m, k, n_outputs), NaN where no training row was, and words.
+
+    These are its name, that of the first feature, which is drawn across, the labels of the cells
+    along both features, and the same in short as ticks: where a bin begins.
+    """
+    labels = pair.first, pair.second
+    values = pair.values if pair.values.ndim == 3 else pair.values[..., None]
+    values = np.where(pair.density[..., None] > 0, values, np.nan)
+    ticks = [[label.split(" … ")[0] for label in own] for own in labels]
+    words = {"name": pair.name, "across": pair.across, "labels": labels, "ticks": ticks}
+    return {**words, "values": values}
+
+
+class PairFunctionDisplay(PanelDisplay):
+    """Display of pairs as heat maps; cells without training rows are blank.
+
+    Parameters
+    ----------
+    pairs : sequence of PairFunction
+        What to draw, in order; for several classes the last one's.
+    title : str
+        Of the whole figure.
+
+    See Also
+    --------
+    PairFunctionDisplay.from_estimator : takes the pairs of a fitted model.
+    """
+
+    _panel_of = staticmethod(_pair_panel)
+    _panel = (3.4, 2.8)
+    _border = (4.5, 0.4)
+    _saved_columns = 3
+
+    def __init__(self, pairs: Sequence[PairFunction], title: str = "") -> None:
+        self.pairs = self._items = list(pairs)
+        self.title = title
+
+    @property
+    def limits(self) -> np.ndarray:
+        """Where the colours end, for each output: most cells are within.
+
+        A single cell with few rows would wash out all others.
+        """
+        values = [panel["values"] for panel in self.panels]
+        sizes = [np.abs(own).reshape(-1, own.shape[-1]) for own in values]
+        found = np.nanpercentile(np.concatenate(sizes), _WITHIN, axis=0, method="lower")
+        return np.where(found > 0, found, 1.0)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any) -> PairFunctionDisplay:
+        """Take the pairs of a fitted model, and draw nothing yet.
+
+        Parameters
+        ----------
+        estimator : AdditiveClassifier or AdditiveRegressor
+            Fitted with `interactions`.
+
+        Returns
+        -------
+        PairFunctionDisplay
+            The display; call `plot`.
+        """
+        check_is_fitted(estimator)
+        if not estimator.pair_functions_:
+            raise ValueError(
+                f"PairFunctionDisplay: this {type(estimator).__name__} has no pairs; fit it with "
+                "interactions='auto' or a list of pairs."
+            )
+        return cls(estimator.pair_functions_, type(estimator).__name__)
+
+    def plot(self, axes: Any = None, *, columns: int = 3) -> PairFunctionDisplay:
+        """Draw the heat maps, all on the same colour scale, which ends at `limits`.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib axes, optional
+            One for each pair; a new figure by default.
+        columns : int
+            Panels in a row of a new figure.
+
+        Returns
+        -------
+        self : PairFunctionDisplay
+            The display.
+        """
+        self._set_axes(axes, columns)
+        most = float(self.limits[-1])
+        for ax, panel in zip(self.axes_, self.panels, strict=True):
+            image = ax.imshow(
+                panel["values"][..., -1].T, cmap="RdBu", vmin=-most, vmax=most, aspect="auto",
+                origin="lower",
+            )  # fmt: skip
+            ax.set_title(printable(panel["name"]), fontsize=9, parse_math=False)
+            for axis, names in zip((ax.xaxis, ax.yaxis), panel["ticks"], strict=True):
+                _label(axis, names)
+        self.figure_.colorbar(image, ax=list(self.axes_), shrink=0.7, label="score", extend="both")
+        return self
+
+
+def _label(axis: Any, names: list[str]) -> None:
+    ticks = np.unique(np.linspace(0, len(names) - 1, min(_TICKS, len(names))).astype(int))
+    axis.set_ticks(ticks, [printable(names[k]) for k in ticks], fontsize=7, parse_math=False)
+    if axis.axis_name == "x":
+        axis.set_tick_params(rotation=90)
