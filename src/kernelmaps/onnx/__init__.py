@@ -40,8 +40,8 @@ import kernelmaps
 from ..engine.reference import evaluate, evaluate_table
 from ..maps.registry import PLUGINS
 from ..models.streaming.linear import StreamingLinear
-from .tables import table_inputs, table_scores
-from .tracer import BATCH, Trace, Traced
+from ..models.tables.functions import term_values
+from .tracer import BATCH, Trace, Traced, onnx_type
 
 __all__ = ["register", "to_onnx"]
 
@@ -75,7 +75,7 @@ def to_onnx(
         missing.
     """
     best = getattr(model, "estimator_", model)
-    columns = table_inputs(best) if getattr(best, "_tabular", False) else None
+    columns = _table_inputs(best) if getattr(best, "_tabular", False) else None
     if columns is None:
         graph = _to_onnx(model, np.asarray(X[:1]), **options)
     else:
@@ -122,18 +122,13 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     operator = scope.declare_local_operator(alias, model)
     operator.inputs = inputs
     kind = _real_type(inputs)
-    if not is_classifier(model):
-        outputs = [scope.declare_local_variable("variable", kind())]
-    else:
+    outputs = {"variable": kind}
+    if is_classifier(model):
         strings = model.classes_.dtype.kind in "UO"
-        label = StringTensorType() if strings else Int64TensorType()
-        outputs = [
-            scope.declare_local_variable("label", label),
-            scope.declare_local_variable("scores", kind()),
-        ]
-        if hasattr(model, "predict_proba"):
-            outputs.append(scope.declare_local_variable("probabilities", kind()))
-    operator.outputs.extend(outputs)
+        outputs = {"label": StringTensorType if strings else Int64TensorType, "scores": kind}
+        outputs |= {"probabilities": kind} if hasattr(model, "predict_proba") else {}
+    for name, own in outputs.items():
+        operator.outputs.append(scope.declare_local_variable(name, own()))
     return operator.outputs
 
 
@@ -173,10 +168,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         return output
 
     def constant(values: np.ndarray) -> str:
-        from onnx import helper
-
-        name = scope.get_unique_variable_name("constant")
-        kind = helper.np_dtype_to_tensor_dtype(values.dtype)
+        name, kind = scope.get_unique_variable_name("constant"), onnx_type(values.dtype)
         container.add_initializer(name, kind, list(values.shape), values.ravel().tolist())
         return name
 
@@ -238,7 +230,7 @@ def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
 
     if model._tabular:
         columns = X if isinstance(X, list) else [X[:, j][:, None] for j in range(X.shape[1])]
-        return table_scores(xp, model, columns)
+        return _table_scores(xp, model, columns)
     found = curve_terms(model)
     if found is not None:
         spec, weights, offset = found
@@ -307,6 +299,64 @@ def _strings(xp: Trace, values: np.ndarray) -> Traced:
     encoded = [str(item).encode() for item in values]
     tensor = helper.make_tensor("classes", TensorProto.STRING, [len(encoded)], encoded)
     return xp.node("Constant", [], values.shape, object, value=tensor)
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+# One input for each column, or one matrix of numbers. A category is a column of strings (``""`` is
+# a missing value) where columns have inputs of their own, and a number in a matrix. NaN is a
+# missing number.
+_LABELS = {"op_domain": "ai.onnx.ml", "op_version": 2}
+
+
+def _table_inputs(model: Any) -> list[tuple[str, Any]] | None:
+    """Names and types of a column's inputs; None where one matrix of numbers serves."""
+    names = getattr(model, "feature_names_in_", None)
+    books = model.table_.books
+    words = any(book.kind == "category" and not _are_numbers(book.levels) for book in books)
+    if names is None and not words:
+        return None
+    kinds = {"category": StringTensorType, "number": DoubleTensorType}
+    return [(book.name, kinds[book.kind]([None, 1])) for book in books]
+
+
+def _are_numbers(levels: Sequence[str]) -> bool:
+    try:
+        return all(np.isfinite(float(level)) for level in levels)
+    except ValueError:
+        return False
+
+
+def _table_scores(xp: Trace, model: Any, columns: Sequence[Traced]) -> Traced:
+    """Scores of rows: shape (rows, outputs). `columns` have the shape (rows, 1) each."""
+    table, own = model.table_, model.table_.functions
+    dtype = next((x.dtype for x in columns if x.dtype.kind == "f"), np.dtype(np.float64))
+    pairs = zip(table.books, columns, strict=True)
+    rows = xp.concat([_numbers(xp, book, column, dtype) for book, column in pairs], axis=1)
+    found = evaluate_table(own.table, xp.take(rows, own.columns, axis=1), xp, own.missing)
+    scores = xp.zeros((BATCH, len(table.intercept)), dtype=dtype) + table.intercept
+    for values in term_values(table.terms, found, xp):
+        scores = scores + values
+    return scores
+
+
+def _numbers(xp: Trace, book: Any, x: Traced, dtype: Any) -> Traced:
+    """A column as numbers: levels by their position, −1 for others; NaN if missing."""
+    if book.kind == "number":
+        return x
+    if x.dtype.kind == "O":
+        keys = list(dict.fromkeys(["", *book.levels]))
+        places = book.level_numbers(keys)[: len(keys)]
+        places[0] = places[0] if "" in book.levels else np.nan
+        found = xp.node(
+            "LabelEncoder", [x], x.shape, np.float32,
+            keys_strings=keys, values_floats=places.tolist(), default_float=-1.0, **_LABELS,
+        )  # fmt: skip
+        return xp.astype(found, dtype)
+    levels = np.array([[float(level) for level in book.levels]], dtype)
+    same = xp.astype(x == levels, dtype)
+    place = xp.sum(same * np.arange(1.0, levels.size + 1), axis=1)[:, None] - 1.0
+    return xp.where(x != x, x, place)
 
 
 register()

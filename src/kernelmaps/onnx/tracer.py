@@ -111,10 +111,7 @@ class Trace:
 
     def binary(self, op: str, a: Any, b: Any, result: Any = None) -> Traced:
         dtype = next(item.dtype for item in (a, b) if isinstance(item, Traced))
-        if not isinstance(a, Traced):
-            a = np.asarray(a, dtype=dtype)
-        if not isinstance(b, Traced):
-            b = np.asarray(b, dtype=dtype)
+        a, b = (i if isinstance(i, Traced) else np.asarray(i, dtype=dtype) for i in (a, b))
         return self.node(op, [a, b], _broadcast(a.shape, b.shape), result or dtype)
 
     def matmul(self, a: Traced, b: Any) -> Traced:
@@ -127,13 +124,9 @@ class Trace:
         key = key if isinstance(key, tuple) else (key,)
         used = sum(item is not None and item is not Ellipsis for item in key)
         fill = (slice(None),) * (x.ndim - used)
-        if Ellipsis in [item for item in key if not isinstance(item, slice | int)]:
-            at = next(i for i, item in enumerate(key) if item is Ellipsis)
-            key = (*key[:at], *fill, *key[at + 1 :])
-        else:
-            key = (*key, *fill)
+        at = next((i for i, item in enumerate(key) if item is Ellipsis), len(key))
         axis = 0
-        for item in key:
+        for item in (*key[:at], *fill, *key[at + 1 :]):
             if item is None:
                 shape = (*x.shape[:axis], 1, *x.shape[axis:])
                 x = self.node("Unsqueeze", [x, np.array([axis])], shape, x.dtype)
@@ -155,7 +148,7 @@ class Trace:
     def astype(self, x: Any, dtype: Any) -> Any:
         if not isinstance(x, Traced):
             return np.asarray(x).astype(dtype)
-        return self.node("Cast", [x], x.shape, dtype, to=_onnx_type(dtype))
+        return self.node("Cast", [x], x.shape, dtype, to=onnx_type(dtype))
 
     def where(self, condition: Any, a: Any, b: Any) -> Any:
         traced = next((item for item in (a, b) if isinstance(item, Traced)), None)
@@ -163,9 +156,7 @@ class Trace:
             return np.where(condition, a, b)
         dtype = np.asarray(a).dtype if traced is None else traced.dtype
         a, b = (i if isinstance(i, Traced) else np.asarray(i, dtype=dtype) for i in (a, b))
-        shape = _broadcast(_broadcast(np.shape(condition), a.shape), b.shape)
-        if isinstance(condition, Traced):
-            shape = _broadcast(_broadcast(condition.shape, a.shape), b.shape)
+        shape = _broadcast(np.shape(condition), a.shape, b.shape)
         return self.node("Where", [condition, a, b], shape, dtype)
 
     def zeros_like(self, x: Any) -> Any:
@@ -197,10 +188,8 @@ class Trace:
     def take(self, x: Any, indices: Any, *, axis: int) -> Any:
         if not isinstance(x, Traced) and not isinstance(indices, Traced):
             return np.take(x, indices, axis=axis)
-        own = x.shape if isinstance(x, Traced) else np.shape(x)
+        own = np.shape(x)
         shape = (*own[:axis], *np.shape(indices), *own[axis + 1 :])
-        if isinstance(indices, Traced):
-            shape = (*own[:axis], *indices.shape, *own[axis + 1 :])
         return self.node("Gather", [x, indices], shape, x.dtype, axis=axis)
 
     def concat(self, arrays: Sequence[Any], *, axis: int) -> Any:
@@ -232,16 +221,6 @@ class Trace:
     def clip(self, x: Any, low: Any, high: Any) -> Any:
         return self.minimum(self.maximum(x, low), high)
 
-    def minimum(self, a: Any, b: Any) -> Any:
-        return self._extremum("Min", np.minimum, a, b)
-
-    def maximum(self, a: Any, b: Any) -> Any:
-        return self._extremum("Max", np.maximum, a, b)
-
-    def _extremum(self, op: str, plain: Any, a: Any, b: Any) -> Any:
-        traced = isinstance(a, Traced) or isinstance(b, Traced)
-        return self.binary(op, a, b) if traced else plain(a, b)
-
     def log2(self, x: Traced) -> Traced:
         return self.unary("Log", x) * (1 / np.log(2))
 
@@ -253,33 +232,35 @@ class Trace:
         return x * x
 
     def __getattr__(self, name: str) -> Any:
-        """Functions of one array that ONNX has under the same name."""
-        if name not in _UNARY:
+        """Functions of one or two arrays that ONNX has, too."""
+        if name not in _SAME:
             raise AttributeError(f"the ONNX export does not know xp.{name} yet")
-        plain, op = getattr(np, name), name.capitalize()
+        plain, op = getattr(np, name), _SAME[name]
 
-        def function(x: Any) -> Any:
-            if not isinstance(x, Traced):
-                return plain(x)
+        def function(x: Any, *other: Any) -> Any:
+            if not any(isinstance(item, Traced) for item in (x, *other)):
+                return plain(x, *other)
             if op == "Cos" and x.dtype == np.float64:
                 # onnxruntime before 1.30 has no cosine of float64, but a sine.
                 return self.unary("Sin", x + np.float64(np.pi / 2))
-            return self.unary(op, x)
+            return self.binary(op, x, *other) if other else self.unary(op, x)
 
         return function
 
 
-_UNARY = {"abs", "cos", "exp", "floor", "log", "sign", "sin", "sqrt", "tan", "tanh"}
+_UNARY = ("abs", "cos", "exp", "floor", "log", "sign", "sin", "sqrt", "tan", "tanh")
+_SAME = {"minimum": "Min", "maximum": "Max", **{name: name.capitalize() for name in _UNARY}}
 
 
-def _broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+def _broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
     """Shape of a result; BATCH wins over 1."""
-    size = max(len(a), len(b))
-    a, b = ((1,) * (size - len(item)) + tuple(item) for item in (a, b))
-    return tuple(BATCH if BATCH in pair else max(pair) for pair in zip(a, b))
+    size = max(map(len, shapes))
+    aligned = ((1,) * (size - len(shape)) + tuple(shape) for shape in shapes)
+    return tuple(BATCH if BATCH in sizes else max(sizes) for sizes in zip(*aligned))
 
 
-def _onnx_type(dtype: Any) -> int:
+def onnx_type(dtype: Any) -> int:
+    """The number that ONNX has for a type of NumPy."""
     from onnx import helper
 
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
