@@ -20,6 +20,7 @@ from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load, open_info
 from ..models.shapes import PairFunction
+from .exporting import AnyPath
 from .predicting import blocks_for
 
 _SHOWN = ("term", "importance", "p")  # of a summary; `summary` in JSON has all of it
@@ -93,14 +94,12 @@ class Explanation:
 
     def _lines(self) -> tuple[list[str], list[list[str]]]:
         """Heads and cells of the table: one line for each term."""
-        functions: list[Any] = list(self.display.shapes)
-        functions += self.pairs.pairs if self.pairs is not None else []
-        classes = self.display.classes
-        shown = self._shown_class
+        functions = [*self.display.shapes, *(self.pairs.pairs if self.pairs is not None else [])]
+        classes, shown = self.display.classes, self._shown_class
         if classes is None or shown is not None:
             one = -1 if shown is None else shown
-            head = "effect" if classes is None else f"effect on {classes[one]}"
-            last, effects = [head], {f.name: [effect_of(f, one)] for f in functions}
+            last = ["effect" if classes is None else f"effect on {classes[one]}"]
+            effects = {f.name: [effect_of(f, one)] for f in functions}
         else:
             last, effects = list(classes), {f.name: effects_of(f) for f in functions}
         if self.summary is None:
@@ -179,9 +178,7 @@ class FileDescription:
         return two_columns(shown, self.path)
 
 
-def explain_model(
-    model: str | os.PathLike[str], *, n_features: int = 12, label: str | None = None
-) -> Explanation:
+def explain_model(model: AnyPath, *, n_features: int = 12, label: str | None = None) -> Explanation:
     """Shape functions of a saved additive model (or of a ridge model on an additive map).
 
     `label` is the class whose effects are listed, of more than two.
@@ -221,10 +218,7 @@ def _output(classes: Sequence[Any] | None, label: str | None) -> int | None:
 
 
 def explain_row(
-    model: str | os.PathLike[str],
-    data: str | os.PathLike[str],
-    row: int,
-    label: str | None = None,
+    model: AnyPath, data: AnyPath, row: int, label: str | None = None
 ) -> RowExplanation:
     """What each term of a saved model adds to the score of a row, counted from 0.
 
@@ -257,10 +251,7 @@ class WrittenReport:
 
 
 def write_model_report(
-    model: str | os.PathLike[str],
-    path: str | os.PathLike[str],
-    data: str | os.PathLike[str] | None = None,
-    row: int | None = None,
+    model: AnyPath, path: AnyPath, data: AnyPath | None = None, row: int | None = None
 ) -> WrittenReport:
     """Write the page of a saved model, with rows of a file explained and scored."""
     metadata, fitted = open_info(model).metadata, load(model)
@@ -286,7 +277,7 @@ def write_model_report(
     return WrittenReport(os.fspath(path), seen.n, seen.judged is not None)
 
 
-def describe_file(path: str | os.PathLike[str]) -> FileDescription:
+def describe_file(path: AnyPath) -> FileDescription:
     """What a file holds."""
     return FileDescription(os.fspath(path), open_info(path))
 

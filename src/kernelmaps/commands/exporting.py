@@ -20,6 +20,7 @@ from ..evaluation.candidates import sort_of, standardises
 from ..kernels import get
 from ..model_files import load, open_info, save
 
+AnyPath = str | os.PathLike[str]
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
 EXPORT_SUFFIXES = (*MODEL_SUFFIXES, ".json")
 
@@ -35,13 +36,13 @@ class Exported:
     note: str = ""
 
 
-def write_json(path: str | os.PathLike[str], values: dict[str, Any]) -> None:
+def write_json(path: AnyPath, values: dict[str, Any]) -> None:
     """Write plain values as JSON; an older file is replaced only by a complete one."""
     text = json.dumps(values, indent=1, ensure_ascii=False)
     storage.write_file(path, (text + "\n").encode())
 
 
-def check_suffix(path: str | os.PathLike[str], allowed: Sequence[str], what: str) -> str:
+def check_suffix(path: AnyPath, allowed: Sequence[str], what: str) -> str:
     """The suffix of a file to write, in small letters; any other than those allowed is refused."""
     suffix = Path(path).suffix.lower()
     if suffix not in allowed:
@@ -53,7 +54,7 @@ def check_suffix(path: str | os.PathLike[str], allowed: Sequence[str], what: str
     return suffix
 
 
-def check_map_suffix(path: str | os.PathLike[str], kernel: Any) -> None:
+def check_map_suffix(path: AnyPath, kernel: Any) -> None:
     """Refuse a file that the maps of a kernel (or of its name) cannot be written to."""
     suffix = check_suffix(path, EXPORT_SUFFIXES, "a map")
     if suffix == ".h" and sort_of(get(kernel)) != "additive":
@@ -69,9 +70,7 @@ def check_map_suffix(path: str | os.PathLike[str], kernel: Any) -> None:
         )
 
 
-def write_model(
-    model: Any, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None
-) -> str:
+def write_model(model: Any, path: AnyPath, metadata: Mapping[str, Any] | None = None) -> str:
     """Write a map, a model or a spec as the suffix says: ``.kmap``, ``.onnx``, ``.h`` or ``.json``.
 
     Names of features and the order of classes go into the file. Returns what a user has to know
@@ -79,17 +78,18 @@ def write_model(
     """
     metadata = dict(metadata or {})
     suffix = check_suffix(path, EXPORT_SUFFIXES, "a map or a model")
-    if suffix == ".kmap":
-        save(model, path, metadata=metadata)
-        return ""
     if suffix == ".onnx":
         return _write_onnx(model, path, metadata)
     if suffix == ".h":
         return _write_header(model, path, metadata)
-    return _write_json(model, path)
+    if suffix == ".json":
+        _write_json(model, path)
+    else:
+        save(model, path, metadata=metadata)
+    return ""
 
 
-def export_file(model: str | os.PathLike[str], path: str | os.PathLike[str]) -> Exported:
+def export_file(model: AnyPath, path: AnyPath) -> Exported:
     """Write what a ``.kmap`` file holds in another format."""
     check_suffix(path, EXPORT_SUFFIXES, "a map or a model")
     metadata, content = open_info(model).metadata, load(model)
@@ -98,7 +98,7 @@ def export_file(model: str | os.PathLike[str], path: str | os.PathLike[str]) -> 
     return Exported(os.fspath(model), os.fspath(path), title, os.path.getsize(path), note)
 
 
-def _write_onnx(model: Any, path: str | os.PathLike[str], metadata: dict[str, Any]) -> str:
+def _write_onnx(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
     if isinstance(model, Spec) or hasattr(model, "make_spec"):
         raise ValueError(
             "a design is a map of one feature, which ONNX has no use for: write it as .h, .json "
@@ -118,7 +118,7 @@ def _write_onnx(model: Any, path: str | os.PathLike[str], metadata: dict[str, An
     return _about_dates(metadata)
 
 
-def _write_header(model: Any, path: str | os.PathLike[str], metadata: dict[str, Any]) -> str:
+def _write_header(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
     from ..export_c import to_c
 
     norm = metadata.get("normalize", "none")
@@ -148,7 +148,7 @@ def _about_dates(metadata: dict[str, Any]) -> str:
     )
 
 
-def _write_json(model: Any, path: str | os.PathLike[str]) -> str:
+def _write_json(model: Any, path: AnyPath) -> None:
     spec = model if isinstance(model, Spec) else getattr(model, "spec_", None)
     if not isinstance(spec, Spec):
         raise ValueError(
@@ -156,7 +156,6 @@ def _write_json(model: Any, path: str | os.PathLike[str]) -> str:
             f"use {', '.join(MODEL_SUFFIXES)}."
         )
     write_json(path, _plain_spec(spec))
-    return ""
 
 
 def _plain_spec(spec: Spec) -> dict[str, Any]:
@@ -168,7 +167,7 @@ def _plain_spec(spec: Spec) -> dict[str, Any]:
     }
 
 
-def write_design(design: Any, path: str | os.PathLike[str]) -> None:
+def write_design(design: Any, path: AnyPath) -> None:
     """Write a design as its suffix says: ``.kmap`` (spec), ``.h`` (C) or ``.json`` (report)."""
     if Path(path).suffix.lower() == ".json":
         write_json(path, design.to_dict())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,7 +29,8 @@ from ..evaluation.checks import Task, check_targets, decide_task, suspect_column
 from ..evaluation.methods import behind_scaler
 from ..evaluation.scoring import MAIN_SCORE, Judged
 from ..maps.base import AdditiveMap, FeatureMap
-from .exporting import write_model
+from ..sparse_rows import dense
+from .exporting import AnyPath, write_model
 from .parsing import TableOptions, parse_map
 
 
@@ -69,7 +69,7 @@ class FittedModel:
         """Whether the target holds numbers, so that it could be taken for either."""
         return np.asarray(getattr(self.model, "classes_", 0)).dtype.kind in "iuf"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: AnyPath) -> None:
         """Write the model in the format that the suffix names; see :func:`write_model`."""
         write_model(self.model, path, self.metadata)
 
@@ -239,7 +239,7 @@ def _fit_in_memory(
 
 
 def fit_file(
-    data: str | os.PathLike[str],
+    data: AnyPath,
     settings: FitSettings | None = None,
     *,
     target: str | None = None,
@@ -506,10 +506,7 @@ def _range(X: Any, before: list[list[float]] | None) -> list[list[float]] | None
     """Smallest and largest value of each column so far, for drawing; not for very wide data."""
     if X.shape[1] > 10_000:
         return None
-    low, high = X.min(axis=0), X.max(axis=0)
-    if sparse.issparse(low):
-        low, high = low.toarray(), high.toarray()
-    low, high = (np.ravel(end).astype(float) for end in (low, high))
+    low, high = (np.ravel(dense(end)).astype(float) for end in (X.min(axis=0), X.max(axis=0)))
     if before is not None:
         low, high = np.minimum(low, before[0]), np.maximum(high, before[1])
     return [low.tolist(), high.tolist()]

@@ -24,12 +24,12 @@ from ..evaluation.scoring import Judged
 from ..exceptions import FileFormatError, UnreadableCellWarning
 from ..maps.base import AdditiveMap
 from ..model_files import load, open_info
-from .exporting import write_json
+from .exporting import AnyPath, write_json
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".json")
 
 
-def check_table_suffix(path: str | os.PathLike[str]) -> str:
+def check_table_suffix(path: AnyPath) -> str:
     """The format of predictions that a suffix names: CSV and TSV (also compressed) or JSON."""
     suffix = data_suffix(path)
     if suffix not in TABLE_SUFFIXES:
@@ -78,7 +78,7 @@ class Predictions:
         """Plain values, for JSON."""
         return {"columns": self.columns, "values": [row for block in self for row in block]}
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: AnyPath) -> None:
         """Write the file that the suffix names."""
         suffix = check_table_suffix(path)
         if suffix == ".json":
@@ -123,11 +123,7 @@ class Evaluation:
 
 
 def predict_rows(
-    model: str | os.PathLike[str],
-    data: str | os.PathLike[str],
-    *,
-    proba: bool = False,
-    keep: Sequence[str] | None = None,
+    model: AnyPath, data: AnyPath, *, proba: bool = False, keep: Sequence[str] | None = None
 ) -> Predictions:
     """Predict the rows of a file with a saved model, finding its columns by name.
 
@@ -144,25 +140,19 @@ def predict_rows(
     if proba and not hasattr(fitted, "predict_proba"):
         raise ValueError(f"{_an(type(fitted).__name__)} has no probabilities; leave out --proba.")
     kept = _kept(data, metadata, keep)
-    names = [str(item) for item in fitted.classes_] if proba else [
-        metadata.get("target") or "prediction"
-    ]  # fmt: skip
+    one = [metadata.get("target") or "prediction"]
+    names = [str(item) for item in fitted.classes_] if proba else one
 
     def blocks() -> Iterator[list[list[Any]]]:
         for rows in blocks_for(data, metadata, fitted, keep=kept):
             found = np.asarray(fitted.predict_proba(rows.X) if proba else fitted.predict(rows.X))
-            values = found.tolist() if proba else [[value] for value in found.tolist()]
-            yield _beside(rows, values)
+            columns = [*rows.kept.values(), *(found.T.tolist() if proba else [found.tolist()])]
+            yield [list(cells) for cells in zip(*columns)]
 
     return Predictions([*kept, *names], blocks)
 
 
-def evaluate_file(
-    model: str | os.PathLike[str],
-    data: str | os.PathLike[str],
-    *,
-    target: str | None = None,
-) -> Evaluation:
+def evaluate_file(model: AnyPath, data: AnyPath, *, target: str | None = None) -> Evaluation:
     """Score a saved model on the rows of a file with a target."""
     metadata, fitted = _opened(model)
     task = metadata.get("task") or ("classification" if hasattr(fitted, "classes_") else "")
@@ -174,7 +164,7 @@ def evaluate_file(
     return Evaluation(judged.name, task or "regression", judged.rows, judged.scores(), classes)
 
 
-def _opened(model: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
+def _opened(model: AnyPath) -> tuple[dict[str, Any], Any]:
     metadata, fitted = open_info(model).metadata, load(model)
     if not hasattr(fitted, "predict"):
         raise ValueError(
@@ -196,56 +186,36 @@ def _tell_names(fitted: Any, columns: Sequence[str]) -> None:
 
 
 def blocks_for(
-    data: Any,
-    metadata: dict[str, Any],
-    fitted: Any,
-    *,
-    keep: Sequence[str] = (),
-    target: str | None = None,
-    with_target: bool = False,
-) -> Iterator[Rows]:
+    data: Any, metadata: dict[str, Any], fitted: Any, *, keep: Sequence[str] = (),
+    target: str | None = None, with_target: bool = False,
+) -> Iterator[Rows]:  # fmt: skip
     """The rows of new data with the columns that a model knows; those of tables block by block."""
-    columns, target = metadata.get("columns"), target or metadata.get("target")
+    columns: Any = metadata.get("columns")
+    target = target or metadata.get("target")
     named = columns is not None and (is_csv(data) or is_parquet(data))
-    if metadata.get("kinds"):
-        yield from _table_blocks(data, metadata, target, keep, with_target, named)
+    if not metadata.get("kinds"):
+        rows = read_rows(
+            data, target=target, columns=columns if named else None, keep=keep,
+            need_target=with_target, with_target=with_target,
+        )  # fmt: skip
+        if rows.X.shape[1] != fitted.n_features_in_:
+            raise ValueError(
+                f"{rows.name} has {rows.X.shape[1]} features, the model was fitted on "
+                f"{fitted.n_features_in_}."
+            )
+        yield rows.normalized(metadata.get("normalize", "none"))
         return
-    rows = read_rows(
-        data,
-        target=target,
-        columns=columns if named else None,
-        keep=keep,
-        need_target=with_target,
-        with_target=with_target,
-    )
-    if rows.X.shape[1] != fitted.n_features_in_:
-        raise ValueError(
-            f"{rows.name} has {rows.X.shape[1]} features, the model was fitted on "
-            f"{fitted.n_features_in_}."
-        )
-    yield rows.normalized(metadata.get("normalize", "none"))
-
-
-def _table_blocks(
-    data: Any,
-    metadata: dict[str, Any],
-    target: str | None,
-    keep: Sequence[str],
-    with_target: bool,
-    named: bool,
-) -> Iterator[Rows]:
-    """New rows of a table, read as those of the fit were."""
     if not named:
         raise ValueError(
             f"{os.fspath(data)!r} has no names of columns, which a model of a table finds its "
             "columns by: use CSV or Parquet."
         )
     known = {name: Kind.of_dict(kind) for name, kind in metadata["kinds"].items()}
-    if sorted(known) != sorted(metadata["columns"]):
+    if sorted(known) != sorted(columns):
         raise FileFormatError("the file of the model describes other columns than it names.")
-    ordered = {name: known[name] for name in metadata["columns"]}
     if not Path(data).exists():
         raise FileNotFoundError(f"there is no file {os.fspath(data)!r}.")
+    ordered = {name: known[name] for name in columns}
     blocks = TableBlocks(Path(data), ordered, target, keep, with_target)
     yield from blocks
     for remark in blocks.remarks:
@@ -258,13 +228,6 @@ def _kept(data: Any, metadata: dict[str, Any], keep: Sequence[str] | None) -> li
         return list(keep)
     there = column_names(data) if metadata.get("ids") and Path(data).exists() else None
     return [name for name in metadata.get("ids") or [] if name in (there or [])]
-
-
-def _beside(rows: Rows, found: list[list[Any]]) -> list[list[Any]]:
-    """Kept cells before the predictions of each row."""
-    if not rows.kept:
-        return found
-    return [[*cells, *values] for cells, values in zip(zip(*rows.kept.values()), found)]
 
 
 def _an(name: str) -> str:
