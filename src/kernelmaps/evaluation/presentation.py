@@ -39,10 +39,8 @@ def use_this(result: Results) -> list[str]:
             f"it is statistically tied with the best{among} ({best.label}, {best.score:.3f}) and "
             f"{pace:.1f} times as fast"
         )
-    lines = [f"Use {_named(use)}: {score}, because {reason}."]
-    lines += _against(result, use)
-    lines += _closest(result)
-    return lines
+    first = f"Use {_named(use)}: {score}, because {reason}."
+    return [first, *_against(result, use), *_closest(result)]
 
 
 def _among(result: Results) -> str:
@@ -80,26 +78,17 @@ def _against(result: Results, use: Row) -> list[str]:
     lines = []
     for kind, name in words.items():
         other = result.best(kind)
+        rows = [row for row in result.rows if row.kind == kind and row.score is not None]
         if kind == use.kind:
             continue
         if other is not None:
             which = f" ({other.label})" if kind in ("exact", "sklearn") else ""
             lines.append(f"{name}{which} has {other.score:.3f}, {_difference(result, use, other)}.")
-        else:
-            lines += _not_compared(result, kind, name)
+        elif rows:  # it took part, and has no score to compare
+            most = max(rows, key=lambda row: (row.rows, row.score))
+            seen = f"{most.score:.3f} on {most.rows:,} rows"
+            lines.append(f"{name} did not finish: {seen}, which cannot be compared.")
     return lines
-
-
-def _not_compared(result: Results, kind: str, name: str) -> list[str]:
-    """Why a baseline that took part has no score to compare."""
-    rows = [row for row in result.rows if row.kind == kind and row.score is not None]
-    if not rows:
-        return []
-    fewer = max(rows, key=lambda row: (row.rows, row.score))
-    return [
-        f"{name} did not finish: {fewer.score:.3f} on {fewer.rows:,} rows, which cannot be "
-        "compared."
-    ]
 
 
 def _difference(result: Results, use: Row, other: Row) -> str:
@@ -141,29 +130,21 @@ def program(result: Results, row: Row | None) -> str:
         made = expression(model)
         return f"import kernelmaps as km\n\n{loading}\n\nfeature_map = {made}.fit(X)"
     kind = "StratifiedKFold" if result.task == "classification" else "KFold"
-    imports = {
-        *import_lines(model),
-        f"from sklearn.model_selection import {kind}, cross_val_score",
-    }
+    imports = [*import_lines(model), f"from sklearn.model_selection import {kind}, cross_val_score"]
     steps = "".join(f"    {expression(step)},\n" for _, step in model.steps)
     folds = f"{kind}({data['folds']}, shuffle=True, random_state={data['random_state']})"
-    whole = row.rows == data["rows"]
-    found = (
-        f"{row.score:.3f} on {'all' if whole else f'{row.rows:,} of the'} rows in the comparison"
-    )
-    return "\n".join(
-        [
-            "import kernelmaps as km",
-            *sorted(imports, key=lambda line: line.split()[1]),
-            "",
-            loading,
-            "",
-            f"model = make_pipeline(\n{steps})",
-            f"scores = cross_val_score(model, X, y, cv={folds})",
-            f'print(f"{result.score_name}: {{scores.mean():.3f}}")  # {found}',
-            "model.fit(X, y)",
-        ]
-    )
+    part = "all" if row.rows == data["rows"] else f"{row.rows:,} of the"
+    found = f"{row.score:.3f} on {part} rows in the comparison"
+    lines = [
+        "import kernelmaps as km",
+        *sorted(imports, key=lambda line: line.split()[1]),
+        f"\n{loading}\n",
+        f"model = make_pipeline(\n{steps})",
+        f"scores = cross_val_score(model, X, y, cv={folds})",
+        f'print(f"{result.score_name}: {{scores.mean():.3f}}")  # {found}',
+        "model.fit(X, y)",
+    ]
+    return "\n".join(lines)
 
 
 def number(value: float | None, form: str = ".1e") -> str:

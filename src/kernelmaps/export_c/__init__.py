@@ -24,9 +24,8 @@ from ..engine.extent import Extent
 from ..engine.families import CURVES
 from ..engine.piecewise import table_of
 from ..engine.table import Table
-from .layouts import table_add
+from .layouts import c_array, c_real, c_strings, table_add
 from .tables import table_model
-from .text import c_array, c_real, c_strings
 
 __all__ = ["to_c"]
 
@@ -233,27 +232,26 @@ def _curve_function(name: str, spec: Spec, n_features: int) -> str:
     """``NAME_phi(d, x, phi)``: sets the columns of one feature."""
     arrays, formula = _FORMULAS[spec.family](name, spec)
     columns = n_columns(spec, 1)
-    fit, own, used = "", "", False
-    for key in ("lower", "upper", "shift", "scale"):
-        if key in spec.arrays:
-            own += c_array(f"{name}_{key}", np.broadcast_to(spec.arrays[key], n_features))
-            used = True
-    if "lower" in spec.arrays:
+    found = {key: spec.arrays.get(key) for key in ("lower", "upper", "shift", "scale")}
+    own = {key: np.broadcast_to(a, n_features) for key, a in found.items() if a is not None}
+    arrays += "".join(c_array(f"{name}_{key}", values) for key, values in own.items())
+    fit = ""
+    if "lower" in own:
         fit += f"  if (t < {name}_lower[d]) t = {name}_lower[d];\n"
         fit += f"  if (t > {name}_upper[d]) t = {name}_upper[d];\n"
-    if "shift" in spec.arrays:
+    if "shift" in own:
         fit += f"  t = (t - {name}_shift[d]) * {name}_scale[d];\n"
     signed = bool(spec.numbers.get("signed", False))
     sign = "x < 0.0 ? -1.0 : 1.0" if signed else "1.0"
     nothing = "!(t > 0.0)" if CURVES[spec.family].argument == "log" else "x != x"
     # C99 lets declarations follow statements; the formula stands in a block of its own.
-    return f"""{arrays}{own}
+    return f"""{arrays}
 static void {name}_phi(int d, double x, double *phi)
 {{
   const double sign = {sign};
   double t = {"fabs(x)" if signed else "x"};
   int j;
-{"" if used else "  (void)d;" + chr(10)}  if ({nothing}) {{
+{"" if own else "  (void)d;" + chr(10)}  if ({nothing}) {{
     for (j = 0; j < {columns}; ++j) phi[j] = x != x ? x : 0.0;
     return;
   }}

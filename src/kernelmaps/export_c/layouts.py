@@ -1,12 +1,40 @@
-"""C for tables of the engine: their arrays, the bin of a value, and its columns."""
+"""C for arrays and strings, and for tables of the engine: the bin of a value, its columns."""
 
 from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..engine.table import AFFINE, EDGES, LOG2, Table
 from ..engine.table.layout import Layout, coefficients, layout_of, octaves_of
-from .text import c_array, c_real
+
+
+def c_array(name: str, values: Any, kind: str = "double") -> str:
+    """An array with its initialiser; one without values has a zero, as C knows no empty ones."""
+    items = [c_real(item) if kind == "double" else str(int(item)) for item in np.ravel(values)]
+    lines = textwrap.wrap(", ".join(items or ["0"]), 93, break_on_hyphens=False)
+    text = "\n  ".join(lines)
+    return f"static const {kind} {name}[{max(1, len(items))}] = {{\n  {text}}};\n"
+
+
+def c_real(value: float) -> str:
+    return repr(float(value)).replace("inf", "HUGE_VAL")
+
+
+def c_strings(values: Sequence[Any]) -> str:
+    """Initialiser of an array of C strings: UTF-8, bytes beyond plain ASCII in octal."""
+
+    def quoted(value: Any) -> str:
+        plain = "".join(
+            chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
+            for byte in str(value).encode()
+        )
+        return f'"{plain}"'
+
+    return "{" + ", ".join(map(quoted, values)) + "}"
 
 
 def table_add(name: str, table: Table, width: str, missing: np.ndarray | None = None) -> str:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .layouts import table_add
-from .text import c_array, c_strings
+from .layouts import c_array, c_strings, table_add
 
 # A term of one column has one feature of the table, a pair has two: the coarse codes of both.
 _SCORES = """

@@ -185,21 +185,22 @@ def open_info(path: str | os.PathLike[str]) -> FileInfo:
 
 
 def _check_header(header: Mapping[str, Any], path: Any) -> None:
-    if header["kind"] != "model":
-        raise FileFormatError(
-            f"{os.fspath(path)!r} holds {header['kind']!r}, which is neither a model nor a spec."
-        )
     version = header.get("format")
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise FileFormatError(f"{os.fspath(path)!r} does not state the version of its format.")
-    if "model" not in header:
-        raise FileFormatError(f"{os.fspath(path)!r} holds no model.")
-    if version > FORMAT_VERSION:
-        raise FileFormatError(
-            f"{os.fspath(path)!r} is a model file of format {version}, written by kernelmaps "
+    if header["kind"] != "model":
+        wrong = f"holds {header['kind']!r}, which is neither a model nor a spec."
+    elif type(version) is not int or version < 1:
+        wrong = "does not state the version of its format."
+    elif "model" not in header:
+        wrong = "holds no model."
+    elif version > FORMAT_VERSION:
+        wrong = (
+            f"is a model file of format {version}, written by kernelmaps "
             f"{header.get('kernelmaps', '?')}; this kernelmaps reads up to format "
             f"{FORMAT_VERSION}. Upgrade kernelmaps to read it."
         )
+    else:
+        return
+    raise FileFormatError(f"{os.fspath(path)!r} {wrong}")
 
 
 def _dictionary(value: Any) -> dict[str, Any]:

@@ -23,11 +23,9 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         return _encode_array(value, where, arrays)
     if sparse.issparse(value):
         return _encode_csr(value.tocsr(), where, arrays)
-    if isinstance(value, list):
-        return [encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
-    if isinstance(value, tuple):
+    if isinstance(value, list | tuple):
         items = [encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
-        return {"$": "tuple", "items": items}
+        return items if isinstance(value, list) else {"$": "tuple", "items": items}
     if isinstance(value, slice):
         return {"$": "slice", "ends": [value.start, value.stop, value.step]}
     if isinstance(value, Mapping):
