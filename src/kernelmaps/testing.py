@@ -226,9 +226,8 @@ def _check_persistence(fitted: FeatureMap, X: np.ndarray) -> None:
 def _check_domain_policy(unfitted: FeatureMap, X: np.ndarray) -> None:
     """Values beyond the fitted domain are clipped with one warning, refused, or extrapolated."""
     fitted = clone(unfitted).fit(X)
-    if not isinstance(fitted, AdditiveMap) or fitted.domain_ is None:
-        return
-    if "out_of_domain" not in fitted.get_params():
+    bounded = isinstance(fitted, AdditiveMap) and fitted.domain_ is not None
+    if not bounded or "out_of_domain" not in fitted.get_params():
         return
     outside = X + 2 * np.ptp(X)
     clipping = clone(unfitted).set_params(out_of_domain="clip").fit(X)
@@ -247,8 +246,7 @@ def _check_domain_policy(unfitted: FeatureMap, X: np.ndarray) -> None:
         if "out_of_domain" in str(error):  # a table ends where it ends, and may say so
             return
         raise
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", OutOfDomainWarning)
+    with warnings.catch_warnings(action="error", category=OutOfDomainWarning):
         beyond = dense(free.transform(outside))
     assert np.isfinite(beyond).all(), "out_of_domain='extrapolate' gave values that are not finite"
 

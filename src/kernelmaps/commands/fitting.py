@@ -191,20 +191,11 @@ class FitSettings:
     stream: bool | None = None
 
 
-def fit_rows(rows: Rows, settings: FitSettings | None = None) -> FittedModel:
+def fit_rows(rows: Rows, settings: FitSettings) -> FittedModel:
     """Fit an additive or a ridge model on rows of numbers with a target."""
-    settings = settings or FitSettings()
     for sentence in suspect_columns(rows.X, rows.y, rows.columns):
         settings.say(f"warning: {sentence}")
     return _fit_in_memory(rows, settings, _checked_map(settings))
-
-
-def fit_table(table: TableFile, settings: FitSettings | None = None) -> FittedModel:
-    """Fit an additive model on a table: text, dates and missing values are welcome."""
-    settings = settings or FitSettings()
-    _check_for_table(table.rows.name, settings)
-    rows = replace(table.rows, X=table.frame())
-    return _fit_in_memory(rows, settings, None, table.kinds)
 
 
 def _check_for_table(name: str, settings: FitSettings) -> None:
@@ -240,7 +231,7 @@ def _fit_in_memory(
 
 def fit_file(
     data: AnyPath,
-    settings: FitSettings | None = None,
+    settings: FitSettings,
     *,
     target: str | None = None,
     columns: Sequence[str] | None = None,
@@ -256,7 +247,6 @@ def fit_file(
     dates or missing values, or where the settings ask for it; block by block where they are large
     (`FitSettings.stream`).
     """
-    settings = settings or FitSettings()
     path, wanted = Path(data), Wanted(target, columns, drop)
     named = is_csv(path) or is_parquet(path)
     settings.say(f"reading {path.name}")
@@ -289,7 +279,8 @@ def _fit_named(path: Path, settings: FitSettings, wanted: Wanted) -> FittedModel
     if table.is_plain and settings.model == "additive" and not options.asked:
         rows = replace(table.rows, X=table.matrix())
         return fit_rows(rows.normalized(settings.normalize), settings)
-    return fit_table(table, settings)
+    _check_for_table(table.rows.name, settings)  # text, dates and missing values are welcome
+    return _fit_in_memory(replace(table.rows, X=table.frame()), settings, None, table.kinds)
 
 
 def _fit_large(path: Path, settings: FitSettings, wanted: Wanted) -> FittedModel:
@@ -315,14 +306,11 @@ def _fit_large(path: Path, settings: FitSettings, wanted: Wanted) -> FittedModel
         return _fit_parts(unfitted, part, settings, task, look, facts, table.kinds)
 
 
-def fit_source(
-    source: PreparedSource, settings: FitSettings | None = None, kept: dict[str, Any] | None = None
-) -> FittedModel:
+def fit_source(source: PreparedSource, settings: FitSettings, kept: dict[str, Any]) -> FittedModel:
     """Fit a ridge model on blocks of rows: a pass each for the held-out score, and for the model.
 
     What the target is ("auto") is told from a sample of the rows.
     """
-    settings = settings or FitSettings(model="ridge")
     chosen = _checked_map(settings)
     look = source.sample(_LOOK)
     if look is None:
@@ -335,7 +323,7 @@ def fit_source(
     def part(name: str | None = None) -> Source:
         return source if name is None else PartOfSource(source, held=name == "held")
 
-    facts = {"target": source.target, "columns": source.columns, "ids": _ids(kept or {})}
+    facts = {"target": source.target, "columns": source.columns, "ids": _ids(kept)}
     return _fit_parts(unfitted, part, settings, task, look.y, facts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -68,51 +69,43 @@ def _steps(result: Results, label: str) -> list[Any]:
     return [step for _, step in made.steps] if hasattr(made, "steps") else [made]
 
 
-def _fitted_map(result: Results, label: str) -> tuple[Any, Any] | None:
-    """The map of a row, fitted on the sample, and the rows as they reach it."""
+def _fitted_map(result: Results, label: str) -> tuple[Any, Any]:
+    """The map of a row, fitted on the sample, or None, and the rows as they reach it."""
     X = result.sample[0]
     for step in _steps(result, label):
         fitted: Any = clone(step).fit(X) if step is not None else None
         if isinstance(fitted, FeatureMap):
             return fitted, X
         if not hasattr(fitted, "transform"):
-            return None
+            break
         X = fitted.transform(X)
-    return None
+    return None, X
 
 
 def _heatmaps(result: Results) -> list[dict[str, Any]]:
     """Errors over pairs of values of one feature, within its data, or over pairs of rows."""
     found = []
     for row in result.rows:
-        if row.kind != "map" or not row.rows:
-            continue
-        with warnings.catch_warnings(action="ignore"):
-            try:
-                pair = _fitted_map(result, row.label)
-                if pair is None or getattr(pair[0], "kernel_", None) is None:
-                    continue
-                fitted, X = pair
-                feature, low, high = _widest(X)
-                additive = isinstance(fitted, AdditiveMap)
-                domain = (low, high) if additive else None
-                drawn = kernel_error_grid(
-                    fitted, X, domain=domain, feature=feature, n_points=_POINTS
-                )
-            except (ValueError, TypeError):
-                continue  # a kernel whose values are not pairs of one feature
-        size = float(np.sqrt(np.mean(np.square(drawn.exact)))) or 1.0
-        error = np.nan_to_num(drawn.error) / size
-        words = f"{_name(result, feature)}: {low:.3g} to {high:.3g}" if additive else "rows"
-        found.append(
-            {
-                "label": row.label,
-                "additive": additive,
-                "over": words,
-                "error": rounded(error, 3),
-            }
-        )
+        if row.kind == "map" and row.rows:
+            # Some kernels have values that are not pairs of one feature.
+            with warnings.catch_warnings(action="ignore"), suppress(ValueError, TypeError):
+                fitted, X = _fitted_map(result, row.label)
+                if getattr(fitted, "kernel_", None) is not None:
+                    found.append({"label": row.label, **_heatmap(result, fitted, X)})
     return found
+
+
+def _heatmap(result: Results, fitted: FeatureMap, X: Any) -> dict[str, Any]:
+    feature, low, high = _widest(X)
+    additive = isinstance(fitted, AdditiveMap)
+    domain = (low, high) if additive else None
+    drawn = kernel_error_grid(fitted, X, domain=domain, feature=feature, n_points=_POINTS)
+    size = float(np.sqrt(np.mean(np.square(drawn.exact)))) or 1.0
+    names = result.data.get("names")
+    name = names[feature] if names else f"x{feature}"
+    over = f"{name}: {low:.3g} to {high:.3g}" if additive else "rows"
+    error = rounded(np.nan_to_num(drawn.error) / size, 3)
+    return {"additive": additive, "over": over, "error": error}
 
 
 def _widest(X: Any) -> tuple[int, float, float]:
@@ -120,11 +113,6 @@ def _widest(X: Any) -> tuple[int, float, float]:
     low, high = (np.ravel(dense(end)).astype(float) for end in (X.min(axis=0), X.max(axis=0)))
     feature = int(np.argmax(high - low))
     return feature, float(low[feature]), float(high[feature])
-
-
-def _name(result: Results, feature: int) -> str:
-    names = result.data.get("names")
-    return names[feature] if names else f"x{feature}"
 
 
 def _shapes(result: Results) -> dict[str, Any] | None:
@@ -142,13 +130,11 @@ def _shapes(result: Results) -> dict[str, Any] | None:
     with warnings.catch_warnings(action="ignore"):
         model = clone(result.estimators[row.label]).fit(X, y)
     steps = [step for _, step in model.steps]
-    place = next(i for i, step in enumerate(steps) if isinstance(step, AdditiveMap))
-    if place != 0:
+    if not isinstance(steps[0], AdditiveMap):
         return None  # behind a scaler the features are not in their own units
     scale = float(np.prod([getattr(step, "scale_", 1.0) for step in steps[1:-1]]))
-    names = result.data.get("names")
     coef = scale * np.atleast_2d(steps[-1].coef_)
-    shapes = linear_shape_functions(steps[0], coef, names=names, X=X)
+    shapes = linear_shape_functions(steps[0], coef, names=result.data.get("names"), X=X)
     classes = [str(item) for item in getattr(model, "classes_", [])]
     towards = f", towards class {classes[1]}" if len(classes) == 2 else ""
     words = (
