@@ -41,9 +41,7 @@ Penalty = Annotated[
 ]
 Interactions = Annotated[
     str | None,
-    typer.Option(
-        help="Table: pairs of columns, as auto, a number, or hour:load,age:income.",
-    ),
+    typer.Option(help="Table: pairs of columns, as auto, a number, or hour:load,age:income."),
 ]
 Terms = Annotated[
     str | None,

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..data.reading import column_names
 from ..display import shortened, table_of, two_columns
-from ..evaluation.model_report import Seen, write_report
+from ..evaluation.model_report import Seen, take, write_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load, open_info
@@ -234,8 +234,7 @@ def explain_row(
     for rows in blocks_for(data, metadata, fitted):
         n, name = rows.X.shape[0], rows.name
         if 0 <= row - before < n:
-            at = [row - before]
-            one = rows.X.iloc[at] if hasattr(rows.X, "iloc") else rows.X[at]
+            one = take(rows.X, [row - before])
             return RowExplanation(f"row {row} of {name}", fitted.explain(one, output))
         before += n
     raise ValueError(f"row={row} is not in {name}, whose rows are 0 to {before - 1}.")

@@ -186,18 +186,27 @@ def _tell_names(fitted: Any, columns: Sequence[str]) -> None:
 
 
 def blocks_for(
-    data: Any, metadata: dict[str, Any], fitted: Any, *, keep: Sequence[str] = (),
-    target: str | None = None, with_target: bool = False,
-) -> Iterator[Rows]:  # fmt: skip
+    data: Any,
+    metadata: dict[str, Any],
+    fitted: Any,
+    *,
+    keep: Sequence[str] = (),
+    target: str | None = None,
+    with_target: bool = False,
+) -> Iterator[Rows]:
     """The rows of new data with the columns that a model knows; those of tables block by block."""
     columns: Any = metadata.get("columns")
     target = target or metadata.get("target")
     named = columns is not None and (is_csv(data) or is_parquet(data))
     if not metadata.get("kinds"):
         rows = read_rows(
-            data, target=target, columns=columns if named else None, keep=keep,
-            need_target=with_target, with_target=with_target,
-        )  # fmt: skip
+            data,
+            target=target,
+            columns=columns if named else None,
+            keep=keep,
+            need_target=with_target,
+            with_target=with_target,
+        )
         if rows.X.shape[1] != fitted.n_features_in_:
             raise ValueError(
                 f"{rows.name} has {rows.X.shape[1]} features, the model was fitted on "

@@ -150,7 +150,7 @@ class Seen:
             for k in wanted:
                 if 0 <= k - before < X.shape[0]:
                     at = k - before
-                    found[k] = _take(X, [at]), None if y is None else np.asarray(y)[at]
+                    found[k] = take(X, [at]), None if y is None else np.asarray(y)[at]
             before += X.shape[0]
         return found
 
@@ -311,7 +311,7 @@ def _typical(scores: np.ndarray) -> dict[str, int]:
     return found
 
 
-def _take(X: Any, rows: Any) -> Any:
+def take(X: Any, rows: Any) -> Any:
     """Rows of a frame or an array."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]

@@ -46,7 +46,10 @@ def shape_functions(
     check_is_fitted(model)
     model = getattr(model, "estimator_", model)  # of a search over C
     if hasattr(model, "shape_functions_"):
-        return _renamed(model.shape_functions_, names)
+        shapes = model.shape_functions_
+        if names is None:
+            return shapes
+        return [replace(own, name=str(new)) for own, new in zip(shapes, names, strict=True)]
     feature_map, coef = getattr(model, "feature_map_", None), getattr(model, "coef_", None)
     if not isinstance(feature_map, AdditiveMap) or coef is None:
         on = "" if feature_map is None else f" on {type(feature_map).__name__}"
@@ -152,9 +155,3 @@ def without_names(feature_map: AdditiveMap) -> AdditiveMap:
     plain = copy.copy(feature_map)
     plain.__dict__.pop("feature_names_in_", None)
     return plain
-
-
-def _renamed(shapes: list[ShapeFunction], names: Sequence[str] | None) -> list[ShapeFunction]:
-    if names is None:
-        return shapes
-    return [replace(shape, name=str(name)) for shape, name in zip(shapes, names, strict=True)]
