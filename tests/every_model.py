@@ -63,12 +63,25 @@ def fitted_map(name: str) -> Any:
     return getattr(km, name)(**MAP_SETTINGS[name]).fit(rows())
 
 
-def fitted_model(name: str) -> Any:
-    X = rows()
+def map_of_the_plane(form: str = "modulation") -> Any:
+    """The joint map of tests that need any: its design is solved once and then found on disk."""
+    return km.JointDesignedMap(km.kernels.Gaussian(1.0), 9, domain=[(0, 1), (0, 1)], form=form)
+
+
+def fitted_map_of_the_plane() -> Any:
+    return map_of_the_plane().fit(rows()[:, :2])
+
+
+def model_of(name: str) -> Any:
+    """A model that is not fitted yet."""
     settings = {"StreamingPCA": {"n_components": 3}, "AdditiveClassifierCV": {"Cs": [0.1, 1]}}
     settings["AdditiveRegressorCV"] = {"Cs": [0.1, 1]}
     settings = settings.get(name, {})
-    model = getattr(km, name)(feature_map=km.HomogeneousMap(n_components=3), **settings)
+    return getattr(km, name)(feature_map=km.HomogeneousMap(n_components=3), **settings)
+
+
+def fitted_model(name: str) -> Any:
+    X, model = rows(), model_of(name)
     regression = name.endswith(("Regressor", "RegressorCV", "Ridge", "Lasso", "Net"))
     return model.fit(X, X @ np.arange(6.0) if regression else labels())
 

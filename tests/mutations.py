@@ -25,7 +25,15 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from every_model import MAPS, MODELS, fitted_map, fitted_model, labels, rows
+from every_model import (
+    MAPS,
+    MODELS,
+    fitted_map,
+    fitted_map_of_the_plane,
+    fitted_model,
+    labels,
+    rows,
+)
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
@@ -35,7 +43,6 @@ import kernelmaps as km
 from kernelmaps import storage
 from kernelmaps.engine.table import CODE
 from kernelmaps.exceptions import FileFormatError
-from kernelmaps.kernels import Gaussian
 
 BATCH = 250  # mutants of one worker
 MEMORY = 2**31  # bytes that a worker may take beyond what it begins with
@@ -63,7 +70,7 @@ def originals() -> dict[str, object]:
         "dct": km.RandomOrthoprojector(4, method="dct", n_jobs=1).fit(X),
         "paired": km.RandomFourierMap(n_components=8, form="paired", n_jobs=1).fit(X),
         "landmarks": km.ExponentialMap(n_components=16, n_landmarks=4, n_jobs=1).fit(X),
-        "joint": km.JointDesignedMap(Gaussian(1.0), 9, form="modulation", n_jobs=1).fit(X[:, :2]),
+        "joint": fitted_map_of_the_plane().set_params(n_jobs=1),
         "spec": km.SplineMap(6).fit(X).spec_,
         "chain": km.ExponentialMap(n_components=8).fit(X).spec_,
     }

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from every_model import map_of_the_plane
 
 import kernelmaps as km
 from kernelmaps.design.api import make_solver
@@ -206,7 +207,7 @@ def test_stationary_maps(kernel, seed):
 
 def test_joint_maps(seed):
     rng = np.random.default_rng(seed)
-    fitted = km.JointDesignedMap(Gaussian(1.0), 9, domain=[(0, 1), (0, 1)]).fit(rng.random((20, 2)))
+    fitted = map_of_the_plane("auto").fit(rng.random((20, 2)))
     points = np.concatenate([rng.random((600, 2)), [[0, 0], [0, 1], [1, 0], [1, 1]]])
     points = np.concatenate([points, np.clip(points + rng.normal(0, 1e-3, points.shape), 0, 1)])
     phi = fitted.transform(points)

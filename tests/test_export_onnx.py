@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from every_model import MAPS, MODELS, fitted_map, fitted_model, labels, output, rows
+from every_model import (
+    MAPS,
+    MODELS,
+    fitted_map,
+    fitted_model,
+    labels,
+    map_of_the_plane,
+    output,
+    rows,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
@@ -46,9 +55,8 @@ def test_landmarks_and_several_coordinates():
     with_landmarks = km.ExponentialMap(
         km.ChebyshevMap(5), 64, gamma=1.0, n_landmarks=10, random_state=0
     )
-    box = [(0, float(points.max()))] * 2
-    joint = km.JointDesignedMap(km.kernels.Gaussian(1.0), 5, domain=box)
-    for feature_map, values in ((with_landmarks.fit(X), X), (joint.fit(points), points)):
+    joint = map_of_the_plane("auto").fit(points)
+    for feature_map, values in ((with_landmarks.fit(X), X), (joint, points)):
         (got,) = run_in_onnx(feature_map, values)
         np.testing.assert_allclose(got, feature_map.transform(values), rtol=0, atol=1e-5)
 

@@ -4,7 +4,7 @@ import sys
 
 import fresh
 import numpy as np
-from every_model import MAP_SETTINGS, labels, rows
+from every_model import MAP_SETTINGS, fitted_map_of_the_plane, labels, rows
 from scipy import sparse
 
 import kernelmaps as km
@@ -79,8 +79,7 @@ def of_maps():
                 codes = one.encode(own)
                 yield f"codes {name} {kind}", plain(codes.values)
                 yield f"decoded {name} {kind}", plain(one.decode(codes))
-    plane = km.JointDesignedMap(kernels.Gaussian(0.5), 5, domain=[(0, 1)] * 2, form="modulation")
-    plane.fit(rows()[:, :2])
+    plane = fitted_map_of_the_plane()
     for kind, own in kinds(rows()[:, :2]).items():
         yield f"joint {kind}", plain(plane.transform(own))
 

@@ -1,10 +1,10 @@
 """Ctrl-C ends long work within a second, and the estimator is what it was before."""
 
 import json
-import subprocess
 import sys
 import threading
 
+import fresh
 import numpy as np
 import pytest
 
@@ -146,7 +146,7 @@ def one(case):
     return json.loads(said)
 
 found = {}
-for name, case in json.load(sys.stdin).items():
+for name, case in CASES.items():
     attempts = [one(case)]
     while len(attempts) < 3 and attempts[-1].get("late", 0) >= 1:  # a busy machine gets three
         attempts.append(one(case))
@@ -158,15 +158,8 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def interrupted():
     """Seconds of each case, or what went wrong, from one process that imports and then forks."""
-    done = subprocess.run(
-        [sys.executable, "-c", HEAD + FORKED],
-        input=json.dumps(CASES),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = fresh.run(f"CASES = {CASES!r}\n{HEAD}{FORKED}")
+    assert done.status == 0, done.stderr
     return json.loads(done.stdout)
 
 

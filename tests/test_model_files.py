@@ -2,12 +2,23 @@
 
 import json
 import pickle
+from functools import cache
 from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
-from every_model import MAP_SETTINGS, MAPS, MODELS, fitted_map, fitted_model, labels, output, rows
+from every_model import (
+    MAP_SETTINGS,
+    MAPS,
+    MODELS,
+    fitted_map,
+    fitted_model,
+    labels,
+    model_of,
+    output,
+    rows,
+)
 from scipy import sparse
 from sklearn.base import is_regressor
 from sklearn.pipeline import make_pipeline
@@ -362,12 +373,14 @@ def everything(value, seen=None):
 N_ROWS = 997  # a length that nothing else has
 
 
+@cache
 def large(name):
+    """A model of many rows, and these; it is handed on in several ways, which leave it alone."""
     X = np.random.default_rng(3).dirichlet(np.full(6, 0.8), size=N_ROWS)
     X = X.astype(np.float64) + 1e-3
     if name in MAPS:
-        return type(fitted_map(name))(**MAP_SETTINGS[name]).fit(X), X
-    model = fitted_model(name)
+        return getattr(km, name)(**MAP_SETTINGS[name]).fit(X), X
+    model = model_of(name)
     target = X @ np.arange(6.0) if is_regressor(model) else (np.arange(N_ROWS) % 3).astype(str)
     return model.fit(X, target), X
 
@@ -468,7 +481,7 @@ def test_ends_of_ranges_that_single_rows_have(seed):
 def test_sums_are_not_saved_about_a_row(name, way, by, path, seed):
     """The first block is one row: its features are no shift of what leaves the process."""
     rng = np.random.default_rng(seed)
-    X = rng.uniform(0.01, 0.99, (60, 3))
+    X = rng.uniform(0.01, 0.99, (30, 3))
     y = np.where(X[:, 0] > 0.5, "a", "b") if "Classifier" in name else X @ [1.0, 2.0, 3.0] + 5
     feature_map = km.SplineMap(6, domain=(0, 1)).fit(X)
     model = getattr(km, name)(feature_map=feature_map)

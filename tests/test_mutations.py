@@ -1,10 +1,8 @@
 """Files that were tampered with: refused, or of use; never the end of the process."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
+import fresh
 import mutations
 import numpy as np
 import pytest
@@ -15,20 +13,7 @@ import kernelmaps as km
 from kernelmaps import storage
 from kernelmaps.exceptions import FileFormatError
 
-HERE = Path(__file__).parent
 COUNT = 600
-
-
-def python(*arguments, **environment):
-    """Run Python with one thread for each library."""
-    alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    path = os.pathsep.join([str(HERE), *sys.path])
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, **alone, "PYTHONPATH": path, **environment},
-        capture_output=True,
-        text=True,
-    )
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
@@ -87,8 +72,14 @@ def test_the_driver_names_a_mutant_that_ends_its_worker(monkeypatch, tmp_path):
 
 
 BOUNDED = """
+import os, warnings
+import numba
 import numpy as np
 from scipy import sparse
+
+os.environ |= {options!r}
+numba.core.config.reload_config()
+warnings.simplefilter("ignore")
 import kernelmaps as km
 from kernelmaps.engine import evaluate
 
@@ -109,6 +100,10 @@ for feature_map, dtype in (
         np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
     if hasattr(fitted, "encode"):
         np.testing.assert_allclose(fitted.decode(fitted.encode(X)), expected, atol=0.01)
+try:
+    numba.njit(lambda x: x[len(x)])(X[0])
+except IndexError:
+    print("checked")
 """
 
 
@@ -118,8 +113,8 @@ def test_every_index_holds_with_boundary_checks_on(request, tmp_path):
     cache = kept.mkdir("boundary-checks") if kept else tmp_path
     # Checks are the same in code that is not optimised, which is compiled sooner.
     options = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache), "NUMBA_OPT": "0"}
-    ran = python("-W", "ignore", "-c", BOUNDED, **options)
-    assert ran.returncode == 0, ran.stderr[-2000:]
+    ran = fresh.run(BOUNDED.format(options=options))
+    assert (ran.status, ran.stdout) == (0, "checked\n"), ran.stderr[-2000:]
 
 
 def test_the_mutator_changes_something():

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from every_model import rows
+from every_model import map_of_the_plane, rows
 
 import kernelmaps as km
 from kernelmaps import storage
@@ -14,7 +14,6 @@ from kernelmaps.engine.extent import Extent
 from kernelmaps.engine.piecewise import spec_of
 from kernelmaps.engine.schema import SCHEMAS
 from kernelmaps.exceptions import FileFormatError
-from kernelmaps.kernels import Gaussian
 from kernelmaps.schema import SchemaError, array, boolean, check_entries, integer, number
 
 FITTED = {
@@ -27,7 +26,7 @@ FITTED = {
     "dct": km.RandomOrthoprojector(n_components=4, method="dct"),
     "fourier": km.RandomFourierMap(n_components=8, form="cosine"),
     "paired": km.RandomFourierMap(n_components=8, form="paired"),
-    "joint": km.JointDesignedMap(Gaussian(1.0), 9, form="modulation"),
+    "joint": map_of_the_plane(),
     "trigonometric": km.TrigonometricMap(n_bases=2),
     "homogeneous": km.HomogeneousMap(),
     "chebyshev": km.ChebyshevMap(n_components=3),

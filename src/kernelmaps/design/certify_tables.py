@@ -25,6 +25,8 @@ there is no bound, only the largest error that :mod:`~kernelmaps.design.search` 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.polynomial import chebyshev
 
@@ -34,6 +36,7 @@ from .search import largest_error
 from .tables import RankTable
 
 _STEPS = 1400
+_BAND = 50
 _PIECES = 4
 _BELOW = 256
 
@@ -100,6 +103,7 @@ def _polynomial_derivatives(table: RankTable, span: float) -> float:
 
 
 def _smooth_bound(table: RankTable, fourth: float) -> float:
+    """The bound above over all cells, in bands of rows that stay in the processor's cache."""
     grid = table.kernel
     first = np.log(grid.low) if grid.log else grid.low
     span = (np.log(grid.high) if grid.log else grid.high) - first
@@ -107,23 +111,45 @@ def _smooth_bound(table: RankTable, fourth: float) -> float:
     index = np.arange(-1, _STEPS + 2)
     basis = chebyshev.chebvander(2 * index / _STEPS - 1, table.coefficients.shape[0] - 1)
     P = basis @ table.coefficients
-    lag = np.abs(index[:, None] - index)
-    F = grid.kernel.of_lag(h * np.arange(_STEPS + 3.0))[lag] - P @ P.T
-    B = fourth + _polynomial_derivatives(table, float(span))
-    bends = np.abs(F[:-2, 1:-1] - 2 * F[1:-1, 1:-1] + F[2:, 1:-1])  # F is symmetric: one suffices
-    bends = _cells(bends) + h**4 * B / 3
-    inner = np.abs(F[1:-1, 1:-1])
-    sup = _cells(inner) + (bends + bends.T) / 8
-    upper = (first + h * index[2:-1]) if grid.log else np.zeros(_STEPS)
-    if grid.error == "absolute":
-        unit = np.exp(grid.kernel.gamma / 2 * upper)
-        return float(np.max(unit[:, None] * sup * unit))
-    if grid.error == "signature":
-        return float(np.max(sup))
-    k = grid.kernel.of_lag(h * np.arange(_STEPS + 1.0))
-    steepest = abs(k[0]) ** 0.75 * fourth**0.25  # |k'| ≤ ∫|ω| ≤ (∫1)^¾ (∫ω⁴)^¼
-    floor = k[lag[1:-2, 1:-2]] - h * steepest  # lags of a cell are within a step of its corner's
-    return float(np.max(sup / floor)) if np.all(floor > 0) else np.inf
+    k = _of_lags(grid.kernel.of_lag(h * np.arange(_STEPS + 3.0)))
+    share = _shares_of_units(grid, h, first, fourth)
+    margin = h**4 * (fourth + _polynomial_derivatives(table, float(span))) / 12
+    worst = 0.0
+    for begin in range(0, _STEPS, _BAND):  # F is symmetric: cells from the diagonal on suffice
+        end = min(begin + _BAND, _STEPS)
+        F = k[begin : end + 3, begin:] - P[begin : end + 3] @ P[begin:].T
+        sup = (_sup_of_cells(F) + margin) * share(slice(begin, end), slice(begin, None))
+        worst = max(worst, float(np.max(sup)))
+    return worst
+
+
+def _sup_of_cells(F: np.ndarray) -> np.ndarray:
+    """Corners and second differences of cells, of F on their nodes and one more on every side."""
+    inner = F[1:-1, 1:-1]
+    down = _cells(np.abs(F[:-2, 1:-1] - 2 * inner + F[2:, 1:-1]))
+    along = _cells(np.abs(F[1:-1, :-2] - 2 * inner + F[1:-1, 2:]))
+    return _cells(np.abs(inner)) + (down + along) / 8
+
+
+def _of_lags(values: np.ndarray) -> np.ndarray:
+    """The matrix of values[|i − j|], a view."""
+    both = np.concatenate([values[:0:-1], values])
+    return np.lib.stride_tricks.sliding_window_view(both, values.size)[::-1]
+
+
+def _shares_of_units(
+    grid: GridKernel, h: float, first: float, fourth: float
+) -> Callable[[slice, slice], np.ndarray]:
+    """What F is multiplied by in some cells, at most, for an error in units of the tolerance."""
+    if grid.error == "relative":
+        k = grid.kernel.of_lag(h * np.arange(float(_STEPS)))
+        steepest = abs(k[0]) ** 0.75 * fourth**0.25  # |k'| ≤ ∫|ω| ≤ (∫1)^¾ (∫ω⁴)^¼
+        floor = k - h * steepest  # lags of a cell are within a step of its corner's
+        inverse = _of_lags(1 / floor if np.all(floor > 0) else np.full(_STEPS, np.inf))
+        return lambda rows, columns: inverse[rows, columns]
+    power = grid.kernel.gamma / 2 if grid.error == "absolute" and grid.log else 0.0
+    envelope = np.exp(power * (first + h * np.arange(1, _STEPS + 1)))
+    return lambda rows, columns: np.multiply.outer(envelope[rows], envelope[columns])
 
 
 def _cells(nodes: np.ndarray) -> np.ndarray:

@@ -163,9 +163,9 @@ def _problems(
     resolution: int | None,
 ) -> list[JointProblem]:
     """A problem for each form that the signature allows, modulations first; or of them alone."""
-    spans = np.array(
-        [high - low if p is None else p / 2 for (low, high), p in zip(domain, periods, strict=True)]
-    )
+    ends = zip(domain, periods, strict=True)
+    # Floats: ends in whole numbers name the same design.
+    spans = np.array([high - low if p is None else p / 2 for (low, high), p in ends], np.float64)
     symmetric = reflects(target.joint, spans)
     if form == "modulation" and not symmetric:
         raise ValueError(
