@@ -10,7 +10,7 @@ Every check takes time linear in the size of its value.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, dataclass_transform
 
 import numpy as np
@@ -91,13 +91,12 @@ class State:
         """The state of a subclass: further entries, or some that are always there."""
         required = {**self.required, **(required or {})}
         allowed = {**self.allowed, **(allowed or {})}
-        return State(
-            required,
-            {name: check for name, check in allowed.items() if name not in required},
-            {**self.attributes, **(attributes or {})},
-            self.version,
-            (*self.others, *others),
-            self.private,
+        return replace(
+            self,
+            required=required,
+            allowed={name: check for name, check in allowed.items() if name not in required},
+            attributes={**self.attributes, **(attributes or {})},
+            others=(*self.others, *others),
         )
 
     def _that_holds(self, found: Mapping[str, Any], by_attribute: bool) -> State:
@@ -120,12 +119,16 @@ class State:
         pairs = ((name, own.attribute(name)) for name in (*own.required, *own.allowed))
         return {name: found[attribute] for name, attribute in pairs if attribute in found}
 
+    def check(self, values: Mapping[str, Any], where: str) -> None:
+        """Raise SchemaError unless these are the entries of an instance."""
+        check_entries(values, self.required, self.allowed, where)
+
     def restore(self, owner: Any, values: Mapping[str, Any]) -> None:
         """Check entries, and give them to an instance; none are given to one that is not fitted."""
         if not values:
             return
         own = self._that_holds(values, by_attribute=False)
-        check_entries(values, own.required, own.allowed, type(owner).__name__)
+        own.check(values, type(owner).__name__)
         vars(owner).update({own.attribute(name): value for name, value in values.items()})
 
 
@@ -318,9 +321,9 @@ class pair:
             raise SchemaError(f"{where} must be a pair with low <= high")
 
 
-def optional(check: Check) -> Check:
-    """None, or what a check accepts."""
-    return either((nothing, check))
+def optional(*checks: Check) -> Check:
+    """None, or what at least one of the checks accepts."""
+    return either((nothing, *checks))
 
 
 def nothing(value: Any, where: str, lengths: Lengths) -> None:
@@ -372,10 +375,7 @@ def _check_bounds(value: Any, low: Any, high: Any, where: str) -> None:
 def _short(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} {list(value.shape)}"
-    if isinstance(value, bool | int | float | str) or value is None:
-        return f"{value!r:.60}" if not _is_long(value) else "a very large number"
-    return f"a {type(value).__name__}"
-
-
-def _is_long(value: Any) -> bool:
-    return isinstance(value, int) and value.bit_length() > 256
+    if isinstance(value, int) and value.bit_length() > 256:
+        return "a very large number"
+    plain = isinstance(value, bool | int | float | str) or value is None
+    return f"{value!r:.60}" if plain else f"a {type(value).__name__}"

@@ -69,8 +69,7 @@ def cache_folder() -> Path:
 
 def to_bytes(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
     """Serialise a header and named arrays; equal content gives equal bytes."""
-    payload = _payload(kind, header, arrays)
-    head_length, body = payload
+    head_length, body = _payload(kind, header, arrays)
     return _PREFIX.pack(MAGIC, VERSION, head_length, hashlib.sha256(body).digest()) + body
 
 
@@ -180,10 +179,8 @@ def _remove_abandoned(target: Path) -> None:
 def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it exists, and is not ours
-        return True
+    except OSError as error:  # any other than this one: it exists, and is not ours
+        return not isinstance(error, ProcessLookupError)
     return True
 
 

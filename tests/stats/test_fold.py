@@ -181,7 +181,7 @@ def test_progress_bar_knows_its_length(seed, tmp_path, monkeypatch):
         bars.append((description, total, enabled, len(items)))
         return iter(items)
 
-    monkeypatch.setattr("kernelmaps.stats.blockwise.track", watched)
+    monkeypatch.setattr("kernelmaps.stats.folding.track", watched)
     X = rows(seed)[0]
     fold(open_source(X), Moments(), name="array", block_rows=64)
     fold(open_source(iter([X, X])), Moments(), progress=True, name="stream")

@@ -74,7 +74,7 @@ class ArrowSource(Source):
     features: list[str]
     y: Any = None
     w: Any = None
-    exposure: str | None = None
+    exposure: Any = None
     frames: bool = False
     begin: int = 0
     name: str = "the Parquet dataset"
@@ -92,7 +92,7 @@ class ArrowSource(Source):
 
     @classmethod
     def of(
-        cls, data: Any, y: Any, w: Any, exposure: str | None = None, *,
+        cls, data: Any, y: Any, w: Any, exposure: Any = None, *,
         frames: bool = False, name: str = "the Parquet dataset",
     ) -> ArrowSource:  # fmt: skip
         """From a pyarrow table or dataset, or from a CSV file; `y` and `w` by default by name."""
@@ -182,8 +182,8 @@ class ArrowSource(Source):
         return Block(X, y, w, number, 0, start, exposure)
 
     def _check_lengths(self, n_rows: int) -> None:
-        y, w = (None if _names(item) else item for item in (self.y, self.w))
-        check_lengths(n_rows, y=y, sample_weight=w)
+        given = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
+        check_lengths(n_rows, **{k: own for k, own in given.items() if not _names(own)})
 
 
 def row_groups(dataset: Any) -> list[Any]:

@@ -22,10 +22,7 @@ _WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
 
 def csv_header(path: Path) -> list[str]:
     """Names of the columns."""
-    with open_text(path) as stream:
-        line = stream.readline()
-    cells = next(csv.reader([line], delimiter=_delimiter(path, line)), [])
-    return _header_of(cells)[0]
+    return _header_of(next(_split(path), []))[0]
 
 
 def _header_of(cells: Sequence[str]) -> tuple[list[str], bool]:

@@ -146,12 +146,11 @@ def _raw_columns(X: Any) -> tuple[list[str], Iterator[Any]]:
 def _from_polars(values: Any) -> np.ndarray:
     import polars
 
-    if values.dtype.is_decimal():
+    kind = values.dtype
+    if kind.is_decimal():
         return values.cast(polars.Float64).to_numpy()
-    if values.dtype.is_numeric():
+    if kind.is_numeric() or kind.is_temporal() or kind == polars.Boolean:
         return values.to_numpy()  # integers as they are: they may name levels beyond 2⁵³
-    if values.dtype.is_temporal() or values.dtype == polars.Boolean:
-        return values.to_numpy()
     return values.cast(polars.String).to_numpy()
 
 
@@ -233,10 +232,8 @@ def _numbers_of_objects(values: Any) -> np.ndarray | None:
     if _package(values) not in ("pandas", "numpy") or str(values.dtype) != "object":
         return None
     items = np.asarray(values, dtype=object)
-    head = [item for item in items[:100] if not _missing(item)]
-    if not head or not all(_is_number(item) for item in head):
-        return None
-    if not all(_is_number(item) or _missing(item) for item in items):
+    known = not all(map(_missing, items[:100]))
+    if not known or not all(_is_number(item) or _missing(item) for item in items):
         return None
     return np.array([np.nan if _missing(item) else float(item) for item in items])
 
@@ -295,24 +292,21 @@ def _distinct(items: np.ndarray) -> tuple[np.ndarray, list[str]]:
         codes, found = sys.modules["pandas"].factorize(items)
         return _merged(codes.astype(np.int64), [level_name(item) for item in found])
     code_of: dict[Any, int] = {}
-    codes = np.array(
-        [
-            -1 if _missing(item) else code_of.setdefault(item, len(code_of))
-            for item in items.tolist()
-        ],
-        dtype=np.int64,
-    )
-    return _merged(codes, [level_name(item) for item in code_of])
+    codes = [-1 if _missing(x) else code_of.setdefault(x, len(code_of)) for x in items.tolist()]
+    return _merged(np.array(codes, np.int64), [level_name(item) for item in code_of])
 
 
 def _merged(codes: np.ndarray, levels: list[str]) -> tuple[np.ndarray, list[str]]:
     """Levels of the same name (1 and 1.0) become one."""
     names = list(dict.fromkeys(levels))
-    if len(names) == len(levels):
-        return codes, levels
+    same = len(names) == len(levels)
+    return codes if same else _renumbered(codes, levels, names), names
+
+
+def _renumbered(codes: np.ndarray, levels: list[str], names: list[str]) -> np.ndarray:
+    """Codes of levels as numbers in another list of their names; −1, for missing, stays."""
     place = {name: k for k, name in enumerate(names)}
-    to = np.array([*(place[name] for name in levels), -1], np.int64)  # the last: missing
-    return to[codes], names
+    return np.array([*(place[level] for level in levels), -1], np.int64)[codes]
 
 
 def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
@@ -324,9 +318,6 @@ def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
             out.append(Column(name, np.concatenate([c.values for c in own]), None, []))
             continue
         levels = list(dict.fromkeys(level for column in own for level in column.levels))
-        place = {level: k for k, level in enumerate(levels)}
-        codes = [
-            np.array([*(place[level] for level in c.levels), -1], np.int64)[c.codes] for c in own
-        ]
+        codes = [_renumbered(column.codes, column.levels, levels) for column in own]
         out.append(Column(name, None, np.concatenate(codes), levels))
     return out

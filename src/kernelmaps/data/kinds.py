@@ -53,15 +53,10 @@ def date_form(cells: Sequence[str]) -> str | None:
     Of 3/4/2025 the month comes first, unless a cell has a first number above 12.
     """
     distinct = list(dict.fromkeys(cells))
-    head = distinct[:20]
-    if not head or min(map(len, head)) < _SHORTEST:
+    if not distinct or min(map(len, distinct[:20])) < _SHORTEST:
         return None
-    for form in _FORMS:
-        if all(_parsed(cell, form) is not None for cell in head) and all(
-            _parsed(cell, form) is not None for cell in distinct
-        ):
-            return form
-    return None
+    fitting = (f for f in _FORMS if all(_parsed(cell, f) is not None for cell in distinct))
+    return next(fitting, None)
 
 
 def parse_dates(cells: Sequence[str], form: str) -> np.ndarray:
@@ -112,13 +107,9 @@ def date_columns(dates: np.ndarray, name: str, parts: Sequence[str]) -> dict[str
 
 def _years(dates: np.ndarray) -> np.ndarray:
     """2025.5 for the middle of 2025."""
-    start = dates.astype("datetime64[Y]")
-    length = ((start + 1).astype("datetime64[s]") - start.astype("datetime64[s]")).astype(float)
-    return (
-        1970
-        + start.astype(np.int64)
-        + (dates - start.astype("datetime64[s]")) / length.astype("timedelta64[s]")
-    )
+    year = dates.astype("datetime64[Y]")
+    begin, end = year.astype("datetime64[s]"), (year + 1).astype("datetime64[s]")
+    return 1970 + year.astype(np.int64) + (dates - begin) / (end - begin)
 
 
 def _part(dates: np.ndarray, part: str) -> np.ndarray:

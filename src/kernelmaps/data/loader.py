@@ -22,6 +22,7 @@ from .sources import check_members
 
 VARIABLE = "KERNELMAPS_DATA"
 BUNDLED = ("digits",)
+_DAMAGED = (ValueError, OverflowError, EOFError, zipfile.BadZipFile, TypeError, AttributeError)
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -155,14 +156,7 @@ def read_npz(path: str | os.PathLike) -> dict[str, Any]:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
         _assemble_csr(arrays)
-    except (
-        ValueError,
-        OverflowError,
-        EOFError,
-        zipfile.BadZipFile,
-        TypeError,
-        AttributeError,
-    ) as error:
+    except _DAMAGED as error:
         raise FileFormatError(f"{path} is not a readable .npz file: {error}") from error
     return arrays
 

@@ -11,9 +11,9 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,8 @@ from .sources import (
     check_lengths,
     check_members,
     default_names,
-    is_group,
-    is_table,
+    is_chunks,
     open_hdf5,
-    raw_rows,
     read_npy_header,
     sliced_source,
     values_at,
@@ -51,7 +49,7 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
     """Open a file of arrays by its suffix."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        return sliced_source(raw_rows(path), y, w)
+        return sliced_source(path, y, w)
     if suffix == ".npz":
         return _open_npz(path, y, w, name)
     if suffix in (".h5", ".hdf5"):
@@ -258,14 +256,9 @@ class SvmlightSource(Source):
         if cuts[-1] != self.span[1]:
             cuts.append(self.span[1])
         step = math.ceil((len(cuts) - 1) / max(n, 1))
-        return [
-            replace(
-                self,
-                span=(cuts[a], cuts[min(a + step, len(cuts) - 1)]),
-                begin=self.begin + a * block_rows,
-            )
-            for a in range(0, len(cuts) - 1, step)
-        ]
+        spans = pairwise([*cuts[:-1:step], cuts[-1]])
+        begins = range(self.begin, sys.maxsize, step * block_rows)
+        return [replace(self, span=span, begin=begin) for span, begin in zip(spans, begins)]
 
 
 def _check_labels(labels: np.ndarray, text: list[bytes]) -> None:
@@ -335,20 +328,12 @@ def open_table(X: Any, y: Any = None, sample_weight: Any = None, exposure: Any =
         there are columns of that name.
     """
     # A list holds values: in a table, only a string names a column.
-    y, sample_weight = (np.asarray(v) if isinstance(v, list) else v for v in (y, sample_weight))
-    named = exposure if isinstance(exposure, str) else None
-    source = _opened(X, y, sample_weight, named, frames=True)
-    if named is not None or exposure is None:
-        return source
-    if source.parts is not None:
-        raise ValueError("exposure of a Dask collection must be the name of a column")
-    if isinstance(source, IterableSource):  # it can look at its first chunks and still give them
-        return IterableSource(source.chunks, *source.beside[:2], exposure, source.frames)
-    return ExposedSource(source, exposure)
+    beside = (np.asarray(v) if isinstance(v, list) else v for v in (y, sample_weight, exposure))
+    return _opened(X, *beside, frames=True)
 
 
 def _opened(
-    X: Any, y: Any, w: Any, exposure: str | None = None, *,
+    X: Any, y: Any, w: Any, exposure: Any = None, *,
     frames: bool = False, name: str = "X", n_features: int | None = None,
 ) -> Source:  # fmt: skip
     path = Path(X) if isinstance(X, str | os.PathLike) else None
@@ -362,11 +347,15 @@ def _opened(
     if package == "pyarrow":
         return ArrowSource.of(X, y, w, exposure, frames=frames)
     if package.startswith("dask"):
+        if not (exposure is None or isinstance(exposure, str)):
+            raise ValueError("exposure of a Dask collection must be the name of a column")
         return DaskSource.of(X, y, w, exposure, frames=frames)
     if callable(X) or (path is None and is_chunks(X)):
         return IterableSource(X, y, w, exposure, frames)
-    if exposure is not None:
+    if isinstance(exposure, str):
         raise ValueError(f"exposure={exposure!r} names a column, but X has no names of columns")
+    if exposure is not None:
+        return ExposedSource(_opened(X, y, w), exposure)
     if path is not None:
         return open_path(path, y, w, name=name, n_features=n_features)
     if not isinstance(X, Source):
@@ -417,13 +406,3 @@ def _is_text(kind: Any) -> bool:
 
     words = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
     return words or types.is_temporal(kind)
-
-
-def is_chunks(X: Any) -> bool:
-    """Whether X is a stream of blocks of rows rather than one table."""
-    if hasattr(X, "shape") or hasattr(X, "__array__"):
-        return False
-    if isinstance(X, list | tuple):
-        first = X[0] if X else None
-        return is_table(first) or is_group(first)
-    return isinstance(X, Iterable)

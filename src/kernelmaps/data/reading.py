@@ -10,7 +10,7 @@ the rows that are held out to score a model: one in five, chosen by the row's nu
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,11 @@ from scipy import sparse
 from ..extras import needed
 from ..hashing import mixed_bits
 from ..sparse_rows import first_bad
-from .columns import ColumnChoice, Wanted, column_positions, hold_text, no_target
+from .columns import Wanted, column_positions, hold_text, no_target
 from .csv_text import csv_header, csv_lines, is_text, labels_of, numbers_of
 from .loader import load, names, read_npz
 from .opening import open_source
-from .sources import Block, Source, values_at
+from .sources import Block, Source, joined, values_at
 from .suffixes import is_csv, is_parquet, parquet_dataset
 
 
@@ -98,10 +98,15 @@ class PreparedSource(Source):
         if y is not None:
             y = _clean_labels(y, block.start, self.target, self.describe())
         if self.normalize != "none":
-            from sklearn.preprocessing import normalize
-
-            X = normalize(X.astype(np.float64), norm=self.normalize)
+            X = _normalized(X, self.normalize)
         return replace(block, X=X, y=y)
+
+
+def _normalized(X: Any, norm: str) -> Any:
+    """Rows of norm 1."""
+    from sklearn.preprocessing import normalize
+
+    return normalize(X.astype(np.float64), norm=norm)
 
 
 def check_cells(X: Any, start: int, columns: list[str] | None, name: str) -> None:
@@ -233,11 +238,7 @@ class Rows:
         Rows
             The scaled rows.
         """
-        if norm == "none":
-            return self
-        from sklearn.preprocessing import normalize
-
-        return replace(self, X=normalize(self.X.astype(np.float64), norm=norm))
+        return self if norm == "none" else replace(self, X=_normalized(self.X, norm))
 
 
 def read_rows(
@@ -288,12 +289,7 @@ def read_rows(
             f"there is no file {os.fspath(source)!r}, nor a dataset of that name ({known_names})."
         )
     elif is_csv(path):
-        header, lines, first = csv_lines(path)
-        choice = wanted.found_in(
-            header, str(path), need_target=need_target, with_target=with_target
-        )
-        column_positions(header, keep, str(path))
-        rows = _read_csv(path, lines, first, header, choice, keep)
+        rows = _read_csv(path, wanted, keep, need_target=need_target, with_target=with_target)
     elif path.suffix.lower() == ".npz":
         rows = _read_npz(path, known)
     else:
@@ -344,17 +340,14 @@ def read_columns(
 # ---- CSV ----------------------------------------------------------------------------------------
 
 
-def _read_csv(
-    path: Path,
-    lines: list[list[str]],
-    first: int,
-    header: list[str],
-    choice: ColumnChoice,
-    keep: Sequence[str],
-) -> Rows:
-    name = str(path)
+def _read_csv(path: Path, wanted: Wanted, keep: Sequence[str], **needs: bool) -> Rows:
+    name, (header, lines, first) = str(path), csv_lines(path)
+    choice = wanted.found_in(header, name, **needs)
+    column_positions(header, keep, name)
     cells = dict(zip(header, zip(*lines))) if lines else dict.fromkeys(header, ())
-    _refuse_text(cells, choice.features, name)
+    texts = [column for column in choice.features if cells[column] and is_text(cells[column][0])]
+    if len(texts) > 1:  # all of them are named at once
+        raise ValueError(f"{name}: {hold_text(texts)}")
     X = np.empty((len(lines), len(choice.features)))
     for j, column in enumerate(choice.features):
         X[:, j] = numbers_of(cells[column], column, name, first)
@@ -363,13 +356,6 @@ def _read_csv(
         y = labels_of(cells[choice.target], choice.target, name, first)
     kept = {column: list(cells[column]) for column in keep}
     return Rows(name, X, y, choice.features, choice.target, kept)
-
-
-def _refuse_text(cells: Mapping[str, Sequence[str]], features: Sequence[str], name: str) -> None:
-    """Name all columns of text at once, where there are several."""
-    texts = [column for column in features if cells[column] and is_text(cells[column][0])]
-    if len(texts) > 1:
-        raise ValueError(f"{name}: {hold_text(texts)}")
 
 
 # ---- everything else ----------------------------------------------------------------------------
@@ -398,9 +384,8 @@ def _read_npz(path: Path, target: str | None) -> Rows:
 
 def _read_source(path: Path, source: PreparedSource, target: str | None) -> Rows:
     blocks = list(source.blocks(_BLOCK))
-    X = [block.X for block in blocks]
-    if not X:
+    if not blocks:
         return Rows(str(path), np.empty((0, source.n_features or 0)), None)
-    stacked = sparse.csr_matrix(sparse.vstack(X)) if sparse.issparse(X[0]) else np.vstack(X)
-    y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])
-    return Rows(str(path), stacked, y, source.columns, source.target or target)
+    whole = joined(blocks)
+    X = sparse.csr_matrix(whole.X) if sparse.issparse(whole.X) else whole.X
+    return Rows(str(path), X, whole.y, source.columns, source.target or target)

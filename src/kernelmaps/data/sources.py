@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -72,6 +72,18 @@ class Block:
         y, w, exposure = (values_at(values, rows) for values in (self.y, self.w, self.exposure))
         row, start = self.row + rows.start, self.start + rows.start
         return Block(_sliced(self.X, rows), y, w, self.chunk, row, start, exposure)
+
+
+def joined(blocks: list[Block]) -> Block:
+    """Blocks one below the other; all else is that of the first."""
+
+    def whole(name: str) -> Any:
+        own = [getattr(block, name) for block in blocks]
+        return None if own[0] is None else np.concatenate(own)
+
+    X = [block.X for block in blocks]
+    stacked = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.vstack(X)
+    return replace(blocks[0], X=stacked, y=whole("y"), w=whole("w"), exposure=whole("exposure"))
 
 
 class Source:
@@ -269,16 +281,12 @@ class RawRows:
     def __getitem__(self, rows: slice) -> np.ndarray:
         start, stop, _ = rows.indices(self.shape[0])
         width = math.prod(self.shape[1:])
-        out = np.fromfile(
-            self.path,
-            self.dtype,
-            count=(stop - start) * width,
-            offset=self.offset + start * width * self.dtype.itemsize,
-        )
-        if out.size != (stop - start) * width:
+        count, skipped = (stop - start) * width, start * width * self.dtype.itemsize
+        out = np.fromfile(self.path, self.dtype, count, offset=self.offset + skipped)
+        if out.size != count:
             raise ValueError(
-                f"{self.path!r} ends early: {out.size} of the {(stop - start) * width} values of "
-                f"rows {start} to {stop} were found. Was it truncated, or is it still written?"
+                f"{self.path!r} ends early: {out.size} of the {count} values of rows {start} to "
+                f"{stop} were found. Was it truncated, or is it still written?"
             )
         return out.reshape(stop - start, *self.shape[1:])
 
@@ -377,15 +385,9 @@ class SlicedSource(Source):
         end = self.begin + self.n_rows
         for a in range(self.begin + skip * block_rows, end, block_rows):
             rows = slice(a, min(a + block_rows, end))
-            yield Block(
-                self.rows_at(rows),
-                values_at(self.y, rows),
-                values_at(self.w, rows),
-                chunk=a // block_rows if self.chunk is None else self.chunk,
-                row=0 if self.chunk is None else a,
-                start=self.first + a,
-                exposure=values_at(self.exposure, rows),
-            )
+            y, w, exposure = (values_at(own, rows) for own in (self.y, self.w, self.exposure))
+            chunk, row = (a // block_rows, 0) if self.chunk is None else (self.chunk, a)
+            yield Block(self.rows_at(rows), y, w, chunk, row, self.first + a, exposure)
 
     def sample(self, rows: int) -> Block | None:
         runs = 16
@@ -393,12 +395,7 @@ class SlicedSource(Source):
             return self.head(rows)
         begins = np.linspace(self.begin, self.begin + self.n_rows - rows // runs, runs).astype(int)
         cuts = (replace(self, begin=a, end=a + rows // runs) for a in begins.tolist())
-        parts = [next(cut.blocks(rows)) for cut in cuts]
-        y, w = (
-            None if values[0] is None else np.concatenate(values)
-            for values in ([part.y for part in parts], [part.w for part in parts])
-        )
-        return replace(parts[0], X=_stacked([part.X for part in parts]), y=y, w=w, row=0)
+        return replace(joined([next(cut.blocks(rows)) for cut in cuts]), row=0)
 
     def samples(self, rows: int) -> list[Block]:
         found = self.sample(rows)
@@ -521,22 +518,16 @@ class IterableSource(Source):
 
 
 def sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
-    if isinstance(y, str | os.PathLike):
-        y = raw_rows(Path(y))
-    if isinstance(w, str | os.PathLike):
-        w = raw_rows(Path(w))
-    X = _portable(X)
+    """Arrays, or .npy files of them by their paths."""
+    X, y, w = (_portable(values) for values in (X, y, w))
     check_sparse(X, "the data")
     if sp.issparse(X):
         X = X.tocsr()
-    elif not (hasattr(X, "shape") and hasattr(X, "__getitem__")):
-        X = np.asarray(X)
     if len(X.shape) != 2:
         raise ValueError(
             f"X must have two dimensions (rows and columns), found shape {tuple(X.shape)}. "
             "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row"
         )
-    y, w = _portable(_as_array(y)), _portable(_as_array(w))
     check_lengths(X.shape[0], y=y, sample_weight=w)
     return SlicedSource(X, y, w)
 
@@ -623,7 +614,9 @@ def as_rows(X: Any, frames: bool = False) -> Any:
 
 
 def _portable(X: Any) -> Any:
-    """Replace a handle on a file by its description, which other processes can open."""
+    """Replace a file, or a handle on it, by a description, which other processes can open."""
+    if isinstance(X, str | os.PathLike):
+        X = raw_rows(Path(X))
     package = type(X).__module__.split(".")[0]
     if package == "h5py":
         return ContainerRows(X.file.filename, X.name, "hdf5")
@@ -636,17 +629,8 @@ def _portable(X: Any) -> Any:
             root = root.base
         offset = root.offset + X.ctypes.data - root.ctypes.data
         return RawRows(str(X.filename), X.dtype, X.shape, offset, mapped=X.mode != "r")
-    return X
-
-
-def _stacked(blocks: list[Any]) -> Any:
-    return sp.vstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.vstack(blocks)
-
-
-def _as_array(values: Any) -> Any:
-    if values is None or hasattr(values, "shape"):
-        return values
-    return np.asarray(values)
+    sliceable = hasattr(X, "shape") and hasattr(X, "__getitem__")
+    return X if X is None or sliceable else np.asarray(X)
 
 
 def _sliced(X: Any, rows: slice | np.ndarray) -> Any:
@@ -665,6 +649,16 @@ def is_table(X: Any) -> bool:
 def is_group(item: Any) -> bool:
     """Whether an item is (X, y) or the like; loaders of other libraries give lists, too."""
     return isinstance(item, list | tuple) and len(item) > 0 and is_table(item[0])
+
+
+def is_chunks(X: Any) -> bool:
+    """Whether X is a stream of blocks of rows rather than one table."""
+    if hasattr(X, "shape") or hasattr(X, "__array__"):
+        return False
+    if isinstance(X, list | tuple):
+        first = X[0] if X else None
+        return is_table(first) or is_group(first)
+    return isinstance(X, Iterable)
 
 
 def _parts_of(item: Any, index: int) -> tuple[Any, Any, Any]:

@@ -92,12 +92,8 @@ def features_of(
 def frame_of(features: Mapping[str, np.ndarray]) -> Any:
     """Features as a pandas frame."""
     pandas = needed("pandas")
-    return pandas.DataFrame(
-        {
-            name: pandas.Categorical(own) if own.dtype.kind == "O" else own
-            for name, own in features.items()
-        }
-    )
+    texts = {name: own for name, own in features.items() if own.dtype.kind == "O"}
+    return pandas.DataFrame({**features, **{n: pandas.Categorical(v) for n, v in texts.items()}})
 
 
 def read_table(
@@ -133,9 +129,11 @@ def read_table(
     kept = {name: cells_at(cells, taken) for name, cells in block.cells([*keep, *ids]).items()}
     used = [name for name in choice.features if name in values]
     rows = Rows(str(path), None, y, used, target, kept)
-    table = TableFile(rows, {name: reader.kinds[name] for name in used}, values, ids, remarks)
-    _check(table, len(next(iter(raw.values()), [])))
-    return table
+    if not len(y):
+        raise ValueError(f"{path} has no rows.")
+    if not values:
+        raise ValueError(f"{path} has no column to learn from: {'; '.join(remarks)}.")
+    return TableFile(rows, {name: reader.kinds[name] for name in used}, values, ids, remarks)
 
 
 class AnotherKindError(Exception):
@@ -191,14 +189,6 @@ class CellReader:
             kind = self.kinds[name].name
             said.append(f"column {name!r} holds {kind}s: {shown} counted as missing")
         return said
-
-
-def _check(table: TableFile, n_rows: int) -> None:
-    name = table.rows.name
-    if not n_rows:
-        raise ValueError(f"{name} has no rows.")
-    if not table.values:
-        raise ValueError(f"{name} has no column to learn from: {'; '.join(table.remarks)}.")
 
 
 def kinds_of(raw: Mapping[str, RawColumn], categories: Sequence[str]) -> dict[str, Kind]:

@@ -29,7 +29,7 @@ _RECORDS = {
     "KernelMoments": "kernelmaps.stats.composite",
     "Features": "kernelmaps.models.streaming.feature_maps",
     "Part": "kernelmaps.models.streaming.feature_maps",
-    "_Solution": "kernelmaps.models.streaming.projection",
+    "_Solution": "kernelmaps.models.streaming.linear",
     "Summary": "kernelmaps.models.additive.summary",
     "Progress": "kernelmaps.models.additive.summary",
     "Codebook": "kernelmaps.models.tables.codebooks",

@@ -5,9 +5,8 @@ What is listed here is public. Other rooms of the package import the rest from i
 
 from ..data.opening import open_source
 from ..data.sources import Source
-from .blockwise import choose_block_rows
 from .composite import FoldMoments, KernelMoments, load_stats
-from .folding import fold
+from .folding import choose_block_rows, fold
 from .moments import Moments
 from .pair_tables import CodeSums
 

@@ -105,9 +105,8 @@ class Checkpoint:
             return self.source.blocks(self.block_rows)
         last = len(digests) - 1
         for number in {last * k // SAMPLES for k in range(SAMPLES)} - {last} if sampled else ():
-            self._check_block(
-                next(self.source.blocks(self.block_rows, number), None), digests, number
-            )
+            block = next(self.source.blocks(self.block_rows, number), None)
+            self._check_block(block, digests, number)
         first = last if sampled else 0
         blocks = self.source.blocks(self.block_rows, first)
         for number in range(first, last + 1):

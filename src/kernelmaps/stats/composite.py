@@ -85,10 +85,9 @@ class _Composite(Statistics):
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         # The arrays of part i are prefixed with "i/".
         states = [part.state() for part in self.parts]
-        header = {"kind_of_stats": self.kind, "parts": [head for head, _ in states]}
-        more = {"widths": self.widths} if self.widths else {}
+        header: dict[str, Any] = {"kind_of_stats": self.kind, "parts": [head for head, _ in states]}
         arrays = {f"{i}/{k}": a for i, (_, found) in enumerate(states) for k, a in found.items()}
-        return header | more, arrays
+        return header | ({"widths": self.widths} if self.widths else {}), arrays
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
@@ -155,11 +154,8 @@ class FoldMoments(_Composite):
 
     def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
         fold = fold_of_row(np.arange(start, start + Z.shape[0]), len(self.parts))
-        blocks = []
-        for f in range(len(self.parts)):
-            rows = np.flatnonzero(fold == f)
-            blocks.append((Z[rows], _take(y, rows), _take(w, rows)))
-        return blocks
+        rows = (np.flatnonzero(fold == f) for f in range(len(self.parts)))
+        return [(Z[own], _take(y, own), _take(w, own)) for own in rows]
 
 
 class KernelMoments(_Composite):

@@ -1,169 +1,48 @@
 """`fold`: add all rows of a source to statistics, in this process or on Dask's workers.
 
-Folds on Dask: one task per partition, merged in a tree.
+Read, map, multiply, add; φ(X) is never stored. Blocks are read in order by the calling thread,
+mapped and multiplied by a few threads with one BLAS thread each, and added in order again. The sums
+are therefore the same, bit for bit, for any number of threads, and after any block they are a state
+from which the fold can go on.
 
-What travels out is the map, the empty statistics (shift only, kB) and, for files, where to read;
-what comes back is one set of sums. Rows stay where they are.
+On a card (:class:`.on_device.OnDevice`) one thread hands blocks over and does not wait for them:
+the card maps and multiplies one block while the next is read. The sums come back at the end.
+
+On Dask there is one task per partition, and their sums are merged in a tree. What travels out is
+the map, the empty statistics (shift only, kB) and, for files, where to read; what comes back is one
+set of sums. Rows stay where they are.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import reduce
 from time import monotonic
 from typing import Any, TypeVar
 
+import numpy as np
+import scipy.sparse as sp
+
 from ..data.dask import DaskSource, source_of_partition
 from ..data.sources import Block, Source
+from ..device import in_halves, is_tensor, share_memory, to_host
 from ..extras import needed
-from ..threads import interruptible
-from .blockwise import Transform, features_of, fold_blocks
+from ..progress import track
+from ..sparse_rows import first_bad
+from ..threads import interruptible, ordered_map, resolve_threads
+from .checkpoint import Checkpoint
+from .moments import BLOCK_ROWS
+from .on_device import OnDevice
 
+BLOCK_BYTES = 64 << 20
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
 FAN_IN = 8
 POLL, PATIENCE = 1.0, 30.0  # seconds: between two looks at the workers, and without any
+_FEWER = "The sums have to fit: use fewer components, or leave device out"
 
-
-def fold_on_dask(
-    source: Source, stats: Any, transform: Any, client: Any, *, block_rows: int, name: str
-) -> Any:
-    """Fold on Dask's workers; see `kernelmaps.stats.fold`. `client` may be an address.
-
-    The shift is taken from the first block by a first task, for all: float32 products then round
-    as in one process, and results agree to the rounding of float64 sums.
-    """
-    with connected(client) as client:
-        if isinstance(source, DaskSource):
-            parts, starts = source.parts, source.starts
-        else:
-            n = 4 * max(sum(client.nthreads().values()), 1)
-            parts = [(part,) for part in source.partitions(n, block_rows)]
-            starts = [0] * len(parts)
-        root = _tree(parts, starts, stats, transform, block_rows, name)
-        return stats.merge(_computed(root, client))
-
-
-def _tree(
-    parts: list[Any], starts: list[int], stats: Any, transform: Any, block_rows: int, name: str
-) -> Any:
-    """One leaf per partition, merged `FAN_IN` at a time."""
-    import dask
-
-    # One key for the map: it reaches each worker once, not once per task.
-    shared = dask.delayed(transform, traverse=False) if transform is not None else None
-    leaf, centre = dask.delayed(_leaf), dask.delayed(_centre)
-    zero = stats.zero()
-    if stats.shift is None:
-        zero = centre(zero, parts[0], starts[0], shared, block_rows, name)
-    nodes = [
-        leaf(zero, part, start, shared, block_rows, f"{name}, partition {i}")
-        for i, (part, start) in enumerate(zip(parts, starts))
-    ]
-    return _merged(nodes)
-
-
-def _merged(nodes: list[Any]) -> Any:
-    """One task that merges the sums of all, `FAN_IN` at a time."""
-    import dask
-
-    merge = dask.delayed(_merge)
-    while len(nodes) > 1:
-        nodes = [merge(nodes[i : i + FAN_IN]) for i in range(0, len(nodes), FAN_IN)]
-    return nodes[0]
-
-
-def sum_on_dask(parts: list[Any], leaf: Callable[..., Any]) -> Any:
-    """Sums of all partitions: ``leaf(number, part)`` where each one is, merged in a tree."""
-    import dask
-
-    task = dask.delayed(leaf)
-    nodes = [task(number, part) for number, part in enumerate(parts)]
-    return _computed(_merged(nodes), None)
-
-
-@contextmanager
-def connected(client: Any) -> Iterator[Any]:
-    """The client itself, or one for the address of a scheduler, closed afterwards."""
-    if not isinstance(client, str):
-        yield client
-        return
-    Client = needed("distributed").Client
-    with Client(client, set_as_default=False) as made:
-        yield made
-
-
-def _computed(task: Any, client: Any) -> Any:
-    """The value of a task: on the client's workers, or on Dask's current scheduler."""
-    if client is not None:
-        return _awaited(client.compute(task, retries=RETRIES), client)
-    import dask
-
-    return dask.compute(task)[0]
-
-
-def _awaited(future: Any, client: Any) -> Any:
-    """The value of a future; without workers, which nobody restarts, it would never come."""
-    alone_since = None
-    while True:
-        try:
-            return future.result(timeout=POLL)
-        except TimeoutError:
-            if future.status != "pending":  # it ended meanwhile, or the error is the task's own
-                return future.result()
-        if client.nthreads():
-            alone_since = None
-            continue
-        alone_since = monotonic() if alone_since is None else alone_since
-        if monotonic() - alone_since > PATIENCE:
-            future.cancel()
-            raise TimeoutError(
-                f"the Dask cluster has had no worker for {PATIENCE:g} seconds. Start workers, with "
-                "a nanny so that those that die are replaced, and fit again."
-            )
-
-
-def call_on_sample(source: Source, function: Any, client: Any, *, rows: int) -> Any:
-    """``function(block)`` for a sample of rows, where the rows are; only the result travels."""
-    dask = needed("dask")
-    if isinstance(source, DaskSource):
-        part, start = source.parts[0], source.starts[0]
-    else:
-        part, start = (source.partitions(1, rows)[0],), 0
-    task = dask.delayed(_on_sample)(function, part, start, rows)
-    with connected(client) as client:
-        return _computed(task, client)
-
-
-def _on_sample(function: Any, part: tuple[Any, ...], start: int, rows: int) -> Any:
-    return function(source_of_partition(part, start).sample(rows))
-
-
-def _centre(zero: Any, part: tuple[Any, ...], start: int, transform: Any, rows: int, name: str):
-    zero = zero.zero()
-    for block in source_of_partition(part, start).blocks(rows):
-        zero.centre_on(features_of(block, transform, name)[0], block.y, block.w)
-        if zero.shift is not None:
-            break
-    return zero
-
-
-def _leaf(
-    zero: Any, part: tuple[Any, ...], start: int, transform: Any, rows: int, name: str
-) -> Any:
-    source, stats = source_of_partition(part, start), zero.zero()
-    return fold_blocks(
-        source, stats, transform, block_rows=rows, n_threads=1, progress=False, name=name
-    )
-
-
-def _merge(parts: list[Any]) -> Any:
-    total = parts[0].zero()  # Dask may still need its inputs: they are not changed
-    for part in parts:
-        total.merge(part)
-    return total
-
-
+Transform = Callable[[Any], Any]
 Result = TypeVar("Result")
 
 
@@ -218,24 +97,249 @@ def fold(
             raise ValueError(
                 f"{name}: a fold on Dask has no checkpoint: the scheduler retries lost parts itself"
             )
-        return fold_on_dask(source, stats, transform, client, block_rows=block_rows, name=name)
-    return fold_blocks(
-        source,
-        stats,
-        transform,
-        block_rows=block_rows,
-        n_threads=n_jobs,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        progress=progress,
-        name=name,
-    )
+        return _fold_on_dask(source, stats, transform, client, block_rows, name)
+    saved = Checkpoint(checkpoint, checkpoint_every, source, stats, block_rows, name)
+    remaining = saved.remaining()
+    stats, total = saved.stats, source.n_blocks(block_rows)
+    total = None if total is None else total - saved.position
+    blocks = track(remaining, description=name, total=total, enabled=progress)
+    card = transform if isinstance(transform, OnDevice) else None
+    with nullcontext() if card is None else card.session(_FEWER):
+        for block, part in _sums(blocks, stats, transform, n_jobs, name):
+            _named(name, block, stats.merge, part)
+            saved.added(block)
+        saved.finish()
+        return stats if card is None else stats.on_host()
+
+
+def _sums(
+    blocks: Iterator[Block], stats: Any, transform: Transform | None, n_jobs: int | None, name: str
+) -> Iterator[tuple[Block, Any]]:
+    """Each block and its sums, in order."""
+    card = isinstance(transform, OnDevice)
+
+    def centre(block: Block) -> None:
+        if stats.shift is None:  # known after the first of several parts
+            Z, _ = features_of(block, transform, name)
+            _named(name, block, stats.centre_on, Z, block.y, block.w)
+
+    def sums(block: Block) -> Any:
+        Z, own = features_of(block, transform, name)
+        return _named(name, block, stats.partial, Z, block.y, block.w, block.start, own=own)
+
+    def in_parts(work: Callable[[Block], Result], block: Block, join: Any) -> Result:
+        """On a card, fewer rows at a time where their features outgrow its memory."""
+        if not card:
+            return work(block)
+        rows = slice(0, len(block))
+        return in_halves(lambda rows: work(block.part(rows)), rows, join, name, _FEWER)
+
+    def centred() -> Iterator[Block]:
+        # The shift must be known before the first product; all later blocks share it.
+        for block in blocks:
+            if stats.shift is None:
+                interruptible(in_parts, centre, block, lambda *_: None)
+            yield block
+
+    def added(block: Block) -> tuple[Block, Any]:
+        return block, in_parts(sums, block, lambda a, b: a.merge(b))
+
+    # The session belongs to this thread, and a card needs no other.
+    threads = resolve_threads(n_jobs)
+    return map(added, centred()) if card else ordered_map(added, centred(), threads)
+
+
+def features_of(block: Block, transform: Transform | None, name: str) -> tuple[Any, bool]:
+    """Features of a block, and whether they are ours to overwrite; bad values are refused."""
+    _check_block(block, name)
+    if transform is None:
+        return block.X, False
+    Z = _named(name, block, transform, block.X)
+    if is_tensor(Z):
+        return Z, not (is_tensor(block.X) and share_memory(Z, block.X))
+    Z = Z.tocsr() if sp.issparse(Z) else np.asarray(Z)
+    return Z, not sp.issparse(Z) and not np.may_share_memory(Z, block.X)
+
+
+def choose_block_rows(n_features: int, n_outputs: int, itemsize: int) -> int:
+    """Choose the rows of a block such that its inputs and features take about 64 MiB.
+
+    Not below 2048, where adding D² sums would cost as much as the products, nor above the bound
+    that keeps float32 products accurate.
+
+    Parameters
+    ----------
+    n_features, n_outputs : int
+        Columns of the rows, and of their features.
+    itemsize : int
+        Bytes of a number.
+
+    Returns
+    -------
+    int
+        A power of two.
+    """
+    rows = BLOCK_BYTES // max((n_features + n_outputs) * itemsize, 1)
+    return int(2 ** np.floor(np.log2(np.clip(rows, 2048, BLOCK_ROWS))))
+
+
+# ---- messages -----------------------------------------------------------------------------------
+
+
+def _place(block: Block, row: int = 0) -> str:
+    return f"chunk {block.chunk}, row {block.row + row} (row {block.start + row} of the data)"
+
+
+def _named(
+    name: str, block: Block, function: Callable[..., Result], *args: Any, **kw: Any
+) -> Result:
+    """Call; a ValueError learns which estimator and which chunk it comes from."""
+    try:
+        return function(*args, **kw)
+    except ValueError as error:
+        raise ValueError(f"{name}: chunk {block.chunk}: {error}") from error
+
+
+def _check_block(block: Block, name: str) -> None:
+    X = block.X
+    if is_tensor(X):  # a card is asked for one number, unless it is bad
+        X = np.zeros((1, 1)) if X.isfinite().all() else to_host(X)
+    place = first_bad(X)
+    if place is not None:
+        row, column = place
+        value = "NaN" if np.isnan(X[place]) else "infinity (inf)"
+        raise ValueError(
+            f"{name}: input X contains {value}: {_place(block, row)}, column {column}. "
+            "Impute or drop such rows before folding"
+        )
+    for what, values in (("y", block.y), ("sample_weight", block.w)):
+        if values is None or values.dtype.kind != "f" or np.isfinite(values).all():
+            continue
+        row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
+        raise ValueError(f"{name}: input {what} contains NaN or inf: {_place(block, row)}")
+    if block.w is not None and (block.w < 0).any():
+        row = int(np.argmax(block.w < 0))
+        raise ValueError(f"{name}: sample_weight is negative in {_place(block, row)}")
+
+
+# ---- on Dask ------------------------------------------------------------------------------------
+
+
+def _fold_on_dask(
+    source: Source, stats: Any, transform: Any, client: Any, rows: int, name: str
+) -> Any:
+    """Fold on Dask's workers; `client` may be an address.
+
+    The shift is taken from the first block by a first task, for all: float32 products then round
+    as in one process, and results agree to the rounding of float64 sums.
+    """
+    with connected(client) as client:
+        dask = needed("dask")
+        n = 1 if client is None else 4 * max(sum(client.nthreads().values()), 1)
+        parts = _partitions(source, n, rows)
+        # One key for the map: it reaches each worker once, not once per task.
+        shared = dask.delayed(transform, traverse=False) if transform is not None else None
+        leaf, zero = dask.delayed(_leaf), stats.zero()
+        if stats.shift is None:
+            zero = dask.delayed(_centre)(zero, *parts[0], shared, rows, name)
+        nodes = [
+            leaf(zero, *part, shared, rows, f"{name}, partition {i}")
+            for i, part in enumerate(parts)
+        ]
+        return stats.merge(_computed(_merged(nodes), client))
+
+
+def sum_on_dask(parts: list[Any], leaf: Callable[..., Any]) -> Any:
+    """Sums of all partitions: ``leaf(number, part)`` where each one is, merged in a tree."""
+    task = needed("dask").delayed(leaf)
+    return _computed(_merged([task(number, part) for number, part in enumerate(parts)]), None)
 
 
 def on_sample(
     source: Source, function: Callable[[Block | None], Result], rows: int, client: Any = None
 ) -> Result:
-    """Apply `function` to a sample of rows, in this process or where Dask holds them."""
+    """``function(block)`` for a sample of rows, where the rows are; only the result travels."""
     if client is None and source.parts is None:
         return interruptible(lambda: function(source.sample(rows)))
-    return call_on_sample(source, function, client, rows=rows)
+    task = needed("dask").delayed(_on_sample)(function, *_partitions(source, 1, rows)[0], rows)
+    with connected(client) as client:
+        return _computed(task, client)
+
+
+def _partitions(source: Source, n: int, rows: int) -> list[tuple[Any, int]]:
+    """What tasks read, and the number of its first row; about `n`, unless Dask has cut the rows."""
+    if isinstance(source, DaskSource):
+        return list(zip(source.parts, source.starts))
+    return [((part,), 0) for part in source.partitions(n, rows)]
+
+
+def _merged(nodes: list[Any]) -> Any:
+    """One task that merges the sums of all, `FAN_IN` at a time."""
+    merge = needed("dask").delayed(_merge)
+    while len(nodes) > 1:
+        nodes = [merge(nodes[i : i + FAN_IN]) for i in range(0, len(nodes), FAN_IN)]
+    return nodes[0]
+
+
+@contextmanager
+def connected(client: Any) -> Iterator[Any]:
+    """The client itself, or one for the address of a scheduler, closed afterwards."""
+    if not isinstance(client, str):
+        yield client
+        return
+    Client = needed("distributed").Client
+    with Client(client, set_as_default=False) as made:
+        yield made
+
+
+def _computed(task: Any, client: Any) -> Any:
+    """The value of a task: on the client's workers, or on Dask's current scheduler."""
+    if client is not None:
+        return _awaited(client.compute(task, retries=RETRIES), client)
+    return needed("dask").compute(task)[0]
+
+
+def _awaited(future: Any, client: Any) -> Any:
+    """The value of a future; without workers, which nobody restarts, it would never come."""
+    alone_since = None
+    while True:
+        try:
+            return future.result(timeout=POLL)
+        except TimeoutError:
+            if future.status != "pending":  # it ended meanwhile, or the error is the task's own
+                return future.result()
+        if client.nthreads():
+            alone_since = None
+            continue
+        alone_since = monotonic() if alone_since is None else alone_since
+        if monotonic() - alone_since > PATIENCE:
+            future.cancel()
+            raise TimeoutError(
+                f"the Dask cluster has had no worker for {PATIENCE:g} seconds. Start workers, with "
+                "a nanny so that those that die are replaced, and fit again."
+            )
+
+
+def _on_sample(function: Any, part: tuple[Any, ...], start: int, rows: int) -> Any:
+    return function(source_of_partition(part, start).sample(rows))
+
+
+def _centre(zero: Any, part: tuple[Any, ...], start: int, transform: Any, rows: int, name: str):
+    zero = zero.zero()
+    for block in source_of_partition(part, start).blocks(rows):
+        zero.centre_on(features_of(block, transform, name)[0], block.y, block.w)
+        if zero.shift is not None:
+            break
+    return zero
+
+
+def _leaf(
+    zero: Any, part: tuple[Any, ...], start: int, transform: Any, rows: int, name: str
+) -> Any:
+    options: Any = {"block_rows": rows, "n_jobs": 1, "progress": False, "name": name}
+    return fold(source_of_partition(part, start), zero.zero(), transform, **options)
+
+
+def _merge(parts: list[Any]) -> Any:
+    # Into new sums: Dask may still need its inputs.
+    return reduce(lambda total, part: total.merge(part), parts, parts[0].zero())

@@ -49,27 +49,9 @@ from .. import storage
 from ..arguments import check_choice
 from ..device import is_tensor, to_device, to_host
 from ..exceptions import FileFormatError
-from ..schema import (
-    SchemaError,
-    State,
-    array,
-    boolean,
-    check_entries,
-    integer,
-    labels,
-    number,
-    optional,
-    text,
-)
+from ..schema import SchemaError, State, array, boolean, integer, labels, number, optional, text
 from ..sparse_rows import check_sparse
-from .products import (
-    as_columns,
-    block_mean,
-    class_grams,
-    float_type,
-    products,
-    zeros_on,
-)
+from .products import as_columns, block_mean, class_grams, float_type, products, zeros_on
 
 BLOCK_ROWS = 8192  # longest float32 product: see "Precision" in the docstring of `moments`
 
@@ -233,6 +215,8 @@ class Statistics(ABC):
 Target = Literal["none", "real", "class"]
 _BY_TARGET = ("b", "yy", "V", "G")  # sums whose first axis is that of the targets
 _SUMS = ("m", "H", *_BY_TARGET)
+_ARRAYS = ("shift", "y_shift", *_SUMS)
+_SYMMETRIC = ("H", "G")  # of which files hold the lower triangles
 _TOGETHER = 3  # rows whose mean may be saved as a shift
 
 
@@ -329,12 +313,10 @@ class Moments(Statistics):
         self.H: Any = None
         self.V: Any = None
         self.G = None
-        self.y_shift, self.b, self.yy = np.zeros(0), np.zeros(0), np.zeros(0)
         self.closed = classes is not None
         given = np.unique([] if classes is None else classes)
         self.classes: Any = given if target == "class" else None
-        if self.closed:
-            self.y_shift, self.b, self.yy = (np.zeros(len(given)) for _ in range(3))
+        self.y_shift, self.b, self.yy = np.zeros((3, len(given)))
 
     # ---- the monoid -------------------------------------------------------------------------
 
@@ -608,54 +590,34 @@ class Moments(Statistics):
         return vars(self._to_hand_on()).copy()
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        header = {"kind_of_stats": self.kind, "classes": None, "classes_dtype": None}
-        arrays: dict[str, np.ndarray] = {}
-        for name, value in self._saved().items():
-            if name in ("shift", "y_shift", *_SUMS):
-                arrays |= {} if value is None else {name: to_host(value)}
-            elif name != "classes":
-                header[name] = value
-        if self.classes is not None:
-            header |= {"classes": self.classes.tolist(), "classes_dtype": self.classes.dtype.str}
-        if "H" in arrays:
-            arrays["H"] = _pack(arrays["H"])
-        if "G" in arrays:
-            arrays["G"] = np.stack([_pack(part) for part in arrays["G"]])
-        return header, arrays
+        header, arrays = self._saved(), {}
+        for name in _ARRAYS:
+            value = header.pop(name, None)
+            if value is not None:
+                value = to_host(value)
+                arrays[name] = _packed(value) if name in _SYMMETRIC else value
+        labels = header.pop("classes")
+        names = None if labels is None else (labels.tolist(), labels.dtype.str)
+        header["classes"], header["classes_dtype"] = names or (None, None)
+        return header | {"kind_of_stats": self.kind}, arrays
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         try:
-            out = cls._filled(header, arrays)
-            check_entries(vars(out), out._state.required, out._state.allowed, "Moments")
+            out = cls(header["target"], tag=header["tag"], by_class=header.get("by_class", False))
+            out.n, out.weight, out.closed = header["n"], header["weight"], header["closed"]
+            if header["classes"] is not None:
+                out.classes = _labels(header["classes"], np.dtype(header["classes_dtype"]))
+            for name, stored in arrays.items():
+                whole = name not in _SYMMETRIC
+                setattr(out, name, stored.copy() if whole else _unpacked(stored, arrays["shift"]))
+            cls._state.check(vars(out), "Moments")
             out._check_state()
             with np.errstate(over="ignore", invalid="ignore"):
                 if out.H is not None and not np.isfinite(out.scatter()).all():
                     raise ValueError("the sums overflow")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise FileFormatError(f"the file does not hold usable statistics: {error!r}") from error
-        return out
-
-    @classmethod
-    def _filled(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        out = cls(header["target"], tag=header["tag"], by_class=header.get("by_class", False))
-        out.n, out.weight, out.closed = header["n"], header["weight"], header["closed"]
-        if header["classes"] is not None:
-            kind = np.dtype(header["classes_dtype"])
-            longest = max((len(str(label)) for label in header["classes"]), default=0)
-            if kind.kind not in "biufUO" or kind.itemsize > 64 * (longest + 64):
-                raise TypeError(f"labels of type {kind}")
-            out.classes = np.array(header["classes"], dtype=kind)
-            out.y_shift, out.b, out.yy = (np.zeros(len(out.classes)) for _ in range(3))
-        if not set(arrays) <= {"shift", "y_shift", *_SUMS}:
-            raise KeyError(f"unknown arrays among {sorted(arrays)}")
-        for name in arrays:
-            value = np.array(arrays[name])
-            if name == "H":
-                value = _unpack(value, len(arrays["shift"]))
-            elif name == "G":
-                value = np.stack([_unpack(part, len(arrays["shift"])) for part in value])
-            setattr(out, name, value)
         return out
 
     @classmethod
@@ -774,16 +736,12 @@ class Moments(Statistics):
             )
         if self.shift is None or other.shift is None:
             return
-        if len(self.shift) != len(other.shift):
-            raise ValueError(
-                f"statistics of {len(other.shift)} features cannot be merged into statistics of "
-                f"{len(self.shift)}"
-            )
-        if self.target == "real" and len(self.y_shift) != len(other.y_shift):
-            raise ValueError(
-                f"statistics of {len(other.y_shift)} targets cannot be merged into statistics of "
-                f"{len(self.y_shift)}"
-            )
+        for name, what in (("shift", "features"), ("y_shift", "targets")):
+            mine, theirs = len(getattr(self, name)), len(getattr(other, name))
+            if mine != theirs and (what == "features" or self.target == "real"):
+                raise ValueError(
+                    f"statistics of {theirs} {what} cannot be merged into statistics of {mine}"
+                )
 
 
 def _as_float32(mean: np.ndarray) -> np.ndarray:
@@ -793,15 +751,25 @@ def _as_float32(mean: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(rounded), rounded, mean)
 
 
-def _pack(H: np.ndarray) -> np.ndarray:
-    return np.concatenate([row[: i + 1] for i, row in enumerate(H)])
+def _labels(items: list[Any], kind: np.dtype) -> np.ndarray:
+    """Labels as they were saved; a type of many more bytes than they have is refused."""
+    longest = max((len(str(label)) for label in items), default=0)
+    if kind.kind not in "biufUO" or kind.itemsize > 64 * (longest + 64):
+        raise TypeError(f"labels of type {kind}")
+    return np.array(items, dtype=kind)
 
 
-def _unpack(packed: np.ndarray, d: int) -> np.ndarray:
-    if packed.shape != (d * (d + 1) // 2,):
+def _packed(H: np.ndarray) -> np.ndarray:
+    """The lower triangle of a symmetric matrix, or of each of several, row by row."""
+    return np.concatenate([H[..., i, : i + 1] for i in range(H.shape[-1])], axis=-1)
+
+
+def _unpacked(packed: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    d = len(shift)
+    if packed.shape[-1:] != (d * (d + 1) // 2,):
         raise ValueError(f"a triangle of {d} rows has {d * (d + 1) // 2} entries")
-    H, a = np.empty((d, d)), 0
+    H, a = np.empty((*packed.shape[:-1], d, d)), 0
     for i in range(d):
-        H[i, : i + 1] = H[: i + 1, i] = packed[a : a + i + 1]
+        H[..., i, : i + 1] = H[..., : i + 1, i] = packed[..., a : a + i + 1]
         a += i + 1
     return H

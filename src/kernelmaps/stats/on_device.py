@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..device import is_tensor, numpy_dtype, precision, resolve, to_device
+from ..device import PRECISIONS, is_tensor, memory_named, numpy_dtype, precision, resolve, to_device
 
 AHEAD = 2  # blocks that may be on their way while one is computed
 BLOCK_BYTES = 2 << 30  # of features on the card
@@ -54,9 +54,11 @@ class OnDevice:
         self._note(device)
         return Z
 
-    def session(self) -> AbstractContextManager[None]:
-        """Around all blocks: how their products are computed."""
-        return precision(self.arithmetic or "float32")
+    @contextmanager
+    def session(self, instead: str) -> Iterator[None]:
+        """Around all blocks: how products are computed, and what to do `instead` without memory."""
+        with precision(self.arithmetic or "float32"), memory_named(self.owner, instead):
+            yield
 
     def _double(self, dtype: np.dtype) -> bool:
         if self.arithmetic is None:
@@ -84,6 +86,16 @@ class OnDevice:
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_pending": deque()}
+
+
+def check_device(device: Any, arithmetic: str | None, owner: str) -> None:
+    """Refuse a device that is not there before any row is read."""
+    if arithmetic is not None and arithmetic not in PRECISIONS:
+        raise ValueError(
+            f"{owner}: precision must be None or one of {', '.join(PRECISIONS)}; got {arithmetic!r}"
+        )
+    if device is not None:
+        resolve(device, owner)
 
 
 def _rows_on(X: Any, device: Any, double: bool) -> Any:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import combinations, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,13 @@ _ROWS = 16384  # whose codes are stacked at a time, and whose scores stay in cac
 # Parts of the rows that are added up by themselves, so that sums do not depend on the number of
 # threads; where there are so many multiplications, or additions, to be done.
 _PARTS, _MANY = 4, 16_000_000
+
+
+def _loops() -> Any:
+    """The compiled sums, by a late import: it imports numba."""
+    from . import _pair_loops
+
+    return _pair_loops
 
 
 class LocalBasis(NamedTuple):
@@ -53,10 +60,8 @@ class LocalBasis(NamedTuple):
 
     def reduced(self, table: np.ndarray) -> np.ndarray:
         """LᵀT."""
-        from . import _pair_loops
-
         out = np.zeros((len(self.turn), table.shape[1]))
-        _pair_loops.add_scaled(self.first, self.weights, table, out)
+        _loops().add_scaled(self.first, self.weights, table, out)
         return out
 
 
@@ -137,8 +142,6 @@ class CodeSums:
         CodeSums
             This object, changed.
         """
-        from . import _pair_loops
-
         self._check(codes, y)
         y = np.asarray(y, np.float64)
         weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
@@ -148,13 +151,13 @@ class CodeSums:
         self.square += float(product @ y)
         self.count += int(np.count_nonzero(weight))
         for j, own in enumerate(codes):
-            _pair_loops.add_single(own, weight, self.singles[j])
-            _pair_loops.add_single(own, product, self.targets[j])
+            _loops().add_single(own, weight, self.singles[j])
+            _loops().add_single(own, product, self.targets[j])
         column_pairs = list(self.pairs)
 
         def work(begin: int, end: int) -> None:
             for j, k in column_pairs[begin:end]:
-                _pair_loops.add_pair(codes[j], codes[k], weight, self.pairs[j, k])
+                _loops().add_pair(codes[j], codes[k], weight, self.pairs[j, k])
 
         if column_pairs:
             in_threads(work, len(column_pairs), n_jobs, grain=max(1, _GRAIN // max(len(y), 1)))
@@ -240,10 +243,8 @@ def pair_table(
     first: np.ndarray, second: np.ndarray, weight: np.ndarray, shape: tuple[int, int]
 ) -> np.ndarray:
     """Sums of weights over pairs of codes, as an array of the given shape."""
-    from . import _pair_loops
-
     out = np.zeros(shape)
-    _pair_loops.add_pair(first, second, weight, out)
+    _loops().add_pair(first, second, weight, out)
     return out
 
 
@@ -327,10 +328,8 @@ def _in_use(codes: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 def _single(codes: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:
     """Sums of weights over codes."""
-    from . import _pair_loops
-
     out = np.zeros(size)
-    _pair_loops.add_single(codes, weight, out)
+    _loops().add_single(codes, weight, out)
     return out
 
 
@@ -349,15 +348,13 @@ def add_scores(
     n_jobs: int | None = None,
 ) -> None:  # fmt: skip
     """Add Zβ to `out`, without the intercept ``beta[0]``."""
-    from . import _pair_loops
-
     first, start = _ends(bases)
     values = [basis @ beta[a:b] for basis, (a, b) in zip(bases, pairwise(start), strict=True)]
     joined = np.concatenate([np.zeros(0), *values])
 
     def work(begin: int, end: int) -> None:
         for rows, stacked in _stacks(codes, begin, end, _ROWS):
-            _pair_loops.gather_codes(stacked, joined, first, out[rows])
+            _loops().gather_codes(stacked, joined, first, out[rows])
 
     if len(codes):
         in_threads(work, len(out), n_jobs, grain=_ROWS)
@@ -368,14 +365,12 @@ def right_sides(
     n_jobs: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Return Zᵀv alone, as :func:`cross_products` does."""
-    from . import _pair_loops
-
     first, _ = _ends(bases)
 
     def sums(begin: int, end: int) -> np.ndarray:
         own = np.zeros(first[-1])
         for rows, stacked in _stacks(codes, begin, end, _ROWS):
-            _pair_loops.add_codes(stacked, product[rows], first, own)
+            _loops().add_codes(stacked, product[rows], first, own)
         return own
 
     if not len(codes):
@@ -393,8 +388,6 @@ def _dense_products(
 
     `new` says which rows and columns of the matrix are to be filled in.
     """
-    from . import _pair_loops
-
     (first, start), root, every = _ends(bases), np.sqrt(weight), bool(new.all())
     values = np.concatenate([basis.T.ravel() for basis in bases])
 
@@ -402,7 +395,7 @@ def _dense_products(
         out = np.zeros((np.count_nonzero(new), len(gram)))
         for rows, stacked in _stacks(codes, begin, end, _DENSE_ROWS):
             Z = np.empty((len(gram), stacked.shape[1]))
-            _pair_loops.scaled_matrix(stacked, root[rows], values, first, start, Z)
+            _loops().scaled_matrix(stacked, root[rows], values, first, start, Z)
             out += (Z if every else Z[new]) @ Z.T
         return out
 
@@ -447,14 +440,12 @@ def _block(
     first: np.ndarray, second: np.ndarray, weight: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
     """B_jᵀ T_jk B_k."""
-    from . import _pair_loops
-
     if left.shape[1] < right.shape[1]:  # the narrower basis is multiplied by the table
         return _block(second, first, weight, right, left).T
     if left.shape[0] * right.shape[0] <= len(weight):
         return left.T @ (pair_table(first, second, weight, (len(left), len(right))) @ right)
     out = np.zeros((left.shape[0], right.shape[1]))
-    _pair_loops.add_rows(first, second, weight, right, out)
+    _loops().add_rows(first, second, weight, right, out)
     return left.T @ out
 
 

@@ -28,27 +28,14 @@ from sklearn.utils.validation import (
 
 from ...arguments import check_count
 from ...data import Block, Source, open_source
-from ...data.opening import is_chunks
-from ...data.sources import SlicedSource
-from ...device import (
-    PRECISIONS,
-    is_tensor,
-    memory_named,
-    multiply,
-    on_card,
-    resolve,
-    solving_on,
-    stack,
-    to_device,
-    to_host,
-)
+from ...data.sources import SlicedSource, is_chunks
+from ...device import is_tensor, memory_named, on_card, resolve, solving_on, stack, to_host
 from ...maps.codes import Codes, refuse_plain_codes
 from ...schema import State, boolean, instance, integer, names
 from ...sparse_rows import check_sparse
 from ...stats import FoldMoments, KernelMoments, Moments, choose_block_rows, fold
-from ...stats.blockwise import features_of
-from ...stats.folding import on_sample
-from ...stats.on_device import OnDevice
+from ...stats.folding import features_of, on_sample
+from ...stats.on_device import OnDevice, check_device
 from ...threads import ordered_map, resolve_threads
 from .feature_maps import Features, check_codes
 
@@ -61,19 +48,16 @@ class DeviceRows(SlicedSource):
 
     def sample(self, rows: int) -> Block | None:
         where = (self.begin, self.end, self.first, self.chunk)
-        return SlicedSource(_HostSlices(self.X), self.y, self.w, *where).sample(rows)
+        return _OnHost(self.X, self.y, self.w, *where).sample(rows)
 
     def describe(self) -> str:
         return f"the tensor on {self.X.device} of {self.n_rows} rows and {self.n_features} features"
 
 
-class _HostSlices:
-    """A tensor whose slices are copied to ordinary memory."""
+class _OnHost(SlicedSource):
+    """Rows of a tensor: blocks are copied to ordinary memory."""
 
-    def __init__(self, X: Any) -> None:
-        self.X, self.shape = X, tuple(X.shape)
-
-    def __getitem__(self, rows: slice) -> Any:
+    def rows_at(self, rows: slice) -> Any:
         return on_host(self.X[rows])
 
 
@@ -203,6 +187,7 @@ class StreamingEstimator(BaseEstimator):
     precision: str | None = None
     _zero_based = False  # whether the indices of the SVMlight text that was fitted begin at 0
     _on_codes = False  # whether the first rows were codes
+    _y_options: ClassVar[dict[str, Any]] = {}  # of scikit-learn's checks
     _rows_on: str | None = None  # device of the tensor that was fitted; not for other processes
 
     def _check_state(self) -> None:
@@ -212,7 +197,8 @@ class StreamingEstimator(BaseEstimator):
             raise ValueError(f"device must be None or the name of a device, found {self.device!r}")
         if not hasattr(self, "stats_"):
             return
-        self._fitted_maps.check_widths(self.n_features_in_)
+        for part in self._fitted_maps.parts:
+            part.check_width(self.n_features_in_)
         if self._on_codes and not hasattr(self._fitted_maps.parts[0].map, "check_codes"):
             raise ValueError("on_codes is true, but the map has no codes")
         parts = getattr(self.stats_, "parts", [self.stats_])
@@ -231,31 +217,25 @@ class StreamingEstimator(BaseEstimator):
         """Open any data, or codes of the map."""
         name, coded = type(self).__name__, isinstance(X, Codes)
         in_place = folds_in_place(X, self.device, name)
-        if reset:
-            self._rows_on = str(X.device) if in_place else None
-        if in_place:
-            return self._open_tensor(X, y, w, reset=reset, supervised=supervised)
         if coded:
             check_codes(self.feature_map if reset else self._fitted_maps.described, X, name)
-        elif not reset and self._on_codes:
+        elif not (reset or in_place) and self._on_codes:
             refuse_plain_codes(X, name)
         if reset:
-            self._on_codes = coded
+            self._rows_on, self._on_codes = str(X.device) if in_place else None, coded
+            self.__dict__.pop("feature_names_in_", None)
+        if in_place:
+            return self._open_tensor(X, y, w, supervised)
         values = X.values if coded else X
         source: Any = self._open_rows(values, y, w, reset=reset, supervised=supervised)
         return CodedRows(source.X, source.y, source.w) if coded else source
 
-    def _open_tensor(self, X: Any, y: Any, w: Any, *, reset: bool, supervised: bool) -> DeviceRows:
+    def _open_tensor(self, X: Any, y: Any, w: Any, supervised: bool) -> DeviceRows:
         """Open rows that are folded where they are; targets and weights are summed here."""
-        name = type(self).__name__
-        check_tensor(X, self.device, name)
-        if reset:
-            self._on_codes = False
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
+        check_tensor(X, self.device, type(self).__name__)
         y, w = on_host(y), on_host(w)
         if supervised:
-            y = self._check_y(_check_y(y, estimator=self, **self._y_options()))
+            y = self._check_y(_check_y(y, estimator=self, **self._y_options))
             check_consistent_length(X, y)
         if w is not None:
             w = _check_sample_weight(w, np.empty((X.shape[0], 0)), dtype=np.float64)
@@ -264,14 +244,12 @@ class StreamingEstimator(BaseEstimator):
     def _open_rows(self, X: Any, y: Any, w: Any, *, reset: bool, supervised: bool) -> Source:
         """Open any rows; arrays in memory pass scikit-learn's checks, and set its attributes."""
         if not _in_memory(X):
-            if hasattr(self, "feature_names_in_") and reset:
-                del self.feature_names_in_
             source = open_source(X, y, w)
             return source if reset else source.like(self.n_features_in_, self._zero_based)
         check_sparse(X, type(self).__name__)
         options = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
         if supervised:
-            X, y = validate_data(self, X, y, reset=reset, **options, **self._y_options())
+            X, y = validate_data(self, X, y, reset=reset, **options, **self._y_options)
             y = self._check_y(y)
         else:
             X, y = validate_data(self, X, reset=reset, **options), None
@@ -279,16 +257,13 @@ class StreamingEstimator(BaseEstimator):
             w = _check_sample_weight(w, X, dtype=np.float64)
         return open_source(X, y, w)
 
-    def _y_options(self) -> dict[str, Any]:
-        return {}
-
     def _check_y(self, y: np.ndarray) -> np.ndarray:
         return y
 
     def _look(self, source: Source, client: Any, map_sample: Any = None) -> Look:
         """Fit the map (on a sample of the rows, where they are) and note the shape of things."""
         name = type(self).__name__
-        self._check_device()
+        check_device(self.device, self.precision, name)
         feature_map = self.feature_map
         if map_sample is not None:
             map_sample = on_host(map_sample)
@@ -395,18 +370,19 @@ class StreamingEstimator(BaseEstimator):
         blocks = source.blocks(self._block_rows)
         if isinstance(transform, OnDevice):
             there = isinstance(source, DeviceRows)
-            with transform.session(), memory_named(name, "Use a smaller block_rows"):
+            with transform.session("Use a smaller block_rows"):
                 parts = [part if there else to_host(part) for part in map(rows, blocks)]
             return stack(parts) if there else np.concatenate(parts)
         return np.concatenate(list(ordered_map(rows, blocks, resolve_threads(self.n_jobs))))
 
     def _step(self, features: Features, source: Source) -> Callable[[Any], Any] | None:
         """What turns the rows of a source into features, here or on the device."""
-        step, name = _step(features, source), type(self).__name__
+        name, coded = type(self).__name__, isinstance(source, CodedRows)
         device = source.X.device if isinstance(source, DeviceRows) else self.device
+        step = None if features.plain else features.decode if coded else features.transform
         if device is None:
             return step
-        if isinstance(source, CodedRows):
+        if coded:
             raise TypeError(f"{name}: codes are decoded on the processor. Leave device out")
         for part in features.parts:
             if part.map is not None and not hasattr(part.map, "spec_"):
@@ -431,16 +407,6 @@ class StreamingEstimator(BaseEstimator):
         with solving_on(found), memory_named(name, instead):
             yield
 
-    def _check_device(self) -> None:
-        """Refuse a device that is not there before any row is read."""
-        if self.precision is not None and self.precision not in PRECISIONS:
-            raise ValueError(
-                f"{type(self).__name__}: precision must be None or one of "
-                f"{', '.join(PRECISIONS)}; got {self.precision!r}"
-            )
-        if self.device is not None:
-            resolve(self.device, type(self).__name__)
-
     def __getstate__(self) -> dict[str, Any]:
         # A process that loads this may see other cards, or none.
         return {k: v for k, v in super().__getstate__().items() if k != "_rows_on"}
@@ -452,22 +418,6 @@ class StreamingEstimator(BaseEstimator):
         tags.input_tags.sparse = maps is None or bool(one and one.sparse)
         tags.input_tags.positive_only = bool(one and one.positive_only)
         return tags
-
-
-def affine(Z: Any, matrix: np.ndarray, offset: np.ndarray) -> Any:
-    """Z·matrix + offset, in the precision of the features and where they are."""
-    if is_tensor(Z):
-        matrix, offset = (to_device(a, Z.device).to(Z.dtype) for a in (matrix, offset))
-        return multiply(Z, matrix) + offset
-    kind = np.float32 if Z.dtype == np.float32 else np.float64
-    return Z @ matrix.astype(kind) + offset.astype(kind)
-
-
-def _step(features: Features, source: Source) -> Callable[[Any], Any] | None:
-    """What turns the rows of a source into features."""
-    if isinstance(source, CodedRows):
-        return features.decode
-    return None if features.plain else features.transform
 
 
 def _inspect(feature_map: Any, name: str, coded: bool, block: Block | None) -> Look:

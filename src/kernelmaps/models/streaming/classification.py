@@ -5,7 +5,8 @@ Classes are targets 0 and 1 in the statistics; what is learned is that of target
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -23,11 +24,13 @@ from .base import Passes, PathLike, on_host
 from .linear import StreamingLinear
 
 
+@dataclass(eq=False, repr=False)
 class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     """fit, partial_fit and predict of the classifiers; the next base solves for the weights."""
 
-    _target: Target = "class"
-    multi_class: str
+    _target: ClassVar[Target] = "class"
+    _: KW_ONLY
+    multi_class: str = "ovr"
 
     @all_or_nothing
     def fit(
@@ -97,11 +100,8 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         first, classes = not hasattr(self, "stats_"), on_host(classes)
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        if (
-            not first
-            and classes is not None
-            and not np.array_equal(np.unique(classes), self.classes_)
-        ):
+        known = first or classes is None or np.array_equal(np.unique(classes), self.classes_)
+        if not known:
             raise ValueError(
                 f"classes={np.unique(classes)!r} is not the same as on the first call to "
                 f"partial_fit, {self.classes_!r}"

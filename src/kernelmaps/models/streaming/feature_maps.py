@@ -16,18 +16,23 @@ from sklearn.utils.validation import check_is_fitted
 from ...data import Block
 from ...device import concatenate, is_tensor, multiply, to_device
 from ...maps.codes import Codes, codes_of
-from ...schema import (
-    State,
-    anything,
-    array,
-    either,
-    instance,
-    integer,
-    many,
-    nothing,
-    record,
-    saved,
-)
+from ...schema import State, anything, array, instance, integer, many, optional, record, saved
+from ...sparse_rows import dense
+
+
+def times(Z: Any, matrix: np.ndarray) -> Any:
+    """Z·matrix, in the precision of the features and where they are."""
+    if is_tensor(Z):
+        return multiply(Z, to_device(matrix, Z.device).to(Z.dtype))
+    return Z @ matrix.astype(np.float32 if Z.dtype == np.float32 else np.float64)
+
+
+def affine(Z: Any, matrix: np.ndarray, offset: np.ndarray) -> Any:
+    """The same plus an offset."""
+    found = times(Z, matrix)
+    if is_tensor(Z):
+        return found + to_device(offset, Z.device).to(Z.dtype)
+    return found + offset.astype(found.dtype)
 
 
 @record
@@ -48,11 +53,11 @@ class Part:
         PCA of this kernel, applied inside the map in the second pass of Algorithm 4.
     """
 
-    columns: Any = saved(either((nothing, instance((slice,)), array("i8 i4", "_"))))
-    map: Any = saved(either((nothing, instance((BaseEstimator,)))))
+    columns: Any = saved(optional(instance((slice,)), array("i8 i4", "_")))
+    map: Any = saved(optional(instance((BaseEstimator,))))
     n_components: Any = saved(anything, default="shared")
     width: int = saved(integer(1), default=0)
-    axes: np.ndarray | None = saved(either((nothing, array("f8", "width _"))), default=None)
+    axes: np.ndarray | None = saved(optional(array("f8", "width _")), default=None)
 
     def transform(self, X: Any, *, coded: bool = False) -> Any:
         """φ of this kernel, projected where there are axes; of rows, or of codes of its map."""
@@ -61,16 +66,13 @@ class Part:
             Z = self.map.decode(X)
         else:
             Z = X if self.map is None else self.map.transform(X)
-        if is_tensor(Z):
-            if self.axes is None:
-                return Z
-            return multiply(Z, to_device(self.axes, Z.device).to(Z.dtype))
-        if not sp.issparse(Z):
+        if not (is_tensor(Z) or sp.issparse(Z)):
             Z = np.asarray(Z)  # a map with set_output may give a DataFrame
-        if self.axes is None:
-            return Z
-        kind = np.float32 if Z.dtype == np.float32 else np.float64
-        return Z @ self.axes.astype(kind)
+        return Z if self.axes is None else times(Z, self.axes)
+
+    def sizes(self, shared: list[Any]) -> list[Any]:
+        """PCA sizes that are asked of this kernel: those of all, unless it has its own."""
+        return shared if self.n_components == "shared" else [self.n_components]
 
     def check_width(self, n_features: int) -> None:
         """Raise ValueError if rows of so many features do not fit, or give another width."""
@@ -125,11 +127,6 @@ class Features:
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = list(parts)
 
-    def check_widths(self, n_features: int) -> None:
-        """Raise ValueError if rows of so many features do not fit the maps."""
-        for part in self.parts:
-            part.check_width(n_features)
-
     @classmethod
     def fit(cls, feature_map: Any, block: Block, owner: str, *, coded: bool = False) -> Features:
         """Fit what is not fitted yet, on the rows of `block`.
@@ -175,7 +172,7 @@ class Features:
             return concatenate(blocks)
         if all(sp.issparse(block) for block in blocks):
             return sp.hstack(blocks, format="csr")
-        return np.hstack([b.toarray() if sp.issparse(b) else b for b in blocks])
+        return np.hstack([dense(block) for block in blocks])
 
     def decode(self, codes: Any) -> Any:
         """φ from plain codes of the one map that `check_codes` has found."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -20,14 +20,70 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
 from ...data import Source
-from ...schema import anything, array, instance, integer, many, optional
+from ...schema import anything, array, instance, integer, many, number, optional, record, saved
 from ...stats import FoldMoments, KernelMoments, Moments
 from ...stats.moments import Target
 from ..device_scores import ScoresAnywhere
-from .base import Look, Passes, PathLike, StreamingEstimator, affine
-from .feature_maps import Features
-from .projection import Coordinates, Path, _Solution, check_rows, component_count
-from .quadratic import held_out_errors, principal_axes
+from .base import Look, Passes, PathLike, StreamingEstimator
+from .feature_maps import Features, affine
+from .quadratic import check_rows, component_count, held_out_errors, principal_axes
+
+
+@dataclass(frozen=True)
+class Path:
+    """Models for every PCA size and every regularisation, from the same statistics.
+
+    For classes the targets are one-hot, 0 and 1.
+
+    Attributes
+    ----------
+    n_components : list
+        Sizes (None: no PCA).
+    alphas : ndarray
+    coef : ndarray of shape (n_sizes, n_alphas, n_targets, D)
+    intercept : ndarray of shape (n_sizes, n_alphas, n_targets)
+    """
+
+    n_components: list[Any]
+    alphas: np.ndarray
+    coef: np.ndarray
+    intercept: np.ndarray
+
+
+@record
+class _Solution:
+    coef: np.ndarray = saved(array("f8", "targets features"))
+    intercept: np.ndarray = saved(array("f8", "targets"))
+    alpha: float = saved(number(low=0))
+    n_components: Any = saved(anything, default=None)
+    cv_results: dict[str, Any] | None = saved(optional(anything), default=None)
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The statistics in the coordinates in which the model is solved.
+
+    Attributes
+    ----------
+    total, folds : Moments, list of Moments
+        Projected sums.
+    rank, kernel : ndarray of shape (r,)
+        Place of each coordinate within the PCA of its kernel, and that kernel.
+    back : ndarray of shape (D, r) or None
+        U, block-diagonal for several kernels; β = U w (errata 2.20: not Uᵀw).
+    projection : ndarray of shape (D, r) or None
+        From the features that were folded to the coordinates.
+    diagonal : bool
+        Whether the scatter is diagonal: a PCA of these very rows.
+    """
+
+    total: Moments
+    folds: list[Moments]
+    rank: np.ndarray
+    kernel: np.ndarray
+    back: np.ndarray | None = None
+    projection: np.ndarray | None = None
+    diagonal: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -57,7 +113,7 @@ class StreamingLinear(LinearParameters):
         },
     )
 
-    _target: Target = "real"
+    _target: ClassVar[Target] = "real"
     _axes: list[np.ndarray] | None = None  # PCA of each kernel, of several
     _pca_stats: Moments | None = None  # where unlabelled rows joined the PCA
     _solution: _Solution | None = None  # None until it is asked for
@@ -118,12 +174,12 @@ class StreamingLinear(LinearParameters):
         look = self._begin(source, passes.client, map_sample)
         extra = None
         if unlabeled is not None:
-            if not self._has_pca(look.features):
+            if not self._has_pca():
                 raise ValueError(
                     f"{type(self).__name__}: unlabeled= serves the PCA, but n_components is None"
                 )
             extra = self._open(unlabeled, reset=False, supervised=False)
-        several = look.features.several and self._has_pca(look.features)
+        several = look.features.several and self._has_pca()
         if source.once and (several or self._wants_loo()):
             what = "the PCA of several kernels" if several else "leave-one-out"
             raise ValueError(
@@ -133,7 +189,7 @@ class StreamingLinear(LinearParameters):
             )
         folded, self._pca_stats, self._axes = look.features, None, None
         if several:
-            folded = self._kernel_pca(source, extra, look, passes)
+            folded = self._kernel_pca(source, extra, passes)
         self.stats_ = self._fold(source, self._empty(folded, classes), folded, passes, "moments")
         if extra is not None and not several:
             others = self._fold(extra, Moments(tag=folded.tag), folded, passes, "unlabeled")
@@ -161,22 +217,20 @@ class StreamingLinear(LinearParameters):
     def _no_rows(self, folded: Features, classes: Any) -> Moments:
         return Moments(self._target, classes=classes, tag=folded.tag)
 
-    def _kernel_pca(
-        self, source: Source, extra: Source | None, look: Look, passes: Passes
-    ) -> Features:
+    def _kernel_pca(self, source: Source, extra: Source | None, passes: Passes) -> Features:
         """First pass of Algorithm 4: a PCA of each kernel alone (errata 2.22)."""
-        features = look.features
+        features = self._fitted_maps
         zeros = [Moments(tag=part.tag) for part in features.parts]
         stats = KernelMoments(zeros, features.widths)
         stats = self._fold(source, stats, features, passes, "pca")
         if extra is not None:
             stats.merge(self._fold(extra, stats.zero(), features, passes, "pca-unlabeled"))
         self._axes = []
-        for k, part in enumerate(stats.parts):
+        for kernel, part in zip(features.parts, stats.parts):
             check_rows(self, part)
             with self._solving():
                 values, vectors = principal_axes(part.scatter())
-            sizes = [self._size(size, values, part) for size in self._asked(features, k)]
+            sizes = [self._size(size, values, part) for size in kernel.sizes(self._sizes())]
             self._axes.append(vectors[:, : max(sizes)])
         return features.projected(self._axes)
 
@@ -186,7 +240,7 @@ class StreamingLinear(LinearParameters):
         if first:
             self._begin(source)
             self._pca_stats = self._axes = None
-        if self._fitted_maps.several and self._has_pca(self._fitted_maps):
+        if self._fitted_maps.several and self._has_pca():
             raise ValueError(
                 f"{type(self).__name__}: several kernels with PCA need two passes; use fit, or "
                 "n_components=None"
@@ -337,28 +391,20 @@ class StreamingLinear(LinearParameters):
             widths = [U.shape[1] for U in self._axes]
             rank = np.concatenate([np.arange(width) for width in widths])
             kernel = np.repeat(np.arange(len(widths)), widths)
-            back = block_diag(*self._axes)
-            return Coordinates(total, folds, None, back, rank, kernel, diagonal=False)
-        width = len(total.shift)
-        if not self._has_pca(self._fitted_maps, sizes):
-            kernel = np.repeat(np.arange(len(self._fitted_maps.parts)), self._fitted_maps.widths)
-            rank = np.zeros(width, dtype=int)
-            return Coordinates(total, folds, None, None, rank, kernel, diagonal=False)
+            return Coordinates(total, folds, rank, kernel, block_diag(*self._axes))
+        if not self._has_pca(sizes):
+            widths = self._fitted_maps.widths
+            kernel = np.repeat(np.arange(len(widths)), widths)
+            return Coordinates(total, folds, np.zeros_like(kernel), kernel)
         pca = total if self._pca_stats is None else self._pca_stats
         values, vectors = principal_axes(pca.scatter())
         keep = max(self._size(size, values, pca) for size in sizes)
         U = vectors[:, :keep]
         self._values = values
+        folds = [part.projected(U) if part.H is not None else part for part in folds]
         own = self._pca_stats is None  # errata 2.23: otherwise UᵀHU is not diagonal
-        return Coordinates(
-            total.projected(U),
-            [part.projected(U) if part.H is not None else part for part in folds],
-            U,
-            U,
-            np.arange(keep),
-            np.zeros(keep, dtype=int),
-            diagonal=own,
-        )
+        rank = np.arange(keep)
+        return Coordinates(total.projected(U), folds, rank, np.zeros_like(rank), U, U, own)
 
     def _candidates(self, at: Coordinates, sizes: list[Any]) -> list[np.ndarray]:
         """Columns of the coordinates for each size: the first of each kernel's PCA."""
@@ -366,9 +412,8 @@ class StreamingLinear(LinearParameters):
         for size in sizes:
             keep = np.ones(len(at.rank), dtype=bool)
             for k, part in enumerate(self._fitted_maps.parts):
-                own = size if part.n_components == "shared" else part.n_components
-                mine = at.kernel == k
-                if own is None or not self._has_pca(self._fitted_maps, sizes):
+                (own,), mine = part.sizes([size]), at.kernel == k
+                if own is None:
                     continue
                 if isinstance(own, Real) and not isinstance(own, Integral):
                     if self._axes is None:
@@ -412,13 +457,9 @@ class StreamingLinear(LinearParameters):
     def _wants_loo(self) -> bool:
         return self._chooses() and self.validation == "loo"
 
-    def _asked(self, features: Features, k: int) -> list[Any]:
-        own = features.parts[k].n_components
-        return self._sizes() if own == "shared" else [own]
-
-    def _has_pca(self, features: Features, sizes: list[Any] | None = None) -> bool:
+    def _has_pca(self, sizes: list[Any] | None = None) -> bool:
         sizes = self._sizes() if sizes is None else sizes
-        asked = [sizes if p.n_components == "shared" else [p.n_components] for p in features.parts]
+        asked = [part.sizes(sizes) for part in self._fitted_maps.parts]
         return any(size is not None for group in asked for size in group)
 
     def _size(self, size: Any, values: np.ndarray, stats: Moments) -> int:
@@ -483,6 +524,8 @@ class StreamingLinear(LinearParameters):
 class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, StreamingLinear):
     """fit, partial_fit and predict of the regressors."""
 
+    _y_options: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
+
     @all_or_nothing
     def fit(
         self,
@@ -546,9 +589,6 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
             The model of all rows so far.
         """
         return self._partial_fit(X, y, sample_weight)
-
-    def _y_options(self) -> dict[str, Any]:
-        return {"multi_output": True, "y_numeric": True}
 
     @property
     def coef_(self) -> np.ndarray:

@@ -21,9 +21,9 @@ from ...atomic import all_or_nothing
 from ...device import refuse_container
 from ...schema import array, integer
 from ...stats import Moments
-from .base import Passes, PathLike, StreamingEstimator, affine
-from .projection import check_rows, component_count
-from .quadratic import numerical_rank, principal_axes
+from .base import Passes, PathLike, StreamingEstimator
+from .feature_maps import affine
+from .quadratic import check_rows, component_count, numerical_rank, principal_axes
 
 
 @dataclass(eq=False, repr=False)
@@ -255,9 +255,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         check_is_fitted(self, "stats_")
         return self.stats_.mean
 
-    @property
-    def _n_features_out(self) -> int:
-        return self._eigen()[2]
+    _n_features_out = n_components_
 
     def transform(self, X: Any) -> np.ndarray:
         """Project rows: (φ(X) − z̄) Ū, equation (17); float32 features give float32.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,32 @@ def numerical_rank(values: np.ndarray) -> int:
     if not len(values) or values[0] <= 0:
         return 0
     return int(np.count_nonzero(values > values[0] * len(values) * np.finfo(np.float64).eps))
+
+
+def component_count(name: str, size: Any, values: np.ndarray, n: int) -> int:
+    """Number of components for None (all with variance), an int, or a fraction of variance."""
+    most = min(n, len(values))
+    if size is None:
+        return max(numerical_rank(values), 1)
+    if isinstance(size, Integral) and not isinstance(size, bool):
+        if not 1 <= int(size) <= most:
+            raise ValueError(
+                f"{name}: n_components={size} must be between 1 and min(n_samples, "
+                f"n_features)={most}, with {n} rows and {len(values)} features"
+            )
+        return int(size)
+    if isinstance(size, Real) and 0 < float(size) < 1:
+        share = np.cumsum(values) / max(values.sum(), np.finfo(float).tiny)
+        return min(int(np.searchsorted(share, size, side="left")) + 1, most)
+    raise ValueError(
+        f"{name}: n_components must be None, a positive integer, or a fraction of variance in "
+        f"(0, 1), got {size!r}"
+    )
+
+
+def check_rows(owner: Any, stats: Moments) -> None:
+    if stats.H is None or not stats.weight > 0:
+        raise ValueError(f"{type(owner).__name__}: no rows of positive weight were found")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ memory, whatever n.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -15,11 +16,11 @@ from typing import Any, Self
 import numpy as np
 
 from ...device import is_tensor, to_host
+from ...sparse_rows import dense
 from ...stats import Moments
 from ...stats.products import as_columns
 from .classification import StreamingClassification
-from .linear import StreamingLinear, StreamingRegression
-from .projection import Coordinates
+from .linear import Coordinates, StreamingLinear, StreamingRegression
 from .quadratic import Spectrum, ridge_path, spectrum_of
 
 
@@ -62,8 +63,7 @@ class LeaveOneOut:
 
     def zero(self) -> Self:
         """Return the same question without an answer."""
-        out = object.__new__(type(self))
-        out.__dict__.update(self.__dict__)
+        out = copy.copy(self)
         out.errors = np.zeros_like(self.errors)
         return out
 
@@ -81,16 +81,11 @@ class LeaveOneOut:
         out, Z = self.zero(), to_host(Z) if is_tensor(Z) else Z
         kind = np.float32 if Z.dtype == np.float32 else np.float64
         w = np.ones(Z.shape[0]) if w is None else np.asarray(w, dtype=np.float64)
-        coordinates = Z if self.projection is None else Z @ self.projection.astype(kind)
-        if hasattr(coordinates, "toarray"):
-            coordinates = coordinates.toarray()
-        C = coordinates - self.mean.astype(kind)
+        C = dense(Z if self.projection is None else Z @ self.projection.astype(kind))
+        C = C - self.mean.astype(kind)
         for s, (columns, spectrum) in enumerate(self.spectra):
-            P = (
-                C[:, columns]
-                if spectrum.axes is None
-                else C[:, columns] @ spectrum.axes.astype(kind)
-            )
+            P = C[:, columns]
+            P = P if spectrum.axes is None else P @ spectrum.axes.astype(kind)
             inverse = np.array([spectrum._inverse(alpha) for alpha in self.alphas])
             leverage = w[:, None] * (1 / self.weight + (P * P) @ inverse.T.astype(kind))
             for a in range(len(self.alphas)):
@@ -272,6 +267,3 @@ class StreamingRidgeClassifier(StreamingClassification, _Ridge):
     >>> bool(model.score(X, y) > 0.97)
     True
     """
-
-    _: KW_ONLY
-    multi_class: str = "ovr"

@@ -15,8 +15,7 @@ import numpy as np
 
 from ...stats import Moments
 from .classification import StreamingClassification
-from .linear import StreamingLinear, StreamingRegression
-from .projection import Coordinates
+from .linear import Coordinates, StreamingLinear, StreamingRegression
 from .quadratic import elastic_net_path, group_lasso_path
 
 
@@ -258,8 +257,6 @@ class StreamingLassoClassifier(_SparseClassification, _Lasso):
     """
 
     alpha: Any = 0.01
-    _: KW_ONLY
-    multi_class: str = "ovr"
 
 
 @dataclass(eq=False, repr=False)
@@ -314,5 +311,3 @@ class StreamingGroupLassoClassifier(_SparseClassification, _GroupLasso):
     """
 
     alpha: Any = 0.01
-    _: KW_ONLY
-    multi_class: str = "ovr"
