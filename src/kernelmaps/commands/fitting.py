@@ -116,12 +116,10 @@ def _first_lines(scores: dict[str, float], score: float, task: str, where: str) 
     """The scores that a person asks for first."""
     if task == "regression":
         worse = f"{score:.4g} (worse than always predicting their mean)"
-        found: dict[str, Any] = {f"R² on {where}": worse if score < 0 else score}
-        return found | ({"root mean square error": scores["rmse"]} if "rmse" in scores else {})
-    usual = scores.get("most_frequent_class")
-    words = f"{score:.4g}" + (f" (most frequent class: {usual:.4g})" if usual else "")
-    found = {f"accuracy on {where}": words}
-    return found | ({"area under ROC": scores["roc_auc"]} if "roc_auc" in scores else {})
+        shown = worse if score < 0 else score
+        return {f"R² on {where}": shown, "root mean square error": scores["rmse"]}
+    words = f"{score:.4g} (most frequent class: {scores['most_frequent_class']:.4g})"
+    return {f"accuracy on {where}": words, "area under ROC": scores.get("roc_auc")}
 
 
 def _in_kinds(kinds: dict[str, dict[str, Any]]) -> str:

@@ -26,9 +26,7 @@ _MANY = 1000  # values without gaps that are taken for classes if they are count
 
 def feature_names_of(X: Any, names: Sequence[str] | None = None) -> list[str] | None:
     """Names of the columns, as given or as the frame has them."""
-    if names is not None:
-        return [str(name) for name in names]
-    columns = getattr(X, "columns", None)
+    columns = getattr(X, "columns", None) if names is None else names
     return None if columns is None else [str(name) for name in columns]
 
 
@@ -42,16 +40,12 @@ def checked_rows(X: Any, owner: str, **options: Any) -> Any:
 
 def check_targets(y: np.ndarray | None, task: str, owner: str) -> None:
     """Refuse targets with a single value: there is nothing to tell apart."""
-    if y is None or len(y) == 0:
-        return
-    first = y[0]
-    if not (y == first).all():
+    if y is None or len(y) == 0 or not (y == y[0]).all():
         return
     what = "the same class" if task == "classification" else "the same target"
-    shown = repr(first.item() if hasattr(first, "item") else first)
     raise ValueError(
-        f"{owner}: all {len(y)} rows have {what} {shown}, so that there is nothing to predict. "
-        "Check the name of the target column."
+        f"{owner}: all {len(y)} rows have {what} {y[:1].tolist()[0]!r}, so that there is "
+        "nothing to predict. Check the name of the target column."
     )
 
 

@@ -27,12 +27,11 @@ def use_this(result: Results) -> list[str]:
     if result.task == "none":
         return _without_targets(result, use)
     score = f"{result.score_name} {use.score:.3f} ± {use.score_std:.3f}"
-    rows = [row for row in result.finished() if row.kind != "exact"]
-    best, others = rows[0], sum(result.tied(rows[0], row) for row in rows) - 1
+    best, *others = result.ties(exact=False)
     among = _among(result)
     if use is best:
         reason = f"it has the best score{among}"
-        reason += f", and {_slower(others)}" if others else ""
+        reason += f", and {_slower(len(others))}" if others else ""
     else:
         pace = (best.seconds + best.predict_seconds) / max(use.seconds + use.predict_seconds, 1e-9)
         reason = (

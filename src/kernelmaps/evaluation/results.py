@@ -153,9 +153,9 @@ class Results:
         """Whether two finished rows differ by no more than the noise (see :func:`tied`)."""
         return tied(self.losses[a.label], self.losses[b.label])
 
-    def ties(self) -> list[Row]:
-        """The best finished row, and those that are tied with it."""
-        rows = self.finished()
+    def ties(self, exact: bool = True) -> list[Row]:
+        """The best finished row, and those that are tied with it; `exact` machines among them."""
+        rows = [row for row in self.finished() if exact or row.kind != "exact"]
         if self.task == "none":
             return rows[:1]
         return [row for row in rows if row is rows[0] or self.tied(rows[0], row)]
@@ -165,11 +165,8 @@ class Results:
 
         Exact kernel machines are not recommended: their cost grows with the square of the rows.
         """
-        rows = [row for row in self.finished() if row.kind != "exact"]
-        if self.task == "none" or not rows:
-            return next(iter(rows), None)
-        good = [row for row in rows if row is rows[0] or self.tied(rows[0], row)]
-        return min(good, key=lambda row: row.seconds + row.predict_seconds)
+        good = self.ties(exact=False)
+        return min(good, key=lambda row: row.seconds + row.predict_seconds, default=None)
 
     def pareto(self, cost: str = "seconds", gain: str = "score") -> list[Row]:
         """Finished rows that no other row beats in both cost and gain, cheapest first.
