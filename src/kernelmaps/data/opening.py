@@ -76,14 +76,11 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
 def _open_container(
     path: Path, y: Any, w: Any, name: str, container: Any, form: str
 ) -> SlicedSource:
-    y, w = default_names(container, y, w)
-    found = [
-        ContainerRows(str(path), _there(path, container, part), form)
-        if isinstance(part, str)
-        else part
-        for part in (name, y, w)
-    ]
-    return sliced_source(*found)
+    def rows(part: Any) -> Any:
+        named = isinstance(part, str)
+        return ContainerRows(str(path), _there(path, container, part), form) if named else part
+
+    return sliced_source(*map(rows, (name, *default_names(container, y, w))))
 
 
 def _there(path: Path, container: Any, name: str) -> str:

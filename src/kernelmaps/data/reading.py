@@ -219,11 +219,8 @@ class Rows:
         """
         if self.columns is None:
             raise ValueError(f"{self.name} has no names of columns, so that none can be chosen.")
-        return replace(
-            self,
-            X=self.X[:, column_positions(self.columns, wanted, self.name)],
-            columns=list(wanted),
-        )
+        places = column_positions(self.columns, wanted, self.name)
+        return replace(self, X=self.X[:, places], columns=list(wanted))
 
     def normalized(self, norm: str) -> Rows:
         """Scale every row to norm 1.
