@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -23,14 +24,20 @@ def called_name(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
+@lru_cache(maxsize=1)
+def nodes_of(tree: ast.AST) -> list[ast.AST]:
+    """All nodes of a tree, which several scans go through in turn."""
+    return list(ast.walk(tree))
+
+
 def functions(tree: ast.AST) -> list[ast.FunctionDef]:
-    return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [n for n in nodes_of(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def dropped_checks(tree: ast.AST) -> list[str]:
     """Comparisons and predicates that stand as statements of their own."""
     found = []
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if not isinstance(node, ast.Expr):
             continue
         value = node.value
@@ -45,7 +52,7 @@ def constant_asserts(tree: ast.AST) -> list[str]:
     """``assert (x, "message")`` and ``assert True`` hold whatever happens."""
     return [
         f"line {node.lineno}: an assertion that cannot fail"
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
         if isinstance(node, ast.Assert)
         and (
             (isinstance(node.test, ast.Tuple) and node.test.elts)
@@ -72,7 +79,7 @@ def silent_tests(tree: ast.AST) -> list[str]:
 def repeated_tests(tree: ast.AST) -> list[str]:
     """Of two tests with one name in one place, the first never runs."""
     found = []
-    for scope in ast.walk(tree):
+    for scope in nodes_of(tree):
         if isinstance(scope, ast.Module | ast.ClassDef):
             names = Counter(
                 n.name for n in scope.body if isinstance(n, ast.FunctionDef | ast.ClassDef)

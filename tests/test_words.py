@@ -158,12 +158,12 @@ STATES = [0, np.random.RandomState(0), np.random.default_rng(0), None]
 def test_random_state_takes_what_scikit_learn_takes(state):
     X, y = km.datasets.make_histograms(60, 4, 2, random_state=state)
     km.datasets.make_bag_of_words(5, 20, random_state=state)
-    assert km.design_map("chi2", 3, random_state=state).n_columns == 3
+    assert km.design_map("chi2", 1, random_state=state).n_columns == 1
     for name in ESTIMATORS:
         if "random_state" not in inspect.signature(getattr(km, name)).parameters:
             continue
         model = getattr(km, name)(random_state=state)
-        small = {"n_components": 4, "n_measurements": 2, "Cs": 2, "cv": 2}
+        small = {"n_components": 4, "n_measurements": 2, "Cs": 2, "cv": 2, "tol": 0.1}
         known = {key: value for key, value in small.items() if key in model.get_params()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -25,6 +25,8 @@ MODELS = [
 def test_estimator_checks(estimator, check):
     if "weight_equivalence" in check.func.__name__:  # to seven digits
         estimator.set_params(tol=1e-15)
+    elif "class_weight" in check.func.__name__ or hasattr(estimator, "cv"):
+        estimator.set_params(tol=0.1)  # conventions do not depend on the last digits
     check(estimator)
 
 
