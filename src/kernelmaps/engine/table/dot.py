@@ -24,7 +24,6 @@ from ..simd.vectors import (
     gather_blocks,
     item,
     load,
-    load_first,
     multiply_add,
     prefetch,
     store,
@@ -34,7 +33,7 @@ from ..simd.vectors import (
 from .emit import polynomial, vectors
 from .entry import INNER, entry
 from .layout import Bins, Block, bins_of, block_of, rows_of
-from .locate import find
+from .locate import find, load_values
 from .memory import LANES, aligned, by_vector
 from .stored import AFFINE, CODE, EDGES, Table
 
@@ -52,7 +51,6 @@ class Summed(NamedTuple):
     values: Block  # columns: the outputs; of one output, the number of powers is a power of two
     low: np.ndarray  # T by feature, in vectors: values outside low … high are noticed (CODE: none)
     high: np.ndarray
-    few: tuple  # length 1: the features do not fill a vector
     features: int
     outputs: int
     tile: int  # features at a time: their coefficients stay in a cache
@@ -87,8 +85,7 @@ def summed_table(table: Table, dtype: np.dtype) -> Summed:
     # Of bytes, a line of a row: tables of twice as many features would be read from farther away.
     most = TILE // 2 if table.binning == CODE else TILE
     tile = max(LANES, min(most, _TILE_BYTES // each // LANES * LANES))
-    few = (0,) * (table.n_features < width(dtype.itemsize))
-    return Summed(bins, values, low, high, few, table.n_features, outputs, tile)
+    return Summed(bins, values, low, high, table.n_features, outputs, tile)
 
 
 def _clipped_before(table: Table, bins: Bins, dtype: np.dtype) -> Bins:
@@ -235,9 +232,10 @@ def _locate(table, x, at, j, n, lanes, room, beyond):
 
     Adds by how much values are outside of their range.
     """
+    final = n - len(lanes) if n > len(lanes) else 0
     for start in range(0, n, len(lanes)):
-        k = start if len(table.few) or start <= n - len(lanes) else n - len(lanes)
-        x_k = load_first(x, at, n, lanes) if len(table.few) else load(x, at + k, lanes)
+        k = start if start < final else final
+        x_k = load_values(x, at + k, n, lanes)
         value, beyond = _within(table, x_k, j + k, (0,), beyond)
         row, u = find(table.bins, value, j + k, (0,))
         store(room.row, k, row)

@@ -7,16 +7,19 @@ knows about powers and columns and nothing else.
 All columns of a value are computed and stored as whole vectors, which are longer than a feature's
 columns: the zeros too many fall on columns that are written later. Only the last row of a part has
 nothing after it, and goes through a vector of its own at its end.
+
+Both passes are routines (:mod:`.entry`): the loop over dense rows is compiled once for all tables.
 """
 
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...compiling import njit
 from ..simd.vectors import clear, copy_numbers, fill, item, load, multiply_add, prefetch, store
-from .entry import INNER, by_address, call, entry
+from .entry import INNER, bound, by_address, call, entry, routine
 from .layout import Layout, layout_of
 from .locate import Dense, Found, Stored, finder
 from .memory import LANES
@@ -33,13 +36,47 @@ class Room(NamedTuple):
     columns: np.ndarray  # T: those of one value
 
 
-class Emitter(NamedTuple):
+class Target(NamedTuple):
+    """Where the columns of dense rows go, and from where: memory of one thread, and the result."""
+
+    found: Found
+    columns: np.ndarray
+    out: np.ndarray  # T, flat
+
+
+class Columns(NamedTuple):
+    """Where columns lie: what the loop over dense rows reads of a table."""
+
+    first: np.ndarray
+    column: np.ndarray
+    band: np.ndarray
+    even: int
+
+
+class Writer(NamedTuple):
+    """A routine that writes columns, and what it alone knows."""
+
+    columns: Columns
+    routine: Any
+    layout: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Emitter:
     """A table as the loops take it."""
 
     layout: Layout
     handed: Any  # all but the bins
     bins: Any  # handed, too
     found: Any  # memory such as a thread's, for what depends on its type
+
+    @cached_property
+    def writer(self) -> Any:
+        """What writes columns of dense rows."""
+        layout, values = self.layout, self.layout.values
+        target = target_for(layout, values.coef[:0])
+        columns = Columns(values.first, layout.column, layout.band, layout.even)
+        return by_address(Writer(columns, *bound(_write_values, (self.handed,), (target,), 6)))
 
     def finder(self, rows: Dense | Stored) -> Any:
         """What locates values of such rows."""
@@ -60,6 +97,11 @@ def room_for(layout: Layout) -> Room:
     columns = np.zeros(len(values.chunk) * values.parts, values.coef.dtype)
     found = Found(np.zeros(TILE + LANES, np.int32), np.zeros(TILE + LANES, values.coef.dtype))
     return Room(found, columns)
+
+
+def target_for(layout: Layout, out: np.ndarray) -> Target:
+    """Room for one thread that writes dense rows to `out`."""
+    return Target(*room_for(layout), out)
 
 
 @njit(**INNER)
@@ -89,42 +131,68 @@ def _write(values, row, u, to, out):
         store(out, to + part * len(values.chunk), polynomial(values, row, u, part))
 
 
+@routine()
+def _write_values(layout, target, begin, end, n, top, a, last):
+    """The columns of located values begin..end: k is of row top + k // n and feature a + k % n.
+
+    Whole vectors are written, from the first value on. If `last` is not zero, those of the value
+    `begin` go to ``target.columns``.
+    """
+    values, found, out, column = layout.values, target.found, target.out, layout.column
+    even, width = layout.even, column[column.size - 1]
+    if last != 0:
+        row, u = np.int64(item(found.row, begin)), item(found.u, begin)
+        _write(values, row, u, np.int64(0), target.columns)
+    elif even > 0:
+        # A loop of their own, which decides nothing, saves a quarter of the time.
+        at = top * width + column[a]
+        for k in range(begin, end):
+            prefetch(out, at + k * even + AHEAD)
+            _write(values, np.int64(item(found.row, k)), item(found.u, k), at + k * even, out)
+    else:
+        for first in range(begin, end, n):
+            at = (top + first // n) * width
+            for k in range(first, first + n if first + n < end else end):
+                row = np.int64(item(found.row, k))
+                to = at + column[a + k - first] + item(values.first, row)
+                _write(values, row, item(found.u, k), to, out)
+
+
+@njit(**INNER)
+def _place(columns, found, k, n, top, a):
+    """Where the columns of a located value begin."""
+    row, column = np.int64(item(found.row, k)), columns.column
+    at = (top + k // n) * column[column.size - 1]
+    return at + column[a + k % n] + item(columns.first, row)
+
+
 @entry()
-def emit_dense(layout, find, room, begin, end, out):
+def emit_dense(write, find, target, begin, end):
     """φ of dense rows begin..end, one after the other.
 
     Short rows are located together, as many as a tile holds, and long ones in several tiles.
     """
-    values, column, even, found = layout.values, layout.column, layout.even, room.found
+    columns, found, out, none = write.columns, target.found, target.out, np.int64(0)
+    column = columns.column
     d, width = column.size - 1, column[column.size - 1]
-    stop = end * width - room.columns.size
+    stop = end * width - target.columns.size
     together = TILE // d if d < TILE else 1
     for top in range(begin, end, together):
         rows = together if end - top > together else end - top
-        if even == 0:
+        if columns.even == 0:
             clear(out, top * width, rows * width)
         for a in range(0, d, TILE):
             n = TILE if d - a > TILE else d - a
             call(find.routine, find.bins, find.rows, found, top * d + a, a, n, rows)
-            at = top * width + column[a]
-            # All but the last values may write whole vectors. Their own loop decides nothing, which
-            # saves a quarter of the time.
-            whole = (stop - at) // even + 1 if even > 0 and at <= stop else 0
-            whole = whole if whole < n * rows else n * rows
-            for k in range(whole):
-                prefetch(out, at + k * even + AHEAD)
-                _write(values, np.int64(item(found.row, k)), item(found.u, k), at + k * even, out)
-            for r in range(whole // n, rows):
-                for k in range(whole - r * n if whole > r * n else 0, n):
-                    row, u = np.int64(item(found.row, r * n + k)), item(found.u, r * n + k)
-                    to = at + (r * n + k) * even
-                    if even == 0:
-                        to = (top + r) * width + column[a + k] + item(values.first, row)
-                    if to <= stop:
-                        _write(values, row, u, to, out)
-                    else:
-                        _write(values, row, u, np.int64(0), room.columns)
-                        copy_numbers(room.columns, out, to, np.int64(item(layout.band, a + k)))
+            # All but the last values may write whole vectors.
+            whole = n * rows
+            while whole > 0 and _place(columns, found, whole - 1, n, top, a) > stop:
+                whole -= 1
+            call(write.routine, write.layout, target, none, whole, n, top, a, none)
+            for k in range(whole, n * rows):
+                call(write.routine, write.layout, target, k, k + 1, n, top, a, np.int64(1))
+                to, count = _place(columns, found, k, n, top, a), item(columns.band, a + k % n)
+                copy_numbers(target.columns, out, to, np.int64(count))
 
 
 @entry()

@@ -14,7 +14,7 @@ def aligned(size: int, dtype: Any) -> np.ndarray:
     """Zeros that begin on a cache line."""
     n_bytes = size * np.dtype(dtype).itemsize
     raw = np.zeros(n_bytes + _LINE, np.uint8)
-    begin = -raw.ctypes.data % _LINE
+    begin = -raw.__array_interface__["data"][0] % _LINE
     return raw[begin : begin + n_bytes].view(dtype)
 
 
