@@ -13,6 +13,7 @@ from scipy import sparse
 import kernelmaps as km
 from kernelmaps.engine.table import entry as entries
 from kernelmaps.engine.table.emit import emit_dense, emitter
+from kernelmaps.engine.table.encode import encode_dense
 from kernelmaps.engine.table.entry import Entry, Handed, Routine, bound, by_address, call, entry
 from kernelmaps.engine.table.locate import stored_rows
 
@@ -120,6 +121,24 @@ def test_other_versions_of_numba_take_tuples_as_they_are(monkeypatch, seed):
     emitter.cache_clear()
     assert len(emit_dense.loop.signatures) == compiled + 1
     np.testing.assert_array_equal(found, expected)
+
+
+def test_columns_of_any_table_are_written_by_one_loop(seed):
+    X = np.random.default_rng(seed).random((40, 3))
+    km.SplineMap(4).fit(X).transform(X)
+    compiled = len(emit_dense.loop.signatures)
+    km.SplineMap(12, degree=1).fit(X).transform(X)
+    assert len(emit_dense.loop.signatures) == compiled
+
+
+def test_codes_of_any_size_and_any_number_of_features_take_one_loop(seed):
+    X = np.random.default_rng(seed).random((40, 20))
+    km.AnchorMap(n_anchors=5).fit(X).encode(X)
+    compiled = len(encode_dense.loop.signatures)
+    one = km.AnchorMap(n_anchors=5).fit(X[:, :1]).encode(X[:, :1])
+    many = km.AnchorMap(n_anchors=500).fit(X).encode(X)
+    assert (one.values.dtype, many.values.dtype) == (np.uint8, np.uint16)
+    assert len(encode_dense.loop.signatures) == compiled
 
 
 class Known(NamedTuple):

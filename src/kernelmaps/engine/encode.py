@@ -19,7 +19,6 @@ from .reference import namespace, positions, real_rows
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import Bins, bins_of
-from .table.memory import by_vector
 
 _GRAIN = 2**15  # values that are worth a thread
 
@@ -63,17 +62,18 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
         codes = encode(spec, X.toarray())[rows, X.indices]
         return sparse.csr_matrix((codes, X.indices, X.indptr), shape=X.shape, copy=False)
     from .table.encode import encode_stored, room_for
+    from .table.entry import by_address
     from .table.locate import stored_rows
 
     note_path("encode:csr")
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)
-    bins = _code_bins(table)
-    frame = _frame(table, -np.inf, np.inf, X.shape[1])
-    rows = stored_rows(X.data.astype(dtype, copy=False), X.indices, X.indptr)
-    out = np.empty(len(rows.data), code_dtype(table))
+    bins, frame = _handed_bins(table), _frame(table, -np.inf, np.inf, X.shape[1])
+    stored = stored_rows(X.data.astype(dtype, copy=False), X.indices, X.indptr)
+    out = np.empty(len(stored.data), code_dtype(table))
+    rows, codes = by_address(stored), by_address(out.view(np.uint8))
     in_threads(
-        lambda begin, end: encode_stored(bins, room_for(frame, 0), rows, begin, end, out),
+        lambda begin, end: encode_stored(bins, room_for(frame, 0), rows, begin, end, codes),
         len(out),
         n_jobs,
         _GRAIN,
@@ -110,10 +110,10 @@ def encode_within(
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
     out = np.empty(X.shape, code_dtype(table)) if out is None else out
     d = X.shape[1]
-    bins, lanes = _code_bins(table), (0,) * width(4)
-    frame = _frame(table, lower, upper, d, len(lanes))
+    bins, lanes = _handed_bins(table), (0,) * width(4)
+    frame = _frame(table, lower, upper, d)._replace(size=out.itemsize)
     # Handed over once for all parts of the rows.
-    bins, x, codes = (by_address(item) for item in (bins, X.reshape(-1), out.reshape(-1)))
+    x, codes = by_address(X.reshape(-1)), by_address(out.reshape(-1).view(np.uint8))
     wrong = in_threads(
         lambda begin, end: encode_dense(
             bins, room_for(frame, len(lanes)), x, lanes, begin, end, codes
@@ -184,14 +184,20 @@ def _code_bins(table: Table) -> Bins:
     return bins._replace(low=low, high=high, placed=(0,), clipped=(0,))
 
 
-def _frame(table: Table, lower: Any, upper: Any, d: int, lanes: int = 0) -> Any:
-    from .table.encode import Frame
+@lru_cache(maxsize=16)
+def _handed_bins(table: Table) -> Any:
+    """The same as the loops take it."""
+    from .table.entry import by_address
+    from .table.locate import for_loops
 
-    least, most = (
-        by_vector(np.broadcast_to(end, d).astype(table.coef.dtype)) for end in (lower, upper)
-    )
-    memory = np.zeros(0, code_dtype(table)), np.zeros(0, np.int32)
-    return Frame(d, fraction_bits(table), least, most, (0,) * (d < lanes), *memory)
+    return by_address(for_loops(_code_bins(table)))
+
+
+def _frame(table: Table, lower: Any, upper: Any, d: int) -> Any:
+    from .table.encode import frame_for
+
+    ends = (np.broadcast_to(end, d).astype(table.coef.dtype) for end in (lower, upper))
+    return frame_for(_code_bins(table), fraction_bits(table), code_dtype(table), *ends)
 
 
 @lru_cache(maxsize=16)

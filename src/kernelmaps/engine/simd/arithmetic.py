@@ -147,19 +147,22 @@ def outside(typing_context, x, low, high):
     return types.boolean(x, x, x), build
 
 
-@meaning(lambda x, unit, half, array: int(x * unit + half))
-def rounded(typing_context, x, unit, half, array):
-    """``int(x·unit + half)`` of numbers that are not negative and fit the array's integers."""
+@meaning(lambda x, unit, half, wide: int(x * unit + half))
+def rounded(typing_context, x, unit, half, wide):
+    """``int(x·unit + half)`` of numbers that are not negative: all 32 bits if `wide` has length 1.
+
+    31 of them if it has length 0.
+    """
     kind = like(types.int32, x)
 
     def build(context, builder, signature, args):
         unit, half = (filled(builder, value, x) for value in args[1:3])
         value = builder.fadd(builder.fmul(args[0], unit), half)
-        if array.dtype.bitwidth < 32:  # signed conversions are the cheaper ones
+        if not len(wide):  # signed conversions are the cheaper ones
             return builder.fptosi(value, llvm(kind))
         return builder.fptoui(value, llvm(kind))
 
-    return kind(x, _dtype(x), _dtype(x), array), build
+    return kind(x, _dtype(x), _dtype(x), wide), build
 
 
 @meaning(lambda x, last, known: (b := int(min(last, max(0.0, x))), x - b))

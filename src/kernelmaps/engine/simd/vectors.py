@@ -23,6 +23,7 @@ from numba.extending import intrinsic, models, register_model
 from ...compiling import meaning
 
 WORD = ir.IntType(32)
+_SMALL = {1: types.uint8, 2: types.uint16}  # by bytes
 _FORWARDED = 8  # 32-bit integers that loads find together before they are in a cache
 _NAMES = {types.int32: "i32", types.int64: "i64", types.float32: "f32", types.float64: "f64"}
 
@@ -385,18 +386,32 @@ def _columns(builder, rows):
 
 
 @intrinsic
-def store_codes(typing_context, array, offset, codes):
-    """``array[offset : offset + n] = codes``, in the array's smaller integers."""
+def store_codes(typing_context, array, offset, size, codes):
+    """Write codes (32-bit integers) from byte `offset` on, each in so many bytes: 1, 2 or 4."""
 
     def build(context, builder, signature, args):
-        kind = llvm(Vector(array.dtype, codes.size))
         data = context.make_array(array)(context, builder, args[0]).data
-        where = builder.bitcast(builder.gep(data, [args[1]]), ir.PointerType(kind))
-        small = args[2] if array.dtype.bitwidth == 32 else builder.trunc(args[2], kind)
-        builder.store(small, where, align=array.dtype.bitwidth // 8)
+        where = builder.gep(data, [args[1]])
+
+        def write(n_bytes):
+            kind = llvm(like(types.uint32 if n_bytes == 4 else _SMALL[n_bytes], codes))
+            small = args[3] if n_bytes == 4 else builder.trunc(args[3], kind)
+            builder.store(small, builder.bitcast(where, ir.PointerType(kind)), align=n_bytes)
+
+        def is_size(n_bytes):
+            return builder.icmp_unsigned("==", args[2], ir.Constant(args[2].type, n_bytes))
+
+        with builder.if_else(is_size(1)) as (one, more):
+            with one:
+                write(1)
+            with more, builder.if_else(is_size(2)) as (two, four):
+                with two:
+                    write(2)
+                with four:
+                    write(4)
         return context.get_dummy_value()
 
-    return types.void(array, types.int64, codes), build
+    return types.void(array, types.int64, types.int64, codes), build
 
 
 def width(itemsize: int) -> int:

@@ -21,7 +21,7 @@ from ...compiling import njit
 from ..simd.vectors import clear, copy_numbers, fill, item, load, multiply_add, prefetch, store
 from .entry import INNER, bound, by_address, call, entry, routine
 from .layout import Layout, layout_of
-from .locate import Dense, Found, Stored, finder
+from .locate import Dense, Found, Stored, finder, for_loops
 from .memory import LANES
 from .stored import Table
 
@@ -87,7 +87,7 @@ class Emitter:
 def emitter(table: Table) -> Emitter:
     """A table as the loops take it."""
     layout = layout_of(table)
-    parts = layout._replace(bins=()), layout.bins, room_for(layout).found
+    parts = layout._replace(bins=()), for_loops(layout.bins), room_for(layout).found
     return Emitter(layout, *(by_address(part) for part in parts))
 
 

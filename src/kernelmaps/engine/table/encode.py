@@ -12,10 +12,11 @@ from numba.extending import overload
 
 from ...compiling import njit
 from ..simd.arithmetic import as_floats, outside, parameter, plus_share, rounded
-from ..simd.vectors import item, load, load_first, prefetch, store, store_codes
+from ..simd.vectors import copy_numbers, item, prefetch, store, store_codes
 from .entry import INNER, entry
-from .locate import cell_of, even_position, passed_edges
-from .memory import aligned
+from .layout import Bins
+from .locate import cell_of, even_position, load_values, passed_edges
+from .memory import aligned, by_vector
 from .stored import AFFINE
 
 _MOST_ROWS, _LEAST_ROWS = 64, 16  # of a block, in which tables are used again
@@ -23,22 +24,36 @@ _VALUES = 2**16  # of a block: they stay in a cache until all features had their
 
 
 class Frame(NamedTuple):
-    """What is asked for: codes of how many bits behind the point, of values in which range."""
+    """What is asked for: codes of how many bits behind the point, of values in which range.
+
+    The size of a code is a number, not a type: codes are written as bytes.
+    """
 
     width: int  # features
+    rows: int  # of a block
     fraction_bits: int
+    half: float  # even bins: what is added before positions are cut off
+    size: int  # bytes of a code: 1, 2 or 4
     least: np.ndarray  # by feature, padded to whole vectors
     most: np.ndarray
-    few: tuple  # length 1: the features do not fill a vector
     # Memory of one thread.
-    room: np.ndarray  # for a vector of codes
+    room: np.ndarray  # uint8: for a vector of codes
     cells: np.ndarray  # int32: of a vector of uneven features of a block of rows
+
+
+def frame_for(bins: Bins, bits: int, codes: np.dtype, least: np.ndarray, most: np.ndarray) -> Frame:
+    """What is asked for, of rows that have as many features as there are ends."""
+    d, half = len(least), 0.5 if bins.placed else 0.0
+    rows = max(_LEAST_ROWS, min(_MOST_ROWS, _VALUES // max(1, d)))
+    none = np.zeros(0, np.uint8), np.zeros(0, np.int32)
+    ends = by_vector(least), by_vector(most)
+    return Frame(d, rows, bits, half, codes.itemsize, *ends, *none)
 
 
 def room_for(frame: Frame, lanes: int) -> Frame:
     """A frame with memory for one thread."""
     cells = aligned(_MOST_ROWS * max(lanes, 1), np.int32)
-    return frame._replace(room=np.zeros(lanes, frame.room.dtype), cells=cells)
+    return frame._replace(room=np.zeros(lanes * frame.size, np.uint8), cells=cells)
 
 
 @njit(**INNER)
@@ -65,8 +80,10 @@ def _even(bins):
 
 def _even_code(bins, frame, x, at, j, across):
     t = even_position(bins, x, j, across)
-    half = 0.5 if len(bins.placed) else 0.0
-    return rounded(t, np.float64(np.int64(1) << frame.fraction_bits), half, frame.room)
+    unit = np.float64(np.int64(1) << frame.fraction_bits)
+    if frame.size == 4:
+        return rounded(t, unit, frame.half, (0,))
+    return rounded(t, unit, frame.half, ())
 
 
 def _uneven_code(bins, frame, x, at, j, across):
@@ -95,11 +112,6 @@ def _uneven_cell(bins, frame, x, at, j, across):
 
 
 @njit(**INNER)
-def _values(frame, x, at, lanes):
-    return load_first(x, at, frame.width, lanes) if len(frame.few) else load(x, at, lanes)
-
-
-@njit(**INNER)
 def _column(bins, frame, x, j, lanes, rows, out):
     """Codes of a vector of features from j on; whether a value was outside its range.
 
@@ -108,39 +120,38 @@ def _column(bins, frame, x, j, lanes, rows, out):
     the rows that follow are asked for, in the order of memory, from ``rows[2]`` on.
     """
     begin, end, ahead = rows
-    d, wrong = frame.width, False
+    d, size, wrong = frame.width, frame.size, False
     for i in range(begin, end):
-        values = _values(frame, x, i * d + j, lanes)
+        values = load_values(x, i * d + j, d, lanes)
         note_cell(bins, frame, values, (i - begin) * len(lanes), j, (0,))
     for i in range(begin, end):
         at, k = i * d + j, (i - begin) * len(lanes)
         prefetch(x, ahead + k)
-        code, stray = _code(bins, frame, _values(frame, x, at, lanes), k, j, (0,))
+        code, stray = _code(bins, frame, load_values(x, at, d, lanes), k, j, (0,))
         wrong |= stray
-        if len(frame.few) == 0:
-            store_codes(out, at, code)
+        if d >= len(lanes):
+            store_codes(out, at * size, size, code)
         else:
-            store_codes(frame.room, 0, code)
-            for k in range(d):
-                out[at + k] = frame.room[k]
+            store_codes(frame.room, 0, size, code)
+            copy_numbers(frame.room, out, at * size, d * size)
     return wrong
 
 
 @entry()
 def encode_dense(bins, frame, x, lanes, begin, end, out):
-    """Codes of dense rows begin..end (flat); returns whether a value was outside its range.
+    """Codes of dense rows begin..end (flat, `out` in bytes); whether one was outside its range.
 
     Some features of a block of rows at a time: their tables stay in the nearest cache, the rows in
     the next one. The block that follows is asked for meanwhile.
     """
     d, wrong = frame.width, False
-    block = max(_LEAST_ROWS, min(_MOST_ROWS, _VALUES // d))
-    for top in range(begin, end, block):
-        bottom = top + block if top + block < end else end
+    final = d - len(lanes) if d > len(lanes) else 0
+    for top in range(begin, end, frame.rows):
+        bottom = top + frame.rows if top + frame.rows < end else end
         ahead = bottom * d
         for start in range(0, d, len(lanes)):
             # The last vector overlaps the one before, if there is one.
-            j = start if start <= d - len(lanes) else max(d - len(lanes), 0)
+            j = start if start < final else final
             wrong |= _column(bins, frame, x, j, lanes, (top, bottom, ahead), out)
             ahead += (bottom - top) * len(lanes)
     return wrong
@@ -155,6 +166,6 @@ def encode_stored(bins, frame, rows, begin, end, out):
         value = item(rows.data, k)
         note_cell(bins, frame, value, np.int64(0), feature, ())
         code, stray = _code(bins, frame, value, np.int64(0), feature, ())
-        out[k] = code
+        store_codes(out, k * frame.size, frame.size, code)
         wrong |= stray
     return wrong

@@ -261,6 +261,11 @@ class Finder(NamedTuple):
     rows: Any
 
 
+def for_loops(bins: Any) -> Any:
+    """Bins as the loops take them: positions are a variant of the search among edges alone."""
+    return bins if len(bins.kind) == EDGES else bins._replace(placed=())
+
+
 def finder(bins: Any, rows: Dense | Stored, found: Any) -> Finder:
     """What locates values of such rows; bins and memory may have been handed over before.
 
@@ -270,6 +275,7 @@ def finder(bins: Any, rows: Dense | Stored, found: Any) -> Finder:
     """
     dense = _one_by_one if interpreted() else _locate_dense
     found_by = _locate_stored if isinstance(rows, Stored) else dense
+    bins = for_loops(bins) if hasattr(bins, "kind") else bins
     return Finder(*bound(found_by, (bins, rows), (found,), 4))
 
 
