@@ -29,8 +29,7 @@ from scipy.optimize import linprog
 import kernelmaps as km
 from kernelmaps import storage
 from kernelmaps.design.boxes import JointProblem
-from kernelmaps.design.joint_descent import taylor_programs
-from kernelmaps.design.multidim import design_joint_map
+from kernelmaps.design.multidim import design_joint_map, taylor_programs
 from kernelmaps.design.problem import Cosines
 
 OUTPUT = Path(__file__).parent / "results" / "reproductions"

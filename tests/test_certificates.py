@@ -6,7 +6,7 @@ from every_model import map_of_the_plane
 
 import kernelmaps as km
 from kernelmaps.design.api import make_solver
-from kernelmaps.design.search import largest_error
+from kernelmaps.design.certify import largest_error
 from kernelmaps.engine import evaluate
 from kernelmaps.kernels import Gaussian, Laplacian
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kernelmaps.design import api, cache
-from kernelmaps.design.bounds import rank_bound
+from kernelmaps.design.gram import rank_bound
 from kernelmaps.progress import track
 
 KERNELS = ("chi2", "jensen_shannon", "intersection")

@@ -6,13 +6,12 @@ from scipy.special import logsumexp
 
 import kernelmaps as km
 from kernelmaps.design import tables
-from kernelmaps.design.bounds import rank_bound
-from kernelmaps.design.certify_tables import table_everywhere
-from kernelmaps.design.gram import grid_kernel
+from kernelmaps.design.certify import table_everywhere
+from kernelmaps.design.gram import grid_kernel, rank_bound
 from kernelmaps.design.lp import harmonic_design
-from kernelmaps.design.pnorm import log_p_norm
 from kernelmaps.design.problem import build_problem
 from kernelmaps.design.refine import refined_design
+from kernelmaps.design.slp import log_p_norm
 from kernelmaps.design.tables import RankTable, eigen_table, minimax_table
 from kernelmaps.kernels import Additive, Gaussian, Laplacian
 

@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 
 import kernelmaps as km
 from kernelmaps.design import anchors as placing
-from kernelmaps.design.square_root import DENSE_LIMIT, square_root
+from kernelmaps.design.anchors import DENSE_LIMIT, square_root
 from kernelmaps.engine import record_paths
 from kernelmaps.engine.piecewise import table_of
 from kernelmaps.engine.reference import evaluate
@@ -679,7 +679,7 @@ def test_bad_ranges():
 
 
 def test_refuses_more_columns_than_fit(monkeypatch):
-    monkeypatch.setattr("kernelmaps.design.square_root.MAX_BYTES", 2**20)
+    monkeypatch.setattr("kernelmaps.design.anchors.MAX_BYTES", 2**20)
     with pytest.raises(
         ValueError, match=r"32 columns on 4096 anchors .* more do not fit into 1 MB"
     ):

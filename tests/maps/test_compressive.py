@@ -6,8 +6,7 @@ from scipy import fft, sparse, stats
 from scipy.linalg import hadamard
 
 import kernelmaps as km
-from kernelmaps.design.random_features import lipschitz, second_moment
-from kernelmaps.design.sparsity import haar
+from kernelmaps.design.random_features import haar, lipschitz, second_moment
 from kernelmaps.engine import apply, evaluate, record_paths
 from kernelmaps.engine.linear import dct_matrix
 from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern

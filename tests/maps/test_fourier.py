@@ -8,7 +8,7 @@ from sklearn.kernel_approximation import RBFSampler
 import kernelmaps as km
 from kernelmaps.engine import apply, evaluate, record_paths
 from kernelmaps.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, StationaryKernel
-from kernelmaps.maps.sampling import Spectrum, draw_fourier
+from kernelmaps.maps.fourier import Spectrum, draw_fourier
 
 KERNELS = [Gaussian(2.0), Matern(1.5, 3.0), Laplacian(8.0), Cauchy(4.0)]
 FORMS = ("cosine", "paired")

@@ -1,13 +1,32 @@
-r"""Placement of the anchors of a feature (annfm §3.2).
+r"""Placement of the anchors of a feature (annfm §3.2), and square roots of their kernel (§3.3).
 
 *Spaced* anchors need a range only. *Fitted* anchors look at the distinct values of the feature and
 at how often each occurs; a feature with no more distinct values than anchors gets these values as
 its anchors, and the map is then exact on them.
+
+**Square roots** Q of the anchor kernel, K = Q Qᵀ: row n is the map of anchor n. Plain Cholesky
+fails on anchor kernels: an anchor at 0 makes a zero row, and 50 anchors of χ² have a numerical rank
+of 13. Two factorisations work always:
+
+``"svd"``
+    K = U Λ Uᵀ with rounding's negative eigenvalues set to zero, Q = U Λ^{1/2}, largest first: the
+    best r columns of all.
+``"cholesky"``
+    Cholesky with diagonal pivoting: column by column, always at the anchor that is represented
+    worst so far. A few more columns for the same energy; each is cheap, and K is never stored.
+
+Both keep the fewest columns with Σ λ ≥ energy · trace K, or `rank` of them.
+
+More than 2048 anchors: the eigenvectors come from a pivoted Cholesky factor L with r ≪ N columns,
+K = L Lᵀ + R with trace R ≤ (1 − energy)/20 · trace K: eigenvectors of L Lᵀ from the small Lᵀ L.
+K itself (34 GB for 65536 anchors) is never formed, and since R is positive semi-definite, the
+energy that is counted is really there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -128,3 +147,185 @@ def cover_radius(anchors: np.ndarray, low: float, high: float) -> float:
     """Largest distance from a point of [low, high] to its nearest anchor."""
     ends = (anchors[0] - low, high - anchors[-1])
     return float(max(*ends, np.max(np.diff(anchors), initial=0.0) / 2, 0.0))
+
+
+FACTORIZATIONS = ("svd", "cholesky")
+DENSE_LIMIT = 2048
+"""Anchors up to which the whole kernel matrix is formed and decomposed."""
+MAX_BYTES = 2**30
+"""Bound on the factor L of larger sets."""
+_EPS = float(np.finfo(np.float64).eps)
+
+Component = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Root:
+    """Rows of the anchors.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (N, r)
+        ⟨rows[i], rows[j]⟩ ≈ K[i, j].
+    energy : float
+        Share of the trace of K that the columns keep.
+    left_out : float
+        Largest entry of K − Q Qᵀ, which is positive semi-definite: it is on the diagonal.
+    """
+
+    rows: np.ndarray
+    energy: float
+    left_out: float = 0.0
+
+
+def square_root(
+    component: Component,
+    anchors: np.ndarray,
+    *,
+    energy: float = 0.99,
+    rank: int | None = None,
+    factorization: str = "svd",
+    owner: str = "square_root",
+) -> Root:
+    """Feature maps of anchors.
+
+    Parameters
+    ----------
+    component : callable
+        Scalar kernel c(x, y), elementwise with broadcasting.
+    anchors : ndarray of shape (N,)
+        Distinct values.
+    energy : float in (0, 1]
+        Share of the trace to keep; 1 keeps all that is above rounding.
+    rank : int, optional
+        Number of columns to keep instead (never more than K has).
+    factorization : {"svd", "cholesky"}
+        See above.
+    owner : str
+        Named in error messages.
+    """
+    n, spectral = len(anchors), factorization == "svd"
+    diagonal = np.asarray(component(anchors, anchors), dtype=np.float64)
+    kernel = _matrix(component, anchors[_sample(n)], owner)
+    values, vectors = np.linalg.eigh(kernel)
+    _check_semidefinite(values, n, owner)
+    if n <= DENSE_LIMIT and spectral:
+        keep, kept = _leading(values, energy, rank, float(np.maximum(values, 0).sum()))
+        rows = vectors[:, ::-1][:, :keep] * np.sqrt(np.maximum(values[::-1][:keep], 0.0))
+        rows[~kernel.any(axis=1)] = 0.0  # c(0, ·) = 0 gives a zero row, not a row of roundings
+    else:
+
+        def column(i: int) -> np.ndarray:
+            return np.asarray(component(anchors, anchors[i]), dtype=np.float64)
+
+        slack = (0.05 if spectral else 1.0) * (1 - energy)
+        pivots = max(256, 4 * rank) if spectral and rank is not None else rank
+        rows, left = pivoted_cholesky(column, diagonal, slack, pivots)
+        _check_reached(left, slack, rank, rows.shape, owner)
+        kept = 1 - left
+        if spectral:
+            values, axes = np.linalg.eigh(rows.T @ rows)
+            keep, kept = _leading(values, energy, rank, float(diagonal.sum()))
+            rows = rows @ axes[:, ::-1][:, :keep]
+    if spectral:  # signs of the columns fixed, so that equal input is equal output
+        rows = np.ascontiguousarray(rows * np.where(rows.sum(axis=0) < 0, -1.0, 1.0))
+    left_out = np.max(diagonal - (rows**2).sum(axis=1), initial=0.0)
+    return Root(rows, kept, float(left_out))
+
+
+def pivoted_cholesky(
+    column: Callable[[int], np.ndarray], diagonal: np.ndarray, slack: float, rank: int | None
+) -> tuple[np.ndarray, float]:
+    """L (N, r) with K = L Lᵀ + R, trace R ≤ slack · trace K (or r = rank), and the share left.
+
+    Stops where the largest residual is rounding, whatever is asked.
+    """
+    n = len(diagonal)
+    residual = diagonal.copy()
+    total, floor = float(residual.sum()), 4 * n * _EPS * float(residual.max(initial=0.0))
+    most = min(n, max(1, MAX_BYTES // (8 * n)), n if rank is None else rank)
+    factor = np.zeros((n, min(most, 64)))
+    k = 0
+    while k < most:
+        pivot = int(np.argmax(residual))
+        small = residual.sum() <= slack * total if rank is None else False
+        if residual[pivot] <= floor or (small and k > 0):
+            break
+        if k == factor.shape[1]:
+            factor = np.concatenate([factor, np.zeros((n, min(most, 2 * k) - k))], axis=1)
+        step = column(pivot) - factor[:, :k] @ factor[pivot, :k]
+        factor[:, k] = step / np.sqrt(residual[pivot])
+        residual = np.maximum(residual - factor[:, k] ** 2, 0.0)
+        residual[pivot] = 0.0
+        k += 1
+    # At least one column, if only of zeros: a feature that the kernel does not see.
+    left = float(residual.sum() / total) if total else 0.0
+    return np.ascontiguousarray(factor[:, : max(k, 1)]), left
+
+
+def _matrix(component: Component, anchors: np.ndarray, owner: str) -> np.ndarray:
+    kernel = np.array(component(anchors[:, None], anchors[None, :]), dtype=np.float64)
+    if not np.isfinite(kernel).all():
+        i, j = np.argwhere(~np.isfinite(kernel))[0]
+        raise ValueError(
+            f"{owner}: the kernel's component is {kernel[i, j]} at the anchors "
+            f"({anchors[i]:g}, {anchors[j]:g}). It must be finite on the range of the data."
+        )
+    gap = np.abs(kernel - kernel.T)
+    i, j = np.unravel_index(np.argmax(gap), gap.shape)
+    if gap[i, j] > 1e-10 * np.abs(kernel).max():
+        raise ValueError(
+            f"{owner}: the kernel's component is not symmetric: c({anchors[i]:g}, {anchors[j]:g}) "
+            f"= {kernel[i, j]:g}, but c({anchors[j]:g}, {anchors[i]:g}) = {kernel[j, i]:g}."
+        )
+    return (kernel + kernel.T) / 2
+
+
+def _sample(n: int) -> np.ndarray:
+    """All anchors, or of a large set some all over it and some next to each other.
+
+    Enough to find a kernel that is none, be it a wide one or a narrow one.
+    """
+    if n <= DENSE_LIMIT:
+        return np.arange(n)
+    some = DENSE_LIMIT // 8
+    spread, run = np.linspace(0, n - 1, some).astype(int), np.arange(some) + n // 2
+    return np.unique(np.concatenate([spread, run]))
+
+
+def _check_semidefinite(eigenvalues: np.ndarray, n: int, owner: str) -> None:
+    """Rounding makes eigenvalues as low as −N eps λ_max; anything lower is the kernel's own."""
+    allowed = 100 * len(eigenvalues) * _EPS * float(np.abs(eigenvalues).max())
+    if eigenvalues[0] < -allowed:
+        which = (
+            f"the {n} anchors" if len(eigenvalues) == n else f"{len(eigenvalues)} of the anchors"
+        )
+        raise ValueError(
+            f"{owner}: the kernel's component is not positive semi-definite on {which}: the most "
+            f"negative eigenvalue of its matrix is {eigenvalues[0]:.6g} (the largest is "
+            f"{eigenvalues[-1]:.6g}). A feature map exists for Mercer kernels only."
+        )
+
+
+def _leading(
+    eigenvalues: np.ndarray, energy: float, rank: int | None, total: float
+) -> tuple[int, float]:
+    """How many of the (ascending) eigenvalues to keep, at least one, and their share of a total."""
+    values = np.maximum(eigenvalues[::-1], 0.0)
+    keep = max(1, int((values > len(values) * _EPS * values[0]).sum()))
+    if rank is not None:
+        keep = min(rank, keep)
+    elif energy < 1:
+        keep = min(keep, int(np.searchsorted(np.cumsum(values), energy * total)) + 1)
+    return keep, float(values[:keep].sum() / total) if total else 1.0
+
+
+def _check_reached(
+    left: float, slack: float, rank: int | None, shape: tuple[int, ...], owner: str
+) -> None:
+    if rank is None and left > slack and shape[1] == max(1, MAX_BYTES // (8 * shape[0])):
+        raise ValueError(
+            f"{owner}: {shape[1]} columns on {shape[0]} anchors hold {1 - left:.6f} of the "
+            f"kernel's energy, and more do not fit into {MAX_BYTES >> 20} MB. Ask for less energy, "
+            "a fixed rank, or fewer anchors."
+        )

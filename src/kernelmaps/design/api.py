@@ -14,8 +14,7 @@ from ..seeding import seed_of
 from ..threads import limit_blas
 from . import cache as store
 from . import solvers
-from .bounds import rank_bound
-from .gram import GridKernel, grid_kernel
+from .gram import GridKernel, grid_kernel, rank_bound
 from .lp import fit_error, frequency_pool
 from .multidim import design_joint_map
 from .problem import (

@@ -1,4 +1,4 @@
-r"""Designs of two or three coordinates: spec, summary and certificate.
+r"""Designs of two or three coordinates: what they approximate, spec, summary and certificate.
 
 *Between grid points.* For a positive-definite k, |∂_i²k(λ)| ≤ −∂_i²k(0), and |∂_i²k̂| ≤ Σ α(ω^i)².
 A function deviates from its multilinear interpolation on a cell of sides h_i by at most
@@ -14,7 +14,7 @@ axis is that of the one-dimensional signature, as in :mod:`~kernelmaps.design.ce
 criterion of Kolmogorov takes its place: no first-order change of frequencies and weights lowers the
 error on the set where it is largest. That is what the Taylor program decides.
 
-*Any map.* The rank bound of :mod:`~kernelmaps.design.bounds` on a grid of points of the domain.
+*Any map.* The rank bound of :mod:`~kernelmaps.design.gram` on a grid of points of the domain.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from typing import Any
 import numpy as np
 
 from ..engine import Spec, apply
-from .bounds import gram_bound
+from ..kernels import StationaryKernel, get
 from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
 from .certify import Proof, curvature, number_words
-from .problem import Cosines, Problem, of_lags, unweighted
+from .gram import gram_bound
+from .problem import Cosines, NotPositiveDefiniteError, Problem, feature_kernel, of_lags, unweighted
 from .result import DesignedMapping
 
 _MOST_LAGS = 2_000_000
@@ -258,3 +259,78 @@ def wrapped_lags(points: np.ndarray, periods: tuple[float | None, ...]) -> np.nd
             within = np.mod(lags[..., axis], period)
             lags[..., axis] = np.minimum(within, period - within)
     return lags
+
+
+@dataclass(frozen=True)
+class Target:
+    """The joint signature, one-dimensional ones along the axes, and whether it is their product."""
+
+    name: str
+    joint: Callable[[np.ndarray], np.ndarray]
+    marginals: list[Callable]
+    is_product: bool
+    trusted: bool  # positive definite for sure
+
+
+def signatures_of(kernel: Any, axes: int) -> Target:
+    """What is to be approximated."""
+    if isinstance(kernel, list | tuple):
+        if len(kernel) != axes:
+            raise ValueError(f"design_joint_map: {len(kernel)} kernels for {axes} axes.")
+        parts = [feature_kernel(item) for item in kernel]
+
+        def product_of(lag: np.ndarray) -> np.ndarray:
+            values = [f(np.abs(lag[..., i])) for i, f in enumerate(single)]
+            return np.prod(values, axis=0)
+
+        single: list[Any] = [part.signature for part in parts]
+        known = all(isinstance(item, str | StationaryKernel) for item in kernel)
+        return Target(" x ".join(part.name for part in parts), product_of, single, True, known)
+    if callable(kernel) and not hasattr(kernel, "signature"):
+        joint, is_product, trusted = kernel, False, False
+        name = getattr(kernel, "__name__", "signature")
+    else:
+        kernel = get(kernel)
+        if not isinstance(kernel, StationaryKernel):
+            raise ValueError(f"design_joint_map: {kernel!r} is not stationary.")
+        name, is_product, trusted = kernel.name, not kernel.isotropic, True
+
+        def joint(lag: np.ndarray) -> np.ndarray:
+            if is_product:
+                return np.prod(kernel.signature(lag), axis=-1)
+            return kernel.signature(np.sqrt(np.sum(lag**2, axis=-1)))
+
+    first = along(joint, 0, np.ones(axes)).signature
+    if trusted:  # one and the same along every axis
+        return Target(name, joint, [first] * axes, is_product, trusted)
+    others = [along(joint, axis, np.ones(axes)).signature for axis in range(1, axes)]
+    marginals = [first, *others]
+    return Target(name, joint, marginals, is_product, trusted)
+
+
+def reflects(signature: Callable, spans: np.ndarray) -> bool:
+    """Whether k(±λ^1, …, ±λ^n) is the same for all signs, on a small grid."""
+    lags = product_grid(lag_axes(spans, 6, "modulation"))
+    values = signature(lags)
+    if values.shape != lags.shape[:1] or not np.all(np.isfinite(values)):
+        raise ValueError(
+            "design_joint_map: a user's signature must map lags (..., n) to finite values of shape "
+            f"(...,); it gave shape {np.shape(values)} for {lags.shape}."
+        )
+    flips = product((1.0, -1.0), repeat=spans.size - 1)
+    worst = max(float(np.max(np.abs(signature(lags * (1.0, *f)) - values))) for f in flips)
+    return worst <= 1e-9 * float(np.max(np.abs(values)))
+
+
+def refuse_indefinite(target: Target, spans: np.ndarray, periods: tuple[float | None, ...]) -> None:
+    """A user's signature must be positive definite: its Gram matrix on points of the domain is."""
+    if target.trusted:
+        return
+    places = np.linspace(0, 1, 13 if spans.size == 2 else 6)
+    values = np.linalg.eigvalsh(gram_on(target.joint, spans, periods, places))
+    if values[0] < -1e-9 * np.max(np.abs(values)):
+        raise NotPositiveDefiniteError(
+            f"design_joint_map: the signature {target.name!r} is not positive definite: its Gram "
+            f"matrix on {values.size} points of the domain has the eigenvalue {values[0]:.3g} "
+            f"(largest {values[-1]:.3g}). No non-negative mixture of cosines fits it."
+        )

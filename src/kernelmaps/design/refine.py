@@ -17,10 +17,9 @@ import numpy as np
 
 from ..progress import track
 from .lp import columns, lp_design, periodic_design, pool_start
-from .pnorm import least_p_norm
 from .problem import Cosines, Problem
 from .remez import equalise_lobes, remez_design
-from .slp import fit_weights, sequential_lp
+from .slp import fit_weights, least_p_norm, sequential_lp
 
 # Relative errors below which a equalised solution is the only one, as far as many starts can tell:
 # for signatures with a kink at zero, and without.

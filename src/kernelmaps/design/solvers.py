@@ -11,15 +11,20 @@ from typing import Any
 import numpy as np
 
 from .. import storage
-from .certify import DesignCertificate, Proof, certified, certify_cosines
-from .certify_tables import table_everywhere, table_to_zero
+from .certify import (
+    DesignCertificate,
+    Proof,
+    certified,
+    certify_cosines,
+    table_everywhere,
+    table_to_zero,
+)
 from .gram import GridKernel
 from .lp import bounded_lp, columns, frequency_pool, harmonic_design
 from .problem import Problem
 from .refine import Search, pool_design, refined_design
 from .result import Design, cosines_spec, sines_spec, values_of
-from .sine import sine_design
-from .tables import RankTable, eigen_table, minimax_table
+from .tables import RankTable, eigen_table, minimax_table, sine_design
 
 LARGEST = 48
 """Columns that a search for the least size goes up to."""

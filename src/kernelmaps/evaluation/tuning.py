@@ -9,8 +9,7 @@ import numpy as np
 
 from .. import kernels
 from ..arguments import check_count, check_number
-from ..design.random_features import required_features
-from ..design.sparsity import effective_sparsity
+from ..design.random_features import effective_sparsity, required_features
 from ..maps.fourier import RandomFourierMap
 from ..seeding import generator
 from .checks import checked_rows

@@ -28,8 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
 from ..arguments import check_choice, check_count, check_flag, check_number, check_positive
-from ..design.anchors import FITTED, SPACED, column_values, cover
-from ..design.square_root import FACTORIZATIONS, Root, square_root
+from ..design.anchors import FACTORIZATIONS, FITTED, SPACED, Root, column_values, cover, square_root
 from ..device import is_foreign, numpy_dtype, to_host
 from ..engine import Spec, apply, code_spec, encode
 from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
@@ -37,8 +36,7 @@ from ..engine.piecewise import spec_of, table_of
 from ..schema import array, many
 from ..sparse_rows import check_sparse, dense
 from ..threads import available_threads, limit_blas
-from ._anchor_certificate import AnchorCertificate, certify
-from ._anchor_table import anchor_table
+from ._anchor_table import AnchorCertificate, anchor_table, certify
 from .base import DOMAIN, AdditiveMap
 from .codes import Codes
 

@@ -35,7 +35,7 @@ from ..seeding import generator
 from ..sparse_rows import dense
 from .base import AdditiveMap, JointMap
 from .designed import DesignedMap
-from .sampling import features_of
+from .fourier import features_of
 
 _RULES = {"scale": np.mean, "median": np.median}
 _MIN_STRUCTURED = 32  # columns of c from which Hadamard blocks are as good as orthogonal ones
@@ -84,7 +84,7 @@ class ExponentialMap(DefaultParts, JointMap):
         γ. "scale" is 1/(mean squared distance), "median" 1/(median squared distance) of the
         fitted rows (of at most 1000 of them), by the exact kernel.
     sampling : {"auto", "iid", "orthogonal", "structured", "sobol"}, default="auto"
-        How frequencies are drawn: see :mod:`kernelmaps.maps.sampling`. "orthogonal" has less
+        How frequencies are drawn: see :mod:`kernelmaps.maps.fourier`. "orthogonal" has less
         error than "iid" (the paper's); "structured" has as little, stores no matrix and takes
         p log p operations for p columns of c: "auto" takes it from p = 32 on, "orthogonal" below.
     form : {"auto", "paired", "cosine"}, default="auto"

@@ -23,7 +23,7 @@ NAMED_KERNELS = ("HomogeneousKernel", "Additive")
 _RECORDS = {
     "Spec": "kernelmaps.engine.spec",
     "Certificate": "kernelmaps.certificate",
-    "AnchorCertificate": "kernelmaps.maps._anchor_certificate",
+    "AnchorCertificate": "kernelmaps.maps._anchor_table",
     "Moments": "kernelmaps.stats.moments",
     "FoldMoments": "kernelmaps.stats.composite",
     "KernelMoments": "kernelmaps.stats.composite",
