@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from kernelmaps.design import api, cache
-from kernelmaps.design.gram import rank_bound
 from kernelmaps.progress import track
 
 KERNELS = ("chi2", "jensen_shannon", "intersection")
@@ -50,10 +49,7 @@ def main() -> None:
         return
     for count, item in enumerate(track(missing, "ready designs")):
         solver = api.make_solver(**item)
-        columns = item["n_components"]
-        solved = solver.solve(columns)
-        lower = rank_bound(solver.grid, columns)[0] / solver.unit
-        entries[api.design_key(**item)] = {"lower_bound": lower}, solved
+        entries[api.design_key(**item)] = solver.entry(item["n_components"])
         if count % 20 == 19:
             cache.save_ready(entries)
     cache.save_ready(entries)

@@ -5,10 +5,10 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps import storage
-from kernelmaps.design import solvers
-from kernelmaps.design.api import NotPositiveDefiniteError, design_map
+from kernelmaps.design import api
+from kernelmaps.design.api import design_map
 from kernelmaps.design.certify import between_grid
-from kernelmaps.design.problem import build_problem
+from kernelmaps.design.problem import NotPositiveDefiniteError, build_problem
 from kernelmaps.engine import evaluate
 from kernelmaps.exceptions import DesignError
 
@@ -72,7 +72,7 @@ def test_least_size_for_an_error():
 
 
 def test_impossible_error_carries_the_best(monkeypatch):
-    monkeypatch.setattr(solvers, "LARGEST", 2)
+    monkeypatch.setattr(api, "LARGEST", 2)
     words = "up to 2 columns.*the best found has 2 columns"
     with pytest.raises(DesignError, match=words) as caught:
         design_map("chi2", max_error=1e-9, domain=(1, 20))
@@ -194,7 +194,7 @@ def test_cache_returns_the_same_design_and_survives_damage(tmp_path, monkeypatch
     files = list(tmp_path.glob("*.kmap"))
     assert len(files) == 1
     calls = []
-    monkeypatch.setattr(solvers, "refined_design", lambda *a, **k: calls.append(1))
+    monkeypatch.setattr(api, "refined_design", lambda *a, **k: calls.append(1))
     second = design_map(**arguments)
     assert calls == []
     np.testing.assert_array_equal(first.frequencies, second.frequencies)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import kernelmaps.design.slp as slp
+from kernelmaps.design import lp
 from kernelmaps.design.lp import (
     bounded_lp,
     columns,
@@ -96,24 +96,24 @@ def test_a_program_that_fails_is_solved_another_way(monkeypatch):
     model, weights = rng.normal(size=(40, 5)), rng.uniform(size=3)
     target = 0.1 * rng.normal(size=40) - model[:, 1]
     arguments = model, target, weights, np.array([0, 2]), "max"
-    *plain, error = slp.least_error_step(*arguments)
+    *plain, error = lp.least_error_step(*arguments)
     assert np.min(plain[0] + weights) < 1e-9  # a weight may not become negative
-    monkeypatch.setattr(slp, "milp", refuse)
-    simplex = slp.linprog
+    monkeypatch.setattr(lp, "milp", refuse)
+    simplex = lp.linprog
 
     def interior(*args, method, **kwargs):
         return Refusal if method == "highs" else simplex(*args, method=method, **kwargs)
 
     for solver in (simplex, interior):
-        monkeypatch.setattr(slp, "linprog", solver)
-        *others, again = slp.least_error_step(*arguments)
+        monkeypatch.setattr(lp, "linprog", solver)
+        *others, again = lp.least_error_step(*arguments)
         assert again == pytest.approx(error, rel=1e-6)
         np.testing.assert_allclose(np.concatenate(others), np.concatenate(plain), atol=1e-5)
 
 
 def test_solver_failure_names_status_and_remedy(monkeypatch):
-    monkeypatch.setattr(slp, "milp", refuse)
-    monkeypatch.setattr(slp, "linprog", refuse)
+    monkeypatch.setattr(lp, "milp", refuse)
+    monkeypatch.setattr(lp, "linprog", refuse)
     problem = build_problem("chi2", (1, 255))
     with pytest.raises(DesignError, match=r"numerical trouble.*status 4.*shorter domain"):
         fit_pool(problem, frequency_pool(problem, 3))

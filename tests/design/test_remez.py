@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from kernelmaps.design.problem import build_problem, cosine_sum
-from kernelmaps.design.refine import alternation
-from kernelmaps.design.remez import gauss_start, interpolate, remez_design
+from kernelmaps.design.refine import alternation, gauss_start, interpolate, remez_design
 from kernelmaps.kernels import Gaussian
 
 

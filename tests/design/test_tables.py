@@ -8,10 +8,9 @@ import kernelmaps as km
 from kernelmaps.design import tables
 from kernelmaps.design.certify import table_everywhere
 from kernelmaps.design.gram import grid_kernel, rank_bound
-from kernelmaps.design.lp import harmonic_design
+from kernelmaps.design.lp import harmonic_design, log_p_norm
 from kernelmaps.design.problem import build_problem
 from kernelmaps.design.refine import refined_design
-from kernelmaps.design.slp import log_p_norm
 from kernelmaps.design.tables import RankTable, eigen_table, minimax_table
 from kernelmaps.kernels import Additive, Gaussian, Laplacian
 

@@ -181,7 +181,6 @@ class Root:
 def square_root(
     component: Component,
     anchors: np.ndarray,
-    *,
     energy: float = 0.99,
     rank: int | None = None,
     factorization: str = "svd",

@@ -1,31 +1,256 @@
-r"""``design_map``: the best map for a kernel, a domain and a size or an error."""
+r"""``design_map``: the best map for a kernel, a domain and a size or an error; its solvers."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from .. import storage
 from ..arguments import check_choice, check_count, check_positive
 from ..exceptions import DesignError
+from ..kernels import Kernel
 from ..progress import announce
 from ..seeding import seed_of
 from ..threads import limit_blas
 from . import cache as store
-from . import solvers
+from . import certify
+from . import problem as problems
 from .gram import GridKernel, grid_kernel, rank_bound
-from .lp import fit_error, frequency_pool
+from .lp import bounded_lp, columns, fit_error, frequency_pool, harmonic_design
 from .multidim import design_joint_map
-from .problem import (
-    NotPositiveDefiniteError,
-    Problem,
-    build_problem,
-    check_domain,
-    feature_kernel,
-    of_lags,
-)
-from .result import Design
+from .problem import Problem
+from .refine import Search, pool_design, refined_design
+from .result import Design, cosines_spec, sines_spec, values_of
+from .tables import RankTable, eigen_table, minimax_table, sine_design
+
+LARGEST = 48
+"""Columns that a search for the least size goes up to."""
+VERSION = {"minimax": 2}
+"""Raised for a method when its designs improve; others are at 1."""
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass
+class Solver(ABC):
+    """Designs of one kernel, domain, error and method, in any size.
+
+    Parameters
+    ----------
+    grid : GridKernel or None
+        The kernel on a grid of values, where the rank bound applies.
+    problem : Problem or None
+        That of cosines: the one that is solved, or beside a table.
+    method : str
+    search : Search
+    """
+
+    grid: GridKernel | None
+    problem: Problem | None
+    method: str
+    search: Search
+    unit = 1.0
+    norm = "max"
+
+    @abstractmethod
+    def identity(self) -> tuple[dict[str, Any], Arrays]:
+        """Numbers and arrays that tell its designs from those of others."""
+
+    @abstractmethod
+    def solve(self, n_columns: int) -> Arrays:
+        """A design as arrays."""
+
+    @abstractmethod
+    def finish(self, arrays: Arrays, lower_bound: float) -> Design:
+        """The design of the arrays, with its certificate."""
+
+    def enough_columns(self, max_error: float) -> int:
+        """An upper bound on the columns for an error; 0 if none is known."""
+        return 0
+
+    def entry(self, n_columns: int) -> store.Entry:
+        """What the cache stores of a design: its lower bound, and what `solve` found."""
+        solved = self.solve(n_columns)
+        lower = 0.0 if self.grid is None else rank_bound(self.grid, n_columns)[0]
+        return {"lower_bound": lower / self.unit}, solved
+
+    def key(self, n_columns: int) -> str:
+        """The content key under which a design is stored."""
+        header, arrays = self.identity()
+        header |= {"columns": n_columns, "method": self.method, "norm": self.norm}
+        header |= {"seed": self.search.seed, "effort": self.search.effort}
+        header["solver"] = VERSION.get(self.method, 1)
+        return storage.digest("design-key", header, arrays)
+
+    def _design(
+        self,
+        of: Problem | GridKernel,
+        n_columns: int,
+        error: float,
+        certificate: certify.DesignCertificate,
+        **own: Any,
+    ) -> Design:
+        domain = of.domain  # a name, two ends, or the values themselves
+        design = Design(
+            kernel=of.kernel.name,
+            method=self.method,
+            error=of.error,
+            domain=tuple(map(float, domain)) if len(domain) == 2 else domain,
+            n_columns=n_columns,
+            max_error=error,
+            rms=np.nan,
+            certificate=certificate,
+            homogeneous=of.kernel.homogeneous,
+            gamma=of.kernel.gamma,
+            **({"objective": error} | own),
+        )
+        return design.replace(rms=_rms(design, of.kernel.component))
+
+
+@dataclass  # of its own: the inherited __init__ would not know of __post_init__
+class CosineSolver(Solver):
+    """Cosine designs of one problem, any size."""
+
+    problem: Problem
+
+    def __post_init__(self) -> None:
+        self.unit, self.norm = self.problem.unit, self.problem.norm
+
+    def identity(self) -> tuple[dict[str, Any], Arrays]:
+        problem = self.problem
+        sample = np.linspace(0, problem.span, 65)
+        if problem.points is not None:
+            sample = np.r_[sample, problem.points]
+        header = {"kind": "cosines", "span": round(problem.span, 12), "tail": problem.tail}
+        header |= {"period": problem.period, "discrete": problem.points is not None}
+        header |= {"gamma": problem.kernel.gamma, "homogeneous": problem.kernel.homogeneous}
+        return header, {
+            # frequencies and weights depend on lags alone: the unit b^γ is left out
+            "signature": np.round(problem.signature(sample), 10),
+            "weight": np.round(problem.weight(sample) / problem.unit, 10),
+        }
+
+    def solve(self, n_columns: int) -> Arrays:
+        if self.method == "harmonic":
+            frequencies, weights = harmonic_design(self.problem, n_columns)
+        elif self.method == "lp":
+            frequencies, weights = pool_design(self.problem, n_columns)
+        else:
+            frequencies, weights = refined_design(self.problem, n_columns, self.search)
+        return {"frequencies": frequencies, "weights": weights}
+
+    def enough_columns(self, max_error: float) -> int:
+        """Columns of the paper's first program, an upper bound on the least D; 0 if it has none."""
+        if self.method != "lp":
+            return 0
+        pool = frequency_pool(self.problem, 31, halvings=1)
+        weights = bounded_lp(self.problem, pool, max_error)
+        if weights is None:
+            return 0
+        return columns(pool[weights > 1e-9 * np.max(weights)])
+
+    def finish(self, arrays: Arrays, lower_bound: float) -> Design:
+        problem, cosines = self.problem, (arrays["frequencies"], arrays["weights"])
+        if problem.tail:
+            reach = 2 / problem.kernel.gamma * np.log(2 * np.sum(cosines[1]) / 1e-9)
+            problem = replace(problem, span=min(reach, 60.0))
+        n_columns = columns(cosines[0])
+        certificate = certify.certify_cosines(problem, cosines, n_columns, lower_bound)
+        error, objective = problem.max_error(cosines), problem.cost(cosines)
+        return self._design(
+            problem, n_columns, error, certificate, norm=self.norm, objective=objective, **arrays
+        )
+
+
+class TableSolver(Solver):
+    """Tables of one kernel, any size."""
+
+    grid: GridKernel
+
+    def identity(self) -> tuple[dict[str, Any], Arrays]:
+        grid = self.grid
+        power = grid.kernel.gamma / 2 if grid.log else 0.0
+        header = {"kind": "table", "low": grid.low, "high": grid.high, "rough": grid.rough}
+        header |= {"power": power, "log": grid.log, "error": grid.error}
+        values = np.zeros(0) if grid.values is None else grid.values
+        sample = grid.gram(grid.nodes[::3]) / np.max(np.abs(grid.gram(grid.nodes[-1:])))
+        return header, {"gram": np.round(sample, 10), "values": values}
+
+    def solve(self, n_columns: int) -> Arrays:
+        if self.method == "eigen":
+            table = eigen_table(self.grid, n_columns)
+        else:
+            table = minimax_table(self.grid, n_columns, self._others(n_columns))
+        return {"coefficients": table.coefficients, "nodes": table.nodes}
+
+    def _others(self, n_columns: int) -> list[Callable]:
+        """The maps of other methods, which the best table starts from and may not fall behind."""
+        specs = []
+        if self.problem is not None:
+            gamma = self.problem.kernel.gamma if self.grid.log else 0.0
+            cosines = refined_design(self.problem, n_columns, self.search)
+            specs.append(cosines_spec(cosines, gamma))
+        if has_sines(self.grid):
+            specs.append(sines_spec(sine_design(self.grid.high, n_columns)))
+        return [partial(values_of, spec) for spec in specs]
+
+    def finish(self, arrays: Arrays, lower_bound: float) -> Design:
+        grid = self.grid
+        table = RankTable(grid, arrays["coefficients"], arrays["nodes"], not grid.rough)
+        error, proof = table.max_error(), certify.table_everywhere(table)
+        certificate = certify.certified(
+            proof,
+            error,
+            lower_bound,
+            locally_optimal=self.method == "minimax",
+            bound_to_zero=certify.table_to_zero(table, proof.bound),
+        )
+        n_columns = table.coefficients.shape[1]
+        return self._design(grid, n_columns, error, certificate, table=table)
+
+
+def has_sines(grid: GridKernel) -> bool:
+    """Whether the sines of Brownian motion are a map of the kernel."""
+    return grid.brownian and grid.error == "absolute"
+
+
+class SineSolver(TableSolver):
+    """The closed form of the intersection kernel, with weights by linear programming."""
+
+    def solve(self, n_columns: int) -> Arrays:
+        frequencies, weights = sine_design(self.grid.high, n_columns)
+        return {"frequencies": frequencies, "weights": weights}
+
+    def finish(self, arrays: Arrays, lower_bound: float) -> Design:
+        points = np.linspace(0, self.grid.high, 1601)
+        phi = values_of(sines_spec((arrays["frequencies"], arrays["weights"])), points)
+        miss = float(np.max(np.abs(np.minimum.outer(points, points) - phi @ phi.T)))
+        # e(x, y) has slope at most 1 + Σ aω in each variable; half a step in both reaches all
+        slope = 1 + float(arrays["weights"] @ arrays["frequencies"])
+        bound = miss + slope * float(points[1] - points[0])
+        proof = certify.Proof(bound, miss, "grid of 1601² pairs and slopes")
+        certificate = certify.certified(proof, miss, lower_bound, bound_to_zero=bound)
+        return self._design(self.grid, len(arrays["weights"]), miss, certificate, **arrays)
+
+
+def _rms(design: Design, component: Callable) -> float:
+    """Root mean square of the kernel's error over pairs (of the relative one, where k > 0)."""
+    low, high = design.range or (0.0, 1.0)
+    values = np.linspace(0.0 if design.homogeneous else low, high, 256)
+    if not isinstance(design.domain, str) and len(design.domain) > 2:
+        values = np.r_[0.0, design.domain] if design.homogeneous else np.asarray(design.domain)
+    phi = values_of(design.spec, values)
+    exact = component(values[:, None], values[None, :])
+    miss = phi @ phi.T - exact
+    if design.error == "relative":
+        miss = miss[exact > 0] / exact[exact > 0]
+    return float(np.sqrt(np.mean(miss**2)))
+
 
 COSINE_METHODS = ("refined", "lp", "harmonic")
 TABLE_METHODS = ("minimax", "eigen")
@@ -152,35 +377,35 @@ def make_solver(
     effort: int = 1,
     progress: bool | None = None,
     n_components: int | None = None,
-) -> solvers.Solver:
+) -> Solver:
     """What solves designs of any size for these arguments."""
-    search = solvers.Search(seed_of(random_state), int(effort), progress)
+    search = Search(seed_of(random_state), int(effort), progress)
     if method in COSINE_METHODS:
-        problem = build_problem(
+        problem = problems.build_problem(
             kernel, domain, error, lags=lags, period=period, homogeneous=homogeneous, norm=norm
         )
         _refuse_indefinite(problem, kernel)
-        return solvers.CosineSolver(problem, _grid_or_none(problem, error), method, search)
+        return CosineSolver(_grid_or_none(problem, error), problem, method, search)
     if norm != "max" or lags is not None or period is not None or isinstance(domain, str):
         raise ValueError(
             f"design_map: method={method!r} needs a range or a set of values as domain, "
             "norm='max' and neither lags nor period."
         )
     beside = None
-    if feature_kernel(kernel, homogeneous).signature is None:
-        check_domain(domain, False)
+    if problems.feature_kernel(kernel, homogeneous).signature is None:
+        problems.check_domain(domain, False)
     else:  # a function as error is refused by `grid_kernel`, which knows what tables can do
         wanted = "absolute" if callable(error) else error
-        beside = build_problem(kernel, domain, wanted, homogeneous=homogeneous)
+        beside = problems.build_problem(kernel, domain, wanted, homogeneous=homogeneous)
     grid = grid_kernel(kernel, domain, error, homogeneous)
     if method != "sine":
-        return solvers.TableSolver(grid, method, search, beside)
-    if not solvers.has_sines(grid):
+        return TableSolver(grid, beside, method, search)
+    if not has_sines(grid):
         raise ValueError(
             "design_map: method='sine' is a closed form of the intersection kernel with "
             f"absolute error; got {grid.kernel.name!r}, {grid.error!r}. Use method='refined'."
         )
-    return solvers.SineSolver(grid, method, search)
+    return SineSolver(grid, None, method, search)
 
 
 def design_key(kernel: Any, n_components: int, **arguments: Any) -> str:
@@ -208,7 +433,8 @@ def _grid_or_none(problem: Problem, error: Any) -> GridKernel | None:
     if callable(error):
         return None
     if problem.period is not None:
-        kernel, domain = of_lags(kernel.name, problem.signature), (0.0, problem.period * 63 / 64)
+        kernel = problems.of_lags(kernel.name, problem.signature)
+        domain = 0.0, problem.period * 63 / 64
     elif problem.tail:
         domain = 1e-5, 1.0
     elif problem.points is not None and np.size(domain) == 2:
@@ -218,8 +444,6 @@ def _grid_or_none(problem: Problem, error: Any) -> GridKernel | None:
 
 def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
     """Krein: a function on [−M, M] is a mixture of cosines iff its kernel on [0, M] is definite."""
-    from ..kernels import Kernel
-
     if isinstance(kernel, str | Kernel):
         return
     size = 161
@@ -233,7 +457,7 @@ def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
     if least >= -1e-9 * most:
         return
     distance = fit_error(problem, frequency_pool(problem, 31, halvings=1))
-    raise NotPositiveDefiniteError(
+    raise problems.NotPositiveDefiniteError(
         f"design_map: the signature {problem.kernel.name!r} is not positive definite: its Gram "
         f"matrix on {size} even points of the domain has the eigenvalue {least:.3g} (largest "
         f"{most:.3g}). No non-negative mixture of cosines fits it; the best one found misses it by "
@@ -242,23 +466,15 @@ def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
     )
 
 
-def _one(solver: solvers.Solver, n_columns: int, cache: bool) -> Design:
+def _one(solver: Solver, n_columns: int, cache: bool) -> Design:
     """One size: from the cache, or solved and stored."""
-    key = solver.key(n_columns)
-    found = store.load(key) if cache else None
-    if found is None:
-        solved = solver.solve(n_columns)
-        lower = 0.0 if solver.grid is None else rank_bound(solver.grid, n_columns)[0]
-        if cache:
-            store.save(key, {"lower_bound": lower / solver.unit}, solved)
-    else:
-        lower, solved = float(found[0]["lower_bound"]) * solver.unit, found[1]
-    return solver.finish(dict(solved), lower)
+    header, solved = store.stored(solver.key(n_columns), partial(solver.entry, n_columns), cache)
+    return solver.finish(dict(solved), float(header["lower_bound"]) * solver.unit)
 
 
-def _least(solver: solvers.Solver, max_error: float, cache: bool) -> Design:
+def _least(solver: Solver, max_error: float, cache: bool) -> Design:
     """The least D with an error of at most `max_error`: doubling, then bisection."""
-    largest = min(solvers.LARGEST, solver.enough_columns(max_error) or solvers.LARGEST)
+    largest = min(LARGEST, solver.enough_columns(max_error) or LARGEST)
     holding, failed, tried, designs = 0, 0, 1, []
     while holding - failed != 1:
         designs.append(_one(solver, tried, cache))

@@ -19,6 +19,7 @@ from scipy.ndimage import maximum_filter
 from .problem import Cosines
 
 Axes = tuple[np.ndarray, ...]
+Periods = tuple[float | None, ...]  # of each axis
 
 
 def lag_axes(spans: np.ndarray, steps: np.ndarray | int, form: str) -> Axes:
@@ -117,7 +118,7 @@ class JointProblem:
 
     signature: Callable[[np.ndarray], np.ndarray]
     spans: np.ndarray
-    periods: tuple[float | None, ...]
+    periods: Periods
     form: str
     steps: int
     norm = "max"

@@ -9,7 +9,8 @@ shipped with the package (``tools/make_ready_designs.py`` makes it).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,26 +27,25 @@ _READY_KIND = "ready-designs"
 Entry = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
-def load(key: str) -> Entry | None:
-    """The stored design of a key, shipped or in the user's cache; None if there is none."""
+def stored(key: str, solve: Callable[[], Entry], use: bool) -> Entry:
+    """The design of a key, shipped or in the user's cache, or a new one, which is then stored.
+
+    Without `use`, it is always new.
+    """
+    if not use:
+        return solve()
     ready = load_ready().get(key)
     if ready is not None:
         return ready
+    path = storage.cache_folder() / f"{key}.kmap"
     try:
-        return storage.read(storage.cache_folder() / f"{key}.kmap", _KIND)
+        return storage.read(path, _KIND)
     except (OSError, FileFormatError):
-        return None
-
-
-def save(key: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
-    """Store a design atomically; a read-only home is no reason to fail."""
-    folder = storage.cache_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        storage.write(folder / f"{key}.kmap", _KIND, header, arrays)
-    except OSError:
-        return False
-    return True
+        found = solve()
+    with suppress(OSError):  # a read-only home is no reason to fail
+        path.parent.mkdir(parents=True, exist_ok=True)
+        storage.write(path, _KIND, *found)
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -55,9 +55,9 @@ from numpy.polynomial import chebyshev
 from ..certificate import Certificate
 from ..display import html_of, two_columns
 from .gram import GridKernel
+from .lp import Cosines, sequential_lp
 from .problem import Function, Problem, cosine_sum
 from .refine import alternation
-from .slp import Cosines, sequential_lp
 from .tables import RankTable
 
 _MAX_GRID = 400_000

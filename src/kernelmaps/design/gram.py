@@ -28,7 +28,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from .problem import ERRORS, FeatureKernel, feature_kernel, has_kink
 
@@ -176,15 +176,8 @@ def grid_kernel(
         rough = has_kink(lambda t: feature.component(end - t, np.full_like(t, end)), np.ptp(values))
     else:
         rough = has_kink(feature.signature, np.ptp(np.log(values) if log else values))
-    return GridKernel(
-        feature,
-        _tolerance(error, feature),
-        float(values[0]),
-        float(end),
-        values if values.size > 2 else None,
-        rough,
-        error,
-    )
+    ends, some = (float(values[0]), float(end)), values if values.size > 2 else None
+    return GridKernel(feature, _tolerance(error, feature), *ends, some, rough, error)
 
 
 # Module-level functions, not closures: tables travel in pickled maps.
@@ -256,6 +249,11 @@ def _bound_on(kernel: GridKernel, n_columns: int, nodes: np.ndarray) -> tuple[fl
     return gram_bound(gram, unit, n_columns, starts)
 
 
+def descend(value: Callable, x: np.ndarray, given: tuple, **options: Any) -> OptimizeResult:
+    """Minimise a function that has its gradient beside it, by L-BFGS."""
+    return minimize(value, x, args=given, jac=True, method="L-BFGS-B", options=options)
+
+
 def gram_bound(
     gram: np.ndarray, unit: np.ndarray, n_columns: int, starts: list[np.ndarray], steps: int = 300
 ) -> tuple[float, np.ndarray]:
@@ -264,14 +262,8 @@ def gram_bound(
     if n_columns >= len(gram):
         return best, weights
     for start in starts:
-        found = minimize(
-            _negative_log_bound,
-            np.log(start),
-            args=(gram, unit, n_columns),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": steps, "maxcor": 30},
-        )
+        given = gram, unit, n_columns
+        found = descend(_negative_log_bound, np.log(start), given, maxiter=steps, maxcor=30)
         value = float(np.exp(-found.fun))
         if np.isfinite(value) and value > best:
             best, weights = value, np.exp(found.x - np.max(found.x))

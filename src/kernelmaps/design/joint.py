@@ -28,7 +28,7 @@ import numpy as np
 
 from ..engine import Spec, apply
 from ..kernels import StationaryKernel, get
-from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
+from .boxes import BoxWaves, JointProblem, Periods, lag_axes, product_grid
 from .certify import Proof, curvature, number_words
 from .gram import gram_bound
 from .problem import Cosines, NotPositiveDefiniteError, Problem, feature_kernel, of_lags, unweighted
@@ -81,7 +81,14 @@ class JointDesign(DesignedMapping):
     """
 
     form: str
-    periods: tuple[float | None, ...]
+    periods: Periods
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of all coordinates; infinite for periodic ones."""
+        low, high = np.array(self.domain, dtype=np.float64).T
+        free = [period is not None for period in self.periods]
+        return np.where(free, -np.inf, low), np.where(free, np.inf, high)
 
     def projections(self) -> tuple[np.ndarray, np.ndarray]:
         """Write the signature as a sum of projections: Π cos(a_i) is the mean of cos(Σ ± a_i).
@@ -121,10 +128,7 @@ class JointDesign(DesignedMapping):
             "amplitudes": np.sqrt(np.r_[weights, weights[~zero]]),
         }
         if clip:
-            ends = np.array(self.domain, dtype=np.float64)
-            free = np.array([period is not None for period in self.periods])
-            arrays["lower"] = np.where(free, -np.inf, ends[:, 0])
-            arrays["upper"] = np.where(free, np.inf, ends[:, 1])
+            arrays["lower"], arrays["upper"] = self.ends
         return Spec("fourier", arrays, {"operator": "matrix", "paired": False, "scale": 1.0})
 
     def transform(self, X: Any) -> np.ndarray:
@@ -230,7 +234,7 @@ def _rms(problem: JointProblem, lags: np.ndarray, miss: np.ndarray) -> float:
     return float(np.sqrt(np.sum(density * miss**2) / np.sum(density)))
 
 
-def joint_lower_bound(problem: JointProblem, n_columns: int) -> float:
+def lower_bound(problem: JointProblem, n_columns: int) -> float:
     """The rank bound on about 5D/2 points of the domain: no map of D columns is below it."""
     n = problem.spans.size
     per_axis = max(8 if n == 2 else 5, int(np.ceil((2.5 * n_columns) ** (1 / n))))
@@ -240,7 +244,7 @@ def joint_lower_bound(problem: JointProblem, n_columns: int) -> float:
 
 
 def gram_on(
-    signature: Callable, spans: np.ndarray, periods: tuple[float | None, ...], places: np.ndarray
+    signature: Callable, spans: np.ndarray, periods: Periods, places: np.ndarray
 ) -> np.ndarray:
     """Gram matrix on a grid of the domain: places in [0, 1] of each axis, even along a period."""
     even = np.arange(places.size) / places.size
@@ -251,7 +255,7 @@ def gram_on(
     return signature(wrapped_lags(product_grid(axes), periods))
 
 
-def wrapped_lags(points: np.ndarray, periods: tuple[float | None, ...]) -> np.ndarray:
+def wrapped_lags(points: np.ndarray, periods: Periods) -> np.ndarray:
     """Lags of all pairs of points, the short way round on periodic axes, shape (N, N, n)."""
     lags = points[:, None, :] - points[None, :, :]
     for axis, period in enumerate(periods):
@@ -278,12 +282,11 @@ def signatures_of(kernel: Any, axes: int) -> Target:
         if len(kernel) != axes:
             raise ValueError(f"design_joint_map: {len(kernel)} kernels for {axes} axes.")
         parts = [feature_kernel(item) for item in kernel]
+        single: list[Any] = [part.signature for part in parts]
 
         def product_of(lag: np.ndarray) -> np.ndarray:
-            values = [f(np.abs(lag[..., i])) for i, f in enumerate(single)]
-            return np.prod(values, axis=0)
+            return np.prod([f(np.abs(lag[..., i])) for i, f in enumerate(single)], axis=0)
 
-        single: list[Any] = [part.signature for part in parts]
         known = all(isinstance(item, str | StationaryKernel) for item in kernel)
         return Target(" x ".join(part.name for part in parts), product_of, single, True, known)
     if callable(kernel) and not hasattr(kernel, "signature"):
@@ -300,12 +303,9 @@ def signatures_of(kernel: Any, axes: int) -> Target:
                 return np.prod(kernel.signature(lag), axis=-1)
             return kernel.signature(np.sqrt(np.sum(lag**2, axis=-1)))
 
-    first = along(joint, 0, np.ones(axes)).signature
-    if trusted:  # one and the same along every axis
-        return Target(name, joint, [first] * axes, is_product, trusted)
-    others = [along(joint, axis, np.ones(axes)).signature for axis in range(1, axes)]
-    marginals = [first, *others]
-    return Target(name, joint, marginals, is_product, trusted)
+    different = 1 if trusted else axes  # one and the same along every axis
+    single = [along(joint, axis, np.ones(axes)).signature for axis in range(different)]
+    return Target(name, joint, single * (axes // different), is_product, trusted)
 
 
 def reflects(signature: Callable, spans: np.ndarray) -> bool:
@@ -322,7 +322,7 @@ def reflects(signature: Callable, spans: np.ndarray) -> bool:
     return worst <= 1e-9 * float(np.max(np.abs(values)))
 
 
-def refuse_indefinite(target: Target, spans: np.ndarray, periods: tuple[float | None, ...]) -> None:
+def refuse_indefinite(target: Target, spans: np.ndarray, periods: Periods) -> None:
     """A user's signature must be positive definite: its Gram matrix on points of the domain is."""
     if target.trusted:
         return

@@ -9,87 +9,34 @@ optimise.
 Frequencies come from a pool: a polar grid ("polar") or the product of one-dimensional designs
 ("product", eq. 21). A linear program selects (or the greedy rule α = Π α^i, "⊗ no LP"), then the
 continuous extension moves them: p-norms by L-BFGS to reach the valley, sequential linear programs
-with a trust region (as in :mod:`~kernelmaps.design.slp`) to its ground. A frequency of a periodic
+with a trust region (as in :mod:`~kernelmaps.design.lp`) to its ground. A frequency of a periodic
 axis is a harmonic and stays, and so does a zero coordinate: moving it would cost columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize, nnls
+from scipy.optimize import nnls
 
 from .. import storage
 from ..arguments import check_count
 from ..progress import track
 from ..threads import limit_blas
 from . import cache as store
-from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
+from . import joint, lp
+from .boxes import BoxWaves, JointProblem, Periods, lag_axes, product_grid
 from .certify import certified
-from .joint import (
-    JointDesign,
-    Target,
-    everywhere,
-    joint_lower_bound,
-    reflections,
-    reflects,
-    refuse_indefinite,
-    signatures_of,
-)
-from .lp import harmonic_design, largest_that_fit
+from .gram import descend
 from .problem import Cosines, Problem, of_lags, unweighted
 from .refine import apart, refined_design
-from .slp import error_rows, least_error, log_p_norm, sequential_lp, solve_lp
 
 POOLS = ("product", "polar")
 _POLAR_STEPS = (0.75, 1.0, 1.2, 1.3, 1.4)  # distances of a polar grid, in units of π / span
-
-
-def selections(
-    problem: JointProblem, marginals: list[Callable], n_columns: int, pool: str, select: str
-) -> list[Cosines]:
-    """Candidate sets of frequencies with refitted weights."""
-    pools: list[tuple[np.ndarray, Any]]  # vectors; products of the marginals' weights
-    if pool == "polar":
-        pools = [(_polar_pool(problem, n_columns, step), None) for step in _POLAR_STEPS]
-    else:
-        sizes = _pool_sizes(problem, n_columns)
-        pools = [_product_pool(problem, marginals, size) for size in sizes]
-    found: list[Cosines] = []
-    for vectors, products in pools:
-        if select == "greedy":
-            chosen = _largest(problem, vectors, products, n_columns)
-            total = problem.signature(np.zeros((1, len(problem.spans))))[0]
-            kept = products[chosen]
-            found += [(vectors[chosen], kept), (vectors[chosen], kept * total / kept.sum())]
-            continue
-        ranks = _lp_weights(problem, vectors) + ([] if products is None else [products])
-        found += [_refitted(problem, vectors, weights, n_columns) for weights in ranks]
-    return found
-
-
-def disturbed_selections(
-    problem: JointProblem,
-    marginals: list[Callable],
-    n_columns: int,
-    turns: int,
-    rng: np.random.Generator,
-) -> list[Cosines]:
-    """Selections by the products of weights, disturbed: sets that no program would choose."""
-    found = []
-    for size in _pool_sizes(problem, n_columns):
-        vectors, products = _product_pool(problem, marginals, size)
-        alike = np.unique(np.round(products / np.max(products), 6), return_inverse=True)[1]
-        for turn in range(turns):
-            noise = rng.normal(0, 0.7, products.size)
-            if turn % 2:  # equal weights alike: a symmetric kernel may want a symmetric set
-                noise = noise[alike]
-            found.append(_refitted(problem, vectors, products * np.exp(noise), n_columns))
-    return found
 
 
 def _product_pool(problem: JointProblem, marginals: list[Callable], size: int) -> Cosines:
@@ -103,14 +50,15 @@ def _product_pool(problem: JointProblem, marginals: list[Callable], size: int) -
     ]
     vectors = product_grid(tuple(frequencies for frequencies, _ in designs))
     weights = np.prod(product_grid(tuple(weights for _, weights in designs)), axis=1)
-    return (vectors, weights) if problem.form == "modulation" else reflections(vectors, weights)
+    pool = vectors, weights
+    return pool if problem.form == "modulation" else joint.reflections(*pool)
 
 
 @lru_cache(maxsize=32)
 def _axis_design(signature: Callable, span: float, period: float | None, size: int) -> Cosines:
     """The design of one axis: both forms, their disturbed selections and equal axes share it."""
     flat = Problem(of_lags("axis", signature), unweighted, span, period=period)
-    return harmonic_design(flat, size) if period else refined_design(flat, size)
+    return lp.harmonic_design(flat, size) if period else refined_design(flat, size)
 
 
 def _polar_pool(problem: JointProblem, n_columns: int, step: float) -> np.ndarray:
@@ -129,24 +77,11 @@ def _polar_pool(problem: JointProblem, n_columns: int, step: float) -> np.ndarra
     return np.array(vectors)
 
 
-def _pool_sizes(problem: JointProblem, n_columns: int) -> list[int]:
-    """Columns of the one-dimensional designs of a pool: some fewer and some more than needed."""
-    per_axis = round(n_columns ** (1 / len(problem.spans)))
-    return sorted({s | 1 for s in (per_axis - 1, per_axis + 1, per_axis + 3) if s > 0})
-
-
-def _largest(
-    problem: JointProblem, pool: np.ndarray, weights: np.ndarray, n_columns: int
-) -> np.ndarray:
-    """Indices of the largest weights that fit into `n_columns` columns."""
-    return largest_that_fit(weights, problem.columns(pool), n_columns)
-
-
 def _refitted(
     problem: JointProblem, pool: np.ndarray, weights: np.ndarray, n_columns: int
 ) -> Cosines:
     """The largest that fit, with least-squares weights: a start for the continuous extension."""
-    chosen = pool[_largest(problem, pool, weights, n_columns)]
+    chosen = pool[lp.largest_that_fit(weights, problem.columns(pool), n_columns)]
     return chosen, nnls(problem.atoms(problem.coarse.lags, chosen), problem.coarse.target)[0]
 
 
@@ -155,26 +90,19 @@ def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
     steps = 13 if problem.spans.size == 2 else 7
     grid = product_grid(lag_axes(problem.spans, steps, problem.form))
     atoms, target = problem.atoms(grid, pool), problem.signature(grid)
-    rows, limit = error_rows(atoms, target)
+    rows, limit = lp.error_rows(atoms, target)
     out = []
     for gamma in (10.0, 100.0, 1000.0):
         cost = np.r_[problem.columns(pool).astype(float), gamma] / gamma
-        out.append(np.maximum(solve_lp(cost, rows, limit)[:-1], 0.0))
+        out.append(np.maximum(lp.solve_lp(cost, rows, limit)[:-1], 0.0))
     return out
-
-
-def minimax_weights(problem: JointProblem, frequencies: np.ndarray) -> np.ndarray:
-    """Weights of least largest error on the grid: the end of a design that does not move."""
-    return least_error(problem.atoms(problem.coarse.lags, frequencies), problem.coarse.target)
 
 
 _LARGEST = 300.0
 """Logarithm of weights that a descent tries: a long step must not overflow."""
 
 
-def descend_p_norms(
-    problem: JointProblem, cosines: Cosines, powers: tuple[int, ...] = (2, 8, 32, 128)
-) -> Cosines:
+def descend_p_norms(problem: JointProblem, cosines: Cosines, powers: tuple[int, ...]) -> Cosines:
     """Minimise p-norms of the error over moving frequencies and log-weights."""
     frequencies, weights = cosines
     free = problem.free(frequencies)
@@ -186,16 +114,13 @@ def descend_p_norms(
         moved[free] = x[m:]
         alpha = np.exp(np.minimum(x[:m], _LARGEST))
         waves = BoxWaves(problem.coarse.axes, moved, problem.form)
-        norm, pull = log_p_norm(problem.coarse.target - waves.sum(alpha), power)
+        norm, pull = lp.log_p_norm(problem.coarse.target - waves.sum(alpha), power)
         pulls, slopes = waves.pulled(-pull)
         return norm, np.r_[alpha * pulls, (alpha[:, None] * slopes)[free]]
 
     x = np.r_[logs, frequencies[free]]
     for power in powers:
-        x = minimize(
-            value, x, args=(power,), jac=True, method="L-BFGS-B",
-            options={"maxiter": 120, "maxcor": 20},
-        ).x  # fmt: skip
+        x = descend(value, x, (power,), maxiter=120, maxcor=20).x
     moved = frequencies.copy()
     moved[free] = x[m:]
     return moved, np.exp(x[:m])
@@ -203,7 +128,7 @@ def descend_p_norms(
 
 def taylor_programs(problem: JointProblem, cosines: Cosines, steps: int = 40) -> Cosines:
     """Taylor programs (12), (13) with a trust region."""
-    return sequential_lp(problem, cosines, reach=0.1, steps=steps, tolerance=1e-4)
+    return lp.sequential_lp(problem, cosines, reach=0.1, steps=steps, tolerance=1e-4)
 
 
 def shaken(
@@ -217,7 +142,7 @@ def shaken(
 
 def is_locally_optimal(problem: JointProblem, cosines: Cosines) -> bool:
     """Whether small steps of the Taylor program gain less than a thousandth (Kolmogorov)."""
-    moved = sequential_lp(problem, cosines, reach=1e-2, steps=6, tolerance=1e-4)
+    moved = lp.sequential_lp(problem, cosines, reach=1e-2, steps=6, tolerance=1e-4)
     return problem.max_error(moved) > problem.max_error(cosines) * (1 - 1e-3)
 
 
@@ -243,7 +168,7 @@ def design_joint_map(
     effort: int = 1,
     cache: bool = True,
     progress: bool | None = None,
-) -> JointDesign:
+) -> joint.JointDesign:
     """Design a map of a stationary kernel of two or three coordinates.
 
     Parameters
@@ -295,14 +220,14 @@ def design_joint_map(
     """
     _check_joint(n_components, domain, form, pool, select, periods, effort)
     periods = (None,) * len(domain) if periods is None else tuple(periods)
-    target = signatures_of(kernel, len(domain))
+    target = joint.signatures_of(kernel, len(domain))
     search = _Search(target, n_components, pool, select, refine, effort, cache, progress)
-    problems = _problems(target, domain, periods, form, resolution)
+    problems = search.problems(domain, periods, form, resolution)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
         found = search.designs(problems, form)
     problem, pair, lower, optimal = min(found, key=lambda item: item[0].max_error(item[1]))
-    proof, rms = everywhere(problem, pair, target.is_product)
-    return JointDesign(
+    proof, rms = joint.everywhere(problem, pair, target.is_product)
+    return joint.JointDesign(
         kernel=target.name,
         form=problem.form,
         method=f"{problem.form}, {search.words}",
@@ -341,34 +266,11 @@ def _check_joint(
         raise ValueError("design_joint_map: give one period (or None) per axis.")
 
 
-def _problems(
-    target: Target,
-    domain: Sequence[tuple[float, float]],
-    periods: tuple[float | None, ...],
-    form: str,
-    resolution: int | None,
-) -> list[JointProblem]:
-    """A problem for each form that the signature allows, modulations first; or of them alone."""
-    ends = zip(domain, periods, strict=True)
-    # Floats: ends in whole numbers name the same design.
-    spans = np.array([high - low if p is None else p / 2 for (low, high), p in ends], np.float64)
-    symmetric = reflects(target.joint, spans)
-    if form == "modulation" and not symmetric:
-        raise ValueError(
-            "design_joint_map: the signature changes when one coordinate changes its sign; sums "
-            "of products of cosines do not. Use form='projection'."
-        )
-    refuse_indefinite(target, spans, periods)
-    steps = resolution or (25 if len(domain) == 2 else 11)
-    forms = FORMS[:1] if form == "modulation" else FORMS if symmetric else FORMS[1:]
-    return [JointProblem(target.joint, spans, periods, f, steps) for f in forms]
-
-
 @dataclass(frozen=True)
 class _Search:
     """What is looked for, and how."""
 
-    target: Target
+    target: joint.Target
     n_columns: int
     pool: str
     select: str
@@ -381,6 +283,25 @@ class _Search:
     def words(self) -> str:
         return f"{self.pool} pool, {self.select}" + (", continuous" if self.refine else "")
 
+    def problems(
+        self, domain: Sequence[tuple[float, float]], periods: Periods, form: str, steps: int | None
+    ) -> list[JointProblem]:
+        """A problem for each form that the signature allows, modulations first or alone."""
+        signature = self.target.joint
+        ends = zip(domain, periods, strict=True)
+        spans = [high - low if p is None else p / 2 for (low, high), p in ends]
+        spans = np.array(spans, np.float64)  # ends in whole numbers name the same design
+        symmetric = joint.reflects(signature, spans)
+        if form == "modulation" and not symmetric:
+            raise ValueError(
+                "design_joint_map: the signature changes when one coordinate changes its sign; "
+                "sums of products of cosines do not. Use form='projection'."
+            )
+        joint.refuse_indefinite(self.target, spans, periods)
+        steps = steps or (25 if len(domain) == 2 else 11)
+        forms = FORMS[:1] if form == "modulation" else FORMS if symmetric else FORMS[1:]
+        return [JointProblem(signature, spans, periods, f, steps) for f in forms]
+
     def designs(self, problems: list[JointProblem], form: str) -> list[Found]:
         """The designs of the form that is asked for."""
         # A modulation is a start for projections: they have the same pool, and move.
@@ -392,26 +313,24 @@ class _Search:
             if asked or descends:
                 one = self.design(problem, starts)
                 found += [one] * asked
-                starts = [reflections(*one[1])] if descends else []
+                starts = [joint.reflections(*one[1])] if descends else []
         return found
 
     def design(self, problem: JointProblem, starts: list[Cosines]) -> Found:
         """Frequencies and weights of one form, the rank bound, and whether they are optimal."""
-        key = self._key(problem)
-        found = store.load(key) if self.cache else None
-        if found is not None:
-            header, arrays = found
-            pair = arrays["frequencies"], arrays["weights"]
-            return problem, pair, float(header["lower_bound"]), bool(header["optimal"])
+        entry = partial(self._entry, problem, starts)
+        header, arrays = store.stored(self._key(problem), entry, self.cache)
+        pair = arrays["frequencies"], arrays["weights"]
+        return problem, pair, float(header["lower_bound"]), bool(header["optimal"])
+
+    def _entry(self, problem: JointProblem, starts: list[Cosines]) -> store.Entry:
         frequencies, weights = self.solve(problem, starts)
         alive = weights > 1e-12 * np.sum(weights)
         pair = frequencies[alive], weights[alive]
-        lower = joint_lower_bound(problem, int(np.sum(problem.columns(pair[0]))))
+        lower = joint.lower_bound(problem, int(np.sum(problem.columns(pair[0]))))
         optimal = self.refine and is_locally_optimal(problem, pair)
-        if self.cache:
-            arrays = dict(zip(("frequencies", "weights"), pair, strict=True))
-            store.save(key, {"lower_bound": lower, "optimal": optimal}, arrays)
-        return problem, pair, lower, optimal
+        arrays = dict(zip(("frequencies", "weights"), pair, strict=True))
+        return {"lower_bound": lower, "optimal": optimal}, arrays
 
     def _key(self, problem: JointProblem) -> str:
         """Content key of a design: the signature on a coarse grid, and all choices."""
@@ -427,15 +346,18 @@ class _Search:
 
     def solve(self, problem: JointProblem, starts: list[Cosines]) -> Cosines:
         """Select from the pool, descend in p-norms; Taylor programs finish these and the starts."""
-        sizes = self.target.marginals, self.n_columns
-        designs = selections(problem, *sizes, self.pool, self.select)
+        pools, grid = self._pools(problem), problem.coarse
+        designs = [pair for pool in pools for pair in self._selected(problem, *pool)]
         if not self.refine:
-            if self.select == "lp":
-                designs = [(vectors, minimax_weights(problem, vectors)) for vectors, _ in designs]
+            if self.select == "lp":  # weights of least largest error: nothing moves any more
+                designs = [
+                    (vectors, lp.least_error(problem.atoms(grid.lags, vectors), grid.target))
+                    for vectors, _ in designs
+                ]
             return min(designs, key=problem.max_error)
         rng = np.random.default_rng(0)
         if self.pool == "product":
-            designs += disturbed_selections(problem, *sizes, _DISTURBED * self.effort, rng)
+            designs += [pair for pool in pools for pair in self._disturbed(problem, *pool, rng)]
         designs = list({pair[0].tobytes(): pair for pair in designs}.values())  # pools repeat
         designs = [descend_p_norms(problem, p, (2, 8)) for p in self._shown(designs, "scouts")]
         designs = sorted(designs, key=problem.max_error)[:12]
@@ -445,6 +367,36 @@ class _Search:
         programs = self._shown(chosen, "Taylor programs")
         ends = [taylor_programs(problem, pair, steps=12) for pair in programs]
         return taylor_programs(problem, min(ends, key=problem.max_error))
+
+    def _pools(self, problem: JointProblem) -> list[tuple[np.ndarray, Any]]:
+        """Vectors to select from, and for products of one-dimensional designs their weights."""
+        if self.pool == "polar":
+            return [(_polar_pool(problem, self.n_columns, step), None) for step in _POLAR_STEPS]
+        # One-dimensional designs of some fewer and of some more columns than needed.
+        per_axis = round(self.n_columns ** (1 / len(problem.spans)))
+        sizes = sorted({s | 1 for s in (per_axis - 1, per_axis + 1, per_axis + 3) if s > 0})
+        return [_product_pool(problem, self.target.marginals, size) for size in sizes]
+
+    def _selected(self, problem: JointProblem, vectors: np.ndarray, products: Any) -> list[Cosines]:
+        """Candidate sets of frequencies of a pool with refitted weights."""
+        if self.select == "greedy":
+            chosen = lp.largest_that_fit(products, problem.columns(vectors), self.n_columns)
+            total = problem.signature(np.zeros((1, len(problem.spans))))[0]
+            kept = products[chosen]
+            return [(vectors[chosen], kept), (vectors[chosen], kept * total / kept.sum())]
+        ranks = _lp_weights(problem, vectors) + ([] if products is None else [products])
+        return [_refitted(problem, vectors, weights, self.n_columns) for weights in ranks]
+
+    def _disturbed(
+        self, problem: JointProblem, vectors: np.ndarray, products: Any, rng: np.random.Generator
+    ) -> Iterator[Cosines]:
+        """Selections by the products of weights, disturbed: sets that no program would choose."""
+        alike = np.unique(np.round(products / np.max(products), 6), return_inverse=True)[1]
+        for turn in range(_DISTURBED * self.effort):
+            noise = rng.normal(0, 0.7, products.size)
+            if turn % 2:  # equal weights alike: a symmetric kernel may want a symmetric set
+                noise = noise[alike]
+            yield _refitted(problem, vectors, products * np.exp(noise), self.n_columns)
 
     def _hops(
         self, problem: JointProblem, designs: list[Cosines], rng: np.random.Generator

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import check_positive
 from ..exceptions import DesignError
 from ..kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel, get
 
@@ -363,8 +364,8 @@ def check_domain(
             if homogeneous
             else f"design_map: the domain needs two different values, got {domain!r}."
         )
-    if period is not None and not (np.isfinite(period) and period > 0):
-        raise ValueError(f"design_map: period must be positive, got {period!r}.")
+    if period is not None:
+        check_positive("design_map", "period", period, "positive")
     if points is None and values.size > 2:
         place = np.log(values) if homogeneous else values
         difference = np.abs(place[:, None] - place[None, :]).ravel()

@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 from numbers import Real
 from typing import Any
 
@@ -43,7 +44,7 @@ from sklearn.utils import check_array
 from .. import kernels
 from ..arguments import check_number
 from ..device import refuse_card
-from ..sparse_rows import check_sparse
+from ..sparse_rows import check_sparse, dense
 
 BASES = (None, "dct", "haar")
 
@@ -124,16 +125,15 @@ def effective_sparsity(
         X.sum_duplicates()
         stored = (X.data[a:b][None, :] for a, b in pairwise(X.indptr))
         rows = np.array([_coefficients(values, energy)[0] for values in stored])
-        return Sparsity(float(rows.mean()), int(rows.max()), rows, basis, float(energy))
-    X = X.toarray() if sparse.issparse(X) else X
-    images = X.reshape(len(X), *shape)
-    axes = tuple(range(1, images.ndim))
-    if basis == "dct":
-        images = fft.dctn(images, norm="ortho", axes=axes)
-    elif basis == "haar":
-        for axis in axes:
-            images = np.moveaxis(haar(np.moveaxis(images, axis, -1)), -1, axis)
-    rows = _coefficients(images.reshape(len(X), -1), energy)
+    else:
+        images = dense(X).reshape(-1, *shape)
+        axes = tuple(range(1, images.ndim))
+        if basis == "dct":
+            images = fft.dctn(images, norm="ortho", axes=axes)
+        elif basis == "haar":
+            for axis in axes:
+                images = np.moveaxis(haar(np.moveaxis(images, axis, -1)), -1, axis)
+        rows = _coefficients(images.reshape(len(images), -1), energy)
     return Sparsity(float(rows.mean()), int(rows.max()), rows, basis, float(energy))
 
 
@@ -259,7 +259,7 @@ def _sparse_features(
     epsilon: float, q: float, z: float, d: int, diameter: float, moment: float, covering: float
 ) -> int:
     base = 2 * covering * np.e * d * np.sqrt(moment) * diameter / (z * epsilon)
-    return _ceil(
+    return ceil(
         4 * (z + 2) / epsilon**2 * (np.log(3 / q) + 2 * z / (z + 2) * np.log(max(base, 1.0)))
     )
 
@@ -267,14 +267,14 @@ def _sparse_features(
 def _rahimi_recht(epsilon: float, q: float, d: int, diameter: float, moment: float) -> int:
     """2⁸ (σ_p diam/ε)² exp(−M ε²/(4(d + 2))) ≤ q."""
     chances = 2.0**8 * moment * (diameter / epsilon) ** 2 / q
-    return _ceil(4 * (d + 2) / epsilon**2 * np.log(max(chances, np.e)))
+    return ceil(4 * (d + 2) / epsilon**2 * np.log(max(chances, np.e)))
 
 
 def _measurements(epsilon: float, q: float, z: float, d: int, diameter: float, kernel: Any) -> int:
     """Theorem 3 for z-sparse differences with δ = ε/(2 diam L), δ < 1."""
     delta = min(epsilon / (2 * diameter * lipschitz(kernel, diameter)), 1.0)
     exponent = np.log(2 / q) + z * np.log(12 / delta) + z * np.log(np.e * d / z)
-    return _ceil(exponent / (delta**2 / 16 - delta**3 / 48))
+    return ceil(exponent / (delta**2 / 16 - delta**3 / 48))
 
 
 def second_moment(kernel: Any, d: int) -> float:
@@ -309,10 +309,6 @@ def lipschitz(kernel: Any, diameter: float) -> float:
     grids = np.linspace(0, near, 20001), np.geomspace(near, diameter, 20001)
     distance = np.unique(np.concatenate(grids))
     return float(np.max(np.abs(np.diff(kernel.signature(distance))) / np.diff(distance)))
-
-
-def _ceil(value: float) -> int:
-    return int(np.ceil(value))
 
 
 def _check(

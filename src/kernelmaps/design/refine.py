@@ -1,10 +1,29 @@
 r"""The best cosine map of a size: continuous frequencies (low-dim-maps section 4.2).
 
 Smooth signatures (χ², Jensen-Shannon, Gaussian) have one equalised solution, which
-:mod:`~kernelmaps.design.remez` finds in milliseconds. Rough ones (intersection, Laplacian), and
+:func:`remez_design` finds in milliseconds. Rough ones (intersection, Laplacian), and
 those that are narrow for their domain, have several local optima that all equioscillate; there
 p-norm scouts run from many starts, sequential linear programs from the best of them and from
 perturbed optima. The result is polished by levelling its lobes.
+
+**Interpolation and levelling**: a Remez exchange that moves zeros. A locally best k̂ with D
+parameters (D columns) has an error that touches ±E with alternating sign at D + 1 lags, and so it
+has D zeros in between: k̂ *interpolates* k at D lags. Two facts make that the right way to look for
+it:
+
+*Start.* At the lags (j + 1/2)h the values cos(ωλ) are, with x = cos(ωh), the numbers
+√((1+x)/2) V_j(x), V_j the Chebyshev polynomials of the third kind. To interpolate k at D = 2n such
+lags with n cosines is to find the n-point Gauss rule of a positive measure from 2n modified
+moments; a fixed zero frequency (D = 2n + 1) makes it a Gauss-Radau rule. No iteration is needed.
+
+*Levelling.* Near the solution the error behaves like G(λ) Π_j (λ² − x_j²) with a smooth G. The
+sizes of the D + 1 lobes between the zeros x_j then respond to the zeros like
+
+.. math:: ∂\log|e(z_i)|/∂x_j ≈ -2x_j/(z_i^2 - x_j^2),
+
+which is well conditioned, while the map from (ω, α) to the error is not at all: its Jacobian loses
+about one digit per column. Moving zeros, with an interpolation by Newton's method after each move,
+levels lobes down to errors of 1e-13 of k(0), where the rounding of k itself ends the game.
 """
 
 from __future__ import annotations
@@ -14,12 +33,177 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import linalg
 
 from ..progress import track
-from .lp import columns, lp_design, periodic_design, pool_start
-from .problem import Cosines, Problem
-from .remez import equalise_lobes, remez_design
-from .slp import fit_weights, least_p_norm, sequential_lp
+from . import lp
+from .problem import Cosines, Problem, parabola_top
+
+_ROUNDING = 8e-16  # of the sum of cosines, per unit of their weight
+
+
+def gauss_start(problem: Problem, n_columns: int, span: float) -> Cosines | None:
+    """Cosines that interpolate k at (j + 1/2) span/(D − 1/2), j < D; None where they do not exist.
+
+    The Gram matrix L(V_i V_j) of the measure is filled from the moments L(V_j) by the recurrence
+    2x V_j = V_{j+1} + V_{j−1}, V_{−1} = V_0.
+    """
+    fixed_zero, n = n_columns % 2, n_columns // 2
+    step = span / (n_columns - 0.5)
+    nodes = (np.arange(n_columns + 1) + 0.5) * step
+    frequencies = np.zeros(fixed_zero)
+    if n:
+        gram = np.zeros((n + 2, n_columns + 1))
+        gram[0] = problem.signature(nodes)
+        for i in range(n + 1):
+            width = n_columns - i
+            before = gram[max(i - 1, 0), :width]
+            below = np.r_[gram[i, 0], gram[i, : width - 1]]
+            gram[i + 1, :width] = gram[i, 1 : width + 1] + below - before
+        gram = gram[:, :n]
+        times_x = (gram[1:] + np.vstack([gram[:1], gram[:-2]])) / 2
+        plain, moved = gram[:n], times_x[:n]
+        if fixed_zero:
+            times_x2 = (times_x[1:] + np.vstack([times_x[:1], times_x[:-2]])) / 2
+            plain, moved = plain - moved, moved - times_x2[:n]
+        try:
+            cosines = linalg.eigh((moved + moved.T) / 2, (plain + plain.T) / 2, eigvals_only=True)
+        except linalg.LinAlgError:
+            return None  # not positive definite: k is not, or its moments are lost in rounding
+        if np.max(np.abs(cosines)) >= 1:
+            return None
+        frequencies = np.r_[frequencies, np.sort(np.arccos(cosines)) / step]
+    nodes = nodes[:n_columns]
+    matrix = np.cos(np.outer(nodes, frequencies))
+    weights = np.linalg.lstsq(matrix, problem.signature(nodes), rcond=None)[0]
+    return (frequencies, weights) if np.min(weights) > 0 else None
+
+
+def interpolate(
+    problem: Problem, cosines: Cosines, nodes: np.ndarray, tolerance: float = 0.0
+) -> Cosines | None:
+    """Newton's method in (ω, log α) for k̂ = k at the D nodes, from a nearby solution."""
+    frequencies, weights = cosines
+    free = slice(nodes.size % 2, None)
+    n = weights.size
+    target = problem.signature(nodes)
+    longest = 0.8 / problem.span
+    for _ in range(10):
+        angles = np.outer(nodes, frequencies)
+        cosine = np.cos(angles)
+        residual = target - cosine @ weights
+        if np.max(np.abs(residual)) <= max(tolerance, _ROUNDING * np.sum(weights)):
+            return frequencies, weights
+        slopes = (-nodes[:, None] * np.sin(angles) * weights)[:, free]
+        jacobian = np.hstack([cosine * weights, slopes])
+        size = np.max(np.abs(jacobian), axis=0)
+        if not np.min(size) > 0:
+            return None
+        try:
+            move = np.linalg.solve(jacobian / size, residual) / size
+        except np.linalg.LinAlgError:
+            return None
+        length = max(np.max(np.abs(move[:n])), np.max(np.abs(move[n:]), initial=0.0) / longest)
+        if not np.isfinite(length):
+            return None
+        fraction = min(1.0, 1.0 / max(length, 1e-300))
+        weights = weights * np.exp(fraction * move[:n])
+        frequencies = frequencies.copy()
+        frequencies[free] += fraction * move[n:]
+        if not (np.all(frequencies[free] > 0) and np.all(np.isfinite(weights))):
+            return None
+        if length < 1e-7:
+            return frequencies, weights
+    # Near rounding the parameters wander in their last digits while the residual cannot improve.
+    residual = target - np.cos(np.outer(nodes, frequencies)) @ weights
+    return (frequencies, weights) if np.max(np.abs(residual)) < 1e-14 * np.sum(weights) else None
+
+
+def _lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Place and size of the largest |error| in each of the D + 1 intervals between zeros."""
+    edges = np.r_[0.0, nodes, problem.span]
+    width = np.diff(edges)
+    grid = edges[:-1, None] + width[:, None] * np.linspace(0, 1, 33)
+    size = np.abs(problem.residual(grid.ravel(), cosines).reshape(grid.shape))
+    top = np.argmax(size, axis=1)
+    row, middle = np.arange(top.size), np.clip(top, 1, 31)
+    shift = parabola_top(*(size[row, middle + side] for side in (-1, 0, 1)))
+    inside = (top > 0) & (top < 32)
+    peaks = grid[row, top] + np.where(inside, shift * width / 32, 0.0)
+    return peaks, np.abs(problem.residual(peaks, cosines))
+
+
+def equalise_lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tuple[Cosines, float]:
+    """Move the zeros until all lobes are equally high, or as far as that goes.
+
+    Returns the cosines and how far from level they are: the logarithm of the ratio of the highest
+    lobe to the lowest.
+    """
+    peaks, heights = _lobes(problem, cosines, nodes)
+    for _ in range(40):
+        if np.min(heights) <= 0 or np.ptp(np.log(heights)) < 1e-9:
+            break
+        gap = peaks[:, None] ** 2 - nodes**2
+        if np.any(gap == 0):
+            break  # a lobe without height: nothing is left to level
+        system = np.hstack([-2 * nodes / gap, -np.ones((heights.size, 1))])
+        try:
+            move = np.linalg.solve(system, -np.log(heights))[:-1]
+        except np.linalg.LinAlgError:
+            break
+        gaps = np.diff(np.r_[0.0, nodes, problem.span])
+        crowding = np.max(np.abs(np.diff(np.r_[0.0, move, 0.0])) / gaps)
+        fraction = min(1.0, 0.7 / max(crowding, 1e-300))
+        better = None
+        while better is None and fraction > 1e-3:
+            better = _try_move(problem, cosines, nodes + fraction * move, heights)
+            fraction /= 2
+        if better is None:
+            break
+        cosines, nodes, peaks, heights = better
+    return cosines, float(np.ptp(np.log(np.maximum(heights, 1e-300))))
+
+
+def _try_move(
+    problem: Problem, cosines: Cosines, nodes: np.ndarray, heights: np.ndarray
+) -> tuple[Cosines, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Interpolate at moved zeros; None unless the lobes come out more level than `heights`."""
+    least = float(np.min(heights)) / float(np.max(problem.weight(nodes)))
+    moved = interpolate(problem, cosines, nodes, tolerance=1e-5 * least)
+    if moved is None:
+        return None
+    peaks, after = _lobes(problem, moved, nodes)
+    if np.min(after) <= 0 or np.ptp(np.log(after)) >= np.ptp(np.log(heights)):
+        return None
+    return moved, nodes, peaks, after
+
+
+def remez_design(problem: Problem, n_columns: int) -> Cosines | None:
+    """Gauss start, levelled; for short spans by way of longer ones, where rounding is no trouble.
+
+    Returns None where k is too rough for it (it then has no Gauss rule that can be levelled, or
+    only one for frequencies beyond the reach of the nodes).
+    """
+    best, least = None, np.inf
+    for stretch in (0.99, 0.98, 0.995, 1.5, 2.2, 3.3, 5.0, 7.5):
+        reach = stretch * problem.span
+        cosines = gauss_start(problem, n_columns, reach)
+        if cosines is None:
+            continue
+        nodes = (np.arange(n_columns) + 0.5) * reach / (n_columns - 0.5)
+        while cosines is not None and nodes[-1] > problem.span * 0.999:
+            nodes = nodes * max(0.85, 0.99 * problem.span / nodes[-1])
+            cosines = interpolate(problem, cosines, nodes)
+        if cosines is None:
+            continue
+        cosines, uneven = equalise_lobes(problem, cosines, nodes)
+        error = problem.max_error(cosines)
+        if error < least:
+            best, least = cosines, error
+        if uneven < 1e-3 or least > 1e-7 * problem.scale:
+            break  # level, or too rough for longer spans to help
+    return best
+
 
 # Relative errors below which a equalised solution is the only one, as far as many starts can tell:
 # for signatures with a kink at zero, and without.
@@ -56,7 +240,7 @@ ONCE = Search()
 def refined_design(problem: Problem, n_columns: int, search: Search = ONCE) -> Cosines:
     """Frequencies and weights of the best map found with at most `n_columns` columns."""
     if problem.period is not None:
-        return periodic_design(problem, n_columns)
+        return lp.periodic_design(problem, n_columns)
     if problem.tail:
         return _universal(problem, n_columns, search)
     return _refine(problem, n_columns, search)
@@ -90,7 +274,7 @@ def _refine(problem: Problem, n_columns: int, search: Search) -> Cosines:
     if found is None or not (equalised and continuous.max_error(found) < alone):
         candidates.append(_many_starts(continuous, n_columns, candidates, search))
     if problem.norm == "sum" or (problem.points is not None and problem.points.size < _DENSE):
-        candidates = [sequential_lp(problem, pair, reach=_REACH) for pair in candidates]
+        candidates = [lp.sequential_lp(problem, pair, reach=_REACH) for pair in candidates]
     return _tidy(problem.best(candidates))
 
 
@@ -114,7 +298,7 @@ def _starts(
     """Frequencies to start from: the known, the pool's, and gaps that grow geometrically."""
     fixed_zero, n = n_columns % 2, (n_columns + 1) // 2
     yield from (frequencies for frequencies, _ in known)
-    pooled = pool_start(problem, n_columns)
+    pooled = lp.pool_start(problem, n_columns)
     if pooled.size == n and (pooled[0] == 0) == bool(fixed_zero):
         yield pooled
     for _ in range(count):
@@ -133,8 +317,8 @@ def _many_starts(problem: Problem, n_columns: int, known: list[Cosines], search:
     starts = list(_starts(problem, n_columns, known, rng, count))
     scouts = []
     for frequencies in track(starts, f"design, {n_columns} columns", enabled=search.progress):
-        start = frequencies, fit_weights(problem, frequencies)
-        scouts.append(least_p_norm(problem, start, fixed_zero))
+        start = frequencies, lp.fit_weights(problem, frequencies)
+        scouts.append(lp.least_p_norm(problem, start, fixed_zero))
     valleys = apart(problem, scouts, 1e-2)[: 1 + search.effort]
     best = min((_polish(problem, pair) for pair in valleys), key=problem.max_error)
     for _ in range(1 + 2 * search.effort):
@@ -165,8 +349,8 @@ def _kick(problem: Problem, cosines: Cosines, fixed_zero: bool) -> Cosines:
             continue
         moved = frequencies.copy()
         moved[index] *= factor
-        start = moved, fit_weights(problem, moved)
-        found.append(sequential_lp(problem, start, reach=_REACH, steps=16, tolerance=1e-3))
+        start = moved, lp.fit_weights(problem, moved)
+        found.append(lp.sequential_lp(problem, start, reach=_REACH, steps=16, tolerance=1e-3))
     if not found:
         return cosines
     best = _polish(problem, min(found, key=problem.max_error))
@@ -176,9 +360,9 @@ def _kick(problem: Problem, cosines: Cosines, fixed_zero: bool) -> Cosines:
 
 def _polish(problem: Problem, cosines: Cosines) -> Cosines:
     """Level the lobes exactly, where the design alternates often enough to have lobes."""
-    finished = _tidy(sequential_lp(problem, cosines, reach=_REACH))
+    finished = _tidy(lp.sequential_lp(problem, cosines, reach=_REACH))
     peaks = alternation(problem, finished)
-    if peaks.size != columns(finished[0]) + 1 or problem.points is not None:
+    if peaks.size != lp.columns(finished[0]) + 1 or problem.points is not None:
         return finished
     nodes = _zeros_between(problem, finished, peaks)
     equalised = equalise_lobes(problem, finished, nodes)[0]
@@ -198,7 +382,7 @@ def _zeros_between(problem: Problem, cosines: Cosines, peaks: np.ndarray) -> np.
 
 def pool_design(problem: Problem, n_columns: int) -> Cosines:
     """Method "lp": the best of the pools Ω_2, Ω_3, and of Ω_2 with one column less."""
-    designs = [lp_design(problem, n_columns, halvings=j) for j in (2, 3)]
+    designs = [lp.lp_design(problem, n_columns, halvings=j) for j in (2, 3)]
     if n_columns > 1:
-        designs.append(lp_design(problem, n_columns - 1, halvings=2))
+        designs.append(lp.lp_design(problem, n_columns - 1, halvings=2))
     return problem.best(designs)

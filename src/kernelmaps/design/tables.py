@@ -27,11 +27,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from .gram import GridKernel, rank_bound
-from .slp import least_error, log_p_norm
+from .gram import GridKernel, descend, rank_bound
+from .lp import least_error, log_p_norm
 
 Curve = Callable[[np.ndarray], np.ndarray]
 _POWERS = (8, 32, 128, 512)
@@ -207,15 +206,8 @@ def _descend(
         basis, back = _basis(kernel, nodes, _size(kernel))
     x = np.linalg.lstsq(basis, start, rcond=None)[0].ravel()
     for power in powers:
-        found = minimize(
-            _value,
-            x,
-            args=(power, basis, gram, scale),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": steps, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-10},
-        )
-        x = found.x
+        given = power, basis, gram, scale
+        x = descend(_value, x, given, maxiter=steps, maxcor=30, ftol=1e-13, gtol=1e-10).x
     return RankTable(
         kernel, back @ x.reshape(basis.shape[1], -1), nodes, polynomial=not kernel.rough
     )

@@ -22,7 +22,7 @@ Jensen-Shannon     x/2 log₂((x+y)/x) + y/2 log₂((x+y)/y)       see below    
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
@@ -69,8 +69,8 @@ class HomogeneousKernel(AdditiveKernel):
     gamma: float = 1.0
     signed: bool = False
     point_mass: float = 0.0
-    code: int | None = field(default=None)
-    distance_code: int | None = field(default=None)
+    code: int | None = None
+    distance_code: int | None = None
 
     def __post_init__(self) -> None:
         check_positive(self.name, "gamma", self.gamma)
@@ -251,11 +251,6 @@ def _hellinger_spectrum(omega: np.ndarray) -> np.ndarray:
     return np.zeros_like(omega)
 
 
-def _hellinger_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    xp = namespace_of(x)
-    return xp.sqrt(x) * xp.sqrt(y)
-
-
 def _jensen_shannon_signature(lam: np.ndarray) -> np.ndarray:
     # e^{λ/2}/2 log2(1 + e^{−λ}) + e^{−λ/2}/2 log2(1 + e^{λ}), with λ → |λ| to stay in range
     xp = namespace_of(lam)
@@ -305,5 +300,5 @@ jensen_shannon = HomogeneousKernel(
     code=2,
 )
 hellinger = HomogeneousKernel(
-    "hellinger", _hellinger_signature, _hellinger_spectrum, _hellinger_component, point_mass=1.0
+    "hellinger", _hellinger_signature, _hellinger_spectrum, point_mass=1.0
 )

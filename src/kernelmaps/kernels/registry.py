@@ -11,15 +11,10 @@ from .exponential import Exponential
 from .homogeneous import chi2, hellinger, intersection, jensen_shannon
 from .stationary import Cauchy, Gaussian, Laplacian, Matern
 
-KNOWN: dict[str, Callable[[], Kernel]] = {
-    "chi2": lambda: chi2,
-    "intersection": lambda: intersection,
-    "hellinger": lambda: hellinger,
-    "jensen_shannon": lambda: jensen_shannon,
-    "gaussian": Gaussian,
-    "laplacian": Laplacian,
-    "cauchy": Cauchy,
-    "matern": Matern,
+_HOMOGENEOUS = (chi2, intersection, hellinger, jensen_shannon)
+_STATIONARY = (Gaussian, Laplacian, Cauchy, Matern)
+KNOWN: dict[str, Kernel | type[Kernel]] = {
+    **{kernel.name: kernel for kernel in (*_HOMOGENEOUS, *_STATIONARY)},
     "exp_chi2": Exponential,
 }
 _ALIASES = {
@@ -100,7 +95,8 @@ def get(kernel: str | Kernel | Callable) -> Kernel:
         name = kernel.lower().replace("-", "_").replace(" ", "_")
         name = _ALIASES.get(name, name)
         if name in KNOWN:
-            return KNOWN[name]()
+            known = KNOWN[name]
+            return known() if isinstance(known, type) else known
         raise ValueError(
             f"unknown kernel {kernel!r}. Known kernels: {', '.join(KNOWN)} "
             f"(also {', '.join(f'{a} = {b}' for a, b in _ALIASES.items())})."

@@ -62,7 +62,8 @@ def anchor_table(
             cuts, start = anchors, anchors[0]
         else:
             near = min(k, len(anchors))
-            block = _window_means(root.rows, near)[:, None, :]
+            windows = np.lib.stride_tricks.sliding_window_view(root.rows, near, axis=0)
+            block = windows.mean(axis=-1)[:, None, :]
             if linear:  # a constant feature among others that interpolate
                 block = np.concatenate([block, np.zeros_like(block)], axis=1)
             middles = (anchors[:-near] + anchors[near:]) / 2
@@ -73,9 +74,6 @@ def anchor_table(
         lo.append(start)
         scale.append(1 / step)
         edges.append(cuts)
-    ends = {}
-    if linear:
-        ends = {"low": [a[0] for a in sets], "high": [a[-1] for a in sets]}
     table = Table.build(
         AFFINE if even else EDGES,
         int(linear),
@@ -84,28 +82,17 @@ def anchor_table(
         lo=np.array(lo),
         scale=np.array(scale),
         edges=None if even else edges,
-        **{name: np.array(end) for name, end in ends.items()},
+        low=np.array([anchors[0] for anchors in sets]) if linear else None,
+        high=np.array([anchors[-1] for anchors in sets]) if linear else None,
     )
-    return _mark_zero(table)
+    at_zero = evaluate_sets(table, np.zeros(1))
+    return replace(table, zero=not any(values.any() for values in at_zero))
 
 
 def _is_even(anchors: np.ndarray) -> bool:
     """Whether equal steps put every anchor where it is, up to rounding."""
     even = np.linspace(anchors[0], anchors[-1], len(anchors))
     return bool(np.allclose(anchors, even, rtol=1e-15, atol=1e-14 * np.ptp(anchors)))
-
-
-def _window_means(rows: np.ndarray, k: int) -> np.ndarray:
-    """Means of k consecutive rows."""
-    if k == 1:
-        return rows
-    return np.lib.stride_tricks.sliding_window_view(rows, k, axis=0).mean(axis=-1)
-
-
-def _mark_zero(table: Table) -> Table:
-    """The table with `zero` set where it maps 0 to 0 in every feature."""
-    at_zero = evaluate_sets(table, np.zeros(1))
-    return replace(table, zero=not any(values.any() for values in at_zero))
 
 
 _POINTS = 600  # cells of one set that are compared with each other

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
 from ..arguments import check_choice, check_count, check_flag, check_number, check_positive
-from ..design.anchors import FACTORIZATIONS, FITTED, SPACED, Root, column_values, cover, square_root
+from ..design.anchors import FACTORIZATIONS, FITTED, SPACED, column_values, cover, square_root
 from ..device import is_foreign, numpy_dtype, to_host
 from ..engine import Spec, apply, code_spec, encode
 from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
@@ -176,12 +176,9 @@ class AnchorMap(AdditiveMap):
             else:
                 self._check_rows(X, reset=False)
             self._check_domain(X)
-        return self._own_codes(self._encode_csr(X) if codes is None else codes)
-
-    def _own_codes(self, values: Any) -> Codes:
-        codes = Codes(values, self.spec_.hash)
-        codes._in_range = True
-        return codes
+        own = Codes(self._encode_csr(X) if codes is None else codes, self.spec_.hash)
+        own._in_range = True
+        return own
 
     def _encode_csr(self, X: sparse.csr_matrix) -> Any:
         codes, at_zero = encode(self.spec_, X, n_jobs=self.n_jobs), zero_codes(self.spec_)
@@ -246,9 +243,8 @@ class AnchorMap(AdditiveMap):
                 f"AnchorMap: codes must be unsigned integers of shape (n, {self.n_features_in_}), "
                 f"got {codes.dtype} {tuple(codes.shape)}."
             )
-        last = (table.bins[table.set_of].astype(np.int64) << fraction_bits(table)) - (
-            table.degree == 0
-        )
+        last = table.bins[table.set_of].astype(np.int64) << fraction_bits(table)
+        last -= table.degree == 0
         found, foreign = None, is_foreign(codes)
         stored = codes.data if sparse.issparse(codes) else codes
         if foreign:
@@ -295,30 +291,21 @@ class AnchorMap(AdditiveMap):
         self._check_parameters()
         self.kernel_ = self._resolved_kernel()
         features, (low, high) = self._place(X)
-        self.domain_ = (
-            (np.minimum(low, 0), np.maximum(high, 0)) if self.anchor_zero else (low, high)
-        )
+        if self.anchor_zero:
+            low, high = np.minimum(low, 0), np.maximum(high, 0)
+        self.domain_ = (low, high)
         index: dict[bytes, int] = {}
         set_of = np.array([index.setdefault(a.tobytes(), len(index)) for a in features])
         sets = [np.frombuffer(key) for key in index]
         self.anchors_ = [sets[s] for s in set_of]
         small = max(map(len, sets)) <= _SMALL_MATRIX
         with limit_blas(1 if small else available_threads()):
-            roots = [self._root(anchors) for anchors in sets]
+            how = self.energy, self.rank, self.factorization, "AnchorMap"
+            roots = [square_root(self.kernel_.component, anchors, *how) for anchors in sets]
         self._left_out = np.array([root.left_out for root in roots])
         spec = spec_of(anchor_table(sets, roots, set_of, self.n_neighbors, self._linear))
         self.ranks_ = np.diff(spec.arrays["column"])
         return spec
-
-    def _root(self, anchors: np.ndarray) -> Root:
-        return square_root(
-            self.kernel_.component,
-            anchors,
-            energy=self.energy,
-            rank=self.rank,
-            factorization=self.factorization,
-            owner="AnchorMap",
-        )
 
     def _place(self, X: Any) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """Anchors of each feature, and the range that they are for."""
@@ -453,14 +440,15 @@ class AnchorMap(AdditiveMap):
     def _check_parameters(self) -> None:
         n = check_count(self, "n_anchors", self.n_anchors)
         k = check_count(self, "n_neighbors", self.n_neighbors)
-        self._check_out_of_domain()
-        choices = [("weights", WEIGHTS), ("factorization", FACTORIZATIONS)]
-        choices += [("anchors", PLACEMENTS)] if isinstance(self.anchors, str) else []
-        for name, known in choices:
-            check_choice(self, name, getattr(self, name), known)
+        check_choice(self, "weights", self.weights, WEIGHTS)
+        check_choice(self, "factorization", self.factorization, FACTORIZATIONS)
         check_flag(self, "anchor_zero", self.anchor_zero)
         if isinstance(self.anchors, str):
+            check_choice(self, "anchors", self.anchors, PLACEMENTS)
             self._check_counts(n)
+            if self.anchors == "epsilon":
+                wanted = "a positive number for anchors='epsilon'"
+                check_positive(self, "epsilon", self.epsilon, wanted)
         if self.weights == "linear" and k != 2:
             raise ValueError(
                 f"AnchorMap: weights='linear' interpolates between n_neighbors=2 anchors, got {k}."
@@ -468,9 +456,6 @@ class AnchorMap(AdditiveMap):
         check_number(self, "energy", self.energy, "in (0, 1]", lambda energy: 0 < energy <= 1)
         if self.rank is not None:
             check_count(self, "rank", self.rank)
-        if isinstance(self.anchors, str) and self.anchors == "epsilon":
-            wanted = "a positive number for anchors='epsilon'"
-            check_positive(self, "epsilon", self.epsilon, wanted)
 
     def _check_counts(self, anchors: int) -> None:
         """Refuse more anchors than codes have, and fewer than neighbours."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
@@ -23,12 +24,9 @@ from ..atomic import all_or_nothing
 from ..certificate import Certificate
 from ..device import is_foreign, memory_named, numpy_dtype, refuse_card, refuse_container, to_host
 from ..engine import Spec, apply, evaluate, gpu
-from ..engine.apply import (
-    apply_elsewhere,
-    apply_sparse_tensor,
-    stage_columns,
-)
+from ..engine.apply import apply_elsewhere, apply_sparse_tensor, stage_columns
 from ..engine.extent import Extent, column_range, extent_of
+from ..engine.piecewise import table_of
 from ..engine.reference import real_rows
 from ..engine.table import CODE
 from ..exceptions import OutOfDomainWarning
@@ -258,15 +256,14 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         if getattr(self, "out_of_domain", None) == "raise":
             self._check_domain(X)
         # Of float64 rows the sizes have to be looked at, too: see `_check_extent`.
-        if out is None and gpu.usable_for(X) and "64" not in str(X.dtype):
+        at_once = out is None and gpu.usable_for(X) and "64" not in str(X.dtype)
+        if at_once:
             check = gpu.NON_NEGATIVE if self._non_negative else gpu.FINITE
             Z, refused = apply_elsewhere(self.spec_, X, check)
             if not refused:
                 return Z
-            self._check_foreign(X)
-            return evaluate(self.spec_, X)
         self._check_foreign(X)
-        return apply(self.spec_, X, out=out)
+        return evaluate(self.spec_, X) if at_once else apply(self.spec_, X, out=out)
 
     def _transform_sparse_tensor(self, X: Any, out: Any) -> Any:
         """φ of a torch CSR tensor: CSR where φ(0) = 0, else dense."""
@@ -285,8 +282,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _foreign_rows(self, X: Any) -> Any:
         """Rows of another library's arrays, of the fitted shape, as floats (or bytes)."""
-        from array_api_compat import array_namespace
-
         xp = array_namespace(X)
         if xp.isdtype(X.dtype, "complex floating"):
             raise ValueError(f"Complex data not supported by {type(self).__name__}: {X.dtype}.")
@@ -301,8 +296,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _check_foreign(self, X: Any) -> None:
         """Refuse what φ is not defined for."""
-        from array_api_compat import array_namespace
-
         xp = array_namespace(X)
         if not bool(xp.all(xp.isfinite(X))):
             raise ValueError(
@@ -321,9 +314,8 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         stage_columns(self.spec_, self.n_features_in_)
         if self.spec_.family == "piecewise" and self.spec_.numbers["binning"] == CODE:
             raise ValueError("the spec maps codes, not values")
-        if len(getattr(self, "feature_names_in_", range(self.n_features_in_))) != (
-            self.n_features_in_
-        ):
+        named = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        if len(named) != self.n_features_in_:
             raise ValueError("feature_names_in_ must have one name for each feature")
 
     def _check_domain(self, X: Any) -> None:
@@ -370,6 +362,10 @@ class MapOfDomain(FeatureMap):
     out_of_domain: str = "clip"
     _policies = OUT_OF_DOMAIN
 
+    def _fit_rows(self, X: Any) -> tuple[Any, Extent]:
+        self._check_out_of_domain()
+        return super()._fit_rows(X)
+
     def _check_domain(self, X: Any) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return
@@ -413,8 +409,6 @@ class MapOfDomain(FeatureMap):
         if sparse.issparse(X):
             return min_max_axis(X, axis=0)
         if is_foreign(X):
-            from array_api_compat import array_namespace
-
             xp = array_namespace(X)
             ends = xp.min(X, axis=0), xp.max(X, axis=0)
             return tuple(to_host(xp.astype(end, xp.float64)) for end in ends)
@@ -453,8 +447,6 @@ class AdditiveMap(MapOfDomain):
         ]
 
     def _columns_per_feature(self) -> np.ndarray:
-        from ..engine.piecewise import table_of
-
         if self.spec_.family == "piecewise":
             return np.diff(table_of(self.spec_).column)
         return np.full(self.n_features_in_, self._n_features_out // self.n_features_in_)

@@ -95,8 +95,9 @@ class ScaledMap(AdditiveMap):
         """τ²(L) = T(x, x)/x at log(sx) = L: even in L, at most 1."""
 
     @abstractmethod
-    def _certify(self, low: float, high: float) -> Certificate:
-        """The bound for values up to `high`; `low` is the smallest that is not zero."""
+    def _bound(self, low: float, high: float) -> tuple[float, str]:
+        """The bound for values up to `high`, and how it was obtained; `low` is the smallest value
+        that is not zero."""
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
@@ -105,7 +106,8 @@ class ScaledMap(AdditiveMap):
         positive = values[values > 0].astype(np.float64, copy=False)
         low, high = (positive.min(), positive.max()) if positive.size else (1.0, 1.0)
         self.scale_ = self._resolved_scale(X, float(low), float(high))
-        self.certificate_ = self._certify(float(low), float(high))
+        bound, how = self._bound(float(low), float(high))
+        self.certificate_ = Certificate(bound, "absolute", f"0 <= x, y <= {high:g}", how)
         numbers = {"n_components": columns, "scale": self.scale_, "signed": bool(self.signed)}
         return Spec(self._family, {}, numbers)
 
@@ -214,17 +216,12 @@ class ChebyshevMap(ScaledMap):
     def _tail(self, L: np.ndarray) -> np.ndarray:
         return _tail(L, self.n_components)
 
-    def _certify(self, low: float, high: float) -> Certificate:
+    def _bound(self, low: float, high: float) -> tuple[float, str]:
         ends = np.log(np.array([low, high]) * self.scale_)
         self.constant_ = self.n_components * self._worst(ends[0], ends[1], growth=0.0)
         # Below e^-25 of the largest value x itself is the bound, since τ ≤ 1.
         worst = max(self._worst(ends[1] - _DEPTH, ends[1], growth=1.0), float(np.exp(-_DEPTH)))
-        return Certificate(
-            high * worst,
-            "absolute",
-            f"0 <= x, y <= {high:g}",
-            "diagonal of the tail on a grid, its Lipschitz constant between",
-        )
+        return high * worst, "diagonal of the tail on a grid, its Lipschitz constant between"
 
     def _worst(self, low: float, high: float, growth: float) -> float:
         """Bound of max e^{growth·(L − high)} τ²(L) on [low, high], 1 % above the maximum.
@@ -313,14 +310,10 @@ class SeriesMap(ScaledMap):
     def _tail(self, L: np.ndarray) -> np.ndarray:
         return np.tanh(0.5 * np.asarray(L)) ** (2 * self.n_components)
 
-    def _certify(self, low: float, high: float) -> Certificate:
+    def _bound(self, low: float, high: float) -> tuple[float, str]:
         ends = np.log(np.array([low, high]) * self.scale_)
         self.rate_ = float(np.max(np.tanh(0.5 * ends) ** 2))
         peak = min(float(np.exp(-np.arcsinh(2 * self.n_components)) / self.scale_), high)
         x = np.array([peak, high])
-        return Certificate(
-            float(np.max(x * self._tail(np.log(x * self.scale_)))),
-            "absolute",
-            f"0 <= x, y <= {high:g}",
-            "closed form: relative error exactly (t_x t_y)^m",
-        )
+        bound = float(np.max(x * self._tail(np.log(x * self.scale_))))
+        return bound, "closed form: relative error exactly (t_x t_y)^m"

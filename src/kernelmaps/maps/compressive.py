@@ -37,7 +37,7 @@ from ..schema import integer
 from ..seeding import generator
 from ..sparse_rows import dense
 from .base import JointMap
-from .fourier import SCALE_ADVICE, features_of, gram_schmidt, resolve_kernel, scaled_kernel
+from .fourier import SCALE_ADVICE, features_of, gram_schmidt, resolve_kernel
 
 ENTRIES = ("gaussian", "bernoulli")
 METHODS = ("dense", "hadamard", "dct")
@@ -96,21 +96,15 @@ class RandomOrthoprojector(JointMap):
                 f"{X.shape[1]} dimensions (the features of X). Use at most {X.shape[1]}."
             )
         self.kernel_ = Linear()
-        how, dtype = (self.method, self.entries), output_dtype(X.dtype)
-        return draw_orthoprojector(self, m, X.shape[1], how, generator(self.random_state), dtype)
+        rng, dtype = generator(self.random_state), output_dtype(X.dtype)
+        return draw_orthoprojector(self, "method", m, X.shape[1], rng, dtype)
 
 
 def draw_orthoprojector(
-    owner: Any,
-    m: int,
-    d: int,
-    how: tuple[str, str],
-    rng: np.random.Generator,
-    dtype: Any,
-    argument: str = "method",
+    owner: Any, argument: str, m: int, d: int, rng: np.random.Generator, dtype: Any
 ) -> Spec:
-    """Spec of a random orthoprojector from d to m ≤ d dimensions; `how`: its method and entries."""
-    method, entries = how
+    """Spec of a random orthoprojector from d to m ≤ d dimensions; `argument` names its method."""
+    method, entries = getattr(owner, argument), owner.entries
     check_choice(owner, argument, method, METHODS)
     check_choice(owner, "entries", entries, ENTRIES)
     if method == "dense":
@@ -267,7 +261,12 @@ class CompressiveFourierMap(JointMap):
             )
         if projection is not None or scale == 1 or by_rule:
             return kernel
-        return scaled_kernel("CompressiveFourierMap", kernel, 1 / scale)
+        if not isinstance(kernel, StationaryKernel):
+            raise ValueError(
+                f"CompressiveFourierMap: the length scale of {kernel!r} is not known, so that it "
+                f"cannot be changed by {1 / scale:g}. Scale the data instead."
+            )
+        return kernel.with_length(1 / scale * kernel.length)
 
     def _measuring(self, X: Any, rng: np.random.Generator) -> tuple[Spec | None, float]:
         """A drawn projection or the camera's; for measurements, none, and the camera's scale."""
@@ -287,9 +286,7 @@ class CompressiveFourierMap(JointMap):
                 f"compress to at most {d}, or use RandomFourierMap. If X already are measurements, "
                 "say measured=True."
             )
-        how = self.projection, self.entries
-        projection = draw_orthoprojector(self, m, d, how, rng, dtype, argument="projection")
-        return projection, 1.0
+        return draw_orthoprojector(self, "projection", m, d, rng, dtype), 1.0
 
     def _camera(self, n_columns: int) -> tuple[np.ndarray, float]:
         """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""

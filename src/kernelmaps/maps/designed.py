@@ -102,7 +102,6 @@ class DesignedMap(AdditiveMap):
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
-        self._check_out_of_domain()
         check_choice(self, "method", self.method, METHODS)
         if self.method in TABLE_METHODS and self.out_of_domain == "extrapolate":
             raise ValueError(
@@ -303,7 +302,6 @@ class JointDesignedMap(MapOfDomain, JointMap):
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
-        self._check_out_of_domain()
         n = X.shape[1]
         if n not in (2, 3):
             raise ValueError(
@@ -320,12 +318,7 @@ class JointDesignedMap(MapOfDomain, JointMap):
         self.__dict__.pop("kernel_", None)
         if isinstance(self.kernel, str | kernels.Kernel):
             self.kernel_ = kernels.get(self.kernel)
-        free = np.array([period is not None for period in periods])
-        ends = np.array(domain, dtype=np.float64)
-        self.domain_ = (
-            np.where(free, -np.inf, ends[:, 0]),
-            np.where(free, np.inf, ends[:, 1]),
-        )
+        self.domain_ = self.design_.ends
         where = " x ".join(f"[{low:g}, {high:g}]" for low, high in domain)
         self.certificate_ = self.design_.certificate.for_map("absolute", where)
         return self.design_.make_spec(clip=self.out_of_domain != "extrapolate")

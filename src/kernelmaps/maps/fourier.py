@@ -368,13 +368,3 @@ def resolve_kernel(
             "'matern'."
         )
     return fit_length(owner, found, sigma, X, rng)
-
-
-def scaled_kernel(owner: str, kernel: Any, factor: float) -> Any:
-    """The same kernel with its length scale multiplied: k(x/factor, y/factor)."""
-    if not isinstance(kernel, kernels.StationaryKernel):
-        raise ValueError(
-            f"{owner}: the length scale of {kernel!r} is not known, so that it cannot be changed "
-            f"by {factor:g}. Scale the data instead."
-        )
-    return kernel.with_length(factor * kernel.length)

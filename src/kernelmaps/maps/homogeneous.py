@@ -9,27 +9,242 @@ length Λ, continue it periodically, and keep the leading terms of its Fourier s
 with ω_j = jL, L = 2π/Λ, for an odd number of columns (a constant and cosine-sine pairs) and
 ω_j = (j − ½)L for an even number (pairs alone). Negative α_j are dropped, as a map needs them
 non-negative. The columns are :math:`\sqrt{α_j x^γ}\,\{\cos, \sin\}(ω_j \log x)`.
+
+**The best period for the data.** The error of a pair of rows is Σ_d (x_d y_d)^{γ/2} (κ̂ − κ)(|log
+x_d − log y_d|), which is linear in the misfit of the signature. So a few rows are summed up once,
+as the weight of each log-ratio in each pair of them, and the errors of all pairs for any period are
+one product of matrices.
 """
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from scipy.special import roots_legendre
 
 from .. import kernels
 from ..arguments import check_choice, check_count, check_positive
+from ..blocks import row_blocks
 from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.families import waves_arrays
 from ..schema import array, number
-from ..threads import limit_blas
-from ._period import Cosines, best_series, misfit, pair_weights, ruled_period, series
+from ..sparse_rows import dense
+from ..threads import in_threads, limit_blas, worth_a_thread
 from .base import AdditiveMap
 
+Cosines = tuple[np.ndarray, np.ndarray]
+
+# Period as a function of the number n of cosine-sine pairs, published with VLFeat: fitted there to
+# make the error of each map small. By window and kernel.
+_PERIODS = {
+    ("rectangular", "chi2"): lambda n: 8.80 * np.sqrt(n + 4.44) - 12.6,
+    ("rectangular", "jensen_shannon"): lambda n: 9.63 * np.sqrt(n + 1.00) - 2.93,
+    ("rectangular", "intersection"): lambda n: 2.00 * np.log(n + 0.99) + 3.52,
+    ("uniform", "chi2"): lambda n: 5.86 * np.sqrt(n) + 3.65,
+    ("uniform", "jensen_shannon"): lambda n: 6.64 * np.sqrt(n) + 7.24,
+    ("uniform", "intersection"): lambda n: 2.38 * np.log(n + 0.8) + 5.6,
+}
+_SHORTEST, _LONGEST = 0.5, 80.0  # periods that are searched
+_COARSE = 128  # of them at first
+_FINE = np.linspace(-1, 1, 9)  # around the best, in steps of the round before
+_ROUNDS = 3
+_HOPE = 8.0  # sizes whose first error is so many times that of the best are not refined
+_SIZES = 4  # this size and those below it, whose series may serve as well
+_LAGS = np.linspace(0.0, 20.0, 201)  # log-ratios; larger ones have next to no weight
+_ENTRIES = 50_000  # products of values that are summed up
+_PART = 2**17  # bytes of temporaries: larger ones are new memory each time
+_ROWS = (24, 64)  # fewest and most rows that are looked at: more of few columns
+_FEW, _SMALL = 8, 1 << 18  # columns, and values, of which the smallest are looked for
+_RUNS, _RUN = 4, 16  # columns that tell rows apart, side by side: little memory is read
+_NO_DATA = np.geomspace(1 / 256, 1, 64)[:, None]  # 8-bit numbers, if the rows say nothing
+
+
+_legendre = lru_cache(maxsize=16)(roots_legendre)
+
+
+class Series(NamedTuple):
+    """Truncated Fourier series of a kernel's signature: of one size, for any period."""
+
+    kernel: kernels.HomogeneousKernel
+    columns: int
+    window: str
+
+    def of_period(self, period: float) -> Cosines:
+        """Frequencies and non-negative weights."""
+        if self.kernel.point_mass == 1:  # Hellinger: the constant is exact
+            return np.zeros(1), np.ones(1)
+        frequencies, weights = self.of_periods(np.array([period]))
+        return frequencies[:, 0], weights[:, 0]
+
+    def of_periods(self, periods: np.ndarray) -> Cosines:
+        """Frequencies and weights as columns, one for each period."""
+        odd, pairs = self.columns % 2, self.columns // 2
+        orders = (np.arange(pairs + 1) if odd else np.arange(pairs) + 0.5)[:, None]
+        spacing = 2 * np.pi / periods
+        if self.window == "uniform":
+            weights = spacing * self.kernel.spectrum(orders * spacing)
+        else:
+            # The signature is even and may have a kink at 0: integrate over [0, Λ/2].
+            nodes, quadrature = _legendre(64 + 8 * self.columns)
+            cosines = np.cos(0.5 * np.pi * orders * (nodes + 1))
+            signature = self.kernel.signature(0.25 * np.multiply.outer(nodes + 1, periods))
+            weights = 0.5 * cosines @ (quadrature[:, None] * signature)
+        return orders * spacing, np.maximum(np.where(orders == 0, 1.0, 2.0) * weights, 0.0)
+
+    def misfits(self, periods: np.ndarray, lags: np.ndarray = _LAGS) -> np.ndarray:
+        """Approximate minus exact signature at log-ratios (rows) for each period (columns)."""
+        frequencies, weights = self.of_periods(periods)
+        cosines = np.cos(lags[:, None, None] * frequencies)
+        return np.einsum("lfp,fp->lp", cosines, weights) - self.kernel.signature(lags)[:, None]
+
+    def ruled_period(self) -> float:
+        """VLFeat's rule."""
+        rule = _PERIODS.get((self.window, self.kernel.name))
+        if rule is None:
+            known = sorted({name for _, name in _PERIODS})
+            raise ValueError(
+                f"HomogeneousMap: period='vlfeat' is a rule for {', '.join(known)}, not for "
+                f"{self.kernel.name!r}. Use period='auto'."
+            )
+        return max(1.0, float(rule(self.columns // 2)))
+
+    def best(self, pairs: np.ndarray) -> tuple[float, Cosines]:
+        """The period with the smallest worst error of the pairs, and its series.
+
+        The error has several minima over the period, so that all of its range is searched, and
+        VLFeat's period takes part. A size may do worse than a smaller one, whose series it takes.
+        """
+        if self.kernel.point_mass == 1:
+            return 2 * np.pi, self.of_period(2 * np.pi)
+        sizes = range(self.columns, max(0, self.columns - _SIZES), -1)
+        every = [self._replace(columns=size) for size in sizes]
+        rough = {one: _best(pairs, *_coarse(one)) for one in every}
+        limit = _HOPE * min(rough.values())[0]
+        found = [
+            (*one._refined(pairs, start), one) for one, start in rough.items() if start[0] <= limit
+        ]
+        _, period, one = min(found, key=lambda item: item[0])
+        return period, one.of_period(period)
+
+    def _refined(self, pairs: np.ndarray, found: tuple[float, float]) -> tuple[float, float]:
+        """Error and period after a search around the best one so far."""
+        lags = _LAGS[: pairs.shape[1]]
+        step = (_LONGEST / _SHORTEST) ** (1 / (_COARSE - 1))
+        for _ in range(_ROUNDS):
+            periods = found[1] * step**_FINE
+            near = _best(pairs, periods, self.misfits(periods, lags))
+            found = near if near[0] < found[0] else found
+            step **= _FINE[1] - _FINE[0]
+        return found
+
+
+def _best(pairs: np.ndarray, periods: np.ndarray, misfits: np.ndarray) -> tuple[float, float]:
+    """The smallest worst error of the pairs, and its period."""
+    errors = pairs @ misfits[: pairs.shape[1]]
+    worst = np.maximum(errors.max(axis=0), -errors.min(axis=0))
+    best = int(np.argmin(worst))
+    return float(worst[best]), float(periods[best])
+
+
+@lru_cache(maxsize=32)
+def _coarse(series: Series) -> tuple[np.ndarray, np.ndarray]:
+    """Periods to begin with, VLFeat's among them where there is one, and their misfits."""
+    periods = np.geomspace(_SHORTEST, _LONGEST, _COARSE)
+    if (series.window, series.kernel.name) in _PERIODS:
+        periods = np.append(periods, series.ruled_period())
+    return periods, series.misfits(periods)
+
+
+def pair_weights(X: Any, gamma: float, n_jobs: int | None = None) -> np.ndarray:
+    """How much a misfit at the first log-ratios of `_LAGS` (columns) counts in each pair of rows.
+
+    From a few rows and, where there are many, columns; values that lie between two log-ratios are
+    shared among them.
+    """
+    values = _sample(X, n_jobs)
+    if len(np.unique(np.abs(values[values != 0]))) < 2:
+        values = _NO_DATA
+    size = np.abs(values)
+    logs = np.log(np.where(size > 0, size, size.max()))
+    logs -= logs.max()
+    roots = np.sign(values) * np.exp(0.5 * gamma * logs)  # a value of zero counts for nothing
+    first, second = np.triu_indices(len(values))
+    parts = []
+    for some in row_blocks(len(first), 8 * values.shape[1], _PART):
+        apart = np.abs(logs[first[some]] - logs[second[some]]) / _LAGS[1]
+        place = np.minimum(apart.astype(np.intp), len(_LAGS) - 2)
+        amount, share = roots[first[some]] * roots[second[some]], np.minimum(apart - place, 1.0)
+        length = len(place) * len(_LAGS)
+        at = (place + np.arange(0, length, len(_LAGS))[:, None]).ravel()
+        weights = np.bincount(at, (amount * (1 - share)).ravel(), length)
+        parts.append(weights + np.bincount(at + 1, (amount * share).ravel(), length))
+    found = np.concatenate(parts).reshape(len(first), -1)
+    return found[:, : 1 + int(np.flatnonzero(found.any(axis=0)).max())]
+
+
+def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
+    """A few rows, small and large ones, as a dense array without columns that are all zero.
+
+    Which rows these are depends on what they hold, not on where they stand.
+    """
+    n, d = X.shape
+    count = min(n, int(np.clip(np.sqrt(2 * _ENTRIES / d), *_ROWS)))
+    keys = _keys(X, n_jobs)
+    ranks = np.linspace(0, n - 1, count).astype(np.intp)
+    rows = _ordered(X, keys, ranks, n_jobs)[ranks]
+    if n > count and d <= _FEW and n * d <= _SMALL:
+        # Few values miss the smallest ones, and with them the largest ratios.
+        magnitudes = np.abs(dense(X).astype(np.float64))
+        magnitudes[magnitudes == 0] = np.inf
+        least = np.where(magnitudes == magnitudes.min(axis=0), keys[:, None], np.inf)
+        rows = np.append(rows, least.argmin(axis=0))
+    chosen = X[np.unique(rows)]
+    used = np.flatnonzero(np.asarray(abs(chosen).sum(axis=0)).ravel())
+    most = max(1, 2 * _ENTRIES // chosen.shape[0] ** 2)
+    if len(used) > most:
+        used = used[np.linspace(0, len(used) - 1, most).astype(np.intp)]
+    return dense(chosen[:, used]).astype(np.float64)
+
+
+def _ordered(X: Any, keys: np.ndarray, ranks: np.ndarray, n_jobs: int | None) -> np.ndarray:
+    """Rows by their keys; where one of these ranks shares its key, by all columns, too.
+
+    The columns that tell rows apart may be zero in all of them.
+    """
+    order = np.argsort(keys)
+    if sparse.issparse(X) or X.shape[1] <= _RUNS * _RUN:
+        return order  # all columns are in the keys
+    same = np.diff(keys[order]) == 0
+    tied = np.append(same, False) | np.append(False, same)
+    return np.lexsort((_keys(X, n_jobs, whole=True), keys)) if tied[ranks].any() else order
+
+
+def _keys(X: Any, n_jobs: int | None, *, whole: bool = False) -> np.ndarray:
+    """A number for each row: a sum of its values, or of some, with uneven weights."""
+    d = X.shape[1]
+    order = np.arange(1, d + 1)
+    # Fractions of a golden ratio are even; without the cosines, whole multiples would cancel out.
+    weights = 0.5 + np.modf(order * 0.6180339887498949)[0] + 1e-4 * np.cos(order)
+    if sparse.issparse(X):
+        # Weights of another type than the values would make a copy of these.
+        return X @ (weights.astype(X.dtype) if X.dtype.kind == "f" else weights)
+    starts, length = np.linspace(0, d - _RUN, _RUNS).astype(np.intp), _RUN
+    if whole or d <= _RUNS * _RUN:
+        starts, length = starts[:1] * 0, d
+    runs = [slice(start, start + length) for start in starts]
+
+    def of(begin: int, end: int) -> np.ndarray:
+        return sum(np.einsum("ij,j->i", X[begin:end, run], weights[run]) for run in runs)
+
+    return np.concatenate(in_threads(of, X.shape[0], n_jobs, worth_a_thread(d)))
+
+
 _WINDOWS = ("rectangular", "uniform")
-_MONOTONE = (kernels.chi2, kernels.intersection, kernels.jensen_shannon, kernels.hellinger)
 
 
 @dataclass(eq=False, repr=False)
@@ -100,9 +315,9 @@ class HomogeneousMap(AdditiveMap):
         check_choice(self, "window", self.window, _WINDOWS)
         self.kernel_ = kernel
         with limit_blas(1):  # matrices are small: threads of BLAS would only wait, and busily
-            self.period_, found = self._fitted_series(X, kernel, columns)
+            self.period_, found = self._fitted_series(X, Series(kernel, columns, self.window))
             self.frequencies_, self.weights_ = found
-            if kernel.gamma == 1 and kernel.replace(signed=False) in _MONOTONE:
+            if kernel.replace(signed=False).grows:
                 self.certificate_ = _certificate(kernel, *found)
         arrays = waves_arrays(self.frequencies_, self.weights_)
         missing = columns - len(arrays["amplitude"])
@@ -126,20 +341,17 @@ class HomogeneousMap(AdditiveMap):
         gamma = self.gamma if kernel.gamma == 1 else kernel.gamma
         return kernel.replace(gamma=float(gamma), signed=not self._non_negative)
 
-    def _fitted_series(
-        self, X: Any, kernel: kernels.HomogeneousKernel, columns: int
-    ) -> tuple[float, Cosines]:
+    def _fitted_series(self, X: Any, series: Series) -> tuple[float, Cosines]:
         """The period in use, and its series."""
         if self.period == "auto":
-            pairs = pair_weights(X, kernel.gamma, self.n_jobs)
-            return best_series(kernel, columns, self.window, pairs)
+            return series.best(pair_weights(X, series.kernel.gamma, self.n_jobs))
         if self.period == "vlfeat":
-            period = ruled_period(kernel, columns, self.window)
+            period = series.ruled_period()
         else:
             wanted = "a positive number, 'auto' or 'vlfeat'"
             check_positive(self, "period", self.period, wanted)
             period = float(self.period)
-        return period, series(kernel, columns, period, self.window)
+        return period, series.of_period(period)
 
     def _larger(self, largest: float) -> float:
         return float(largest)  # the certificate is that of [0, 1], for γ = 1
@@ -154,14 +366,16 @@ def _certificate(
 ) -> Certificate:
     """sup_λ e^{−λ/2} |κ̂ − κ| (low-dim-maps eq. 15) on a grid, the gaps bounded.
 
-    e^{−λ/2} κ(λ) = c(e^{−λ}, 1) has slope |t ∂c(t, 1)/∂t| ≤ t at t = e^{−λ} for the kernels in
-    _MONOTONE, and the weighted cosines have slope at most e^{−λ/2} Σ α_j (ω_j + ½). In the variable
+    e^{−λ/2} κ(λ) = c(e^{−λ}, 1) has slope |t ∂c(t, 1)/∂t| ≤ t at t = e^{−λ} for the named kernels,
+    and the weighted cosines have slope at most e^{−λ/2} Σ α_j (ω_j + ½). In the variable
     s = 1 − e^{−λ/2}, which runs from 0 to 1 over all ratios, both together move by no more than
     2 (1 + Σ α_j (ω_j + ½)) per unit, hence by half a step times that between grid points. In the
     last step, up to s = 1, the weighted error is at most (1 − s) (Σ α_j + κ(0)).
     """
     s = np.arange(20_000) / 20_000
-    weighted = (1 - s) * np.abs(misfit(kernel, (frequencies, weights), -2 * np.log1p(-s)))
+    lam = -2 * np.log1p(-s)
+    misfit = np.cos(np.multiply.outer(lam, frequencies)) @ weights - kernel.signature(lam)
+    weighted = (1 - s) * np.abs(misfit)
     slope = 2 * (1 + float(weights @ (frequencies + 0.5)))
     tail = (1 - s[-1]) * float(weights.sum() + kernel.signature(np.zeros(1))[0])
     return Certificate(

@@ -115,7 +115,6 @@ class TrigonometricMap(AdditiveMap):
     def _learn(self, X: Any) -> Spec:
         n = check_count(self, "n_bases", self.n_bases)
         check_order(self)
-        self._check_out_of_domain()
         zero = self._zero(X)
         low, high = feature_ranges(self, X, self.domain, zero)
         self.domain_ = (low, high)
@@ -226,7 +225,6 @@ class HermiteMap(AdditiveMap):
                 "by more than their rounding errors. Use SplineMap for finer functions."
             )
         check_order(self)
-        self._check_out_of_domain()
         zero = resolve_zero(self, X)
         low, high = (np.asarray(end, dtype=np.float64) for end in self._column_range(X))
         self.domain_ = (low, high)

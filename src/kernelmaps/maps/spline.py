@@ -195,7 +195,6 @@ class SplineMap(AdditiveMap):
     def _check_parameters(self) -> tuple[int, int]:
         n = check_count(self, "n_bases", self.n_bases)
         p = check_count(self, "degree", self.degree, least=1)
-        self._check_out_of_domain()
         if n <= p:
             raise ValueError(
                 f"SplineMap: n_bases must be larger than degree, got n_bases={n} and degree={p}: "

@@ -13,7 +13,6 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from ...compiling import meaning
-from ...float_bits import float_bits
 from .vectors import WORD, Vector, constant, converted, filled, like, llvm, pointer
 
 _NAMES = {types.float32: "f32", types.float64: "f64"}
@@ -198,7 +197,12 @@ def _within(builder, value, last, kind: types.Type):
     return builder.select(builder.icmp_signed("<", value, last), value, last)
 
 
-@meaning(lambda x, shift, key, last: min(last, max(0, (float_bits(x) >> shift) - key)))
+def _plain_bits(x):
+    """Bits of a float32 or float64, as an integer of its size."""
+    return x.view(f"i{x.itemsize}")
+
+
+@meaning(lambda x, shift, key, last: min(last, max(0, (_plain_bits(x) >> shift) - key)))
 def octave(typing_context, x, shift, key, last):
     """Leading bits of positive floats, less `key`, within 0 … last."""
     kind = like(types.int32, x)
@@ -211,7 +215,7 @@ def octave(typing_context, x, shift, key, last):
 
 
 def _plain_octave(x, shift, start, limit):
-    bits, size = float_bits(x), 1 << shift
+    bits, size = _plain_bits(x), 1 << shift
     return min(limit, max(0, (bits >> shift) - start)), type(x)((bits & (size - 1)) / size)
 
 
@@ -376,7 +380,7 @@ def plus_distance(typing_context, total, a, b):
     return a(a, a, a), build
 
 
-@meaning(lambda x: int(float_bits(x)))
+@meaning(lambda x: int(_plain_bits(x)))
 def bits_of(typing_context, x):
     """The 32-bit integers whose bits these floats are."""
     kind = like(types.int32, x)
