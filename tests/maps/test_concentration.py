@@ -34,7 +34,7 @@ def test_it_holds_for_fresh_rows_as_often_as_it_says(make, seed):
 
 def test_it_grows_like_the_root_of_the_number_of_features(seed):
     """Errors without a bias: the worst case grows 16-fold, the likely one fourfold."""
-    from kernelmaps.maps._concentration import sum_bound
+    from kernelmaps.maps.base import sum_bound
 
     rng = np.random.default_rng(seed)
     few, many = (sum_bound(rng.uniform(-1, 1, (2000, d)), 1.0, 0.99) for d in (100, 1600))

@@ -57,14 +57,11 @@ class BoxWaves:
         self.factors, self.slopes = [], []
         for axis, omega in zip(axes, frequencies.T, strict=True):
             angle = np.multiply.outer(axis, omega)
-            cosine, sine = np.cos(angle), np.sin(angle)
+            wave, slope = np.cos(angle), -np.sin(angle)
             if form == "projection":
-                wave = cosine + 1j * sine
-                self.factors.append(wave)
-                self.slopes.append(1j * axis[:, None] * wave)
-            else:
-                self.factors.append(cosine)
-                self.slopes.append(-axis[:, None] * sine)
+                wave, slope = wave - 1j * slope, slope + 1j * wave
+            self.factors.append(wave)
+            self.slopes.append(axis[:, None] * slope)
 
     def _lead(self, moved: int = -1) -> np.ndarray:
         """Products over all axes but the last, one of them differentiated, shape (N', m)."""

@@ -91,11 +91,8 @@ def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
     grid = product_grid(lag_axes(problem.spans, steps, problem.form))
     atoms, target = problem.atoms(grid, pool), problem.signature(grid)
     rows, limit = lp.error_rows(atoms, target)
-    out = []
-    for gamma in (10.0, 100.0, 1000.0):
-        cost = np.r_[problem.columns(pool).astype(float), gamma] / gamma
-        out.append(np.maximum(lp.solve_lp(cost, rows, limit)[:-1], 0.0))
-    return out
+    costs = [np.r_[problem.columns(pool), gamma] / gamma for gamma in (10.0, 100.0, 1000.0)]
+    return [np.maximum(lp.solve_lp(cost, rows, limit)[:-1], 0.0) for cost in costs]
 
 
 _LARGEST = 300.0

@@ -251,6 +251,11 @@ def _hellinger_spectrum(omega: np.ndarray) -> np.ndarray:
     return np.zeros_like(omega)
 
 
+def _hellinger_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    xp = namespace_of(x)
+    return xp.sqrt(x) * xp.sqrt(y)
+
+
 def _jensen_shannon_signature(lam: np.ndarray) -> np.ndarray:
     # e^{λ/2}/2 log2(1 + e^{−λ}) + e^{−λ/2}/2 log2(1 + e^{λ}), with λ → |λ| to stay in range
     xp = namespace_of(lam)
@@ -300,5 +305,5 @@ jensen_shannon = HomogeneousKernel(
     code=2,
 )
 hellinger = HomogeneousKernel(
-    "hellinger", _hellinger_signature, _hellinger_spectrum, point_mass=1.0
+    "hellinger", _hellinger_signature, _hellinger_spectrum, _hellinger_component, point_mass=1.0
 )

@@ -19,6 +19,7 @@ from sklearn.utils.extmath import row_norms
 from ..arguments import check_positive
 from ..blocks import row_blocks
 from ..device import namespace_of
+from ..sparse_rows import dense
 from ..threads import limit_threads
 from .additive import compiled_sums
 from .base import Rows, UnitDiagonal, sums_over_features
@@ -213,7 +214,7 @@ class StationaryKernel(UnitDiagonal):
         other = X if Y is None else Y
         out = np.ones((X.shape[0], other.shape[0]))
         for j in range(X.shape[1]):
-            left, right = (_column(rows, j) for rows in (X, other))
+            left, right = (dense(rows[:, [j]]).astype(np.float64).ravel() for rows in (X, other))
             out *= self.signature(left[:, None] - right)
         return out.astype(X.dtype, copy=False)
 
@@ -472,12 +473,4 @@ def _reduced(X: Rows, centre: np.ndarray | float, length: float) -> Rows:
     What then leaves the range of numbers when squared is far beyond the reach of the kernel, or
     no distance at all.
     """
-    if sparse.issparse(X):
-        return X.astype(np.float64) / length
     return (X.astype(np.float64) - centre) / length
-
-
-def _column(X: Rows, j: int) -> np.ndarray:
-    """Column j of dense or CSR rows, as float64."""
-    column = X[:, [j]].toarray().ravel() if sparse.issparse(X) else X[:, j]
-    return column.astype(np.float64)
