@@ -286,8 +286,8 @@ class _Search:
         """A problem for each form that the signature allows, modulations first or alone."""
         signature = self.target.joint
         ends = zip(domain, periods, strict=True)
-        spans = [high - low if p is None else p / 2 for (low, high), p in ends]
-        spans = np.array(spans, np.float64)  # ends in whole numbers name the same design
+        # Floats: ends in whole numbers name the same design.
+        spans = np.array([high - low if p is None else p / 2 for (low, high), p in ends], float)
         symmetric = joint.reflects(signature, spans)
         if form == "modulation" and not symmetric:
             raise ValueError(

@@ -90,12 +90,11 @@ def positive_range(X: Any, n_jobs: int | None = None) -> tuple[float, float]:
     """
     values = (X.data if sparse.issparse(X) else X).ravel(order="K")
     threshold = _threshold(values)
-    parts = in_threads(
-        lambda start, stop: _small_values(values[start:stop], threshold),
-        values.size,
-        n_jobs,
-        _GRAIN,
-    )
+
+    def look(start: int, stop: int) -> tuple[list[np.ndarray], int, float]:
+        return _small_values(values[start:stop], threshold)
+
+    parts = in_threads(look, values.size, n_jobs, _GRAIN)
     small = np.concatenate([values for part in parts for values in part[0]])
     count = sum(part[1] for part in parts)
     largest = max((part[2] for part in parts), default=0.0)

@@ -112,7 +112,7 @@ class DesignedMap(AdditiveMap):
         homogeneous = self._homogeneous
         unit, domain = self._resolve_domain(X)
         self.design_: Design = design_map(
-            self.kernel_ if hasattr(self, "kernel_") else self.kernel,
+            getattr(self, "kernel_", self.kernel),
             columns,
             domain=domain,
             error=self.error,
