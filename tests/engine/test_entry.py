@@ -95,6 +95,17 @@ def test_strides_are_refused_not_misread():
         Handed(_value()._replace(square=np.zeros((3, 2)).T))
 
 
+def test_addresses_of_arrays_are_those_that_numpy_tells(tmp_path):
+    plain = np.arange(12.0).reshape(3, 4)
+    locked = plain[1:].copy()
+    locked.flags.writeable = False
+    mapped = np.memmap(tmp_path / "numbers", np.uint8, "w+", shape=64)
+    kinds = [plain, plain[2:], locked, mapped, mapped[3:9], np.zeros(0), np.array(1.0)]
+    for numbers in [*kinds, plain.view(np.recarray), np.ma.masked_array(plain)]:
+        known = numbers.__array_interface__["data"][0]
+        assert Handed(numbers).held[0][0] == entries._address(numbers) == known
+
+
 def test_numbers_that_compiled_code_cannot_hold_are_refused():
     with pytest.raises(TypeError, match="str"):
         Handed(_value()._replace(count="7"))
@@ -247,7 +258,7 @@ def test_no_helper_is_compiled_again_for_an_integer_that_is_written_out(file):
     functions = {path: [n for n in tree.body if isinstance(n, ast.FunctionDef)]
                  for path, tree in trees.items()}  # fmt: skip
     helpers = {one.name for found in functions.values() for one in found}
-    assert {"load_values", "_write", "place", "score", "_keep"} <= helpers
+    assert {"load_values", "_write", "place", "score", "_gather"} <= helpers
     wrong = [call for one in functions[file] for call in _written_out(one, helpers)]
     assert wrong == []
 

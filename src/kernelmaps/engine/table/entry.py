@@ -21,7 +21,10 @@ longer compilation.
 from __future__ import annotations
 
 import hashlib
+import struct
+from array import array
 from collections.abc import Callable
+from ctypes import c_size_t
 from functools import lru_cache, update_wrapper
 from typing import Any
 
@@ -122,9 +125,9 @@ class Handed:
         key = _lay_out(value, words)
         if key not in _TYPES:
             _TYPES[key] = _type_of(value)
-        memory = np.array(words, np.int64)
+        memory = array("q", words)
         self._numba_type_, self.held = _TYPES[key], (memory, value)
-        self.address = memory.__array_interface__["data"][0]
+        self.address = memory.buffer_info()[0]
 
     def __reduce__(self) -> tuple[Any, tuple]:
         return by_address, (self.held[1],)  # an address means nothing elsewhere
@@ -133,23 +136,31 @@ class Handed:
 _TYPES: dict[Any, HandedType] = {}
 
 
+def _address(numbers: np.ndarray) -> int:
+    """Where the numbers of an array begin: an array object says it first, after Python's header.
+
+    NumPy's own ways of asking describe the whole array each time, which takes ten times as long.
+    """
+    return c_size_t.from_address(id(numbers) + object.__basicsize__).value
+
+
 def _lay_out(value: Any, words: list[int]) -> Any:
     """Append what compiled code reads of a value; what its type depends on."""
-    if isinstance(value, Handed):
-        words.append(value.address)
-        return Handed
     if isinstance(value, np.ndarray):
         if not value.flags.c_contiguous:
             raise TypeError(f"Compiled loops take contiguous arrays, not strides {value.strides}.")
-        words.append(value.__array_interface__["data"][0])
+        words.append(_address(value))
         words.extend(value.shape)
         return value.dtype, value.ndim
+    if isinstance(value, Handed):
+        words.append(value.address)
+        return Handed
     if isinstance(value, tuple):
         if hasattr(value, "_fields"):
             return type(value), *(_lay_out(part, words) for part in value)
         return len(value)
     if isinstance(value, float | np.floating):
-        words.append(int(np.float64(value).view(np.int64)))
+        words.append(struct.unpack("q", struct.pack("d", value))[0])
         return float
     if not isinstance(value, int | np.integer | np.bool_):
         raise TypeError(f"Compiled loops take arrays and numbers, not {type(value).__name__}.")
@@ -343,4 +354,6 @@ def _usable() -> bool:
 
 @lru_cache(maxsize=4)
 def _tried(version: str, tried: tuple[str, ...]) -> bool:
-    return version.startswith(tuple(v + "." for v in tried))
+    numbers = np.zeros(1)
+    as_known = _address(numbers) == numbers.__array_interface__["data"][0]
+    return as_known and version.startswith(tuple(v + "." for v in tried))

@@ -8,7 +8,8 @@ two tables of local polynomials in ``u``,
 
 The weights lie as ``[feature][basis][lane]``; a lane is a class. A row is placed once (`place`),
 then scored (:func:`score`), and then the weights move along it (:func:`add`): routines that loops
-call by address, so that none of them is compiled again for other bins, rows or losses.
+call by address, so that none of them is compiled again for other bins, rows or losses. What does
+not change from call to call, bins and weights, is handed over once (:func:`weights_of`).
 
 Rests on the relations of :mod:`.layout` (every row of a table that the finder gives is there, and
 its band ends within the weights of its feature), and on CSR columns that were checked on entry.
@@ -35,7 +36,7 @@ from ..simd.vectors import (
     zeros,
 )
 from .emit import polynomial, vectors
-from .entry import INNER, bound, call, routine
+from .entry import INNER, bound, by_address, call, routine
 from .layout import Bins, Block
 from .locate import Dense, Finder, Found, Stored, finder
 
@@ -53,6 +54,7 @@ class Basis(NamedTuple):
     """A compiled additive map; tables are addressed by the rows of `bins`."""
 
     bins: Bins
+    handed: Any  # the bins, by address
     values: Block  # the band Phi
     column: Block  # the change L_d Phi of the weights
     squares: Squares  # <Phi, L_d Phi>
@@ -111,40 +113,42 @@ class Work(NamedTuple):
     norm: Use
 
 
+def weights_of(basis: Basis, table: Block, lanes: tuple, w: np.ndarray) -> Any:
+    """Weights that one of the tables of a basis touches, by address."""
+    touched = (0,) * (len(table.chunk) * len(lanes))
+    return by_address(Weights(table, touched, lanes, basis.stride, w))
+
+
 def work_of(
     basis: Basis,
-    lanes: tuple,
     rows: Rows,
     room: Room,
     *,
-    scored: np.ndarray | None = None,
-    changed: np.ndarray | None = None,
+    scored: Any = None,
+    out: np.ndarray | None = None,
+    changed: Any = None,
     steps: Use = NONE,
     norms: bool = False,
-) -> Work:
-    """The work of loops on such rows: `scored` are weights to score with, `changed` to add to.
+) -> tuple[Any, Any, Any]:
+    """The work of loops on such rows, the rows and the room, all by address.
 
-    `norms` asks for squared norms, too.
+    `scored` are weights to score with, and `changed` those to add to (see :func:`weights_of`).
+    With `out`, scores are written there (:func:`scores`, not :func:`score`); `norms` asks for
+    squared norms, too.
     """
-    seen = in_bytes(rows)
+    seen = by_address(rows._replace(values=rows.values.view(np.uint8)))  # whatever their type
+    taken = by_address(room)
 
-    def use(function: Any, table: Block, w: np.ndarray | None, numbers: int) -> Use:
-        if w is None:
-            return NONE
-        touched = (0,) * (len(table.chunk) * len(lanes))
-        weights = Weights(table, touched, lanes, basis.stride, w)
-        return Use(*bound(function, (weights,), (seen, room), numbers))
+    def use(function: Any, weights: Any, others: tuple, numbers: int) -> Use:
+        known = (seen, taken, *others)
+        return NONE if weights is None else Use(*bound(function, (weights,), known, numbers))
 
-    uses = use(score, basis.values, scored, 3), use(add, basis.column, changed, 2)
     dense = Dense(rows.values, (0,) * width(room.found.u.itemsize))
     values = Stored(rows.values, rows.columns, rows.indptr) if len(rows.sparse) else dense
-    norm = Use(*bound(_squared_norm, (basis.squares,), (room,), 1)) if norms else NONE
-    return Work(finder(basis.bins, values, room.found), *uses, steps, norm)
-
-
-def in_bytes(rows: Rows) -> Rows:
-    """Rows as the loops take them, whatever the type of their values."""
-    return rows._replace(values=rows.values.view(np.uint8))
+    find = finder(basis.handed, values, room.found)
+    norm = Use(*bound(_squared_norm, (basis.squares,), (taken,), 1)) if norms else NONE
+    one = use(score, scored, (), 2) if out is None else use(scores, scored, (out,), 4)
+    return by_address(Work(find, one, use(add, changed, (), 2), steps, norm)), seen, taken
 
 
 @njit(**FAST)
@@ -155,7 +159,7 @@ def _span(rows, i):
 
 
 @njit(**FAST)
-def column_of(rows, k, begin):
+def _column_of(rows, k, begin):
     """Feature of the k-th stored value: the index in a CSR row, the position in a dense one."""
     return np.int64(item(rows.columns, k)) if len(rows.sparse) else k - begin
 
@@ -174,7 +178,7 @@ def _gather(weights, rows, found, begin, k, total):
     """Add the k-th value's part of the scores, chunk by chunk and lane by lane."""
     row, u = np.int64(item(found.row, k)), item(found.u, k)
     table, lanes, size = weights.table, weights.lanes, len(weights.touched)
-    at = (column_of(rows, begin + k, begin) * weights.stride + item(table.first, row)) * len(lanes)
+    at = (_column_of(rows, begin + k, begin) * weights.stride + item(table.first, row)) * len(lanes)
     for part in range(vectors(table)):
         phi = repeat(polynomial(table, row, u, part), lanes)
         here = load(weights.w, at + part * size, weights.touched)
@@ -182,8 +186,8 @@ def _gather(weights, rows, found, begin, k, total):
     return total
 
 
-@routine(fastmath=True)
-def score(weights, rows, room, begin, start, n):
+@njit(**FAST)
+def _score(weights, rows, room, begin, start, n):
     """``room.f`` = <w, psi> of n values that were placed, from the one `start` on.
 
     Four sums at a time hide the latency of the adds.
@@ -202,13 +206,32 @@ def score(weights, rows, room, begin, start, n):
 
 
 @routine(fastmath=True)
+def score(weights, rows, room, begin, n):
+    """``room.f`` = <w, psi> of the n values that were placed."""
+    _score(weights, rows, room, begin, np.int64(0), n)
+
+
+@routine(fastmath=True)
+def scores(weights, rows, room, out, begin, count, n, i):
+    """``out[i]`` = `count` scores, each of n values that were placed.
+
+    That is one of all values, or one of each value in the place of its feature.
+    """
+    for k in range(count):
+        _score(weights, rows, room, begin, k, n)
+        j = _column_of(rows, begin + k, begin) if out.shape[1] > 1 else np.int64(0)
+        for lane in range(out.shape[2]):
+            out[i, j, lane] = room.f[lane]
+
+
+@routine(fastmath=True)
 def add(weights, rows, room, begin, n):
     """w += room.move * (the column of the n values that were placed), lane by lane."""
     table, lanes, w, found = weights.table, weights.lanes, weights.w, room.found
     steps = tile(load(room.move, 0, lanes), table.chunk)
     for k in range(n):
         row, u = np.int64(item(found.row, k)), item(found.u, k)
-        j = column_of(rows, begin + k, begin)
+        j = _column_of(rows, begin + k, begin)
         at = (j * weights.stride + item(table.first, row)) * len(lanes)
         for part in range(vectors(table)):
             here = at + part * len(weights.touched)

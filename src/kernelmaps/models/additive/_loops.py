@@ -18,7 +18,7 @@ from numba.extending import overload
 
 from ...compiling import njit
 from ...engine.table.entry import bound, call, entry, routine
-from ...engine.table.update import FAST, Room, Use, ask_for, column_of, place
+from ...engine.table.update import FAST, Room, Use, ask_for, place
 from .losses import LOSSES
 
 
@@ -187,7 +187,7 @@ def epoch(work, rows, duals, visits, tally, room):
         if t + 1 < active:
             ask_for(rows, np.int64(order[t + 1]))
         begin, n = place(work, rows, i, room)
-        call(score.routine, score.known, rows, room, begin, np.int64(0), n)
+        call(score.routine, score.known, rows, room, begin, n)
         call(steps.routine, steps.known, duals, tally, room, i, learn)
         if said[0] != 0:
             call(add.routine, add.known, rows, room, begin, n)
@@ -221,22 +221,11 @@ def evaluate(work, rows, room, first, norm, out):
     = <w_j, psi_j(x_ij)>: zeros of sparse rows stay as given.  norm[k] = |psi_i|^2, unless it is
     empty.
     """
-    score = work.score
+    scores, one = work.score, np.int64(1)
     for i in range(out.shape[0]):
         begin, n = place(work, rows, first + i, room)
         if norm.size > 0:
             call(work.norm.routine, work.norm.known, room, n)
             norm[i] = room.norm[0]
-        if out.shape[1] == 1:
-            call(score.routine, score.known, rows, room, begin, np.int64(0), n)
-            _keep(room, out, i, np.int64(0))
-        else:
-            for k in range(n):
-                call(score.routine, score.known, rows, room, begin, k, np.int64(1))
-                _keep(room, out, i, column_of(rows, begin + k, begin))
-
-
-@njit(**FAST)
-def _keep(room, out, i, j):
-    for lane in range(out.shape[2]):
-        out[i, j, lane] = room.f[lane]
+        count, each = (n, one) if out.shape[1] > 1 else (one, n)
+        call(scores.routine, scores.known, rows, room, out, begin, count, each, i)

@@ -14,9 +14,10 @@ from ...engine.extent import extent_of
 from ...engine.piecewise import table_of
 from ...engine.reference import evaluate_sets
 from ...engine.table import CODE, Table
+from ...engine.table.entry import by_address
 from ...engine.table.layout import Bins, bins_of
 from ...engine.table.layout import Block as TableBlock
-from ...engine.table.locate import Found, stored_rows
+from ...engine.table.locate import Found, for_loops, stored_rows
 from ...engine.table.memory import LANES, aligned
 from ...engine.table.update import Basis, Room, Rows, Squares
 
@@ -215,8 +216,10 @@ def _assemble(
         columns = _table(np.zeros_like(first), full, dtype, wide, wide_parts)
         padded = wide * wide_parts
     stride = max(padded, int(first.max()) + chunk * parts)
+    bins = _placed(bands, binning, starts, block_of, dtype)
     basis = Basis(
-        bins=_placed(bands, binning, starts, block_of, dtype),
+        bins=bins,
+        handed=by_address(for_loops(bins)),
         values=values,
         column=columns,
         squares=Squares(norm.ravel(), (0,) * norm.shape[1]),

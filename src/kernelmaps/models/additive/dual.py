@@ -26,9 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.table.entry import by_address
 from ...engine.table.memory import aligned
-from ...engine.table.update import Room, Rows, in_bytes, work_of
+from ...engine.table.update import Room, Rows, weights_of, work_of
 from ...progress import track
 from ...threads import check_stop, together
 from . import _loops
@@ -213,9 +212,10 @@ class State:
     def _accumulate(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
         compiled, rows = self.compiled, self.rows
         examples = np.ascontiguousarray(examples, np.int32)
-        room = room_for(compiled, rows)
-        work = work_of(compiled.basis, compiled.lanes, rows, room, changed=w)
-        _loops.accumulate(work, in_bytes(rows), room, examples, steps)
+        basis, lanes = compiled.basis, compiled.lanes
+        changed = weights_of(basis, basis.column, lanes, w)
+        work = work_of(basis, rows, room_for(compiled, rows), changed=changed)
+        _loops.accumulate(*work, examples, steps)
 
     def _centre_rows(self) -> None:
         """Squared norms of the examples, centred where the intercept allows it."""
@@ -248,11 +248,13 @@ class State:
         compiled, rows, n = self.compiled, self.rows, self.problem.y.size
         norm, shift = np.empty(n), np.empty((n, 1, 1))
         mean = self.mean if self.settings.fit_intercept else self._no_weights()
+        basis = compiled.basis
+        scored = weights_of(basis, basis.values, compiled.lanes, mean)
 
         def part(begin: int, end: int) -> None:
-            room, out = room_for(compiled, rows), (norm[begin:end], shift[begin:end])
-            work = work_of(compiled.basis, compiled.lanes, rows, room, scored=mean, norms=True)
-            _loops.evaluate(work, in_bytes(rows), room, begin, *out)
+            room, out = room_for(compiled, rows), shift[begin:end]
+            work = work_of(basis, rows, room, scored=scored, out=out, norms=True)
+            _loops.evaluate(*work, begin, norm[begin:end], out)
 
         in_blocks(self.settings.n_threads, n, part)
         self.visits += n
@@ -314,12 +316,13 @@ class State:
         """What all passes over the same rows have in common, as the loops take it."""
         now = (self.rows, self.problem, self.centre)
         if any(a is not b for a, b in zip(now, self._handed[0], strict=True)):
-            compiled, w = self.compiled, self.w
+            basis, lanes = self.compiled.basis, self.compiled.lanes
             steps = _loops.steps_of(self.problem, self.centre, duals, tally, room)
-            work = work_of(
-                compiled.basis, compiled.lanes, self.rows, room, scored=w, changed=w, steps=steps
+            scored, changed = (
+                weights_of(basis, table, lanes, self.w) for table in (basis.values, basis.column)
             )
-            self._handed = now, (by_address(work), by_address(in_bytes(self.rows)))
+            work = work_of(basis, self.rows, room, scored=scored, changed=changed, steps=steps)
+            self._handed = now, work[:2]
         return self._handed[1]
 
     def certify(self) -> Gap:

@@ -93,11 +93,14 @@ class AdditiveScores(TableRoute):
         slices = [slice(k, min(k + MOST_LANES, count)) for k in steps]
         return [(part, lanes_for(part.stop - part.start)) for part in slices]
 
-    def _placed(self, compiled: Any, part: slice) -> np.ndarray:
-        """The weights of some classes where the loops expect them."""
+    def _placed(self, compiled: Any, part: slice) -> Any:
+        """The weights of some classes where the loops expect them, by address."""
+        from ...engine.table.update import weights_of
+
         key = ("weights", compiled.basis.values.coef.dtype, len(compiled.lanes), part.start)
         if key not in self._fast or self._fast[key][0] is not compiled:
-            self._fast[key] = (compiled, self._laid_out(compiled, part))
+            basis, w = compiled.basis, self._laid_out(compiled, part)
+            self._fast[key] = (compiled, weights_of(basis, basis.values, compiled.lanes, w))
         return self._fast[key][1]
 
     def _laid_out(
@@ -114,7 +117,7 @@ class AdditiveScores(TableRoute):
 
     def _evaluate(self, X: Any, out: np.ndarray) -> np.ndarray:
         """Scores [row][0][class] or terms [row][feature][class] of rows, group by group."""
-        from ...engine.table.update import in_bytes, work_of
+        from ...engine.table.update import work_of
         from ._loops import evaluate
         from .basis import room_for, rows_of
         from .dual import in_blocks
@@ -129,8 +132,8 @@ class AdditiveScores(TableRoute):
             for (part, compiled), weights in zip(groups, placed, strict=True):
                 count, room = part.stop - part.start, room_for(compiled, rows)
                 own = out[begin:end] if direct else np.zeros((end - begin, out.shape[1], count))
-                work = work_of(compiled.basis, compiled.lanes, rows, room, scored=weights)
-                evaluate(work, in_bytes(rows), room, begin, no_norms, own)
+                work = work_of(compiled.basis, rows, room, scored=weights, out=own)
+                evaluate(*work, begin, no_norms, own)
                 if not direct:
                     out[begin:end, :, part] = own
 
