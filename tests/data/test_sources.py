@@ -390,6 +390,23 @@ def test_columns_of_chunks_are_targets_by_their_name(table, library):
     assert [str(name) for name in getattr(named[0].X, "column_names", named[0].X.columns)] == names
 
 
+def test_exposures_of_a_stream_leave_its_first_chunks_to_be_read_again():
+    X, years = np.arange(60.0).reshape(30, 2), np.arange(30.0)
+    source = open_table(open_source(iter([X[:10], X[10:]])), exposure=years)
+    assert len(source.head(5)) == 5
+    blocks = list(source.blocks(10))
+    np.testing.assert_array_equal(np.vstack([block.X for block in blocks]), X)
+    np.testing.assert_array_equal(np.concatenate([block.exposure for block in blocks]), years)
+
+
+@pytest.mark.parametrize("form", ["bsr", "coo", "csc", "dia", "dok", "lil"])
+def test_any_sparse_format_is_read_as_csr(form):
+    X = sp.eye_array(6, 4, format=form)
+    (block,) = open_source(X).blocks(6)
+    assert block.X.format == "csr"
+    np.testing.assert_array_equal(block.X.toarray(), X.toarray())
+
+
 def test_exposures_of_arrays_go_with_their_rows(table, tmp_path):
     X, y, w = table
     np.save(tmp_path / "X.npy", X)

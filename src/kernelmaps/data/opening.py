@@ -343,16 +343,20 @@ def _opened(
     package = type(X).__module__.split(".")[0]
     if package == "pyarrow":
         return ArrowSource.of(X, y, w, exposure, frames=frames)
-    if package.startswith("dask"):
-        if not (exposure is None or isinstance(exposure, str)):
-            raise ValueError("exposure of a Dask collection must be the name of a column")
+    collection, given = package.startswith("dask"), not isinstance(exposure, str | None)
+    if given and (collection or isinstance(X, DaskSource)):
+        raise ValueError("exposure of a Dask collection must be the name of a column")
+    if collection:
         return DaskSource.of(X, y, w, exposure, frames=frames)
     if callable(X) or (path is None and is_chunks(X)):
         return IterableSource(X, y, w, exposure, frames)
     if isinstance(exposure, str):
         raise ValueError(f"exposure={exposure!r} names a column, but X has no names of columns")
     if exposure is not None:
-        return ExposedSource(_opened(X, y, w), exposure)
+        source = _opened(X, y, w)
+        if isinstance(source, IterableSource):  # its first chunks can be looked at and still come
+            return IterableSource(source.chunks, *source.beside[:2], exposure, source.frames)
+        return ExposedSource(source, exposure)
     if path is not None:
         return open_path(path, y, w, name=name, n_features=n_features)
     if not isinstance(X, Source):

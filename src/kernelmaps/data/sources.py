@@ -629,8 +629,9 @@ def _portable(X: Any) -> Any:
             root = root.base
         offset = root.offset + X.ctypes.data - root.ctypes.data
         return RawRows(str(X.filename), X.dtype, X.shape, offset, mapped=X.mode != "r")
-    sliceable = hasattr(X, "shape") and hasattr(X, "__getitem__")
-    return X if X is None or sliceable else np.asarray(X)
+    # Some sparse formats cannot be sliced until they are CSR.
+    ready = X is None or sp.issparse(X) or (hasattr(X, "shape") and hasattr(X, "__getitem__"))
+    return X if ready else np.asarray(X)
 
 
 def _sliced(X: Any, rows: slice | np.ndarray) -> Any:
