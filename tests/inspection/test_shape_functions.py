@@ -181,3 +181,10 @@ def test_ridge_models_of_a_frame_keep_its_names():
     frame = pandas.DataFrame({"age": rng.random(60), "size": rng.random(60)})
     model = km.StreamingRidge(feature_map=km.SplineMap(5)).fit(frame, frame["age"])
     assert [item.name for item in shape_functions(model)] == ["age", "size"]
+
+
+def test_a_display_draws_the_functions_that_it_has_now(model):
+    display = ShapeFunctionDisplay.of_model(model, names=NAMES)
+    display.shapes = display.shapes[:2]
+    display.plot()
+    assert len(display.axes_) == len(display.panels) == 2

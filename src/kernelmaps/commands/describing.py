@@ -19,7 +19,7 @@ from ..evaluation.model_report import Seen, take, write_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load, open_info
-from ..models.shapes import PairFunction
+from ..models.shapes import PairFunction, ShapeFunction
 from .exporting import AnyPath
 from .predicting import blocks_for
 
@@ -94,7 +94,8 @@ class Explanation:
 
     def _lines(self) -> tuple[list[str], list[list[str]]]:
         """Heads and cells of the table: one line for each term."""
-        functions = [*self.display.shapes, *(self.pairs.pairs if self.pairs is not None else [])]
+        pairs = [] if self.pairs is None else self.pairs.pairs
+        functions: list[ShapeFunction | PairFunction] = [*self.display.shapes, *pairs]
         classes, shown = self.display.classes, self._shown_class
         if classes is None or shown is not None:
             one = -1 if shown is None else shown

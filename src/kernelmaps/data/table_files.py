@@ -132,7 +132,7 @@ def read_table(
     if not len(y):
         raise ValueError(f"{path} has no rows.")
     if not values:
-        raise ValueError(f"{path} has no column to learn from: {'; '.join(remarks)}.")
+        raise _nothing_to_learn_from(path, remarks)
     return TableFile(rows, {name: reader.kinds[name] for name in used}, values, ids, remarks)
 
 
@@ -412,7 +412,7 @@ def prepare_table(
     ids, remarks = useless(values, constant=False) if wanted.columns is None else ([], [])
     kinds = {name: kinds[name] for name in values}
     if not kinds:
-        raise ValueError(f"{path} has no column to learn from: {'; '.join(remarks)}.")
+        raise _nothing_to_learn_from(path, remarks)
     while True:
         table = LargeTable(folder, list(kinds), target, dict(kinds), y, ids, list(remarks))
         try:
@@ -426,7 +426,7 @@ def prepare_table(
             table.columns.remove(name)
             del table.kinds[name]
         if not table.kinds:
-            raise ValueError(f"{path} has no column to learn from: {'; '.join(table.remarks)}.")
+            raise _nothing_to_learn_from(path, table.remarks)
         return table
 
 
@@ -551,3 +551,9 @@ def _note_value(table: LargeTable, name: str, values: np.ndarray) -> None:
         first = table.only.setdefault(name, own)
         if not is_constant(values) or own != first:
             del table.only[name]
+
+
+def _nothing_to_learn_from(path: Any, remarks: list[str]) -> ValueError:
+    """The error of a file without columns, and why none of those that it has is left."""
+    why = "; ".join(remarks) or "it holds the target alone"
+    return ValueError(f"{path} has no column to learn from: {why}.")

@@ -331,7 +331,7 @@ def _smooth_bound(table: RankTable, fourth: float) -> float:
         end = min(begin + _BAND, _STEPS)
         F = k[begin : end + 3, begin:] - P[begin : end + 3] @ P[begin:].T
         sup = (_sup_of_cells(F) + margin) * share(slice(begin, end), slice(begin, None))
-        worst = max(worst, float(np.max(sup)))
+        worst = float(np.maximum(worst, np.max(sup)))  # NaN stays NaN
     return worst
 
 

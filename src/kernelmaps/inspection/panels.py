@@ -29,7 +29,7 @@ class PanelDisplay:
     """A display that draws itself on axes, a panel for each item; subclasses have `plot`."""
 
     title: str
-    _items: Sequence[Any]  # functions to draw
+    _drawn: str  # name of the attribute that holds the functions to draw
     _panel_of: Callable[[Any], dict[str, Any]]  # all that is drawn of one of them
     _panel: tuple[float, float]  # inches
     _border: tuple[float, float]  # inches: least width of a figure, and height beside the panels
@@ -63,6 +63,10 @@ class PanelDisplay:
     def plot(self, axes: Any = None) -> Any:
         """Draw the panels on axes, or on a new figure."""
         raise NotImplementedError
+
+    @property
+    def _items(self) -> Sequence[Any]:
+        return getattr(self, self._drawn)
 
     @property
     def panels(self) -> list[dict[str, Any]]:
@@ -170,6 +174,7 @@ class ShapeFunctionDisplay(PanelDisplay):
     ShapeFunctionDisplay.from_estimator : draws the most important functions of a fitted model.
     """
 
+    _drawn = "shapes"
     _panel_of = staticmethod(_shape_panel)
     _panel = (2.6, 2.0)
     _border = (4.0, 0.6)
@@ -182,7 +187,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         *,
         title: str = "",
     ) -> None:
-        self.shapes = self._items = list(shapes)
+        self.shapes = list(shapes)
         self.classes = classes
         self.title = title
 
@@ -402,13 +407,14 @@ class PairFunctionDisplay(PanelDisplay):
     PairFunctionDisplay.from_estimator : takes the pairs of a fitted model.
     """
 
+    _drawn = "pairs"
     _panel_of = staticmethod(_pair_panel)
     _panel = (3.4, 2.8)
     _border = (4.5, 0.4)
     _saved_columns = 3
 
     def __init__(self, pairs: Sequence[PairFunction], title: str = "") -> None:
-        self.pairs = self._items = list(pairs)
+        self.pairs = list(pairs)
         self.title = title
 
     @property
