@@ -25,8 +25,9 @@ def draw_weights(model, X, problem, settings, beta, intercept):
     )
 
 
-def evaluate_plainly(model, X, out):
+def evaluate_plainly(model, X, out, some_rows=None):
     """Scores [row][0][output] or terms [row][feature][output]: each feature's columns, weighted."""
+    X = X if some_rows is None else X[some_rows]
     rows = (X.toarray() if sparse.issparse(X) else X).astype(np.float64)
     table = bands_of(model._spec, X, np.dtype(np.float64)).table
     phi = np.split(evaluate_table(table, rows, np), table.column[1:-1], axis=1)

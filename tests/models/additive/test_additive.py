@@ -16,6 +16,7 @@ from sklearn.svm import LinearSVC
 import kernelmaps as km
 from kernelmaps.engine.table import CODE
 from kernelmaps.inspection import ShapeFunctionDisplay
+from kernelmaps.models.additive import dual
 from kernelmaps.models.additive.basis import compile_basis
 from kernelmaps.models.additive.calibration import platt
 from kernelmaps.models.additive.inputs import coded_labels
@@ -219,6 +220,44 @@ def test_convergence_is_certified_or_warned_about(seed):
     X, score = data(seed)
     with pytest.warns(ConvergenceWarning, match="max_iter=2 epochs with a relative duality gap"):
         km.AdditiveClassifier(C=100, max_iter=2, **ONE).fit(X, labels(score))
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_a_certificate_that_fails_says_whose_gap_is_left(loss, seed, monkeypatch):
+    """Examples that rest after it have no part of the gap, and the solver gets there with others.
+
+    The certificate is asked for too early, again and again.
+    """
+    X, score = data(seed)
+    y, failed = labels(score), []
+
+    def certify(state, found=dual.State.certify):
+        primal, gap = found(state)
+        assert sorted(state.order) == sorted(state.examples)
+        if gap[0] > 1e-5 * primal[0]:
+            failed.append((len(y) - state.active, state.parked[2, 0] / primal[0]))
+        return primal, gap
+
+    def descend(settings, epoch, certify):
+        too_early = 64.0
+        for number in range(1, settings.max_iter):
+            if dual.small(epoch(number), too_early * settings.tol):
+                found = certify()
+                if dual.small(found, settings.tol):
+                    return found, number, True
+                too_early /= 2
+
+    monkeypatch.setattr(dual.State, "certify", certify)
+    monkeypatch.setattr(dual, "descend", descend)
+    settings = {"C": 0.7, "loss": loss, "tol": 1e-5, "max_iter": 20000, "solver": "dual"}
+    model = km.AdditiveClassifier(**settings, **ONE).fit(X, y)
+    Z = model.feature_map_.transform(X)
+    least = primal_minimum(Z, 2.0 * y - 1, np.full(len(y), 0.7), loss)
+    assert model.objective_[0] == pytest.approx(least, rel=2e-4 if loss == "hinge" else 3e-5)
+    resting, their_gap = np.array(failed).T
+    assert len(failed) > 2
+    assert resting.max() > 0
+    assert np.abs(their_gap).max() <= 1e-9
 
 
 @pytest.mark.parametrize("few", [3, 50])

@@ -239,17 +239,33 @@ def add(weights, rows, room, begin, n):
             store(w, here, multiply_add(phi, steps, load(w, here, weights.touched)))
 
 
-@routine(fastmath=True)
+@njit(**INNER)
+def _square(squares, found, k):
+    """The k-th value's part of |psi|^2: <Phi, L_d Phi>, itself a local polynomial in u."""
+    row, u, size = np.int64(item(found.row, k)), item(found.u, k), len(squares.powers)
+    value = item(squares.norm, row * size + size - 1)
+    for power in range(size - 2, -1, -1):
+        value = value * u + item(squares.norm, row * size + power)
+    return value
+
+
+@routine()
 def _squared_norm(squares, room, n):
-    """``room.norm[0]`` = |psi|^2: per feature <Phi, L_d Phi>, itself a local polynomial in u."""
-    found, size, total = room.found, len(squares.powers), 0.0
-    for k in range(n):
-        row, u = np.int64(item(found.row, k)), item(found.u, k)
-        value = item(squares.norm, row * size + size - 1)
-        for power in range(size - 2, -1, -1):
-            value = value * u + item(squares.norm, row * size + power)
-        total += value
-    room.norm[0] = total
+    """``room.norm[0]`` = |psi|^2. Four sums, as for the scores.
+
+    In the order that is written here (no ``fastmath``): else the compiler takes instructions that
+    gather numbers from memory, on which many processors wait three times as long.
+    """
+    found, whole = room.found, n - n % 4
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for k in range(0, whole, 4):
+        a += _square(squares, found, k)
+        b += _square(squares, found, k + 1)
+        c += _square(squares, found, k + 2)
+        d += _square(squares, found, k + 3)
+    for k in range(whole, n):
+        a += _square(squares, found, k)
+    room.norm[0] = (a + b) + (c + d)
 
 
 @njit(**FAST)

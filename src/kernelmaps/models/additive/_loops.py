@@ -145,12 +145,14 @@ def _steps(asked, duals, tally, room, i, learn):
     for lane in range(problem.positive.size):
         target, old = _target(problem, i, lane), duals.beta[i, lane]
         score = room.f[lane] + duals.offset[lane] - duals.slope[lane] * shift
-        new, slack = old, -1.0
-        if learn:
-            new, slack = _step(problem.loss, target, score, old, q, c, problem.epsilon)
+        new, slack = _step(problem.loss, target, score, old, q, c, problem.epsilon)
         loss, gap = _price(problem.loss, target, score, old, c, problem.epsilon)
         step = new - old
         report[0, lane] = max(report[0, lane], abs(step) * q)
+        if step != 0.0 or slack <= tally.keep[lane]:
+            resting = np.int64(0)
+        if learn == 0:
+            step = 0.0
         report[1, lane] += loss
         report[2, lane] += gap
         report[3, lane] += old * score
@@ -161,8 +163,6 @@ def _steps(asked, duals, tally, room, i, learn):
             duals.beta[i, lane] = new
             duals.slope[lane] += step
             duals.offset[lane] += step * (centre.pull - shift)
-        if step != 0.0 or slack <= tally.keep[lane]:
-            resting = np.int64(0)
     room.said[0], room.said[1] = moved, resting
 
 
@@ -214,8 +214,8 @@ def accumulate(work, rows, room, examples, steps):
 
 
 @entry(fastmath=True)
-def evaluate(work, rows, room, first, norm, out):
-    """Scores of the examples i = first + k, or the terms that they are the sums of.
+def evaluate(work, rows, room, examples, norm, out):
+    """Scores of the examples i = examples[k], or the terms that they are the sums of.
 
     out[k, 0, lane] = <w, psi(x_i)>, or, where `out` has a place for every feature, out[k, j, lane]
     = <w_j, psi_j(x_ij)>: zeros of sparse rows stay as given.  norm[k] = |psi_i|^2, unless it is
@@ -223,7 +223,7 @@ def evaluate(work, rows, room, first, norm, out):
     """
     scores, one = work.score, np.int64(1)
     for i in range(out.shape[0]):
-        begin, n = place(work, rows, first + i, room)
+        begin, n = place(work, rows, examples[i], room)
         if norm.size > 0:
             call(work.norm.routine, work.norm.known, room, n)
             norm[i] = room.norm[0]

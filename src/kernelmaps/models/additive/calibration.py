@@ -18,7 +18,6 @@ _FOLDS = 3
 _MOST_ROWS = 2_500  # whose scores a sigmoid is fitted to, of a fitted model
 _FEW = 50  # rows of a class that its probabilities should rest on
 _MOST_VALUES = 2**22  # rows times features times outputs that are trained again, without folds
-_COPIED = 2**19  # bytes of rows that are copied at a time: every call costs something
 
 
 class Calibrated(OutOfCore):
@@ -54,7 +53,7 @@ class Calibrated(OutOfCore):
             scores = self._out_of_fold(rows, y, positive, weight, fold)[taken]
         else:
             taken = some_of_all(y, weight)
-            scores = self._scores_of_some(rows, taken)
+            scores = self._trained_scores(rows, taken).astype(np.float64)
         kinds, standing = y[taken], standing_for_all(taken, y, weight)
         for k, code in enumerate(positive):
             own = np.isin(kinds, code)  # the rows of a pair; or those of the class
@@ -96,16 +95,8 @@ class Calibrated(OutOfCore):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # the fit itself has warned
                 twin._train(rows, codes, positive, twin._costs(own), start)
-            scores[held_out] = twin._scores_of_some(rows, held_out)
+            scores[held_out] = twin._trained_scores(rows, held_out)
         return scores
-
-    def _scores_of_some(self, rows: Any, taken: np.ndarray) -> np.ndarray:
-        """Scores of some rows, copied a few at a time: a copy of all would double the memory."""
-        step = max(16, _COPIED // max(1, rows.shape[1] * rows.dtype.itemsize))
-        parts = [taken[k : k + step] for k in range(0, len(taken), step)]
-        return np.concatenate([self._trained_scores(rows[part]) for part in parts]).astype(
-            np.float64
-        )
 
 
 def sigmoids(scores: Any, sigmoid: np.ndarray) -> Any:
@@ -144,14 +135,15 @@ def platt(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> tuple
         z = design @ theta
         return float(weight @ (np.logaddexp(0, z) - target * z))
 
+    now = cost(theta)
     for _ in range(100):
         p = expit(design @ theta)
         gradient = design.T @ (weight * (p - target))
         curvature = design.T @ (design * (weight * p * (1 - p))[:, None])
         ridge = 1e-12 * (np.trace(curvature) + weight.sum())  # never singular, however sure p is
         step = np.linalg.solve(curvature + ridge * np.eye(2), gradient)
-        size, before = 1.0, cost(theta)
-        while cost(theta - size * step) > before and size > 1e-6:
+        size, before = 1.0, now
+        while (now := cost(theta - size * step)) > before and size > 1e-6:
             size /= 2
         theta = theta - size * step
         if np.abs(gradient).max() <= 1e-8 * weight.sum() or size <= 1e-6:

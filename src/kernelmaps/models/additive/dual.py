@@ -120,11 +120,10 @@ def solve(
     state = State(compiled, rows, problem, examples, settings, beta, intercept)
     state.mean = None  # done with: all rows have their norms
     rng = np.random.default_rng(settings.seed)
-    order = examples.copy()
 
     def epoch(number: int) -> list[Gap]:
-        rng.shuffle(order[: state.active])
-        return [state.epoch(order)]
+        rng.shuffle(state.order[: state.active])
+        return [state.epoch(state.order)]
 
     [(primal, gap)], n_iter, converged = descend(settings, epoch, lambda: [state.certify()])
     return Solution(state.w, state.offset, state.beta, primal, gap, n_iter, state.visits, converged)
@@ -254,7 +253,7 @@ class State:
         def part(begin: int, end: int) -> None:
             room, out = room_for(compiled, rows), shift[begin:end]
             work = work_of(basis, rows, room, scored=scored, out=out, norms=True)
-            _loops.evaluate(*work, begin, norm[begin:end], out)
+            _loops.evaluate(*work, np.arange(begin, end, dtype=np.int64), norm[begin:end], out)
 
         in_blocks(self.settings.n_threads, n, part)
         self.visits += n
@@ -274,7 +273,7 @@ class State:
 
     def wake(self) -> None:
         """All examples are active again."""
-        self.active = len(self.examples)
+        self.order, self.active = self.examples.copy(), len(self.examples)
         self.keep = np.full(self.used, _NEVER)
         self.parked[:] = 0.0
 
@@ -328,20 +327,29 @@ class State:
     def certify(self) -> Gap:
         """Primal value and duality gap over all examples, from a dual point with Σβ = 0.
 
-        All examples are active afterwards.
+        Examples rest by what is seen here, of one point: where a gap is left, it is theirs that do
+        not.
         """
         if self.settings.fit_intercept:
             self._balance()
         self.visits += len(self.examples)
 
-        def part(begin: int, end: int) -> np.ndarray:
-            report = np.zeros_like(self.report)
-            self._pass(self.examples[begin:end], end - begin, report, np.zeros_like(report), False)
-            return report
+        def part(begin: int, end: int) -> tuple[np.ndarray, ...]:
+            report, put_aside = np.zeros_like(self.report), np.zeros_like(self.report)
+            order = self.examples[begin:end].copy()
+            active = self._pass(order, end - begin, report, put_aside, False)
+            return report, put_aside, order[:active], order[active:]
 
         blocks = in_blocks(self.settings.n_threads, len(self.examples), part)
-        self.report = np.sum(blocks, axis=0)
-        self.wake()
+        reports, put_aside, active, resting = zip(*blocks, strict=True)
+        self.report, self.parked = np.sum(reports, axis=0), np.sum(put_aside, axis=0)
+        self.report[0] = np.max([report[0] for report in reports], axis=0)
+        self.keep = _EAGER * self.report[0]
+        # Sorted: the order must not depend on the number of threads.
+        self.order = np.concatenate([np.sort(np.concatenate(active)), *resting])
+        self.active = sum(len(part) for part in active)
+        if self.active == 0:
+            self.wake()
         return self.report[1] + 0.5 * self.report[3], self.report[2].copy()
 
     def _balance(self) -> None:

@@ -115,8 +115,8 @@ class AdditiveScores(TableRoute):
         cells[:, : own.shape[1], : own.shape[2]] = own
         return flat
 
-    def _evaluate(self, X: Any, out: np.ndarray) -> np.ndarray:
-        """Scores [row][0][class] or terms [row][feature][class] of rows, group by group."""
+    def _evaluate(self, X: Any, out: np.ndarray, some_rows: np.ndarray | None = None) -> np.ndarray:
+        """Scores [row][0][class] or terms [row][feature][class] of (some) rows, group by group."""
         from ...engine.table.update import work_of
         from ._loops import evaluate
         from .basis import room_for, rows_of
@@ -133,7 +133,12 @@ class AdditiveScores(TableRoute):
                 count, room = part.stop - part.start, room_for(compiled, rows)
                 own = out[begin:end] if direct else np.zeros((end - begin, out.shape[1], count))
                 work = work_of(compiled.basis, rows, room, scored=weights, out=own)
-                evaluate(*work, begin, no_norms, own)
+                examples = (
+                    np.arange(begin, end, dtype=np.int64)
+                    if some_rows is None
+                    else some_rows[begin:end]
+                )
+                evaluate(*work, examples, no_norms, own)
                 if not direct:
                     out[begin:end, :, part] = own
 
@@ -141,8 +146,8 @@ class AdditiveScores(TableRoute):
             for part in row_blocks(end - begin, 0 if direct else 8 * out.shape[1] * MOST_LANES):
                 some(begin + part.start, begin + part.stop)
 
-        n_threads = resolve_threads(self.n_jobs) if X.size * out.shape[-1] > SMALL else 1
-        in_blocks(n_threads, X.shape[0], work)
+        size = X.size * out.shape[-1] * len(out) // max(1, X.shape[0])
+        in_blocks(resolve_threads(self.n_jobs) if size > SMALL else 1, len(out), work)
         return out
 
     def _compiled_terms(self, X: Any) -> Any:
@@ -194,9 +199,10 @@ class AdditiveScores(TableRoute):
             return self.table_.scores(self._columns(X, reset=False), type(self).__name__)
         return self._scores(self._rows(X), look=True)
 
-    def _trained_scores(self, X: Any) -> np.ndarray:
+    def _trained_scores(self, X: Any, some_rows: np.ndarray | None = None) -> np.ndarray:
         """The same in the form of the training, for which nothing has to be compiled first."""
-        out = self._evaluate(X, np.zeros((X.shape[0], 1, self._weights.shape[2])))[:, 0]
+        count = X.shape[0] if some_rows is None else len(some_rows)
+        out = self._evaluate(X, np.zeros((count, 1, self._weights.shape[2])), some_rows)[:, 0]
         return (out + self._offset).astype(self._precision(X), copy=False)
 
     def _notices(self, X: Any) -> bool:
