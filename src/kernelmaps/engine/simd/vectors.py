@@ -269,6 +269,23 @@ def clear(typing_context, array, offset, count):
     return types.void(array, types.int64, types.int64), build
 
 
+def _put(array, offset, value):
+    array.reshape(-1)[offset] = value
+
+
+@meaning(_put)
+def put(typing_context, array, offset, value):
+    """``array.flat[offset] = value`` of a contiguous array: a third of the time to compile."""
+
+    def build(context, builder, signature, args):
+        number = context.cast(builder, args[2], value, array.dtype)
+        where = pointer(context, builder, array, args[0], args[1], llvm(array.dtype))
+        builder.store(number, where)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, value), build
+
+
 @meaning(lambda array, offset: array[offset])
 def item(typing_context, array, offset):
     """``array[offset]`` of a contiguous array: no test for a negative index."""

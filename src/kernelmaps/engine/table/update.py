@@ -29,6 +29,7 @@ from ..simd.vectors import (
     load,
     multiply_add,
     prefetch,
+    put,
     repeat,
     store,
     tile,
@@ -217,11 +218,12 @@ def scores(weights, rows, room, out, begin, count, n, i):
 
     That is one of all values, or one of each value in the place of its feature.
     """
+    _, places, lanes = out.shape
     for k in range(count):
         _score(weights, rows, room, begin, k, n)
-        j = _column_of(rows, begin + k, begin) if out.shape[1] > 1 else np.int64(0)
-        for lane in range(out.shape[2]):
-            out[i, j, lane] = room.f[lane]
+        j = _column_of(rows, begin + k, begin) if places > 1 else np.int64(0)
+        for lane in range(lanes):
+            put(out, (i * places + j) * lanes + lane, item(room.f, lane))
 
 
 @routine(fastmath=True)
