@@ -163,7 +163,7 @@ def test_position_and_orientation_of_a_patch():
         return np.exp(2 * (np.cos(lag) - 1))
 
     design = design_joint_map(
-        [Gaussian(0.5), orientation], 25, [(0, 1), (0, 2 * np.pi)], periods=[None, 2 * np.pi],
+        [Gaussian(0.5), orientation], 13, [(0, 1), (0, 2 * np.pi)], periods=[None, 2 * np.pi],
         resolution=13, effort=0,
     )  # fmt: skip
     np.testing.assert_allclose(design.frequencies[:, 1], np.round(design.frequencies[:, 1]))
@@ -177,7 +177,7 @@ def test_position_and_orientation_of_a_patch():
 
 def test_three_dimensions():
     design = design_joint_map(
-        Gaussian(1.0), 27, [(0, 1)] * 3, form="modulation", resolution=7, effort=0
+        Gaussian(1.0), 15, [(0, 1)] * 3, form="modulation", resolution=7, effort=0
     )
     X = np.random.default_rng(0).uniform(0, 1, (60, 3))
     phi = design.transform(X)
@@ -280,7 +280,7 @@ def test_a_signature_that_is_no_mirror_of_itself_gets_projections():
     def signature(lag):
         return np.exp(-0.5 * np.sum((lag @ shear) ** 2, axis=-1))
 
-    design = design_joint_map(signature, 13, [(0, 1.5)] * 2, resolution=11, effort=0)
+    design = design_joint_map(signature, 5, [(0, 1.5)] * 2, resolution=11, effort=0)
     assert design.form == "projection"
     X = np.random.default_rng(0).uniform(0, 1.5, (60, 2))
     miss = design.kernel_values(X, X) - signature(X[:, None] - X[None])

@@ -63,6 +63,7 @@ def test_uniform_window_samples_the_spectrum():
     np.testing.assert_allclose(fitted.weights_, wanted)
 
 
+@pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("window", ["rectangular", "uniform"])
 @pytest.mark.parametrize("kernel", ["chi2", "intersection", "jensen_shannon"])
 def test_error_falls_with_the_size(kernel, window):
@@ -80,6 +81,7 @@ def test_error_falls_with_the_size(kernel, window):
     assert np.all(errors["auto"][::3][1:] < errors["auto"][::3][:-1])
 
 
+@pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("kernel", ["chi2", "intersection", "jensen_shannon"])
 def test_error_on_the_digits_falls_and_stays_below_vlfeats(kernel):
     """On rows that the period was not chosen on, hence the tolerance."""
