@@ -127,19 +127,20 @@ def platt(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> tuple
     """
     many, few = weight[positive].sum(), weight[~positive].sum()
     target = np.where(positive, (many + 1) / (many + 2), 1 / (few + 2))
-    design = np.stack([scores, np.ones_like(scores)], axis=1)
     spread = float(scores.std()) or 1.0
     theta = np.array([1 / spread, np.log((many + 1) / (few + 1))])
 
     def cost(theta: np.ndarray) -> float:
-        z = design @ theta
+        z = theta[0] * scores + theta[1]
         return float(weight @ (np.logaddexp(0, z) - target * z))
 
     now = cost(theta)
     for _ in range(100):
-        p = expit(design @ theta)
-        gradient = design.T @ (weight * (p - target))
-        curvature = design.T @ (design * (weight * p * (1 - p))[:, None])
+        p = expit(theta[0] * scores + theta[1])
+        slope, bend = weight * (p - target), weight * p * (1 - p)
+        gradient = np.array([slope @ scores, slope.sum()])
+        curvature = np.array([[(bend * scores) @ scores, bend @ scores], [0.0, bend.sum()]])
+        curvature[1, 0] = curvature[0, 1]
         ridge = 1e-12 * (np.trace(curvature) + weight.sum())  # never singular, however sure p is
         step = np.linalg.solve(curvature + ridge * np.eye(2), gradient)
         size, before = 1.0, now

@@ -246,7 +246,7 @@ class State:
     def _norms(self) -> tuple[np.ndarray, np.ndarray]:
         """|ψ_i|² and ⟨m, ψ_i⟩ of all rows at hand."""
         compiled, rows, n = self.compiled, self.rows, self.problem.y.size
-        norm, shift = np.empty(n), np.empty((n, 1, 1))
+        norm, shift = np.empty(n), np.empty((n, 1, 1), compiled.basis.values.coef.dtype)
         mean = self.mean if self.settings.fit_intercept else self._no_weights()
         basis = compiled.basis
         scored = weights_of(basis, basis.values, compiled.lanes, mean)
@@ -258,7 +258,7 @@ class State:
 
         in_blocks(self.settings.n_threads, n, part)
         self.visits += n
-        return norm, shift[:, 0, 0]
+        return norm, shift[:, 0, 0].astype(np.float64, copy=False)
 
     def _centred(self, norm: np.ndarray) -> None:
         """|ψ_i − m|² from |ψ_i|², in place."""

@@ -123,22 +123,18 @@ class AdditiveScores(TableRoute):
         from .dual import in_blocks
 
         rows, no_norms = rows_of(X), np.zeros(0)
+        examples = np.arange(X.shape[0], dtype=np.int64) if some_rows is None else some_rows
         groups = [(part, self._compiled(X, lanes)) for part, lanes in self._groups()]
         placed = [self._placed(compiled, part) for part, compiled in groups]
-
-        direct = len(groups) == 1 and out.dtype == np.float64  # what the loop writes
+        direct = len(groups) == 1  # the loop writes there
 
         def some(begin: int, end: int) -> None:
             for (part, compiled), weights in zip(groups, placed, strict=True):
                 count, room = part.stop - part.start, room_for(compiled, rows)
-                own = out[begin:end] if direct else np.zeros((end - begin, out.shape[1], count))
+                shape = (end - begin, out.shape[1], count)
+                own = out[begin:end] if direct else np.zeros(shape, out.dtype)
                 work = work_of(compiled.basis, rows, room, scored=weights, out=own)
-                examples = (
-                    np.arange(begin, end, dtype=np.int64)
-                    if some_rows is None
-                    else some_rows[begin:end]
-                )
-                evaluate(*work, examples, no_norms, own)
+                evaluate(*work, examples[begin:end], no_norms, own)
                 if not direct:
                     out[begin:end, :, part] = own
 
@@ -202,7 +198,8 @@ class AdditiveScores(TableRoute):
     def _trained_scores(self, X: Any, some_rows: np.ndarray | None = None) -> np.ndarray:
         """The same in the form of the training, for which nothing has to be compiled first."""
         count = X.shape[0] if some_rows is None else len(some_rows)
-        out = self._evaluate(X, np.zeros((count, 1, self._weights.shape[2])), some_rows)[:, 0]
+        out = np.zeros((count, 1, self._weights.shape[2]), self._precision(X))
+        out = self._evaluate(X, out, some_rows)[:, 0]
         return (out + self._offset).astype(self._precision(X), copy=False)
 
     def _notices(self, X: Any) -> bool:
