@@ -176,7 +176,8 @@ def epoch(work, rows, duals, visits, tally, room):
     slack is moved behind the active ones.  ``report`` gets, per lane: the largest step, the
     loss, the gap and sum(beta * f), as seen on the way; ``parked`` collects those of the examples
     that are put aside, from the last time that they were seen.  Without ``learn`` nothing moves:
-    the report is then exact for the weights as they are.
+    the report is then exact for the weights as they are, and its largest step is the one that
+    would be taken.
     """
     order, active, learn = visits.order, visits.active, np.int64(visits.learn)
     score, add, steps, said = work.score, work.add, work.steps, room.said
