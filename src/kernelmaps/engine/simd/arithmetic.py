@@ -57,15 +57,19 @@ def parameter(typing_context, array, j, x, across):
     kind = like(array.dtype, x)
 
     def build(context, builder, signature, args):
-        whole = isinstance(x, Vector) and len(across) > 0
-        source = llvm(kind if whole else array.dtype)
-        where = pointer(context, builder, array, args[0], args[1], source)
-        found = builder.load(where, align=array.dtype.bitwidth // 8)
-        # Nothing writes to tables while a loop runs: it may be read once for many rows.
-        found.set_metadata("invariant.load", builder.module.add_metadata([]))
-        return found if whole else filled(builder, found, kind)
+        return _parameter(context, builder, array, args[0], args[1], kind, across)
 
     return kind(array, types.int64, x, across), build
+
+
+def _parameter(context, builder, array: types.Type, numbers, j, kind: types.Type, across):
+    whole = isinstance(kind, Vector) and len(across) > 0
+    source = llvm(kind if whole else array.dtype)
+    where = pointer(context, builder, array, numbers, j, source)
+    found = builder.load(where, align=array.dtype.bitwidth // 8)
+    # Nothing writes to tables while a loop runs: it may be read once for many rows.
+    found.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return found if whole else filled(builder, found, kind)
 
 
 @meaning(lambda x, value: value)
@@ -128,6 +132,26 @@ def between(typing_context, x, low, high):
         return _at_most(builder, _at_least(builder, args[0], args[1]), args[2])
 
     return x(x, x, x), build
+
+
+def _plain_range(x, low, high, j, across, wanted):
+    return min(high[j], max(low[j], x)) if len(wanted) == 1 else x
+
+
+@meaning(_plain_range)
+def in_range(typing_context, x, low, high, j, across, wanted):
+    """x of feature j :func:`between` ``low[j]`` and ``high[j]``, if `wanted` has length 1."""
+
+    def build(context, builder, signature, args):
+        if len(wanted) != 1:
+            return args[0]
+        ends = (
+            _parameter(context, builder, array, args[k], args[3], x, across)
+            for k, array in ((1, low), (2, high))
+        )
+        return _at_most(builder, _at_least(builder, args[0], next(ends)), next(ends))
+
+    return x(x, low, high, types.int64, across, wanted), build
 
 
 @intrinsic
@@ -282,31 +306,32 @@ def times(typing_context, a, step):
     return a(a, types.int64), build
 
 
-@meaning(lambda row, x, step, wanted: row + step if len(wanted) and x < 0 else row)
-def plus_where_negative(typing_context, row, x, step, wanted):
-    """``row + step`` where x < 0, if `wanted` has length 1."""
+def _plain_settled(row, x, mirror, signed, nothing, vanishes):
+    if len(vanishes) and x == 0:
+        return nothing
+    return row + mirror if len(signed) and x < 0 else row
+
+
+@meaning(_plain_settled)
+def settled(typing_context, row, x, mirror, signed, nothing, vanishes):
+    """Rows of values whose magnitudes have the rows `row`: odd extension, and φ(0) = 0.
+
+    ``row + mirror`` where x < 0, if `signed` has length 1; `nothing` where x == 0, if `vanishes`
+    has length 1.
+    """
 
     def build(context, builder, signature, args):
-        if not len(wanted):
-            return args[0]
-        below = builder.fcmp_ordered("<", args[1], constant(x, 0.0))
-        moved = builder.add(args[0], _word(builder, args[2], row))
-        return builder.select(below, moved, args[0])
+        found, none = args[0], constant(x, 0.0)
+        if len(signed):
+            below = builder.fcmp_ordered("<", args[1], none)
+            moved = builder.add(found, _word(builder, args[2], row))
+            found = builder.select(below, moved, found)
+        if len(vanishes):
+            zero = builder.fcmp_ordered("==", args[1], none)
+            found = builder.select(zero, _word(builder, args[4], row), found)
+        return found
 
-    return row(row, x, types.int64, wanted), build
-
-
-@meaning(lambda x, a, b, wanted: a if len(wanted) and x == 0 else b)
-def where_zero(typing_context, x, a, b, wanted):
-    """a (one for all) where x == 0, b elsewhere; b everywhere if `wanted` has length 0."""
-
-    def build(context, builder, signature, args):
-        if not len(wanted):
-            return args[2]
-        zero = builder.fcmp_ordered("==", args[0], constant(x, 0.0))
-        return builder.select(zero, _word(builder, args[1], b), args[2])
-
-    return b(x, types.int64, b, wanted), build
+    return row(row, x, types.int64, signed, types.int64, vanishes), build
 
 
 @meaning(min)

@@ -115,29 +115,46 @@ def load(typing_context, array, offset, size):
 
 
 @intrinsic
-def load_first(typing_context, array, offset, count, size):
-    """As `load`, of `count` ≥ 1 numbers; the last of them for all others, which are not read."""
+def load_some(typing_context, array, offset, count, size):
+    """As `load`, of `count` ≥ 1 numbers at most; the last of them for all others.
+
+    Those are not read.
+    """
     kind = Vector(array.dtype, len(size))
 
     def build(context, builder, signature, args):
-        vector = llvm(kind)
-        lanes = ir.Constant(ir.VectorType(WORD, kind.size), list(range(kind.size)))
-        count = filled(builder, builder.trunc(args[2], WORD), Vector(types.int32, kind.size))
-        wanted = builder.icmp_signed("<", lanes, count)
-        where = pointer(context, builder, array, args[0], args[1], vector)
-        element = f"i{array.dtype.bitwidth}"
-        element = _NAMES.get(array.dtype, element)
-        name = f"llvm.masked.load.v{kind.size}{element}.p0"
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(vector, [where.type, WORD, wanted.type, vector]), name
-        )
-        last = builder.sub(builder.add(args[1], args[2]), ir.Constant(args[1].type, 1))
-        source = pointer(context, builder, array, args[0], last, llvm(array.dtype))
-        last = filled(builder, builder.load(source), kind)
-        align = WORD(array.dtype.bitwidth // 8)
-        return builder.call(function, [where, align, wanted, last])
+        where = pointer(context, builder, array, args[0], args[1], llvm(kind))
+        fewer = builder.icmp_signed("<", args[2], ir.Constant(args[2].type, kind.size))
+        with builder.if_else(fewer, likely=False) as (some, all_of_them):
+            with some:
+                last = builder.sub(builder.add(args[1], args[2]), ir.Constant(args[1].type, 1))
+                last = pointer(context, builder, array, args[0], last, llvm(array.dtype))
+                few = _load_first(builder, where, args[2], builder.load(last), kind)
+                after_some = builder.block
+            with all_of_them:
+                whole = builder.load(where, align=array.dtype.bitwidth // 8)
+                after_all = builder.block
+        found = builder.phi(llvm(kind))
+        found.add_incoming(whole, after_all)
+        found.add_incoming(few, after_some)
+        return found
 
     return kind(array, types.int64, types.int64, size), build
+
+
+def _load_first(builder, where, count, last, kind: Vector):
+    """The first `count` numbers, then the last one again."""
+    vector = llvm(kind)
+    lanes = ir.Constant(ir.VectorType(WORD, kind.size), list(range(kind.size)))
+    count = filled(builder, builder.trunc(count, WORD), Vector(types.int32, kind.size))
+    wanted = builder.icmp_signed("<", lanes, count)
+    element = _NAMES.get(kind.dtype, f"i{kind.dtype.bitwidth}")
+    name = f"llvm.masked.load.v{kind.size}{element}.p0"
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(vector, [where.type, WORD, wanted.type, vector]), name
+    )
+    align = WORD(kind.dtype.bitwidth // 8)
+    return builder.call(function, [where, align, wanted, filled(builder, last, kind)])
 
 
 @meaning(lambda array, offset, vector: np.copyto(array[offset : offset + len(vector)], vector))

@@ -24,17 +24,18 @@ from ..simd.vectors import (
     gather_blocks,
     item,
     load,
+    load_some,
     multiply_add,
     prefetch,
     store,
     width,
     zeros,
 )
-from .emit import polynomial, vectors
 from .entry import INNER, entry
 from .layout import Bins, Block, bins_of, block_of, rows_of
-from .locate import find, load_values
+from .locate import find
 from .memory import LANES, aligned, by_vector
+from .polynomials import polynomial, vectors
 from .stored import AFFINE, CODE, EDGES, Table
 
 TILE = 128  # features at a time, at most
@@ -235,7 +236,7 @@ def _locate(table, x, at, j, n, lanes, room, beyond):
     final = n - len(lanes) if n > len(lanes) else 0
     for start in range(0, n, len(lanes)):
         k = start if start < final else final
-        x_k = load_values(x, at + k, n, lanes)
+        x_k = load_some(x, at + k, n, lanes)
         value, beyond = _within(table, x_k, j + k, (0,), beyond)
         row, u = find(table.bins, value, j + k, (0,))
         store(room.row, k, row)

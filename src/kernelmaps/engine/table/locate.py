@@ -19,12 +19,12 @@ from numba.extending import overload
 from ...compiling import interpreted, njit
 from ..simd.arithmetic import (
     as_floats,
-    between,
     bits_of,
     capped,
     code_of,
     filled_like,
     from_origin,
+    in_range,
     lanes_of,
     magnitude,
     no_more,
@@ -32,14 +32,13 @@ from ..simd.arithmetic import (
     octave_and_rest,
     parameter,
     plus,
-    plus_where_negative,
+    settled,
     share,
     split,
     times,
     where_passed,
-    where_zero,
 )
-from ..simd.vectors import gather_blocks, in_memory, item, load, load_first, store
+from ..simd.vectors import gather_blocks, in_memory, item, load_some, store
 from .entry import INNER, bound, routine
 from .stored import AFFINE, CODE, EDGES, LOG2
 
@@ -86,7 +85,8 @@ def _affine(bins, x, j, across):
     t = even_position(bins, magnitude(value, bins.signed), j, across)
     b, u = split(t, parameter(bins.last, j, x, across), bins.clipped)
     row = plus(parameter(bins.row, j, x, across), b)
-    return _settled(bins, value, row), as_floats(u, bins.number)
+    row = settled(row, value, bins.mirror, bins.signed, bins.nothing, bins.vanishes)
+    return row, as_floats(u, bins.number)
 
 
 @njit(**INNER)
@@ -94,19 +94,17 @@ def even_position(bins, size, j, across):
     """t = (x − origin)·factor within [low, high], in the precision of the origin."""
     origin = parameter(bins.origin, j, size, across)
     t = from_origin(as_floats(size, bins.origin), origin, parameter(bins.factor, j, size, across))
-    if len(bins.clipped) != 1:
-        return t
-    return between(t, parameter(bins.low, j, size, across), parameter(bins.high, j, size, across))
+    return in_range(t, bins.low, bins.high, j, across, bins.clipped)
 
 
 def _octaves(bins, x, j, across):
     """Octaves by the bits of positive floats, each divided evenly."""
     value = as_floats(x, bins.number)
     size = magnitude(value, bins.signed)
-    if len(bins.clipped) == 1:
-        size = between(size, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
+    size = in_range(size, bins.low, bins.high, j, across, bins.clipped)
     b, u = octave_and_rest(size, bins.shift, bins.start, bins.limit)
-    return _settled(bins, value, plus(parameter(bins.row, j, x, across), b)), u
+    row = plus(parameter(bins.row, j, x, across), b)
+    return settled(row, value, bins.mirror, bins.signed, bins.nothing, bins.vanishes), u
 
 
 def _uneven(bins, x, j, across):
@@ -117,13 +115,14 @@ def _uneven(bins, x, j, across):
     b, u = passed_edges(bins, size, cells, np.int64(0), j, across)
     if len(bins.placed):
         b, u = capped(b, parameter(bins.top, j, x, across), u)
-    return _settled(bins, value, plus(parameter(bins.row, j, x, across), b)), u
+    row = plus(parameter(bins.row, j, x, across), b)
+    return settled(row, value, bins.mirror, bins.signed, bins.nothing, bins.vanishes), u
 
 
 @njit(**INNER)
 def cell_of(bins, x, j, across):
     """Where the search for a value begins: the place of its cell among the records, or counts."""
-    x, search = _in_range(bins, x, j, across), bins.search
+    x, search = in_range(x, bins.low, bins.high, j, across, bins.clipped), bins.search
     cell = plus(_cell(bins, x, j, across), parameter(search.cell, j, x, across))
     return times(cell, max(1, len(search.record)))
 
@@ -142,20 +141,6 @@ def passed_edges(bins, x, cells, at, j, across):
 def _search(bins, x, cells, at, j, across):
     search = bins.types[bins.fields.index("search")]
     return _SEARCHES[len(search.types[search.fields.index("record")])]
-
-
-@njit(**INNER)
-def _in_range(bins, x, j, across):
-    if len(bins.clipped) != 1:
-        return x
-    return between(x, parameter(bins.low, j, x, across), parameter(bins.high, j, x, across))
-
-
-@njit(**INNER)
-def _settled(bins, value, row):
-    """The row of a value whose magnitude has that row: odd extension, and φ(0) = 0."""
-    row = plus_where_negative(row, value, bins.mirror, bins.signed)
-    return where_zero(value, bins.nothing, row, bins.vanishes)
 
 
 @njit(**INNER)
@@ -179,7 +164,7 @@ def _by_threshold(bins, x, cells, at, j, across):
     """One look-up and one comparison."""
     search, one = bins.search, np.int64(1)
     threshold, bits = gather_blocks(search.records, one, cells, at, search.record, x)
-    x = _in_range(bins, x, j, across)
+    x = in_range(x, bins.low, bins.high, j, across, bins.clipped)
     count = where_passed(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
     return count, filled_like(x, search.edges.dtype.type(0))
 
@@ -189,7 +174,7 @@ def _by_edges(bins, x, cells, at, j, across):
     search, one = bins.search, np.int64(1)
     found = gather_blocks(search.records, one, cells, at, search.record, x)
     before, threshold, bits, after = found
-    x = _in_range(bins, x, j, across)
+    x = in_range(x, bins.low, bins.high, j, across, bins.clipped)
     count = where_passed(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
     if len(bins.placed) != 1:
         return count, _between_edges(bins, x, count, j, across)
@@ -200,7 +185,7 @@ def _by_edges(bins, x, cells, at, j, across):
 def _bisected(bins, x, cells, at, j, across):
     """Some comparisons; edges[edge + b] is the left end of bin b."""
     search, one, edge = bins.search, (0,), parameter(bins.search.edge, j, x, across)
-    x = _in_range(bins, x, j, across)
+    x = in_range(x, bins.low, bins.high, j, across, bins.clipped)
     count = gather_blocks(search.before, np.int64(1), cells, at, one, x)[0]
     left = _crowd(bins, j, x)
     while left > 0:  # nearly always once
@@ -286,18 +271,10 @@ def _locate_dense(bins, dense, found, at, j, n, rows):
     for first in range(0, n * rows, n):
         for start in range(0, n, len(lanes)):
             k = start if start <= n - len(lanes) else max(n - len(lanes), 0)
-            values = load_values(x, at + first + k, n, lanes)
+            values = load_some(x, at + first + k, n, lanes)
             row, u = find(bins, values, j + k, (0,))
             store(found.row, first + k, row)
             store(found.u, first + k, u)
-
-
-@njit(**INNER)
-def load_values(x, at, n, lanes):
-    """A vector of values, or all n of them if they are fewer."""
-    if n < len(lanes):
-        return load_first(x, at, n, lanes)
-    return load(x, at, lanes)
 
 
 def _one_by_one(bins, dense, found, at, j, n, rows):
