@@ -414,12 +414,9 @@ def values_among(arrays, X):
     return [v for a in arrays if a.dtype.kind == "f" for v in a.ravel()[np.isin(a.ravel(), inner)]]
 
 
-@pytest.mark.filterwarnings("ignore:.*all rows of this chunk belong to one class")
-@pytest.mark.parametrize("sizes", [[1] * 40, [39, 1], [20, 19, 1]], ids=["ones", "39+1", "20+19+1"])
-@pytest.mark.parametrize("way", ["file", "pickle"])
-@pytest.mark.parametrize("classes", [False, True])
-def test_no_row_of_a_short_chunk_leaves_the_process(classes, way, sizes, path, seed):
-    """What a model is described by reaches back to the chunks before a short one."""
+@cache
+def in_chunks(classes, sizes, seed):
+    """A model of chunks of given sizes, its rows and targets with one more, and its options."""
     X = np.random.default_rng(seed).uniform(0.01, 0.99, (41, 3))
     y = X[:, 0] + X[:, 1] ** 2
     if classes:
@@ -430,6 +427,18 @@ def test_no_row_of_a_short_chunk_leaves_the_process(classes, way, sizes, path, s
     model = model(km.SplineMap(6, domain=(0, 1)), random_state=0)
     for end, size in zip(np.cumsum(sizes), sizes, strict=True):
         model.partial_fit(X[end - size : end], y[end - size : end], **options)
+    return model, X, y, options
+
+
+@pytest.mark.filterwarnings("ignore:.*all rows of this chunk belong to one class")
+@pytest.mark.parametrize(
+    "sizes", [(1,) * 40, (39, 1), (20, 19, 1)], ids=["ones", "39+1", "20+19+1"]
+)
+@pytest.mark.parametrize("way", ["file", "pickle"])
+@pytest.mark.parametrize("classes", [False, True])
+def test_no_row_of_a_short_chunk_leaves_the_process(classes, way, sizes, path, seed):
+    """What a model is described by reaches back to the chunks before a short one."""
+    model, X, y, options = in_chunks(classes, sizes, seed)
     again, data = handed_on(model, way, path)
     numbers = [X] if classes else [X, y]
     for _ in range(2):  # as it was saved, and after one more row
@@ -474,11 +483,10 @@ def test_ends_of_ranges_that_single_rows_have(seed):
 
 
 @pytest.mark.parametrize("by", ["partial_fit", "block_rows"])
-@pytest.mark.parametrize("way", ["file", "pickle"])
 @pytest.mark.parametrize(
     "name", ["StreamingRidge", "StreamingRidgeClassifier", "StreamingLasso", "StreamingPCA"]
 )
-def test_sums_are_not_saved_about_a_row(name, way, by, path, seed):
+def test_sums_are_not_saved_about_a_row(name, by, path, seed):
     """The first block is one row: its features are no shift of what leaves the process."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.01, 0.99, (30, 3))
@@ -492,35 +500,40 @@ def test_sums_are_not_saved_about_a_row(name, way, by, path, seed):
             model.partial_fit(X[k : k + 1], *(part[k : k + 1] for part in target), **options)
     else:
         model.set_params(block_rows=1).fit(X, *target)
-    again, _ = handed_on(model, way, path)
-    if "Classifier" in name:
-        np.testing.assert_array_equal(output(again, X), output(model, X))
-    else:  # some are solved when they are first asked, from sums about another shift
+    copies = [handed_on(model, way, path)[0] for way in ("file", "pickle")]
+    for again in copies:
+        check_sums_without_rows(again, model, X, y)
+    for one in (model, *copies):  # they take further rows
+        one.partial_fit(X[:7], *(part[:7] for part in target))
+    for again in copies:
+        if name == "StreamingPCA":
+            found, expected = again.explained_variance_, model.explained_variance_
+            np.testing.assert_allclose(found, expected, rtol=1e-10)
+        elif "Classifier" not in name:
+            np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-8)
+
+
+def check_sums_without_rows(again, model, X, y):
+    """The same sums as those of the model, about a shift that is no row, and the same output."""
+    if y.dtype.kind == "f":  # some are solved when they are first asked, from sums about another
         np.testing.assert_allclose(output(again, X), output(model, X), rtol=1e-9, atol=1e-9)
-    Z = feature_map.transform(X)
+    else:
+        np.testing.assert_array_equal(output(again, X), output(model, X))
+    Z = model.feature_map.transform(X)
     for found in everything(again):
         if found.dtype.kind == "f" and found.shape[-1:] == (Z.shape[1],):
             near = np.abs(found.reshape(-1, 1, Z.shape[1]) - Z).max(axis=2)
             assert near.min() > 1e-5  # rounded to float32 or not
         if y.dtype.kind == "f":
             assert not np.isin(y, found).any()
-    # They are the same sums, and take further rows.
     for mine, theirs in zip(*(getattr(m.stats_, "parts", [m.stats_]) for m in (again, model))):
         np.testing.assert_allclose(mine.scatter(), theirs.scatter(), atol=1e-12 * len(X))
         np.testing.assert_allclose(mine.mean, theirs.mean, atol=1e-14)
-    for one in (again, model):
-        one.partial_fit(X[:7], *(part[:7] for part in target))
-    if name == "StreamingPCA":
-        np.testing.assert_allclose(again.explained_variance_, model.explained_variance_, rtol=1e-10)
-    elif "Classifier" not in name:
-        np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-8)
 
 
-@pytest.mark.parametrize("n", [60, 997])
-@pytest.mark.parametrize("way", ["file", "pickle"])
-@pytest.mark.parametrize("classes", [False, True])
-def test_no_row_of_a_table_leaves_the_process(classes, way, n, path, seed):
-    """No number or name of a single row, and a third as many numbers as rows at most."""
+@cache
+def of_a_table(classes, n, seed):
+    """A model of a table with names and numbers of single rows, its columns and its target."""
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(seed)
     X = pandas.DataFrame({"a": rng.normal(size=n), "b": rng.random(n)})
@@ -531,6 +544,15 @@ def test_no_row_of_a_table_leaves_the_process(classes, way, n, path, seed):
         model = km.AdditiveClassifier(loss="squared_hinge", interactions=1).fit(X, y > y.median())
     else:
         model = km.AdditiveRegressor(interactions=1).fit(X, y)
+    return model, X, y
+
+
+@pytest.mark.parametrize("n", [60, 997])
+@pytest.mark.parametrize("way", ["file", "pickle"])
+@pytest.mark.parametrize("classes", [False, True])
+def test_no_row_of_a_table_leaves_the_process(classes, way, n, path, seed):
+    """No number or name of a single row, and a third as many numbers as rows at most."""
+    model, X, y = of_a_table(classes, n, seed)
     again, data = handed_on(model, way, path)
     np.testing.assert_array_equal(again.predict(X[:9]), model.predict(X[:9]))
     arrays = list(everything(again))

@@ -8,6 +8,9 @@ import kernelmaps as km
 from kernelmaps.evaluation.choice import upper_bound
 from kernelmaps.exceptions import ToleranceError
 
+# What is chosen does not depend on how maps are run; commands and pages choose by the fast form.
+pytestmark = pytest.mark.usefixtures("readable")
+
 COSINES = {"families": ["HomogeneousMap"], "progress": False}
 
 
@@ -145,7 +148,6 @@ def test_the_bound_knows_how_many_fresh_rows_there_are(seed):
     assert upper_bound(largest, 0.9999) == many
 
 
-@pytest.mark.usefixtures("readable")
 def test_the_promise_holds_on_fresh_rows():
     """Chosen on two thirds, checked on the others: 12 cases, at most one failure."""
     held = []
