@@ -36,6 +36,17 @@ def train(X: np.ndarray, y: np.ndarray, C: float = 1.0, tol: float = 0.1, seed: 
     return w
 
 
+@njit
+def _sort_down(numbers):
+    """Largest first, in place; numba's own sort takes seconds to compile."""
+    for m in range(1, len(numbers)):
+        k, own = m, numbers[m]
+        while k > 0 and numbers[k - 1] < own:
+            numbers[k] = numbers[k - 1]
+            k -= 1
+        numbers[k] = own
+
+
 @njit(cache=True, fastmath=True)
 def _epoch(X, y, C, norms, order, alpha, w):
     """Solve for the variables of one example after the other; how far each was from its optimum."""
@@ -60,7 +71,7 @@ def _epoch(X, y, C, norms, order, alpha, w):
         for m in range(count):
             slope[m] -= norms[i] * alpha[i, m]
             room[m] = slope[m] + (norms[i] * C if m == own else 0.0)
-        room = np.sort(room)[::-1]
+        _sort_down(room)
         level = room[0] - norms[i] * C
         r = 1
         while r < count and level < r * room[r]:

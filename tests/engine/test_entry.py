@@ -17,6 +17,7 @@ from kernelmaps.engine.table.encode import encode_dense
 from kernelmaps.engine.table.entry import Entry, Handed, Routine, bound, by_address, call, entry
 from kernelmaps.engine.table.locate import stored_rows
 
+NOT_KEPT = {**entries.OPTIONS, "cache": False}
 HOME = Path(km.__file__).parent
 LOOPS = [
     *(HOME / "engine" / "table" / f"{n}.py" for n in ("locate", "emit", "dot", "update", "encode")),
@@ -54,11 +55,13 @@ def _seen(outer, x, step):
     return inner.share
 
 
+_loop = Entry(nb.njit(_seen, **NOT_KEPT))
+
+
 def test_a_loop_sees_the_fields_of_a_tuple():
-    loop = Entry(nb.njit(_seen))
     for length, flag in ((3, True), (1, False), (0, True)):
         expected, found = np.zeros(5), np.zeros(5)
-        assert _seen(_value(length, flag), expected, 9) == loop(_value(length, flag), found, 9)
+        assert _seen(_value(length, flag), expected, 9) == _loop(_value(length, flag), found, 9)
         np.testing.assert_array_equal(found, expected)
 
 
@@ -115,8 +118,8 @@ def test_tuples_travel_to_other_processes_as_what_they_are():
     value = _value()
     found = pickle.loads(pickle.dumps(Handed(value)))
     assert found.address != Handed(value).address
-    loop, numbers = Entry(nb.njit(_seen)), (np.zeros(5), np.zeros(5))
-    assert loop(found, numbers[0], 9) == loop(value, numbers[1], 9)
+    numbers = np.zeros(5), np.zeros(5)
+    assert _loop(found, numbers[0], 9) == _loop(value, numbers[1], 9)
     np.testing.assert_array_equal(*numbers)
 
 
@@ -180,7 +183,7 @@ def test_a_loop_is_compiled_once_for_all_kinds_of_a_routine(known_version, monke
     """Versions of numba that nothing is known of compile it for each, with the same results."""
     if not known_version:
         monkeypatch.setattr(entries, "_TRIED", ("0.1",))
-    made, loop = Routine(nb.njit(_times)), Entry(nb.njit(_each))
+    made, loop = Routine(nb.njit(_times, **NOT_KEPT)), Entry(nb.njit(_each, **NOT_KEPT))
     kinds = [(length, dtype) for length in (1, 3) for dtype in (float, np.float32)]
     for length, dtype in kinds:
         known, result = Known(np.arange(4, dtype=dtype), (0,) * length), Result(np.zeros(4))

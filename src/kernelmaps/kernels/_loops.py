@@ -7,7 +7,7 @@ The loops rest on what is checked on entry (:mod:`..sparse_rows`): dense rows of
 many columns; the row ends of CSR rows ascend within their data, as do the columns of each row.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
@@ -48,6 +48,24 @@ class Csr(NamedTuple):
     indices: np.ndarray
     indptr: np.ndarray
     width: int
+
+
+def csr_rule(code: int, parameter: float) -> Rule:
+    """The rule of a code for sums over CSR rows: one loop, in float64, serves all of them."""
+    return rule_of(code, parameter, np.dtype(np.float64))._replace(logarithmic=())
+
+
+def csr_of(rows: Any) -> Csr:
+    """A CSR matrix as the loops take it.
+
+    Indices of 64 bits are copied where 32 hold them: loops of their own would take far longer to
+    compile.
+    """
+    indices, indptr = rows.indices, rows.indptr
+    if max(rows.shape[1], indptr[-1]) <= np.iinfo(np.int32).max:
+        indices, indptr = (np.asarray(part, np.int32) for part in (indices, indptr))
+    data, indices, indptr = (np.ascontiguousarray(part) for part in (rows.data, indices, indptr))
+    return Csr(data, indices, indptr, rows.shape[1])
 
 
 @njit(cache=True, fastmath=_FAST, inline="always", error_model="numpy")

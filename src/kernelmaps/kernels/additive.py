@@ -132,16 +132,15 @@ def compiled_sums(
 
     symmetric, Y = Y is None, X if Y is None else Y
     out = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
-    width = np.dtype(np.float64) if sparse.issparse(X) else X.dtype  # of the loop's arithmetic
-    rule = _loops.rule_of(code, parameter, width)
     if sparse.issparse(X):
-        x, y = (_loops.Csr(rows.data, rows.indices, rows.indptr, rows.shape[1]) for rows in (X, Y))
+        rule, x, y = _loops.csr_rule(code, parameter), _loops.csr_of(X), _loops.csr_of(Y)
         terms = tuple(_loops.csr_terms(rule, rows) for rows in (x, y))
         part = partial(_loops.csr_sums, rule, x, y, terms, symmetric, out)
         in_threads(part, out.shape[0], n_jobs)
     else:
         tiles = -(-out.shape[0] // _loops.TILE) * -(-out.shape[1] // _loops.TILE)
         terms = tuple(_row_terms(rows, code == _loops.JENSEN_SHANNON) for rows in (X, Y))
+        rule = _loops.rule_of(code, parameter, X.dtype)
         part = partial(_loops.dense_sums, rule, X, Y, terms, symmetric, out)
         in_threads(part, tiles, n_jobs)
     return out
