@@ -107,12 +107,10 @@ except IndexError:
 """
 
 
-def test_every_index_holds_with_boundary_checks_on(request, tmp_path):
-    """With numba's checks of every index; those loops are cached by themselves."""
-    kept = getattr(request.config, "cache", None)  # not with -p no:cacheprovider
-    cache = kept.mkdir("boundary-checks") if kept else tmp_path
+def test_every_index_holds_with_boundary_checks_on(tmp_path):
+    """With numba's checks of every index; it keeps none of those loops for the next run."""
     # Checks are the same in code that is not optimised, which is compiled sooner.
-    options = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache), "NUMBA_OPT": "0"}
+    options = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_OPT": "0"}
     ran = fresh.run(BOUNDED.format(options=options))
     assert (ran.status, ran.stdout) == (0, "checked\n"), ran.stderr[-2000:]
 
