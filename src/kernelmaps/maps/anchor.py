@@ -307,10 +307,6 @@ class AnchorMap(AdditiveMap):
         self.ranks_ = np.diff(spec.arrays["column"])
         return spec
 
-    @property
-    def _learns_domain(self) -> bool:
-        return self.feature_range is None
-
     def _place(self, X: Any) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """Anchors of each feature, and the range that they are for."""
         found = tuple(np.asarray(end, dtype=np.float64) for end in self._column_range(X))

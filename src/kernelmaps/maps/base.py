@@ -366,11 +366,6 @@ class MapOfDomain(FeatureMap):
         self._check_out_of_domain()
         return super()._fit_rows(X)
 
-    @property
-    def _learns_domain(self) -> bool:
-        """Whether the rows of a fit are within its domain, which holds all of them."""
-        return isinstance(getattr(self, "domain", "data"), str)
-
     def _check_domain(self, X: Any) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return

@@ -172,8 +172,8 @@ def epoch(work, rows, duals, visits, tally, room):
 
     Each lane takes its best step in beta_i; the weights follow at once.  The score of a lane is
     <w, psi_i> + offset - slope * shift_i, see :class:`Centre`.  ``keep[lane]``
-    is the largest step of the previous epoch: an example whose lanes all rest with a larger
-    slack is moved behind the active ones.  ``report`` gets, per lane: the largest step, the
+    is a share of the largest step of the pass before: an example whose lanes all rest with a
+    larger slack is moved behind the active ones.  ``report`` gets, per lane: the largest step, the
     loss, the gap and sum(beta * f), as seen on the way; ``parked`` collects those of the examples
     that are put aside, from the last time that they were seen.  Without ``learn`` nothing moves:
     the report is then exact for the weights as they are, and its largest step is the one that

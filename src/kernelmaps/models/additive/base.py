@@ -314,12 +314,9 @@ class AdditiveModel(AdditiveShapes):
             check_is_fitted(given)
             fitted = given
         except NotFittedError:
-            fitted = clone(given).set_params(n_jobs=self.n_jobs)
-            rows, _ = fitted._fit_rows(X if some is None else X[some])
-        if fitted is given or some is not None:
-            rows, _ = fitted._check_rows(X, reset=False)
-        if fitted is given or not fitted._learns_domain:
-            fitted._check_domain(rows if some is None else rows[some])
+            fitted = clone(given).set_params(n_jobs=self.n_jobs).fit(X if some is None else X[some])
+        rows, _ = fitted._check_rows(X, reset=False)
+        fitted._check_domain(rows if some is None else rows[some])
         self._on_codes, self._spec = False, fitted.spec_
         return rows, fitted
 

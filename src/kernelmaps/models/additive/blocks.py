@@ -170,11 +170,10 @@ class Blocks(State):
 
     def visit(self, epochs: int = _EPOCHS) -> np.ndarray:
         """A few epochs on the block at hand; what the first of them saw."""
-        order = self.examples.copy()
         seen = None
         for _ in range(epochs):
-            self.rng.shuffle(order[: self.active])
-            found = self.sweep(order)
+            self.rng.shuffle(self.order[: self.active])
+            found = self.sweep(self.order)
             seen = found.copy() if seen is None else seen
             if self.active == 0:
                 break

@@ -36,7 +36,7 @@ from .basis import Compiled, room_for
 from .losses import LOSSES
 
 _NEVER = 1e30  # a slack that no example has: nothing is put aside
-_EAGER = 0.3  # examples rest if their slack exceeds this share of the last epoch's largest step
+_EAGER = 0.3  # examples rest if their slack exceeds this share of the last pass's largest step
 _MULTIPLIER = 0.1  # weight of the constraint's square, in units of the dual's diagonal
 _INTERCEPT = 4.0  # the step of the intercept where nothing else moves, in units of 1/Σc
 _FEW = 256  # variables that nearly always make up for what the constraint lacks
@@ -328,9 +328,9 @@ class State:
     def certify(self) -> Gap:
         """Primal value and duality gap over all examples, from a dual point with Σβ = 0.
 
-        Examples rest by what is seen here, of one point: where a gap is left, it is theirs that do
-        not. That is so after the first certificate; after others all are active: where few are left
-        to move, the intercept may settle slowly (the hinge with a small C took 80 epochs, not 8).
+        Examples that would not move rest afterwards: a gap that is left is that of the others. This
+        is so after the first certificate. After later ones all are active, because the intercept
+        may settle slowly where few can move (the hinge with a small C took 80 epochs, not 8).
         """
         if self.settings.fit_intercept:
             self._balance()

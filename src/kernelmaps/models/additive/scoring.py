@@ -123,7 +123,8 @@ class AdditiveScores(TableRoute):
         from .dual import in_blocks
 
         rows, no_norms = rows_of(X), np.zeros(0)
-        examples = np.arange(X.shape[0], dtype=np.int64) if some_rows is None else some_rows
+        examples = np.arange(X.shape[0]) if some_rows is None else some_rows
+        examples = np.ascontiguousarray(examples, np.int64)
         groups = [(part, self._compiled(X, lanes)) for part, lanes in self._groups()]
         placed = [self._placed(compiled, part) for part, compiled in groups]
         direct = len(groups) == 1  # the loop writes there
