@@ -29,6 +29,20 @@ def first_bad(X: Any) -> tuple[int, int] | None:
     return row, int(np.argmin(np.isfinite(X[row])))
 
 
+def for_compiled_loops(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Values, indices and row ends of CSR rows as compiled loops take them.
+
+    Arrays with gaps between their numbers are copied. Indices of 64 bits are, too, where 32 hold
+    them: loops of their own would take far longer to compile.
+    """
+    most = np.iinfo(np.int32).max
+    if indptr[-1] <= most and indices.max(initial=0) <= most:
+        indices, indptr = (np.asarray(part, np.int32) for part in (indices, indptr))
+    return tuple(np.ascontiguousarray(part) for part in (data, indices, indptr))
+
+
 def check_sparse(X: Any, owner: str, name: str = "X") -> None:
     """Raise ValueError if a sparse matrix has indices outside of its shape.
 

@@ -13,6 +13,7 @@ import numpy as np
 from numba.extending import overload
 
 from ..compiling import HELPER, njit
+from ..sparse_rows import for_compiled_loops
 
 CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY, CHI2_DISTANCE = range(6)
 _LOGARITHMIC = (JENSEN_SHANNON, LOG_CAUCHY)
@@ -56,15 +57,8 @@ def csr_rule(code: int, parameter: float) -> Rule:
 
 
 def csr_of(rows: Any) -> Csr:
-    """A CSR matrix as the loops take it.
-
-    Indices of 64 bits are copied where 32 hold them: loops of their own would take far longer to
-    compile.
-    """
-    indices, indptr = rows.indices, rows.indptr
-    if max(rows.shape[1], indptr[-1]) <= np.iinfo(np.int32).max:
-        indices, indptr = (np.asarray(part, np.int32) for part in (indices, indptr))
-    data, indices, indptr = (np.ascontiguousarray(part) for part in (rows.data, indices, indptr))
+    """A CSR matrix as the loops take it."""
+    data, indices, indptr = for_compiled_loops(rows.data, rows.indices, rows.indptr)
     return Csr(data, indices, indptr, rows.shape[1])
 
 

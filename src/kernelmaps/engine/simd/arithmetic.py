@@ -145,11 +145,11 @@ def in_range(typing_context, x, low, high, j, across, wanted):
     def build(context, builder, signature, args):
         if len(wanted) != 1:
             return args[0]
-        ends = (
+        lower, upper = (
             _parameter(context, builder, array, args[k], args[3], x, across)
             for k, array in ((1, low), (2, high))
         )
-        return _at_most(builder, _at_least(builder, args[0], next(ends)), next(ends))
+        return _at_most(builder, _at_least(builder, args[0], lower), upper)
 
     return x(x, low, high, types.int64, across, wanted), build
 

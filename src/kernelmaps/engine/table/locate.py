@@ -17,6 +17,7 @@ import numpy as np
 from numba.extending import overload
 
 from ...compiling import interpreted, njit
+from ...sparse_rows import for_compiled_loops
 from ..simd.arithmetic import (
     as_floats,
     bits_of,
@@ -291,12 +292,5 @@ def _locate_stored(bins, stored, found, at, j, n, rows):
 
 
 def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:
-    """CSR rows as the loops take them; arrays with gaps between their numbers are copied.
-
-    Indices of 64 bits are, too, where 32 hold them: loops of their own would take far longer to
-    compile.
-    """
-    most = np.iinfo(np.int32).max
-    if indptr[-1] <= most and indices.max(initial=0) <= most:
-        indices, indptr = (np.asarray(part, np.int32) for part in (indices, indptr))
-    return Stored(*(np.ascontiguousarray(part) for part in (data, indices, indptr)))
+    """CSR rows as the loops take them."""
+    return Stored(*for_compiled_loops(data, indices, indptr))

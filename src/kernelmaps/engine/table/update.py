@@ -36,10 +36,10 @@ from ..simd.vectors import (
     width,
     zeros,
 )
-from .emit import polynomial, vectors
 from .entry import INNER, bound, by_address, call, routine
 from .layout import Bins, Block
 from .locate import Dense, Finder, Found, Stored, finder
+from .polynomials import polynomial, vectors
 
 FAST = INNER | {"fastmath": True}
 
@@ -256,7 +256,7 @@ def _squared_norm(squares, room, n):
     """``room.norm[0]`` = |psi|^2. Four sums, as for the scores.
 
     In the order that is written here (no ``fastmath``): else the compiler takes instructions that
-    gather numbers from memory, on which many processors wait three times as long.
+    gather numbers from memory, which take many processors several times as long.
     """
     found, whole = room.found, n - n % 4
     a, b, c, d = 0.0, 0.0, 0.0, 0.0

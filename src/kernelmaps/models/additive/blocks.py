@@ -173,7 +173,7 @@ class Blocks(State):
         seen = None
         for _ in range(epochs):
             self.rng.shuffle(self.order[: self.active])
-            found = self.sweep(self.order)
+            found = self.sweep()
             seen = found.copy() if seen is None else seen
             if self.active == 0:
                 break

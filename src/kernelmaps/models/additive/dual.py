@@ -124,7 +124,7 @@ def solve(
 
     def epoch(number: int) -> list[Gap]:
         rng.shuffle(state.order[: state.active])
-        return [state.epoch(state.order)]
+        return [state.epoch()]
 
     [(primal, gap)], n_iter, converged = descend(settings, epoch, lambda: [state.certify()])
     return Solution(state.w, state.offset, state.beta, primal, gap, n_iter, state.visits, converged)
@@ -278,15 +278,15 @@ class State:
         self.keep = np.full(self.used, _NEVER)
         self.parked[:] = 0.0
 
-    def epoch(self, order: np.ndarray) -> Gap:
+    def epoch(self) -> Gap:
         """One pass over the active examples; primal and gap as seen on the way."""
-        return self.after(self.sweep(order))
+        return self.after(self.sweep())
 
-    def sweep(self, order: np.ndarray) -> np.ndarray:
+    def sweep(self) -> np.ndarray:
         """Steps for the active examples; what was seen, those put aside before included."""
         put_aside = np.zeros_like(self.report)
         self.visits += self.active
-        self.active = self._pass(order, self.active, self.report, put_aside, True)
+        self.active = self._pass(self.order, self.active, self.report, put_aside, True)
         self.keep = _EAGER * self.report[0]
         seen = self.report + self.parked
         self.parked += put_aside
