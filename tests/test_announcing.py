@@ -12,10 +12,17 @@ from kernelmaps import announcing
 
 
 @pytest.fixture
-def said(caplog):
+def said(monkeypatch):
     """How often it was said so far."""
-    caplog.set_level(logging.INFO, logger="kernelmaps")
-    return lambda: sum("compiling, once" in record.message for record in caplog.records)
+    records = []
+    handler = logging.Handler(logging.INFO)
+    handler.emit = records.append
+    logger = logging.getLogger("kernelmaps")
+    monkeypatch.setattr(logger, "handlers", [handler])
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    yield lambda: sum("compiling, once" in record.getMessage() for record in records)
+    logger.setLevel(before)
 
 
 @pytest.mark.parametrize(("patience", "times"), [(0.02, 1), (600.0, 0)])
