@@ -3,8 +3,8 @@
 ====================  ===========================================================================
 module                what it holds
 ====================  ===========================================================================
-problem, gram         what is approximated, where, and how the error counts: on lags, on values;
-                      what no map can beat
+problem, gram         what is approximated, where, and how the error counts: on lags, on values
+bounds                what no map of a size can beat
 lp                    frequency pools and the paper's two linear programs; Taylor programs with a
                       trust region; p-norms as cheap scouts
 refine                the best cosine map, whatever the signature; of a smooth one directly:

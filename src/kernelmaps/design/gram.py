@@ -4,17 +4,7 @@ Any map of D columns has a Gram matrix of rank at most D. On a grid x_1 < … < 
 then how well a matrix K_ij = k(x_i, x_j) can be approximated by rank D in the largest weighted
 entry, |E_ij| ≤ ε·T_ij, with T = 1 (absolute error), k (relative), or b^γ-free roots (signature).
 
-**Lower bound** on the error of every map with D columns. Let E = K − K̂ with K̂ of rank at most D
-and |E_ij| ≤ ε T_ij. For any weights d_i > 0 write K_d = diag(d) K diag(d). Eckart, Young and Mirsky
-say that no matrix of rank D comes closer to K_d in the Frobenius norm than the root of the squares
-of its other singular values, so
-
-.. math:: \Big(\sum_{j>D} σ_j(K_d)^2\Big)^{1/2} \le \|E_d\|_F
-          \le ε \Big(\sum_{ij} d_i^2 d_j^2 T_{ij}^2\Big)^{1/2},
-
-a bound on ε for *every* map, at least as strong as the spectral one σ_{D+1}(K_d)/Σd² for the same
-d. It is maximised over d by L-BFGS on log d; with K_d = VΣVᵀ the gradient of the logarithm of the
-left side with respect to log d_i is 2 Σ_{j>D} σ_j² V_ij² / Σ_{j>D} σ_j².
+**Lower bound** on the error of every map with D columns: see :mod:`~kernelmaps.design.bounds`.
 
 The best weights live on about D + 2 values: they are the dual of the minimax table, and the
 eigenvectors of K_d are an almost optimal table already (see :mod:`~kernelmaps.design.tables`).
@@ -28,8 +18,8 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
 
+from .bounds import ROOM, gram_bound, moved_bound
 from .problem import ERRORS, FeatureKernel, feature_kernel, has_kink
 
 
@@ -201,7 +191,7 @@ def _tolerance(error: Any, kernel: FeatureKernel) -> Callable:
     return _one
 
 
-_SCATTERED = 24
+_SCATTERED = {True: 24, False: 15}  # starts on few points, and on many
 
 
 def rank_bound(
@@ -239,63 +229,27 @@ def _bound_within(kernel: GridKernel, n_columns: int) -> tuple[float, np.ndarray
 def _bound_on(kernel: GridKernel, n_columns: int, nodes: np.ndarray) -> tuple[float, np.ndarray]:
     gram, unit = kernel.gram(nodes), kernel.scale_matrix(nodes) ** 2
     root = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    starts = [np.ones(nodes.size), root**-0.5, root**-1.0]
-    if kernel.rough:  # many local maxima: scatter
-        rng = np.random.default_rng(0)
-        starts = [_comb(nodes, n_columns)]
-        for _ in range(_SCATTERED):
-            noise = np.exp(0.3 * rng.standard_normal(nodes.size))
-            starts.append(noise * root ** -rng.uniform(0, 1))
-    return gram_bound(gram, unit, n_columns, starts)
-
-
-def descend(value: Callable, x: np.ndarray, given: tuple, **options: Any) -> OptimizeResult:
-    """Minimise a function that has its gradient beside it, by L-BFGS."""
-    return minimize(value, x, args=given, jac=True, method="L-BFGS-B", options=options)
-
-
-def gram_bound(
-    gram: np.ndarray, unit: np.ndarray, n_columns: int, starts: list[np.ndarray], steps: int = 300
-) -> tuple[float, np.ndarray]:
-    """The bound for a Gram matrix and squared tolerances T², from several starts of d."""
-    best, weights = 0.0, np.ones(len(gram))
-    if n_columns >= len(gram):
-        return best, weights
-    for start in starts:
-        given = gram, unit, n_columns
-        found = descend(_negative_log_bound, np.log(start), given, maxiter=steps, maxcor=30)
-        value = float(np.exp(-found.fun))
-        if np.isfinite(value) and value > best:
-            best, weights = value, np.exp(found.x - np.max(found.x))
-    rounding = 1e-14 * float(np.max(np.abs(gram) / np.sqrt(unit)))
-    return (best if best > rounding else 0.0), weights
+    if not kernel.rough:
+        starts = [np.ones(nodes.size), root**-0.5, root**-1.0]
+        return gram_bound(gram, unit, n_columns, starts)
+    rng = np.random.default_rng(0)  # many local maxima: scatter
+    few, comb = nodes.size < ROOM * n_columns, _comb(nodes, n_columns)
+    starts = []
+    for _ in range(_SCATTERED[few]):
+        noise = np.exp(0.3 * rng.standard_normal(nodes.size))
+        starts.append(noise * root ** -rng.uniform(0, 1))
+    if not few:
+        return moved_bound(gram, unit, n_columns, starts, comb)
+    weights = np.full(nodes.size, 1e-3)
+    weights[comb] = 1.0
+    return gram_bound(gram, unit, n_columns, [weights, *starts])
 
 
 def _comb(nodes: np.ndarray, n_columns: int) -> np.ndarray:
-    """Weight on D + 1 even steps and little elsewhere: the answer for min(x, y).
+    """Places of D + 1 even steps: the answer for min(x, y).
 
     For D + 1 points x_i = (2i − 1) b/(2D + 1) the bound is b/(2D + 1)²: singular matrices have
     a null vector v, and vᵀKv = vᵀEv ≤ ε ‖v‖₁².
     """
-    weights = np.full(nodes.size, 1e-3)
     wanted = (2 * np.arange(1, n_columns + 2) - 1) / (2 * n_columns + 1)
-    index = np.argmin(np.abs(nodes[:, None] - nodes[-1] * wanted), axis=0)
-    weights[index] = 1.0
-    return weights
-
-
-def _negative_log_bound(
-    logs: np.ndarray, gram: np.ndarray, unit: np.ndarray, n_columns: int
-) -> tuple[float, np.ndarray]:
-    d = np.exp(logs - np.max(logs))
-    values, vectors = np.linalg.eigh(d[:, None] * gram * d)
-    order = np.argsort(-np.abs(values))[n_columns:]
-    squares = values[order] ** 2
-    tail = np.sum(squares)
-    squared = d * d
-    spread = unit @ squared
-    size = squared @ spread
-    if tail <= 0 or size <= 0:
-        return 700.0, np.zeros_like(logs)
-    gradient = 2 * (vectors[:, order] ** 2 @ squares) / tail - 2 * squared * spread / size
-    return -0.5 * (np.log(tail) - np.log(size)), -gradient
+    return np.unique(np.argmin(np.abs(nodes[:, None] - nodes[-1] * wanted), axis=0))

@@ -14,7 +14,7 @@ axis is that of the one-dimensional signature, as in :mod:`~kernelmaps.design.ce
 criterion of Kolmogorov takes its place: no first-order change of frequencies and weights lowers the
 error on the set where it is largest. That is what the Taylor program decides.
 
-*Any map.* The rank bound of :mod:`~kernelmaps.design.gram` on a grid of points of the domain.
+*Any map.* The rank bound of :mod:`~kernelmaps.design.bounds` on a grid of points of the domain.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ import numpy as np
 
 from ..engine import Spec, apply
 from ..kernels import StationaryKernel, get
+from .bounds import gram_bound
 from .boxes import BoxWaves, JointProblem, Periods, lag_axes, product_grid
 from .certify import Proof, curvature, number_words
-from .gram import gram_bound
 from .problem import Cosines, NotPositiveDefiniteError, Problem, feature_kernel, of_lags, unweighted
 from .result import DesignedMapping
 

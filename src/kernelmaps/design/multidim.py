@@ -29,9 +29,9 @@ from ..progress import track
 from ..threads import limit_blas
 from . import cache as store
 from . import joint, lp
+from .bounds import descend
 from .boxes import BoxWaves, JointProblem, Periods, lag_axes, product_grid
 from .certify import certified
-from .gram import descend
 from .problem import Cosines, Problem, of_lags, unweighted
 from .refine import apart, refined_design
 

@@ -29,7 +29,8 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from .gram import GridKernel, descend, rank_bound
+from .bounds import descend
+from .gram import GridKernel, rank_bound
 from .lp import least_error, log_p_norm
 
 Curve = Callable[[np.ndarray], np.ndarray]
