@@ -27,6 +27,29 @@ def test_figures_by_hand(rows):
     assert "over 300 pairs" in str(error)
 
 
+@pytest.mark.parametrize("feature_map", [km.HomogeneousMap("chi2", 3), km.ExponentialMap()])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_all_pairs_of_rows_by_blocks(rows, monkeypatch, feature_map, container):
+    """Blocks of both orders of two rows are computed once and count twice."""
+    X = container(rows)
+    fitted = feature_map.fit(X)
+    expected = km.kernel_error(fitted, X, X)
+    for size in (30, 7):
+        blocks = [slice(k, min(k + size, 30)) for k in range(0, 30, size)]
+        monkeypatch.setattr("kernelmaps.evaluation.errors.row_blocks", lambda *_, b=blocks: b)
+        found = km.kernel_error(fitted, X)
+        assert found.n_pairs == 900
+        for ours, theirs in zip(
+            [found, *found.parts.values()], [expected, *expected.parts.values()], strict=True
+        ):
+            np.testing.assert_allclose(
+                [ours.max, ours.rms, ours.relative, ours.bias, ours.size],
+                [theirs.max, theirs.rms, theirs.relative, theirs.bias, theirs.size],
+                rtol=1e-9,
+                atol=1e-12,
+            )
+
+
 def test_unfitted_maps_are_fitted_on_a_copy(rows):
     unfitted = km.HomogeneousMap("chi2", 3)
     error = km.kernel_error(unfitted, rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,21 +91,33 @@ def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> Kern
     """
     map = _fitted(map, X)
     truth = _kernel_of(map, kernel)
-    Y = X if Y is None else Y
-    left, right = _rows(map.transform(X)), _rows(map.transform(Y))
-    X, Y = _rows(X), _rows(Y)
+    left = _rows(map.transform(X))
+    right = left if Y is None else _rows(map.transform(Y))
+    X, Y, symmetric = _rows(X), _rows(X if Y is None else Y), Y is None
     stage = getattr(map, "stage_kernel_", None)
     names = ("whole", "additive", "random") if stage is not None else ("whole",)
     sums = {name: _Sums() for name in names}
-    for rows in row_blocks(X.shape[0], 5 * 8 * Y.shape[0]):
-        exact = _wide(truth(X[rows, :], Y))
-        found = _product(left[rows, :], right)
-        sums["whole"].add(found - exact, exact)
+    for rows, columns, times in _pairs(X.shape[0], Y.shape[0], symmetric):
+        x, y = X[rows, :], None if symmetric and columns == rows else Y[columns, :]
+        exact = _wide(truth(x, y))
+        found = _product(left[rows, :], right[columns, :])
+        sums["whole"].add(found - exact, exact, times)
         if stage is not None:
-            between = _wide(stage(X[rows, :], Y))
-            sums["additive"].add(between - exact, exact)
-            sums["random"].add(found - between, exact)
+            between = _wide(stage(x, y))
+            sums["additive"].add(between - exact, exact, times)
+            sums["random"].add(found - between, exact, times)
     return sums["whole"].result({name: sums[name].result() for name in names[1:]})
+
+
+def _pairs(n_rows: int, n_columns: int, symmetric: bool) -> Iterator[tuple[slice, slice, int]]:
+    """Blocks of all pairs, and how often each counts: both orders of two rows are one pair."""
+    for rows in row_blocks(n_rows, 5 * 8 * n_columns):
+        if not symmetric:
+            yield rows, slice(0, n_columns), 1
+            continue
+        yield rows, rows, 1
+        if rows.stop < n_columns:
+            yield rows, slice(rows.stop, n_columns), 2
 
 
 class _Sums:
@@ -115,13 +127,13 @@ class _Sums:
         self.largest = self.total = self.squares = self.truth_squares = 0.0
         self.pairs = 0
 
-    def add(self, error: np.ndarray, exact: np.ndarray) -> None:
+    def add(self, error: np.ndarray, exact: np.ndarray, times: int = 1) -> None:
         xp = namespace_of(error)
         self.largest = max(self.largest, float(xp.max(xp.abs(error))) if error.shape[0] else 0.0)
-        self.total += float(xp.sum(error))
-        self.squares += float(xp.sum(error**2))
-        self.truth_squares += float(xp.sum(exact**2))
-        self.pairs += error.shape[0] * error.shape[1]
+        self.total += times * float(xp.sum(error))
+        self.squares += times * float(xp.sum(error**2))
+        self.truth_squares += times * float(xp.sum(exact**2))
+        self.pairs += times * error.shape[0] * error.shape[1]
 
     def result(self, parts: Mapping[str, KernelError] | None = None) -> KernelError:
         relative = np.sqrt(self.squares / self.truth_squares) if self.truth_squares else None
