@@ -59,9 +59,15 @@ _LONGEST = (
 _LAST = ("tests/test_mutations.py",)
 
 
-# Files whose loops have parts in common go to one process: each process compiles the parts anew.
-_TOGETHER = {"tests/models/additive/": "additive"} | dict.fromkeys(
-    ("tests/laws/", "tests/maps/", "tests/engine/", "tests/test_interpreted.py"), "maps"
+# Files whose loops have parts in common go to one process: each process compiles the parts anew. So
+# do those that read the library's source, which is parsed once.
+_READERS = ("architecture", "hygiene", "plain_words")
+_TOGETHER = (
+    {"tests/models/additive/": "additive"}
+    | dict.fromkeys(
+        ("tests/laws/", "tests/maps/", "tests/engine/", "tests/test_interpreted.py"), "maps"
+    )
+    | dict.fromkeys((f"tests/test_{name}.py" for name in _READERS), "readers")
 )
 
 

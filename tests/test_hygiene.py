@@ -92,10 +92,13 @@ SCANS = [dropped_checks, constant_asserts, silent_tests, repeated_tests]
 TEST_FILES = sorted(TESTS.rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", TEST_FILES, ids=lambda p: p.relative_to(TESTS).as_posix())
-def test_file_has_no_check_that_checks_nothing(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert [hit for scan in SCANS for hit in scan(tree)] == []
+def test_no_file_has_a_check_that_checks_nothing():
+    found = {}
+    for path in TEST_FILES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found[path.relative_to(TESTS).as_posix()] = [hit for scan in SCANS for hit in scan(tree)]
+    assert len(found) > 100
+    assert {name: hits for name, hits in found.items() if hits} == {}
 
 
 def test_functions_are_short_enough_to_read():

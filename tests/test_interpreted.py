@@ -85,10 +85,10 @@ def of_maps():
 
 
 def of_models():
-    X = 20 * rows()
+    X = 20 * rows(27)  # a vector and a rest: most of the time goes into training by readable loops
     for name, (model, kind, settings) in MODELS.items():
         own = {**kinds(X), "negative": -X, "positive": X + 1}[kind]
-        y = labels() if kind == "float64" else np.where(X[:, 0] > X[:, 1], "first", "second")
+        y = labels(27) if kind == "float64" else np.where(X[:, 0] > X[:, 1], "first", "second")
         y = y if model is km.AdditiveClassifier else X @ np.arange(6.0)
         one = model(random_state=0, **settings).fit(own, y)
         yield name, (one.decision_function if y.dtype.kind == "U" else one.predict)(own)

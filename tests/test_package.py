@@ -51,9 +51,11 @@ def clean_python(distributions, tmp_path_factory):
     scripts = "Scripts" if os.name == "nt" else "bin"
     python = folder / "env" / scripts / ("python.exe" if os.name == "nt" else "python")
     install = ["-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index"]
+    # What is not imported here need not be compiled.
     subprocess.run(
-        [sys.executable, *install, str(distributions[1])], check=True, capture_output=True
-    )
+        [sys.executable, *install, "--no-compile", str(distributions[1])],
+        check=True, capture_output=True,
+    )  # fmt: skip
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True)
     (Path(site.stdout.strip()) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))

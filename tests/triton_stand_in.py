@@ -5,6 +5,7 @@ that they use. Unlike a card, it refuses every access outside an array that no m
 """
 
 from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 import ptx_stand_in
@@ -22,12 +23,21 @@ def tile(values):
     return np.asarray(values).view(Tile)
 
 
+class PointerType(NamedTuple):
+    """What a pointer points to."""
+
+    element_ty: np.dtype
+
+
 class Pointer:
     """Places in a flat array."""
 
     def __init__(self, array, offset=0):
         self.array, self.offset = array, np.asarray(offset)
-        self.dtype = type("PointerType", (), {"element_ty": array.dtype})
+
+    @property
+    def dtype(self):
+        return PointerType(self.array.dtype)
 
     def __add__(self, more):
         return Pointer(self.array, self.offset + np.asarray(more))

@@ -123,7 +123,9 @@ def in_threads(
     list
         What `work` returned, in order.
     """
-    n_threads = min(resolve_threads(n_jobs), max(1, n // max(1, grain)))
+    most = max(1, n // max(1, grain))
+    # How many threads there are is not asked for short work, which takes less time than the answer.
+    n_threads = 1 if most == 1 and n_jobs is None else min(resolve_threads(n_jobs), most)
     if n_threads == 1:
         parts = max(1, min(_PIECES, n // max(grain, least, _PIECES**2)))
     else:  # more parts than threads: some rows cost more than others
