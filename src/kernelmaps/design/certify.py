@@ -279,11 +279,15 @@ def _search(table: RankTable) -> float:
     grid = table.kernel
 
     def error(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        miss = grid.component(x, y) - np.einsum("ij,ij->i", table(x), table(y))
-        return miss / grid.tolerance(x, y)
+        # Every value is mapped once, in however many pairs it is.
+        values, place = np.unique(np.concatenate([x, y]), return_inverse=True)
+        mapped = table(values)
+        products = np.einsum("ij,ij->i", mapped[place[: x.size]], mapped[place[x.size :]])
+        return (grid.component(x, y) - products) / grid.tolerance(x, y)
 
     at = table.nodes if not table.polynomial else None
-    return max(table.max_error(), largest_error(error, grid.low, grid.high, at=at)[0])
+    ends = grid.low, grid.high
+    return max(table.max_error(), largest_error(error, *ends, at=at, symmetric=True)[0])
 
 
 def _fourth_derivative(grid: GridKernel) -> float | None:
@@ -451,6 +455,7 @@ def largest_error(
     at: np.ndarray | None = None,
     random_state: int = 0,
     pairs: int = 4000,
+    symmetric: bool = False,
 ) -> Worst:
     """Search [low, high]² for the pair of the largest |error|.
 
@@ -466,6 +471,8 @@ def largest_error(
         Seed of the random pairs.
     pairs : int
         Number of random pairs.
+    symmetric : bool
+        Whether the error of (y, x) is that of (x, y), and need not be looked at.
     """
     rng = np.random.default_rng(random_state)
     tiny = np.finfo(float).tiny ** 0.5
@@ -481,12 +488,13 @@ def largest_error(
         values.append(np.clip(np.r_[chosen, np.nextafter(chosen, low)], low, high))
     grid = np.unique(np.concatenate(values))
     grid = np.union1d(grid, grid[:-1] + 0.382 * np.diff(grid))
-    x, y = (side.ravel() for side in np.meshgrid(grid, grid, indexing="ij"))
+    first, second = np.triu_indices(grid.size) if symmetric else np.indices([grid.size] * 2)
+    x, y = grid[first].ravel(), grid[second].ravel()
     even = rng.uniform(low, high, (2, pairs // 2))
     ratio = np.clip(np.exp(rng.uniform(np.log(smallest), np.log(high), (2, pairs // 2))), low, high)
     scattered = np.concatenate([even, ratio], axis=1)
     scattered[1, ::3] = scattered[0, ::3]
-    x, y = np.r_[x, scattered[0]], np.r_[y, scattered[1]]
+    x, y = np.concatenate([x, scattered[0]]), np.concatenate([y, scattered[1]])
     size = np.abs(error(x, y))
     best = np.argsort(-size, kind="stable")[:_KEPT]
     return _climb(error, x[best], y[best], size[best], low, high)

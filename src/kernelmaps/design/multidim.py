@@ -113,7 +113,7 @@ def descend_p_norms(problem: JointProblem, cosines: Cosines, powers: tuple[int, 
         waves = BoxWaves(problem.coarse.axes, moved, problem.form)
         norm, pull = lp.log_p_norm(problem.coarse.target - waves.sum(alpha), power)
         pulls, slopes = waves.pulled(-pull)
-        return norm, np.r_[alpha * pulls, (alpha[:, None] * slopes)[free]]
+        return norm, np.concatenate([alpha * pulls, (alpha[:, None] * slopes)[free]])
 
     x = np.r_[logs, frequencies[free]]
     for power in powers:

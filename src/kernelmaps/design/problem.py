@@ -223,8 +223,10 @@ class Problem:
         On a continuous domain a parabola through three grid points places each maximum.
         """
         size = np.abs(self.grid_residual(cosines))
-        padded = np.r_[-np.inf, size, -np.inf]
-        top = np.flatnonzero((padded[1:-1] >= padded[:-2]) & (padded[1:-1] > padded[2:]))
+        peak = np.ones(size.size, bool)
+        peak[1:] = size[1:] >= size[:-1]
+        peak[:-1] &= size[:-1] > size[1:]
+        top = np.flatnonzero(peak)
         lags = self.lags[top]
         if self.points is None:
             inner = (top > 0) & (top < size.size - 1)

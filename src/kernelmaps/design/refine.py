@@ -119,11 +119,19 @@ def interpolate(
     return (frequencies, weights) if np.max(np.abs(residual)) < 1e-14 * np.sum(weights) else None
 
 
+_WITHIN = np.linspace(0, 1, 33)  # where a lobe's top is looked for
+
+
+def _between(inner: np.ndarray, last: float) -> np.ndarray:
+    """Zero, some numbers, and a last one."""
+    return np.concatenate([[0.0], inner, [last]])
+
+
 def _lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Place and size of the largest |error| in each of the D + 1 intervals between zeros."""
-    edges = np.r_[0.0, nodes, problem.span]
-    width = np.diff(edges)
-    grid = edges[:-1, None] + width[:, None] * np.linspace(0, 1, 33)
+    edges = _between(nodes, problem.span)
+    width = edges[1:] - edges[:-1]
+    grid = edges[:-1, None] + width[:, None] * _WITHIN
     size = np.abs(problem.residual(grid.ravel(), cosines).reshape(grid.shape))
     top = np.argmax(size, axis=1)
     row, middle = np.arange(top.size), np.clip(top, 1, 31)
@@ -151,8 +159,8 @@ def equalise_lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tup
             move = np.linalg.solve(system, -np.log(heights))[:-1]
         except np.linalg.LinAlgError:
             break
-        gaps = np.diff(np.r_[0.0, nodes, problem.span])
-        crowding = np.max(np.abs(np.diff(np.r_[0.0, move, 0.0])) / gaps)
+        gaps = np.diff(_between(nodes, problem.span))
+        crowding = np.max(np.abs(np.diff(_between(move, 0.0))) / gaps)
         fraction = min(1.0, 0.7 / max(crowding, 1e-300))
         better = None
         while better is None and fraction > 1e-3:

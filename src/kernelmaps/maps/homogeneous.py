@@ -174,13 +174,15 @@ def pair_weights(X: Any, gamma: float, n_jobs: int | None = None) -> np.ndarray:
     logs -= logs.max()
     roots = np.sign(values) * np.exp(0.5 * gamma * logs)  # a value of zero counts for nothing
     first, second = np.triu_indices(len(values))
+    # Log-ratios that no pair has would only be zeros to fill in.
+    width = min(int(np.ptp(logs, axis=0).max() / _LAGS[1]) + 2, len(_LAGS))
     parts = []
     for some in row_blocks(len(first), 8 * values.shape[1], _PART):
         apart = np.abs(logs[first[some]] - logs[second[some]]) / _LAGS[1]
-        place = np.minimum(apart.astype(np.intp), len(_LAGS) - 2)
+        place = np.minimum(apart.astype(np.intp), width - 2)
         amount, share = roots[first[some]] * roots[second[some]], np.minimum(apart - place, 1.0)
-        length = len(place) * len(_LAGS)
-        at = (place + np.arange(0, length, len(_LAGS))[:, None]).ravel()
+        length = len(place) * width
+        at = (place + np.arange(0, length, width)[:, None]).ravel()
         weights = np.bincount(at, (amount * (1 - share)).ravel(), length)
         parts.append(weights + np.bincount(at + 1, (amount * share).ravel(), length))
     found = np.concatenate(parts).reshape(len(first), -1)
