@@ -57,11 +57,15 @@ class BoxWaves:
         self.factors, self.slopes = [], []
         for axis, omega in zip(axes, frequencies.T, strict=True):
             angle = np.multiply.outer(axis, omega)
-            wave, slope = np.cos(angle), -np.sin(angle)
             if form == "projection":
-                wave, slope = wave - 1j * slope, slope + 1j * wave
+                wave = np.empty(angle.shape, complex)
+                np.cos(angle, out=wave.real)
+                np.sin(angle, out=wave.imag)
+                slope = (1j * axis)[:, None] * wave
+            else:
+                wave, slope = np.cos(angle), -axis[:, None] * np.sin(angle)
             self.factors.append(wave)
-            self.slopes.append(axis[:, None] * slope)
+            self.slopes.append(slope)
 
     def _lead(self, moved: int = -1) -> np.ndarray:
         """Products over all axes but the last, one of them differentiated, shape (N', m)."""
@@ -71,20 +75,24 @@ class BoxWaves:
     def sum(self, weights: np.ndarray) -> np.ndarray:
         """Values on the grid, flat."""
         lead, last = self._lead() * weights, self.factors[-1]
-        if np.iscomplexobj(lead):
-            return (lead.real @ last.real.T - lead.imag @ last.imag.T).ravel()
-        return (lead @ last.T).ravel()
+        # Of complex waves the real part, from parts side by side: one product of real matrices.
+        return (lead.view(float) @ last.conj().view(float).T).ravel()
 
     def pulled(self, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ_λ pull(λ) atom_j(λ), and its derivatives in ω_j, shapes (m,) and (m, n)."""
         table = pull.reshape(-1, self.factors[-1].shape[0])
-        lead, far = self._lead(), table @ self.factors[-1]
+        lead, far = self._lead(), _times(table, self.factors[-1])
         values = np.sum(lead * far, axis=0).real
         moved = [
             np.sum(self._lead(axis) * far, axis=0).real for axis in range(len(self.factors) - 1)
         ]
-        moved.append(np.sum(lead * (table @ self.slopes[-1]), axis=0).real)
+        moved.append(np.sum(lead * _times(table, self.slopes[-1]), axis=0).real)
         return values, np.stack(moved, axis=1)
+
+
+def _times(table: np.ndarray, waves: np.ndarray) -> np.ndarray:
+    """The product of a real matrix with waves that may be complex, which stays real inside."""
+    return (table @ waves.view(float)).view(waves.dtype)
 
 
 class LagGrid(NamedTuple):

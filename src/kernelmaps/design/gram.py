@@ -230,7 +230,8 @@ def _bound_on(kernel: GridKernel, n_columns: int, nodes: np.ndarray) -> tuple[fl
     gram, unit = kernel.gram(nodes), kernel.scale_matrix(nodes) ** 2
     root = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     if not kernel.rough:
-        starts = [np.ones(nodes.size), root**-0.5, root**-1.0]
+        powers = (0.0, -0.5, -1.0) if np.ptp(root) > 1e-9 * np.max(root) else (0.0,)
+        starts = [root**power for power in powers]
         return gram_bound(gram, unit, n_columns, starts)
     rng = np.random.default_rng(0)  # many local maxima: scatter
     few, comb = nodes.size < ROOM * n_columns, _comb(nodes, n_columns)

@@ -36,6 +36,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp, nnls
 
 from ..exceptions import DesignError
@@ -217,6 +218,14 @@ def log_p_norm(error: np.ndarray, power: int) -> tuple[float, np.ndarray]:
     return float(np.log(top) + np.log(total) / power), slope / (total * top)
 
 
+def _solved(matrix: np.ndarray, diagonal: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The solution of a positive system with more on its diagonal; the least one if it has many."""
+    system = matrix.copy()
+    system.flat[:: len(system) + 1] += diagonal
+    _, found, info = lapack.dposv(system, right, lower=1)
+    return found if info == 0 else np.linalg.lstsq(system, right, rcond=None)[0]
+
+
 def least_p_norm(problem: Problem, cosines: Cosines, fixed_zero: bool) -> Cosines:
     """Descend from given cosines through growing powers p; the frequencies come back sorted."""
     lags, target, weight = problem.sampled(160)
@@ -226,10 +235,12 @@ def least_p_norm(problem: Problem, cosines: Cosines, fixed_zero: bool) -> Cosine
     logs = np.log(np.maximum(weights, 1e-4 * np.max(weights, initial=1e-300)))
     longest = 0.5 * np.pi / problem.span
 
-    def residual(logs: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        return weight * (target - np.cos(np.outer(lags, frequencies)) @ np.exp(logs))
+    def residual(logs: np.ndarray, frequencies: np.ndarray) -> tuple[np.ndarray, ...]:
+        angles = np.multiply.outer(lags, frequencies)
+        cosines = np.cos(angles)
+        return weight * (target - cosines @ np.exp(logs)), angles, cosines
 
-    error = residual(logs, frequencies)
+    error, angles, cosine = residual(logs, frequencies)
     for power in _POWERS:
         damping = 1e-2
         for _ in range(_STEPS):
@@ -238,27 +249,27 @@ def least_p_norm(problem: Problem, cosines: Cosines, fixed_zero: bool) -> Cosine
                 break
             # |e|^p as reweighted least squares: sqrt of the weight is |e|^(p/2 − 1)
             focus = (np.abs(error) / top) ** (power / 2 - 1)
-            angles = np.outer(lags, frequencies)
             rows = (weight * focus)[:, None] * np.exp(logs)
             slopes = (-rows * lags[:, None] * np.sin(angles))[:, free]
-            jacobian = np.hstack([rows * np.cos(angles), slopes])
+            jacobian = np.concatenate([rows * cosine, slopes], axis=1)
             hessian = jacobian.T @ jacobian
             gradient = jacobian.T @ (focus * error) / (power - 1)
-            diagonal = np.diag(np.diag(hessian) + 1e-9 * np.trace(hessian))
+            diagonal = hessian.diagonal()
+            diagonal = diagonal + 1e-9 * np.sum(diagonal)
             before = np.sum((np.abs(error) / top) ** power)
             for _ in range(6):
-                move = np.linalg.lstsq(hessian + damping * diagonal, gradient, rcond=None)[0]
+                move = _solved(hessian, damping * diagonal, gradient)
                 new_logs = logs + np.clip(move[:n], -1.5, 1.5)
                 new_frequencies = frequencies.copy()
                 new_frequencies[free] += np.clip(move[n:], -longest, longest)
-                new_error = residual(new_logs, new_frequencies)
-                after = np.sum((np.abs(new_error) / top) ** power)
+                new = residual(new_logs, new_frequencies)
+                after = np.sum((np.abs(new[0]) / top) ** power)
                 if after < before:
                     break
                 damping *= 8
             else:
                 break
-            logs, frequencies, error = new_logs, new_frequencies, new_error
+            logs, frequencies, (error, angles, cosine) = new_logs, new_frequencies, new
             damping = max(damping / 8, 1e-7)
             if after > before * (1 - 1e-3):
                 break

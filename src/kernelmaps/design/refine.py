@@ -89,20 +89,20 @@ def interpolate(
     target = problem.signature(nodes)
     longest = 0.8 / problem.span
     for _ in range(10):
-        angles = np.outer(nodes, frequencies)
+        angles = np.multiply.outer(nodes, frequencies)
         cosine = np.cos(angles)
         residual = target - cosine @ weights
         if np.max(np.abs(residual)) <= max(tolerance, _ROUNDING * np.sum(weights)):
             return frequencies, weights
         slopes = (-nodes[:, None] * np.sin(angles) * weights)[:, free]
-        jacobian = np.hstack([cosine * weights, slopes])
-        size = np.max(np.abs(jacobian), axis=0)
-        if not np.min(size) > 0:
+        jacobian = np.concatenate([cosine * weights, slopes], axis=1)
+        size = np.abs(jacobian).max(axis=0)
+        if not size.min() > 0:
             return None
-        try:
-            move = np.linalg.solve(jacobian / size, residual) / size
-        except np.linalg.LinAlgError:
+        _, _, move, info = linalg.lapack.dgesv(jacobian / size, residual)
+        if info != 0:
             return None
+        move = move / size
         length = max(np.max(np.abs(move[:n])), np.max(np.abs(move[n:]), initial=0.0) / longest)
         if not np.isfinite(length):
             return None
