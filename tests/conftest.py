@@ -52,11 +52,10 @@ _LONGEST = (
     "tests/test_model_files.py",
     "design/test_multidim.py",
     "stats/test_dask.py",
+    # Processes of its own, which find what the files above have compiled. Not at the end of all:
+    # the other process would wait for it.
+    "tests/test_mutations.py",
 )
-
-
-# Processes of their own, which find what the other tests have compiled.
-_LAST = ("tests/test_mutations.py",)
 
 
 # Files whose loops have parts in common go to one process: each process compiles the parts anew. So
@@ -85,7 +84,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    places = {name: k for k, name in enumerate(_LONGEST)} | dict.fromkeys(_LAST, 100)
+    places = {name: k for k, name in enumerate(_LONGEST)}
     own = ("/".join(item.path.parts[-3:]) for item in items)
     ranks = [min((places[n] for n in places if p.endswith(n)), default=99) for p in own]
     items[:] = [items[k] for k in sorted(range(len(items)), key=ranks.__getitem__)]
