@@ -73,7 +73,7 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
     out = np.empty(len(stored.data), code_dtype(table))
     rows, codes = by_address(stored), by_address(out.view(np.uint8))
     in_threads(
-        lambda begin, end: encode_stored(bins, room_for(frame, 0), rows, begin, end, codes),
+        lambda begin, end: encode_stored(bins, room_for(frame, ()), rows, begin, end, codes),
         len(out),
         n_jobs,
         _GRAIN,
@@ -115,9 +115,7 @@ def encode_within(
     # Handed over once for all parts of the rows.
     x, codes = by_address(X.reshape(-1)), by_address(out.reshape(-1).view(np.uint8))
     wrong = in_threads(
-        lambda begin, end: encode_dense(
-            bins, room_for(frame, len(lanes)), x, lanes, begin, end, codes
-        ),
+        lambda begin, end: encode_dense(bins, room_for(frame, lanes), x, begin, end, codes),
         X.shape[0],
         n_jobs,
         max(1, _GRAIN // max(1, d)),

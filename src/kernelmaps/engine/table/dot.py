@@ -64,6 +64,8 @@ class Room(NamedTuple):
     u: np.ndarray  # T
     sums: np.ndarray  # T: of a block of rows, a vector each (one output) or an entry per output
     one: np.ndarray  # T
+    lanes: tuple  # length: values that are located at a time
+    alone: tuple  # length 1 for one output, 0 for more
 
 
 def summed_table(table: Table, dtype: np.dtype) -> Summed:
@@ -108,16 +110,17 @@ def _clipped_before(table: Table, bins: Bins, dtype: np.dtype) -> Bins:
     return bins._replace(**{name: by_vector(getattr(bins, name).astype(dtype)) for name in names})
 
 
-def room_for(table: Summed, rows: int) -> tuple[Room, tuple]:
-    """Room for one thread that sums so many rows, and the lanes of its vectors."""
+def room_for(table: Summed, rows: int) -> Room:
+    """Room for one thread that sums so many rows."""
     values, dtype = table.values, table.values.coef.dtype
-    lanes = (0,) * width(dtype.itemsize)
-    size = max(len(lanes) if table.outputs == 1 else 0, len(values.chunk) * values.parts)
+    lanes, alone = (0,) * width(dtype.itemsize), (0,) * (table.outputs == 1)
+    size = max(len(lanes) if alone else 0, len(values.chunk) * values.parts)
     row, u = (aligned(TILE + 2 * LANES, kind) for kind in (np.int32, dtype))
-    return Room(row, u, aligned(min(BLOCK, rows) * size, dtype), np.zeros(16, dtype)), lanes
+    sums = aligned(min(BLOCK, rows) * size, dtype)
+    return Room(row, u, sums, np.zeros(16, dtype), lanes, alone)
 
 
-def _sum(table, room, n, lanes, at, x, ahead):
+def _sum(values, room, n, at, x, ahead):
     """``room.sums``, from row `at` of the block on, += the sum over the n values located.
 
     Meanwhile ``x[ahead : ahead + n]`` is asked for, a line at a time: all at once they would wait.
@@ -126,19 +129,18 @@ def _sum(table, room, n, lanes, at, x, ahead):
 
 
 @overload(_sum, jit_options=INNER)
-def _sum_of(table, room, n, lanes, at, x, ahead):
-    return _one_output if _single(table) else _many_outputs
+def _sum_of(values, room, n, at, x, ahead):
+    return _one_output if _alone(room) else _many_outputs
 
 
-def _single(table):
-    """Whether a table has one output, from its type."""
-    block = table.types[table.fields.index("values")]
-    return len(block.types[block.fields.index("chunk")]) == 1
+def _alone(room):
+    """Whether there is one output, from the type of the room."""
+    return len(room.types[room.fields.index("alone")]) == 1
 
 
-def _one_output(table, room, n, lanes, at, x, ahead):
+def _one_output(values, room, n, at, x, ahead):
     """Polynomials of as many values as there are lanes, by Horner's rule."""
-    values, here = table.values, at * len(lanes)
+    lanes, here = room.lanes, at * len(room.lanes)
     total = load(room.sums, here, lanes)
     for k in range(0, n, len(lanes)):
         prefetch(x, ahead + k)
@@ -151,9 +153,9 @@ def _one_output(table, room, n, lanes, at, x, ahead):
     store(room.sums, here, total)
 
 
-def _many_outputs(table, room, n, lanes, at, x, ahead):
+def _many_outputs(values, room, n, at, x, ahead):
     """The outputs of two values at a time: two sums hide half the latency of an addition."""
-    values, size = table.values, len(table.values.chunk)
+    size = len(values.chunk)
     here = at * size * vectors(values)
     for part in range(vectors(values)):
         a = load(room.sums, here + part * size, values.chunk)
@@ -166,37 +168,42 @@ def _many_outputs(table, room, n, lanes, at, x, ahead):
         store(room.sums, here + part * size, add(a, b))
 
 
-def _drain(table, room, count, lanes, top, out):
-    """Add the sums of `count` rows to `out`, from row `top` on, and clear them."""
+# What follows takes no table, so that it is compiled once for many.
+def _drain(room, size, outputs, count, top, out):
+    """Add the sums of `count` rows to `out`, from row `top` on, and clear them.
+
+    They are of `size` numbers each.
+    """
     raise NotImplementedError("for compiled loops")
 
 
 @overload(_drain, jit_options=INNER)
-def _drain_of(table, room, count, lanes, top, out):
-    return _drain_one if _single(table) else _drain_many
+def _drain_of(room, size, outputs, count, top, out):
+    return _drain_one if _alone(room) else _drain_many
 
 
-def _drain_one(table, room, count, lanes, top, out):
+def _drain_one(room, size, outputs, count, top, out):
+    lanes = room.lanes
     for i in range(count):
         store(room.one, 0, fold(load(room.sums, i * len(lanes), lanes), (0,)))
         out[top + i] += item(room.one, 0)
         store(room.sums, i * len(lanes), zeros(room.sums, lanes))
 
 
-def _drain_many(table, room, count, lanes, top, out):
-    size = len(table.values.chunk) * vectors(table.values)
+def _drain_many(room, size, outputs, count, top, out):
     for i in range(count):
-        for c in range(table.outputs):
-            out[(top + i) * table.outputs + c] += item(room.sums, i * size + c)
+        for c in range(outputs):
+            out[(top + i) * outputs + c] += item(room.sums, i * size + c)
         for c in range(size):
             room.sums[i * size + c] = 0
 
 
 @njit(**INNER)
-def _end(table, room, n, lanes):
+def _end(room, n, nothing):
     """Behind n values: others that add nothing, to fill a vector."""
+    lanes = room.lanes
     if n % len(lanes) != 0:
-        store(room.row, n, fill(room.row, np.int32(table.bins.nothing), lanes))
+        store(room.row, n, fill(room.row, np.int32(nothing), lanes))
         store(room.u, n, zeros(room.u, lanes))
 
 
@@ -228,11 +235,12 @@ def _in_range(table, x, j, across, beyond):
 
 
 @njit(**INNER)
-def _locate(table, x, at, j, n, lanes, room, beyond):
+def _locate(table, x, at, j, n, room, beyond):
     """Rows and positions of n values x[at + k] of features j + k, as :func:`.locate.locate`.
 
     Adds by how much values are outside of their range.
     """
+    lanes = room.lanes
     final = n - len(lanes) if n > len(lanes) else 0
     for start in range(0, n, len(lanes)):
         k = start if start < final else final
@@ -245,13 +253,14 @@ def _locate(table, x, at, j, n, lanes, room, beyond):
 
 
 @entry()
-def dot_dense(table, x, lanes, room, begin, end, out):
+def dot_dense(table, x, room, begin, end, out):
     """Add the sums of dense rows begin..end to `out`, rows of `table.outputs`; both are flat.
 
     Returns by how much values were outside the range in all: 0 if none was, NaN for NaN.
     """
-    d, tile = table.features, table.tile
-    beyond = zeros(table.values.coef, lanes)
+    d, tile, values, lanes = table.features, table.tile, table.values, room.lanes
+    beyond = zeros(values.coef, lanes)
+    size, nothing = len(values.chunk) * vectors(values), table.bins.nothing
     for top in range(begin, end, BLOCK):
         bottom = top + BLOCK if top + BLOCK < end else end
         a = np.int64(0)
@@ -260,11 +269,11 @@ def dot_dense(table, x, lanes, room, begin, end, out):
             ahead = (1 + _AHEAD // n) * d
             for i in range(top, bottom):
                 at = i * d + a
-                beyond = _locate(table, x, at, a, n, lanes, room, beyond)
-                _end(table, room, n, lanes)
-                _sum(table, room, n, lanes, i - top, x, at + ahead)
+                beyond = _locate(table, x, at, a, n, room, beyond)
+                _end(room, n, nothing)
+                _sum(values, room, n, i - top, x, at + ahead)
             a += n
-        _drain(table, room, bottom - top, lanes, top, out)
+        _drain(room, size, table.outputs, bottom - top, top, out)
     store(room.one, 0, fold(beyond, (0,)))
     return item(room.one, 0)
 
@@ -280,15 +289,16 @@ def _locate_stored(table, rows, at, n, room, beyond):
 
 
 @entry()
-def dot_stored(table, rows, lanes, room, begin, end, out):
+def dot_stored(table, rows, room, begin, end, out):
     """As `dot_dense`, for CSR rows; features that are not stored add nothing."""
-    beyond = table.values.coef.dtype.type(0)
+    values, nothing, beyond = table.values, table.bins.nothing, table.values.coef.dtype.type(0)
+    size = len(values.chunk) * vectors(values)
     for i in range(begin, end):
         last = np.int64(item(rows.indptr, i + 1))
         for a in range(np.int64(item(rows.indptr, i)), last, TILE):
             n = TILE if last - a > TILE else last - a
             beyond = _locate_stored(table, rows, a, n, room, beyond)
-            _end(table, room, n, lanes)
-            _sum(table, room, n, lanes, np.int64(0), rows.data, a + n)
-        _drain(table, room, np.int64(1), lanes, i, out)
+            _end(room, n, nothing)
+            _sum(values, room, n, np.int64(0), rows.data, a + n)
+        _drain(room, size, table.outputs, np.int64(1), i, out)
     return beyond

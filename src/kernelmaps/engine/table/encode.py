@@ -36,6 +36,7 @@ class Frame(NamedTuple):
     size: int  # bytes of a code: 1, 2 or 4
     least: np.ndarray  # by feature, padded to whole vectors
     most: np.ndarray
+    lanes: tuple  # length: features at a time
     # Memory of one thread.
     room: np.ndarray  # uint8: for a vector of codes
     cells: np.ndarray  # int32: of a vector of uneven features of a block of rows
@@ -45,15 +46,16 @@ def frame_for(bins: Bins, bits: int, codes: np.dtype, least: np.ndarray, most: n
     """What is asked for, of rows that have as many features as there are ends."""
     d, half = len(least), 0.5 if bins.placed else 0.0
     rows = max(_LEAST_ROWS, min(_MOST_ROWS, _VALUES // max(1, d)))
-    none = np.zeros(0, np.uint8), np.zeros(0, np.int32)
+    none = (), np.zeros(0, np.uint8), np.zeros(0, np.int32)
     ends = by_vector(least), by_vector(most)
     return Frame(d, rows, bits, half, codes.itemsize, *ends, *none)
 
 
-def room_for(frame: Frame, lanes: int) -> Frame:
+def room_for(frame: Frame, lanes: tuple) -> Frame:
     """A frame with memory for one thread."""
-    cells = aligned(_MOST_ROWS * max(lanes, 1), np.int32)
-    return frame._replace(room=np.zeros(lanes * frame.size, np.uint8), cells=cells)
+    cells = aligned(_MOST_ROWS * max(len(lanes), 1), np.int32)
+    room = np.zeros(len(lanes) * frame.size, np.uint8)
+    return frame._replace(lanes=lanes, room=room, cells=cells)
 
 
 @njit(**INNER)
@@ -120,7 +122,7 @@ def _values(x, at, n, lanes):
 
 
 @njit(**INNER)
-def _column(bins, frame, x, j, lanes, rows, out):
+def _column(bins, frame, x, j, rows, out):
     """Codes of a vector of features from j on; whether a value was outside its range.
 
     Of rows begin..end, with what the finder reads by feature in registers: first the cells of all
@@ -128,7 +130,7 @@ def _column(bins, frame, x, j, lanes, rows, out):
     the rows that follow are asked for, in the order of memory, from ``rows[2]`` on.
     """
     begin, end, ahead = rows
-    d, size, wrong = frame.width, frame.size, False
+    d, size, lanes, wrong = frame.width, frame.size, frame.lanes, False
     for i in range(begin, end):
         values = _values(x, i * d + j, d, lanes)
         note_cell(bins, frame, values, (i - begin) * len(lanes), j, (0,))
@@ -146,13 +148,13 @@ def _column(bins, frame, x, j, lanes, rows, out):
 
 
 @entry()
-def encode_dense(bins, frame, x, lanes, begin, end, out):
+def encode_dense(bins, frame, x, begin, end, out):
     """Codes of dense rows begin..end (flat, `out` in bytes); whether one was outside its range.
 
     Some features of a block of rows at a time: their tables stay in the nearest cache, the rows in
     the next one. The block that follows is asked for meanwhile.
     """
-    d, wrong = frame.width, False
+    d, lanes, wrong = frame.width, frame.lanes, False
     final = d - len(lanes) if d > len(lanes) else 0
     for top in range(begin, end, frame.rows):
         bottom = top + frame.rows if top + frame.rows < end else end
@@ -160,7 +162,7 @@ def encode_dense(bins, frame, x, lanes, begin, end, out):
         for start in range(0, d, len(lanes)):
             # The last vector overlaps the one before, if there is one.
             j = start if start < final else final
-            wrong |= _column(bins, frame, x, j, lanes, (top, bottom, ahead), out)
+            wrong |= _column(bins, frame, x, j, (top, bottom, ahead), out)
             ahead += (bottom - top) * len(lanes)
     return wrong
 

@@ -29,7 +29,6 @@ from ..simd.vectors import (
     load,
     multiply_add,
     prefetch,
-    put,
     repeat,
     store,
     tile,
@@ -77,7 +76,7 @@ class Room(NamedTuple):
     """Memory of one thread (made in Python: code that allocates takes long to compile)."""
 
     found: Found  # of the values of one example
-    f: np.ndarray  # T[lanes]
+    f: np.ndarray  # T, flat [score][lane]: one score, or one of each value
     move: np.ndarray  # T[lanes]
     seen: np.ndarray  # float64[4, lanes]
     norm: np.ndarray  # float64[1]
@@ -126,7 +125,6 @@ def work_of(
     room: Room,
     *,
     scored: Any = None,
-    out: np.ndarray | None = None,
     changed: Any = None,
     steps: Use = NONE,
     norms: bool = False,
@@ -134,22 +132,21 @@ def work_of(
     """The work of loops on such rows, the rows and the room, all by address.
 
     `scored` are weights to score with, and `changed` those to add to (see :func:`weights_of`).
-    With `out`, scores are written there (:func:`scores`, not :func:`score`); `norms` asks for
-    squared norms, too.
+    `norms` asks for squared norms, too.
     """
     seen = by_address(rows._replace(values=rows.values.view(np.uint8)))  # whatever their type
     taken = by_address(room)
 
-    def use(function: Any, weights: Any, others: tuple, numbers: int) -> Use:
-        known = (seen, taken, *others)
+    def use(function: Any, weights: Any, numbers: int) -> Use:
+        known = seen, taken
         return NONE if weights is None else Use(*bound(function, (weights,), known, numbers))
 
     dense = Dense(rows.values, (0,) * width(room.found.u.itemsize))
     values = Stored(rows.values, rows.columns, rows.indptr) if len(rows.sparse) else dense
     find = finder(basis.handed, values, room.found)
     norm = Use(*bound(_squared_norm, (basis.squares,), (taken,), 1)) if norms else NONE
-    one = use(score, scored, (), 2) if out is None else use(scores, scored, (out,), 4)
-    return by_address(Work(find, one, use(add, changed, (), 2), steps, norm)), seen, taken
+    uses = use(score, scored, 3), use(add, changed, 2)
+    return by_address(Work(find, *uses, steps, norm)), seen, taken
 
 
 @njit(**FAST)
@@ -160,7 +157,7 @@ def _span(rows, i):
 
 
 @njit(**FAST)
-def _column_of(rows, k, begin):
+def column_of(rows, k, begin):
     """Feature of the k-th stored value: the index in a CSR row, the position in a dense one."""
     return np.int64(item(rows.columns, k)) if len(rows.sparse) else k - begin
 
@@ -179,7 +176,7 @@ def _gather(weights, rows, found, begin, k, total):
     """Add the k-th value's part of the scores, chunk by chunk and lane by lane."""
     row, u = np.int64(item(found.row, k)), item(found.u, k)
     table, lanes, size = weights.table, weights.lanes, len(weights.touched)
-    at = (_column_of(rows, begin + k, begin) * weights.stride + item(table.first, row)) * len(lanes)
+    at = (column_of(rows, begin + k, begin) * weights.stride + item(table.first, row)) * len(lanes)
     for part in range(vectors(table)):
         phi = repeat(polynomial(table, row, u, part), lanes)
         here = load(weights.w, at + part * size, weights.touched)
@@ -187,43 +184,25 @@ def _gather(weights, rows, found, begin, k, total):
     return total
 
 
-@njit(**FAST)
-def _score(weights, rows, room, begin, start, n):
-    """``room.f`` = <w, psi> of n values that were placed, from the one `start` on.
-
-    Four sums at a time hide the latency of the adds.
-    """
-    a = zeros(weights.w, weights.touched)
-    b, c, d = a, a, a
-    whole = start + n - n % 4
-    for k in range(start, whole, 4):
-        a = _gather(weights, rows, room.found, begin, k, a)
-        b = _gather(weights, rows, room.found, begin, k + 1, b)
-        c = _gather(weights, rows, room.found, begin, k + 2, c)
-        d = _gather(weights, rows, room.found, begin, k + 3, d)
-    for k in range(whole, start + n):
-        a = _gather(weights, rows, room.found, begin, k, a)
-    store(room.f, 0, fold(plus(plus(a, b), plus(c, d)), weights.lanes))
-
-
 @routine(fastmath=True)
-def score(weights, rows, room, begin, n):
-    """``room.f`` = <w, psi> of the n values that were placed."""
-    _score(weights, rows, room, begin, np.int64(0), n)
+def score(weights, rows, room, begin, count, n):
+    """``room.f[k]`` = <w, psi> of n of the values that were placed, from the k-th on, k < count.
 
-
-@routine(fastmath=True)
-def scores(weights, rows, room, out, begin, count, n, i):
-    """``out[i]`` = `count` scores, each of n values that were placed.
-
-    That is one of all values, or one of each value in the place of its feature.
+    That is one score of all values, or one of each. Four sums hide the latency of the adds.
     """
-    _, places, lanes = out.shape
-    for k in range(count):
-        _score(weights, rows, room, begin, k, n)
-        j = _column_of(rows, begin + k, begin) if places > 1 else np.int64(0)
-        for lane in range(lanes):
-            put(out, (i * places + j) * lanes + lane, item(room.f, lane))
+    found, lanes = room.found, weights.lanes
+    for start in range(count):
+        a = zeros(weights.w, weights.touched)
+        b, c, d = a, a, a
+        whole = start + n - n % 4
+        for k in range(start, whole, 4):
+            a = _gather(weights, rows, found, begin, k, a)
+            b = _gather(weights, rows, found, begin, k + 1, b)
+            c = _gather(weights, rows, found, begin, k + 2, c)
+            d = _gather(weights, rows, found, begin, k + 3, d)
+        for k in range(whole, start + n):
+            a = _gather(weights, rows, found, begin, k, a)
+        store(room.f, start * len(lanes), fold(plus(plus(a, b), plus(c, d)), lanes))
 
 
 @routine(fastmath=True)
@@ -233,7 +212,7 @@ def add(weights, rows, room, begin, n):
     steps = tile(load(room.move, 0, lanes), table.chunk)
     for k in range(n):
         row, u = np.int64(item(found.row, k)), item(found.u, k)
-        j = _column_of(rows, begin + k, begin)
+        j = column_of(rows, begin + k, begin)
         at = (j * weights.stride + item(table.first, row)) * len(lanes)
         for part in range(vectors(table)):
             here = at + part * len(weights.touched)

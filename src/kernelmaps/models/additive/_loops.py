@@ -17,8 +17,9 @@ import numpy as np
 from numba.extending import overload
 
 from ...compiling import njit
+from ...engine.simd.vectors import item, put
 from ...engine.table.entry import bound, call, entry, routine
-from ...engine.table.update import FAST, Room, Use, ask_for, place
+from ...engine.table.update import FAST, Room, Use, ask_for, column_of, place
 from .losses import LOSSES
 
 
@@ -180,7 +181,7 @@ def epoch(work, rows, duals, visits, tally, room):
     would be taken.
     """
     order, active, learn = visits.order, visits.active, np.int64(visits.learn)
-    score, add, steps, said = work.score, work.add, work.steps, room.said
+    score, add, steps, said, one = work.score, work.add, work.steps, room.said, np.int64(1)
     _clear(tally.report)
     t = 0
     while t < active:
@@ -188,7 +189,7 @@ def epoch(work, rows, duals, visits, tally, room):
         if t + 1 < active:
             ask_for(rows, np.int64(order[t + 1]))
         begin, n = place(work, rows, i, room)
-        call(score.routine, score.known, rows, room, begin, n)
+        call(score.routine, score.known, rows, room, begin, one, n)
         call(steps.routine, steps.known, duals, tally, room, i, learn)
         if said[0] != 0:
             call(add.routine, add.known, rows, room, begin, n)
@@ -222,11 +223,17 @@ def evaluate(work, rows, room, examples, norm, out):
     = <w_j, psi_j(x_ij)>: zeros of sparse rows stay as given.  norm[k] = |psi_i|^2, unless it is
     empty.
     """
-    scores, one = work.score, np.int64(1)
+    score, one = work.score, np.int64(1)
+    size, (_, places, lanes) = room.move.size, out.shape
+    terms = np.int64(places > 1)
     for i in range(out.shape[0]):
         begin, n = place(work, rows, examples[i], room)
         if norm.size > 0:
             call(work.norm.routine, work.norm.known, room, n)
             norm[i] = room.norm[0]
-        count, each = (n, one) if out.shape[1] > 1 else (one, n)
-        call(scores.routine, scores.known, rows, room, out, begin, count, each, i)
+        count, each = (n, one) if terms else (one, n)
+        call(score.routine, score.known, rows, room, begin, count, each)
+        for k in range(count):
+            j = terms * column_of(rows, begin + k, begin)
+            for lane in range(lanes):
+                put(out, (i * places + j) * lanes + lane, item(room.f, k * size + lane))

@@ -72,7 +72,7 @@ def room_for(compiled: Compiled, rows: Rows) -> Room:
     most = int(np.diff(rows.indptr).max(initial=0)) if len(rows.sparse) else rows.width
     dtype, lanes = compiled.basis.values.coef.dtype, len(compiled.lanes)
     found = Found(aligned(most + LANES, np.int32), aligned(most + LANES, dtype))
-    f, move = aligned(lanes, dtype), aligned(lanes, dtype)
+    f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
     return Room(found, f, move, np.zeros((4, lanes)), np.zeros(1), np.zeros(2, np.int64))
 
 

@@ -253,7 +253,7 @@ class State:
 
         def part(begin: int, end: int) -> None:
             room, out = room_for(compiled, rows), shift[begin:end]
-            work = work_of(basis, rows, room, scored=scored, out=out, norms=True)
+            work = work_of(basis, rows, room, scored=scored, norms=True)
             _loops.evaluate(*work, np.arange(begin, end, dtype=np.int64), norm[begin:end], out)
 
         in_blocks(self.settings.n_threads, n, part)

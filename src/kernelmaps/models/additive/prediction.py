@@ -71,9 +71,8 @@ def sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
     rows = by_address(stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1))
 
     def work(begin: int, end: int) -> float:
-        room, lanes = room_for(terms.table, end - begin)
-        loop = dot_stored if stored else dot_dense
-        return float(loop(terms.handed, rows, lanes, room, begin, end, flat))
+        room, loop = room_for(terms.table, end - begin), dot_stored if stored else dot_dense
+        return float(loop(terms.handed, rows, room, begin, end, flat))
 
     # Every part of dense rows reads the whole table once for each of its blocks.
     return sum(in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK))

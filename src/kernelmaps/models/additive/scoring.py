@@ -134,7 +134,7 @@ class AdditiveScores(TableRoute):
                 count, room = part.stop - part.start, room_for(compiled, rows)
                 shape = (end - begin, out.shape[1], count)
                 own = out[begin:end] if direct else np.zeros(shape, out.dtype)
-                work = work_of(compiled.basis, rows, room, scored=weights, out=own)
+                work = work_of(compiled.basis, rows, room, scored=weights)
                 evaluate(*work, examples[begin:end], no_norms, own)
                 if not direct:
                     out[begin:end, :, part] = own
