@@ -154,6 +154,8 @@ def _factor(gram: np.ndarray) -> np.ndarray | None:
     Rows are scaled to one first: weights may be large where K is small.
     """
     root = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    if np.any(np.abs(gram) > 2 * np.outer(root, root)):  # beyond Cauchy and Schwarz: no scale
+        return None
     values, vectors = np.linalg.eigh(gram / root[:, None] / root)
     if not values[0] > -64 * _EPSILON * len(gram) * values[-1]:
         return None

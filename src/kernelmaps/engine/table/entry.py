@@ -72,16 +72,19 @@ _NOT_NEEDED = {
     "DumpParforDiagnostics",
 }
 
+_KNOWN = nb.__version__.startswith(tuple(f"{version}." for version in _TRIED))
+_PASSES: dict[str, Any] = {"pipeline_class": FewerPasses} if _KNOWN else {}
+
 # Helpers are part of the loops that call them: what a loop knows about its table serves them, too.
 # They are called with np.int64(0), not 0: a number that is written out is a type of its own to
 # numba, and the helper would be compiled once more.
 INNER = HELPER | {
     "_nrt": False,  # nothing is allocated: no references are counted
     "forceinline": True,
-    "pipeline_class": FewerPasses,
+    **_PASSES,
 }
 OPTIONS = {
-    "pipeline_class": FewerPasses,
+    **_PASSES,
     "cache": True,
     "nogil": True,
     "error_model": "numpy",

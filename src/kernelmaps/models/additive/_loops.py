@@ -234,6 +234,7 @@ def evaluate(work, rows, room, examples, norm, out):
         count, each = (n, one) if terms else (one, n)
         call(score.routine, score.known, rows, room, begin, count, each)
         for k in range(count):
-            j = terms * column_of(rows, begin + k, begin)
+            # A score of all values may be of none: there is no column to look for.
+            j = column_of(rows, begin + k, begin) if terms else np.int64(0)
             for lane in range(lanes):
                 put(out, (i * places + j) * lanes + lane, item(room.f, k * size + lane))
