@@ -236,7 +236,7 @@ def _in_range(table, x, j, across, beyond):
 
 @njit(**INNER)
 def _locate(table, x, at, j, n, room, beyond):
-    """Rows and positions of n values x[at + k] of features j + k, as :func:`.locate.locate`.
+    """Rows and positions of n values x[at + k] of features j + k, by :func:`.locate.find`.
 
     Adds by how much values are outside of their range.
     """
