@@ -58,12 +58,28 @@ def test_folds_go_by_content(seed):
     one, two = folds_by_content(X, y, np.ones(60)), folds_by_content(*twice, np.ones(80))
     np.testing.assert_array_equal(two[:60], one)
     np.testing.assert_array_equal(two[60:], one[:20])
-    np.testing.assert_array_equal(folds_by_content(sparse.csr_matrix(X), y, np.ones(60)) >= 0, True)
     for code in range(3):  # the classes have their shares in every fold
         assert np.ptp(np.bincount(one[y == code], minlength=3)) <= 1
     weight = np.where(np.arange(60) < 30, 1.0, 0.0)
     np.testing.assert_array_equal(folds_by_content(X, y, weight) < 0, weight == 0)
     assert folds_by_content(X[:4], np.array([0, 0, 1, 2]), np.ones(4)) is None
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_equal_values_have_equal_folds(seed, short):
+    """However they are stored, and in whatever order a processor would add them up."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((90, 40)).astype(np.float32), np.arange(90) % 2
+    X = np.floor(4 * X) if short else X
+    X[rng.random(X.shape) < 0.5] = 0.0
+    expected = folds_by_content(X, y, np.ones(90))
+    same = [sparse.csr_matrix(X), sparse.csr_array(X.astype(np.float64)), X.astype(np.float64)]
+    same += [np.asfortranarray(X), np.where(X == 0, -0.0, X)] + [X.astype(np.uint8)] * short
+    for rows in same:
+        np.testing.assert_array_equal(folds_by_content(rows, y, np.ones(90)), expected)
+    assert len(np.unique(calibration._content(X))) == 90
+    swapped = calibration._content(X[:, ::-1])
+    assert not np.isin(swapped, calibration._content(X)).any()
 
 
 def test_many_rows_are_sampled_with_some_of_every_class():

@@ -172,15 +172,25 @@ def folds_by_content(rows: Any, codes: np.ndarray, weight: np.ndarray) -> np.nda
 
 
 def _content(rows: Any) -> np.ndarray:
-    """A number for each row that depends on its values alone, in the bits of a uint64."""
-    weights = np.random.default_rng(0).random(rows.shape[1])
+    """A number for each row that depends on its values alone, on every machine.
+
+    Whole numbers are summed modulo 2⁶⁴, so that no order and no rounding matters. A zero adds
+    nothing: sparse rows have the numbers of dense ones.
+    """
+    weights = mixed_bits(np.arange(rows.shape[1])) | np.uint64(1)
     if sparse.issparse(rows):
-        sums = np.asarray(rows.astype(np.float64) @ weights)
-    else:
-        step = max(1, 2**15 // max(1, rows.shape[1]))  # a few rows at a time: they become float64
-        starts = range(0, len(rows), step)
-        sums = np.concatenate([(rows[k : k + step] * weights).sum(axis=1) for k in starts])
-    return np.ascontiguousarray(sums, np.float64).view(np.uint64)
+        bits = rows.astype(np.float64)  # a copy
+        bits.data = _bits(bits.data) * weights[bits.indices]
+        return np.asarray(bits @ np.ones(bits.shape[1], np.uint64))
+    step = max(1, 2**15 // max(1, rows.shape[1]))  # a few rows at a time: they become float64
+    starts = range(0, len(rows), step)
+    return np.concatenate([(_bits(rows[k : k + step]) * weights).sum(axis=1) for k in starts])
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    """Bits of float64 values; those of the exponent, alone in short numbers, at both ends."""
+    bits = (values + 0.0).astype(np.float64).view(np.uint64)  # no sign on a zero
+    return bits ^ (bits >> np.uint64(32))
 
 
 def some_of_all(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
