@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 from kernelmaps.engine import encode
-from kernelmaps.engine.encode import _code_bins, encode_within, fraction_bits
+from kernelmaps.engine.encode import _code_bins, _formula, encode_within, fraction_bits
 from kernelmaps.engine.piecewise import spec_of, stored_table, table_of
-from kernelmaps.engine.table import EDGES, Table, search
+from kernelmaps.engine.table import AFFINE, EDGES, Table, search
 
 KINDS = {
     "even": lambda rng: np.linspace(-1, 3, 41),
@@ -158,3 +158,33 @@ def test_tables_too_large_for_records_are_bisected(degree, monkeypatch, seed):
     assert not _code_bins(stored_table(spec, np.dtype(np.float32))).search.record
     assert (encode(spec, X) == codes).all()
     _code_bins.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bins", [40, 3000, 65_000])
+@pytest.mark.parametrize("degree", [0, 1])
+def test_even_codes_of_any_number_are_those_of_the_readable_form(seed, dtype, bins, degree):
+    """At the ends, next to them and as far away as numbers go; codes of one, two and four bytes."""
+    lo, scale = np.array([0.0, -3.0, 1e4, 1e-7]), bins / np.array([1.0, 7.3, 0.25, 1e-9])
+    sets = np.zeros((bins, degree + 1, 1))
+    table = Table.build(
+        AFFINE, degree, [sets] * 4, np.arange(4),
+        lo=lo, scale=scale, low=lo, high=lo + bins / scale,
+    )  # fmt: skip
+    ends = np.stack([table.low, table.high]).astype(dtype)
+    far = np.array([np.inf, np.finfo(dtype).max, 1e30, 1e12, 1e3])
+    X = np.concatenate([
+        ends, np.nextafter(ends, dtype(np.inf)), np.nextafter(ends, dtype(-np.inf)),
+        np.outer([*far, *-far], np.ones(4)),
+        lo + np.random.default_rng(seed).random((200, 4)) * bins / scale,
+    ]).astype(dtype)  # fmt: skip
+    spec = spec_of(table)
+    with np.errstate(over="ignore"):
+        expected, _ = _formula(spec, X, -np.inf, np.inf)
+    np.testing.assert_array_equal(encode(spec, X), expected)
+    np.testing.assert_array_equal(
+        encode(spec, sparse.csr_matrix(X + 0)).toarray(), expected * (X != 0)
+    )
+    for k in range(len(X)):  # what is outside is noticed, one number at a time
+        inside = (X[k] >= ends[0]) & (X[k] <= ends[1])
+        assert encode_within(spec, X[k : k + 1], *ends)[1] == inside.all()

@@ -114,13 +114,13 @@ def encode_within(
     frame = _frame(table, lower, upper, d)._replace(size=out.itemsize)
     # Handed over once for all parts of the rows.
     x, codes = by_address(X.reshape(-1)), by_address(out.reshape(-1).view(np.uint8))
-    wrong = in_threads(
+    inside = in_threads(
         lambda begin, end: encode_dense(bins, room_for(frame, lanes), x, begin, end, codes),
         X.shape[0],
         n_jobs,
         max(1, _GRAIN // max(1, d)),
     )
-    return out, not any(wrong)
+    return out, all(inside)
 
 
 def _encode_interpreted(

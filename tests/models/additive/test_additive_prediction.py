@@ -6,6 +6,7 @@ from scipy import sparse
 from sklearn import datasets
 
 import kernelmaps as km
+from kernelmaps.engine.reference import evaluate_table
 from kernelmaps.engine.table import AFFINE, CODE, EDGES, Table
 from kernelmaps.engine.table.dot import summed_table
 from kernelmaps.exceptions import OutOfDomainWarning
@@ -125,7 +126,7 @@ def test_cost_does_not_depend_on_the_number_of_bases(seed):
         model = km.AdditiveClassifier(km.SplineMap(bases), **ONE).fit(X, y)
         terms = model._compiled_terms(X).table
         assert (len(terms.values.powers), len(terms.values.chunk)) == (4, 1)
-        assert terms.bins.nothing == X.shape[1] * (bases - 3)
+        assert terms.bins.nothing == X.shape[1] * (bases - 3 + 2)  # with the ends of each range
 
 
 @untrained
@@ -275,3 +276,44 @@ def test_an_explanation_speaks_of_the_predicted_class(multi_class):
             if own.output.split(", not ")[0 if own.score > 0 else 1] == guess
         ]
         assert abs(said.score) == min(won)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bins", [1, 2, 7, 100])
+def test_positions_from_middles_of_bins_are_the_same_function(seed, dtype, bins):
+    """At edges, at both ends and next to them; and values within the range are never beyond it."""
+    rng = np.random.default_rng(seed)
+    d = 37
+    lo, width = rng.normal(size=d), 10.0 ** rng.uniform(-1, 3, d)
+    lo[3], width[3] = 1e5, 1.0  # too far from zero for positions in float32
+    scale = bins / width
+    knots = np.arange(bins + 1) - 1.0  # truncated powers: cubics that join smoothly
+    steps = [rng.normal(size=(len(knots), 1)) for _ in range(d)]
+    sets = []
+    for own in steps:
+        at = np.arange(bins)[:, None] - knots
+        powers = [np.maximum(at, 0) ** (3 - k) * c for k, c in enumerate((1, 3, 3, 1))]
+        powers[3] = (at >= 0) * 1.0
+        sets.append(np.stack([p @ own / bins**3 for p in powers], axis=1))
+    table = Table.build(
+        AFFINE, 3, sets, np.arange(d), lo=lo, scale=scale, low=lo, high=lo + bins / scale
+    )
+    low, high = table.low.astype(dtype), table.high.astype(dtype)
+    edges = np.clip((lo + np.arange(bins + 1)[:, None] / scale).astype(dtype), low, high)
+    X = np.concatenate([low[None], high[None], edges, rng.uniform(low, high, (60, d))]).astype(
+        dtype
+    )
+    X = np.clip(np.concatenate([X, np.nextafter(X, low), np.nextafter(X, high)]), low, high)
+    expected = evaluate_table(table, X.astype(np.float64), np).sum(axis=1)
+    terms = prediction.compiled_terms(table, np.dtype(dtype), np.dtype(dtype))
+    assert len(terms.table.bins.clipped) == 2
+    found = np.zeros((len(X), 1))
+    assert prediction.sums(terms, X, found, 1) == 0
+    size = max(float(np.abs(own).max()) for own in sets)
+    np.testing.assert_allclose(found[:, 0], expected, atol=1e5 * np.finfo(dtype).eps * size)
+    for side in (low, high):  # a step outside is noticed, and the value is that at the end
+        out = np.nextafter(side, side * 2 - (low + high) / 2)[None].astype(dtype)
+        there = np.zeros((1, 1))
+        assert prediction.sums(terms, out, there, 1) > 0
+        at_end = evaluate_table(table, side[None].astype(np.float64), np).sum()
+        np.testing.assert_allclose(there[0, 0], at_end, atol=1e5 * np.finfo(dtype).eps * size)

@@ -13,17 +13,32 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from ...compiling import meaning
-from .vectors import WORD, Vector, constant, converted, filled, like, llvm, pointer
+from .vectors import WORD, Vector, constant, converted, filled, like, llvm, on_arm, pointer
 
 _NAMES = {types.float32: "f32", types.float64: "f64"}
+# Numbers next to which floats are integers, and the last 32 of their bits.
+_ROUNDING = {types.float32: (1.5 * 2**23, 0x4B400000), types.float64: (1.5 * 2**52, 0)}
 
 
 def _at_least(builder, a, b):
-    return builder.select(builder.fcmp_ordered(">", a, b), a, b)  # b where a is NaN
+    """The larger one; b where a is NaN."""
+    return _bounded(builder, ">", "llvm.maxnum", a, b)
 
 
 def _at_most(builder, a, b):
-    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+    return _bounded(builder, "<", "llvm.minnum", a, b)
+
+
+def _bounded(builder, comparison, name, a, b):
+    """One instruction on x86 if it is written as a choice, on ARM if it is called by its name."""
+    if not on_arm(builder):
+        return builder.select(builder.fcmp_ordered(comparison, a, b), a, b)
+    kind, suffix = a.type, ""
+    if isinstance(kind, ir.VectorType):
+        kind, suffix = kind.element, f"v{kind.count}"
+    name = f"{name}.{suffix}{'f32' if kind == ir.FloatType() else 'f64'}"
+    signature = ir.FunctionType(a.type, [a.type, a.type])
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), [a, b])
 
 
 def _dtype(kind: types.Type) -> types.Type:
@@ -155,53 +170,121 @@ def in_range(typing_context, x, low, high, j, across, wanted):
 
 
 @intrinsic
-def outside(typing_context, x, low, high):
-    """Whether a number is below `low`, above `high` or NaN."""
+def all_inside(typing_context, x):
+    """What :func:`still_inside` begins with, for values like x."""
+    kind = _whole(x)
 
     def build(context, builder, signature, args):
-        below = builder.fcmp_unordered("<", args[0], args[1])
-        above = builder.fcmp_unordered(">", args[0], args[2])
-        found = builder.or_(below, above)
-        if isinstance(x, Vector):
-            lanes = ir.IntType(x.size)
-            found = builder.icmp_unsigned("!=", builder.bitcast(found, lanes), lanes(0))
+        return constant(kind, -1)
+
+    return kind(x), build
+
+
+@intrinsic
+def still_inside(typing_context, inside, x, bounded):
+    """Integers without a bit where a number is not what it was bounded to, or was so before.
+
+    Vectors of them are looked at after the loop (:func:`none_outside`).
+    """
+
+    def build(context, builder, signature, args):
+        found = builder.fcmp_ordered("==", args[1], args[2])
+        return builder.and_(args[0], builder.sext(found, llvm(inside)))
+
+    return inside(inside, x, x), build
+
+
+@intrinsic
+def none_outside(typing_context, inside):
+    """Whether all numbers were inside."""
+
+    def build(context, builder, signature, args):
+        found = builder.icmp_signed("<", args[0], constant(inside, 0))
+        if isinstance(inside, Vector):
+            lanes = ir.IntType(inside.size)
+            found = builder.icmp_unsigned("==", builder.bitcast(found, lanes), lanes(-1))
         return builder.zext(found, ir.IntType(8)) if found.type != ir.IntType(1) else found
 
-    return types.boolean(x, x, x), build
+    return types.boolean(inside), build
 
 
-@meaning(lambda x, unit, half, wide: int(x * unit + half))
-def rounded(typing_context, x, unit, half, wide):
-    """``int(x·unit + half)`` of numbers that are not negative: all 32 bits if `wide` has length 1.
-
-    31 of them if it has length 0.
-    """
+@intrinsic
+def cut_off(typing_context, x, first, last):
+    """Integers int(x) within first … last, of numbers that 32 bits hold."""
     kind = like(types.int32, x)
 
     def build(context, builder, signature, args):
+        return _ordered(builder, builder.fptosi(args[0], llvm(kind)), *args[1:])
+
+    return kind(x, kind, kind), build
+
+
+@intrinsic
+def cut_off_unsigned(typing_context, x):
+    """Integers int(x) of numbers that are not negative: all 32 bits."""
+    kind = like(types.int32, x)
+
+    def build(context, builder, signature, args):
+        return builder.fptoui(args[0], llvm(kind))
+
+    return kind(x), build
+
+
+@meaning(lambda x, unit, half: x * unit + half)
+def scaled(typing_context, x, unit, half):
+    """``x·unit + half`` for one unit and one half."""
+
+    def build(context, builder, signature, args):
         unit, half = (filled(builder, value, x) for value in args[1:3])
-        value = builder.fadd(builder.fmul(args[0], unit), half)
-        if not len(wide):  # signed conversions are the cheaper ones
-            return builder.fptosi(value, llvm(kind))
-        return builder.fptoui(value, llvm(kind))
+        return builder.fadd(builder.fmul(args[0], unit), half)
 
-    return kind(x, _dtype(x), _dtype(x), wide), build
+    return x(x, _dtype(x), _dtype(x)), build
 
 
-@meaning(lambda x, last, known: (b := int(min(last, max(0.0, x))), x - b))
-def split(typing_context, x, last, known):
-    """Integers b = int(x) within 0 … last, and x − b; `known` has length 2 if no x is negative."""
+def _plain_split(x, last, near):
+    b = round(x) if len(near) == 2 else int(min(last, max(0.0, x)))
+    return b, x - b
+
+
+@meaning(_plain_split)
+def split(typing_context, x, last, near):
+    """Integers b = int(x) within 0 … last, and x − b.
+
+    The nearest integers, wherever they are, if `near` has length 2.
+    """
     count = like(types.int32, x)
     kind = types.Tuple((count, x))
 
     def build(context, builder, signature, args):
-        positive = args[0] if len(known) == 2 else _at_least(builder, args[0], constant(x, 0.0))
-        bounded = _at_most(builder, positive, args[1])
-        whole = builder.fptosi(bounded, llvm(count))
-        rest = builder.fsub(args[0], builder.sitofp(whole, llvm(x)))
-        return context.make_tuple(builder, kind, [whole, rest])
+        parts = _nearest(builder, args[0], x) if len(near) == 2 else _below(builder, *args[:2], x)
+        return context.make_tuple(builder, kind, parts)
 
-    return kind(x, x, known), build
+    return kind(x, x, near), build
+
+
+def _below(builder, value, last, kind: types.Type):
+    """Integers within 0 … last that are not above the values, and what is left of these."""
+    count = like(types.int32, kind)
+    bounded = _at_most(builder, _at_least(builder, value, constant(kind, 0.0)), last)
+    # ARM converts floats to integers of their own size, and back.
+    own = _whole(kind) if on_arm(builder) else count
+    whole = builder.fptosi(bounded, llvm(own))
+    rest = builder.fsub(value, builder.sitofp(whole, llvm(kind)))
+    return (whole if own == count else builder.trunc(whole, llvm(count))), rest
+
+
+def _nearest(builder, value, kind: types.Type):
+    """The same for the nearest integers: the last bits of a large number to which a value is added.
+
+    Two additions take less time than a conversion and another one back.
+    """
+    count = like(types.int32, kind)
+    large, first = _ROUNDING[_dtype(kind)]
+    moved = builder.fadd(value, constant(kind, large))
+    rest = builder.fsub(value, builder.fsub(moved, constant(kind, large)))
+    bits = builder.bitcast(moved, llvm(_whole(kind)))
+    whole = bits if first else builder.trunc(bits, llvm(count))
+    return (builder.sub(whole, constant(count, first)) if first else whole), rest
 
 
 def _leading(builder, x, kind: types.Type, shift):
@@ -216,8 +299,12 @@ def _leading(builder, x, kind: types.Type, shift):
 
 def _within(builder, value, last, kind: types.Type):
     """Integers within 0 … last."""
-    none = constant(kind, 0)
-    value = builder.select(builder.icmp_signed(">", value, none), value, none)
+    return _ordered(builder, value, constant(kind, 0), last)
+
+
+def _ordered(builder, value, first, last):
+    """Integers within first … last."""
+    value = builder.select(builder.icmp_signed(">", value, first), value, first)
     return builder.select(builder.icmp_signed("<", value, last), value, last)
 
 

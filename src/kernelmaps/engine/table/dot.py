@@ -10,6 +10,7 @@ vector.
 Values outside the range of the table, and those that are not finite, are noticed on the way.
 """
 
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -19,13 +20,12 @@ from ...compiling import njit
 from ..simd.arithmetic import as_floats, between, parameter, plus_distance
 from ..simd.vectors import (
     add,
+    add_polynomials,
     fill,
     fold,
-    gather_blocks,
     item,
     load,
     load_some,
-    multiply_add,
     prefetch,
     store,
     width,
@@ -42,6 +42,7 @@ TILE = 128  # features at a time, at most
 BLOCK = 2048  # rows at a time: their sums stay in a cache while the features pass by
 _TILE_BYTES = 2**19  # of coefficients at a time: a part of a second-level cache
 _FAR = 4  # widths of a range, from zero to its start
+_NEAR = 0.01  # bins: more than rounding, less than the row behind the last one
 _AHEAD = 256  # values from the one at work to the one that is asked for
 
 
@@ -68,17 +69,31 @@ class Room(NamedTuple):
     alone: tuple  # length 1 for one output, 0 for more
 
 
-def summed_table(table: Table, dtype: np.dtype) -> Summed:
-    """The layout of a table of outputs, in the precision `dtype`."""
-    row, sets = rows_of(table)
+def summed_table(table: Table, dtype: np.dtype, *, centred: bool = False) -> Summed:
+    """The layout of a table of outputs, in the precision `dtype`.
+
+    `centred`: where it can be, positions count from the middle of a bin, −½ … ½, as the loops
+    below find them at the least cost. Rounding may carry values at the ends of a range half a unit
+    too far: before the first bin and behind the last one are rows with the values at the ends.
+    """
+    centred = centred and _even_and_clipped(table)
+    row, sets = rows_of(table, 2 * centred)
     outputs = int(table.width[0])
     powers = table.degree + 1
     padded = 1 << (powers - 1).bit_length() if outputs == 1 else powers
     blocks = []
     for s in sets:
-        blocks.append(np.zeros((table.bins[s], padded, table.band[s])))
-        blocks[-1][:, :powers] = table.polynomials(s)
-    bins = _clipped_before(table, bins_of(table, row, dtype), dtype)
+        polynomials = table.polynomials(s)
+        polynomials = _around_middles(polynomials) if centred else polynomials
+        blocks.append(np.zeros((len(polynomials), padded, table.band[s])))
+        blocks[-1][:, :powers] = polynomials
+    bins = bins_of(table, row + centred, dtype)
+    if centred:
+        origin = bins.origin + 0.5 / bins.factor
+        bins = bins._replace(origin=origin, clipped=(0, 0), nothing=bins.nothing + 1)
+    elif _smooth(table):
+        bins = bins._replace(clipped=())
+    bins = _in_own_precision(table, bins, dtype)
     first = [np.zeros(len(block), np.int32) for block in blocks]
     low, high = (by_vector(end[table.set_of].astype(dtype)) for end in (table.low, table.high))
     if table.binning == CODE:
@@ -91,20 +106,41 @@ def summed_table(table: Table, dtype: np.dtype) -> Summed:
     return Summed(bins, values, low, high, table.n_features, outputs, tile)
 
 
-def _clipped_before(table: Table, bins: Bins, dtype: np.dtype) -> Bins:
-    """Bins for values that were clipped to their ranges, and found in the rows' own precision.
+def _smooth(table: Table) -> bool:
+    """Whether polynomials go on into the next bin, of values that were clipped to their ranges.
 
-    Values that vanish and odd extensions ask for the value as it is. Look-ups need the very bin, in
-    float64; polynomials go on continuously into the next bin, so that what float32 may change is as
-    little as a rounding error of x, unless the range is far from zero.
+    Values that vanish and odd extensions ask for the value as it is.
     """
     smooth = table.degree > 0 and table.binning in (AFFINE, EDGES)
-    if not smooth or len(bins.signed) or len(bins.vanishes):
-        return bins
-    within = bool(np.all(table.low >= table.lo))
-    bins = bins._replace(clipped=(0,) * (2 * within if table.binning == AFFINE else 0))
+    return smooth and not table.signed and not table.zero
+
+
+def _even_and_clipped(table: Table) -> bool:
+    """Whether no value that was clipped to its range is beyond its even bins."""
+    if not _smooth(table) or table.binning != AFFINE or not np.all(table.scale > 0):
+        return False
+    first, last = ((end - table.lo) * table.scale for end in (table.low, table.high))
+    return bool(np.all((first >= 0) & (last <= table.bins + _NEAR)))
+
+
+def _around_middles(coef: np.ndarray) -> np.ndarray:
+    """Polynomials (bins, powers, columns) of u as those of u − ½, between values at both ends."""
+    powers = range(coef.shape[1])
+    move = np.array([[comb(j, k) * 0.5 ** max(j - k, 0) for j in powers] for k in powers])
+    ends = np.zeros((2, *coef.shape[1:]))
+    ends[:, 0] = coef[0, 0], coef[-1].sum(axis=0)
+    return np.concatenate([ends[:1], np.einsum("kj,bjc->bkc", move, coef), ends[1:]])
+
+
+def _in_own_precision(table: Table, bins: Bins, dtype: np.dtype) -> Bins:
+    """Even bins found in the precision of the rows, where polynomials allow it.
+
+    Look-ups need the very bin, in float64; polynomials go on continuously into the next bin, so
+    that what float32 may change is as little as a rounding error of x, unless the range is far from
+    zero.
+    """
     near = np.abs(table.lo) * table.scale <= _FAR * table.bins
-    if table.binning == EDGES or not near.all():
+    if not _smooth(table) or table.binning == EDGES or not near.all():
         return bins
     names = ("origin", "factor", "last", "low", "high")
     return bins._replace(**{name: by_vector(getattr(bins, name).astype(dtype)) for name in names})
@@ -139,17 +175,13 @@ def _alone(room):
 
 
 def _one_output(values, room, n, at, x, ahead):
-    """Polynomials of as many values as there are lanes, by Horner's rule."""
+    """Polynomials of as many values as there are lanes."""
     lanes, here = room.lanes, at * len(room.lanes)
     total = load(room.sums, here, lanes)
     for k in range(0, n, len(lanes)):
         prefetch(x, ahead + k)
         u, powers = load(room.u, k, lanes), np.int64(len(values.powers))
-        coef = gather_blocks(values.coef, powers, room.row, k, values.powers, u)
-        value = coef[len(values.powers) - 1]
-        for power in range(len(values.powers) - 2, -1, -1):
-            value = multiply_add(value, u, coef[power])
-        total = add(total, value)
+        total = add_polynomials(values.coef, powers, room.row, k, values.powers, u, total)
     store(room.sums, here, total)
 
 

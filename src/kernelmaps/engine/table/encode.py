@@ -5,13 +5,25 @@ value that is NaN or outside [least, most] of its feature is coded as the neares
 anything), and reported: a pass of its own over the data would cost as much as the encoding.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
 
 from ...compiling import njit
-from ..simd.arithmetic import as_floats, outside, parameter, plus_share, rounded
+from ..simd.arithmetic import (
+    all_inside,
+    as_floats,
+    between,
+    cut_off,
+    cut_off_unsigned,
+    from_origin,
+    none_outside,
+    parameter,
+    plus_share,
+    scaled,
+    still_inside,
+)
 from ..simd.vectors import copy_numbers, item, load, load_some, prefetch, store, store_codes
 from .entry import INNER, entry
 from .layout import Bins
@@ -19,8 +31,18 @@ from .locate import cell_of, even_position, passed_edges
 from .memory import aligned, by_vector
 from .stored import AFFINE
 
-_MOST_ROWS, _LEAST_ROWS = 64, 16  # of a block, in which tables are used again
+_MOST_ROWS, _LEAST_ROWS = 64, 8  # of a block, in which tables are used again
 _VALUES = 2**16  # of a block: they stay in a cache until all features had their turn
+_NEAR_VALUES = 2**13  # the same in the nearest cache, for bins without tables
+
+
+class Units(NamedTuple):
+    """Positions among even bins, by feature and in units of codes: (x − origin)·factor."""
+
+    origin: np.ndarray
+    factor: np.ndarray
+    first: np.ndarray  # int32: codes of the ends
+    last: np.ndarray
 
 
 class Frame(NamedTuple):
@@ -36,6 +58,8 @@ class Frame(NamedTuple):
     size: int  # bytes of a code: 1, 2 or 4
     least: np.ndarray  # by feature, padded to whole vectors
     most: np.ndarray
+    units: Any  # Units of even bins; none of others
+    wide: tuple  # length 1: codes of four bytes, for which positions are bounded, not codes
     lanes: tuple  # length: features at a time
     # Memory of one thread.
     room: np.ndarray  # uint8: for a vector of codes
@@ -45,35 +69,62 @@ class Frame(NamedTuple):
 def frame_for(bins: Bins, bits: int, codes: np.dtype, least: np.ndarray, most: np.ndarray) -> Frame:
     """What is asked for, of rows that have as many features as there are ends."""
     d, half = len(least), 0.5 if bins.placed else 0.0
-    rows = max(_LEAST_ROWS, min(_MOST_ROWS, _VALUES // max(1, d)))
-    none = (), np.zeros(0, np.uint8), np.zeros(0, np.int32)
-    ends = by_vector(least), by_vector(most)
-    return Frame(d, rows, bits, half, codes.itemsize, *ends, *none)
+    even = len(bins.kind) == AFFINE
+    values = _NEAR_VALUES if even else _VALUES
+    rows = max(_LEAST_ROWS, min(_MOST_ROWS, values // max(1, d)))
+    units = _units(bins, 2.0**bits, half) if even else ()
+    if even and codes.itemsize < 4:
+        least, most = _in_32_bits(bins, 2.0**bits, least, most)
+    ends, none = (by_vector(least), by_vector(most)), (np.zeros(0, np.uint8), np.zeros(0, np.int32))
+    return Frame(d, rows, bits, half, codes.itemsize, *ends, units, (), (), *none)
+
+
+def _in_32_bits(bins: Bins, unit: float, least: np.ndarray, most: np.ndarray) -> Any:
+    """Ends no farther from the bins than codes of 31 bits are: values beyond mean the same."""
+    kind, d = np.finfo(bins.number.dtype), len(least)
+    with np.errstate(divide="ignore", over="ignore"):
+        reach = 2.0**30 / (bins.factor[:d] * unit)
+    before, behind = (
+        np.clip(bins.origin[:d] + side, kind.min, kind.max).astype(kind.dtype)
+        for side in (-reach, reach)
+    )
+    return np.maximum(least, before), np.minimum(most, behind)
+
+
+def _units(bins: Bins, unit: float, half: float) -> Units:
+    """Products with a power of two are exact, and so is the last step, to the codes of the ends."""
+    codes = (np.minimum(end * unit + half, 2.0**31 - 1) for end in (bins.low, bins.high))
+    first, last = (code.astype(np.int32) for code in codes)
+    return Units(bins.origin, bins.factor * unit, first, last)
 
 
 def room_for(frame: Frame, lanes: tuple) -> Frame:
     """A frame with memory for one thread."""
     cells = aligned(_MOST_ROWS * max(len(lanes), 1), np.int32)
     room = np.zeros(len(lanes) * frame.size, np.uint8)
-    return frame._replace(lanes=lanes, room=room, cells=cells)
+    return frame._replace(wide=(0,) * (frame.size == 4), lanes=lanes, room=room, cells=cells)
 
 
 @njit(**INNER)
-def _code(bins, frame, x, at, j, across):
-    """Codes as 32-bit integers, and whether a value was outside its range."""
-    value = as_floats(x, bins.number)
+def _bounded(frame, x, j, across):
+    """Values no farther than the ends of their features' ranges."""
     least, most = parameter(frame.least, j, x, across), parameter(frame.most, j, x, across)
-    return position_code(bins, frame, value, at, j, across), outside(value, least, most)
+    return between(x, least, most)
 
 
 def position_code(bins, frame, x, at, j, across):
-    """Bin and position of a value in fixed point; its cell, if it has one, is ``cells[at]``."""
+    """Bin and position of a value in fixed point, as a 32-bit integer.
+
+    Its cell, if it has one, is ``cells[at]``.
+    """
     raise NotImplementedError("position_code is for compiled loops")
 
 
 @overload(position_code, jit_options=INNER)
 def _position_code(bins, frame, x, at, j, across):
-    return _even_code if _even(bins) else _uneven_code
+    if not _even(bins):
+        return _uneven_code
+    return _wide_code if len(frame.types[frame.fields.index("wide")]) else _even_code
 
 
 def _even(bins):
@@ -81,11 +132,17 @@ def _even(bins):
 
 
 def _even_code(bins, frame, x, at, j, across):
-    t = even_position(bins, x, j, across)
+    units = frame.units
+    origin, factor = parameter(units.origin, j, x, across), parameter(units.factor, j, x, across)
+    near = _bounded(frame, x, j, across)
+    t = from_origin(as_floats(near, units.origin), origin, factor)
+    first, last = parameter(units.first, j, x, across), parameter(units.last, j, x, across)
+    return cut_off(scaled(t, 1.0, frame.half), first, last)
+
+
+def _wide_code(bins, frame, x, at, j, across):
     unit = np.float64(np.int64(1) << frame.fraction_bits)
-    if frame.size == 4:
-        return rounded(t, unit, frame.half, (0,))
-    return rounded(t, unit, frame.half, ())
+    return cut_off_unsigned(scaled(even_position(bins, x, j, across), unit, frame.half))
 
 
 def _uneven_code(bins, frame, x, at, j, across):
@@ -123,38 +180,40 @@ def _values(x, at, n, lanes):
 
 @njit(**INNER)
 def _column(bins, frame, x, j, rows, out):
-    """Codes of a vector of features from j on; whether a value was outside its range.
+    """Codes of a vector of features from j on; whether all values were in their ranges.
 
     Of rows begin..end, with what the finder reads by feature in registers: first the cells of all
     of them, since a load that follows the store of its index at once would wait for it. On the way
     the rows that follow are asked for, in the order of memory, from ``rows[2]`` on.
     """
     begin, end, ahead = rows
-    d, size, lanes, wrong = frame.width, frame.size, frame.lanes, False
+    d, size, lanes = frame.width, frame.size, frame.lanes
     for i in range(begin, end):
         values = _values(x, i * d + j, d, lanes)
         note_cell(bins, frame, values, (i - begin) * len(lanes), j, (0,))
+    inside = all_inside(as_floats(_values(x, begin * d + j, d, lanes), bins.number))
     for i in range(begin, end):
         at, k = i * d + j, (i - begin) * len(lanes)
         prefetch(x, ahead + k)
-        code, stray = _code(bins, frame, _values(x, at, d, lanes), k, j, (0,))
-        wrong |= stray
+        value = as_floats(_values(x, at, d, lanes), bins.number)
+        inside = still_inside(inside, value, _bounded(frame, value, j, (0,)))
+        code = position_code(bins, frame, value, k, j, (0,))
         if d >= len(lanes):
             store_codes(out, at * size, size, code)
         else:
             store_codes(frame.room, 0, size, code)
             copy_numbers(frame.room, out, at * size, d * size)
-    return wrong
+    return none_outside(inside)
 
 
 @entry()
 def encode_dense(bins, frame, x, begin, end, out):
-    """Codes of dense rows begin..end (flat, `out` in bytes); whether one was outside its range.
+    """Codes of dense rows begin..end (flat, `out` in bytes); whether all were in their ranges.
 
     Some features of a block of rows at a time: their tables stay in the nearest cache, the rows in
     the next one. The block that follows is asked for meanwhile.
     """
-    d, lanes, wrong = frame.width, frame.lanes, False
+    d, lanes, inside = frame.width, frame.lanes, True
     final = d - len(lanes) if d > len(lanes) else 0
     for top in range(begin, end, frame.rows):
         bottom = top + frame.rows if top + frame.rows < end else end
@@ -162,20 +221,17 @@ def encode_dense(bins, frame, x, begin, end, out):
         for start in range(0, d, len(lanes)):
             # The last vector overlaps the one before, if there is one.
             j = start if start < final else final
-            wrong |= _column(bins, frame, x, j, (top, bottom, ahead), out)
+            inside &= _column(bins, frame, x, j, (top, bottom, ahead), out)
             ahead += (bottom - top) * len(lanes)
-    return wrong
+    return inside
 
 
 @entry()
 def encode_stored(bins, frame, rows, begin, end, out):
-    """Codes of the stored values begin..end of CSR rows; whether one was outside its range."""
-    wrong = False
+    """Codes of the stored values begin..end of CSR rows."""
     for k in range(begin, end):
         feature = np.int64(item(rows.indices, k))
-        value = item(rows.data, k)
+        value = as_floats(item(rows.data, k), bins.number)
         note_cell(bins, frame, value, np.int64(0), feature, ())
-        code, stray = _code(bins, frame, value, np.int64(0), feature, ())
+        code = position_code(bins, frame, value, np.int64(0), feature, ())
         store_codes(out, k * frame.size, frame.size, code)
-        wrong |= stray
-    return wrong

@@ -40,7 +40,8 @@ class Bins(NamedTuple):
     kind: tuple  # length: AFFINE, LOG2, EDGES or CODE
     signed: tuple  # length 1: negative values have the rows `mirror` further on
     vanishes: tuple  # length 1: zero has the row `nothing`
-    # length 1: values are clipped to low … high; 2: they come clipped, none before the first bin
+    # length 1: values are clipped to low … high; 2: they come clipped, and their positions count
+    # from the middles of bins, before and behind which there is another row
     clipped: tuple
     placed: tuple  # length 0: look-ups; 1: positions of T's precision; 2: of float64's (EDGES)
     # By feature, the last one repeated to fill a vector.
@@ -95,14 +96,15 @@ def layout_of(table: Table) -> Layout:
     return Layout(bins, values, table.column, table.band[table.set_of], even)
 
 
-def rows_of(table: Table) -> tuple[np.ndarray, list[int]]:
+def rows_of(table: Table, more: int = 0) -> tuple[np.ndarray, list[int]]:
     """First row of each set, and the sets whose coefficients are stored, in order.
 
-    Sets that differ in their binning alone share their rows.
+    Sets that differ in their binning alone share their rows. A set has as many rows as bins, and
+    so many `more`.
     """
     keys = np.stack([table.coef_start, table.first_start, table.bins, table.band], axis=1)
     _, sets, block = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    starts = np.cumsum([0, *table.bins[sets]])
+    starts = np.cumsum([0, *table.bins[sets] + more])
     return starts[np.ravel(block)], sets.tolist()
 
 

@@ -47,7 +47,7 @@ def compiled_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | Non
         table = _at_codes(table, codes)
     elif table.coef.size * dtype.itemsize > _MOST_BYTES:
         return None
-    compiled = summed_table(table, dtype)
+    compiled = summed_table(table, dtype, centred=True)
     return Terms(compiled, by_address(compiled))
 
 
