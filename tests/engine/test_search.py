@@ -188,3 +188,34 @@ def test_even_codes_of_any_number_are_those_of_the_readable_form(seed, dtype, bi
     for k in range(len(X)):  # what is outside is noticed, one number at a time
         inside = (X[k] >= ends[0]) & (X[k] <= ends[1])
         assert encode_within(spec, X[k : k + 1], *ends)[1] == inside.all()
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_even_codes_do_not_depend_on_the_range_that_is_asked_for(degree):
+    """Values outside have the codes that they have without a range, in dense and stored rows."""
+    table = Table.build(
+        AFFINE, degree, [np.zeros((200, degree + 1, 1))], [0],
+        lo=np.zeros(1), scale=np.array([200.0]), low=np.zeros(1), high=np.ones(1),
+    )  # fmt: skip
+    spec, X = spec_of(table), np.array([[0.1], [0.5], [0.9], [1e5], [-1e5], [np.inf], [-np.inf]])
+    codes, inside = encode_within(spec, X, 0.4, 0.6)
+    assert not inside
+    np.testing.assert_array_equal(codes, _formula(spec, X, 0, 1)[0])
+    np.testing.assert_array_equal(encode(spec, sparse.csr_matrix(X)).toarray(), codes)
+    assert encode_within(spec, X, -np.inf, np.inf)[1]
+
+
+@pytest.mark.parametrize("bits", [20, 30, 38, 40, 42, 44])
+def test_even_codes_where_float32_is_coarser_than_bins(seed, bits):
+    rng = np.random.default_rng(seed)
+    lo = 10.0 ** rng.uniform(-3, 6, 60) * rng.choice([-1, 1], 60)
+    scale = 250 / (np.abs(lo) * 2.0**-bits)
+    table = Table.build(
+        AFFINE, 1, [np.zeros((250, 2, 1))] * 60, np.arange(60),
+        lo=lo, scale=scale, low=lo, high=lo + 250 / scale,
+    )  # fmt: skip
+    near = lo.astype(np.float32)
+    X = np.stack([near, np.nextafter(near, np.float32(1e9)), np.nextafter(near, np.float32(-1e9))])
+    X = np.concatenate([X, 2 * X, -X, 0 * X])
+    spec = spec_of(table)
+    np.testing.assert_array_equal(encode(spec, X), _formula(spec, X, -np.inf, np.inf)[0])

@@ -317,3 +317,26 @@ def test_positions_from_middles_of_bins_are_the_same_function(seed, dtype, bins)
         assert prediction.sums(terms, out, there, 1) > 0
         at_end = evaluate_table(table, side[None].astype(np.float64), np).sum()
         np.testing.assert_allclose(there[0, 0], at_end, atol=1e5 * np.finfo(dtype).eps * size)
+
+
+@untrained
+@pytest.mark.parametrize(
+    ("begin", "width", "centred"),
+    [(0, 1, True), (-2, 5, True), (3, 1e-38, True), (-3.4e38, 6.8e38, True), (0, 1e60, False),
+     (1.6e9 + 1080, 3600, False), (1e6 + 0.3, 1, False)],
+)  # fmt: skip
+def test_float32_positions_are_bounded_where_they_may_be_anywhere(seed, begin, width, centred):
+    """Ranges that float32 cannot hold, or not well: rows stay within the table."""
+    X, y = data(seed)
+    X[:, 0] = begin + X[:, 0] * width if begin != 3 else X[:, 0] * width
+    with np.errstate(over="ignore"):
+        single = np.clip(X, -3.4e38, 3.4e38).astype(np.float32)
+    model = km.AdditiveClassifier(km.SplineMap(200), **ONE).fit(X, y)
+    terms = model._compiled_terms(single)
+    assert (len(terms.table.bins.clipped) == 2) == centred
+    with np.errstate(all="ignore"):
+        found = np.zeros((len(X), 1))
+        prediction.sums(terms, single, found, 1)
+    if width < 1e50:  # float32 does not reach farther
+        scores = model._trained_scores(single)
+        np.testing.assert_allclose(found + model._offset, scores, atol=1e-3)

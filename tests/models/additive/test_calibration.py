@@ -75,6 +75,10 @@ def test_equal_values_have_equal_folds(seed, short):
     expected = folds_by_content(X, y, np.ones(90))
     same = [sparse.csr_matrix(X), sparse.csr_array(X.astype(np.float64)), X.astype(np.float64)]
     same += [np.asfortranarray(X), np.where(X == 0, -0.0, X)] + [X.astype(np.uint8)] * short
+    row, column = np.nonzero(X)
+    halves = np.tile(X[row, column] / 2, 2), (np.tile(row, 2), np.tile(column, 2))
+    twice = sparse.csr_matrix(halves, shape=X.shape)
+    same.append(sparse.csr_matrix((twice.data, twice.indices, twice.indptr), shape=X.shape))
     for rows in same:
         np.testing.assert_array_equal(folds_by_content(rows, y, np.ones(90)), expected)
     assert len(np.unique(calibration._content(X))) == 90

@@ -76,7 +76,9 @@ def summed_table(table: Table, dtype: np.dtype, *, centred: bool = False) -> Sum
     below find them at the least cost. Rounding may carry values at the ends of a range half a unit
     too far: before the first bin and behind the last one are rows with the values at the ends.
     """
-    centred = centred and _even_and_clipped(table)
+    kind = _precision(table, dtype)
+    near, closed = _near_their_bins(table, dtype, kind)
+    centred = centred and near and closed
     row, sets = rows_of(table, 2 * centred)
     outputs = int(table.width[0])
     powers = table.degree + 1
@@ -91,11 +93,12 @@ def summed_table(table: Table, dtype: np.dtype, *, centred: bool = False) -> Sum
     if centred:
         origin = bins.origin + 0.5 / bins.factor
         bins = bins._replace(origin=origin, clipped=(0, 0), nothing=bins.nothing + 1)
-    elif _smooth(table):
+    elif near or (_smooth(table) and table.binning == EDGES):
         bins = bins._replace(clipped=())
-    bins = _in_own_precision(table, bins, dtype)
+    bins = _in_precision(bins, kind) if table.binning == AFFINE else bins
     first = [np.zeros(len(block), np.int32) for block in blocks]
-    low, high = (by_vector(end[table.set_of].astype(dtype)) for end in (table.low, table.high))
+    with np.errstate(over="ignore"):  # rows of float32 do not reach so far
+        low, high = (by_vector(end[table.set_of].astype(dtype)) for end in (table.low, table.high))
     if table.binning == CODE:
         low, high = low[:0], high[:0]
     values = block_of(first, blocks, dtype, bool(bins.mirror))
@@ -115,12 +118,23 @@ def _smooth(table: Table) -> bool:
     return smooth and not table.signed and not table.zero
 
 
-def _even_and_clipped(table: Table) -> bool:
-    """Whether no value that was clipped to its range is beyond its even bins."""
+def _near_their_bins(table: Table, dtype: np.dtype, kind: np.dtype) -> tuple[bool, bool]:
+    """Whether values that were clipped to their ranges have even bins, or the rows beside these.
+
+    Also, whether the ranges have ends at all. Rows are of `dtype`, positions are found in `kind`:
+    what the loops compute for the ends is computed here.
+    """
     if not _smooth(table) or table.binning != AFFINE or not np.all(table.scale > 0):
-        return False
-    first, last = ((end - table.lo) * table.scale for end in (table.low, table.high))
-    return bool(np.all((first >= 0) & (last <= table.bins + _NEAR)))
+        return False, False
+    with np.errstate(over="ignore", invalid="ignore"):
+        origin, factor = (table.lo + 0.5 / table.scale).astype(kind), table.scale.astype(kind)
+        first, last = (
+            (end.astype(dtype).astype(kind) - origin) * factor for end in (table.low, table.high)
+        )
+    near = np.isfinite(origin) & np.isfinite(factor)
+    near &= (table.low == -np.inf) | (np.isfinite(first) & (first >= -0.5 - _NEAR))
+    near &= (table.high == np.inf) | (np.isfinite(last) & (last <= table.bins - 0.5 + _NEAR))
+    return bool(near.all()), bool(np.isfinite([table.low, table.high]).all())
 
 
 def _around_middles(coef: np.ndarray) -> np.ndarray:
@@ -132,18 +146,21 @@ def _around_middles(coef: np.ndarray) -> np.ndarray:
     return np.concatenate([ends[:1], np.einsum("kj,bjc->bkc", move, coef), ends[1:]])
 
 
-def _in_own_precision(table: Table, bins: Bins, dtype: np.dtype) -> Bins:
-    """Even bins found in the precision of the rows, where polynomials allow it.
+def _precision(table: Table, dtype: np.dtype) -> np.dtype:
+    """The precision in which even bins are found: that of the rows, where polynomials allow it.
 
     Look-ups need the very bin, in float64; polynomials go on continuously into the next bin, so
     that what float32 may change is as little as a rounding error of x, unless the range is far from
-    zero.
+    zero, or float32 cannot hold it.
     """
-    near = np.abs(table.lo) * table.scale <= _FAR * table.bins
-    if not _smooth(table) or table.binning == EDGES or not near.all():
-        return bins
+    close = np.all(np.abs(table.lo) * table.scale <= _FAR * table.bins)
+    return dtype if close and _near_their_bins(table, dtype, dtype)[0] else np.dtype(np.float64)
+
+
+def _in_precision(bins: Bins, kind: np.dtype) -> Bins:
     names = ("origin", "factor", "last", "low", "high")
-    return bins._replace(**{name: by_vector(getattr(bins, name).astype(dtype)) for name in names})
+    with np.errstate(over="ignore"):
+        return bins._replace(**{n: by_vector(getattr(bins, n).astype(kind)) for n in names})
 
 
 def room_for(table: Summed, rows: int) -> Room:

@@ -39,6 +39,8 @@ _NEAR_VALUES = 2**13  # the same in the nearest cache, for bins without tables
 class Units(NamedTuple):
     """Positions among even bins, by feature and in units of codes: (x − origin)·factor."""
 
+    before: np.ndarray  # T: from here on 31 bits hold any position
+    behind: np.ndarray
     origin: np.ndarray
     factor: np.ndarray
     first: np.ndarray  # int32: codes of the ends
@@ -58,8 +60,7 @@ class Frame(NamedTuple):
     size: int  # bytes of a code: 1, 2 or 4
     least: np.ndarray  # by feature, padded to whole vectors
     most: np.ndarray
-    units: Any  # Units of even bins; none of others
-    wide: tuple  # length 1: codes of four bytes, for which positions are bounded, not codes
+    units: Any  # Units of even bins; none where 31 bits are not enough, and of others
     lanes: tuple  # length: features at a time
     # Memory of one thread.
     room: np.ndarray  # uint8: for a vector of codes
@@ -72,37 +73,37 @@ def frame_for(bins: Bins, bits: int, codes: np.dtype, least: np.ndarray, most: n
     even = len(bins.kind) == AFFINE
     values = _NEAR_VALUES if even else _VALUES
     rows = max(_LEAST_ROWS, min(_MOST_ROWS, values // max(1, d)))
-    units = _units(bins, 2.0**bits, half) if even else ()
-    if even and codes.itemsize < 4:
-        least, most = _in_32_bits(bins, 2.0**bits, least, most)
+    units = _units(bins, 2.0**bits, half) if even and codes.itemsize < 4 else ()
     ends, none = (by_vector(least), by_vector(most)), (np.zeros(0, np.uint8), np.zeros(0, np.int32))
-    return Frame(d, rows, bits, half, codes.itemsize, *ends, units, (), (), *none)
+    return Frame(d, rows, bits, half, codes.itemsize, *ends, units, (), *none)
 
 
-def _in_32_bits(bins: Bins, unit: float, least: np.ndarray, most: np.ndarray) -> Any:
-    """Ends no farther from the bins than codes of 31 bits are: values beyond mean the same."""
-    kind, d = np.finfo(bins.number.dtype), len(least)
-    with np.errstate(divide="ignore", over="ignore"):
-        reach = 2.0**30 / (bins.factor[:d] * unit)
-    before, behind = (
-        np.clip(bins.origin[:d] + side, kind.min, kind.max).astype(kind.dtype)
-        for side in (-reach, reach)
-    )
-    return np.maximum(least, before), np.minimum(most, behind)
+def _units(bins: Bins, unit: float, half: float) -> Units | tuple:
+    """Products with a power of two are exact, and so is the last step, to the codes of the ends.
 
-
-def _units(bins: Bins, unit: float, half: float) -> Units:
-    """Products with a power of two are exact, and so is the last step, to the codes of the ends."""
-    codes = (np.minimum(end * unit + half, 2.0**31 - 1) for end in (bins.low, bins.high))
+    None where rows are so coarse that the next number is farther away than 31 bits reach.
+    """
+    kind = np.finfo(bins.number.dtype)
+    with np.errstate(all="ignore"):
+        factor = bins.factor * unit
+        near = (
+            np.clip(bins.origin + side * 2.0**30 / factor, kind.min, kind.max).astype(kind.dtype)
+            for side in (-1, 1)
+        )
+        before, behind = (by_vector(end) for end in near)
+        reached = [(end.astype(np.float64) - bins.origin) * factor for end in (before, behind)]
+    if not np.all(np.abs(reached) < 2.0**31 - 1) or not np.all(before < behind):
+        return ()
+    codes = (end * unit + half for end in (bins.low, bins.high))
     first, last = (code.astype(np.int32) for code in codes)
-    return Units(bins.origin, bins.factor * unit, first, last)
+    return Units(before, behind, bins.origin, factor, first, last)
 
 
 def room_for(frame: Frame, lanes: tuple) -> Frame:
     """A frame with memory for one thread."""
     cells = aligned(_MOST_ROWS * max(len(lanes), 1), np.int32)
     room = np.zeros(len(lanes) * frame.size, np.uint8)
-    return frame._replace(wide=(0,) * (frame.size == 4), lanes=lanes, room=room, cells=cells)
+    return frame._replace(lanes=lanes, room=room, cells=cells)
 
 
 @njit(**INNER)
@@ -124,7 +125,8 @@ def position_code(bins, frame, x, at, j, across):
 def _position_code(bins, frame, x, at, j, across):
     if not _even(bins):
         return _uneven_code
-    return _wide_code if len(frame.types[frame.fields.index("wide")]) else _even_code
+    units = frame.types[frame.fields.index("units")]
+    return _even_code if hasattr(units, "fields") else _wide_code
 
 
 def _even(bins):
@@ -134,8 +136,8 @@ def _even(bins):
 def _even_code(bins, frame, x, at, j, across):
     units = frame.units
     origin, factor = parameter(units.origin, j, x, across), parameter(units.factor, j, x, across)
-    near = _bounded(frame, x, j, across)
-    t = from_origin(as_floats(near, units.origin), origin, factor)
+    before, behind = parameter(units.before, j, x, across), parameter(units.behind, j, x, across)
+    t = from_origin(as_floats(between(x, before, behind), units.origin), origin, factor)
     first, last = parameter(units.first, j, x, across), parameter(units.last, j, x, across)
     return cut_off(scaled(t, 1.0, frame.half), first, last)
 

@@ -6,7 +6,7 @@ the number, not on the type that holds it: even bins are found in float64, uneve
 comparisons that are exact in the rows' precision, octaves by the bits.
 
 Rests on the relations that :mod:`.layout` names. A NaN falls into some bin, never out of bounds;
-whoever has to notice it compares (:func:`..simd.arithmetic.outside`).
+whoever has to notice it compares (:func:`..simd.arithmetic.still_inside`).
 """
 
 from __future__ import annotations

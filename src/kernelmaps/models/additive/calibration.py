@@ -180,6 +180,7 @@ def _content(rows: Any) -> np.ndarray:
     weights = mixed_bits(np.arange(rows.shape[1])) | np.uint64(1)
     if sparse.issparse(rows):
         bits = rows.astype(np.float64)  # a copy
+        bits.sum_duplicates()
         bits.data = _bits(bits.data) * weights[bits.indices]
         return np.asarray(bits @ np.ones(bits.shape[1], np.uint64))
     step = max(1, 2**15 // max(1, rows.shape[1]))  # a few rows at a time: they become float64
