@@ -1,8 +1,8 @@
 """Codes of rows: the bin of every value as an integer, or bin and position in fixed point.
 
 A code is the bin b, or the position b + u in units of 2^−fraction_bits for maps that interpolate. A
-value that is NaN or outside [least, most] of its feature is coded as the nearest end (NaN:
-anything), and reported: a pass of its own over the data would cost as much as the encoding.
+value that is NaN or outside [least, most] of its feature is reported, and coded as if no range had
+been asked for (NaN: anything): a pass of its own over the data would cost as much as the encoding.
 """
 
 from typing import Any, NamedTuple
@@ -31,9 +31,10 @@ from .locate import cell_of, even_position, passed_edges
 from .memory import aligned, by_vector
 from .stored import AFFINE
 
-_MOST_ROWS, _LEAST_ROWS = 64, 8  # of a block, in which tables are used again
-_VALUES = 2**16  # of a block: they stay in a cache until all features had their turn
-_NEAR_VALUES = 2**13  # the same in the nearest cache, for bins without tables
+_MOST_ROWS = 64  # of a block, in which tables are used again
+# Fewest rows of a block, and its values: they stay in a cache until all features had their turn.
+_BLOCK = (16, 2**16)
+_NEAR_BLOCK = (8, 2**13)  # the same in the nearest cache, for bins without tables
 
 
 class Units(NamedTuple):
@@ -71,8 +72,8 @@ def frame_for(bins: Bins, bits: int, codes: np.dtype, least: np.ndarray, most: n
     """What is asked for, of rows that have as many features as there are ends."""
     d, half = len(least), 0.5 if bins.placed else 0.0
     even = len(bins.kind) == AFFINE
-    values = _NEAR_VALUES if even else _VALUES
-    rows = max(_LEAST_ROWS, min(_MOST_ROWS, values // max(1, d)))
+    fewest, values = _NEAR_BLOCK if even else _BLOCK
+    rows = max(fewest, min(_MOST_ROWS, values // max(1, d)))
     units = _units(bins, 2.0**bits, half) if even and codes.itemsize < 4 else ()
     ends, none = (by_vector(least), by_vector(most)), (np.zeros(0, np.uint8), np.zeros(0, np.int32))
     return Frame(d, rows, bits, half, codes.itemsize, *ends, units, (), *none)
@@ -81,7 +82,7 @@ def frame_for(bins: Bins, bits: int, codes: np.dtype, least: np.ndarray, most: n
 def _units(bins: Bins, unit: float, half: float) -> Units | tuple:
     """Products with a power of two are exact, and so is the last step, to the codes of the ends.
 
-    None where rows are so coarse that the next number is farther away than 31 bits reach.
+    An empty tuple where rows are so coarse that the next number is farther away than 31 bits reach.
     """
     kind = np.finfo(bins.number.dtype)
     with np.errstate(all="ignore"):
