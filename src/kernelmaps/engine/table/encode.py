@@ -1,8 +1,9 @@
 """Codes of rows: the bin of every value as an integer, or bin and position in fixed point.
 
-A code is the bin b, or the position b + u in units of 2^−fraction_bits for maps that interpolate. A
-value that is NaN or outside [least, most] of its feature is reported, and coded as if no range had
-been asked for (NaN: anything): a pass of its own over the data would cost as much as the encoding.
+A code is the bin b, or the position b + u in units of 2^−fraction_bits for maps that interpolate.
+Values that are NaN or outside [least, most] of their feature are reported on the way: a pass of its
+own over the data would cost as much as the encoding. Their codes are those that they have without
+that range (NaN: anything).
 """
 
 from typing import Any, NamedTuple
