@@ -81,18 +81,11 @@ provide_cache()
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
-        target = f"{__name__}.{name}"
+        value = import_module(f"{__name__}.{name}")
     elif name in _MODULE_OF:
-        target = _MODULE_OF[name]
+        value = getattr(import_module(_MODULE_OF[name]), name)
     else:
         raise AttributeError(f"module 'kernelmaps' has no attribute {name!r}")
-    try:
-        module = import_module(target)
-    except ModuleNotFoundError as error:
-        if error.name is None or not target.startswith(error.name):
-            raise  # a missing dependency, not a missing part of this package
-        raise AttributeError(f"kernelmaps {__version__} does not have {name!r} yet") from error
-    value = module if name in _SUBMODULES else getattr(module, name)
     globals()[name] = value  # the next access is a plain attribute
     return value
 
