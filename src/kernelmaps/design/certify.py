@@ -441,6 +441,7 @@ Worst = tuple[float, float, float]
 """The largest error found, and the values x, y where it is."""
 
 _GRID = 60
+_RANDOM = 2000  # pairs that are spread evenly, and as many by their ratio
 _KEPT = 24
 _MOVES = np.array(
     [[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]], dtype=float
@@ -454,7 +455,6 @@ def largest_error(
     *,
     at: np.ndarray | None = None,
     random_state: int = 0,
-    pairs: int = 4000,
     symmetric: bool = False,
 ) -> Worst:
     """Search [low, high]² for the pair of the largest |error|.
@@ -469,8 +469,6 @@ def largest_error(
         Further values to try against each other: nodes, anchors, borders of bins.
     random_state : int
         Seed of the random pairs.
-    pairs : int
-        Number of random pairs.
     symmetric : bool
         Whether the error of (y, x) is that of (x, y), and need not be looked at.
     """
@@ -490,8 +488,8 @@ def largest_error(
     grid = np.union1d(grid, grid[:-1] + 0.382 * np.diff(grid))
     first, second = np.triu_indices(grid.size) if symmetric else np.indices([grid.size] * 2)
     x, y = grid[first].ravel(), grid[second].ravel()
-    even = rng.uniform(low, high, (2, pairs // 2))
-    ratio = np.clip(np.exp(rng.uniform(np.log(smallest), np.log(high), (2, pairs // 2))), low, high)
+    even = rng.uniform(low, high, (2, _RANDOM))
+    ratio = np.clip(np.exp(rng.uniform(np.log(smallest), np.log(high), (2, _RANDOM))), low, high)
     scattered = np.concatenate([even, ratio], axis=1)
     scattered[1, ::3] = scattered[0, ::3]
     x, y = np.concatenate([x, scattered[0]]), np.concatenate([y, scattered[1]])

@@ -173,22 +173,22 @@ def with_ends(edges: np.ndarray) -> np.ndarray:
     return np.concatenate([begin, edges, np.maximum(np.nextafter(last, np.inf), last + _APART)])
 
 
-def fit_codebook(column: Column, weight: np.ndarray, most: int = _CODES) -> Codebook:
+def fit_codebook(column: Column, weight: np.ndarray) -> Codebook:
     """Codes for the values of rows of positive weight."""
     taken = weight > 0
     if column.is_category:
-        return _of_levels(column, column.codes[taken], weight[taken], most)
+        return _of_levels(column, column.codes[taken], weight[taken])
     values, own = (column.values, weight) if taken.all() else (column.values[taken], weight[taken])
     if len(values) > SAMPLE:
         rows = np.linspace(0, len(values) - 1, SAMPLE).astype(np.int64)
         values, own = values[rows], own[rows]
     if len(own) and own.min() == own.max():
-        return _of_numbers(column.name, np.sort(values), None, most - 1)
+        return _of_numbers(column.name, np.sort(values), None)
     order = np.argsort(values, kind="stable")  # NaN last
-    return _of_numbers(column.name, values[order], own[order], most - 1)
+    return _of_numbers(column.name, values[order], own[order])
 
 
-def _of_numbers(name: str, ordered: np.ndarray, weight: np.ndarray | None, most: int) -> Codebook:
+def _of_numbers(name: str, ordered: np.ndarray, weight: np.ndarray | None) -> Codebook:
     ordered = ordered[: len(ordered) - int(np.count_nonzero(np.isnan(ordered)))]
     if not len(ordered):
         return Codebook(name, "number", ordered, ordered, (), True)
@@ -198,6 +198,7 @@ def _of_numbers(name: str, ordered: np.ndarray, weight: np.ndarray | None, most:
     usual = _usual_count(bounds, np.cumsum(rows))
     shared = usual >= _TOGETHER  # by rows: a value says little about one of them
     paired = usual >= _PAIRED  # else it may number the rows
+    most = _CODES - 1  # bins: one code is for missing values
     if len(bounds) <= most + 1 and (shared or (paired and _few_whole_numbers(ordered))):
         distinct = ordered[bounds[:-1]]
         return Codebook(name, "number", distinct, _between(distinct[:-1], distinct[1:]), (), True)
@@ -271,11 +272,11 @@ def _shares(most: int) -> np.ndarray:
     return np.sort(np.concatenate([np.arange(1, bins) / bins, tail, 1 - tail]))
 
 
-def _of_levels(column: Column, codes: np.ndarray, weight: np.ndarray, most: int) -> Codebook:
+def _of_levels(column: Column, codes: np.ndarray, weight: np.ndarray) -> Codebook:
     """The most frequent levels of three rows or more: what one row has alone is no level."""
     known = codes >= 0
     counts = np.bincount(codes[known], weight[known], len(column.levels))
-    order = np.argsort(-counts, kind="stable")[: most - 2]
+    order = np.argsort(-counts, kind="stable")[: _CODES - 2]
     held = np.bincount(codes[known], _rows_counted(weight[known]), len(counts))
     kept = np.sort(order[held[order] >= _TOGETHER])
     levels = tuple(column.levels[k] for k in kept)
