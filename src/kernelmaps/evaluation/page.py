@@ -60,10 +60,11 @@ def rounded_axis(values: Any) -> list[float]:
 
 def plain_panels(panels: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Panels of a display as plain values."""
-    return [{name: _plain(name, own) for name, own in panel.items()} for panel in panels]
+    return [{name: _rounded_part(name, own) for name, own in panel.items()} for panel in panels]
 
 
-def _plain(name: str, value: Any) -> Any:
+def _rounded_part(name: str, value: Any) -> Any:
+    """A part of a panel, by its name: numbers are rounded as an axis or as values of a curve."""
     if name in ("grid", "edges"):
         return rounded_axis(value)
     return rounded(value) if name == "range" or isinstance(value, np.ndarray) else value
