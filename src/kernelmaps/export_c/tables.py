@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.table.stored import starts_of
 from .layouts import c_array, c_strings, table_add
 
 # A term of one column has one feature of the table, a pair has two: the coarse codes of both.
@@ -68,9 +69,9 @@ def _terms(name: str, table: Any) -> str:
     cells = [np.ravel(term.values) if term.coarse else np.zeros(0) for term in terms]
     across = [term.values.shape[1] if term.coarse else 0 for term in terms]
     text = c_array(f"{name}_intercept", table.intercept)
-    text += c_array(f"{name}_feature", _starts([term.columns for term in terms]), "int")
+    text += c_array(f"{name}_feature", starts_of([term.columns for term in terms]), "int")
     text += c_array(f"{name}_across", across, "int")
-    text += c_array(f"{name}_cell_start", _starts(cells), "int")
+    text += c_array(f"{name}_cell_start", starts_of(cells), "int")
     text += c_array(f"{name}_cells", np.concatenate([np.zeros(0), *cells]))
     text += c_array(f"{name}_column", own.columns, "int")
     text += table_add(name, own.table, f"{name}_band[d]", own.missing)
@@ -83,14 +84,10 @@ def _levels(name: str, books: Any) -> str:
         return ""
     levels = [level for book in books for level in book.levels]
     text = c_array(f"{name}_levels", [len(book.levels) for book in books], "int")
-    text += c_array(f"{name}_level_start", _starts([book.levels for book in books]), "int")
+    text += c_array(f"{name}_level_start", starts_of([book.levels for book in books]), "int")
     named = c_strings(levels or [""])
     text += f"static const char *const {name}_level_names[{len(levels) or 1}] = {named};\n"
     return text + _LEVEL.format(name=name)
-
-
-def _starts(parts: Any) -> np.ndarray:
-    return np.cumsum([0, *(len(part) for part in parts)])[:-1]
 
 
 def _probabilities(name: str, model: Any) -> str:

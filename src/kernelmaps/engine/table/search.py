@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .memory import LANES, aligned, by_vector
-from .stored import Table
+from .stored import Table, starts_of
 
 _CELLS = 16  # at most, per threshold
 _RECORD_BYTES = 2**28  # at most; a million features do with the edges themselves
@@ -108,7 +108,7 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
     few = small and crowd.max() <= 1
     records = _records(before, edges, table.degree) if few else np.zeros((0, 0), dtype)
     of = table.set_of
-    whole = [cells.key, cells.count - 1, _starts(before), _starts(edges)]
+    whole = [cells.key, cells.count - 1, starts_of(before), starts_of(edges)]
     most = by_vector(crowd[of]).reshape(-1, LANES).max(axis=1)
     key, limit, cell, edge = (by_vector(a[of].astype(np.int32)) for a in whole)
     search = Search(
@@ -202,7 +202,3 @@ def _not_below(edges: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The smallest numbers of `dtype` that are not below the edges."""
     near = edges.astype(dtype)
     return np.where(near < edges, np.nextafter(near, dtype.type(np.inf)), near)
-
-
-def _starts(parts: list[np.ndarray]) -> np.ndarray:
-    return np.cumsum([0, *(len(part) for part in parts)])[:-1]

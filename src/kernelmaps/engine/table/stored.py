@@ -12,6 +12,7 @@ costs a memory access where a cosine costs tens of cycles, and one loop serves a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -138,9 +139,8 @@ class Table:
         bins = np.array([block.shape[0] for block in coef], dtype=np.int32)[shared]
         band = np.array([block.shape[2] for block in coef], dtype=np.int32)[shared]
         width = band if width is None else np.asarray(width, dtype=np.int32)
-        starts = np.cumsum([0, *(block.size for block in coef)])[:-1]
         first = [np.zeros(len(block), np.int32) for block in coef] if first is None else first
-        first_starts = np.cumsum([0, *(len(item) for item in first)])[:-1]
+        flat = [np.ravel(block) for block in coef]
         edges = edges or []
         set_of = np.asarray(set_of, dtype=np.int32)
         unbounded = np.full(len(lo), np.inf)
@@ -158,15 +158,18 @@ class Table:
             width=width,
             band=band,
             edges=np.concatenate([np.float64(e) for e in edges]) if edges else np.zeros(0),
-            edge_start=np.cumsum([0, *(len(e) for e in edges)]).astype(np.int64)[:-1]
-            if edges
-            else np.zeros(len(lo), np.int64),
+            edge_start=starts_of(edges) if edges else np.zeros(len(lo), np.int64),
             first=np.concatenate(first).astype(np.int32),
-            first_start=first_starts.astype(np.int64)[shared],
-            coef=np.concatenate([np.ravel(block) for block in coef]).astype(dtype, copy=False),
-            coef_start=starts.astype(np.int64)[shared],
+            first_start=starts_of(first)[shared],
+            coef=np.concatenate(flat).astype(dtype, copy=False),
+            coef_start=starts_of(flat)[shared],
             column=np.concatenate([[0], np.cumsum(width[set_of], dtype=np.int64)]),
         )
+
+
+def starts_of(parts: Iterable[Sized]) -> np.ndarray:
+    """Where each part begins, if they lie one after the other."""
+    return np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)[:-1]
 
 
 def clipping(table: Table) -> tuple[np.ndarray, np.ndarray]:
