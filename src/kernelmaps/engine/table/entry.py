@@ -72,8 +72,13 @@ _NOT_NEEDED = {
     "DumpParforDiagnostics",
 }
 
-_KNOWN = nb.__version__.startswith(tuple(f"{version}." for version in _TRIED))
-_PASSES: dict[str, Any] = {"pipeline_class": FewerPasses} if _KNOWN else {}
+
+def _tried(version: str, tried: tuple[str, ...]) -> bool:
+    """Whether a version of numba is one that all this was tried with."""
+    return version.startswith(tuple(f"{known}." for known in tried))
+
+
+_PASSES: dict[str, Any] = {"pipeline_class": FewerPasses} if _tried(nb.__version__, _TRIED) else {}
 
 # Helpers are part of the loops that call them: what a loop knows about its table serves them, too.
 # They are called with np.int64(0), not 0: a number that is written out is a type of its own to
@@ -383,11 +388,11 @@ def by_address(value: Any) -> Any:
 
 def _usable() -> bool:
     """Whether something is compiled, and by a version of numba that this was tried with."""
-    return not interpreted() and _tried(nb.__version__, _TRIED)
+    return not interpreted() and _addresses_serve(nb.__version__, _TRIED)
 
 
 @lru_cache(maxsize=4)
-def _tried(version: str, tried: tuple[str, ...]) -> bool:
+def _addresses_serve(version: str, tried: tuple[str, ...]) -> bool:
     numbers = np.zeros(1)
     as_known = _address(numbers) == numbers.__array_interface__["data"][0]
-    return as_known and version.startswith(tuple(v + "." for v in tried))
+    return as_known and _tried(version, tried)
