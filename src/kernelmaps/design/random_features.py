@@ -43,6 +43,7 @@ from sklearn.utils import check_array
 
 from .. import kernels
 from ..arguments import check_number
+from ..blocks import power_of_two
 from ..device import refuse_card
 from ..sparse_rows import check_sparse, dense
 
@@ -154,7 +155,7 @@ def check_basis(argument: str, basis: Any) -> None:
 
 def haar(signals: np.ndarray) -> np.ndarray:
     """Orthonormal Haar transform along the last axis, padded with zeros to a power of two."""
-    length = 1 << max(0, signals.shape[-1] - 1).bit_length()
+    length = power_of_two(signals.shape[-1])
     padding = [(0, 0)] * (signals.ndim - 1) + [(0, length - signals.shape[-1])]
     rest, details = np.pad(signals, padding), []
     while rest.shape[-1] > 1:

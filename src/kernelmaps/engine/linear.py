@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..blocks import power_of_two
 from ..schema import Check, Lengths, SchemaError, text
 from ..schema import array as numbers_in
 from ..threads import in_threads, limit_blas
@@ -42,11 +43,6 @@ BLAS_VALUES = 1 << 23
 BLAS_COLUMNS = 4096
 CSR_COLUMNS = 256
 """Columns of a matrix at a time for CSR rows, so that the cache holds them; BLAS has its own."""
-
-
-def padded_length(d: int) -> int:
-    """The smallest power of two that is at least d."""
-    return 1 << max(0, int(d) - 1).bit_length()
 
 
 def n_outputs(spec: Spec) -> int:
@@ -262,7 +258,7 @@ def check_operator(spec: Spec, lengths: Lengths) -> None:
     signs, rows = spec.arrays["signs"], spec.arrays["rows"]
     if signs.ndim != (3 if operator == "hadamard" else 1) or not signs.size:
         raise SchemaError(f"{where}: 'signs' has the wrong shape for {operator!r}")
-    if operator == "hadamard" and signs.shape[2] != padded_length(signs.shape[2]):
+    if operator == "hadamard" and signs.shape[2] != power_of_two(signs.shape[2]):
         raise SchemaError(f"{where}: 'signs' must have a power of two for its length")
     most = signs.shape[0] * signs.shape[2] if operator == "hadamard" else signs.size
     if np.any(np.diff(rows) < 0) or rows[-1] >= most:

@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 
 from ..arguments import check_choice, check_count
+from ..blocks import power_of_two
 from ..design.random_features import check_basis, effective_sparsity
 from ..engine import Spec, apply
-from ..engine.linear import n_outputs, padded_length
+from ..engine.linear import n_outputs
 from ..engine.outputs import output_dtype
 from ..kernels import StationaryKernel
 from ..kernels.additive import Linear
@@ -110,7 +111,7 @@ def draw_orthoprojector(
     if method == "dense":
         matrix = np.sqrt(d / m) * orthonormal_columns(d, m, entries, rng)
         return Spec("projection", {"matrix": matrix.astype(dtype)}, {"operator": "matrix"})
-    length = padded_length(d) if method == "hadamard" else d
+    length = power_of_two(d) if method == "hadamard" else d
     signs = rng.choice(np.array([-1, 1], dtype=np.int8), size=length)
     # The DCT is orthonormal; the Hadamard matrix has entries ±1, and rows of length √p.
     gain = 1 / np.sqrt(m) if method == "hadamard" else np.sqrt(d / m)

@@ -56,9 +56,9 @@ import numpy as np
 
 from .. import kernels
 from ..arguments import check_choice, check_count
+from ..blocks import power_of_two
 from ..engine import Spec
 from ..engine.fourier import fourier_spec
-from ..engine.linear import padded_length
 from ..engine.outputs import output_dtype
 from ..kernels import StationaryKernel
 from ..kernels.bandwidth import fit_length, warn_if_degenerate
@@ -163,7 +163,7 @@ class Spectrum:
     def structured(self, n: int, d: int) -> Spec:
         """The same as products of signs and Hadamard matrices."""
         self._require_isotropic("structured")
-        p = padded_length(d)
+        p = power_of_two(d)
         blocks = -(-n // p)
         arrays = {
             "signs": self.rng.choice(np.array([-1, 1], dtype=np.int8), size=(blocks, 3, p)),

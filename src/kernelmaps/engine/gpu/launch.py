@@ -10,11 +10,12 @@ from functools import lru_cache
 from math import gcd
 from typing import Any, NamedTuple
 
+from ...blocks import power_of_two
 from ...device import tf32_chosen
 from ..table.stored import LOG2
 from .rows import device_of
 from .splines import OUTPUTS, SplineWeights
-from .tables import COLUMNS, FEATURES, DeviceCodes, DeviceSums, DeviceTable, known, power_of_two
+from .tables import COLUMNS, FEATURES, DeviceCodes, DeviceSums, DeviceTable, known
 
 ANY, FINITE, NON_NEGATIVE = range(3)
 VALUES = 32  # that a program locates at a time: one for each of its threads

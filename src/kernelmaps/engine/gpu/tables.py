@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...blocks import power_of_two
 from ..table.layout import Bins, Block, Layout
 from ..table.search import no_search
 from ..table.stored import AFFINE, EDGES
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
 
 COLUMNS = 32  # that a program evaluates at a time, at most
 FEATURES = 16  # that a program multiplies B-splines of at a time
-
-
-def power_of_two(n: int) -> int:
-    """The smallest power of two that is not below n."""
-    return 1 << max(0, int(n) - 1).bit_length()
 
 
 def known(value: int) -> Any:

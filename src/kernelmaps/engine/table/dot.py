@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import overload
 
+from ...blocks import power_of_two
 from ...compiling import njit
 from ..simd.arithmetic import as_floats, between, parameter, plus_distance
 from ..simd.vectors import (
@@ -82,7 +83,7 @@ def summed_table(table: Table, dtype: np.dtype, *, centred: bool = False) -> Sum
     row, sets = rows_of(table, 2 * centred)
     outputs = int(table.width[0])
     powers = table.degree + 1
-    padded = 1 << (powers - 1).bit_length() if outputs == 1 else powers
+    padded = power_of_two(powers) if outputs == 1 else powers
     blocks = []
     for s in sets:
         polynomials = table.polynomials(s)

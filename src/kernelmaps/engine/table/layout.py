@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...blocks import power_of_two
 from .memory import aligned, by_vector
 from .search import Uneven, search_of
 from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping
@@ -178,7 +179,7 @@ def block_of(
     """
     powers = max(block.shape[1] for block in coef)
     columns = max(least, max(block.shape[2] for block in coef))
-    chunk = min(_CHUNK, 1 << (columns - 1).bit_length())
+    chunk = min(_CHUNK, power_of_two(columns))
     parts = -(-columns // chunk)
     rows = sum(len(block) for block in coef)
     shape = ((rows + 1) * (1 + mirrored), powers, chunk * parts)
