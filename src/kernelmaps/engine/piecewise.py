@@ -26,6 +26,7 @@ from ..schema import Lengths, SchemaError, array, boolean, integer
 from .schema import FamilySchema, check_together, register_schema
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, LOG2, Table
+from .table.search import CELLS
 
 _NUMBERS = ("binning", "degree", "signed", "zero")
 
@@ -52,7 +53,7 @@ def spec_of(table: Table) -> Spec:
 # ---- schema -------------------------------------------------------------------------------------
 
 _WHERE = "the spec of family 'piecewise'"
-_MOST_EDGES = 2**16  # bins between edges: a search table counts them in two bytes
+_MOST_EDGES = 2**16  # bins between edges: their codes take two bytes at most
 _MOST_BITS = 20  # of the sub-bins of an octave
 _BAND = ("band_coef", "band_first", "band_of", "mix", "mix_of")
 
@@ -124,8 +125,8 @@ def _check_edges(arrays: Any, bins: np.ndarray) -> None:
     _check(np.isin(down, start).all(), "'edges' must ascend within a set")
     with np.errstate(over="ignore", divide="ignore"):
         span = edges[start + bins] - edges[start]
-        # The cells of the search tables: eight for each edge, of finite width.
-        fine = np.isfinite(span) & np.isfinite(8.0 * bins / np.where(span > 0, span, 1.0))
+        # The cells of the search tables have a finite width.
+        fine = np.isfinite(span) & np.isfinite(CELLS * bins / np.where(span > 0, span, 1.0))
     _check(fine.all(), "the 'edges' of a set are too far apart or too close")
 
 

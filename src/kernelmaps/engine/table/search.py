@@ -26,7 +26,7 @@ import numpy as np
 from .memory import LANES, aligned, by_vector
 from .stored import Table, starts_of
 
-_CELLS = 16  # at most, per threshold
+CELLS = 16  # at most, per threshold
 _RECORD_BYTES = 2**28  # at most; a million features do with the edges themselves
 
 
@@ -168,7 +168,7 @@ def _even_cells(inner: list[np.ndarray]) -> Cells:
         zero, span = t.dtype.type(0), np.ptp(t) if len(t) else 0
         gaps = np.diff(t)
         gap = gaps[gaps > 0].min(initial=np.inf)
-        n = int(min(np.ceil(np.float64(span) / gap) + 1, _CELLS * len(t))) if span > 0 else 1
+        n = int(min(np.ceil(np.float64(span) / gap) + 1, CELLS * len(t))) if span > 0 else 1
         origin.append(t[0] if len(t) else zero)
         most = np.finfo(t.dtype).max  # of thresholds whose distance is next to nothing
         factor.append(min(t.dtype.type(n / span), most) if span > 0 else zero)
@@ -183,7 +183,7 @@ def _octaves(inner: list[np.ndarray], start: list[np.ndarray]) -> Cells:
     dtype = inner[0].dtype
     mantissa, whole = (23, np.int32) if dtype == np.float32 else (52, np.int64)
     away = [(t - e).astype(dtype).view(whole) for t, e in zip(inner, start, strict=True)]
-    allowed = _CELLS * sum(len(t) for t in inner) + len(inner)
+    allowed = CELLS * sum(len(t) for t in inner) + len(inner)
     for octave_bits in range(12):
         shift = mantissa - octave_bits
         of = [(a >> shift).astype(np.int64) for a in away]
