@@ -69,7 +69,7 @@ class PairFunction:
     ----------
     name : str
         "first × second".
-    first, second : ShapeFunction-like axes: tuple of str
+    first, second : tuple of str
         Labels of the cells along both features.
     values, errors : ndarray of shape (m, k) or (m, k, n_classes)
         The function in each cell, and its standard error.

@@ -163,7 +163,7 @@ def _halves(word):
 def _columns(block, row, u, begin, count, COLUMNS: tl.constexpr):
     """Σ_k coef[row, k, begin + c] u^k for values (V,) and columns c < COLUMNS, by Horner's rule.
 
-    Columns from `count` on are not read. See `tables.coefficients` for the order of them: the last
+    Columns from `count` on are not read. See `tables.block_on` for the order of them: the last
     axis of what is loaded is contiguous, which also tells Triton how to share it among lanes.
     """
     u_, c = u[:, None], tl.arange(0, COLUMNS)[None, :]
@@ -652,7 +652,7 @@ def _transform(x, LOG: tl.constexpr, BITS: tl.constexpr):
 
 @triton.jit
 def hadamard(x_ptr, out_ptr, d, width, first, transforms, SIZES: tl.constexpr):
-    """One row, one block of a structured projection: several times signs and a transforms.
+    """One row, one block of a structured projection: several times signs and a transform.
 
     The row stays on the processor throughout. Of the last transform the first 2^KEPT numbers are
     made: those of the sums over all that differ in the leading bits.

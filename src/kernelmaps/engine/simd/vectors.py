@@ -3,7 +3,8 @@
 The inner loops of transforms and solvers combine, per feature, a few contiguous numbers with a
 few table entries.  Written with arrays, the accumulators live in memory and every feature waits
 for the store of the previous one (about ten cycles); a value of the type below lives in registers.
-LLVM splits it into what the machine has: nothing below depends on the instruction set.
+LLVM splits it into what the machine has. All that is below runs on every processor; where two forms
+of an operation differ in speed, the faster one for the processor is built (`on_arm`).
 
 Lengths are part of the type.  They come in as the *lengths of tuples*, ``(0,) * n``: an argument
 type that numba's disk cache knows, unlike closures or literal arguments.
@@ -57,7 +58,7 @@ def llvm(kind: types.Type) -> ir.Type:
 def on_arm(builder) -> bool:
     """Whether the code is for 64-bit ARM: some operations are one instruction if put another way.
 
-    Nothing depends on it but speed.
+    Either form runs everywhere: nothing depends on it but speed, and the rounding of sums.
     """
     return builder.module.triple.startswith(("aarch64", "arm64"))
 
