@@ -2,6 +2,7 @@
 
 import logging
 import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -79,6 +80,40 @@ def test_a_person_at_a_terminal_reads_it(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     announcing.say()
     assert "compiling, once" in capsys.readouterr().err
+
+
+class TerminalInteractiveShell:
+    """IPython in a terminal."""
+
+
+class ZMQInteractiveShell:
+    """That of a kernel, as ipykernel names it."""
+
+
+class Shell(ZMQInteractiveShell):
+    """One that extends it, as Colab's does."""
+
+
+@pytest.mark.parametrize(
+    ("shell", "times"),
+    [(ZMQInteractiveShell(), 1), (Shell(), 1), (TerminalInteractiveShell(), 0), (None, 0)],
+    ids=["kernel", "extended kernel", "IPython with redirected streams", "IPython imported only"],
+)
+def test_a_person_in_a_notebook_reads_it(shell, times, monkeypatch, capsys, said):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    announcing.say()
+    assert capsys.readouterr().err.count("compiling, once") == times
+    assert said() == 1  # the log has it anyway
+
+
+@pytest.mark.parametrize("module", [None, SimpleNamespace()], ids=["no IPython", "half imported"])
+def test_a_script_with_redirected_streams_reads_nothing(module, monkeypatch, capsys, said):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    announcing.say()
+    assert capsys.readouterr().err == ""
+    assert said() == 1
 
 
 def test_only_functions_of_this_library_count():

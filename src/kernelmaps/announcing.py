@@ -1,8 +1,9 @@
 """Announce on standard error that numba is compiling a function.
 
 numba tells its listeners when it begins and ends to compile a function. Once a process has spent a
-second on our functions, it says so: on standard error to a person at a terminal, and to the log of
-everyone else. Listening begins with the first function that is to be compiled (`compiling.njit`).
+second on our functions, it says so: on standard error to a person at a terminal or in a notebook,
+and to the log of everyone else. Listening begins with the first function that is to be compiled
+(`compiling.njit`).
 """
 
 from __future__ import annotations
@@ -59,8 +60,18 @@ class _Announcer:
 def say() -> None:
     """The message itself."""
     _log.info(_MESSAGE)
-    if sys.stderr is not None and sys.stderr.isatty():
+    if sys.stderr is not None and (sys.stderr.isatty() or _in_notebook()):
         print(_MESSAGE, file=sys.stderr, flush=True)
+
+
+def _in_notebook() -> bool:
+    """Whether an IPython kernel runs this process: it shows what its streams, no terminals, get.
+
+    Whoever has one has imported IPython. Kernels of others extend its shell (Colab's, say).
+    """
+    active = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = active() if active is not None else None
+    return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)
 
 
 def announce_compiling() -> None:
