@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -34,6 +35,20 @@ def methods(cls: type) -> dict[str, Any]:
         and name not in fields
         and (method.__module__ or "").startswith("kernelmaps")
     }
+
+
+def properties() -> dict[str, Any]:
+    """Every public property that this package defines, inherited ones included."""
+    found = {}
+    for full, member in members().items():
+        names = [name for name in dir(member) if not name.startswith("_")]
+        for name in names if inspect.isclass(member) else ():
+            own = inspect.getattr_static(member, name)
+            if isinstance(own, property | cached_property):
+                function = own.fget if isinstance(own, property) else own.func
+                if function.__module__.startswith("kernelmaps"):
+                    found[f"{full}.{name}"] = own
+    return found
 
 
 def callables() -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Every public class, function and method has a complete numpydoc docstring; its examples run."""
+"""Every public class, function and method has a complete numpydoc docstring; its examples run.
+
+Properties have a sentence that says what they are.
+"""
 
 import doctest
 import importlib
@@ -8,12 +11,12 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from public_api import callables, is_result, parameters
+from public_api import callables, is_result, parameters, properties
 
 from kernelmaps.kernels.registry import KNOWN
 from kernelmaps.maps.registry import _FAMILIES, PLUGINS
 
-CALLABLES = callables()
+CALLABLES, PROPERTIES = callables(), properties()
 SOURCE = Path(__file__).parent.parent / "src"
 WITH_EXAMPLES = [
     ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
@@ -37,17 +40,25 @@ def described(text: str) -> set[str]:
     return {name.strip().strip("`").lstrip("*") for name in names}
 
 
-def problems(name: str, function) -> list[str]:
-    """What a reader would miss."""
-    doc = inspect.getdoc(function)
+def problems_of_summary(described, ends: tuple[str, ...]) -> list[str]:
+    """What a reader would miss at first sight."""
+    doc = inspect.getdoc(described)
     if not doc or not doc.strip():
         return ["no docstring"]
-    found, parts = [], sections(doc)
-    first = parts[""].strip().split("\n\n")[0]
-    if not first.endswith((".", ":", "?")):
+    found, first = [], sections(doc)[""].strip().split("\n\n")[0]
+    if not first.endswith(ends):
         found.append(f"the summary is not a sentence: {first!r}")
     if len(first.splitlines()) > 1:
         found.append(f"the summary takes more than one line: {first!r}")
+    return found
+
+
+def problems(name: str, function) -> list[str]:
+    """What a reader would miss."""
+    found = problems_of_summary(function, (".", ":", "?"))
+    if found == ["no docstring"]:
+        return found
+    parts = sections(inspect.getdoc(function))
     wanted = set(parameters(function))
     if isinstance(function, type) and issubclass(function, BaseException):
         wanted = set()
@@ -76,6 +87,16 @@ def problems(name: str, function) -> list[str]:
 
 def test_docstrings_are_complete():
     found = {name: problems(name, function) for name, function in CALLABLES.items()}
+    assert {name: missing for name, missing in found.items() if missing} == {}
+
+
+def test_properties_say_what_they_are():
+    assert {
+        "kernelmaps.Codes.nbytes",
+        "kernelmaps.StreamingPCA.n_samples_seen_",  # of a base class
+        "kernelmaps.engine.Spec.hash",  # cached
+    } <= set(PROPERTIES)
+    found = {name: problems_of_summary(own, (".",)) for name, own in PROPERTIES.items()}
     assert {name: missing for name, missing in found.items() if missing} == {}
 
 
@@ -134,3 +155,6 @@ def test_what_is_missing_is_found():
         "returned without a description: ['half : float']"
     ]
     assert problems("f", lambda x: x) == ["no docstring"]
+    assert problems_of_summary(property(lambda x: x), (".",)) == ["no docstring"]
+    half = property(half_documented)
+    assert problems_of_summary(half, (".",)) == ["the summary is not a sentence: 'Add two numbers'"]

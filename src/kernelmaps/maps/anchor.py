@@ -261,6 +261,7 @@ class AnchorMap(AdditiveMap):
 
     @property  # type: ignore[override]
     def certificate_(self) -> AnchorCertificate | None:
+        """Bound on the error of one feature, or None if none is known; see the class."""
         check_is_fitted(self)
         if self._certificate is None:
             table, (anchors, left_out, lower, upper) = table_of(self.spec_), self._by_set()

@@ -101,10 +101,12 @@ class Codes:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Numbers of rows and of features."""
         return self.values.shape
 
     @property
     def dtype(self) -> np.dtype:
+        """Type of the codes: unsigned integers."""
         return self.values.dtype
 
     @property

@@ -41,14 +41,17 @@ class _Composite(Statistics):
 
     @property
     def tag(self) -> str:
+        """Content hash of the map that made the features."""
         return self.parts[0].tag
 
     @property
     def n(self) -> int:
+        """Rows of positive weight."""
         return self.parts[0].n
 
     @property
     def shift(self) -> np.ndarray | None:
+        """What the sums are about, a number for each feature; None before the first row."""
         return self.parts[0].shift
 
     def zero(self) -> Self:
@@ -135,6 +138,7 @@ class FoldMoments(_Composite):
 
     @property
     def n(self) -> int:
+        """Rows of positive weight, of all folds."""
         return sum(part.n for part in self.parts)
 
     def total(self) -> Moments:
