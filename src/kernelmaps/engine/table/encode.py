@@ -36,6 +36,8 @@ _MOST_ROWS = 64  # of a block, in which tables are used again
 # Fewest rows of a block, and its values: they stay in a cache until all features had their turn.
 _BLOCK = (16, 2**16)
 _NEAR_BLOCK = (8, 2**13)  # the same in the nearest cache, for bins without tables
+# Bytes of the records of a vector of features: fewer come fast enough, more have no room.
+_FEW_BYTES, _MANY_BYTES = 2**13, 2**15
 
 
 class Units(NamedTuple):
@@ -174,6 +176,51 @@ def _uneven_cell(bins, frame, x, at, j, across):
     store(frame.cells, at, cell_of(bins, as_floats(x, bins.number), j, across))
 
 
+def records_for(bins, lanes, j, parts):
+    """Where the records of a vector of features begin, and how many numbers a part of them has.
+
+    None, if they are so few that they come fast enough, or too many for the nearest cache.
+    """
+    raise NotImplementedError("records_for is for compiled loops")
+
+
+@overload(records_for, jit_options=INNER)
+def _records_for(bins, lanes, j, parts):
+    return _no_records if _even(bins) else _some_records
+
+
+def _no_records(bins, lanes, j, parts):
+    return np.int64(0), np.int64(0)
+
+
+def _some_records(bins, lanes, j, parts):
+    search, last, size = bins.search, j + len(lanes) - 1, len(bins.search.record)
+    begin = np.int64(item(search.cell, j)) * size
+    end = (np.int64(item(search.cell, last)) + np.int64(item(search.limit, last)) + 1) * size
+    wanted = _FEW_BYTES < (end - begin) * search.records.itemsize < _MANY_BYTES
+    return begin, ((end - begin) // parts + 1 if wanted else np.int64(0))
+
+
+def ask_for_records(bins, begin, size):
+    """So many numbers of the records from `begin` on, a line at a time."""
+    raise NotImplementedError("ask_for_records is for compiled loops")
+
+
+@overload(ask_for_records, jit_options=INNER)
+def _ask_for_records(bins, begin, size):
+    return _ask_for_none if _even(bins) else _ask_for_some
+
+
+def _ask_for_none(bins, begin, size):
+    pass
+
+
+def _ask_for_some(bins, begin, size):
+    records = bins.search.records
+    for at in range(begin, begin + size, 64 // records.itemsize):
+        prefetch(records, at)
+
+
 @njit(**INNER)
 def _values(x, at, n, lanes):
     """As `load_some`; where the question is asked out here, the loop takes 5 % less time."""
@@ -187,13 +234,16 @@ def _column(bins, frame, x, j, rows, out):
     """Codes of a vector of features from j on; whether all values were in their ranges.
 
     Of rows begin..end, with what the finder reads by feature in registers: first the cells of all
-    of them, since a load that follows the store of its index at once would wait for it. On the way
-    the rows that follow are asked for, in the order of memory, from ``rows[2]`` on.
+    of them, since a load that follows the store of its index at once would wait for it. Meanwhile
+    the records that they point to are asked for, and then the rows that follow, in the order of
+    memory, from ``rows[2]`` on.
     """
     begin, end, ahead = rows
     d, size, lanes = frame.width, frame.size, frame.lanes
+    records, part = records_for(bins, lanes, j, end - begin)
     for i in range(begin, end):
         values = _values(x, i * d + j, d, lanes)
+        ask_for_records(bins, records + (i - begin) * part, part)
         note_cell(bins, frame, values, (i - begin) * len(lanes), j, (0,))
     inside = all_inside(as_floats(_values(x, begin * d + j, d, lanes), bins.number))
     for i in range(begin, end):
