@@ -1,7 +1,8 @@
 """Run benchmarks: ``python -m benchmarks [room[:part] ...] [--data FOLDER] [--goals]``.
 
 Every race is run twice: as the machine is, and with the compiler held to its plainest instructions
-(128-bit vectors), as a machine without wide ones would run it.
+(128-bit vectors), as a machine without wide ones would run it. On ARM, whose vectors have 128 bits,
+it is run once.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def main() -> None:
         print(f"\n{room} {part}: the machine's limits are")
         print("  " + ", ".join(f"{name} {rate / 1e9:.1f} G/s" for name, rate in limits.items()))
         race(room, part, Bench(room, arguments.data, arguments.quick, arguments.with_ebm, limits))
-    if not (arguments.as_it_is or machine.is_plain()):
+    if not (arguments.as_it_is or machine.is_plain() or machine.is_arm()):
         print("\nThe same with plain 128-bit vectors:", flush=True)
         again = [sys.executable, "-m", "benchmarks", *sys.argv[1:], "--as-it-is"]
         subprocess.run(again, env=os.environ | machine.PLAIN, check=True)

@@ -196,9 +196,10 @@ class Bench:
     def save(self, folder: Path = RESULTS, *, partly: bool = False) -> Path:
         """Write the rows, the limits and the kind of machine as JSON.
 
-        Runs that are held to plain instructions have a folder of their own. After a part of the
-        races (`partly`), the rows of the others stay as they were.
+        Runs on ARM, and runs that are held to plain instructions, have folders of their own. After
+        a part of the races (`partly`), the rows of the others stay as they were.
         """
+        folder = folder / "arm" if machine.is_arm() else folder
         folder = folder / "plain" if machine.is_plain() else folder
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.json"
@@ -232,7 +233,8 @@ def _today() -> str:
 def _wanted(at_least: float | Goal | None) -> float | None:
     """The ratio to be reached in this process."""
     if isinstance(at_least, Goal):
-        return at_least.plain if machine.is_plain() else at_least.as_it_is
+        narrow = machine.is_plain() or machine.is_arm()
+        return at_least.plain if narrow else at_least.as_it_is
     return None if machine.is_plain() else at_least
 
 

@@ -25,6 +25,11 @@ def is_plain() -> bool:
     return all(os.environ.get(name) == value for name, value in PLAIN.items())
 
 
+def is_arm() -> bool:
+    """Whether the processor is an ARM one: its vectors have 128 bits, its results a folder."""
+    return platform.machine().lower() in ("aarch64", "arm64")
+
+
 def best_seconds(run: Callable[[], object], repeats: int = 5) -> float:
     """Least wall time of `run` over some repeats: everything but the least is disturbance."""
     times = []

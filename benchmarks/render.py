@@ -214,6 +214,29 @@ def section(record: dict, plain: dict | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
+def arm_section(records: list[dict]) -> str:
+    """The races that were run on ARM, in one table."""
+    machine, limits = records[-1]["machine"], records[-1]["limits"]
+    lines = [
+        "## On ARM",
+        "",
+        f"{max(record['date'] for record in records)}, {machine['threads']} threads of "
+        f"{machine['processor']}; memory copy {limits['copy'] / 1e9:.1f} GB/s, DGEMM "
+        f"{limits['dgemm'] / 1e9:.0f} Gflop/s; NumPy {machine['numpy']}, scikit-learn "
+        f"{machine['scikit-learn']}, numba {machine['numba']}. Vectors have 128 bits there: the "
+        "targets are those of that column above.",
+        "",
+        "| task | ours | peer | theirs | ratio | target | note |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in (Row(**row) for record in records for row in record["rows"]):
+        ratio = ratio_text(row.ratio) if row.ratio is not None else "–"
+        ours, theirs = f"{figure(row.ours)} {row.unit}", figure(row.theirs)
+        cells = [row.what, ours, row.peer or "–", theirs, ratio, target_text(row), row.note or "–"]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def card_section(record: dict) -> str:
     """The record of a card."""
     lines = [
@@ -283,6 +306,9 @@ def page_text(results: Path = RESULTS) -> str:
     """The performance page."""
     plain = {p.stem: json.loads(p.read_text("utf-8")) for p in (results / "plain").glob("*.json")}
     sections = [section(record, plain.get(name)) for name, record in load(results).items()]
+    arm = load(results / "arm")
+    if arm:
+        sections.append(arm_section(list(arm.values())))
     card = results / "device.json"
     if card.exists():
         sections.append(card_section(json.loads(card.read_text("utf-8"))))
