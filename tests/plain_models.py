@@ -8,7 +8,7 @@ from kernelmaps.models.additive.basis import bands_of
 from kernelmaps.models.additive.dual import Solution
 
 
-def draw_weights(model, X, problem, settings, beta, intercept):
+def draw_weights(model, X, problem, settings, beta, intercept, codes):
     """What the solver returns, with weights and intercepts at random: any are those of a model."""
     rng = np.random.default_rng([settings.seed, int(problem.positive.flat[0])])
     bands, lanes = bands_of(model._spec, X, np.dtype(np.float64)), problem.positive.size

@@ -68,7 +68,7 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
     note_path("encode:csr")
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)
-    bins, frame = _handed_bins(table), _frame(table, -np.inf, np.inf, X.shape[1])
+    bins, frame = _handed_bins(table), _frame(table, (-np.inf, np.inf), X.shape[1])
     stored = stored_rows(X.data.astype(dtype, copy=False), X.indices, X.indptr)
     out = np.empty(len(stored.data), code_dtype(table))
     rows, codes = by_address(stored), by_address(out.view(np.uint8))
@@ -99,19 +99,32 @@ def encode_within(
         return _encode_elsewhere(spec, X, lower, upper)
     if interpreted():
         return _encode_interpreted(spec, X, lower, upper, out)
+    note_path("encode:dense")
+    # The precision of transform, so that both put a value into the same bin.
+    table = stored_table(spec, output_dtype(X.dtype))
+    out = np.empty(X.shape, code_dtype(table)) if out is None else out
+    return out, _encode_dense(table, X, (lower, upper), fraction_bits(table), out, n_jobs)
+
+
+def fixed_point(table: Table, X: np.ndarray, bits: int, n_jobs: int | None = None) -> np.ndarray:
+    """Positions of dense rows in the bins of a table, in units of 2^−bits, as 16-bit integers."""
+    out = np.empty(X.shape, np.uint16)
+    _encode_dense(table, X, (-np.inf, np.inf), bits, out, n_jobs)
+    return out
+
+
+def _encode_dense(
+    table: Table, X: np.ndarray, ends: tuple, bits: int, out: np.ndarray, n_jobs: int | None
+) -> bool:
+    """Codes into `out`; whether all values were between the ends."""
     from .simd.vectors import width
     from .table.encode import encode_dense, room_for
     from .table.entry import by_address
 
-    note_path("encode:dense")
-    # The precision of transform, so that both put a value into the same bin.
-    dtype = output_dtype(X.dtype)
-    table = stored_table(spec, dtype)
+    dtype, d = output_dtype(X.dtype), X.shape[1]
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
-    out = np.empty(X.shape, code_dtype(table)) if out is None else out
-    d = X.shape[1]
     bins, lanes = _handed_bins(table), (0,) * width(4)
-    frame = _frame(table, lower, upper, d)._replace(size=out.itemsize)
+    frame = _frame(table, ends, d, bits, out.dtype)
     # Handed over once for all parts of the rows.
     x, codes = by_address(X.reshape(-1)), by_address(out.reshape(-1).view(np.uint8))
     inside = in_threads(
@@ -120,7 +133,7 @@ def encode_within(
         n_jobs,
         max(1, _GRAIN // max(1, d)),
     )
-    return out, all(inside)
+    return all(inside)
 
 
 def _encode_interpreted(
@@ -157,7 +170,7 @@ def _encode_elsewhere(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, 
         return xp.astype(codes, getattr(xp, code_dtype(table).name)), inside
     note_path("encode:gpu")
     bins = _code_bins(table)
-    frame = _frame(table, lower, upper, X.shape[1])
+    frame = _frame(table, (lower, upper), X.shape[1])
     ends = frame.least, frame.most
     return gpu.encode(bins, ends, frame.fraction_bits, X, code_dtype(table))
 
@@ -191,11 +204,16 @@ def _handed_bins(table: Table) -> Any:
     return by_address(for_loops(_code_bins(table)))
 
 
-def _frame(table: Table, lower: Any, upper: Any, d: int) -> Any:
+def _frame(
+    table: Table, ends: tuple, d: int, bits: int | None = None, codes: np.dtype | None = None
+) -> Any:
+    """What is asked for: codes of the table itself, or of other fractions of a bin."""
     from .table.encode import frame_for
 
-    ends = (np.broadcast_to(end, d).astype(table.coef.dtype) for end in (lower, upper))
-    return frame_for(_code_bins(table), fraction_bits(table), code_dtype(table), *ends)
+    bits = fraction_bits(table) if bits is None else bits
+    codes = code_dtype(table) if codes is None else codes
+    ends = tuple(np.broadcast_to(end, d).astype(table.coef.dtype) for end in ends)
+    return frame_for(_code_bins(table), bits, codes, *ends)
 
 
 @lru_cache(maxsize=16)

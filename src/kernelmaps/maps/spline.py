@@ -183,7 +183,7 @@ class SplineMap(AdditiveMap):
         count = self.n_bases - self.degree
         if self.knots == "uniform":
             ends, set_of = np.unique(np.stack([low, high], 1), axis=0, return_inverse=True)
-            return [np.linspace(a, b, count + 1) for a, b in ends], np.ravel(set_of)
+            return list(np.linspace(*ends.T, count + 1, axis=1)), np.ravel(set_of)
         columns = sparse.csc_matrix(X) if sparse.issparse(X) else X
         edges = [
             _quantile_edges(*column_values(columns, d), low[d], high[d], count)

@@ -32,3 +32,4 @@ class AdditiveParameters(DefaultParts, BaseEstimator):
     smoothing: Any = None
     categorical_features: Any = None
     solver: str = "auto"
+    compact: bool = True

@@ -17,7 +17,8 @@ import kernelmaps as km
 from kernelmaps.engine.table import CODE
 from kernelmaps.inspection import ShapeFunctionDisplay
 from kernelmaps.models.additive import dual
-from kernelmaps.models.additive.basis import compile_basis
+from kernelmaps.models.additive._loops import Problem
+from kernelmaps.models.additive.basis import compile_basis, rows_of
 from kernelmaps.models.additive.calibration import platt
 from kernelmaps.models.additive.inputs import coded_labels
 
@@ -682,3 +683,43 @@ def test_targets_beyond_the_range_are_refused(kind, size):
     score[7] = size
     with pytest.raises(ValueError, match=r"AdditiveRegressor: y is 1e\+.* in row 7; for rows of"):
         km.AdditiveRegressor(**ONE).fit(X.astype(kind), score)
+
+
+@pytest.mark.parametrize("C", [0.001, 0.01, 0.1])
+def test_certificates_leave_the_intercept_at_its_place(C):
+    """An epoch and a certificate in turns converge; the intercept does not swing around its place.
+
+    What the square of the constraint adds to the offset has to go when sum(beta) becomes zero.
+    """
+    rng = np.random.default_rng(2)
+    X = rng.poisson(0.3, size=(2000, 20)).astype(np.float64)
+    y = (X[:, :3].sum(axis=1) + rng.standard_normal(2000) > 2.5).astype(float)
+    compiled = compile_basis(km.SplineMap(10, 1, order=0).fit(X).spec_, X, np.float64, (0,))
+    problem = Problem((), True, 0.0, y, np.ones(1), np.full(len(y), C))
+    settings = dual.Settings(True, 1e-3, 100, 0, 1)
+    examples, beta = np.arange(len(y), dtype=np.int32), np.zeros((len(y), 1))
+    state = dual.State(compiled, rows_of(X), problem, examples, settings, beta, None)
+    gaps, offsets = [], []
+    for _ in range(25):
+        rng.shuffle(state.order[: state.active])
+        state.epoch()
+        primal, gap = state.certify()
+        gaps.append(gap[0] / primal[0])
+        offsets.append(state.offset[0])
+    assert gaps[-1] < 1e-6 < gaps[0]
+    assert np.ptp(offsets[-5:]) < 0.01 * np.ptp(offsets[:5])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 17, 45])
+def test_groups_of_lanes_are_all_classes_once(monkeypatch, count, threads):
+    monkeypatch.setattr("kernelmaps.models.additive.base.resolve_threads", lambda n_jobs: threads)
+    model = km.AdditiveClassifier()
+    for values in (10, np.inf):  # few, of which there is one group as long as there are lanes
+        groups = model._lane_groups(count, values)
+        assert [k for group in groups for k in range(group.start, group.stop)] == [*range(count)]
+        assert max(group.stop - group.start for group in groups) <= 16
+    if count == 10:
+        sizes = {1: [8, 2], 2: [4, 4, 2]}[threads]  # no lane is idle
+        assert [group.stop - group.start for group in groups] == sizes
+        assert len(model._lane_groups(count, 10)) == 1

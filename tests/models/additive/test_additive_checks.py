@@ -25,7 +25,7 @@ MODELS = [
 def test_estimator_checks(estimator):
     def settings(check):
         if "weight_equivalence" in check:  # to seven digits
-            return {"tol": 1e-15}
+            return {"tol": 2e-16}
         # Conventions do not depend on the last digits.
         return {"tol": 0.1} if "class_weight" in check or hasattr(estimator, "cv") else {}
 

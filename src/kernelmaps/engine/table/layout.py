@@ -20,6 +20,7 @@ within the result; arrays by feature have an entry for each of whole vectors of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -166,20 +167,21 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
 
 
 def block_of(
-    first: list[np.ndarray],
-    coef: list[np.ndarray],
+    first: Sequence[np.ndarray],
+    coef: Sequence[np.ndarray],
     dtype: Any,
     mirrored: bool = False,
     least: int = 1,
+    most: int = _CHUNK,
 ) -> Block:
     """Rows of coefficients, each entry (bins, powers, columns), one after the other.
 
     Behind them a row of zeros, and if `mirrored` all of these with their sign changed. A vector has
-    at least `least` columns.
+    at least `least` columns, and at most `most`, a power of two.
     """
     powers = max(block.shape[1] for block in coef)
     columns = max(least, max(block.shape[2] for block in coef))
-    chunk = min(_CHUNK, power_of_two(columns))
+    chunk = min(most, power_of_two(columns))
     parts = -(-columns // chunk)
     rows = sum(len(block) for block in coef)
     shape = ((rows + 1) * (1 + mirrored), powers, chunk * parts)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...arguments import check_choice, check_count, check_positive
 from ...engine import code_spec
-from ...engine.compile import has_table
+from ...engine.compile import has_table, zero_at_zero
 from ...maps.base import EXACT_SIZES, AdditiveMap
 from ...maps.codes import Codes, codes_of
 from ...schema import State, array, boolean, instance, integer, names, number, text
@@ -28,6 +28,8 @@ from .scoring import MOST_LANES, SMALL
 from .summary import Progress, Summary
 
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
+_ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
+_SHARED = 1.5  # lanes that take as long as what is done once for all of them
 _PATIENCE = 100  # epochs of coordinate descent before Newton's method takes over
 
 
@@ -84,10 +86,8 @@ class AdditiveModel(AdditiveShapes):
 
     def _prepare(self, X: Any, weight: np.ndarray | None = None) -> Any:
         """Fit the map to the rows of positive weight; all rows as the loops take them."""
-        from .basis import vanishes
-
         X, self.feature_map_ = self._fitted_map(X, weight)
-        if sparse.issparse(X) and not vanishes(self._spec):
+        if sparse.issparse(X) and not zero_at_zero(self._spec):
             raise ValueError(
                 f"{type(self).__name__}: X is sparse, but {type(self.feature_map_).__name__} as "
                 "given does not map 0 to 0, so that its rows are not sparse. Use a map with "
@@ -110,6 +110,7 @@ class AdditiveModel(AdditiveShapes):
         if start is None and self.warm_start and hasattr(self, "dual_coef_"):
             start = self._start(len(y), len(positive))
         settings = self._settings(len(groups))
+        near = self._rounded(X) if start is None else None
 
         def work(group: slice) -> Any:
             own, wanted = self._taking_part(y, positive[group])
@@ -124,7 +125,8 @@ class AdditiveModel(AdditiveShapes):
                 intercept = start[1][group] if self.fit_intercept else None
             problem = self._asked(targets, wanted, costs)
             quiet = settings if group.start == 0 else replace(settings, progress=False)
-            solution = self._solve(rows, problem, quiet, beta, intercept)
+            codes = near if near is None or own is None else (near[0][own], near[1])
+            solution = self._solve(rows, problem, quiet, beta, intercept, codes)
             return solution if own is None else solution.among(own, len(y))
 
         self._keep(together(work, groups, resolve_threads(self.n_jobs)))
@@ -143,10 +145,25 @@ class AdditiveModel(AdditiveShapes):
         none = np.zeros(count)
         return Solution(np.zeros(shape), none, np.zeros((n, count)), none, none, 0, 0, True)
 
+    def _rounded(self, X: Any) -> tuple[np.ndarray, int] | None:
+        """Rows in a compact form, on which a first solution takes less time (see `rounded`)."""
+        from .basis import bands_of, rounded
+
+        if not self.compact or self.solver == "primal" or X.size < SMALL or self.tol < _ROUGH:
+            return None
+        bands = bands_of(self._spec, X, np.dtype(self._precision(X)))
+        return rounded(bands, X, resolve_threads(self.n_jobs))
+
     def _solve(
-        self, X: Any, problem: Any, settings: Any, beta: np.ndarray, intercept: np.ndarray | None
+        self,
+        X: Any,
+        problem: Any,
+        settings: Any,
+        beta: np.ndarray,
+        intercept: np.ndarray | None,
+        codes: tuple[np.ndarray, int] | None = None,
     ) -> Any:
-        from .basis import compile_basis, lanes_for, rows_of
+        from .basis import compile_basis, lanes_for, of_fractions, rows_of
         from .dual import solve
 
         used = problem.positive.size
@@ -154,8 +171,10 @@ class AdditiveModel(AdditiveShapes):
         examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
         rows, turn = rows_of(X), self._turn(settings, len(examples))
         if turn > 0:
-            first = replace(settings, max_iter=turn)
-            solution = solve(compiled, rows, problem, examples, first, beta, intercept)
+            first, near = replace(settings, max_iter=turn), None
+            if codes is not None:
+                near = of_fractions(compiled, codes[1]), rows_of(codes[0])
+            solution = solve(compiled, rows, problem, examples, first, beta, intercept, near)
         if turn == 0 or (turn < settings.max_iter and not solution.converged):
             return self._newton(X, problem, examples, settings, compiled.bands)
         solution.weights = self._cells(solution.weights, compiled, used)
@@ -199,15 +218,30 @@ class AdditiveModel(AdditiveShapes):
         return cells[:, :width, :used].copy()
 
     def _lane_groups(self, count: int, values: float = np.inf) -> list[slice]:
-        """Classes that are trained together, one thread each: at most as many as lanes.
+        """Classes that are trained together, one thread each: as many as it takes the least time.
 
-        Few values are trained on for all classes together: groups have loops of their own to
-        compile, and their last digits depend on how many processors there are.
+        Lanes of a group are a power of two, and cost as much as those that are in use. Few values
+        are trained on for all classes together: groups have loops of their own to compile, and
+        their last digits depend on how many processors there are.
         """
-        threads = resolve_threads(self.n_jobs) if values * count > SMALL else 1
-        groups = max(-(-count // MOST_LANES), min(threads, count))
-        size = -(-count // groups)
-        return [slice(k, min(k + size, count)) for k in range(0, count, size)]
+        from .basis import lanes_for
+
+        def groups(size: int) -> list[slice]:
+            return [slice(k, min(k + size, count)) for k in range(0, count, size)]
+
+        if values * count <= SMALL:
+            return groups(-(-count // -(-count // MOST_LANES)))
+        threads = resolve_threads(self.n_jobs)
+
+        def busiest(size: int) -> float:
+            """Time of the thread that has the most to do, in units of a lane."""
+            loads = np.zeros(threads)
+            for group in groups(size):
+                loads[loads.argmin()] += _SHARED + len(lanes_for(group.stop - group.start))
+            return float(loads.max())
+
+        sizes = range(min(count, MOST_LANES), 0, -1)
+        return groups(min(sizes, key=busiest))
 
     def _default_part(self, name: str) -> Any:
         return map_of(None) if name == "feature_map" else None
@@ -310,12 +344,17 @@ class AdditiveModel(AdditiveShapes):
         some = None
         if weight is not None and weight.any() and not weight.all():
             some = np.flatnonzero(weight > 0)
+        fitted, rows = given, None
         try:
             check_is_fitted(given)
-            fitted = given
         except NotFittedError:
-            fitted = clone(given).set_params(n_jobs=self.n_jobs).fit(X if some is None else X[some])
-        rows, _ = fitted._check_rows(X, reset=False)
+            fitted = clone(given).set_params(n_jobs=self.n_jobs)
+            if some is None:
+                rows, _ = fitted._fit_rows(X)
+            else:
+                fitted.fit(X[some])
+        if rows is None:
+            rows, _ = fitted._check_rows(X, reset=False)
         fitted._check_domain(rows if some is None else rows[some])
         self._on_codes, self._spec = False, fitted.spec_
         return rows, fitted

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from ...compiling import interpreted
 from ...engine import Spec
-from ...engine.compile import compiled_table, zero_at_zero
+from ...engine.compile import compiled_table
+from ...engine.encode import fixed_point
 from ...engine.extent import extent_of
 from ...engine.piecewise import table_of
 from ...engine.reference import evaluate_sets
-from ...engine.table import CODE, Table
+from ...engine.table import AFFINE, CODE, EDGES, Table
 from ...engine.table.entry import by_address
 from ...engine.table.layout import Bins, bins_of
 from ...engine.table.layout import Block as TableBlock
+from ...engine.table.layout import block_of as rows_in_vectors
 from ...engine.table.locate import Found, for_loops, stored_rows
 from ...engine.table.memory import LANES, aligned
 from ...engine.table.update import Basis, Room, Rows, Squares
@@ -24,6 +28,9 @@ from ...engine.table.update import Basis, Room, Rows, Squares
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
 _CODE_SHARE = 0.05  # of X's bytes, for look-up tables of its codes
 _CODE_BYTES = 2**19  # or this much, which a second-level cache holds
+_FRACTIONS = 2**12  # of all bins, at most, of positions that are rounded
+_FEWEST_BITS = 4  # of a fraction: with fewer, positions are too far from those of the values
+_FEWEST_FEATURES = 32  # of rows whose values take more time than what is done once for each row
 
 
 @dataclass(frozen=True)
@@ -134,15 +141,55 @@ def compile_basis(spec: Spec, X: Any, dtype: Any, lanes: tuple, *, whole: bool =
     if blocks is not None:
         block_of = np.arange(len(blocks))
         return _assemble(bands, CODE, blocks, block_of, np.dtype(dtype), lanes)
+    return _assemble(bands, bands.table.binning, *_table_blocks(bands), np.dtype(dtype), lanes)
+
+
+def rounded(bands: Bands, X: Any, threads: int) -> tuple[np.ndarray, int] | None:
+    """Positions of rows, rounded to fractions of a bin: two bytes a value; bits of a fraction.
+
+    None where rows are no dense floats of many features, or where values at all fractions would not
+    stay in a cache.
+    """
     table = bands.table
-    # Sets that differ in their binning alone share their rows.
-    keys = np.stack([table.coef_start, table.first_start, bands.mix_of], axis=1)
-    _, which, block_of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    blocks = [_table_block(bands, int(s)) for s in which]
-    return _assemble(bands, table.binning, blocks, np.ravel(block_of), np.dtype(dtype), lanes)
+    smooth = table.binning in (AFFINE, EDGES) and table.degree > 0
+    if not smooth or table.signed or table.zero or interpreted():
+        return None
+    if sparse.issparse(X) or X.dtype.kind != "f" or X.shape[1] < _FEWEST_FEATURES:
+        return None
+    blocks, bins = len(_table_blocks(bands)[0]), int(table.bins.max())
+    bits = (_FRACTIONS // (blocks * bins)).bit_length() - 1
+    if bits < _FEWEST_BITS or blocks * (bins << bits) * _taps(bands) * 4 > _CODE_BYTES:
+        return None
+    return fixed_point(table.astype(X.dtype), X, bits, threads), bits
+
+
+def of_fractions(compiled: Compiled, bits: int) -> Compiled:
+    """The same basis for such positions, in float32: it is looked up, which takes half the time."""
+    blocks, block_of = _table_blocks(compiled.bands)
+    looked_up = [_at_fractions(block, bits) for block in blocks]
+    precision = np.dtype(np.float32)
+    return _assemble(compiled.bands, CODE, looked_up, block_of, precision, compiled.lanes)
 
 
 Block = tuple[np.ndarray, np.ndarray, int]  # first columns, coefficients, index of R
+
+
+def _at_fractions(block: Block, bits: int) -> Block:
+    """Values at all fractions of the bins: the left end of the first to the right of the last."""
+    first, coef, kind = block
+    fractions = np.arange((len(coef) << bits) + 1)
+    b = np.minimum(fractions >> bits, len(coef) - 1)
+    u = fractions / 2.0**bits - b
+    values = np.einsum("fpc,fp->fc", coef[b], u[:, None] ** np.arange(coef.shape[1]))
+    return first[b], values[:, None, :], kind
+
+
+def _table_blocks(bands: Bands) -> tuple[list[Block], np.ndarray]:
+    """Blocks of a table, and the one of each set: sets that differ in their bins alone share it."""
+    table = bands.table
+    keys = np.stack([table.coef_start, table.first_start, bands.mix_of], axis=1)
+    _, which, block_of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return [_table_block(bands, int(s)) for s in which], np.ravel(block_of)
 
 
 def _table_block(bands: Bands, s: int) -> Block:
@@ -160,8 +207,7 @@ def _code_blocks(bands: Bands, X: Any, whole: bool) -> list[Block] | None:
     whole |= values.itemsize == 1 or values.size == 0
     codes = 1 << 8 * values.itemsize if whole else int(values.max()) + 1
     sets = np.unique(table.set_of)
-    taps = int(table.band[sets].max()) + (0 if bands.mix is None else int(table.width.max()))
-    if len(sets) * codes * taps * 4 > max(_CODE_BYTES, _CODE_SHARE * values.nbytes):
+    if len(sets) * codes * _taps(bands) * 4 > max(_CODE_BYTES, _CODE_SHARE * values.nbytes):
         return None
     blocks = []
     for s, dense in enumerate(evaluate_sets(table, np.arange(float(codes)))):
@@ -170,6 +216,11 @@ def _code_blocks(bands: Bands, X: Any, whole: bool) -> list[Block] | None:
         taken = np.take_along_axis(dense, first[:, None] + np.arange(band), axis=1)
         blocks.append((first.astype(np.int32), taken[:, None, :], int(bands.mix_of[s])))
     return blocks
+
+
+def _taps(bands: Bands) -> int:
+    """Numbers that a value has in look-up tables: the band, and the change of the weights."""
+    return int(bands.table.band.max()) + (0 if bands.mix is None else int(bands.table.width.max()))
 
 
 def _assemble(
@@ -181,51 +232,42 @@ def _assemble(
     lanes: tuple,
 ) -> Compiled:
     """Blocks of rows, one after the other, in the layout of the loops."""
-    table = bands.table
-    powers = max(block.shape[1] for _, block, _ in blocks)
-    starts = np.cumsum([0, *(len(first) for first, _, _ in blocks)])
-    rows, band = int(starts[-1]), max(block.shape[2] for _, block, _ in blocks)
+    table, mix = bands.table, bands.mix
+    signed = bool(table.signed and binning != CODE)
+    first, coef, kinds = zip(*blocks, strict=True)
+    starts = np.cumsum([0, *map(len, first)])
     width = int(table.width.max())
-    chunk, parts = _chunks(band, len(lanes))
-    wide, wide_parts = _chunks(width, len(lanes))
-    first = np.zeros(rows + 1, np.int32)
-    narrow = np.zeros((rows + 1, powers, chunk * parts))
-    dense = np.zeros((rows + 1, powers, width))
-    column = np.zeros_like(dense)
-    for k, (own_first, block, kind) in enumerate(blocks):
-        here = slice(starts[k], starts[k + 1])
-        first[here] = own_first
-        narrow[here, :, : block.shape[2]] = block
-        columns = own_first[:, None] + np.arange(block.shape[2])
-        np.put_along_axis(dense[here], columns[:, None, :].repeat(powers, 1), block, axis=2)
-        if bands.mix is not None:
-            mix = bands.mix[kind]
-            column[here] = dense[here] @ (mix.T @ mix)
-    if bands.mix is None:
-        column = dense
-    norm = _squares(dense, column)
-    mirror = rows + 1 if table.signed and binning != CODE else 0
-    if mirror:  # the odd extension: the same rows with their sign changed
-        first, norm = np.tile(first, 2), np.tile(norm, (2, 1))
-        narrow, column = np.concatenate([narrow, -narrow]), np.concatenate([column, -column])
-    values = _table(first, narrow, dtype, chunk, parts)
-    columns, padded = values, chunk * parts
-    if bands.mix is not None:
-        full = np.zeros((*column.shape[:2], wide * wide_parts))
-        full[:, :, :width] = column
-        columns = _table(np.zeros_like(first), full, dtype, wide, wide_parts)
-        padded = wide * wide_parts
-    stride = max(padded, int(first.max()) + chunk * parts)
+    whole = [_spread(*block[:2], width) for block in blocks]
+    lay_out = partial(rows_in_vectors, dtype=dtype, mirrored=signed, most=_most_columns(lanes))
+    values = columns = lay_out(first, coef)
+    changes = whole
+    if mix is not None:
+        changes = [phi @ (mix[k].T @ mix[k]) for phi, k in zip(whole, kinds, strict=True)]
+        columns = lay_out([np.zeros_like(own) for own in first], changes)
+    stride = max(_columns(columns), int(values.first.max()) + _columns(values))
     bins = _placed(bands, binning, starts, block_of, dtype)
     basis = Basis(
         bins=bins,
         handed=by_address(for_loops(bins)),
         values=values,
         column=columns,
-        squares=Squares(norm.ravel(), (0,) * norm.shape[1]),
+        squares=_squares(whole, changes, signed),
         stride=stride,
     )
     return Compiled(basis, lanes, table.n_features * stride, stride, bands)
+
+
+def _spread(first: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:
+    """Coefficients of bands, (rows, powers, band), among all columns of a feature."""
+    out = np.zeros((*coef.shape[:2], width))
+    columns = first[:, None] + np.arange(coef.shape[2])
+    np.put_along_axis(out, columns[:, None, :].repeat(coef.shape[1], 1), coef, axis=2)
+    return out
+
+
+def _columns(block: TableBlock) -> int:
+    """Columns of a row, those that fill vectors included."""
+    return len(block.chunk) * block.parts
 
 
 def _placed(
@@ -239,31 +281,17 @@ def _placed(
     return bins_of(table, row, dtype)
 
 
-def _chunks(taps: int, lanes: int) -> tuple[int, int]:
-    """Size and number of the vectors that hold `taps` entries for every lane."""
-    most = 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))
-    size = min(most, 1 << (taps - 1).bit_length())
-    return size, -(-taps // size)
+def _most_columns(lanes: tuple) -> int:
+    """Columns of a vector, at most: it holds them for every lane."""
+    return 16 if len(lanes) == 1 else max(1, _VECTOR // (2 * len(lanes)))
 
 
-def _table(
-    first: np.ndarray, coef: np.ndarray, dtype: np.dtype, chunk: int, parts: int
-) -> TableBlock:
-    flat = aligned(coef.size, dtype)
-    flat[:] = coef.ravel()
-    return TableBlock(first, flat, (0,) * coef.shape[1], (0,) * chunk, (0,) * (parts > 1), parts)
-
-
-def _squares(phi: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Coefficients in u of <phi(u), column(u)>, a polynomial of twice the degree."""
-    powers = phi.shape[1]
-    out = np.zeros((len(phi), 2 * powers - 1))
+def _squares(phi: list[np.ndarray], column: list[np.ndarray], mirrored: bool) -> Squares:
+    """Coefficients in u of <phi(u), column(u)>, a polynomial of twice the degree, of each row."""
+    powers = phi[0].shape[1]
+    norms = np.zeros((sum(map(len, phi)) + 1, 2 * powers - 1))
     for k in range(powers):
         for m in range(powers):
-            out[:, k + m] += np.einsum("rc,rc->r", phi[:, k], column[:, m])
-    return out
-
-
-def vanishes(spec: Spec) -> bool:
-    """Whether the map is zero at zero, so that CSR rows need their stored values alone."""
-    return zero_at_zero(spec)
+            parts = [np.einsum("rc,rc->r", a[:, k], b[:, m]) for a, b in zip(phi, column)]
+            norms[:-1, k + m] += np.concatenate(parts)
+    return Squares(np.tile(norms, (1 + mirrored, 1)).ravel(), (0,) * norms.shape[1])

@@ -89,6 +89,10 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
         with the first and switches to the second if 100 epochs are not enough (D2 splines, weak
         regularisation) and the map has at most 3000 columns. Both end at the same minimum, with
         the same certificate; `solver_` says which one it was.
+    compact : bool, default=True
+        For maps: if X has more than 2 million values, floats of 32 columns or more, a first
+        solution is found on their positions in the map's table, rounded to two bytes each; from
+        there training goes on with X itself, whose gap is certified. False holds no such copy.
     multi_class : {"ovr", "ovo"}, default="ovr"
         Many classes one against the rest, or one against one: a model for each pair of classes on
         the rows of the two, all on one map, whose votes decide as in scikit-learn's

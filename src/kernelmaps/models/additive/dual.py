@@ -40,6 +40,7 @@ _EAGER = 0.3  # examples rest if their slack exceeds this share of the last pass
 _MULTIPLIER = 0.1  # weight of the constraint's square, in units of the dual's diagonal
 _INTERCEPT = 4.0  # the step of the intercept where nothing else moves, in units of 1/Σc
 _FEW = 256  # variables that nearly always make up for what the constraint lacks
+_NEAR = 3  # quarters of the epochs, at most, on rows that are nearly the same
 _SAMPLE = 1000  # rows for the centre: any vector is right, a rough mean is good
 
 
@@ -96,6 +97,7 @@ def solve(
     settings: Settings,
     beta: np.ndarray,
     intercept: np.ndarray | None = None,
+    near: tuple[Compiled, Rows] | None = None,
 ) -> Solution:
     """Solve the problems of all lanes to a relative duality gap of `tol`.
 
@@ -115,10 +117,12 @@ def solve(
         Where to start, and where the duals go.
     intercept : ndarray, optional
         Where to start.
+    near : tables and rows, optional
+        Others that are nearly the same and take less time: their solution is where to start.
     """
     if intercept is None and settings.fit_intercept and not beta.any():
         intercept = _alone(problem)
-    state = State(compiled, rows, problem, examples, settings, beta, intercept)
+    state = State(*(near or (compiled, rows)), problem, examples, settings, beta, intercept)
     state.mean = None  # done with: all rows have their norms
     rng = np.random.default_rng(settings.seed)
 
@@ -126,7 +130,22 @@ def solve(
         rng.shuffle(state.order[: state.active])
         return [state.epoch()]
 
-    [(primal, gap)], n_iter, converged = descend(settings, epoch, lambda: [state.certify()])
+    def certify() -> list[Gap]:
+        return [state.certify()]
+
+    if near is None:
+        found, n_iter, converged = descend(settings, epoch, certify)
+    else:
+        first = replace(settings, max_iter=-(-_NEAR * settings.max_iter // 4))
+        _, n_iter, _ = descend(first, epoch, certify)
+        state.go_over_to(compiled, rows)
+        found = certify()
+        converged = small(found, settings.tol)
+        left = replace(settings, max_iter=settings.max_iter - n_iter)
+        if not converged and left.max_iter > 0:
+            found, more, converged = descend(left, epoch, certify)
+            n_iter += more
+    [(primal, gap)] = found
     return Solution(state.w, state.offset, state.beta, primal, gap, n_iter, state.visits, converged)
 
 
@@ -193,15 +212,32 @@ class State:
         self._centre_rows()
         self.offset = np.zeros(self.used) if intercept is None else np.array(intercept, float)
         self.slope = np.zeros(self.used)
-        started = np.flatnonzero(beta.any(axis=1))
-        if len(started):
-            self._accumulate(started, beta[started], self.w)
-            self.visits += len(started)
-            if settings.fit_intercept:
-                self._balance()
+        if self._add_up() and settings.fit_intercept:
+            # The intercept that was given is the one where Σβ = 0.
+            self.slope[:] = self._total()
+            self.offset += self.scale * self.slope
+            self._balance()
         self.report = np.zeros((4, self.used))
         self.parked = np.zeros((4, self.used))
         self.wake()
+
+    def _add_up(self) -> bool:
+        """Weights from the duals; whether there are any."""
+        started = np.flatnonzero(self.beta.any(axis=1))
+        if len(started):
+            self._accumulate(started, self.beta[started], self.w)
+            self.visits += len(started)
+        return len(started) > 0
+
+    def go_over_to(self, compiled: Compiled, rows: Rows) -> None:
+        """Other tables of the same bases, and the same rows in another form, with these duals.
+
+        The centre stays: it is without effect where Σβ = 0, as after a certificate, and steps may
+        be as long as those of rows that are nearly the same.
+        """
+        self.compiled, self.rows, self.certificates = compiled, rows, 0
+        self.w = self._no_weights()
+        self._add_up()
 
     def _no_weights(self) -> np.ndarray:
         dtype = self.compiled.basis.values.coef.dtype
@@ -358,8 +394,9 @@ class State:
     def _balance(self) -> None:
         """Make each lane's Σβ zero: shrink a few of its largest variables of the sum's sign.
 
-        Towards zero is feasible for every loss; the score's offset keeps its value, so that the
-        intercept is what it was.
+        Towards zero is feasible for every loss. Of the offset the multiplier stays, which is the
+        intercept; what the square of the constraint adds to it goes with Σβ. If that stayed, too,
+        the intercept would swing around its place from one certificate to the next.
         """
         total = self._total()
         for lane in np.flatnonzero(total):
@@ -374,7 +411,7 @@ class State:
             step[:, lane] = -self.beta[chosen, lane] * share
             self.beta[chosen, lane] += step[:, lane]
             self._accumulate(chosen, step, self.w)
-            moved = step[:, lane] @ (self.square - self.shift[chosen])
+            moved = step[:, lane] @ (self.centre.pull - self.shift[chosen])
             self.offset[lane] += moved
         self.slope[:] = 0.0
 

@@ -71,6 +71,8 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
         For tables; as for :class:`AdditiveClassifier`.
     solver : {"auto", "dual", "primal"}, default="auto"
         As for :class:`AdditiveClassifier`.
+    compact : bool, default=True
+        As for :class:`AdditiveClassifier`.
     quantile : float, default=0.5
         For ``loss="quantile"``: the share of the targets that lies below.
 

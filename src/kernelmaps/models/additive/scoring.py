@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ...blocks import row_blocks
 from ...device import is_foreign, memory_named, refuse_card
 from ...engine import Spec
+from ...engine.compile import zero_at_zero
 from ...engine.piecewise import table_of
 from ...maps.base import AdditiveMap
 from ...maps.codes import Codes, refuse_plain_codes
@@ -57,9 +58,7 @@ class AdditiveScores(TableRoute):
 
     def _whole(self, rows: Any) -> Any:
         """Sparse rows as dense ones, where the map does not take 0 to 0."""
-        from .basis import vanishes
-
-        return rows.toarray() if sparse.issparse(rows) and not vanishes(self._spec) else rows
+        return rows.toarray() if sparse.issparse(rows) and not zero_at_zero(self._spec) else rows
 
     def _look_at(self, rows: Any) -> None:
         """Refuse values that the map is not defined for, warn of those outside its domain."""

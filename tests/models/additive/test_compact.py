@@ -1,0 +1,183 @@
+"""A first solution on rounded rows: what they are, and that nothing of them is left in the end."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+import kernelmaps as km
+from kernelmaps.models.additive import base, basis, dual
+
+
+@pytest.fixture
+def small_is_large(monkeypatch):
+    """Few values count as many."""
+    monkeypatch.setattr(base, "SMALL", 1000)
+    monkeypatch.setattr(basis, "_FEWEST_FEATURES", 2)
+
+
+@pytest.fixture
+def went_over(monkeypatch):
+    """How often training went over from rounded rows to the rows themselves."""
+    times = []
+    go_over_to = dual.State.go_over_to
+
+    def counted(self, compiled, rows):
+        times.append(self.rows.values.dtype)
+        go_over_to(self, compiled, rows)
+
+    monkeypatch.setattr(dual.State, "go_over_to", counted)
+    return times
+
+
+def data(n=600, d=5, dtype=np.float64):
+    rng = np.random.default_rng(0)
+    X = rng.random((n, d)) * [1, 10, 0.1, 3, 7][:d]
+    score = np.sin(6 * X[:, 0]) + X[:, 1] / 5 + 0.3 * rng.standard_normal(n)
+    return X.astype(dtype), score
+
+
+@pytest.mark.parametrize("knots", ["uniform", "quantile"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_positions_are_those_of_the_readable_form_to_half_a_fraction(knots, dtype, monkeypatch):
+    from kernelmaps.engine.reference import positions
+    from kernelmaps.engine.table.layout import bins_of
+
+    monkeypatch.setattr(basis, "_FEWEST_FEATURES", 2)
+    X, _ = data(d=3, dtype=dtype)
+    spec = km.SplineMap(8, knots=knots).fit(X).spec_
+    X[0], X[1] = -1e3, 1e3  # outside the range: the ends
+    bands = basis.bands_of(spec, X, np.dtype(dtype))
+    codes, bits = basis.rounded(bands, X, 1)
+    assert codes.dtype == np.uint16
+    assert codes.nbytes <= X.nbytes / 2
+    bins = bins_of(bands.table.astype(dtype), np.zeros(len(bands.table.lo), np.int64))
+    low, high = bands.table.low[bands.table.set_of], bands.table.high[bands.table.set_of]
+    b, u = positions(bins, np.clip(X, low, high).astype(dtype))
+    exact = np.clip(b + u.astype(np.float64), 0, 5)
+    error = np.abs(codes / 2.0**bits - exact)
+    assert error.max() <= 0.5**bits / 2 + 1e-5
+    assert error.max() > 0.5**bits / 4  # and not by accident the values themselves
+
+
+def test_the_basis_of_fractions_is_the_basis_there():
+    X, _ = data(d=3)
+    feature_map = km.SplineMap(9, degree=3, order=1).fit(X)
+    compiled = basis.compile_basis(feature_map.spec_, X, np.float64, (0,))
+    looked_up = basis.of_fractions(compiled, 4)
+    table, block = compiled.bands.table, looked_up.basis.values
+    bins = int(table.bins[0])
+    low, high = feature_map.domain_[0][0], feature_map.domain_[1][0]
+    at = np.repeat(np.linspace(low, high, (bins << 4) + 1)[:, None], 3, axis=1)
+    width = len(block.chunk) * block.parts
+    found = np.zeros((len(at), compiled.stride + width))
+    rows = block.coef.reshape(-1, width)[: len(at)]
+    for k, first in enumerate(block.first[: len(at)]):
+        found[k, first : first + width] = rows[k]
+    wanted = km.SplineMap(9, degree=3, order=0, domain=(low, high)).fit(at[:, :1])
+    np.testing.assert_allclose(found[:, :9], wanted.transform(at[:, :1]), atol=1e-6)
+
+
+LOSSES = ["squared_hinge", "hinge", "log_loss"]
+
+
+def certificate(model, X, y):
+    """Primal value and gap from the duals alone, in NumPy, by the features that nobody stores."""
+    psi = model.feature_map_.transform(X.astype(np.float64))
+    sign = np.where(y, 1.0, -1.0)
+    beta = model.dual_coef_[:, 0]
+    w = psi.T @ beta
+    margin = sign * model.decision_function(X)
+    a = sign * beta
+    if model.loss == "squared_hinge":
+        losses, conjugates = np.maximum(1 - margin, 0) ** 2, a**2 / (4 * model.C) - a
+    elif model.loss == "hinge":
+        losses, conjugates = np.maximum(1 - margin, 0), -a
+    else:
+        losses, share = np.logaddexp(0, -margin), np.clip(a / model.C, 1e-300, 1 - 1e-16)
+        entropy = share * np.log(share) + (1 - share) * np.log1p(-share)
+        conjugates = model.C * entropy
+    primal = 0.5 * w @ w + model.C * losses.sum()
+    assert abs(beta.sum()) < 1e-9 * np.abs(beta).sum()
+    return primal, primal + 0.5 * w @ w + conjugates.sum()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_gap_of_the_rows_themselves_is_certified(
+    small_is_large, went_over, monkeypatch, loss, dtype
+):
+    """With fractions so coarse that the solution on them is none of the rows."""
+    monkeypatch.setattr(basis, "_FRACTIONS", 2**7)
+    X, score = data(dtype=dtype)
+    y = score > np.median(score)
+    model = km.AdditiveClassifier(km.SplineMap(8), C=1.0, loss=loss, random_state=0).fit(X, y)
+    assert went_over == [np.uint16]
+    primal, gap = certificate(model, X, y)
+    rounding = 1e-5 if dtype == np.float32 else 1e-9
+    assert gap <= (model.tol + rounding) * primal
+    assert gap == pytest.approx(model.duality_gap_[0], abs=1e-3 * rounding**0.5 * primal)
+    plain = km.AdditiveClassifier(km.SplineMap(8), C=1.0, loss=loss, random_state=0, compact=False)
+    plain.fit(X, y)
+    assert len(went_over) == 1
+    assert model.objective_[0] == pytest.approx(plain.objective_[0], rel=2e-3)
+    both = model.decision_function(X), plain.decision_function(X)
+    assert np.abs(both[0] - both[1]).max() < 0.1 * np.abs(both[1]).max()
+
+
+def test_a_regressor_and_many_classes_start_there_too(small_is_large, went_over):
+    X, score = data()
+    regressor = km.AdditiveRegressor(km.SplineMap(8), C=0.1, random_state=0).fit(X, score)
+    assert regressor.duality_gap_ <= 1e-3 * regressor.objective_
+    y = np.digitize(score, np.quantile(score, [0.3, 0.6]))
+    for strategy in ("ovr", "ovo"):
+        model = km.AdditiveClassifier(
+            km.SplineMap(8), C=0.1, multi_class=strategy, random_state=0, n_jobs=1
+        ).fit(X, y)
+        assert np.all(model.duality_gap_ <= 1e-3 * model.objective_)
+        assert model.score(X, y) > 0.7
+    assert len(went_over) >= 3
+
+
+def test_the_result_does_not_depend_on_threads(small_is_large, went_over):
+    X, score = data()
+    y = score > 0
+    one, two = (
+        km.AdditiveClassifier(km.SplineMap(8), C=1.0, random_state=0, n_jobs=n).fit(X, y)
+        for n in (1, 2)
+    )
+    assert len(went_over) == 2
+    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
+
+
+def test_epochs_are_those_of_both_forms_together(small_is_large, went_over):
+    X, score = data()
+    model = km.AdditiveRegressor(
+        km.SplineMap(8), C=100.0, max_iter=4, solver="dual", random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match="max_iter=4"):
+        model.fit(X, score)
+    assert len(went_over) == 1
+    assert model.n_iter_ == 4
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings"),
+    [
+        (lambda X: X, {"compact": False}),
+        (lambda X: X, {"tol": 1e-6}),
+        (lambda X: X, {"solver": "primal"}),
+        (lambda X: X, {"feature_map": km.SplineMap(8, zero_at_zero=True)}),
+        (lambda X: X, {"feature_map": km.SplineMap(300, order=0)}),  # too many bins
+        (lambda X: X, {"feature_map": km.AnchorMap(n_anchors=8)}),  # look-ups
+        (lambda X: (X * 20).astype(np.uint8), {}),
+        (sparse.csr_matrix, {"feature_map": km.SplineMap(8, zero_at_zero=True)}),
+        (lambda X: X[:100], {}),  # few values
+    ],
+)
+def test_where_rows_are_taken_as_they_are(small_is_large, went_over, rows, settings):
+    X, score = data()
+    X = rows(X)
+    settings = {"feature_map": km.SplineMap(8), "C": 0.01, "random_state": 0} | settings
+    km.AdditiveClassifier(**settings).fit(X, (score > 0)[: X.shape[0]])
+    assert went_over == []
