@@ -110,4 +110,6 @@ def _processor() -> str:
                     return line.split(":", 1)[1].strip()
     except OSError:
         pass
-    return platform.machine()
+    from llvmlite.binding import get_host_cpu_name  # ARM's kernels give numbers, no names
+
+    return f"{get_host_cpu_name()} ({platform.machine()})"
