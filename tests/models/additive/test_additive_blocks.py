@@ -207,3 +207,21 @@ def test_chunks_without_a_class_or_without_weight(seed):
     assert np.isfinite(none.decision_function(X)).all()
     with pytest.raises(ValueError, match="finite numbers >= 0"):
         km.AdditiveClassifier(class_weight={0: -1.0, 1: 1.0}).partial_fit(X, y, classes=[0, 1])
+
+
+def test_block_training_takes_as_many_threads_as_it_may(monkeypatch):
+    """Ten classes are two groups of lanes for one thread, which trains one after the other."""
+    from kernelmaps.models.additive import out_of_core
+
+    seen, together = [], out_of_core.together
+    monkeypatch.setattr(
+        out_of_core,
+        "together",
+        lambda work, items, threads: (
+            seen.append((len(items), threads)) or together(work, items, threads)
+        ),
+    )
+    rng = np.random.default_rng(0)
+    X, y = rng.random((200, 3)), np.arange(200) % 10
+    km.AdditiveClassifier(km.SplineMap(6), n_jobs=1).partial_fit(X, y, classes=np.arange(10))
+    assert seen == [(2, 1)]

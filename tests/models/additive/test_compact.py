@@ -37,18 +37,17 @@ def data(n=600, d=5, dtype=np.float64):
     return X.astype(dtype), score
 
 
-@pytest.mark.parametrize("knots", ["uniform", "quantile"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_positions_are_those_of_the_readable_form_to_half_a_fraction(knots, dtype, monkeypatch):
+def test_positions_are_those_of_the_readable_form_to_half_a_fraction(dtype, monkeypatch):
     from kernelmaps.engine.reference import positions
     from kernelmaps.engine.table.layout import bins_of
 
     monkeypatch.setattr(basis, "_FEWEST_FEATURES", 2)
     X, _ = data(d=3, dtype=dtype)
-    spec = km.SplineMap(8, knots=knots).fit(X).spec_
+    spec = km.SplineMap(8).fit(X).spec_
     X[0], X[1] = -1e3, 1e3  # outside the range: the ends
     bands = basis.bands_of(spec, X, np.dtype(dtype))
-    codes, bits = basis.rounded(bands, X, 1)
+    codes, bits = basis.rounded(spec, X, np.dtype(dtype), 1)
     assert codes.dtype == np.uint16
     assert codes.nbytes <= X.nbytes / 2
     bins = bins_of(bands.table.astype(dtype), np.zeros(len(bands.table.lo), np.int64))
@@ -170,6 +169,10 @@ def test_epochs_are_those_of_both_forms_together(small_is_large, went_over):
         (lambda X: X, {"feature_map": km.SplineMap(8, zero_at_zero=True)}),
         (lambda X: X, {"feature_map": km.SplineMap(300, order=0)}),  # too many bins
         (lambda X: X, {"feature_map": km.AnchorMap(n_anchors=8)}),  # look-ups
+        (lambda X: X, {"feature_map": km.SplineMap(8, knots="quantile")}),
+        # Values may lie outside the bins: rounded ones would be far from them.
+        (lambda X: X, {"feature_map": km.SplineMap(8, out_of_domain="extrapolate")}),
+        (lambda X: X, {"feature_map": km.HermiteMap()}),
         (lambda X: (X * 20).astype(np.uint8), {}),
         (sparse.csr_matrix, {"feature_map": km.SplineMap(8, zero_at_zero=True)}),
         (lambda X: X[:100], {}),  # few values

@@ -147,12 +147,12 @@ class AdditiveModel(AdditiveShapes):
 
     def _rounded(self, X: Any) -> tuple[np.ndarray, int] | None:
         """Rows in a compact form, on which a first solution takes less time (see `rounded`)."""
-        from .basis import bands_of, rounded
+        from .basis import rounded
 
         if not self.compact or self.solver == "primal" or X.size < SMALL or self.tol < _ROUGH:
             return None
-        bands = bands_of(self._spec, X, np.dtype(self._precision(X)))
-        return rounded(bands, X, resolve_threads(self.n_jobs))
+        precision = np.dtype(self._precision(X))
+        return rounded(self._spec, X, precision, resolve_threads(self.n_jobs))
 
     def _solve(
         self,
@@ -218,11 +218,11 @@ class AdditiveModel(AdditiveShapes):
         return cells[:, :width, :used].copy()
 
     def _lane_groups(self, count: int, values: float = np.inf) -> list[slice]:
-        """Classes that are trained together, one thread each: as many as it takes the least time.
+        """Classes that are trained together, so that the busiest thread has the least to do.
 
-        Lanes of a group are a power of two, and cost as much as those that are in use. Few values
-        are trained on for all classes together: groups have loops of their own to compile, and
-        their last digits depend on how many processors there are.
+        Lanes of a group are a power of two; idle ones cost as much as those in use. Few values are
+        trained on for all classes together: groups have loops of their own to compile, and their
+        last digits depend on how many processors there are.
         """
         from .basis import lanes_for
 
@@ -344,16 +344,15 @@ class AdditiveModel(AdditiveShapes):
         some = None
         if weight is not None and weight.any() and not weight.all():
             some = np.flatnonzero(weight > 0)
-        fitted, rows = given, None
+        fitted, known = given, False
         try:
             check_is_fitted(given)
         except NotFittedError:
-            fitted = clone(given).set_params(n_jobs=self.n_jobs)
-            if some is None:
-                rows, _ = fitted._fit_rows(X)
-            else:
-                fitted.fit(X[some])
-        if rows is None:
+            fitted = clone(given).set_params(n_jobs=self.n_jobs).fit(X if some is None else X[some])
+            known = some is None  # the values were looked at
+        if known:
+            rows = fitted._native_rows(X, reset=False)
+        else:
             rows, _ = fitted._check_rows(X, reset=False)
         fitted._check_domain(rows if some is None else rows[some])
         self._on_codes, self._spec = False, fitted.spec_

@@ -16,7 +16,7 @@ from ...engine.encode import fixed_point
 from ...engine.extent import extent_of
 from ...engine.piecewise import table_of
 from ...engine.reference import evaluate_sets
-from ...engine.table import AFFINE, CODE, EDGES, Table
+from ...engine.table import AFFINE, CODE, Table
 from ...engine.table.entry import by_address
 from ...engine.table.layout import Bins, bins_of
 from ...engine.table.layout import Block as TableBlock
@@ -144,17 +144,21 @@ def compile_basis(spec: Spec, X: Any, dtype: Any, lanes: tuple, *, whole: bool =
     return _assemble(bands, bands.table.binning, *_table_blocks(bands), np.dtype(dtype), lanes)
 
 
-def rounded(bands: Bands, X: Any, threads: int) -> tuple[np.ndarray, int] | None:
+def rounded(spec: Spec, X: Any, dtype: np.dtype, threads: int) -> tuple[np.ndarray, int] | None:
     """Positions of rows, rounded to fractions of a bin: two bytes a value; bits of a fraction.
 
-    None where rows are no dense floats of many features, or where values at all fractions would not
-    stay in a cache.
+    None where rows are no dense floats of many features, where values may lie outside the bins, or
+    where what is looked up for all fractions would not stay in a cache.
     """
-    table = bands.table
-    smooth = table.binning in (AFFINE, EDGES) and table.degree > 0
-    if not smooth or table.signed or table.zero or interpreted():
-        return None
     if sparse.issparse(X) or X.dtype.kind != "f" or X.shape[1] < _FEWEST_FEATURES:
+        return None
+    bands = bands_of(spec, X, dtype)
+    table = bands.table
+    if table.binning != AFFINE or table.degree == 0 or table.signed or table.zero or interpreted():
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = ((end - table.lo) * table.scale for end in (table.low, table.high))
+    if not np.all((low >= -0.01) & (high <= table.bins + 0.01)):
         return None
     blocks, bins = len(_table_blocks(bands)[0]), int(table.bins.max())
     bits = (_FRACTIONS // (blocks * bins)).bit_length() - 1

@@ -90,9 +90,10 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
         regularisation) and the map has at most 3000 columns. Both end at the same minimum, with
         the same certificate; `solver_` says which one it was.
     compact : bool, default=True
-        For maps: if X has more than 2 million values, floats of 32 columns or more, a first
-        solution is found on their positions in the map's table, rounded to two bytes each; from
-        there training goes on with X itself, whose gap is certified. False holds no such copy.
+        For splines with uniform knots: if X has 2 million values or more, floats of at least 32
+        columns, a first solution is found on their positions among the knots, rounded to two bytes
+        each; from there training goes on with X itself, whose gap is certified. False trains on X
+        alone, without that copy.
     multi_class : {"ovr", "ovo"}, default="ovr"
         Many classes one against the rest, or one against one: a model for each pair of classes on
         the rows of the two, all on one map, whose votes decide as in scikit-learn's

@@ -232,8 +232,8 @@ class State:
     def go_over_to(self, compiled: Compiled, rows: Rows) -> None:
         """Other tables of the same bases, and the same rows in another form, with these duals.
 
-        The centre stays: it is without effect where Σβ = 0, as after a certificate, and steps may
-        be as long as those of rows that are nearly the same.
+        The centre stays: it is without effect where Σβ = 0, as after a certificate. So do lengths
+        of steps: |ψ_i|² is nearly the same, and steps up to twice as long would converge.
         """
         self.compiled, self.rows, self.certificates = compiled, rows, 0
         self.w = self._no_weights()

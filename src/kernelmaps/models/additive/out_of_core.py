@@ -15,7 +15,7 @@ from ...data.frames import is_frame
 from ...data.opening import open_table
 from ...maps.codes import Codes
 from ...sparse_rows import check_sparse
-from ...threads import together
+from ...threads import resolve_threads, together
 from ..streaming.base import _in_memory
 from ..tables.sampling import RowChecks, Sample
 from .base import AdditiveModel
@@ -193,7 +193,7 @@ class OutOfCore(AdditiveModel):
                 if block.X.shape[0]:
                     yield self._block(block.X), block.start
 
-        solutions = solve_blocks(states, read, _in_threads(states))
+        solutions = solve_blocks(states, read, _in_threads(states, self.n_jobs))
         for solution, state in zip(solutions, states, strict=True):
             solution.weights = self._cells(solution.weights, state.compiled, state.used)
         self._keep(solutions)
@@ -263,7 +263,7 @@ class OutOfCore(AdditiveModel):
             rows = self._prepare(X, cost)
             self._stream, self.n_samples_seen_ = self._states(rows, y, positive, cost), 0
         states = self._stream
-        _in_threads(states)(_chunk_of(self, rows, y, cost))
+        _in_threads(states, self.n_jobs)(_chunk_of(self, rows, y, cost))
         self.n_samples_seen_ += len(y)
         share = len(y) / self.n_samples_seen_
         cells = [self._cells(s.average(share), s.compiled, s.used) for s in states]
@@ -300,7 +300,9 @@ def _chunk_of(model: Any, rows: Any, y: np.ndarray, cost: np.ndarray) -> Callabl
     return work
 
 
-def _in_threads(states: list[Any]) -> Callable[[Callable[[Any], Any]], list[Any]]:
-    """Call a function with every state, each in a thread of its own."""
+def _in_threads(
+    states: list[Any], n_jobs: int | None
+) -> Callable[[Callable[[Any], Any]], list[Any]]:
+    """Call a function with every state, in as many threads as are allowed."""
 
-    return lambda work: together(work, states, len(states))
+    return lambda work: together(work, states, resolve_threads(n_jobs))
