@@ -65,6 +65,10 @@ def main() -> None:
     except ValueError as error:
         parser.error(str(error))
 
+    held = machine.held_to_fewer_threads()
+    if held and not arguments.quick:
+        parser.error(f"{', '.join(held)} would slow down the peers: unset, or use --quick")
+
     for room, part in wanted:
         limits = machine.limits()
         print(f"\n{room} {part}: the machine's limits are")

@@ -30,6 +30,13 @@ def is_arm() -> bool:
     return platform.machine().lower() in ("aarch64", "arm64")
 
 
+def held_to_fewer_threads() -> list[str]:
+    """Variables that give the libraries of the peers fewer threads than ours."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    given = {name: os.environ.get(name, "") for name in names}
+    return [n for n, v in given.items() if v.isdecimal() and int(v) < available_threads()]
+
+
 def best_seconds(run: Callable[[], object], repeats: int = 5) -> float:
     """Least wall time of `run` over some repeats: everything but the least is disturbance."""
     times = []

@@ -17,9 +17,11 @@ from benchmarks.harness import Bench, Goal, Row
 
 
 @pytest.fixture(autouse=True)
-def not_on_arm(monkeypatch):
-    """What is said of wide vectors holds on every machine that runs the tests."""
+def any_machine(monkeypatch):
+    """What is said of wide vectors and of threads holds on every machine that runs the tests."""
     monkeypatch.setattr(machine, "is_arm", lambda: False)
+    for library in ("OMP", "OPENBLAS", "MKL"):  # the tests hold them to one thread
+        monkeypatch.delenv(f"{library}_NUM_THREADS", raising=False)
 
 
 LIMITS = {"copy": 2e10, "write": 2e10, "fresh_write": 1e10, "sgemm": 1e11, "dgemm": 5e10}
@@ -161,6 +163,17 @@ def test_results_on_arm_have_a_section_and_the_goals_of_128_bits(monkeypatch, tm
     assert "| on arm |" in page
     assert "≥ 0.001× ✓" in page
     assert "Some room" not in page
+
+
+def test_races_against_peers_with_fewer_threads_are_refused(monkeypatch, capsys):
+    monkeypatch.setattr(machine, "available_threads", lambda: 2)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "additive:predict"])
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    with pytest.raises(SystemExit):
+        main.main()
+    assert "OMP_NUM_THREADS would slow down the peers" in capsys.readouterr().err
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert "OMP_NUM_THREADS" not in machine.held_to_fewer_threads()
 
 
 def test_a_part_of_the_races_leaves_other_rows_as_they_were(tmp_path):
