@@ -10,7 +10,7 @@ from test_export_c import COMPILER, needs_compiler
 import kernelmaps as km
 from kernelmaps.evaluation.model_report import model_report
 from kernelmaps.export_c import to_c
-from kernelmaps.models.tables.likelihoods import LOSSES, Likelihood
+from kernelmaps.models.losses import LOSSES, Loss
 
 MAIN = """
 #include <stdio.h>
@@ -199,7 +199,7 @@ def test_onnx_of_arrays_takes_one_matrix(seed, dtype):
     assert_same(model, rows, got, 1e-5 if dtype == np.float32 else 1e-12)
 
 
-class InverseGaussian(Likelihood):
+class InverseGaussian(Loss):
     """½y·exp(−2η) − exp(−η), logarithmic link."""
 
     link = "log"

@@ -11,8 +11,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 import kernelmaps as km
 from kernelmaps.kernels import Gaussian
-from kernelmaps.models.additive.losses import LOSSES
-from kernelmaps.models.tables.likelihoods import LOSSES as TABLE_LOSSES
+from kernelmaps.models.losses import LOSSES
 
 ESTIMATORS = sorted(
     name
@@ -105,7 +104,7 @@ def test_losses_are_named_as_in_scikit_learn():
         ensemble.HistGradientBoostingRegressor,
     ]
     known = set().union(*(peer._parameter_constraints["loss"][0].options for peer in peers))
-    ours = {loss.name for loss in LOSSES} | set(TABLE_LOSSES)
+    ours = set(LOSSES)
     assert ours <= known
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from kernelmaps.models.losses import make_loss
 from kernelmaps.models.tables import newton
 from kernelmaps.models.tables.bases import number_basis
 from kernelmaps.models.tables.extending import Start, approach, extend_rows, joined
-from kernelmaps.models.tables.likelihoods import likelihood
 from kernelmaps.models.tables.newton import Bends, CodedRows, fit_rows, penalties_of
 from kernelmaps.models.tables.reml import choose_strengths
 
@@ -55,7 +55,7 @@ def test_new_strengths_are_those_of_the_whole_problem_with_the_others_held(seed,
 def test_a_fit_that_is_extended_is_nearly_the_whole_one(seed, loss):
     """For squared loss all but what is out of reach; else nine tenths of what new terms bring."""
     rows = three_columns(seed, loss)
-    kind, penalties = likelihood(loss, rows.y), penalties_of(rows.bases)
+    kind, penalties = make_loss(loss, rows.y), penalties_of(rows.bases)
     none = np.zeros(penalties.count, bool)
     few = CodedRows(rows.codes[:2], rows.bases[:2], rows.y, rows.weight, rows.offset)
     count = penalties_of(few.bases).count
@@ -86,7 +86,7 @@ def test_last_steps_have_exact_derivatives_and_the_curvature_before(seed, monkey
     products = newton.cross_products
     monkeypatch.setattr(newton, "cross_products", counted)
     penalties = penalties_of(rows.bases)
-    kind = likelihood("log_loss", rows.y)
+    kind = make_loss("log_loss", rows.y)
     fit = fit_rows(rows, kind, np.full(penalties.count, 8.0))
     assert fit.converged
     assert len(curvatures) < fit.n_iter
@@ -111,7 +111,7 @@ def test_steps_remember_the_curvature_that_they_have_seen(seed):
 
 
 def test_weights_come_near_the_minimum_with_a_curvature_of_other_rows(seed):
-    rows, kind = three_columns(seed, "log_loss"), likelihood("log_loss", np.ones(2))
+    rows, kind = three_columns(seed, "log_loss"), make_loss("log_loss", np.ones(2))
     penalties = penalties_of(rows.bases)
     rho, none = np.full(penalties.count, 3.0), np.zeros(len(penalties.scale))
     least = fit_rows(rows, kind, rho, np.ones(len(rho), bool))
@@ -127,7 +127,7 @@ def test_weights_come_near_the_minimum_with_a_curvature_of_other_rows(seed):
 
 def test_a_large_fit_ends_with_the_curvature_that_its_strengths_were_chosen_by(seed, monkeypatch):
     """From where a fit ended, one curvature is enough, and the end is a minimum."""
-    rows, kind = three_columns(seed, "log_loss"), likelihood("log_loss", np.ones(2))
+    rows, kind = three_columns(seed, "log_loss"), make_loss("log_loss", np.ones(2))
     before = fit_rows(rows, kind, np.full(penalties_of(rows.bases).count, 8.0))
     curvatures, products = [], newton.cross_products
     monkeypatch.setattr(newton, "cross_products", lambda *a: curvatures.append(1) or products(*a))

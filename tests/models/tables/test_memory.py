@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from kernelmaps.models.losses import make_loss
 from kernelmaps.models.tables import newton
 from kernelmaps.models.tables.bases import Basis
-from kernelmaps.models.tables.likelihoods import likelihood
 from kernelmaps.models.tables.memory import Memory
 from kernelmaps.models.tables.newton import CodedRows
 
@@ -70,7 +70,7 @@ def test_products_of_some_terms_are_told_where_all_are_known(seed):
 
 def test_a_curvature_nearby_is_used_again_with_exact_derivatives(seed, computed):
     """The minimum of the working problem is a step by ∇ and that curvature, whatever it is."""
-    rows, memory, loss = rows_of(seed, [4, 7]), Memory(), likelihood("log_loss", np.ones(2))
+    rows, memory, loss = rows_of(seed, [4, 7]), Memory(), make_loss("log_loss", np.ones(2))
     rng = np.random.default_rng(seed)
     first = 0.3 * rng.normal(size=12)
     far = first + 3 * rng.normal(size=12)

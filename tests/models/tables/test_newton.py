@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from kernelmaps.models.losses import LOSSES, make_loss
 from kernelmaps.models.tables import newton, reml
 from kernelmaps.models.tables.bases import category_basis, number_basis
-from kernelmaps.models.tables.likelihoods import LOSSES, likelihood
 from kernelmaps.models.tables.newton import CodedRows, fit_rows, penalties_of
 
 
@@ -35,7 +35,7 @@ def rows_for(loss, seed, n=800):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_derivatives_are_those_of_the_loss(loss, seed):
     rows = rows_for(loss, seed)
-    kind = likelihood(loss, rows.y)
+    kind = make_loss(loss, rows.y)
     eta = np.random.default_rng(seed).normal(size=len(rows.y))
     slope, bend = kind.derivatives(rows.y, eta)
     numeric = (kind.value(rows.y, eta + 1e-5) - kind.value(rows.y, eta - 1e-5)) / 2e-5
@@ -47,7 +47,7 @@ def test_derivatives_are_those_of_the_loss(loss, seed):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gradient_vanishes_at_the_end(loss, seed):
     rows = rows_for(loss, seed)
-    kind = likelihood(loss, rows.y)
+    kind = make_loss(loss, rows.y)
     penalties = penalties_of(rows.bases)
     rho = np.log(np.array([5.0, 2.0, 3.0]))[: penalties.count]
     fixed = np.ones(penalties.count, bool)
@@ -72,8 +72,8 @@ def test_repeated_rows_are_weights(seed):
     y, offset = (np.repeat(v, rows.weight.astype(int)) for v in (rows.y, rows.offset))
     copies = CodedRows(twice, rows.bases, y, np.ones(len(y)), offset)
     start = np.zeros(penalties_of(rows.bases).count)
-    first = fit_rows(rows, likelihood("log_loss", rows.y), start)
-    second = fit_rows(copies, likelihood("log_loss", y), start)
+    first = fit_rows(rows, make_loss("log_loss", rows.y), start)
+    second = fit_rows(copies, make_loss("log_loss", y), start)
     np.testing.assert_allclose(first.weights, second.weights, rtol=1e-5, atol=1e-6)
 
 
@@ -83,7 +83,7 @@ def test_a_straight_truth_gets_a_straight_function(seed):
     rng = np.random.default_rng([seed, 1])
     y = rows.codes[0] / 10.0 + 0.2 * rng.normal(size=len(rows.y))
     straight = CodedRows(rows.codes, rows.bases, y, np.ones(len(y)), np.zeros(len(y)))
-    fit = fit_rows(straight, likelihood("squared_error", y), np.zeros(3))
+    fit = fit_rows(straight, make_loss("squared_error", y), np.zeros(3))
     first = fit.edf[1 : 1 + rows.bases[0].n_functions].sum()
     assert first < 4.0
     values = rows.bases[0].values[1:] @ fit.weights[1 : 1 + rows.bases[0].n_functions]
@@ -106,7 +106,7 @@ def test_functions_out_of_reach_are_not_missed(loss, seed, monkeypatch):
         "poisson": lambda: rng.poisson(np.exp(eta)).astype(float),
     }[loss]()
     rows = CodedRows(codes, bases, y, np.ones(n), np.zeros(n))
-    kind, start = likelihood(loss, y), np.full(6, np.log(n))
+    kind, start = make_loss(loss, y), np.full(6, np.log(n))
     sizes, plain = [], newton.choose_strengths
 
     def noted(sums, *others):

@@ -20,7 +20,7 @@ from ...compiling import njit
 from ...engine.simd.vectors import item, put
 from ...engine.table.entry import bound, call, entry, routine
 from ...engine.table.update import FAST, Room, Use, ask_for, column_of, place
-from .losses import LOSSES
+from ..losses import rules_of
 
 
 class Problem(NamedTuple):
@@ -82,25 +82,25 @@ class Asked(NamedTuple):
 
 def _step(loss, y, f, beta, q, c, epsilon):
     """The best new dual variable, and its slack."""
-    return LOSSES[len(loss)].step(y, f, beta, q, c, epsilon)
+    return rules_of(loss).step(y, f, beta, q, c, epsilon)
 
 
 @overload(_step, jit_options=FAST)
 def _step_of(loss, y, f, beta, q, c, epsilon):
-    rule = njit(**FAST)(LOSSES[len(loss)].step)
+    rule = njit(**FAST)(rules_of(loss).step)
     return lambda loss, y, f, beta, q, c, epsilon: rule(y, f, beta, q, c, epsilon)
 
 
 def _price(loss, y, f, beta, c, epsilon):
     """The primal loss of an example, and its part of the duality gap."""
-    entry = LOSSES[len(loss)]
+    entry = rules_of(loss)
     price = c * entry.value(y, f, epsilon)
     return price, price + entry.conjugate(y, beta, c, epsilon) + beta * f
 
 
 @overload(_price, jit_options=FAST)
 def _price_of(loss, y, f, beta, c, epsilon):
-    entry = LOSSES[len(loss)]
+    entry = rules_of(loss)
     value, conjugate = (njit(**FAST)(rule) for rule in (entry.value, entry.conjugate))
 
     def price(loss, y, f, beta, c, epsilon):

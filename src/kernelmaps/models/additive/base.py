@@ -20,10 +20,9 @@ from ...maps.codes import Codes, codes_of
 from ...schema import State, array, boolean, instance, integer, names, number, text
 from ...seeding import generator
 from ...threads import resolve_threads, together
-from ..tables import likelihoods
+from ..losses import LOSSES, Loss, find_loss
 from .describing import AdditiveShapes
 from .inputs import map_of, not_additive
-from .losses import LOSSES, Loss, find_loss, names_of
 from .scoring import MOST_LANES, SMALL
 from .summary import Progress, Summary
 
@@ -64,25 +63,18 @@ class AdditiveModel(AdditiveShapes):
     _of_labels = True  # whether targets are labels or numbers
 
     @property
-    def _loss(self) -> Loss:
-        """The entry of `LOSSES` that `loss` names."""
-        return find_loss(type(self).__name__, self.loss, self._of_labels, self._table_losses)
-
-    @property
     def _loss_name(self) -> str:
-        return self.loss if self.loss in self._table_losses else self._loss.name
+        """The entry of `LOSSES` that `loss` names."""
+        return find_loss(type(self).__name__, self.loss, self._of_labels)
 
     @property
-    def _table_losses(self) -> tuple[str, ...]:
-        """Names of the losses that models of tables alone have."""
-        of_maps, of_tables = names_of(self._of_labels), likelihoods.LOSSES.items()
-        own = [name for name, kind in of_tables if kind.of_labels == self._of_labels]
-        return tuple(name for name in own if name not in of_maps)
+    def _loss(self) -> type[Loss]:
+        return LOSSES[self._loss_name]
 
     @property
     def _link(self) -> str:
         """ "log" where predictions are exp(f), else "identity"."""
-        return likelihoods.LOSSES.get(self._loss_name, likelihoods.Likelihood).link
+        return self._loss.link
 
     def _prepare(self, X: Any, weight: np.ndarray | None = None) -> Any:
         """Fit the map to the rows of positive weight; all rows as the loops take them."""
@@ -273,10 +265,14 @@ class AdditiveModel(AdditiveShapes):
     def _asked(self, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> Any:
         from ._loops import Problem
 
-        loss = self._loss
+        if self._loss.rules is None:
+            raise ValueError(
+                f"{type(self).__name__}: loss={self.loss!r} is for tables alone: leave feature_map "
+                "at None and do not choose C by folds, or take another loss."
+            )
         return Problem(
-            loss=(0,) * LOSSES.index(loss),
-            of_labels=loss.of_labels,
+            loss=(0,) * list(LOSSES).index(self._loss_name),
+            of_labels=self._of_labels,
             epsilon=float(getattr(self, "epsilon", 0.0)),
             y=np.ascontiguousarray(y, np.float64),
             positive=np.ascontiguousarray(positive, np.float64),

@@ -42,10 +42,10 @@ class Calibrated(OutOfCore):
         can be left out of the rows if these are `every` row of the training.
         """
         super()._finish(rows, y, positive, weight, every=every)
-        if self._loss.name == "log_loss" or not (self._streaming and hasattr(self, "_sigmoid")):
+        if self._loss_name == "log_loss" or not (self._streaming and hasattr(self, "_sigmoid")):
             self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
             self._calibrated = np.zeros(len(positive), bool)
-        if self._loss.name == "log_loss":
+        if self._loss_name == "log_loss":
             return
         fold = self._folds(rows, y, weight) if every else None
         if fold is not None:

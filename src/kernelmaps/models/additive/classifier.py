@@ -28,8 +28,8 @@ from ...data import Source
 from ...device import is_foreign
 from ...schema import array, labels
 from ..device_scores import ScoresAnywhere, best_labels
+from ..losses import Loss, make_loss
 from ..one_against_one import coupled, pairs_of, votes
-from ..tables.likelihoods import Likelihood, likelihood
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks, Sample, count_labels
 from ..tables.streamed import one_against_rest
@@ -211,15 +211,15 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
 
     def _targets_of_table(
         self, y: np.ndarray, weight: np.ndarray
-    ) -> tuple[list[np.ndarray], list[Likelihood], np.ndarray]:
+    ) -> tuple[list[np.ndarray], list[Loss], np.ndarray]:
         codes, positive, weight = self._targets(y, weight)
         self._refuse_pairs("the terms of a table")
         targets = list(one_against_rest(codes, positive))
-        return targets, [likelihood(self._loss_name, targets[0])] * len(targets), weight
+        return targets, [make_loss(self._loss_name, targets[0])] * len(targets), weight
 
     def _targets_of_source(
         self, source: Source, sample: Sample
-    ) -> tuple[RowChecks, list[Likelihood], list[float]]:
+    ) -> tuple[RowChecks, list[Loss], list[float]]:
         checks = RowChecks(type(self).__name__, classes=np.zeros(0))
         self.classes_, counts = count_labels(source, checks)
         check_classification_targets(self.classes_)
@@ -232,7 +232,7 @@ class AdditiveClassifier(ScoresAnywhere, ClassifierMixin, Calibrated):
                 factors = counts.sum() / (len(counts) * counts)
         checks = replace(checks, classes=self.classes_, class_weight=factors)
         outputs = [float(code) for code in self._outputs()]
-        return checks, [likelihood(self._loss_name, np.ones(1))] * len(outputs), outputs
+        return checks, [make_loss(self._loss_name, np.ones(1))] * len(outputs), outputs
 
     def _finish_table(
         self, columns: Any, targets: Sequence[np.ndarray], weight: np.ndarray

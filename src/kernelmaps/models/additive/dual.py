@@ -30,10 +30,10 @@ from ...engine.table.memory import aligned
 from ...engine.table.update import Room, Rows, weights_of, work_of
 from ...progress import track
 from ...threads import check_stop, together
+from ..losses import rules_of
 from . import _loops
 from ._loops import Centre, Duals, Problem, Tally, Visits
 from .basis import Compiled, room_for
-from .losses import LOSSES
 
 _NEVER = 1e30  # a slack that no example has: nothing is put aside
 _EAGER = 0.3  # examples rest if their slack exceeds this share of the last pass's largest step
@@ -183,7 +183,7 @@ def small(found: list[Gap], tol: float) -> bool:
 
 def _alone(problem: Problem) -> np.ndarray | None:
     """The intercepts that are best without weights, where these are not next to 0."""
-    start = LOSSES[len(problem.loss)].start
+    start = rules_of(problem.loss).start
     if start is None:
         return None
     shares = np.array([problem.cost[problem.y == code].sum() for code in problem.positive])

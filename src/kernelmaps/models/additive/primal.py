@@ -7,8 +7,8 @@ penalties (D2 splines), for which the dual's diagonal says little, take it a doz
 minimum :math:`β_i = -c_i ℓ'(y_i, f_i)` are the dual variables, which the certificate of
 :mod:`.dual` then judges like those of its own.
 
-Losses with corners are rounded off by a parabola of width μ, which shrinks from 1 to as little as
-the gap asks for; their slopes, and so the duals, stay within the bounds of the loss. Losses whose
+Losses with corners are rounded off within μ of them, which shrinks from 1 to as little as the gap
+asks for; their slopes, and so the duals, stay within the bounds of the loss. Losses whose
 curvature changes from row to row are followed from a tenth of the cost to ten tenths, and so on:
 from zero at once, rows that change sides keep the steps of a large cost short.
 """
@@ -16,15 +16,15 @@ from zero at once, rows that change sides keep the steps of a large cost short.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
+from ..losses import Loss, Rounded, make_loss, name_with
 from .dual import Solution
-from .losses import LOSSES, Loss, Parts
 
 _MOST_COLUMNS = 3000  # a step factorises a matrix of this size
 _KEPT = 2**28  # bytes of ψ that are kept; more is computed again in every step
@@ -109,15 +109,15 @@ def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -
     tol : float
         Relative duality gap that is wanted.
     """
-    loss, lanes = LOSSES[len(problem.loss)], problem.positive.size
-    cost, y = problem.cost[examples], problem.y[examples]
+    lanes, cost, y = problem.positive.size, problem.cost[examples], problem.y[examples]
+    loss = make_loss(name_with(problem.loss), y, epsilon=problem.epsilon)
     primal, gap, start, intercept = np.zeros((4, lanes))
     weights, beta = np.zeros((columns.n_columns, lanes)), np.zeros((problem.y.size, lanes))
     n_iter = 0
     for lane, code in enumerate(problem.positive):
         target = np.where(y == code, 1.0, -1.0) if loss.of_labels else y
         own = Lane(columns, loss, target, cost, problem.epsilon, tol)
-        start[lane] = float(cost @ own.parts(own.f, 1e-300)[0])
+        start[lane] = own.price()
         own.minimise()
         weights[:, lane] = own.w[: columns.n_columns]
         intercept[lane] = own.w[-1] if columns.fit_intercept else 0.0
@@ -144,15 +144,27 @@ class Lane:
         self.own[columns.n_columns :] = 0.0  # the intercept is not penalised
         self.w, self.f = np.zeros(columns.size), np.zeros(len(y))
 
-    def parts(self, f: np.ndarray, width: float) -> Parts:
-        return self.loss.parts(self.y, f, self.epsilon, width)
+    def rounded(self, width: float) -> Loss:
+        """The loss with corners rounded off; it is never above that one by more than the width."""
+        loss = self.loss
+        return replace(loss, width=width, caution=0.0) if isinstance(loss, Rounded) else loss
+
+    def parts(self, f: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+        """Slope and curvature by f."""
+        slope, bend = self.rounded(width).derivatives(self.y, f)
+        return self.loss.unit * slope, self.loss.unit * bend
+
+    def price(self, width: float = 1e-300) -> float:
+        """Σ c ℓ."""
+        return self.loss.unit * float(self.cost @ self.rounded(width).value(self.y, self.f))
 
     def minimise(self) -> None:
         """Go to the minimum; losses with corners by way of ever less rounded ones."""
-        if self.loss.shape == "curve":
+        corners = isinstance(self.loss, Rounded)
+        if self.loss.bends and not corners:
             self.approach()
         scale = float(np.average(np.abs(self.y), weights=self.cost)) or 1.0
-        for width in scale * _WIDTHS if self.loss.shape == "corners" else (1.0,):
+        for width in scale * _WIDTHS if corners else (1.0,):
             self.newton(width)
             self.certify(width)
             if self.gap <= 0.5 * self.tol * self.primal:
@@ -160,12 +172,12 @@ class Lane:
 
     def certify(self, width: float) -> None:
         """P(w, b) and P − D(β)."""
-        beta = -self.cost * self.parts(self.f, width)[1]
+        beta = -self.cost * self.parts(self.f, width)[0]
         self.beta = _balanced(beta) if self.columns.fit_intercept else beta
-        price = float(self.cost @ self.parts(self.f, 1e-300)[0])
-        self.primal = 0.5 * float(self.own @ self.w**2) + price
+        self.primal = 0.5 * float(self.own @ self.w**2) + self.price()
         other = self.columns.adjoint(self.beta)
-        conjugate = np.vectorize(self.loss.conjugate, otypes=[np.float64])
+        rules: Any = self.loss.rules
+        conjugate = np.vectorize(rules.conjugate, otypes=[np.float64])
         paid = float(conjugate(self.y, self.beta, self.cost, self.epsilon).sum())
         self.gap = self.primal + 0.5 * float(self.own @ other**2) + paid
 
@@ -180,13 +192,13 @@ class Lane:
     def newton(self, width: float, rough: bool = False) -> None:
         """Minimise the objective with the losses rounded off by `width`."""
         for _ in range(_STEPS):
-            value, slope, bend = self.parts(self.f, width)
+            slope, bend = self.parts(self.f, width)
             gradient, system = self.columns.system(self.cost * slope, self.cost * bend)
             gradient += self.own * self.w
             step = _step(gradient, system, self.own)
             # The dual value is off by about |w||gradient|, the primal by the decrement.
             off = float(np.linalg.norm(gradient) * (1 + np.linalg.norm(self.w)))
-            total = 0.5 * float(self.own @ self.w**2) + float(self.cost @ value)
+            total = 0.5 * float(self.own @ self.w**2) + self.price(width)
             promised = -float(gradient @ step)
             if rough and promised <= _ROUGH * total:
                 return
@@ -201,7 +213,7 @@ class Lane:
         """Go as far along a step as the (convex) objective falls; how far that was."""
 
         def slope(t: float) -> float:
-            by_f = self.parts(self.f + t * along, width)[1]
+            by_f = self.parts(self.f + t * along, width)[0]
             return float(self.own * (self.w + t * step) @ step + (self.cost * by_f) @ along)
 
         if not slope(0.0) < 0:

@@ -17,7 +17,7 @@ from ...data import Source
 from ...engine.reference import namespace
 from ...schema import number
 from ..device_scores import ScoresAnywhere
-from ..tables.likelihoods import LOSSES, Likelihood, likelihood
+from ..losses import LOSSES, Loss, make_loss
 from ..tables.route import TABLE_STATE, fits_chunks
 from ..tables.sampling import RowChecks, Sample, real_targets
 from .inputs import refuse_training_on_card, weights_of
@@ -155,7 +155,7 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
 
     def _targets_of_table(
         self, y: np.ndarray, weight: np.ndarray
-    ) -> tuple[list[np.ndarray], list[Likelihood], np.ndarray]:
+    ) -> tuple[list[np.ndarray], list[Loss], np.ndarray]:
         y = self._numbers(y)
         if np.abs(y).max(initial=0.0) > _HUGE:
             raise ValueError(
@@ -169,15 +169,15 @@ class AdditiveRegressor(ScoresAnywhere, RegressorMixin, OutOfCore):
 
     def _targets_of_source(
         self, source: Source, sample: Sample
-    ) -> tuple[RowChecks, list[Likelihood], list[float]]:
+    ) -> tuple[RowChecks, list[Loss], list[float]]:
         checks = RowChecks(type(self).__name__)
         of_rows = (checks.targets, checks.weights)
         loss = self._likelihood(*(np.concatenate([*map(f, sample.chunks)]) for f in of_rows))
         return replace(checks, loss=loss), [loss], []
 
-    def _likelihood(self, y: np.ndarray, weight: np.ndarray) -> Likelihood:
+    def _likelihood(self, y: np.ndarray, weight: np.ndarray) -> Loss:
         options = {"quantile": self.quantile, "epsilon": self.epsilon}
-        return likelihood(self._loss_name, y, weight, **options)
+        return make_loss(self._loss_name, y, weight, **options)
 
     def _finish_table(
         self, columns: Any, targets: Sequence[np.ndarray], weight: np.ndarray

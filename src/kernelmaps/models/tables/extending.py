@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ...threads import limit_blas
-from .likelihoods import Likelihood, Squared
+from ..losses import Loss, Squared
 from .newton import (
     CodedRows,
     PenalisedFit,
@@ -56,7 +56,7 @@ class Start:
     edf: np.ndarray
 
 
-def extend_rows(rows: Rows, loss: Likelihood, start: Start) -> PenalisedFit:
+def extend_rows(rows: Rows, loss: Loss, start: Start) -> PenalisedFit:
     """Fit rows roughly: without a covariance, the degrees of freedom of old terms as they were."""
     every = penalties_of(rows.bases)
     kept = _in_use(every, start, rows.total)
@@ -85,7 +85,7 @@ def extend_rows(rows: Rows, loss: Likelihood, start: Start) -> PenalisedFit:
 
 
 def approach(
-    rows: Rows, loss: Likelihood, rho: np.ndarray, beta: np.ndarray, gram: np.ndarray
+    rows: Rows, loss: Loss, rho: np.ndarray, beta: np.ndarray, gram: np.ndarray
 ) -> np.ndarray:
     """Weights near the minimum for some strengths, by steps with a curvature that is known.
 

@@ -12,13 +12,13 @@ from scipy import special
 
 from ...data.frames import Column
 from ...threads import in_threads, limit_blas
+from ..losses import Loss, Squared
 from .bases import Basis, eigen
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
 from .extending import Start, approach, extend_rows
 from .held import HeldRows, Part, Scored
 from .judging import LIKELY, SURE
-from .likelihoods import Likelihood, Squared
 from .marginal import signals_of
 from .memory import Memory
 from .model import FittedTerm, TableModel
@@ -127,7 +127,7 @@ def _check_extents(books: Sequence[Codebook], owner: str) -> None:
             )
 
 
-def design_of(rows: TableRows, losses: Sequence[Likelihood], request: Request) -> Design:
+def design_of(rows: TableRows, losses: Sequence[Loss], request: Request) -> Design:
     """The terms of single columns, and the pairs that were asked for."""
     sums = rows.margins(losses)
     books, counts, parts = rows.books, tuple(sums[0].singles), []
@@ -189,7 +189,7 @@ def _built(build: Callable[[Any], Part], items: Sequence[Any], n_jobs: int | Non
 
 
 def fit_table(
-    rows: TableRows, losses: Sequence[Likelihood], request: Request
+    rows: TableRows, losses: Sequence[Loss], request: Request
 ) -> tuple[TableModel, list[PenalisedFit]]:
     """Fit one model with an output for each of the losses and targets.
 
@@ -207,7 +207,7 @@ def fit_table(
 
 
 def fit_design(
-    design: Design, loss: Likelihood, output: int, request: Request,
+    design: Design, loss: Loss, output: int, request: Request,
     start: Known | None = None, memory: Memory | None = None,
 ) -> PenalisedFit:  # fmt: skip
     """Fit one output; `start` holds strengths and weights of some terms, by their columns.
@@ -231,7 +231,7 @@ def fit_design(
 
 
 def _extended(
-    design: Design, loss: Likelihood, output: int, request: Request, known: Known, memory: Memory
+    design: Design, loss: Loss, output: int, request: Request, known: Known, memory: Memory
 ) -> PenalisedFit:
     """A rough fit of one output, in which the strengths of known terms stay as they are."""
     rows = design.rows.coded(design.parts, design.cone(), output)
@@ -293,7 +293,7 @@ def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray
 
 
 def _search(
-    design: Design, losses: Sequence[Likelihood], request: Request
+    design: Design, losses: Sequence[Loss], request: Request
 ) -> tuple[Design, list[PenalisedFit]]:
     """Add pairs in some goes, each ranked by the residuals of the model before.
 
@@ -349,7 +349,7 @@ def _search(
 
 
 def _of_all_rows(
-    design: Design, halves: tuple[TableRows, TableRows], loss: Likelihood, output: int,
+    design: Design, halves: tuple[TableRows, TableRows], loss: Loss, output: int,
     memory: Memory,
 ) -> Memory:  # fmt: skip
     """Products of all rows by those of the rows that were fitted: exact for squared loss.
@@ -367,7 +367,7 @@ def _of_all_rows(
 
 
 def _judged(
-    judges: TableRows, losses: Sequence[Likelihood], before: Trial, after: Trial, first: bool
+    judges: TableRows, losses: Sequence[Loss], before: Trial, after: Trial, first: bool
 ) -> Trial | None:
     """The larger model without the new pairs that held-out rows do not want; None: not at all.
 
@@ -388,7 +388,7 @@ def _judged(
 
 
 def _voted(
-    rows: TableRows, trial: Design, losses: Sequence[Likelihood], fits: list[PenalisedFit],
+    rows: TableRows, trial: Design, losses: Sequence[Loss], fits: list[PenalisedFit],
     request: Request, asked: int, memories: Sequence[Memory],
 ) -> Trial:  # fmt: skip
     """The model with the pairs more that score tests on all rows want; see `voting`.
@@ -409,7 +409,7 @@ def _voted(
 
 
 def _wanted(
-    design: Design, losses: Sequence[Likelihood], fits: Sequence[PenalisedFit], request: Request
+    design: Design, losses: Sequence[Loss], fits: Sequence[PenalisedFit], request: Request
 ) -> list[tuple[int, int]]:
     """Pairs that a score test of any output wants, the most significant first.
 
@@ -459,7 +459,7 @@ def _without(design: Design, fits: Sequence[PenalisedFit], dropped: set[tuple[in
 
 
 def _fit_all(
-    design: Design, losses: Sequence[Likelihood], request: Request,
+    design: Design, losses: Sequence[Loss], request: Request,
     known: Sequence[Known] | None = None, memories: Sequence[Memory] | None = None,
     fit: Callable[..., PenalisedFit] = fit_design,
 ) -> list[PenalisedFit]:  # fmt: skip
@@ -527,7 +527,7 @@ def _open_pairs(
 
 
 def _next_pairs(
-    design: Design, losses: Sequence[Likelihood], fits: Sequence[PenalisedFit], request: Request,
+    design: Design, losses: Sequence[Loss], fits: Sequence[PenalisedFit], request: Request,
     tried: set[tuple[int, ...]], certain: float,
 ) -> list[tuple[int, int]]:  # fmt: skip
     """Pairs that the residuals of any output want, the most promising first."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...stats.pair_tables import CodeSums, pair_table
+from ..losses import Loss
 from .bases import Basis
 from .codebooks import Codebook
 from .judging import Gain, held_out, mostly_different
-from .likelihoods import Likelihood
 from .newton import CodedRows
 from .pairs import Coarse, PairTerm, residual_tables
 
@@ -59,11 +59,11 @@ class HeldRows:
         """Sum of the weights."""
         return float(self.weight.sum())
 
-    def signal(self, loss: Likelihood, output: int, start: float) -> np.ndarray:
+    def signal(self, loss: Loss, output: int, start: float) -> np.ndarray:
         """What the rows want changed at an intercept: residuals of squared loss, else slopes."""
         return -loss.derivatives(self.targets[output], self.offset + start)[0]
 
-    def margins(self, losses: Sequence[Likelihood]) -> list[CodeSums]:
+    def margins(self, losses: Sequence[Loss]) -> list[CodeSums]:
         """Sums of weights and signals over the codes of each column, by output."""
         sizes = [book.n_codes for book in self.books]
         found = []
@@ -88,7 +88,7 @@ class HeldRows:
         return CodedRows(codes, bases, y, self.weight, self.offset, self.n_jobs, cone)
 
     def residuals(
-        self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,
+        self, parts: Sequence[Part], beta: np.ndarray, loss: Loss, output: int,
         pairs: Sequence[Pair], coarse: dict[int, Coarse],
     ) -> tuple[Tables, float, int]:  # fmt: skip
         """`pairs.residual_tables` at some weights, the sum of all curvatures, and their number."""
@@ -111,9 +111,7 @@ class HeldRows:
         by_content = mostly_different(self.codes, len(self.weight))
         return self.part(True, by_content), self.part(False, by_content)
 
-    def gains(
-        self, losses: Sequence[Likelihood], others: Sequence[Scored], model: Scored
-    ) -> list[Gain]:
+    def gains(self, losses: Sequence[Loss], others: Sequence[Scored], model: Scored) -> list[Gain]:
         """How much lower losses are with some terms and weights than with each of others."""
         own, found = self._losses(losses, model), []
         for other in others:
@@ -121,7 +119,7 @@ class HeldRows:
             found[-1].add(self._losses(losses, other) - own, self.weight)
         return found
 
-    def _losses(self, losses: Sequence[Likelihood], model: Scored) -> np.ndarray:
+    def _losses(self, losses: Sequence[Loss], model: Scored) -> np.ndarray:
         """Losses of the rows, those of all outputs added up."""
         parts, weights = model
         out = np.zeros(len(self.weight))

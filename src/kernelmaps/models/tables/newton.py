@@ -18,9 +18,9 @@ import numpy as np
 
 from ...stats.pair_tables import add_scores, cross_products, right_sides
 from ...threads import available_threads, limit_blas
+from ..losses import Loss, Squared
 from .bases import Basis
 from .constraints import nearest
-from .likelihoods import Likelihood, Squared
 from .memory import Memory
 from .reml import (
     COARSE,
@@ -105,7 +105,7 @@ class Rows(Protocol):
     @property
     def total(self) -> float: ...
 
-    def at(self, loss: Likelihood, beta: np.ndarray) -> Point:
+    def at(self, loss: Loss, beta: np.ndarray) -> Point:
         """The losses of all rows for some weights."""
         ...
 
@@ -113,7 +113,7 @@ class Rows(Protocol):
         """The sums of squared loss, and what was subtracted from the targets."""
         ...
 
-    def start(self, loss: Likelihood) -> float:
+    def start(self, loss: Loss) -> float:
         """An intercept to start from."""
         ...
 
@@ -142,7 +142,7 @@ class CodedRows:
     def total(self) -> float:
         return float(self.weight.sum())
 
-    def at(self, loss: Likelihood, beta: np.ndarray) -> CodedPoint:
+    def at(self, loss: Loss, beta: np.ndarray) -> CodedPoint:
         eta = self.scores(beta)
         value = float(self.weight @ loss.value(self.y, eta))
         return CodedPoint(beta, value, self, loss, eta)
@@ -159,7 +159,7 @@ class CodedRows:
             products = self.sums(self.weight, product)
         return Sums(*products, square, self.total), middle
 
-    def start(self, loss: Likelihood) -> float:
+    def start(self, loss: Loss) -> float:
         return loss.start(self.y, self.weight, self.offset)
 
     def only(self, kept: np.ndarray) -> CodedRows:
@@ -198,7 +198,7 @@ class CodedPoint:
     beta: np.ndarray
     value: float
     rows: CodedRows
-    loss: Likelihood
+    loss: Loss
     eta: np.ndarray
 
     def sums(self) -> Sums:
@@ -271,7 +271,7 @@ def penalties_of(bases: Sequence[Basis]) -> Penalties:
 
 def fit_rows(
     rows: Rows,
-    loss: Likelihood,
+    loss: Loss,
     rho: np.ndarray,
     fixed: np.ndarray | None = None,
     tol: float = 1e-7,
@@ -283,7 +283,7 @@ def fit_rows(
     Parameters
     ----------
     rows : Rows
-    loss : Likelihood
+    loss : Loss
     rho : ndarray
         Logarithms of the strengths to start from.
     fixed : ndarray of bool, optional
@@ -408,7 +408,7 @@ def _may_leave_out(rows: Rows, penalties: Penalties, fixed: np.ndarray) -> bool:
 
 
 def _fit(
-    rows: Rows, loss: Likelihood, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray,
+    rows: Rows, loss: Loss, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray,
     tol: float, max_iter: int, beta: np.ndarray | None,
 ) -> PenalisedFit:  # fmt: skip
     fresh = beta is None
@@ -474,7 +474,7 @@ def _among_others(found: WorkingFit, solved: Reach, kept: np.ndarray, total: flo
 
 
 def chords(
-    rows: Rows, loss: Likelihood, here: Point, solve: Solve, diagonal: np.ndarray, least: float,
+    rows: Rows, loss: Loss, here: Point, solve: Solve, diagonal: np.ndarray, least: float,
     patient: bool = False,
 ) -> tuple[Point, list[float], bool]:  # fmt: skip
     """Steps with exact derivatives and the curvature of a step before: a pass over codes each.
@@ -606,7 +606,7 @@ def _penalised(point: Point, diagonal: np.ndarray) -> float:
 
 
 def _damped(
-    rows: Rows, loss: Likelihood, beta: np.ndarray, wanted: np.ndarray, diagonal: np.ndarray,
+    rows: Rows, loss: Loss, beta: np.ndarray, wanted: np.ndarray, diagonal: np.ndarray,
     before: float, here: Point | None,
 ) -> tuple[Point, bool]:  # fmt: skip
     """The longest of ever shorter steps towards `wanted` that does not raise the objective.
@@ -625,7 +625,7 @@ def _damped(
 
 
 def rough_step(
-    rows: Rows, loss: Likelihood, here: Point, wanted: np.ndarray, solve: Solve,
+    rows: Rows, loss: Loss, here: Point, wanted: np.ndarray, solve: Solve,
     diagonal: np.ndarray,
 ) -> Point:  # fmt: skip
     """Go to the minimum of a working problem, or as far towards it as losses get lower.

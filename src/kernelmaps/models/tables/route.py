@@ -15,13 +15,13 @@ from ...data.frames import Column, check_names, is_frame, is_mixed, read_columns
 from ...data.opening import has_text
 from ...data.sources import Source
 from ...schema import SchemaError, State, anything, array, instance, integer, names
+from ..losses import Loss, for_tables_alone
 from ..parameters import AdditiveParameters
 from ..shapes import PairFunction
 from .constraints import resolve_constraints
 from .describing import pair_functions
 from .fitting import Request, fit_table, hold_rows
 from .held import HeldRows
-from .likelihoods import Likelihood
 from .model import TableModel
 from .sampling import RowChecks, Sample, take_sample
 from .streamed import Coder, StreamedRows, TableRows, one_against_rest, tally
@@ -79,12 +79,13 @@ class TableRoute(AdditiveParameters):
     eval_terms: Any
     n_features_in_: Any
     _n_outputs: Any
-    _table_losses: Any  # losses that only this route has
+    _of_labels: bool  # whether targets are labels or numbers
 
     def _asks_for_table(self) -> list[str]:
         asked = [name for name in _ASKS if getattr(self, name) is not None]
         asked += ["C=None"] if self.C is None else []
-        return asked + ([f"loss={self.loss!r}"] if self.loss in self._table_losses else [])
+        alone = for_tables_alone(self.loss, self._of_labels)
+        return asked + ([f"loss={self.loss!r}"] if alone else [])
 
     def _takes_table(self, X: Any) -> bool:
         """Whether X is fitted column by column; see the class."""
@@ -202,7 +203,7 @@ class TableRoute(AdditiveParameters):
 
     def _fit_columns(
         self, columns: Sequence[Column], targets: Sequence[np.ndarray],
-        losses: Sequence[Likelihood], weight: np.ndarray, offset: np.ndarray,
+        losses: Sequence[Loss], weight: np.ndarray, offset: np.ndarray,
     ) -> None:  # fmt: skip
         """Fit all outputs to rows in memory, and keep the model."""
         request = self._request([column.name for column in columns])
@@ -210,7 +211,7 @@ class TableRoute(AdditiveParameters):
         self._fit_coded(rows, losses, request, int(np.count_nonzero(weight)))
 
     def _fit_coded(
-        self, rows: TableRows, losses: Sequence[Likelihood], request: Request, n_rows: int
+        self, rows: TableRows, losses: Sequence[Loss], request: Request, n_rows: int
     ) -> None:
         """Fit all outputs and keep the model."""
         model, fits = fit_table(rows, losses, request)
@@ -241,7 +242,7 @@ class TableRoute(AdditiveParameters):
 
     def _fit_source(
         self, source: Source, sample: Sample, checks: RowChecks,
-        losses: Sequence[Likelihood], outputs: Sequence[float] = (),
+        losses: Sequence[Loss], outputs: Sequence[float] = (),
     ) -> HeldRows:  # fmt: skip
         """Fit all outputs to a source, pass by pass, and keep the model; the rows of the sample."""
         owner, request = type(self).__name__, self._request(sample.names)

@@ -11,8 +11,8 @@ import numpy as np
 
 from ...data import Block, Source
 from ...data.frames import Column, is_frame, joined_columns, read_columns
+from ..losses import Loss
 from .codebooks import SAMPLE
-from .likelihoods import Likelihood
 from .streamed import Answers, fold_table
 
 
@@ -28,14 +28,14 @@ class RowChecks:
         Labels of a classifier: its targets are their codes.
     class_weight : ndarray or None
         Factor of the weights of each class.
-    loss : Likelihood or None
+    loss : Loss or None
         Of a regressor: it knows which targets it cannot have.
     """
 
     owner: str
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
-    loss: Likelihood | None = None
+    loss: Loss | None = None
 
     def __call__(self, chunk: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         where = f"{self.owner}, chunk {chunk.chunk}"

@@ -28,10 +28,10 @@ from ...data.frames import read_columns
 from ...stats import CodeSums
 from ...stats.folding import sum_on_dask
 from ...threads import interruptible
+from ..losses import Loss, Squared
 from .codebooks import Codebook, encode_columns
 from .held import HeldRows, Pair, Part, Scored, Tables
 from .judging import Gain, mostly_different
-from .likelihoods import Likelihood, Squared
 from .newton import some_functions
 from .pairs import Coarse
 from .reml import Sums
@@ -98,7 +98,7 @@ class Tally:
     """
 
     sums: list[CodeSums]
-    losses: tuple[Likelihood, ...]
+    losses: tuple[Loss, ...]
     starts: tuple[float, ...]
 
     def zero(self) -> Tally:
@@ -149,7 +149,7 @@ def added(first: Any, second: Any) -> Any:
 
 
 def _sums_at(
-    parts: Sequence[Part], output: int, loss: Likelihood, beta: np.ndarray, rows: HeldRows
+    parts: Sequence[Part], output: int, loss: Loss, beta: np.ndarray, rows: HeldRows
 ) -> tuple[float, Sums]:
     """Losses of rows for some weights, and the sums of a Newton step from there."""
     point = rows.coded(parts, None, output).at(loss, beta)
@@ -183,7 +183,7 @@ def _partition_sums(zero: Any, read: Callable[[Block], Any], number: int, part: 
     return stats
 
 
-def tally(source: Source, coder: Coder, losses: Sequence[Likelihood], sample: HeldRows) -> Tally:
+def tally(source: Source, coder: Coder, losses: Sequence[Loss], sample: HeldRows) -> Tally:
     """The first pass: weights of codes; for squared loss with all that is needed of pairs.
 
     Intercepts to begin with are those of a sample.
@@ -237,7 +237,7 @@ class StreamedRows:
             )
         return fold_table(self.source, self.coder, Answers(question)).total
 
-    def margins(self, losses: Sequence[Likelihood]) -> list[CodeSums]:
+    def margins(self, losses: Sequence[Loss]) -> list[CodeSums]:
         return self.first.sums
 
     def pair_weights(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
@@ -250,7 +250,7 @@ class StreamedRows:
         return CodedStream(self, tuple(parts), output, cone)
 
     def residuals(
-        self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,
+        self, parts: Sequence[Part], beta: np.ndarray, loss: Loss, output: int,
         pairs: Sequence[Pair], coarse: dict[int, Coarse],
     ) -> tuple[Tables, float, int]:  # fmt: skip
         given = parts, beta, loss, output, pairs, coarse
@@ -261,9 +261,7 @@ class StreamedRows:
         parts = [replace(self.coder, part=(fitted, by_content)) for fitted in (True, False)]
         return replace(self, coder=parts[0]), replace(self, coder=parts[1])
 
-    def gains(
-        self, losses: Sequence[Likelihood], others: Sequence[Scored], model: Scored
-    ) -> list[Gain]:
+    def gains(self, losses: Sequence[Loss], others: Sequence[Scored], model: Scored) -> list[Gain]:
         return self.ask(methodcaller("gains", losses, others, model))
 
 
@@ -302,7 +300,7 @@ class CodedStream:
     def total(self) -> float:
         return self.rows.total
 
-    def at(self, loss: Likelihood, beta: np.ndarray) -> StreamedPoint:
+    def at(self, loss: Loss, beta: np.ndarray) -> StreamedPoint:
         question = partial(_sums_at, self.parts, self.output, loss, beta)
         return StreamedPoint(beta, *self.rows.ask(question))
 
@@ -322,6 +320,6 @@ class CodedStream:
         cone = None if self.cone is None else self.cone[:, kept]
         return replace(self, parts=tuple(parts), cone=cone)
 
-    def start(self, loss: Likelihood) -> float:
+    def start(self, loss: Loss) -> float:
         sample = self.rows.sample
         return loss.start(sample.targets[self.output], sample.weight, sample.offset)

@@ -27,8 +27,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
+from ..losses import Loss, Squared
 from .bases import Side
-from .likelihoods import Likelihood, Squared
 
 LEVEL = 0.01  # chance that any pair of a table without pairs is wanted
 _PRODUCTS = 40  # of the functions of two columns, those with the largest variances
@@ -37,10 +37,10 @@ _BATCH = 512  # pairs at a time in that rough look
 
 
 @dataclass(frozen=True)
-class SquaredSlopes(Likelihood):
+class SquaredSlopes(Loss):
     """A loss with the squares of its slopes in the place of curvatures."""
 
-    of: Likelihood = field(default_factory=Squared)
+    of: Loss = field(default_factory=Squared)
 
     def value(self, y, eta):
         return self.of.value(y, eta)

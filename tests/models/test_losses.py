@@ -1,22 +1,25 @@
 """Losses: each entry holds the laws that the solver rests on, in Python and compiled."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import kernelmaps as km
 from kernelmaps.models.additive import _loops
-from kernelmaps.models.additive.losses import LOSSES, find_loss, names_of
+from kernelmaps.models.losses import LOSSES, Rounded, find_loss, make_loss, names_of
 
-EVERY = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+EVERY = pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.rules])
 EPSILON = 0.1
 # exp(−t) that overflows is the right limit of a sigmoid.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in exp:RuntimeWarning")
 
 
-def cases(loss, seed, n=300):
+def cases(name, seed, n=300):
     """Targets, scores, feasible dual variables, diagonals and costs of all sizes."""
-    rng = np.random.default_rng(seed)
-    y = np.where(rng.random(n) < 0.5, 1.0, -1.0) if loss.of_labels else rng.normal(size=n)
+    rng, loss = np.random.default_rng(seed), LOSSES[name].rules
+    labels = LOSSES[name].of_labels
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0) if labels else rng.normal(size=n)
     f, q = 2 * rng.normal(size=n), 10.0 ** rng.uniform(-2, 2, n)
     c = 10.0 ** rng.uniform(-4, 4, n)
     # A step from 0 ends at a feasible variable.
@@ -31,25 +34,28 @@ def gap(loss, y, f, beta, c):
 
 
 @EVERY
-def test_fenchel_holds_for_every_score_and_variable(loss, seed):
-    for y, f, beta, _, c in cases(loss, seed):
+def test_fenchel_holds_for_every_score_and_variable(name, seed):
+    loss = LOSSES[name].rules
+    for y, f, beta, _, c in cases(name, seed):
         value, size = gap(loss, y, f, beta, c)
         assert value >= -1e-14 * size
 
 
 @EVERY
-def test_gap_is_zero_after_a_step(loss, seed):
+def test_gap_is_zero_after_a_step(name, seed):
+    loss = LOSSES[name].rules
     # The step solves β = −c ℓ'(f + q (β − β_old)), where Fenchel's inequality is an equality. The
     # logistic step ends at 1e-9 of t; a gap grows with the square of the distance.
-    for y, f, old, q, c in cases(loss, seed):
+    for y, f, old, q, c in cases(name, seed):
         new, _ = loss.step(y, f, old, q, c, EPSILON)
         value, size = gap(loss, y, f + q * (new - old), new, c)
         assert abs(value) <= 1e-12 * (size + q * abs(new) * abs(new - old))
 
 
 @EVERY
-def test_step_that_moves_nothing_says_how_firmly_it_rests(loss, seed):
-    for y, f, old, q, c in cases(loss, seed):
+def test_step_that_moves_nothing_says_how_firmly_it_rests(name, seed):
+    loss = LOSSES[name].rules
+    for y, f, old, q, c in cases(name, seed):
         new, _ = loss.step(y, f, old, q, c, EPSILON)
         again, rest = loss.step(y, f + q * (new - old), new, q, c, EPSILON)
         assert again == pytest.approx(new, rel=1e-7, abs=1e-9 * c)
@@ -59,31 +65,43 @@ def test_step_that_moves_nothing_says_how_firmly_it_rests(loss, seed):
 
 
 @EVERY
-def test_parts_are_the_value_and_its_derivatives(loss, seed):
-    y, f = np.array(cases(loss, seed)).T[:2]
-    value, slope, bend = loss.parts(y, f, EPSILON, 1e-300)
-    np.testing.assert_allclose(value, [loss.value(*z, EPSILON) for z in zip(y, f)], atol=1e-12)
-    # Rounded off, a loss is a parabola between its corners: away from them, differences of the
-    # fourth order are exact to h⁴ and rounding.
-    width, h = 0.5, 1e-3
-    value, slope, bend = loss.parts(y, f, EPSILON, width)
-    around = [loss.parts(y, f + k * h, EPSILON, width) for k in (-2, -1, 1, 2)]
-    kinks = (1 - y * f, f - y - EPSILON, y - f - EPSILON)
-    away = np.all([abs(s - end) > 2 * h for s in kinks for end in (0, width)], axis=0)
+def test_rules_are_about_the_loss_and_its_derivatives(name, seed):
+    y, f = np.array(cases(name, seed)).T[:2]
+    loss = make_loss(name, y, epsilon=EPSILON)
+    sharp = replace(loss, width=1e-300) if isinstance(loss, Rounded) else loss
+    wanted = [loss.rules.value(*z, EPSILON) for z in zip(y, f, strict=True)]
+    np.testing.assert_allclose(loss.unit * sharp.value(y, f), wanted, atol=1e-12)
+    # Differences of the fourth order are exact to h⁴ times a fifth derivative, and rounding.
+    h = 1e-3
+    smooth = replace(loss, width=0.5, caution=0.0) if isinstance(loss, Rounded) else loss
+    steps = [f + k * h for k in (-2, -1, 1, 2)]
+    slope, bend = smooth.derivatives(y, f)
+    away = np.abs(1 - y * f) > 2 * h if name == "squared_hinge" else np.ones(len(f), bool)
     assert away.mean() > 0.9
-    for of, wanted in ((0, slope), (1, bend)):
-        a, b, c, d = (part[of] for part in around)
-        np.testing.assert_allclose(
-            ((a - 8 * b + 8 * c - d) / (12 * h))[away], wanted[away], atol=1e-8
-        )
-    constant = loss.shape == "parabola"
-    assert constant == (np.ptp(bend) == 0)
+    values = [smooth.value(y, at) for at in steps]
+    slopes = [smooth.derivatives(y, at)[0] for at in steps]
+    for (a, b, c, d), found in ((values, slope), (slopes, bend)):
+        numeric = (a - 8 * b + 8 * c - d) / (12 * h)
+        np.testing.assert_allclose(numeric[away], found[away], atol=1e-8)
+    assert loss.bends == (np.ptp(bend) > 0)
+
+
+@pytest.mark.parametrize("name", ["hinge", "epsilon_insensitive"])
+def test_corners_are_rounded_off_from_above(name, seed):
+    y, f = np.array(cases(name, seed)).T[:2]
+    loss = make_loss(name, y, epsilon=EPSILON)
+    sharp = np.array([loss.rules.value(*z, EPSILON) for z in zip(y, f, strict=True)])
+    for width in (1.0, 1e-3):
+        above = replace(loss, width=width).value(y, f) - sharp
+        assert (above >= -1e-12).all()
+        assert (above <= width).all()
 
 
 @EVERY
-def test_compiled_rules_are_the_entries(loss, seed):
-    kind = (0,) * LOSSES.index(loss)
-    for y, f, beta, q, c in cases(loss, seed, 50):
+def test_compiled_rules_are_the_entries(name, seed):
+    loss = LOSSES[name].rules
+    kind = (0,) * list(LOSSES).index(name)
+    for y, f, beta, q, c in cases(name, seed, 50):
         found = _loops.rules(kind, y, f, beta, q, c, EPSILON)
         value, size = gap(loss, y, f, beta, c)
         step, slack = loss.step(y, f, beta, q, c, EPSILON)
@@ -94,12 +112,22 @@ def test_compiled_rules_are_the_entries(loss, seed):
 
 def test_names_are_those_of_scikit_learn():
     assert names_of(True) == ("squared_hinge", "hinge", "log_loss")
-    assert names_of(False) == ("squared_error", "epsilon_insensitive")
-    assert len({loss.name for loss in LOSSES}) == len(LOSSES)
+    assert names_of(False)[:2] == ("squared_error", "epsilon_insensitive")
+    assert {name for name, kind in LOSSES.items() if not kind.rules} == {
+        "absolute_error", "quantile", "poisson", "gamma",
+    }  # fmt: skip
     with pytest.raises(ValueError, match=r"Owner: loss must be one of .*log_loss.*, got 'cubic'"):
         find_loss("Owner", "cubic", True)
     with pytest.raises(ValueError, match="got 'squared_error'"):
         find_loss("Owner", "squared_error", True)
+    with pytest.raises(ValueError, match="got 3"):
+        find_loss("Owner", 3, True)
+
+
+def test_losses_of_tables_are_refused_for_maps():
+    X = np.random.default_rng(0).random((60, 2))
+    with pytest.raises(ValueError, match="loss='poisson' is for tables alone"):
+        km.AdditiveRegressorCV(loss="poisson", cv=2).fit(X, X.sum(axis=1))
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,26 @@
-"""Losses of a score η as a Newton method needs them: value, derivative and curvature.
+r"""Losses of additive models, one entry each: all that their solvers know about a loss.
 
-A curvature may be an upper bound of the second derivative (the smoothed absolute losses): the
-step then minimises a majorant, and cannot raise the objective. Close to the minimum less and less
-of the bound is taken, and steps become Newton's.
+An example with target y (+1 or −1 for a class) and cost c adds c ℓ(y, f) to the objective. Models
+of tables, and of maps with few columns, are fitted by Newton's method, which takes the value, the
+derivative and the curvature of rows (:class:`Loss`). A curvature may be an upper bound of the
+second derivative (of losses with corners, which are rounded off): the step then minimises a
+majorant, and cannot raise the objective. Close to the minimum less and less of the bound is taken,
+and steps become Newton's.
+
+Models of maps are trained by dual coordinate descent, one example at a time, which takes the rules
+of a loss (:class:`Rules`). The dual variable β of an example is the coefficient of ψ(x) in w, and
+the duality gap is the sum over the examples of Fenchel's inequality,
+
+.. math:: c\,ℓ(y, f) + (cℓ)^*(-β) + β f ≥ 0, \qquad \text{equal for } β = -c\,ℓ'(y, f).
+
+A new loss is one more class in `LOSSES`: estimators, solvers, exports and messages find it there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit, ndtri
@@ -17,15 +30,42 @@ _LEAST = 0.05  # dispersion of margins, at least
 _MOST = 30.0  # |η| beyond which exp is not followed
 
 
+class Rules(NamedTuple):
+    """A loss as coordinate descent sees it: plain functions of numbers, which are compiled.
+
+    Attributes
+    ----------
+    value : callable (y, f, epsilon)
+        ℓ(y, f).
+    conjugate : callable (y, beta, c, epsilon)
+        (cℓ)*(−β), for a β that `step` can give.
+    step : callable (y, f, beta, q, c, epsilon)
+        The best new β where q is the dual's diagonal, so that the score becomes
+        f + q (β_new − β); and by how much a β that rests at a bound is kept there (shrinking),
+        0 where nothing rests.
+    start : callable (share) or None
+        The best intercept of a model without weights, from the share of the costs that positive
+        labels have; None where 0 is a good start.
+    """
+
+    value: Callable[..., float]
+    conjugate: Callable[..., float]
+    step: Callable[..., tuple[float, float]]
+    start: Callable[..., np.ndarray] | None = None
+
+
 @dataclass(frozen=True)
-class Likelihood:
+class Loss:
     """A loss ℓ(y, η); `dispersion` is φ of exp(−ℓ/φ) where that is known.
 
     Classifiers have y = ±1, the others numbers.
     """
 
     dispersion: float | None = None
+    rules: ClassVar[Rules | None] = None  # of models of maps; None for a loss of tables alone
     of_labels = False  # whether y is ±1
+    unit = 1.0  # how many times ℓ its rules are about
+    bends = True  # whether the curvature changes from row to row
     link = "identity"  # "log": predictions are exp(η), and rows may have an exposure
     caution = 0.0  # share of an upper bound in the curvature; the rest is the second derivative
     # Of an estimated φ: losses of margins can all be zero, where curves separate few rows, or rows
@@ -44,11 +84,11 @@ class Likelihood:
         """An intercept to start from."""
         return float(np.average(y - offset, weights=weight))
 
-    def after(self, whole: bool) -> Likelihood:
+    def after(self, whole: bool) -> Loss:
         """With the curvature for the next step, after a whole step or a shorter one."""
         return self
 
-    def for_errors(self, total: float, value: float) -> Likelihood:
+    def for_errors(self, total: float, value: float) -> Loss:
         """With the curvature that standard errors are told by, for so many rows and this loss."""
         return self
 
@@ -61,9 +101,25 @@ class Likelihood:
         return None
 
 
+def _squared_error(y, f, epsilon):
+    return (y - f) * (y - f)
+
+
+def _squared_error_conjugate(y, beta, c, epsilon):
+    return 0.25 * beta * (beta / c) - beta * y
+
+
+def _squared_error_step(y, f, beta, q, c, epsilon):
+    return beta - (f - y + 0.5 * beta / c) / (q + 0.5 / c), 0.0
+
+
 @dataclass(frozen=True)
-class Squared(Likelihood):
+class Squared(Loss):
     """½(y − η)²."""
+
+    rules = Rules(_squared_error, _squared_error_conjugate, _squared_error_step)
+    unit = 2.0
+    bends = False
 
     def value(self, y, eta):
         return 0.5 * (y - eta) ** 2
@@ -72,11 +128,60 @@ class Squared(Likelihood):
         return eta - y, np.ones_like(eta)
 
 
+def _log_loss(y, f, epsilon):
+    margin = y * f
+    return np.log1p(np.exp(-abs(margin))) + max(-margin, 0.0)
+
+
+def _log_loss_conjugate(y, beta, c, epsilon):
+    """Of a = yβ in [0, c]: a log(a/c) + (c − a) log(1 − a/c)."""
+    a = y * beta
+    entropy = 0.0
+    if a > 0.0:
+        entropy += a * np.log(a / c)
+    if a < c:
+        entropy += (c - a) * np.log1p(-a / c)
+    return entropy
+
+
+def _log_loss_step(y, f, beta, q, c, epsilon):
+    """Solve t + q (c σ(t) − a) + y f = 0 for the new a = c σ(t).
+
+    The left side grows with a slope between 1 and 1 + q c/4, and is convex left of 0 and concave
+    right of it: Newton's method from 0 approaches the root from one side. Elsewhere (a start at
+    the last solution) it is kept in its bracket.
+    """
+    margin, a = y * f, y * beta
+    low, high = -margin - q * (c - a), -margin + q * a
+    t = np.log(a / (c - a)) if 0.0 < a < c else 0.0
+    t = min(max(t, low), high)
+    for _ in range(100):
+        s = 1.0 / (1.0 + np.exp(-t))
+        value = t + q * (c * s - a) + margin
+        if value > 0.0:
+            high = t
+        else:
+            low = t
+        move = value / (1.0 + q * c * s * (1.0 - s))
+        t -= move
+        if t < low or t > high:
+            t = 0.5 * (low + high)
+        if abs(move) < 1e-9 * (1.0 + abs(t)):
+            break
+    return y * c / (1.0 + np.exp(-t)), 0.0
+
+
+def _log_odds(share: np.ndarray) -> np.ndarray:
+    share = np.clip(share, 1e-12, 1 - 1e-12)
+    return np.log(share / (1 - share))
+
+
 @dataclass(frozen=True)
-class Logistic(Likelihood):
+class Logistic(Loss):
     """log(1 + exp(−yη))."""
 
     dispersion: float | None = 1.0
+    rules = Rules(_log_loss, _log_loss_conjugate, _log_loss_step, _log_odds)
     of_labels = True
 
     def value(self, y, eta):
@@ -88,14 +193,30 @@ class Logistic(Likelihood):
         return -y * wrong, np.maximum(wrong * (1 - wrong), 1e-12)
 
     def start(self, y, weight, offset):
-        share = np.clip(np.average(y > 0, weights=weight), 1e-6, 1 - 1e-6)
-        return float(np.log(share / (1 - share)) - np.average(offset, weights=weight))
+        share = np.average(y > 0, weights=weight)
+        return float(_log_odds(share) - np.average(offset, weights=weight))
+
+
+def _squared_hinge(y, f, epsilon):
+    slack = max(1.0 - y * f, 0.0)
+    return slack * slack
+
+
+def _squared_hinge_conjugate(y, beta, c, epsilon):
+    a = y * beta
+    return 0.25 * a * (a / c) - a
+
+
+def _squared_hinge_step(y, f, beta, q, c, epsilon):
+    gradient = y * f - 1.0 + 0.5 * y * beta / c
+    return y * max(y * beta - gradient / (q + 0.5 / c), 0.0), gradient
 
 
 @dataclass(frozen=True)
-class SquaredHinge(Likelihood):
+class SquaredHinge(Loss):
     """max(0, 1 − yη)²."""
 
+    rules = Rules(_squared_hinge, _squared_hinge_conjugate, _squared_hinge_step)
     of_labels = True
     least_dispersion = _LEAST
 
@@ -108,7 +229,7 @@ class SquaredHinge(Likelihood):
 
 
 @dataclass(frozen=True)
-class Poisson(Likelihood):
+class Poisson(Loss):
     """exp(η) − yη: counts with a logarithmic link.
 
     Real counts vary more than Poisson's, and strengths chosen as if they did not follow the noise:
@@ -135,7 +256,7 @@ class Poisson(Likelihood):
 
 
 @dataclass(frozen=True)
-class Gamma(Likelihood):
+class Gamma(Loss):
     """y·exp(−η) + η: positive targets whose spread grows with their mean, logarithmic link."""
 
     link = "log"
@@ -156,7 +277,7 @@ class Gamma(Likelihood):
 
 
 @dataclass(frozen=True)
-class Rounded(Likelihood):
+class Rounded(Loss):
     """Losses made of ½√(t² + ε²), whose second derivative nearly vanishes for |t| > ε.
 
     Attributes
@@ -226,11 +347,27 @@ class Quantile(Rounded):
         return float((y - offset)[order[min(int(place), len(y) - 1)]])
 
 
+def _epsilon_insensitive(y, f, epsilon):
+    return max(abs(y - f) - epsilon, 0.0)
+
+
+def _epsilon_insensitive_conjugate(y, beta, c, epsilon):
+    return epsilon * abs(beta) - beta * y
+
+
+def _epsilon_insensitive_step(y, f, beta, q, c, epsilon):
+    free = beta - (f - y) / q
+    new = np.copysign(min(max(abs(free) - epsilon / q, 0.0), c), free)
+    slack = epsilon - abs(f - y)
+    return new, slack if new == 0.0 else -slack
+
+
 @dataclass(frozen=True)
 class EpsilonInsensitive(Rounded):
     """max(0, |r| − e) = ½|r − e| + ½|r + e| − e, both rounded off."""
 
     epsilon: float = 0.1
+    rules = Rules(_epsilon_insensitive, _epsilon_insensitive_conjugate, _epsilon_insensitive_step)
 
     def _sizes(self, r):
         return np.hypot(r - self.epsilon, self.width), np.hypot(r + self.epsilon, self.width)
@@ -247,11 +384,26 @@ class EpsilonInsensitive(Rounded):
         return -slope, self.bend(above) + self.bend(below)
 
 
+def _hinge(y, f, epsilon):
+    return max(1.0 - y * f, 0.0)
+
+
+def _hinge_conjugate(y, beta, c, epsilon):
+    return -y * beta
+
+
+def _hinge_step(y, f, beta, q, c, epsilon):
+    gradient = y * f - 1.0
+    new = min(max(y * beta - gradient / q, 0.0), c)
+    return y * new, gradient if new == 0.0 else -gradient
+
+
 @dataclass(frozen=True)
 class Hinge(Rounded):
     """max(0, 1 − yη), rounded off: ½√(s² + ε²) + ½s of s = 1 − yη."""
 
     width: float = _WIDTH
+    rules = Rules(_hinge, _hinge_conjugate, _hinge_step)
     of_labels = True
     least_dispersion = _LEAST
 
@@ -265,26 +417,67 @@ class Hinge(Rounded):
         return -y * (0.5 * slack / size + 0.5), self.bend(size)
 
 
-LOSSES: dict[str, type[Likelihood]] = {
-    "squared_error": Squared, "log_loss": Logistic, "squared_hinge": SquaredHinge, "hinge": Hinge,
-    "epsilon_insensitive": EpsilonInsensitive, "absolute_error": Quantile, "quantile": Quantile,
-    "poisson": Poisson, "gamma": Gamma,
+LOSSES: dict[str, type[Loss]] = {
+    "squared_hinge": SquaredHinge, "hinge": Hinge, "log_loss": Logistic,
+    "squared_error": Squared, "epsilon_insensitive": EpsilonInsensitive,
+    "absolute_error": Quantile, "quantile": Quantile, "poisson": Poisson, "gamma": Gamma,
 }  # fmt: skip
-"""All losses of tables by name; estimators, exports and messages find a loss and its link here."""
+"""All losses by name; the place of one with rules is its code in compiled loops."""
+
+_OLD_NAMES = {"log": "log_loss", "squared": "squared_error"}  # accepted with a warning
 
 
-def likelihood(
-    loss: str, y: np.ndarray, weight: np.ndarray | None = None, *,
+def names_of(of_labels: bool) -> tuple[str, ...]:
+    """Names of the losses of labels, or of numbers."""
+    return tuple(name for name, kind in LOSSES.items() if kind.of_labels == of_labels)
+
+
+def find_loss(owner: str, name: object, of_labels: bool) -> str:
+    """The name of a loss in `LOSSES`, from that or an older spelling; unknown ones are refused.
+
+    Parameters
+    ----------
+    owner : str
+        The estimator, for messages.
+    name : str
+        What the user wrote.
+    of_labels : bool
+        Losses of labels, or of numbers.
+    """
+    known = names_of(of_labels)
+    found = _OLD_NAMES.get(name, name) if isinstance(name, str) else name
+    if found not in known:
+        raise ValueError(f"{owner}: loss must be one of {known}, got {name!r}.")
+    return str(found)
+
+
+def for_tables_alone(name: object, of_labels: bool) -> bool:
+    """Whether a name is that of a loss that models of maps do not have."""
+    return name in names_of(of_labels) and LOSSES[str(name)].rules is None
+
+
+def name_with(code: Sized) -> str:
+    """The loss whose place in `LOSSES` is the length of a tuple, as compiled loops know it."""
+    return list(LOSSES)[len(code)]
+
+
+def rules_of(code: Sized) -> Any:
+    """Its rules."""
+    return LOSSES[name_with(code)].rules
+
+
+def make_loss(
+    name: str, y: np.ndarray, weight: np.ndarray | None = None, *,
     quantile: float = 0.5, epsilon: float = 0.1,
-) -> Likelihood:  # fmt: skip
+) -> Loss:  # fmt: skip
     """The loss of a name, with its widths set by the spread of the targets."""
-    kind = LOSSES[loss]
+    kind = LOSSES[name]
     if kind not in (Quantile, EpsilonInsensitive):
         return kind()
     width = _WIDTH * _spread(y, np.ones(len(y)) if weight is None else weight)
     if kind is EpsilonInsensitive:
         return EpsilonInsensitive(epsilon=epsilon, width=width)
-    level = 0.5 if loss == "absolute_error" else quantile
+    level = 0.5 if name == "absolute_error" else quantile
     return Quantile(quantile=level, width=width)
 
 
