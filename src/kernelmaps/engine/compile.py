@@ -9,7 +9,7 @@ import numpy as np
 from .extent import Extent
 from .families import CURVES
 from .piecewise import stored_table, table_of
-from .reference import curve_values, evaluate_sets
+from .reference import at_codes, curve_values
 from .spec import Spec
 from .table import CODE, LOG2, Table, code_table
 from .table.tabulate import tabulate
@@ -134,26 +134,22 @@ def compiled_codes(spec: Spec, n_codes: int, n_features: int, budget: int) -> Ta
     table = table_of(spec) if spec.family == "piecewise" else None
     if table is not None and table.binning == CODE:
         return stored_table(spec, np.dtype(np.float32))
-    if table is not None:
-        sets, set_of = len(table.lo), table.set_of
-    else:
-        sets = _curve_sets(spec)
-        set_of = _set_of(sets, n_features)
+    sets = _curve_sets(spec) if table is None else len(table.lo)
     columns = n_columns(spec, n_features) / n_features
     if sets * n_codes * columns * 4 > max(_MAX_CODE_BYTES, budget):
         return None
-    return _code_table(spec, n_codes, sets, tuple(set_of.tolist()))
+    return _code_table(spec, n_codes, n_features)
 
 
 @lru_cache(maxsize=16)
-def _code_table(spec: Spec, n_codes: int, sets: int, set_of: tuple[int, ...]) -> Table:
-    codes = np.arange(float(n_codes))
+def _code_table(spec: Spec, n_codes: int, n_features: int) -> Table:
+    precision = np.dtype(np.float32)
     if spec.family == "piecewise":
-        blocks = list(evaluate_sets(table_of(spec), codes))
-    else:
-        values = curve_values(spec, np.repeat(codes[:, None], sets, axis=1), np)
-        blocks = list(np.moveaxis(values, 1, 0))
-    return code_table(blocks, np.array(set_of), np.dtype(np.float32), zero_at_zero(spec))
+        return at_codes(table_of(spec), n_codes, precision)
+    sets = _curve_sets(spec)
+    values = curve_values(spec, np.repeat(np.arange(float(n_codes))[:, None], sets, axis=1), np)
+    set_of = _set_of(sets, n_features)
+    return code_table(np.moveaxis(values, 1, 0), set_of, precision, zero_at_zero(spec))
 
 
 def _curve_at(spec: Spec, t: np.ndarray) -> np.ndarray:

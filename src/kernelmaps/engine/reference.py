@@ -15,7 +15,7 @@ from . import joint
 from .families import CURVES, array
 from .piecewise import stored_table
 from .spec import Spec
-from .table import AFFINE, CODE, EDGES, LOG2, Table
+from .table import AFFINE, CODE, EDGES, LOG2, Table, code_table
 from .table.layout import Bins, coefficients, layout_of, octaves_of
 
 Array = Any
@@ -116,6 +116,12 @@ def evaluate_sets(table: Table, x: np.ndarray) -> Iterator[np.ndarray]:
         part = table.by_set(begin, begin + step)
         values = evaluate_table(part, np.repeat(x[:, None], part.n_features, axis=1), xp)
         yield from np.split(values, part.column[1:-1], axis=1)
+
+
+def at_codes(table: Table, n_codes: int, dtype: np.dtype) -> Table:
+    """Look-up table of the values at the codes 0 … n_codes − 1."""
+    values = list(evaluate_sets(table, np.arange(float(n_codes))))
+    return code_table(values, table.set_of, dtype, table.zero)
 
 
 def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:

@@ -8,5 +8,6 @@ module       what it holds
 ===========  ===============================================================
 vectors      the type; loads, stores, permutations, gathers
 arithmetic   arithmetic, comparisons and choices, for numbers and for vectors
+polynomials  polynomials of a table's rows
 ===========  ===============================================================
 """

@@ -19,6 +19,7 @@ from numba.extending import overload
 from ...blocks import power_of_two
 from ...compiling import njit
 from ..simd.arithmetic import as_floats, between, parameter, plus_distance
+from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import (
     add,
     add_polynomials,
@@ -36,7 +37,6 @@ from .entry import INNER, entry
 from .layout import Bins, Block, bins_of, block_of, rows_of
 from .locate import find
 from .memory import LANES, aligned, by_vector
-from .polynomials import polynomial, vectors
 from .stored import AFFINE, CODE, EDGES, Table
 
 TILE = 128  # features at a time, at most

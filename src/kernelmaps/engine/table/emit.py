@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...compiling import njit
+from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import clear, copy_numbers, item, prefetch, store
 from .entry import INNER, bound, by_address, call, entry, routine
 from .layout import Layout, layout_of
 from .locate import Dense, Found, Stored, finder, for_loops
 from .memory import LANES
-from .polynomials import polynomial, vectors
 from .stored import Table
 
 AHEAD = 1024  # numbers from what is written to the line that is asked for

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...compiling import njit
+from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import add as plus
 from ..simd.vectors import (
     fold,
@@ -38,7 +39,6 @@ from ..simd.vectors import (
 from .entry import INNER, bound, by_address, call, routine
 from .layout import Bins, Block
 from .locate import Dense, Finder, Found, Stored, finder
-from .polynomials import polynomial, vectors
 
 FAST = INNER | {"fastmath": True}
 

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from ...compiling import interpreted
-from ...engine.reference import evaluate_table
-from ...engine.table import CODE, Table, code_table
+from ...engine.reference import at_codes
+from ...engine.table import CODE, Table
 from ...engine.table.dot import BLOCK, Summed, dot_dense, dot_stored, room_for, summed_table
 from ...engine.table.entry import by_address
 from ...engine.table.locate import stored_rows
@@ -44,21 +44,11 @@ def compiled_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | Non
     outputs, d = int(table.width[0]), table.n_features
     codes = 1 << 8 * rows.itemsize
     if rows.kind == "u" and table.binning != CODE and codes * d * outputs * 4 <= _CODE_BYTES:
-        table = _at_codes(table, codes)
+        table = at_codes(table, codes, np.dtype(np.float64))
     elif table.coef.size * dtype.itemsize > _MOST_BYTES:
         return None
     compiled = summed_table(table, dtype, centred=True)
     return Terms(compiled, by_address(compiled))
-
-
-def _at_codes(table: Table, codes: int) -> Table:
-    """The values at all codes of an integer type."""
-    import array_api_compat.numpy as xp
-
-    d = table.n_features
-    grid = np.tile(np.arange(float(codes))[:, None], d)
-    values = evaluate_table(table, grid, xp).reshape(codes, d, -1).transpose(1, 0, 2)
-    return code_table(values, np.arange(d), np.dtype(np.float64), table.zero)
 
 
 def sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:

@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba.core import types
 
 from ...compiling import meaning
-from ..simd.vectors import Vector, filled, llvm, pointer
+from .vectors import Vector, filled, llvm, pointer
 
 _COUNT = ir.IntType(64)
 
