@@ -247,13 +247,12 @@ def _apply_additive_dense(
 
 def _emit(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
     """φ of dense rows, by the compiled loop."""
-    from .simd.vectors import width
     from .table.emit import emit_dense, emitter, target_for
     from .table.locate import Dense
 
     note_path(f"table:{_BINNINGS[table.binning]}:dense")
     made, flat = emitter(table), out.reshape(-1)
-    find = made.finder(Dense(X.reshape(-1), (0,) * width(out.itemsize)))
+    find = made.finder(Dense(X.reshape(-1)))
     in_threads(
         lambda begin, end: emit_dense(made.writer, find, target_for(made.layout, flat), begin, end),
         X.shape[0],

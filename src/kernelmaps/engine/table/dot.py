@@ -18,7 +18,6 @@ from numba.extending import overload
 
 from ...blocks import power_of_two
 from ...compiling import njit
-from ..simd.arithmetic import as_floats, between, parameter, plus_distance
 from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import (
     add,
@@ -27,15 +26,13 @@ from ..simd.vectors import (
     fold,
     item,
     load,
-    load_some,
     prefetch,
     store,
-    width,
     zeros,
 )
 from .entry import INNER, entry
 from .layout import Bins, Block, bins_of, block_of, rows_of
-from .locate import find
+from .locate import Found, found_for, locate_dense, locate_stored
 from .memory import LANES, aligned, by_vector
 from .stored import AFFINE, CODE, EDGES, Table
 
@@ -62,11 +59,9 @@ class Summed(NamedTuple):
 class Room(NamedTuple):
     """Memory of one thread."""
 
-    row: np.ndarray  # int32: of a tile of values, and a vector more
-    u: np.ndarray  # T
+    found: Found  # of a tile of values, and a vector more
     sums: np.ndarray  # T: of a block of rows, a vector each (one output) or an entry per output
     one: np.ndarray  # T
-    lanes: tuple  # length: values that are located at a time
     alone: tuple  # length 1 for one output, 0 for more
 
 
@@ -167,11 +162,9 @@ def _in_precision(bins: Bins, kind: np.dtype) -> Bins:
 def room_for(table: Summed, rows: int) -> Room:
     """Room for one thread that sums so many rows."""
     values, dtype = table.values, table.values.coef.dtype
-    lanes, alone = (0,) * width(dtype.itemsize), (0,) * (table.outputs == 1)
-    size = max(len(lanes) if alone else 0, len(values.chunk) * values.parts)
-    row, u = (aligned(TILE + 2 * LANES, kind) for kind in (np.int32, dtype))
-    sums = aligned(min(BLOCK, rows) * size, dtype)
-    return Room(row, u, sums, np.zeros(16, dtype), lanes, alone)
+    found, alone = found_for(TILE + LANES, dtype), (0,) * (table.outputs == 1)
+    size = max(len(found.lanes) if alone else 0, len(values.chunk) * values.parts)
+    return Room(found, aligned(min(BLOCK, rows) * size, dtype), np.zeros(16, dtype), alone)
 
 
 def _sum(values, room, n, at, x, ahead):
@@ -194,26 +187,26 @@ def _alone(room):
 
 def _one_output(values, room, n, at, x, ahead):
     """Polynomials of as many values as there are lanes."""
-    lanes, here = room.lanes, at * len(room.lanes)
+    found, lanes, here = room.found, room.found.lanes, at * len(room.found.lanes)
     total = load(room.sums, here, lanes)
     for k in range(0, n, len(lanes)):
         prefetch(x, ahead + k)
-        u, powers = load(room.u, k, lanes), np.int64(len(values.powers))
-        total = add_polynomials(values.coef, powers, room.row, k, values.powers, u, total)
+        u, powers = load(found.u, k, lanes), np.int64(len(values.powers))
+        total = add_polynomials(values.coef, powers, found.row, k, values.powers, u, total)
     store(room.sums, here, total)
 
 
 def _many_outputs(values, room, n, at, x, ahead):
     """The outputs of two values at a time: two sums hide half the latency of an addition."""
-    size = len(values.chunk)
+    found, size = room.found, len(values.chunk)
     here = at * size * vectors(values)
     for part in range(vectors(values)):
         a = load(room.sums, here + part * size, values.chunk)
         b = zeros(values.coef, values.chunk)
         for k in range(0, n, 2):
             prefetch(x, ahead + k)
-            a = add(a, polynomial(values, np.int64(item(room.row, k)), item(room.u, k), part))
-            row, u = np.int64(item(room.row, k + 1)), item(room.u, k + 1)
+            a = add(a, polynomial(values, np.int64(item(found.row, k)), item(found.u, k), part))
+            row, u = np.int64(item(found.row, k + 1)), item(found.u, k + 1)
             b = add(b, polynomial(values, row, u, part))
         store(room.sums, here + part * size, add(a, b))
 
@@ -233,7 +226,7 @@ def _drain_of(room, size, outputs, count, top, out):
 
 
 def _drain_one(room, size, outputs, count, top, out):
-    lanes = room.lanes
+    lanes = room.found.lanes
     for i in range(count):
         store(room.one, 0, fold(load(room.sums, i * len(lanes), lanes), (0,)))
         out[top + i] += item(room.one, 0)
@@ -249,57 +242,12 @@ def _drain_many(room, size, outputs, count, top, out):
 
 
 @njit(**INNER)
-def _end(room, n, nothing):
+def _end(found, n, nothing):
     """Behind n values: others that add nothing, to fill a vector."""
-    lanes = room.lanes
+    lanes = found.lanes
     if n % len(lanes) != 0:
-        store(room.row, n, fill(room.row, np.int32(nothing), lanes))
-        store(room.u, n, zeros(room.u, lanes))
-
-
-def _within(table, x, j, across, beyond):
-    """Values for the finder, and `beyond` plus their distance from the range (NaN for NaN).
-
-    Arguments as those of :func:`.locate.find`.
-    """
-    raise NotImplementedError("for compiled loops")
-
-
-@overload(_within, jit_options=INNER)
-def _within_of(table, x, j, across, beyond):
-    bins = table.types[table.fields.index("bins")]
-    coded = len(bins.types[bins.fields.index("kind")]) == CODE
-    return _as_it_is if coded else _in_range
-
-
-def _as_it_is(table, x, j, across, beyond):
-    return x, beyond
-
-
-def _in_range(table, x, j, across, beyond):
-    value = as_floats(x, table.values.coef)
-    low, high = parameter(table.low, j, value, across), parameter(table.high, j, value, across)
-    inside = between(value, low, high)
-    beyond = plus_distance(beyond, inside, value)
-    return (value if len(table.bins.clipped) == 1 else inside), beyond
-
-
-@njit(**INNER)
-def _locate(table, x, at, j, n, room, beyond):
-    """Rows and positions of n values x[at + k] of features j + k, by :func:`.locate.find`.
-
-    Adds by how much values are outside of their range.
-    """
-    lanes = room.lanes
-    final = n - len(lanes) if n > len(lanes) else 0
-    for start in range(0, n, len(lanes)):
-        k = start if start < final else final
-        x_k = load_some(x, at + k, n, lanes)
-        value, beyond = _within(table, x_k, j + k, (0,), beyond)
-        row, u = find(table.bins, value, j + k, (0,))
-        store(room.row, k, row)
-        store(room.u, k, u)
-    return beyond
+        store(found.row, n, fill(found.row, np.int32(nothing), lanes))
+        store(found.u, n, zeros(found.u, lanes))
 
 
 @entry()
@@ -308,7 +256,8 @@ def dot_dense(table, x, room, begin, end, out):
 
     Returns by how much values were outside the range in all: 0 if none was, NaN for NaN.
     """
-    d, tile, values, lanes = table.features, table.tile, table.values, room.lanes
+    d, tile, values, found = table.features, table.tile, table.values, room.found
+    lanes, one = found.lanes, np.int64(1)
     beyond = zeros(values.coef, lanes)
     size, nothing = len(values.chunk) * vectors(values), table.bins.nothing
     for top in range(begin, end, BLOCK):
@@ -319,23 +268,13 @@ def dot_dense(table, x, room, begin, end, out):
             ahead = (1 + _AHEAD // n) * d
             for i in range(top, bottom):
                 at = i * d + a
-                beyond = _locate(table, x, at, a, n, room, beyond)
-                _end(room, n, nothing)
+                beyond = locate_dense(table, x, at, a, n, one, found, beyond)
+                _end(found, n, nothing)
                 _sum(values, room, n, i - top, x, at + ahead)
             a += n
         _drain(room, size, table.outputs, bottom - top, top, out)
     store(room.one, 0, fold(beyond, (0,)))
     return item(room.one, 0)
-
-
-@njit(**INNER)
-def _locate_stored(table, rows, at, n, room, beyond):
-    """The same for stored values of CSR rows."""
-    for k in range(n):
-        j = np.int64(item(rows.indices, at + k))
-        value, beyond = _within(table, item(rows.data, at + k), j, (), beyond)
-        room.row[k], room.u[k] = find(table.bins, value, j, ())
-    return beyond
 
 
 @entry()
@@ -347,8 +286,8 @@ def dot_stored(table, rows, room, begin, end, out):
         last = np.int64(item(rows.indptr, i + 1))
         for a in range(np.int64(item(rows.indptr, i)), last, TILE):
             n = TILE if last - a > TILE else last - a
-            beyond = _locate_stored(table, rows, a, n, room, beyond)
-            _end(room, n, nothing)
+            beyond = locate_stored(table, rows, a, n, room.found, beyond)
+            _end(room.found, n, nothing)
             _sum(values, room, n, np.int64(0), rows.data, a + n)
         _drain(room, size, table.outputs, np.int64(1), i, out)
     return beyond

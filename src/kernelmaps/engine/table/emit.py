@@ -22,8 +22,7 @@ from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import clear, copy_numbers, item, prefetch, store
 from .entry import INNER, bound, by_address, call, entry, routine
 from .layout import Layout, layout_of
-from .locate import Dense, Found, Stored, finder, for_loops
-from .memory import LANES
+from .locate import Dense, Found, Stored, finder, found_for, unwatched
 from .stored import Table
 
 AHEAD = 1024  # numbers from what is written to the line that is asked for
@@ -88,16 +87,15 @@ class Emitter:
 def emitter(table: Table) -> Emitter:
     """A table as the loops take it."""
     layout = layout_of(table)
-    parts = layout._replace(bins=()), for_loops(layout.bins), room_for(layout).found
-    return Emitter(layout, *(by_address(part) for part in parts))
+    found = by_address(room_for(layout).found)
+    return Emitter(layout, by_address(layout._replace(bins=())), unwatched(layout.bins), found)
 
 
 def room_for(layout: Layout) -> Room:
     """Room for one thread."""
     values = layout.values
     columns = np.zeros(len(values.chunk) * values.parts, values.coef.dtype)
-    found = Found(np.zeros(TILE + LANES, np.int32), np.zeros(TILE + LANES, values.coef.dtype))
-    return Room(found, columns)
+    return Room(found_for(TILE, values.coef.dtype), columns)
 
 
 def target_for(layout: Layout, out: np.ndarray) -> Target:
@@ -164,7 +162,7 @@ def emit_dense(write, find, target, begin, end):
             clear(out, top * width, rows * width)
         for a in range(0, d, TILE):
             n = TILE if d - a > TILE else d - a
-            call(find.routine, find.bins, find.rows, found, top * d + a, a, n, rows)
+            call(find.routine, find.table, find.rows, found, top * d + a, a, n, rows)
             # All but the last values may write whole vectors.
             whole = n * rows
             while whole > 0 and _place(columns, found, whole - 1, n, top, a) > stop:
@@ -184,7 +182,7 @@ def emit_stored(layout, find, rows, room, begin, end, out):
     stop, found = out.indptr[end] - room.columns.size, room.found
     for a in range(rows.indptr[begin], last, TILE):
         n = TILE if last - a > TILE else last - a
-        call(find.routine, find.bins, find.rows, found, a, np.int64(0), n, np.int64(1))
+        call(find.routine, find.table, find.rows, found, a, np.int64(0), n, np.int64(1))
         for k in range(n):
             row, j = np.int64(item(found.row, k)), np.int64(item(rows.indices, a + k))
             count = np.int64(item(layout.band, j))

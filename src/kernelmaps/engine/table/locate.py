@@ -20,6 +20,7 @@ from ...compiling import interpreted, njit
 from ...sparse_rows import for_compiled_loops
 from ..simd.arithmetic import (
     as_floats,
+    between,
     bits_of,
     capped,
     code_of,
@@ -33,14 +34,17 @@ from ..simd.arithmetic import (
     octave_and_rest,
     parameter,
     plus,
+    plus_distance,
     settled,
     share,
     split,
     times,
     where_passed,
 )
-from ..simd.vectors import gather_blocks, in_memory, item, load_some, store
-from .entry import INNER, bound, routine
+from ..simd.vectors import gather_blocks, in_memory, item, load_some, store, width
+from .entry import INNER, bound, by_address, routine
+from .layout import Bins
+from .memory import LANES, aligned
 from .stored import AFFINE, CODE, EDGES, LOG2
 
 
@@ -221,7 +225,6 @@ class Dense(NamedTuple):
     """Rows in C order."""
 
     values: np.ndarray  # flat
-    lanes: tuple  # length: values that are located at a time
 
 
 class Stored(NamedTuple):
@@ -237,58 +240,119 @@ class Found(NamedTuple):
 
     row: np.ndarray  # int32
     u: np.ndarray  # T
+    lanes: tuple  # length: values that are located at a time
+
+
+class Unwatched(NamedTuple):
+    """A table of which nothing is asked but where values fall."""
+
+    bins: Any
 
 
 class Finder(NamedTuple):
     """A routine that locates values, and what it alone knows."""
 
     routine: Any
-    bins: Any
+    table: Any
     rows: Any
 
 
-def for_loops(bins: Any) -> Any:
+def for_loops(bins: Bins) -> Bins:
     """Bins as the loops take them: positions are a variant of the search among edges alone."""
     return bins if len(bins.kind) == EDGES else bins._replace(placed=())
 
 
-def finder(bins: Any, rows: Dense | Stored, found: Any) -> Finder:
-    """What locates values of such rows; bins and memory may have been handed over before.
+def unwatched(bins: Bins) -> Any:
+    """The same as a finder takes it, by address."""
+    return by_address(Unwatched(for_loops(bins)))
+
+
+def found_for(count: int, dtype: Any) -> Found:
+    """Memory for where so many values fall, whose positions are of `dtype`."""
+    row, u = (aligned(count + LANES, kind) for kind in (np.int32, dtype))
+    return Found(row, u, (0,) * width(u.itemsize))
+
+
+def finder(table: Any, rows: Dense | Stored, found: Any) -> Finder:
+    """What locates values of such rows; table and memory may have been handed over before.
 
     Its routine takes them and ``(found, at, j, n, rows)``: ``found.row[k]`` and ``found.u[k]``
     become those of the n values from `at` on, of the features j + k, in as many rows that follow
     one another. Stored values are of their own features.
     """
-    dense = _one_by_one if interpreted() else _locate_dense
-    found_by = _locate_stored if isinstance(rows, Stored) else dense
-    bins = for_loops(bins) if hasattr(bins, "kind") else bins
-    return Finder(*bound(found_by, (bins, rows), (found,), 4))
+    dense = _one_by_one if interpreted() else _find_dense
+    found_by = _find_stored if isinstance(rows, Stored) else dense
+    return Finder(*bound(found_by, (table, rows), (found,), 4))
 
 
-@routine()
-def _locate_dense(bins, dense, found, at, j, n, rows):
-    """In whole vectors: the last one of a row overlaps the one before it, if there is one."""
-    x, lanes = dense.values, dense.lanes
+@njit(**INNER)
+def locate_dense(table, x, at, j, n, rows, found, beyond):
+    """Where n values from x[at] on fall, of the features j + k, in as many rows as follow.
+
+    In whole vectors: the last one of a row overlaps the one before it, if there is one. For tables
+    that know their ranges, returns `beyond` plus how far values are outside (see :func:`_within`).
+    """
+    lanes = found.lanes
+    final = n - len(lanes) if n > len(lanes) else 0
     for first in range(0, n * rows, n):
         for start in range(0, n, len(lanes)):
-            k = start if start <= n - len(lanes) else max(n - len(lanes), 0)
-            values = load_some(x, at + first + k, n, lanes)
-            row, u = find(bins, values, j + k, (0,))
+            k = start if start < final else final
+            here = load_some(x, at + first + k, n, lanes)
+            value, beyond = _within(table, here, j + k, (0,), beyond)
+            row, u = find(table.bins, value, j + k, (0,))
             store(found.row, first + k, row)
             store(found.u, first + k, u)
+    return beyond
 
 
-def _one_by_one(bins, dense, found, at, j, n, rows):
-    """The same where nothing is compiled: there are no vectors."""
-    for k in range(n * rows):
-        found.row[k], found.u[k] = find(bins, item(dense.values, at + k), j + k % n, ())
+@njit(**INNER)
+def locate_stored(table, stored, at, n, found, beyond):
+    """The same of n stored values of CSR rows, which are of their own features."""
+    for k in range(n):
+        j = np.int64(item(stored.indices, at + k))
+        value, beyond = _within(table, item(stored.data, at + k), j, (), beyond)
+        found.row[k], found.u[k] = find(table.bins, value, j, ())
+    return beyond
+
+
+def _within(table, x, j, across, beyond):
+    """Values for the finder, and `beyond` plus their distance from the range (NaN for NaN).
+
+    Arguments as those of :func:`find`. Tables without ranges, and codes, have them as they are.
+    """
+    return x, beyond
+
+
+@overload(_within, jit_options=INNER)
+def _within_of(table, x, j, across, beyond):
+    bins = table.types[table.fields.index("bins")]
+    coded = len(bins.types[bins.fields.index("kind")]) == CODE
+    return _within if coded or "low" not in table.fields else _in_range
+
+
+def _in_range(table, x, j, across, beyond):
+    value = as_floats(x, table.bins.number)
+    low, high = parameter(table.low, j, value, across), parameter(table.high, j, value, across)
+    inside = between(value, low, high)
+    beyond = plus_distance(beyond, inside, value)
+    return (value if len(table.bins.clipped) == 1 else inside), beyond
 
 
 @routine()
-def _locate_stored(bins, stored, found, at, j, n, rows):
+def _find_dense(unwatched, dense, found, at, j, n, rows):
+    locate_dense(unwatched, dense.values, at, j, n, rows, found, np.int64(0))
+
+
+@routine()
+def _find_stored(unwatched, stored, found, at, j, n, rows):
+    locate_stored(unwatched, stored, at, n * rows, found, np.int64(0))
+
+
+def _one_by_one(unwatched, dense, found, at, j, n, rows):
+    """The first of them where nothing is compiled: there are no vectors."""
     for k in range(n * rows):
-        feature = np.int64(item(stored.indices, at + k))
-        found.row[k], found.u[k] = find(bins, item(stored.data, at + k), feature, ())
+        value = item(dense.values, at + k)
+        found.row[k], found.u[k] = find(unwatched.bins, value, j + k % n, ())
 
 
 def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:

@@ -33,7 +33,6 @@ from ..simd.vectors import (
     repeat,
     store,
     tile,
-    width,
     zeros,
 )
 from .entry import INNER, bound, by_address, call, routine
@@ -54,7 +53,7 @@ class Basis(NamedTuple):
     """A compiled additive map; tables are addressed by the rows of `bins`."""
 
     bins: Bins
-    handed: Any  # the bins, by address
+    handed: Any  # the bins, as a finder takes them
     values: Block  # the band Phi
     column: Block  # the change L_d Phi of the weights
     squares: Squares  # <Phi, L_d Phi>
@@ -141,8 +140,8 @@ def work_of(
         known = seen, taken
         return NONE if weights is None else Use(*bound(function, (weights,), known, numbers))
 
-    dense = Dense(rows.values, (0,) * width(room.found.u.itemsize))
-    values = Stored(rows.values, rows.columns, rows.indptr) if len(rows.sparse) else dense
+    stored = Stored(rows.values, rows.columns, rows.indptr)
+    values = stored if len(rows.sparse) else Dense(rows.values)
     find = finder(basis.handed, values, room.found)
     norm = Use(*bound(_squared_norm, (basis.squares,), (taken,), 1)) if norms else NONE
     uses = use(score, scored, 3), use(add, changed, 2)
@@ -167,7 +166,7 @@ def place(work, rows, i, room):
     """Where the values of example i fall, into `room`; the place of the first, and their number."""
     begin, end = _span(rows, i)
     find, none, one = work.find, np.int64(0), np.int64(1)
-    call(find.routine, find.bins, find.rows, room.found, begin, none, end - begin, one)
+    call(find.routine, find.table, find.rows, room.found, begin, none, end - begin, one)
     return begin, end - begin
 
 

@@ -17,12 +17,11 @@ from ...engine.extent import extent_of
 from ...engine.piecewise import table_of
 from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE, Table
-from ...engine.table.entry import by_address
 from ...engine.table.layout import Bins, bins_of
 from ...engine.table.layout import Block as TableBlock
 from ...engine.table.layout import block_of as rows_in_vectors
-from ...engine.table.locate import Found, for_loops, stored_rows
-from ...engine.table.memory import LANES, aligned
+from ...engine.table.locate import found_for, stored_rows, unwatched
+from ...engine.table.memory import aligned
 from ...engine.table.update import Basis, Room, Rows, Squares
 
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
@@ -78,7 +77,7 @@ def room_for(compiled: Compiled, rows: Rows) -> Room:
     """Room for one thread that visits such rows."""
     most = int(np.diff(rows.indptr).max(initial=0)) if len(rows.sparse) else rows.width
     dtype, lanes = compiled.basis.values.coef.dtype, len(compiled.lanes)
-    found = Found(aligned(most + LANES, np.int32), aligned(most + LANES, dtype))
+    found = found_for(most, dtype)
     f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
     return Room(found, f, move, np.zeros((4, lanes)), np.zeros(1), np.zeros(2, np.int64))
 
@@ -252,7 +251,7 @@ def _assemble(
     bins = _placed(bands, binning, starts, block_of, dtype)
     basis = Basis(
         bins=bins,
-        handed=by_address(for_loops(bins)),
+        handed=unwatched(bins),
         values=values,
         column=columns,
         squares=_squares(whole, changes, signed),
