@@ -193,6 +193,11 @@ def test_a_loop_is_compiled_once_for_all_kinds_of_a_routine(known_version, monke
     assert len(loop.loop.signatures) == (1 if known_version else 4)
 
 
+def test_arrays_are_refused_by_routines_which_would_misread_them():
+    with pytest.raises(TypeError, match="takes NamedTuples and whole numbers, not arrays"):
+        bound(None, (np.zeros(3),), (), 1)
+
+
 def test_entries_are_compiled_functions_with_their_names():
     def loop(x):
         """What it does."""

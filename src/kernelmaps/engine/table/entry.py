@@ -351,6 +351,8 @@ def bound(function: Any, known: tuple, others: tuple, numbers: int) -> tuple:
     Its `others` are such tuples, and then some whole numbers. Where nothing is handed over by
     address, the function stands for it.
     """
+    if any(isinstance(value, np.ndarray) for value in (*known, *others)):
+        raise TypeError("A routine takes NamedTuples and whole numbers, not arrays.")
     if interpreted() or not _usable():
         return getattr(function, "loop", function), *known
     handed = tuple(by_address(value) for value in (*known, *others))
