@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from kernelmaps.models.tables import newton
+from kernelmaps.models.tables import held
 from kernelmaps.models.tables.bases import number_basis
 from kernelmaps.models.tables.extending import Start, approach, extend_rows, joined
+from kernelmaps.models.tables.held import CodedRows
 from kernelmaps.models.tables.likelihoods import likelihood
-from kernelmaps.models.tables.newton import Bends, CodedRows, fit_rows, penalties_of
+from kernelmaps.models.tables.newton import Bends, fit_rows, penalties_of
 from kernelmaps.models.tables.reml import choose_strengths
 
 
@@ -83,8 +84,8 @@ def test_last_steps_have_exact_derivatives_and_the_curvature_before(seed, monkey
         curvatures.append(1)
         return products(*arguments)
 
-    products = newton.cross_products
-    monkeypatch.setattr(newton, "cross_products", counted)
+    products = held.cross_products
+    monkeypatch.setattr(held, "cross_products", counted)
     penalties = penalties_of(rows.bases)
     kind = likelihood("log_loss", rows.y)
     fit = fit_rows(rows, kind, np.full(penalties.count, 8.0))
@@ -129,8 +130,8 @@ def test_a_large_fit_ends_with_the_curvature_that_its_strengths_were_chosen_by(s
     """From where a fit ended, one curvature is enough, and the end is a minimum."""
     rows, kind = three_columns(seed, "log_loss"), likelihood("log_loss", np.ones(2))
     before = fit_rows(rows, kind, np.full(penalties_of(rows.bases).count, 8.0))
-    curvatures, products = [], newton.cross_products
-    monkeypatch.setattr(newton, "cross_products", lambda *a: curvatures.append(1) or products(*a))
+    curvatures, products = [], held.cross_products
+    monkeypatch.setattr(held, "cross_products", lambda *a: curvatures.append(1) or products(*a))
     fit = fit_rows(rows, kind, before.rho, beta=before.weights + 0.01)
     assert fit.converged
     assert len(curvatures) == 1

@@ -15,9 +15,10 @@ are exact to rounding, even where many splines are bare of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import lapack
@@ -56,6 +57,10 @@ class Basis:
     def n_functions(self) -> int:
         return self.values.shape[1]
 
+    @property
+    def n_strengths(self) -> int:
+        return int(self.group.max(initial=-1)) + 1
+
     def smoothest(self, most: int) -> Basis:
         """The functions with the smallest penalties, those of a straight part among them."""
         if self.n_functions <= most:
@@ -82,6 +87,12 @@ class Basis:
         if local is not None:
             local = local._replace(turn=local.turn[:, kept])
         return Basis(self.values[:, kept], self.penalty[kept], self.group[kept], local)
+
+
+def spans_of(bases: Iterable[Basis]) -> list[slice]:
+    """Which weights are those of each term, after that of the intercept."""
+    ends = np.cumsum([1, *(basis.n_functions for basis in bases)]).tolist()
+    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 def natural(

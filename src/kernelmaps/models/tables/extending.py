@@ -13,6 +13,7 @@ and the weights of all terms follow from these and from the factor of A.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -69,9 +70,9 @@ def extend_rows(rows: Rows, loss: Likelihood, start: Start) -> PenalisedFit:
             weights[0] += middle
         else:
             few = rows.only(kept)
-            here = few.at(loss, start.beta[kept])
+            here: Any = few.at(loss, start.beta[kept])
             memory = rows.memory if isinstance(rows, CodedRows) else None
-            sums = here.sums() if memory is None else memory.working(rows, here).only(kept)
+            sums = here.sums() if memory is None else here.sums(memory, rows).only(kept)
             found = joined(sums, penalties, start.rho, start.held, phi, cone)
             wanted = allowed(few, found.found) if cone else found.weights
             diagonal = penalties.diagonal(found.rho)
@@ -80,7 +81,7 @@ def extend_rows(rows: Rows, loss: Likelihood, start: Start) -> PenalisedFit:
     edf[kept[found.border.new]] = found.edf(penalties)
     return PenalisedFit(
         among_all(weights, kept, len(every.scale)), none, none, found.rho, edf,
-        found.found.dispersion, np.nan, np.nan, 1, True,
+        found.found.dispersion, np.nan, 1, True,
     )  # fmt: skip
 
 

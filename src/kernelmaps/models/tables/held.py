@@ -4,20 +4,135 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
-from ...stats.pair_tables import CodeSums, pair_table
+from ...stats.pair_tables import (
+    CodeSums,
+    add_scores,
+    cross_products,
+    pair_table,
+    right_sides,
+)
 from .bases import Basis
 from .codebooks import Codebook
 from .judging import Gain, held_out, mostly_different
 from .likelihoods import Likelihood
-from .newton import CodedRows
+from .memory import Memory
 from .pairs import Coarse, PairTerm, residual_tables
+from .reml import Sums
 
 Pair = tuple[int, int]
 Scored = tuple[Sequence["Part"], Sequence[np.ndarray]]  # terms, and the weights of each output
 Tables = list[tuple[np.ndarray, np.ndarray]]
+
+
+def some_functions(bases: Sequence[Basis], kept: np.ndarray) -> list[Basis]:
+    """The functions of terms whose weights are kept; weight 0 is the intercept's."""
+    start = np.cumsum([1, *(basis.n_functions for basis in bases)])
+    ends = np.searchsorted(kept, start)
+    return [
+        basis.only(kept[a:b] - first)
+        for basis, first, (a, b) in zip(bases, start[:-1], pairwise(ends), strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """Rows in memory as codes of terms, with targets, weights and offsets, as the solver sees them.
+
+    `cone` are the rows C of constraints Cβ ≥ 0. Squared loss asks a `memory` for the products of
+    terms. `streamed.CodedStream` answers the same of rows that are read once for each call of `at`.
+    """
+
+    codes: Sequence[np.ndarray]
+    bases: Sequence[Basis]
+    y: np.ndarray
+    weight: np.ndarray
+    offset: np.ndarray
+    n_jobs: int | None = None
+    cone: np.ndarray | None = None
+    memory: Memory | None = None
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float(self.weight.sum())
+
+    def at(self, loss: Likelihood, beta: np.ndarray) -> CodedPoint:
+        """The losses of all rows for some weights."""
+        eta = self.scores(beta)
+        value = float(self.weight @ loss.value(self.y, eta))
+        return CodedPoint(beta, value, self, loss, eta)
+
+    def squared(self, middle: float | None = None) -> tuple[Sums, float]:
+        """The sums of squared loss, and what was subtracted from the targets."""
+        y = self.y - self.offset
+        if middle is None:  # without one, yᵀWy − rᵀβ would cancel
+            middle = float(np.average(y, weights=self.weight))
+        product = self.weight * (y - middle)
+        square = float(product @ (y - middle))
+        products = self.sums if self.memory is None else partial(self.memory.sums, self)
+        return Sums(*products(self.weight, product), square, self.total), middle
+
+    def start(self, loss: Likelihood) -> float:
+        """An intercept to start from."""
+        return loss.start(self.y, self.weight, self.offset)
+
+    def only(self, kept: np.ndarray) -> CodedRows:
+        """The rows with some of the weights."""
+        cone = None if self.cone is None else self.cone[:, kept]
+        return replace(self, bases=some_functions(self.bases, kept), cone=cone, memory=None)
+
+    def scores(self, beta: np.ndarray) -> np.ndarray:
+        """The scores of all rows."""
+        out = self.offset + beta[0]
+        add_scores(self.codes, [basis.values for basis in self.bases], beta, out, self.n_jobs)
+        return out
+
+    def sums(
+        self, weight: np.ndarray, product: np.ndarray,
+        known: tuple[np.ndarray, Sequence[bool]] | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """ZᵀWZ and Zᵀv; `known` holds what is known of ZᵀWZ, and which terms are new."""
+        bases = [basis.values for basis in self.bases]
+        local = [basis.local for basis in self.bases]
+        return cross_products(self.codes, bases, weight, product, self.n_jobs, local, known)
+
+
+@dataclass(frozen=True)
+class CodedPoint:
+    """Weights, and the scores and losses of rows in memory; `value` is without penalties."""
+
+    beta: np.ndarray
+    value: float
+    rows: CodedRows
+    loss: Likelihood
+    eta: np.ndarray
+
+    def sums(self, memory: Memory | None = None, whole: CodedRows | None = None) -> Sums:
+        """The working least-squares problem of a Newton step from here.
+
+        With a `memory`, of all terms of the `whole` rows, which may have more weights than these,
+        and with the curvature here or one near it whose products are known.
+        """
+        rows, products = self.rows, self.rows.sums
+        slope, bend = self.loss.derivatives(rows.y, self.eta)
+        weight = rows.weight * bend
+        if memory is not None:
+            weight, products = memory.nearly(weight), partial(memory.sums, whole)
+        product = weight * (self.eta - rows.offset) - rows.weight * slope
+        seen = weight > 0
+        square = float(np.sum(product[seen] ** 2 / weight[seen]))
+        return Sums(*products(weight, product), square, rows.total)
+
+    def gradient(self) -> np.ndarray:
+        """Derivatives of the losses by the weights."""
+        rows = self.rows
+        slope = rows.weight * self.loss.derivatives(rows.y, self.eta)[0]
+        return right_sides(rows.codes, [b.values for b in rows.bases], slope, rows.n_jobs)
 
 
 @dataclass(frozen=True)
@@ -32,12 +147,9 @@ class Part:
     pair: PairTerm | None = None
     shapes: tuple[str, ...] = ()
 
-
-def term_codes(parts: Sequence[Part], codes: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Codes of terms from those of the columns."""
-    return [
-        codes[part.columns[0]] if part.pair is None else part.pair.codes(codes) for part in parts
-    ]
+    def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
+        """Codes of the term from those of the columns."""
+        return codes[self.columns[0]] if self.pair is None else self.pair.codes(codes)
 
 
 @dataclass(frozen=True)
@@ -83,9 +195,9 @@ class HeldRows:
 
     def coded(self, parts: Sequence[Part], cone: np.ndarray | None, output: int) -> CodedRows:
         """The rows with some terms, as the solver sees them."""
-        bases = [part.basis for part in parts]
-        codes, y = term_codes(parts, self.codes), self.targets[output]
-        return CodedRows(codes, bases, y, self.weight, self.offset, self.n_jobs, cone)
+        codes, bases = [part.codes(self.codes) for part in parts], [part.basis for part in parts]
+        given = self.targets[output], self.weight, self.offset, self.n_jobs
+        return CodedRows(codes, bases, *given, cone)
 
     def residuals(
         self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from .bases import Basis
+from .bases import Basis, spans_of
 
 _NEAR = 0.2  # share of the weights of all rows by which those in use may differ from them
 
@@ -48,16 +47,19 @@ class Memory:
         """ZᵀWZ and Zᵀv, as ``rows.sums`` does; what is known of ZᵀWZ is not computed again."""
         if weight is not self.weight:
             self.bases, self.gram = (), self.gram[:1, :1]
-        before = {id(basis): own for basis, own in zip(self.bases, _spans(self.bases))}
+        before, spans = self._spans(), spans_of(rows.bases)
         new = [id(basis) not in before for basis in rows.bases]
-        spans = _spans(rows.bases)
-        gram = np.zeros((spans[-1].stop,) * 2 if spans else (1, 1))
-        at = [0, *(i for own, other in zip(spans, new) if not other for i in _every(own))]
-        there = [0, *(i for b in rows.bases for i in _every(before.get(id(b), slice(0, 0))))]
+        gram = np.zeros((1 + sum(basis.n_functions for basis in rows.bases),) * 2)
+        at = np.r_[0, *(own for own, other in zip(spans, new, strict=True) if not other)]
+        there = np.r_[0, *(before[id(b)] for b in rows.bases if id(b) in before)]
         gram[np.ix_(at, at)] = self.gram[np.ix_(there, there)]
         found = rows.sums(weight, product, (gram, new))
         self.weight, self.bases, self.gram = weight, tuple(rows.bases), gram
         return found
+
+    def _spans(self) -> dict[int, slice]:
+        """Which weights are those of each term, by its basis."""
+        return dict(zip(map(id, self.bases), spans_of(self.bases), strict=True))
 
     def knows(self, bases: Sequence[Basis]) -> bool:
         """Whether these terms are all among those whose products are kept."""
@@ -67,23 +69,6 @@ class Memory:
         """ZᵀWZ of some of the terms; None where it is not known of all of them."""
         if not self.knows(bases):
             return None
-        before = {id(basis): own for basis, own in zip(self.bases, _spans(self.bases))}
-        there = [0, *(i for basis in bases for i in _every(before[id(basis)]))]
+        before = self._spans()
+        there = np.r_[0, *(before[id(basis)] for basis in bases)]
         return self.gram[np.ix_(there, there)]
-
-    def working(self, rows: Any, here: Any) -> Any:
-        """The working problem of a step from a point, with the curvature there or one near it.
-
-        The point may be one of fewer weights than the rows have.
-        """
-        return here.working(self.nearly, lambda *given: self.sums(rows, *given))
-
-
-def _spans(bases: Sequence[Basis]) -> list[slice]:
-    """Which weights are those of each term, after that of the intercept."""
-    ends = np.cumsum([1, *(basis.n_functions for basis in bases)]).tolist()
-    return [slice(a, b) for a, b in pairwise(ends)]
-
-
-def _every(own: slice) -> range:
-    return range(own.start, own.stop)

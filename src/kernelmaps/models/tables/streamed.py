@@ -29,11 +29,9 @@ from ...stats import CodeSums
 from ...stats.folding import sum_on_dask
 from ...threads import interruptible
 from .codebooks import Codebook, encode_columns
-from .held import HeldRows, Pair, Part, Scored, Tables
+from .held import HeldRows, Pair, Part, Tables, some_functions
 from .judging import Gain, mostly_different
 from .likelihoods import Likelihood, Squared
-from .newton import some_functions
-from .pairs import Coarse
 from .reml import Sums
 
 CHUNK = 1 << 18  # rows read at a time
@@ -249,11 +247,7 @@ class StreamedRows:
     def coded(self, parts: Sequence[Part], cone: np.ndarray | None, output: int) -> CodedStream:
         return CodedStream(self, tuple(parts), output, cone)
 
-    def residuals(
-        self, parts: Sequence[Part], beta: np.ndarray, loss: Likelihood, output: int,
-        pairs: Sequence[Pair], coarse: dict[int, Coarse],
-    ) -> tuple[Tables, float, int]:  # fmt: skip
-        given = parts, beta, loss, output, pairs, coarse
+    def residuals(self, *given: Any) -> tuple[Tables, float, int]:
         return self.ask(methodcaller("residuals", *given))
 
     def split(self) -> tuple[StreamedRows, StreamedRows]:
@@ -261,10 +255,8 @@ class StreamedRows:
         parts = [replace(self.coder, part=(fitted, by_content)) for fitted in (True, False)]
         return replace(self, coder=parts[0]), replace(self, coder=parts[1])
 
-    def gains(
-        self, losses: Sequence[Likelihood], others: Sequence[Scored], model: Scored
-    ) -> list[Gain]:
-        return self.ask(methodcaller("gains", losses, others, model))
+    def gains(self, *given: Any) -> list[Gain]:
+        return self.ask(methodcaller("gains", *given))
 
 
 TableRows = HeldRows | StreamedRows
