@@ -12,7 +12,7 @@ from scipy import special
 
 from ...data.frames import Column
 from ...threads import in_threads, limit_blas
-from .bases import Basis, eigen, spans_of
+from .bases import Basis, eigen, side_of, spans_of
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
 from .extending import Start, approach, extend_rows
@@ -23,7 +23,7 @@ from .marginal import signals_of
 from .memory import Memory
 from .model import FittedTerm, TableModel
 from .newton import PenalisedFit, fit_rows
-from .pairs import Coarse, build_pair, coarse_for_ranking, promising, side_of
+from .pairs import Coarse, build_pair, coarse_for_ranking, promising
 from .streamed import TableRows
 from .terms import Term, term_basis
 from .voting import LEVEL, SquaredSlopes, significance, suspects
@@ -412,7 +412,10 @@ def _wanted(
     """
     taken = {part.columns for part in design.parts if part.pair is not None}
     untried, coarse = _open_pairs(design, request, taken)
-    sides = {j: side_of(design.books[j], own.summed(design.counts[j])) for j, own in coarse.items()}
+    sides = {
+        j: side_of(own.summed(design.counts[j]), design.books[j].kind == "category")
+        for j, own in coarse.items()
+    }
     found: dict[tuple[int, int], float] = {}
     for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
         own = design.parts, fit.weights

@@ -18,13 +18,12 @@ import numpy as np
 
 from ...stats.pair_tables import pair_table
 from ...threads import in_threads
-from .bases import Basis, Side, margin, tensor_basis
+from .bases import Basis, Side, side_of, tensor_basis
 from .codebooks import OTHER, Codebook
 
 _RANKING = 16  # codes of a column while pairs are ranked
 _SHRINK = 10.0  # κ, in units of the mean weight of a row
 _CELLS = 2500  # codes of a pair, at most
-_BASES = 22  # splines of one side
 _FUNCTIONS = 400  # of a pair, at most
 _BY_VALUE = 0.3  # share of the values, beside that of the ranks, in the axis of a pair
 _LEVELS = 16  # levels of a category that a pair tells apart
@@ -48,9 +47,7 @@ class Coarse:
 
     def summed(self, table: np.ndarray) -> np.ndarray:
         """Rows of a table that share a coarse code, added up."""
-        belongs = np.zeros((self.size, len(self.of)))
-        belongs[self.of, np.arange(len(self.of))] = 1.0
-        return belongs @ table
+        return np.eye(self.size)[self.of].T @ table
 
 
 @dataclass(frozen=True)
@@ -187,7 +184,8 @@ def build_pair(
     first = coarse_codes(books[j], counts[j], sizes[0])
     second = coarse_codes(books[k], counts[k], sizes[1])
     cells = first.summed(second.summed(weights.T).T)
-    sides = side_of(books[j], cells.sum(axis=1)), side_of(books[k], cells.sum(axis=0))
+    own, other = (books[at].kind == "category" for at in columns)
+    sides = side_of(cells.sum(axis=1), own), side_of(cells.sum(axis=0), other)
     return PairTerm(columns, first, second, sides, cells)
 
 
@@ -203,12 +201,3 @@ def _shares(first: Codebook, second: Codebook) -> tuple[int, int]:
     if wanted[1] <= even:
         return min(wanted[0], max(_CELLS // wanted[1], 2), 64), wanted[1]
     return even, even
-
-
-def side_of(book: Codebook, counts: np.ndarray) -> Side:
-    """Functions of a column in a pair, from the weights of its coarse codes."""
-    if book.kind == "category":
-        return margin(np.zeros(0), counts, n_bases=0, category=True)
-    bins = len(counts) - 1
-    place = (np.arange(bins) + 0.5) / max(bins, 1)
-    return margin(place, counts, n_bases=_BASES, category=False)

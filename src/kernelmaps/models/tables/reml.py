@@ -94,9 +94,8 @@ class Penalties:
         return np.flatnonzero(alive | (self.order_within < _ALWAYS))
 
     def indicator(self) -> np.ndarray:
-        out = np.zeros((len(self.group), self.count + 1))
-        out[np.arange(len(self.group)), self.group] = 1.0
-        return out[:, : self.count]
+        """Which weights have each strength."""
+        return np.eye(self.count + 1)[self.group, : self.count]
 
 
 @dataclass(frozen=True)
