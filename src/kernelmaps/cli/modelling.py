@@ -336,11 +336,10 @@ def warmup(json: shared.AsJson = False) -> None:
     Example: `kernelmaps warmup`
     """
     import warnings
-    from json import dumps
 
     from kernelmaps.commands.warming import warm_up
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rows that nobody will see
         done = warm_up()
-    shared.say(dumps(done.to_dict()) if json else str(done))
+    shared.show(done, True) if json else shared.say(str(done))

@@ -16,7 +16,6 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
 from ..certificate import Certificate
@@ -29,7 +28,7 @@ from ..sparse_rows import dense
 from ..threads import check_stop, interruptible
 from . import candidates as maps
 from .checks import checked_rows
-from .methods import column_scaler
+from .methods import scaled_kernel
 from .presentation import number, numbers_table
 
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
@@ -239,19 +238,12 @@ def choose(
     _check_requirements(limits, error, confidence)
     wanted = {**limits, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
-    X, kernel, scaler = _scaled(X, kernel, random_state)
+    X, kernel, scaler = scaled_kernel(kernel, X, random_state)
     search = interruptible(_Search, X, kernel, wanted, held_out_rows, random_state)
     for family in track(_families(kernel, families, random_state), "maps", enabled=progress):
         interruptible(search.go_through, family)
     choice = search.result()
     return choice if scaler is None else replace(choice, map=make_pipeline(scaler, choice.map))
-
-
-def _scaled(X: Any, wanted: Any, random_state: int) -> tuple[Any, Kernel, Any]:
-    """Rows as they reach the map, the kernel with its width, and the fitted scaler, or None."""
-    scaler = column_scaler(bool(sparse.issparse(X))) if maps.standardises(wanted) else None
-    X = X if scaler is None else scaler.fit_transform(X)
-    return X, maps.fitted_to_data(wanted, X, random_state), scaler
 
 
 def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = None) -> float:

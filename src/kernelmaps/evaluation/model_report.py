@@ -187,7 +187,7 @@ def write_report(
         "title": title or f"{type(own).__name__}: {target}",
         "subtitle": _subtitle(own),
         "scale": _scale(own, target),
-        "outputs": output_names(own) or [_output(own)],
+        "outputs": output_names(own) or [str(getattr(own, "classes_", ["score"])[-1])],
         "facts": _facts(own, held_out, given=seen.judged is not None),
         "shapes": plain_panels(functions.panels),
         "range": rounded(functions.limits),
@@ -203,11 +203,6 @@ def write_report(
 
 
 # ---- the model ----------------------------------------------------------------------------------
-
-
-def _output(model: Any) -> str:
-    classes = getattr(model, "classes_", None)
-    return "score" if classes is None else str(classes[-1])
 
 
 def _subtitle(model: Any) -> str:

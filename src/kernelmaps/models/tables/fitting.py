@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from ...data.frames import Column
-from ...threads import in_threads, limit_blas
+from ...threads import limit_blas, map_in_threads
 from .bases import Basis, eigen, side_of, spans_of
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
@@ -184,12 +184,8 @@ def with_pairs(
 
 def _built(build: Callable[[Any], Part], items: Sequence[Any], n_jobs: int | None) -> list[Part]:
     """Terms of some pairs, several at a time: a basis is an eigenvalue problem."""
-
-    def work(begin: int, end: int) -> list[Part]:
-        return [build(item) for item in items[begin:end]]
-
     with limit_blas(1):
-        return [part for found in in_threads(work, len(items), n_jobs) for part in found]
+        return map_in_threads(build, items, n_jobs)
 
 
 def fit_table(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...stats.pair_tables import pair_table
-from ...threads import in_threads
+from ...threads import map_in_threads
 from .bases import Basis, Side, side_of, tensor_basis
 from .codebooks import OTHER, Codebook
 
@@ -66,14 +66,10 @@ class PairTerm:
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Pair codes of rows, from the codes of all columns."""
-        return pair_codes(self.first, self.second, *(codes[j] for j in self.columns))
-
-
-def pair_codes(first: Coarse, second: Coarse, own: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Code of each row's pair of coarse codes."""
-    kind = np.uint8 if first.size * second.size <= 256 else np.uint16
-    left = (first.of.astype(kind) * kind(second.size))[own]
-    return left + second.of.astype(kind)[other]
+        own, other = (codes[j] for j in self.columns)
+        kind = np.uint8 if self.first.size * self.second.size <= 256 else np.uint16
+        left = (self.first.of.astype(kind) * kind(self.second.size))[own]
+        return left + self.second.of.astype(kind)[other]
 
 
 def coarse_codes(book: Codebook, counts: np.ndarray, most: int) -> Coarse:
@@ -125,20 +121,12 @@ def residual_tables(
         Weighted derivatives of the losses at the fitted scores, and curvatures.
     """
     small = {j: coarse[j].of[codes[j]] for j in {j for pair in pairs for j in pair}}
-    found: list = [None] * len(pairs)
 
-    def work(begin: int, end: int) -> None:
-        for at in range(begin, end):
-            j, k = pairs[at]
-            shape = coarse[j].size, coarse[k].size
-            found[at] = (
-                pair_table(small[j], small[k], bend, shape),
-                pair_table(small[j], small[k], slope, shape),
-            )
+    def sums(pair: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        (own, other), (n, m) = (small[j] for j in pair), (coarse[j].size for j in pair)
+        return pair_table(own, other, bend, (n, m)), pair_table(own, other, slope, (n, m))
 
-    if pairs:
-        in_threads(work, len(pairs), n_jobs, grain=max(1, _GRAIN // max(len(bend), 1)))
-    return found
+    return map_in_threads(sums, pairs, n_jobs, max(1, _GRAIN // max(len(bend), 1)))
 
 
 def promising(
