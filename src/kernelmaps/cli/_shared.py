@@ -149,9 +149,7 @@ def _warnings_as_lines(function: Callable[..., None]) -> Iterator[None]:
 def in_options(message: str, function: Callable[..., None]) -> str:
     """A message of the library in the words of a command: ``--max-error`` for ``max_error=``."""
     message = re.sub(rf"^({_SPEAKERS}): ", "", message)
-    flags = _flags(function)
-    if not flags:
-        return message
+    flags = _flags(function)  # some, as all commands have --json
     names = "|".join(sorted(map(re.escape, flags), key=len, reverse=True))
 
     def flag(found: re.Match[str]) -> str:

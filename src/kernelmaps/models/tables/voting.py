@@ -42,9 +42,6 @@ class SquaredSlopes(Likelihood):
 
     of: Likelihood = field(default_factory=Squared)
 
-    def value(self, y, eta):
-        return self.of.value(y, eta)
-
     def derivatives(self, y, eta):
         slope, _ = self.of.derivatives(y, eta)
         return slope, slope**2
