@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from ..certificate import Certificate
 from ..display import Tabled
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
-from ..kernels import Exponential, Kernel
+from ..kernels import Kernel
 from ..progress import track
 from ..seeding import generator, seed_of
 from ..sparse_rows import dense
@@ -364,7 +364,7 @@ class _Search:
 
     def _fitted(self, candidate: maps.Candidate, rows: Any) -> Any:
         feature_map = candidate.make().fit(rows)
-        if not _same_kernel(getattr(feature_map, "kernel_", None), self.kernel):
+        if getattr(feature_map, "kernel_", None) != self.kernel:  # but one of its own
             raise ValueError(f"it approximates {feature_map.kernel_!r}")
         return feature_map
 
@@ -466,18 +466,6 @@ def _check_requirements(limits: dict[str, Any], error: str, confidence: float) -
         raise ValueError(f"choose: error must be 'absolute' or 'relative', got {error!r}.")
     if not 0.5 <= confidence < 1:
         raise ValueError(f"choose: confidence must be in [0.5, 1), got {confidence!r}.")
-
-
-def _same_kernel(found: Any, wanted: Kernel) -> bool:
-    """Whether a map approximates the kernel that is asked for, not one of its own."""
-    if found is None or type(found) is not type(wanted):
-        return False
-    if isinstance(found, Exponential) and isinstance(wanted, Exponential):
-        return found.gamma == wanted.gamma and _same_kernel(found.base, wanted.base)
-    if hasattr(found, "signature_function"):
-        alike = ("name", "gamma", "signed")
-        return all(getattr(found, key) == getattr(wanted, key) for key in alike)
-    return found is wanted or found == wanted
 
 
 def _as_dict(item: Evidence) -> dict[str, Any]:

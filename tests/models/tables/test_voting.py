@@ -120,7 +120,7 @@ def test_a_rough_look_finds_what_is_significant(seed, monkeypatch):
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])
 def test_a_pair_that_held_out_rows_refuse_is_kept(seed, loss, monkeypatch):
     """All rows show what a quarter of them is too small to judge."""
-    monkeypatch.setattr(fitting, "SURE", (np.inf, np.inf))  # held-out rows want nothing
+    monkeypatch.setattr(fitting, "_SURE", (np.inf, np.inf))  # held-out rows want nothing
     rng = np.random.default_rng(seed)
     X = rng.random((2000, 4))
     eta = np.sin(4 * X[:, 0]) + 6 * (X[:, 1] - 0.5) * (X[:, 2] - 0.5)

@@ -72,7 +72,7 @@ def extend_rows(rows: Rows, loss: Likelihood, start: Start) -> PenalisedFit:
             few = rows.only(kept)
             here: Any = few.at(loss, start.beta[kept])
             memory = rows.memory if isinstance(rows, CodedRows) else None
-            sums = here.sums() if memory is None else here.sums(memory, rows).only(kept)
+            sums = here.sums() if memory is None else here.sums(rows).only(kept)
             found = joined(sums, penalties, start.rho, start.held, phi, cone)
             wanted = allowed(few, found.found) if cone else found.weights
             diagonal = penalties.diagonal(found.rho)

@@ -16,11 +16,9 @@ from .bases import Basis, eigen, side_of, spans_of
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
 from .extending import Start, approach, extend_rows
-from .held import CodedRows, HeldRows, Part, Scored
-from .judging import LIKELY, SURE
+from .held import CodedRows, HeldRows, Memory, Part, Scored
 from .likelihoods import Likelihood, Squared
 from .marginal import signals_of
-from .memory import Memory
 from .model import FittedTerm, TableModel
 from .newton import PenalisedFit, fit_rows
 from .pairs import Coarse, build_pair, coarse_for_ranking, promising
@@ -37,6 +35,8 @@ _FULL = 0.6  # edf of a pair, as a share of its functions, at which it gets twic
 _MOST_WEIGHTS = 2000  # of all terms: a Newton step on the strengths costs its cube
 _BACK = 2.0  # of the logarithm of a strength, beyond that of all rows: where a fit starts at most
 _VANISHED = 0.3  # edf of a pair that is left out
+_LIKELY = 0.5  # standard errors by which each new pair must help held-out rows
+_SURE = 2.5, 0.0  # by which all pairs of the first go, and of a later one, must help together
 _VOTES = 3  # rounds of score tests, each with the pairs of the one before in the model
 Known = tuple["Design", PenalisedFit]  # an earlier fit of an output, with some of the terms
 Trial = tuple["Design", list[PenalisedFit]]
@@ -371,11 +371,11 @@ def _judged(
     whole, *each = judges.gains(losses, others, _scored(design, fits))
     if first and not whole.certainty > 0:  # what is left after a choice by these rows proves little
         return None
-    dropped = {pair for pair, gain in zip(new, each, strict=True) if not gain.certainty > LIKELY}
+    dropped = {pair for pair, gain in zip(new, each, strict=True) if not gain.certainty > _LIKELY}
     if dropped:
         design, fits = _without(design, fits, dropped)
         (whole,) = judges.gains(losses, others[:1], _scored(design, fits))
-    return (design, fits) if whole.certainty > SURE[not first] else None
+    return (design, fits) if whole.certainty > _SURE[not first] else None
 
 
 def _voted(

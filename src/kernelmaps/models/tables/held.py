@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
@@ -16,14 +16,14 @@ from ...stats.pair_tables import (
     pair_table,
     right_sides,
 )
-from .bases import Basis
+from .bases import Basis, spans_of
 from .codebooks import Codebook
 from .judging import Gain, held_out, mostly_different
 from .likelihoods import Likelihood
-from .memory import Memory
 from .pairs import Coarse, PairTerm, residual_tables
 from .reml import Sums
 
+_NEAR = 0.2  # share of the weights of all rows by which those in use may differ from them
 Pair = tuple[int, int]
 Scored = tuple[Sequence["Part"], Sequence[np.ndarray]]  # terms, and the weights of each output
 Tables = list[tuple[np.ndarray, np.ndarray]]
@@ -37,6 +37,66 @@ def some_functions(bases: Sequence[Basis], kept: np.ndarray) -> list[Basis]:
         basis.only(kept[a:b] - first)
         for basis, first, (a, b) in zip(bases, start[:-1], pairwise(ends), strict=True)
     ]
+
+
+@dataclass
+class Memory:
+    """ZᵀWZ of some terms, kept while others join them.
+
+    Between two goes of a search the weights of rows in ZᵀWZ stay, or hardly change: of a larger
+    model only the products with its new terms are computed.
+
+    Attributes
+    ----------
+    weight : ndarray or None
+        The diagonal of W.
+    bases : sequence of Basis
+        Of the terms.
+    gram : ndarray
+    """
+
+    weight: np.ndarray | None = None
+    bases: Sequence[Basis] = ()
+    gram: np.ndarray = field(default_factory=lambda: np.zeros((1, 1)))
+
+    def nearly(self, weight: np.ndarray) -> np.ndarray:
+        """Weights for which products are known, if they are near these."""
+        own = self.weight
+        if own is None or np.abs(weight - own).sum() > _NEAR * weight.sum():
+            return weight
+        return own
+
+    def sums(
+        self, rows: CodedRows, weight: np.ndarray, product: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """ZᵀWZ and Zᵀv, as ``rows.sums`` does; what is known of ZᵀWZ is not computed again."""
+        if weight is not self.weight:
+            self.bases, self.gram = (), self.gram[:1, :1]
+        before, spans = self._spans(), spans_of(rows.bases)
+        new = [id(basis) not in before for basis in rows.bases]
+        gram = np.zeros((1 + sum(basis.n_functions for basis in rows.bases),) * 2)
+        at = np.r_[0, *(own for own, other in zip(spans, new, strict=True) if not other)]
+        there = np.r_[0, *(before[id(b)] for b in rows.bases if id(b) in before)]
+        gram[np.ix_(at, at)] = self.gram[np.ix_(there, there)]
+        found = rows.sums(weight, product, (gram, new))
+        self.weight, self.bases, self.gram = weight, tuple(rows.bases), gram
+        return found
+
+    def _spans(self) -> dict[int, slice]:
+        """Which weights are those of each term, by its basis."""
+        return dict(zip(map(id, self.bases), spans_of(self.bases), strict=True))
+
+    def knows(self, bases: Sequence[Basis]) -> bool:
+        """Whether these terms are all among those whose products are kept."""
+        return {id(basis) for basis in bases} <= {id(basis) for basis in self.bases}
+
+    def of(self, bases: Sequence[Basis]) -> np.ndarray | None:
+        """ZᵀWZ of some of the terms; None where it is not known of all of them."""
+        if not self.knows(bases):
+            return None
+        before = self._spans()
+        there = np.r_[0, *(before[id(basis)] for basis in bases)]
+        return self.gram[np.ix_(there, there)]
 
 
 @dataclass(frozen=True)
@@ -112,17 +172,17 @@ class CodedPoint:
     loss: Likelihood
     eta: np.ndarray
 
-    def sums(self, memory: Memory | None = None, whole: CodedRows | None = None) -> Sums:
+    def sums(self, whole: CodedRows | None = None) -> Sums:
         """The working least-squares problem of a Newton step from here.
 
-        With a `memory`, of all terms of the `whole` rows, which may have more weights than these,
-        and with the curvature here or one near it whose products are known.
+        With the `whole` rows, of whose weights these have some, that of all their terms, and with
+        the curvature here or one near it whose products their memory has.
         """
         rows, products = self.rows, self.rows.sums
         slope, bend = self.loss.derivatives(rows.y, self.eta)
         weight = rows.weight * bend
-        if memory is not None:
-            weight, products = memory.nearly(weight), partial(memory.sums, whole)
+        if whole is not None and whole.memory is not None:
+            weight, products = whole.memory.nearly(weight), partial(whole.memory.sums, whole)
         product = weight * (self.eta - rows.offset) - rows.weight * slope
         seen = weight > 0
         square = float(np.sum(product[seen] ** 2 / weight[seen]))

@@ -186,7 +186,7 @@ class Reach:
         """
         kept = self.every.within_reach(rho, total)
         enough = len(self.kept) if last else _SHRUNK * len(self.kept)
-        if len(kept) >= enough and _holds(self.kept, kept, len(self.every.scale)):
+        if len(kept) >= enough and np.isin(kept, self.kept).all():
             return self
         return Reach.of(self.whole, self.every, kept)
 
@@ -209,7 +209,7 @@ def _fit_squared(
         few = penalties.only(kept)
         found = choose_strengths(sums.only(kept), few, rho, None, fixed, 60, tol)
         wanted = penalties.within_reach(found.rho, sums.rows)
-        if _holds(kept, wanted, len(penalties.scale)):
+        if np.isin(wanted, kept).all():
             break
         rho, kept = found.rho, np.union1d(kept, wanted)
     wider = widening(found, few, rows.total, ~fixed, True)
@@ -220,13 +220,6 @@ def _fit_squared(
     value = 0.5 * (sums.square - 2 * sums.right @ weights + weights @ system)
     weights[0] += middle
     return _finished(found, penalties, value, 1, weights, wider)
-
-
-def _holds(kept: np.ndarray, wanted: np.ndarray, size: int) -> bool:
-    """Whether all weights that are wanted are among those that are kept."""
-    there = np.zeros(size, bool)
-    there[kept] = True
-    return bool(there[wanted].all())
 
 
 def _may_leave_out(rows: Rows, penalties: Penalties, fixed: np.ndarray) -> bool:

@@ -1,13 +1,14 @@
 """Products of terms that are kept while others join them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kernelmaps.models.tables import held
 from kernelmaps.models.tables.bases import Basis
-from kernelmaps.models.tables.held import CodedRows
+from kernelmaps.models.tables.held import CodedRows, Memory
 from kernelmaps.models.tables.likelihoods import likelihood
-from kernelmaps.models.tables.memory import Memory
 
 
 def rows_of(seed, sizes, n=800):
@@ -74,11 +75,12 @@ def test_a_curvature_nearby_is_used_again_with_exact_derivatives(seed, computed)
     rng = np.random.default_rng(seed)
     first = 0.3 * rng.normal(size=12)
     far = first + 3 * rng.normal(size=12)
-    before = rows.at(loss, first).sums(memory, rows)
+    whole = replace(rows, memory=memory)
+    before = rows.at(loss, first).sums(whole)
     for beta, new in ((first + 0.01, 0), (far, 2)):
         computed.clear()
         here = rows.at(loss, beta)
-        found = here.sums(memory, rows)
+        found = here.sums(whole)
         assert computed == [new]
         assert np.allclose(found.gram, before.gram, rtol=1e-12) == (new == 0)
         step = np.linalg.solve(found.gram, found.right) - beta
