@@ -16,9 +16,7 @@ def demo(
         Path, typer.Option(help="Folder for the report, the picture and the figures (JSON).")
     ] = Path("demo_out"),
     budget: Annotated[float, typer.Option(help="Seconds for the measurements.")] = 13.0,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the figures as JSON instead of a table.")
-    ] = False,
+    json: shared.AsJson = False,
 ) -> None:
     """Compare every map on the bundled digits, together with linear and exact kernel machines.
 
@@ -195,7 +193,7 @@ def design(
     `kernelmaps design intersection --max-error 10 --domain 1,255`
     """
     from kernelmaps import design_map
-    from kernelmaps.commands.exporting import write_design
+    from kernelmaps.commands.exporting import write_model
     from kernelmaps.design.api import check_arguments
 
     shared.check_out(out, "a design", (".kmap", ".h", ".json"))
@@ -212,7 +210,7 @@ def design(
         method=method,
     )
     if out is not None:
-        write_design(found, out)
+        write_model(found, out)
     shared.show(found, json)
     if out is not None and not json:
         shared.say(f"written: {out}")

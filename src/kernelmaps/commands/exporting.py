@@ -73,8 +73,8 @@ def check_map_suffix(path: AnyPath, kernel: Any) -> None:
 def write_model(model: Any, path: AnyPath, metadata: Mapping[str, Any] | None = None) -> str:
     """Write a map, a model or a spec as the suffix says: ``.kmap``, ``.onnx``, ``.h`` or ``.json``.
 
-    Names of features and the order of classes go into the file. Returns what a user has to know
-    about it, or nothing.
+    JSON is the report of a design. Names of features and the order of classes go into the file.
+    Returns what a user has to know about it, or nothing.
     """
     metadata = dict(metadata or {})
     suffix = check_suffix(path, EXPORT_SUFFIXES, "a map or a model")
@@ -149,6 +149,8 @@ def _about_dates(metadata: dict[str, Any]) -> str:
 
 
 def _write_json(model: Any, path: AnyPath) -> None:
+    if hasattr(model, "make_spec"):
+        return write_json(path, model.to_dict())
     spec = model if isinstance(model, Spec) else getattr(model, "spec_", None)
     if not isinstance(spec, Spec):
         raise ValueError(
@@ -165,11 +167,3 @@ def _plain_spec(spec: Spec) -> dict[str, Any]:
         "arrays": {name: array.tolist() for name, array in spec.arrays.items()},
         "parts": [_plain_spec(part) for part in spec.parts],
     }
-
-
-def write_design(design: Any, path: AnyPath) -> None:
-    """Write a design as its suffix says: ``.kmap`` (spec), ``.h`` (C) or ``.json`` (report)."""
-    if Path(path).suffix.lower() == ".json":
-        write_json(path, design.to_dict())
-    else:
-        write_model(design, path)

@@ -407,14 +407,8 @@ class _Search:
         ]
         others.sort(key=lambda item: (item.columns, item.bound))
         fitted = self._fitted(best.candidate, self.X)
-        return Choice(
-            map=fitted,
-            evidence=replace(best, verdict="chosen", certificate=fitted.certificate_),
-            others=others,
-            kernel=self.kernel,
-            wanted=self.wanted,
-            notes=self.notes,
-        )
+        chosen = replace(best, verdict="chosen", certificate=fitted.certificate_)
+        return Choice(fitted, chosen, others, self.kernel, self.wanted, self.notes)
 
     def _failure(self) -> ToleranceError:
         nearest = min(self.found, key=lambda item: item.bound)

@@ -47,7 +47,7 @@ def test_new_strengths_are_those_of_the_whole_problem_with_the_others_held(seed,
     np.testing.assert_allclose(found.solve(right), wanted.inverse @ right, atol=1e-6)
     edf = 1 - penalties.diagonal(wanted.rho) * np.diag(wanted.inverse)
     np.testing.assert_allclose(found.edf(penalties), edf[new], atol=1e-6)
-    whole = joined(sums, penalties, rho, held, dispersion, whole=True)
+    whole = joined(sums, penalties, rho, held, dispersion, cone=np.zeros((0, len(sums.right))))
     assert len(whole.border.old) == 0
     np.testing.assert_allclose(whole.weights, wanted.weights, atol=1e-6)
 

@@ -414,7 +414,7 @@ class Chosen:
 
 def allowed(rows: Rows, found: WorkingFit) -> np.ndarray:
     """The minimum of a working problem among the weights that constraints allow."""
-    if rows.cone is None or not len(rows.cone):
+    if rows.cone is None:
         return found.weights
     return nearest(found.weights, found.inverse, rows.cone)
 
