@@ -83,6 +83,7 @@ class Design:
     rows: TableRows
     counts: tuple[np.ndarray, ...]
     parts: tuple[Part, ...]
+    n_jobs: int | None = None
 
     @property
     def books(self) -> tuple[Codebook, ...]:
@@ -144,8 +145,7 @@ def design_of(rows: TableRows, losses: Sequence[Likelihood], request: Request) -
             term, books[j], counts[j], signals, request.owner, len(request.terms)
         )
         parts.append(Part(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
-    design = Design(rows, counts, tuple(parts))
-    return with_pairs(design, request.pairs, rows, n_jobs=request.n_jobs)
+    return with_pairs(Design(rows, counts, tuple(parts), request.n_jobs), request.pairs, rows)
 
 
 def _check_shapes(books: Sequence[Codebook], request: Request) -> None:
@@ -166,9 +166,8 @@ def _check_shapes(books: Sequence[Codebook], request: Request) -> None:
 
 
 def with_pairs(
-    design: Design, pairs: Sequence[tuple[int, int]], rows: TableRows,
-    functions: int | None = None, n_jobs: int | None = None,
-) -> Design:  # fmt: skip
+    design: Design, pairs: Sequence[tuple[int, int]], rows: TableRows, functions: int | None = None
+) -> Design:
     """The design with some pairs more, of at most so many functions each; these are of `rows`."""
     weights = rows.pair_weights(pairs)
 
@@ -179,7 +178,7 @@ def with_pairs(
         name = f"{design.books[j].name} × {design.books[k].name}"
         return Part(name, "pair", (j, k), basis, pair.counts, pair)
 
-    return replace(design, parts=(*design.parts, *_built(part, range(len(pairs)), n_jobs)))
+    return replace(design, parts=(*design.parts, *_built(part, range(len(pairs)), design.n_jobs)))
 
 
 def _built(build: Callable[[Any], Part], items: Sequence[Any], n_jobs: int | None) -> list[Part]:
@@ -308,7 +307,7 @@ def _search(
     fits = _fit_all(trial, losses, request)
     memories = [Memory() for _ in losses]
     for _ in range(_GOES):
-        larger = _refined(trial, fits, asked, request.n_jobs)
+        larger = _refined(trial, fits, asked)
         left = request.search + asked - sum(part.pair is not None for part in larger.parts)
         if left > 0:
             go = min(left, _FIRST if trial is first else _LATER)
@@ -316,7 +315,7 @@ def _search(
             found = _next_pairs(trial, losses, fits, request, tried, certain)[:go]
             # The functions of pairs are those of all rows, as they will be fitted in the end.
             size = _FUNCTIONS[trial is not first]
-            larger, added = _within_budget(larger, found, design.rows, size, request.n_jobs)
+            larger, added = _within_budget(larger, found, design.rows, size)
             tried |= set(added)
         if _sizes(larger) == _sizes(trial):
             break
@@ -390,7 +389,7 @@ def _voted(
         left = request.search + asked - sum(part.pair is not None for part in trial.parts)
         whole = replace(trial, rows=rows)
         wanted = _wanted(whole, losses, fits, request)[:left] if left > 0 else []
-        larger, added = _within_budget(trial, wanted, rows, _FUNCTIONS[0], request.n_jobs)
+        larger, added = _within_budget(trial, wanted, rows, _FUNCTIONS[0])
         if not added:
             break
         fits = _fit_all(larger, losses, request, (trial, fits), memories, _extended)
@@ -465,9 +464,7 @@ def _fit_all(
     ]
 
 
-def _refined(
-    design: Design, fits: Sequence[PenalisedFit], asked: int, n_jobs: int | None
-) -> Design:
+def _refined(design: Design, fits: Sequence[PenalisedFit], asked: int) -> Design:
     """Drop pairs that have vanished; twice as many functions for those that use nearly all."""
     edf = {
         part.columns: max(float(fit.edf[own].sum()) for fit in fits)
@@ -477,7 +474,7 @@ def _refined(
     vanished = {pair for pair in list(edf)[asked:] if edf[pair] < _VANISHED}
     parts = tuple(part for part in design.parts if part.columns not in vanished)
     full = [p for p in parts if edf.get(p.columns, 0.0) > _FULL * p.basis.n_functions]
-    finer = {part.columns: part for part in _built(_twice, full, n_jobs)}
+    finer = {part.columns: part for part in _built(_twice, full, design.n_jobs)}
     larger = replace(design, parts=tuple(finer.get(part.columns, part) for part in parts))
     small = sum(_sizes(larger).values()) <= _MOST_WEIGHTS
     return larger if small else replace(design, parts=parts)
@@ -522,11 +519,10 @@ def _next_pairs(
 
 
 def _within_budget(
-    design: Design, pairs: Sequence[tuple[int, int]], rows: TableRows, functions: int,
-    n_jobs: int | None,
-) -> tuple[Design, list[tuple[int, int]]]:  # fmt: skip
+    design: Design, pairs: Sequence[tuple[int, int]], rows: TableRows, functions: int
+) -> tuple[Design, list[tuple[int, int]]]:
     """Add pairs while the model stays small enough to choose its strengths."""
-    larger = with_pairs(design, pairs, rows, functions, n_jobs)
+    larger = with_pairs(design, pairs, rows, functions)
     alone = sum(part.basis.n_functions for part in larger.parts if part.pair is None)
     ends = [own.stop for own in spans_of(larger.bases)]
     room = int(np.searchsorted(ends, max(_MOST_WEIGHTS, alone)))

@@ -231,19 +231,11 @@ class HeldRows:
         """Sum of the weights."""
         return float(self.weight.sum())
 
-    def signal(self, loss: Likelihood, output: int, start: float) -> np.ndarray:
-        """What the rows want changed at an intercept: residuals of squared loss, else slopes."""
-        return -loss.derivatives(self.targets[output], self.offset + start)[0]
-
     def margins(self, losses: Sequence[Likelihood]) -> list[CodeSums]:
         """Sums of weights and signals over the codes of each column, by output."""
-        sizes = [book.n_codes for book in self.books]
-        found = []
-        for k, loss in enumerate(losses):
-            start = loss.start(self.targets[k], self.weight, self.offset)
-            own = CodeSums(sizes, pairs=False)
-            found.append(own.update(self.codes, self.signal(loss, k, start), self.weight))
-        return found
+        tally = Tally.of(self, losses)
+        tally.update(self)
+        return tally.sums
 
     def pair_weights(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
         """Weights of the pairs of codes of two columns."""
@@ -300,3 +292,40 @@ class HeldRows:
         for k, loss in enumerate(losses):
             out += loss.value(self.targets[k], self.coded(parts, None, k).scores(weights[k]))
         return out
+
+
+@dataclass
+class Tally:
+    """Sums over the codes of columns, of each output's signals at its intercept.
+
+    Signals are what rows want changed there: residuals of squared loss, else slopes.
+    """
+
+    sums: list[CodeSums]
+    losses: tuple[Likelihood, ...]
+    starts: tuple[float, ...]
+
+    @classmethod
+    def of(cls, rows: HeldRows, losses: Sequence[Likelihood], pairs: bool = False) -> Tally:
+        """Of no rows yet, with intercepts that suit these; the first output may have `pairs`."""
+        sizes = [book.n_codes for book in rows.books]
+        sums = [CodeSums(sizes, pairs and k == 0) for k in range(len(losses))]
+        starts = (
+            loss.start(y, rows.weight, rows.offset) if rows.weight.any() else 0.0
+            for loss, y in zip(losses, rows.targets, strict=True)
+        )
+        return cls(sums, tuple(losses), tuple(starts))
+
+    def zero(self) -> Tally:
+        return replace(self, sums=[own.zero() for own in self.sums])
+
+    def update(self, rows: HeldRows) -> None:
+        each = zip(self.sums, self.losses, self.starts, rows.targets, strict=True)
+        for own, loss, start, y in each:
+            signal = -loss.derivatives(y, rows.offset + start)[0]
+            own.update(rows.codes, signal, rows.weight, n_jobs=rows.n_jobs)
+
+    def merge(self, other: Tally) -> Tally:
+        for own, more in zip(self.sums, other.sums, strict=True):
+            own.merge(more)
+        return self

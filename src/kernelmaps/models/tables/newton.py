@@ -387,7 +387,7 @@ class Chosen:
             if n_iter == 1 and self.afresh and not self.least:
                 self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, self.fixed)
             found = self._chosen(sums, penalties)
-            used, before = _used(found, penalties), self.used
+            used, before = penalties.total(found.edf(penalties)), self.used
             # Rounded, so that steps do not amplify the rounding errors of those before them.
             self.rho, self.used = np.where(self.fixed, self.rho, np.round(found.rho, 3)), used
             moved = float(np.max(np.abs(used - before), initial=0.0))
@@ -417,11 +417,6 @@ def allowed(rows: Rows, found: WorkingFit) -> np.ndarray:
     if rows.cone is None:
         return found.weights
     return nearest(found.weights, found.inverse, rows.cone)
-
-
-def _used(found: WorkingFit, penalties: Penalties) -> np.ndarray:
-    """Degrees of freedom by strength."""
-    return penalties.total(1 - penalties.diagonal(found.rho) * np.diag(found.inverse))
 
 
 def _penalised(point: Point, diagonal: np.ndarray) -> float:
@@ -467,9 +462,7 @@ def _finished(
     found: WorkingFit, penalties: Penalties, value: float, n_iter: int,
     beta: np.ndarray, wider: np.ndarray, converged: bool = True,
 ) -> PenalisedFit:  # fmt: skip
-    diagonal = penalties.diagonal(found.rho)
-    edf = 1 - diagonal * np.diag(found.inverse)
     return PenalisedFit(
-        beta, found.inverse * found.dispersion, wider, found.rho, edf,
+        beta, found.inverse * found.dispersion, wider, found.rho, found.edf(penalties),
         found.dispersion, float(value), n_iter, converged,
     )  # fmt: skip

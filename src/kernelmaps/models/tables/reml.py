@@ -137,6 +137,10 @@ class WorkingFit:
     criterion: float
     gradient: np.ndarray
 
+    def edf(self, penalties: Penalties) -> np.ndarray:
+        """Effective degrees of freedom of each weight."""
+        return 1 - penalties.diagonal(self.rho) * np.diag(self.inverse)
+
     def among(self, kept: np.ndarray, penalties: Penalties, total: float) -> WorkingFit:
         """The same fit among all weights, where only some of them were within reach."""
         if len(kept) == len(penalties.scale):

@@ -29,7 +29,7 @@ from ...stats import CodeSums
 from ...stats.folding import sum_on_dask
 from ...threads import interruptible
 from .codebooks import Codebook, encode_columns
-from .held import HeldRows, Pair, Part, Tables, some_functions
+from .held import HeldRows, Pair, Part, Tables, Tally, some_functions
 from .judging import Gain, mostly_different
 from .likelihoods import Likelihood, Squared
 from .reml import Sums
@@ -86,32 +86,6 @@ def one_against_rest(y: np.ndarray, outputs: Sequence[float]) -> tuple[np.ndarra
 
 
 # ---- sums over rows -----------------------------------------------------------------------------
-
-
-@dataclass
-class Tally:
-    """Sums over the codes of columns, of each output's signals at its intercept.
-
-    For squared loss, whose signals are residuals, the first output has pairs of codes as well.
-    """
-
-    sums: list[CodeSums]
-    losses: tuple[Likelihood, ...]
-    starts: tuple[float, ...]
-
-    def zero(self) -> Tally:
-        return replace(self, sums=[own.zero() for own in self.sums])
-
-    def update(self, rows: HeldRows) -> None:
-        for k, (own, loss, start) in enumerate(
-            zip(self.sums, self.losses, self.starts, strict=True)
-        ):
-            own.update(rows.codes, rows.signal(loss, k, start), rows.weight, n_jobs=rows.n_jobs)
-
-    def merge(self, other: Tally) -> Tally:
-        for own, more in zip(self.sums, other.sums, strict=True):
-            own.merge(more)
-        return self
 
 
 @dataclass
@@ -186,16 +160,10 @@ def tally(source: Source, coder: Coder, losses: Sequence[Likelihood], sample: He
 
     Intercepts to begin with are those of a sample.
     """
-    starts = [
-        loss.start(y, sample.weight, sample.offset) if sample.weight.any() else 0.0
-        for loss, y in zip(losses, sample.targets, strict=True)
-    ]
     sizes = [book.n_codes for book in coder.books]
-    total = sum(sizes)
-    cells = (total**2 - sum(size**2 for size in sizes)) // 2
+    cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
     pairs = isinstance(losses[0], Squared) and 8 * cells <= _TABLES
-    sums = [CodeSums(sizes, pairs and k == 0) for k in range(len(losses))]
-    return fold_table(source, coder, Tally(sums, tuple(losses), tuple(starts)))
+    return fold_table(source, coder, Tally.of(sample, losses, pairs))
 
 
 @dataclass(frozen=True)
