@@ -16,7 +16,7 @@ from .bases import Basis, eigen, side_of, spans_of
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
 from .extending import Start, approach, extend_rows
-from .held import CodedRows, HeldRows, Memory, Part, Scored
+from .held import CodedRows, HeldRows, Memory, Pair, Part, Scored
 from .likelihoods import Likelihood, Squared
 from .marginal import signals_of
 from .model import FittedTerm, TableModel
@@ -38,6 +38,9 @@ _VANISHED = 0.3  # edf of a pair that is left out
 _LIKELY = 0.5  # standard errors by which each new pair must help held-out rows
 _SURE = 2.5, 0.0  # by which all pairs of the first go, and of a later one, must help together
 _VOTES = 3  # rounds of score tests, each with the pairs of the one before in the model
+Losses = Sequence[Likelihood]
+Fits = Sequence[PenalisedFit]
+Pairs = Sequence[Pair]
 Known = tuple["Design", PenalisedFit]  # an earlier fit of an output, with some of the terms
 Trial = tuple["Design", list[PenalisedFit]]
 
@@ -66,7 +69,7 @@ class Request:
     """
 
     terms: dict[int, Term]
-    pairs: list[tuple[int, int]]
+    pairs: list[Pair]
     search: int = 0
     strengths: dict[int, float] | float | None = None
     shapes: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -131,7 +134,7 @@ def _check_extents(books: Sequence[Codebook], owner: str) -> None:
             )
 
 
-def design_of(rows: TableRows, losses: Sequence[Likelihood], request: Request) -> Design:
+def design_of(rows: TableRows, losses: Losses, request: Request) -> Design:
     """The terms of single columns, and the pairs that were asked for."""
     sums = rows.margins(losses)
     books, counts, parts = rows.books, tuple(sums[0].singles), []
@@ -166,7 +169,7 @@ def _check_shapes(books: Sequence[Codebook], request: Request) -> None:
 
 
 def with_pairs(
-    design: Design, pairs: Sequence[tuple[int, int]], rows: TableRows, functions: int | None = None
+    design: Design, pairs: Pairs, rows: TableRows, functions: int | None = None
 ) -> Design:
     """The design with some pairs more, of at most so many functions each; these are of `rows`."""
     weights = rows.pair_weights(pairs)
@@ -187,9 +190,7 @@ def _built(build: Callable[[Any], Part], items: Sequence[Any], n_jobs: int | Non
         return map_in_threads(build, items, n_jobs)
 
 
-def fit_table(
-    rows: TableRows, losses: Sequence[Likelihood], request: Request
-) -> tuple[TableModel, list[PenalisedFit]]:
+def fit_table(rows: TableRows, losses: Losses, request: Request) -> tuple[TableModel, Fits]:
     """Fit one model with an output for each of the losses and targets.
 
     Pairs are searched for with all outputs together.
@@ -287,9 +288,7 @@ def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray
     return np.array(rho, float), np.array(fixed, bool)
 
 
-def _search(
-    design: Design, losses: Sequence[Likelihood], request: Request
-) -> tuple[Design, list[PenalisedFit]]:
+def _search(design: Design, losses: Losses, request: Request) -> Trial:
     """Add pairs in some goes, each ranked by the residuals of the model before.
 
     Pairs begin with few functions and get more where they use them all; those of which nothing is
@@ -357,7 +356,7 @@ def _of_all_rows(
 
 
 def _judged(
-    judges: TableRows, losses: Sequence[Likelihood], before: Trial, after: Trial, first: bool
+    judges: TableRows, losses: Losses, before: Trial, after: Trial, first: bool
 ) -> Trial | None:
     """The larger model without the new pairs that held-out rows do not want; None: not at all.
 
@@ -378,7 +377,7 @@ def _judged(
 
 
 def _voted(
-    rows: TableRows, trial: Design, losses: Sequence[Likelihood], fits: list[PenalisedFit],
+    rows: TableRows, trial: Design, losses: Losses, fits: list[PenalisedFit],
     request: Request, asked: int, memories: Sequence[Memory],
 ) -> Trial:  # fmt: skip
     """The model with the pairs more that score tests on all rows want; see `voting`.
@@ -397,9 +396,7 @@ def _voted(
     return trial, fits
 
 
-def _wanted(
-    design: Design, losses: Sequence[Likelihood], fits: Sequence[PenalisedFit], request: Request
-) -> list[tuple[int, int]]:
+def _wanted(design: Design, losses: Losses, fits: Fits, request: Request) -> list[Pair]:
     """Pairs that a score test of any output wants, the most significant first.
 
     The level is divided by the number of tests (Bonferroni). Of pairs that share a column only the
@@ -411,7 +408,7 @@ def _wanted(
         j: side_of(own.summed(design.counts[j]), design.books[j].kind == "category")
         for j, own in coarse.items()
     }
-    found: dict[tuple[int, int], float] = {}
+    found: dict[Pair, float] = {}
     for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
         own = design.parts, fit.weights
         tables = dict(zip(untried, design.rows.residuals(*own, loss, k, untried, coarse)[0]))
@@ -432,12 +429,12 @@ def _wanted(
     return wanted
 
 
-def _scored(design: Design, fits: Sequence[PenalisedFit]) -> Scored:
+def _scored(design: Design, fits: Fits) -> Scored:
     """Terms, and their weights in all outputs."""
     return design.parts, [fit.weights for fit in fits]
 
 
-def _without(design: Design, fits: Sequence[PenalisedFit], dropped: set[tuple[int, ...]]) -> Trial:
+def _without(design: Design, fits: Fits, dropped: set[tuple[int, ...]]) -> Trial:
     """The model without some terms, the weights of the others as they are."""
     kept = [place for place in _places(design) if place[0].columns not in dropped]
     parts = tuple(part for part, _, _ in kept)
@@ -451,7 +448,7 @@ def _without(design: Design, fits: Sequence[PenalisedFit], dropped: set[tuple[in
 
 
 def _fit_all(
-    design: Design, losses: Sequence[Likelihood], request: Request,
+    design: Design, losses: Losses, request: Request,
     before: Trial | None = None, memories: Sequence[Memory] | None = None,
     fit: Callable[..., PenalisedFit] = fit_design,
 ) -> list[PenalisedFit]:  # fmt: skip
@@ -464,7 +461,7 @@ def _fit_all(
     ]
 
 
-def _refined(design: Design, fits: Sequence[PenalisedFit], asked: int) -> Design:
+def _refined(design: Design, fits: Fits, asked: int) -> Design:
     """Drop pairs that have vanished; twice as many functions for those that use nearly all."""
     edf = {
         part.columns: max(float(fit.edf[own].sum()) for fit in fits)
@@ -493,7 +490,7 @@ def _sizes(design: Design) -> dict[tuple[int, ...], int]:
 
 def _open_pairs(
     design: Design, request: Request, tried: set[tuple[int, ...]]
-) -> tuple[list[tuple[int, int]], dict[int, Coarse]]:
+) -> tuple[list[Pair], dict[int, Coarse]]:
     """Pairs that were not tried, and the codes of columns while pairs are ranked."""
     mains = [part.columns[0] for part in design.parts if part.pair is None]
     usable = [
@@ -504,12 +501,12 @@ def _open_pairs(
 
 
 def _next_pairs(
-    design: Design, losses: Sequence[Likelihood], fits: Sequence[PenalisedFit], request: Request,
+    design: Design, losses: Losses, fits: Fits, request: Request,
     tried: set[tuple[int, ...]], certain: float,
-) -> list[tuple[int, int]]:  # fmt: skip
+) -> list[Pair]:  # fmt: skip
     """Pairs that the residuals of any output want, the most promising first."""
     untried, coarse = _open_pairs(design, request, tried)
-    merged: dict[tuple[int, int], float] = {}
+    merged: dict[Pair, float] = {}
     for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
         given = design.parts, fit.weights, loss, k, untried, coarse
         tables, bend, rows = design.rows.residuals(*given)
@@ -519,8 +516,8 @@ def _next_pairs(
 
 
 def _within_budget(
-    design: Design, pairs: Sequence[tuple[int, int]], rows: TableRows, functions: int
-) -> tuple[Design, list[tuple[int, int]]]:
+    design: Design, pairs: Pairs, rows: TableRows, functions: int
+) -> tuple[Design, list[Pair]]:
     """Add pairs while the model stays small enough to choose its strengths."""
     larger = with_pairs(design, pairs, rows, functions)
     alone = sum(part.basis.n_functions for part in larger.parts if part.pair is None)
@@ -530,9 +527,7 @@ def _within_budget(
     return replace(larger, parts=larger.parts[: len(design.parts) + len(added)]), added
 
 
-def assemble(
-    design: Design, fits: Sequence[PenalisedFit], asked: Sequence[tuple[int, int]] = ()
-) -> TableModel:
+def assemble(design: Design, fits: Fits, asked: Pairs = ()) -> TableModel:
     """The fitted model, its terms at their codes; pairs that have vanished only if asked for."""
     terms = []
     for part, own, group in _places(design):
