@@ -213,9 +213,11 @@ def _cells(row: Row, mark: str, with_status: bool = False) -> list[str]:
 
 def draw(result: Results, path: str | Path | None) -> Any:
     """Two panels with their Pareto fronts; the figure is returned, and saved if there is a path."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.6), layout="constrained", dpi=130)
+    FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     errors = [row for row in result.rows if row.error is not None and row.error.max > 0]
     front = result.pareto("columns", "error")
