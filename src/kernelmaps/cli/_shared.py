@@ -206,8 +206,8 @@ def with_options(result: Any, function: Callable[..., None]) -> Any:
     return replace(result, notes=[in_options(line, function) for line in result.notes])
 
 
-def show(result: Any, as_json: bool, **options: Any) -> None:
-    """Print a result: its table (made with options), or its plain values as JSON alone."""
+def show(result: Any, as_json: bool, last: str = "", **options: Any) -> None:
+    """Print a result: its table (made with options) and a last line, or JSON alone."""
     if as_json:
         plain = result.to_dict() if hasattr(result, "to_dict") else asdict(result)
         text = json.dumps(plain, indent=1, ensure_ascii=False, default=_for_json)
@@ -216,6 +216,8 @@ def show(result: Any, as_json: bool, **options: Any) -> None:
     # A design's own `table` is its curve.
     made = result.as_table() if hasattr(result, "as_table") else result.table(**options)
     plain_console().print(made)
+    if last:
+        say(last)
 
 
 def say(text: str) -> None:

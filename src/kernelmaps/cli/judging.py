@@ -37,9 +37,7 @@ def demo(
         written.append(f"picture: {out / 'demo.png'}")
     except ImportError:
         written.append("no picture: it needs matplotlib (pip install 'kernelmaps[plot]')")
-    shared.show(result, json)
-    if not json:
-        shared.say("\n".join(written))
+    shared.show(result, json, "\n".join(written))
 
 
 @shared.command
@@ -165,9 +163,7 @@ def choose(
     result = shared.with_options(result, choose)
     if out is not None:
         write_model(result.map, out, {"columns": rows.columns, "normalize": normalize})
-    shared.show(result, json, source="--json")
-    if out is not None and not json:
-        shared.say(f"saved: {out}")
+    shared.show(result, json, "" if out is None else f"saved: {out}", source="--json")
 
 
 @shared.command
@@ -211,9 +207,7 @@ def design(
     )
     if out is not None:
         write_model(found, out)
-    shared.show(found, json)
-    if out is not None and not json:
-        shared.say(f"written: {out}")
+    shared.show(found, json, "" if out is None else f"written: {out}")
 
 
 def _integers(text: str, option: str) -> list[int]:

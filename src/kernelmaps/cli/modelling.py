@@ -143,11 +143,8 @@ def fit(
     )
     if out is not None:
         result.save(out)
-    shared.show(result, json)
-    if not json:
-        shared.say(
-            f"saved: {out}" if out is not None else "not saved: name a file, --out model.kmap"
-        )
+    saved = "not saved: name a file, --out model.kmap" if out is None else f"saved: {out}"
+    shared.show(result, json, saved)
 
 
 @shared.command
