@@ -9,7 +9,7 @@ from every_model import MAPS, fitted_map, fitted_model, rows
 
 import kernelmaps as km
 from kernelmaps.engine.compile import CURVES
-from kernelmaps.export_c import to_c
+from kernelmaps.export_c import _FORMULAS, to_c
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc, gcc, clang) found")
@@ -41,6 +41,10 @@ def run_in_c(what, X, folder):
     program = [folder / "program"]
     done = subprocess.run(program, input=text, capture_output=True, check=True, text=True)
     return np.array(done.stdout.split(), dtype=float).reshape(len(X), -1)
+
+
+def test_every_family_of_curves_has_its_formula():
+    assert set(_FORMULAS) == set(CURVES)
 
 
 @needs_compiler

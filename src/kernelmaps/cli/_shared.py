@@ -149,9 +149,7 @@ def _warnings_as_lines(function: Callable[..., None]) -> Iterator[None]:
 def in_options(message: str, function: Callable[..., None]) -> str:
     """A message of the library in the words of a command: ``--max-error`` for ``max_error=``."""
     message = re.sub(rf"^({_SPEAKERS}): ", "", message)
-    flags = _flags(function)
-    if not flags:
-        return message
+    flags = _flags(function)  # some, as all commands have --json
     names = "|".join(sorted(map(re.escape, flags), key=len, reverse=True))
 
     def flag(found: re.Match[str]) -> str:
@@ -208,8 +206,8 @@ def with_options(result: Any, function: Callable[..., None]) -> Any:
     return replace(result, notes=[in_options(line, function) for line in result.notes])
 
 
-def show(result: Any, as_json: bool, **options: Any) -> None:
-    """Print a result: its table (made with options), or its plain values as JSON alone."""
+def show(result: Any, as_json: bool, last: str = "", **options: Any) -> None:
+    """Print a result: its table (made with options) and a last line, or JSON alone."""
     if as_json:
         plain = result.to_dict() if hasattr(result, "to_dict") else asdict(result)
         text = json.dumps(plain, indent=1, ensure_ascii=False, default=_for_json)
@@ -218,6 +216,8 @@ def show(result: Any, as_json: bool, **options: Any) -> None:
     # A design's own `table` is its curve.
     made = result.as_table() if hasattr(result, "as_table") else result.table(**options)
     plain_console().print(made)
+    if last:
+        say(last)
 
 
 def say(text: str) -> None:

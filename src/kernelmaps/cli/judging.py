@@ -16,9 +16,7 @@ def demo(
         Path, typer.Option(help="Folder for the report, the picture and the figures (JSON).")
     ] = Path("demo_out"),
     budget: Annotated[float, typer.Option(help="Seconds for the measurements.")] = 13.0,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the figures as JSON instead of a table.")
-    ] = False,
+    json: shared.AsJson = False,
 ) -> None:
     """Compare every map on the bundled digits, together with linear and exact kernel machines.
 
@@ -39,9 +37,7 @@ def demo(
         written.append(f"picture: {out / 'demo.png'}")
     except ImportError:
         written.append("no picture: it needs matplotlib (pip install 'kernelmaps[plot]')")
-    shared.show(result, json)
-    if not json:
-        shared.say("\n".join(written))
+    shared.show(result, json, "\n".join(written))
 
 
 @shared.command
@@ -167,9 +163,7 @@ def choose(
     result = shared.with_options(result, choose)
     if out is not None:
         write_model(result.map, out, {"columns": rows.columns, "normalize": normalize})
-    shared.show(result, json, source="--json")
-    if out is not None and not json:
-        shared.say(f"saved: {out}")
+    shared.show(result, json, "" if out is None else f"saved: {out}", source="--json")
 
 
 @shared.command
@@ -195,7 +189,7 @@ def design(
     `kernelmaps design intersection --max-error 10 --domain 1,255`
     """
     from kernelmaps import design_map
-    from kernelmaps.commands.exporting import write_design
+    from kernelmaps.commands.exporting import write_model
     from kernelmaps.design.api import check_arguments
 
     shared.check_out(out, "a design", (".kmap", ".h", ".json"))
@@ -212,10 +206,8 @@ def design(
         method=method,
     )
     if out is not None:
-        write_design(found, out)
-    shared.show(found, json)
-    if out is not None and not json:
-        shared.say(f"written: {out}")
+        write_model(found, out)
+    shared.show(found, json, "" if out is None else f"written: {out}")
 
 
 def _integers(text: str, option: str) -> list[int]:

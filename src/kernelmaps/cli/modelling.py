@@ -143,11 +143,8 @@ def fit(
     )
     if out is not None:
         result.save(out)
-    shared.show(result, json)
-    if not json:
-        shared.say(
-            f"saved: {out}" if out is not None else "not saved: name a file, --out model.kmap"
-        )
+    saved = "not saved: name a file, --out model.kmap" if out is None else f"saved: {out}"
+    shared.show(result, json, saved)
 
 
 @shared.command
@@ -336,11 +333,10 @@ def warmup(json: shared.AsJson = False) -> None:
     Example: `kernelmaps warmup`
     """
     import warnings
-    from json import dumps
 
     from kernelmaps.commands.warming import warm_up
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rows that nobody will see
         done = warm_up()
-    shared.say(dumps(done.to_dict()) if json else str(done))
+    shared.show(done, True) if json else shared.say(str(done))

@@ -18,9 +18,9 @@ from ..display import shortened, table_of, two_columns
 from ..evaluation.model_report import Seen, take, write_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
-from ..model_files import FileInfo, load, open_info
+from ..model_files import FileInfo, load_with_metadata, open_info
 from ..models.shapes import PairFunction, ShapeFunction
-from .exporting import AnyPath
+from .exporting import AnyPath, feature_names
 from .predicting import blocks_for
 
 _SHOWN = ("term", "importance", "p")  # of a summary; `summary` in JSON has all of it
@@ -70,7 +70,10 @@ class Explanation:
         """The most important terms, with what they add to the score."""
         heads, rows = self._lines()
         table = table_of(heads, rows[: self.n_terms], self.title, _RIGHT)
-        caption = self._about_classes()
+        caption, classes, shown = [], self.display.classes, self._shown_class
+        if classes is not None and shown is not None:
+            named = f"{classes[shown]!r}, one of {len(classes)} classes"
+            caption.append(f"Effects on {named}; --class NAME shows those on another.")
         if len(rows) > self.n_terms:
             caption.append(f"and {len(rows) - self.n_terms} more: --features {len(rows)}")
         table.caption = "\n".join(caption) or None
@@ -83,14 +86,6 @@ class Explanation:
         if self.output is not None or classes is None:
             return self.output
         return len(classes) - 1 if len(classes) > _CLASSES else None
-
-    def _about_classes(self) -> list[str]:
-        """Which class is shown, and how to see another."""
-        classes, shown = self.display.classes, self._shown_class
-        if classes is None or shown is None:
-            return []
-        named = f"{classes[shown]!r}, one of {len(classes)} classes"
-        return [f"Effects on {named}; --class NAME shows those on another."]
 
     def _lines(self) -> tuple[list[str], list[list[str]]]:
         """Heads and cells of the table: one line for each term."""
@@ -170,10 +165,8 @@ class FileDescription:
 
     def table(self) -> Any:
         """As a rich table."""
-        shown = self.to_dict() | {
-            "arrays": len(self.info.arrays),
-            "size": f"{self.info.size:,} bytes",
-        }
+        numbers = {"arrays": len(self.info.arrays), "size": f"{self.info.size:,} bytes"}
+        shown = self.to_dict() | numbers
         hidden = ("range", "kinds", "held_out")
         shown["metadata"] = {k: v for k, v in self.info.metadata.items() if k not in hidden}
         return two_columns(shown, self.path)
@@ -184,25 +177,20 @@ def explain_model(model: AnyPath, *, n_features: int = 12, label: str | None = N
 
     `label` is the class whose effects are listed, of more than two.
     """
-    metadata, fitted = open_info(model).metadata, load(model)
+    fitted, metadata = load_with_metadata(model)
     title = f"{type(fitted).__name__}: {os.fspath(model)}"
     display = ShapeFunctionDisplay.of_model(
         fitted,
         n_features=n_features,
-        names=None if metadata.get("kinds") else metadata.get("columns"),
+        names=feature_names(metadata),
         domain=metadata.get("range"),
     )
     display.title = title
     pairs = getattr(fitted, "pair_functions_", [])
-    tabular = getattr(fitted, "table_", None) is not None
-    return Explanation(
-        title,
-        display,
-        PairFunctionDisplay(pairs, title) if pairs else None,
-        fitted.summary() if tabular else None,
-        n_features,
-        _output(display.classes, label),
-    )
+    heat_maps = PairFunctionDisplay(pairs, title) if pairs else None
+    summary = fitted.summary() if getattr(fitted, "table_", None) is not None else None
+    output = _output(display.classes, label)
+    return Explanation(title, display, heat_maps, summary, n_features, output)
 
 
 def _output(classes: Sequence[Any] | None, label: str | None) -> int | None:
@@ -225,7 +213,7 @@ def explain_row(
 
     `label` is the class whose score is explained, of more than two; by default the predicted one.
     """
-    metadata, fitted = open_info(model).metadata, load(model)
+    fitted, metadata = load_with_metadata(model)
     if not hasattr(fitted, "explain"):
         raise ValueError(
             f"{type(fitted).__name__} does not explain single rows: fit an additive model."
@@ -254,7 +242,7 @@ def write_model_report(
     model: AnyPath, path: AnyPath, data: AnyPath | None = None, row: int | None = None
 ) -> WrittenReport:
     """Write the page of a saved model, with rows of a file explained and scored."""
-    metadata, fitted = open_info(model).metadata, load(model)
+    fitted, metadata = load_with_metadata(model)
     blocks = None
     if data is not None:
         names = column_names(data)
@@ -270,7 +258,7 @@ def write_model_report(
         Path(path),
         rows=None if row is None else [row],
         target=metadata.get("target") or "the target",
-        feature_names=None if metadata.get("kinds") else metadata.get("columns"),
+        feature_names=feature_names(metadata),
         domain=metadata.get("range"),
         held_out=metadata.get("held_out"),
     )
@@ -374,7 +362,6 @@ def _cells(pair: PairFunction, output: int) -> str:
     found = []
     for place in (np.nanargmax(values), np.nanargmin(values)):
         i, j = (int(k) for k in np.unravel_index(place, values.shape))
-        found.append(
-            f"{shortened(pair.first[i])} × {shortened(pair.second[j])} {values[i, j]:+.3g}"
-        )
+        cell = f"{shortened(pair.first[i])} × {shortened(pair.second[j])}"
+        found.append(f"{cell} {values[i, j]:+.3g}")
     return ", ".join(found)

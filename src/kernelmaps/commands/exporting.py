@@ -18,7 +18,7 @@ from .. import storage
 from ..engine import Spec
 from ..evaluation.candidates import sort_of, standardises
 from ..kernels import get
-from ..model_files import load, open_info, save
+from ..model_files import load_with_metadata, save
 
 AnyPath = str | os.PathLike[str]
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
@@ -73,8 +73,8 @@ def check_map_suffix(path: AnyPath, kernel: Any) -> None:
 def write_model(model: Any, path: AnyPath, metadata: Mapping[str, Any] | None = None) -> str:
     """Write a map, a model or a spec as the suffix says: ``.kmap``, ``.onnx``, ``.h`` or ``.json``.
 
-    Names of features and the order of classes go into the file. Returns what a user has to know
-    about it, or nothing.
+    JSON is the report of a design. Names of features and the order of classes go into the file.
+    Returns what a user has to know about it, or nothing.
     """
     metadata = dict(metadata or {})
     suffix = check_suffix(path, EXPORT_SUFFIXES, "a map or a model")
@@ -92,7 +92,7 @@ def write_model(model: Any, path: AnyPath, metadata: Mapping[str, Any] | None = 
 def export_file(model: AnyPath, path: AnyPath) -> Exported:
     """Write what a ``.kmap`` file holds in another format."""
     check_suffix(path, EXPORT_SUFFIXES, "a map or a model")
-    metadata, content = open_info(model).metadata, load(model)
+    content, metadata = load_with_metadata(model)
     note = write_model(content, path, metadata)
     title = content.family if isinstance(content, Spec) else type(content).__name__
     return Exported(os.fspath(model), os.fspath(path), title, os.path.getsize(path), note)
@@ -109,7 +109,7 @@ def _write_onnx(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
     norm = metadata.get("normalize", "none")
     whole = model if norm == "none" else Pipeline([("rows", Normalizer(norm)), ("model", model)])
     row = np.ones((1, model.n_features_in_), dtype=np.float32)
-    graph = to_onnx(whole, row, feature_names=_feature_names(metadata))
+    graph = to_onnx(whole, row, feature_names=feature_names(metadata))
     for key in ("task", "target"):
         if metadata.get(key):
             entry = graph.metadata_props.add()
@@ -126,12 +126,12 @@ def _write_header(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
     note = note or _about_dates(metadata)
     name = re.sub(r"\W", "_", Path(path).stem)
     name = name if re.match(r"[A-Za-z_]", name) else f"map_{name}"
-    text = to_c(model, name=name, feature_names=_feature_names(metadata), note=note)
+    text = to_c(model, name=name, feature_names=feature_names(metadata), note=note)
     storage.write_file(path, text.encode())
     return note
 
 
-def _feature_names(metadata: dict[str, Any]) -> list[str] | None:
+def feature_names(metadata: dict[str, Any]) -> list[str] | None:
     """Names of the features where the model does not know them itself, as models of tables do."""
     return None if metadata.get("kinds") else metadata.get("columns")
 
@@ -149,6 +149,8 @@ def _about_dates(metadata: dict[str, Any]) -> str:
 
 
 def _write_json(model: Any, path: AnyPath) -> None:
+    if hasattr(model, "make_spec"):
+        return write_json(path, model.to_dict())
     spec = model if isinstance(model, Spec) else getattr(model, "spec_", None)
     if not isinstance(spec, Spec):
         raise ValueError(
@@ -165,11 +167,3 @@ def _plain_spec(spec: Spec) -> dict[str, Any]:
         "arrays": {name: array.tolist() for name, array in spec.arrays.items()},
         "parts": [_plain_spec(part) for part in spec.parts],
     }
-
-
-def write_design(design: Any, path: AnyPath) -> None:
-    """Write a design as its suffix says: ``.kmap`` (spec), ``.h`` (C) or ``.json`` (report)."""
-    if Path(path).suffix.lower() == ".json":
-        write_json(path, design.to_dict())
-    else:
-        write_model(design, path)

@@ -23,8 +23,8 @@ from ..display import two_columns
 from ..evaluation.scoring import Judged
 from ..exceptions import FileFormatError, UnreadableCellWarning
 from ..maps.base import AdditiveMap
-from ..model_files import load, open_info
-from .exporting import AnyPath, write_json
+from ..model_files import load_with_metadata
+from .exporting import AnyPath, feature_names, write_json
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".json")
 
@@ -136,7 +136,7 @@ def predict_rows(
         Columns of the data to carry along; by default the IDs that were excluded from the fit,
         where the data have them.
     """
-    metadata, fitted = _opened(model)
+    fitted, metadata = _opened(model)
     if proba and not hasattr(fitted, "predict_proba"):
         raise ValueError(f"{_an(type(fitted).__name__)} has no probabilities; leave out --proba.")
     kept = _kept(data, metadata, keep)
@@ -154,7 +154,7 @@ def predict_rows(
 
 def evaluate_file(model: AnyPath, data: AnyPath, *, target: str | None = None) -> Evaluation:
     """Score a saved model on the rows of a file with a target."""
-    metadata, fitted = _opened(model)
+    fitted, metadata = _opened(model)
     task = metadata.get("task") or ("classification" if hasattr(fitted, "classes_") else "")
     judged = Judged(fitted, os.fspath(data))
     for rows in blocks_for(data, metadata, fitted, target=target, with_target=True):
@@ -164,16 +164,16 @@ def evaluate_file(model: AnyPath, data: AnyPath, *, target: str | None = None) -
     return Evaluation(judged.name, task or "regression", judged.rows, judged.scores(), classes)
 
 
-def _opened(model: AnyPath) -> tuple[dict[str, Any], Any]:
-    metadata, fitted = open_info(model).metadata, load(model)
+def _opened(model: AnyPath) -> tuple[Any, dict[str, Any]]:
+    fitted, metadata = load_with_metadata(model)
     if not hasattr(fitted, "predict"):
         raise ValueError(
             f"{os.fspath(model)!r} holds {_an(type(fitted).__name__)}, which does not predict: "
             "make a model with `kernelmaps fit`."
         )
-    if metadata.get("columns") and not metadata.get("kinds"):
-        _tell_names(fitted, metadata["columns"])
-    return metadata, fitted
+    if names := feature_names(metadata):
+        _tell_names(fitted, names)
+    return fitted, metadata
 
 
 def _tell_names(fitted: Any, columns: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -23,26 +23,17 @@ class WarmUp:
     steps: int
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
-
     def __str__(self) -> str:
         return f"{self.steps} loops are ready after {self.seconds:.1f} s; later runs find them."
 
 
-def warm_up(enabled: bool | None = None) -> WarmUp:
+def warm_up() -> WarmUp:
     """Run the maps and the models of everyday use once on each kind of rows.
 
     Streaming models are not among them: apart from their map, they compile nothing.
-
-    Parameters
-    ----------
-    enabled : bool, optional
-        Whether to show a bar; None shows it at a terminal.
     """
     start, steps = perf_counter(), list(_steps())
-    for step in track(steps, "compiling", enabled=enabled):
+    for step in track(steps, "compiling"):
         step()
     return WarmUp(len(steps), perf_counter() - start)
 

@@ -16,20 +16,19 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
 from ..certificate import Certificate
 from ..display import Tabled
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
-from ..kernels import Exponential, Kernel
+from ..kernels import Kernel
 from ..progress import track
 from ..seeding import generator, seed_of
 from ..sparse_rows import dense
 from ..threads import check_stop, interruptible
 from . import candidates as maps
 from .checks import checked_rows
-from .methods import column_scaler
+from .methods import scaled_kernel
 from .presentation import number, numbers_table
 
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
@@ -239,19 +238,12 @@ def choose(
     _check_requirements(limits, error, confidence)
     wanted = {**limits, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
-    X, kernel, scaler = _scaled(X, kernel, random_state)
+    X, kernel, scaler = scaled_kernel(kernel, X, random_state)
     search = interruptible(_Search, X, kernel, wanted, held_out_rows, random_state)
     for family in track(_families(kernel, families, random_state), "maps", enabled=progress):
         interruptible(search.go_through, family)
     choice = search.result()
     return choice if scaler is None else replace(choice, map=make_pipeline(scaler, choice.map))
-
-
-def _scaled(X: Any, wanted: Any, random_state: int) -> tuple[Any, Kernel, Any]:
-    """Rows as they reach the map, the kernel with its width, and the fitted scaler, or None."""
-    scaler = column_scaler(bool(sparse.issparse(X))) if maps.standardises(wanted) else None
-    X = X if scaler is None else scaler.fit_transform(X)
-    return X, maps.fitted_to_data(wanted, X, random_state), scaler
 
 
 def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = None) -> float:
@@ -372,7 +364,7 @@ class _Search:
 
     def _fitted(self, candidate: maps.Candidate, rows: Any) -> Any:
         feature_map = candidate.make().fit(rows)
-        if not _same_kernel(getattr(feature_map, "kernel_", None), self.kernel):
+        if getattr(feature_map, "kernel_", None) != self.kernel:  # but one of its own
             raise ValueError(f"it approximates {feature_map.kernel_!r}")
         return feature_map
 
@@ -415,14 +407,8 @@ class _Search:
         ]
         others.sort(key=lambda item: (item.columns, item.bound))
         fitted = self._fitted(best.candidate, self.X)
-        return Choice(
-            map=fitted,
-            evidence=replace(best, verdict="chosen", certificate=fitted.certificate_),
-            others=others,
-            kernel=self.kernel,
-            wanted=self.wanted,
-            notes=self.notes,
-        )
+        chosen = replace(best, verdict="chosen", certificate=fitted.certificate_)
+        return Choice(fitted, chosen, others, self.kernel, self.wanted, self.notes)
 
     def _failure(self) -> ToleranceError:
         nearest = min(self.found, key=lambda item: item.bound)
@@ -474,18 +460,6 @@ def _check_requirements(limits: dict[str, Any], error: str, confidence: float) -
         raise ValueError(f"choose: error must be 'absolute' or 'relative', got {error!r}.")
     if not 0.5 <= confidence < 1:
         raise ValueError(f"choose: confidence must be in [0.5, 1), got {confidence!r}.")
-
-
-def _same_kernel(found: Any, wanted: Kernel) -> bool:
-    """Whether a map approximates the kernel that is asked for, not one of its own."""
-    if found is None or type(found) is not type(wanted):
-        return False
-    if isinstance(found, Exponential) and isinstance(wanted, Exponential):
-        return found.gamma == wanted.gamma and _same_kernel(found.base, wanted.base)
-    if hasattr(found, "signature_function"):
-        alike = ("name", "gamma", "signed")
-        return all(getattr(found, key) == getattr(wanted, key) for key in alike)
-    return found is wanted or found == wanted
 
 
 def _as_dict(item: Evidence) -> dict[str, Any]:

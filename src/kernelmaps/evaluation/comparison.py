@@ -18,10 +18,10 @@ from ..display import Tabled
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
 from ..seeding import generator, seed_of
-from .candidates import Candidate, candidates, fitted_to_data, kernel_label, sort_of, standardises
+from .candidates import Candidate, candidates, kernel_label, sort_of
 from .checks import check_targets, checked_rows, decide_task, feature_names_of, suspect_columns
 from .halving import Problem, Rounds, row_order
-from .methods import Method, baselines, column_scaler, linear_model, map_method
+from .methods import Method, baselines, linear_model, map_method, scaled_kernel
 from .page import write_page
 from .presentation import comparison_table, draw, program, use_this
 from .report import report_data
@@ -284,8 +284,7 @@ def _scaled_kernels(
     wanted: Sequence[Any], X: Any, random_state: int, notes: list[str]
 ) -> list[tuple[Kernel, Any]]:
     """Kernels with their widths, each with the scaler of columns that it needs, or None."""
-    scaler = column_scaler(bool(sparse.issparse(X)))
-    lowest, scaled, kept = _minimum(X), None, []
+    lowest, kept = _minimum(X), []
     for item in wanted:
         kernel = get(item)
         base = getattr(kernel, "base", kernel)
@@ -294,11 +293,8 @@ def _scaled_kernels(
                 f"{kernel.name} was left out: X goes down to {lowest:g}, and the kernel is "
                 "defined for values from 0 on."
             )
-        elif standardises(item):
-            scaled = clone(scaler).fit_transform(X) if scaled is None else scaled
-            kept.append((fitted_to_data(item, scaled, random_state), scaler))
         else:
-            kept.append((fitted_to_data(item, X, random_state), None))
+            kept.append(scaled_kernel(item, X, random_state)[1:])
     return kept
 
 

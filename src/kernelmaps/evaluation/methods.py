@@ -17,7 +17,7 @@ from ..device import refuse_card
 from ..kernels import Exponential, Gaussian, Kernel
 from ..maps.base import JointMap
 from ..sparse_rows import check_sparse
-from .candidates import expression, kernel_code, kernel_label, standardises
+from .candidates import expression, fitted_to_data, kernel_code, kernel_label, standardises
 
 
 class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -184,6 +184,16 @@ def map_method(label: str, feature_map: Any, kernel: str, model: Any, scaler: An
 def column_scaler(sparse: bool) -> StandardScaler:
     """Standardises columns; of sparse data without centring, so that zeros stay zeros."""
     return StandardScaler(with_mean=False) if sparse else StandardScaler()
+
+
+def scaled_kernel(wanted: Any, X: Any, random_state: int) -> tuple[Any, Kernel, Any]:
+    """Rows as they reach the maps of a kernel, the kernel with its width, and the scaler, or None.
+
+    The scaler of the columns is fitted to X; see `standardises`.
+    """
+    scaler = column_scaler(bool(sparse.issparse(X))) if standardises(wanted) else None
+    X = X if scaler is None else scaler.fit_transform(X)
+    return X, fitted_to_data(wanted, X, random_state), scaler
 
 
 def behind_scaler(feature_map: Any, sparse: bool) -> Any:

@@ -27,7 +27,7 @@ _LINES = 20  # terms of a row that is explained
 _POINTS = 300  # of a plot of predictions against targets
 _CHANCES = 10  # groups of a plot of probabilities
 _CLASSES = 15  # of a table of predicted and true classes
-_QUANTILES = {"lowest": 0.0, "lower quarter": 0.25, "median": 0.5, "upper quarter": 0.75,
+_QUANTILES = {"median": 0.5, "lowest": 0.0, "lower quarter": 0.25, "upper quarter": 0.75,
               "highest": 1.0}  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def write_report(
         "title": title or f"{type(own).__name__}: {target}",
         "subtitle": _subtitle(own),
         "scale": _scale(own, target),
-        "outputs": output_names(own) or [_output(own)],
+        "outputs": output_names(own) or [str(getattr(own, "classes_", ["score"])[-1])],
         "facts": _facts(own, held_out, given=seen.judged is not None),
         "shapes": plain_panels(functions.panels),
         "range": rounded(functions.limits),
@@ -203,11 +203,6 @@ def write_report(
 
 
 # ---- the model ----------------------------------------------------------------------------------
-
-
-def _output(model: Any) -> str:
-    classes = getattr(model, "classes_", None)
-    return "score" if classes is None else str(classes[-1])
 
 
 def _subtitle(model: Any) -> str:
@@ -304,8 +299,8 @@ def _typical(scores: np.ndarray) -> dict[str, int]:
     """The median row by its score, then others from the lowest to the highest."""
     order = np.argsort(scores, kind="stable")
     found: dict[str, int] = {}
-    for name in sorted(_QUANTILES, key=lambda name: (name != "median", _QUANTILES[name])):
-        k = int(order[round(_QUANTILES[name] * (len(order) - 1))])
+    for name, share in _QUANTILES.items():
+        k = int(order[round(share * (len(order) - 1))])
         if k not in found.values():
             found[f"row {k}, {name} score"] = k
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import cycle
 from numbers import Integral
 from pathlib import Path
@@ -29,8 +29,7 @@ class PanelDisplay:
     """A display that draws itself on axes, a panel for each item; subclasses have `plot`."""
 
     title: str
-    _drawn: str  # name of the attribute that holds the functions to draw
-    _panel_of: Callable[[Any], dict[str, Any]]  # all that is drawn of one of them
+    panels: list[dict[str, Any]]  # all that is drawn of each function, as numbers and words
     _panel: tuple[float, float]  # inches
     _border: tuple[float, float]  # inches: least width of a figure, and height beside the panels
     _share_y = False  # whether all panels have one vertical scale
@@ -49,11 +48,9 @@ class PanelDisplay:
         Path
             The file.
         """
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
         figure = Figure(layout="constrained", dpi=130)
-        FigureCanvasAgg(figure)
         self.plot(self._panels(figure, self._saved_columns))
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,27 +61,18 @@ class PanelDisplay:
         """Draw the panels on axes, or on a new figure."""
         raise NotImplementedError
 
-    @property
-    def _items(self) -> Sequence[Any]:
-        return getattr(self, self._drawn)
-
-    @property
-    def panels(self) -> list[dict[str, Any]]:
-        """All that is drawn of each function, as numbers and words."""
-        return [self._panel_of(item) for item in self._items]
-
     def _set_axes(self, axes: Any, columns: int) -> None:
         """One of `axes` for each panel; those of a new figure if there are none."""
         if axes is None:
             import matplotlib.pyplot as plt
 
             axes = self._panels(plt.figure(layout="constrained"), columns)
-        self.axes_ = np.ravel(axes)[: len(self._items)]
+        self.axes_ = np.ravel(axes)[: len(self.panels)]
         self.figure_ = self.axes_[0].figure
 
     def _panels(self, figure: Any, columns: int) -> np.ndarray:
         """Axes of a figure, in rows of `columns`, and its title."""
-        count = len(self._items)
+        count = len(self.panels)
         columns = min(columns, count)
         rows = -(-count // columns)
         least, more = self._border
@@ -174,8 +162,6 @@ class ShapeFunctionDisplay(PanelDisplay):
     ShapeFunctionDisplay.from_estimator : draws the most important functions of a fitted model.
     """
 
-    _drawn = "shapes"
-    _panel_of = staticmethod(_shape_panel)
     _panel = (2.6, 2.0)
     _border = (4.0, 0.6)
     _share_y = True
@@ -187,9 +173,12 @@ class ShapeFunctionDisplay(PanelDisplay):
         *,
         title: str = "",
     ) -> None:
-        self.shapes = list(shapes)
-        self.classes = classes
-        self.title = title
+        self.shapes, self.classes, self.title = list(shapes), classes, title
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        """All that is drawn of each function, as numbers and words."""
+        return [_shape_panel(shape) for shape in self.shapes]
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -407,15 +396,17 @@ class PairFunctionDisplay(PanelDisplay):
     PairFunctionDisplay.from_estimator : takes the pairs of a fitted model.
     """
 
-    _drawn = "pairs"
-    _panel_of = staticmethod(_pair_panel)
     _panel = (3.4, 2.8)
     _border = (4.5, 0.4)
     _saved_columns = 3
 
     def __init__(self, pairs: Sequence[PairFunction], title: str = "") -> None:
-        self.pairs = list(pairs)
-        self.title = title
+        self.pairs, self.title = list(pairs), title
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        """All that is drawn of each pair, as numbers and words."""
+        return [_pair_panel(pair) for pair in self.pairs]
 
     @property
     def limits(self) -> np.ndarray:

@@ -150,13 +150,19 @@ def load(path: str | os.PathLike[str]) -> Any:
         If the file is damaged, foreign, from a newer version, or holds a class that this version
         does not know.
     """
+    return load_with_metadata(path)[0]
+
+
+def load_with_metadata(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+    """What a file holds, and what was stored beside it; the file is read once."""
     header, arrays = storage.read(path)
+    metadata = _dictionary(header.get("metadata"))
     if header["kind"] == "spec":
-        return Spec._from_content(header, arrays)
+        return Spec._from_content(header, arrays), metadata
     _check_header(header, path)
     reader = Reader(arrays, header["format"])
     try:
-        return reader.read(header["model"])
+        return reader.read(header["model"]), metadata
     except FileFormatError as error:
         raise FileFormatError(f"{os.fspath(path)!r} cannot be used: {error}") from error
 

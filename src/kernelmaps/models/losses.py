@@ -341,10 +341,7 @@ class Quantile(Rounded):
         return -(0.5 * r / size + self.quantile - 0.5), self.bend(size)
 
     def start(self, y, weight, offset):
-        order = np.argsort(y - offset)
-        reached = np.cumsum(weight[order])
-        place = np.searchsorted(reached, self.quantile * reached[-1])
-        return float((y - offset)[order[min(int(place), len(y) - 1)]])
+        return float(_quantiles(y - offset, weight, self.quantile)[0])
 
 
 def _epsilon_insensitive(y, f, epsilon):
@@ -485,9 +482,14 @@ def _spread(y: np.ndarray, weight: np.ndarray) -> float:
     """Distance of the quartiles, else the mean distance from the median; next to none for a single
     value, so that it is predicted.
     """
+    (low, middle, high), total = _quantiles(y, weight, np.array([0.25, 0.5, 0.75]))
+    distance = weight @ np.abs(y - middle) / max(total, 1e-300)
+    return float((high - low) or distance or 1e-6 * (abs(middle) or 1.0))
+
+
+def _quantiles(y: np.ndarray, weight: np.ndarray, shares: Any) -> tuple[Any, float]:
+    """Numbers that these shares of the weight lie below, or at, and the sum of the weights."""
     order = np.argsort(y, kind="stable")
     reached = np.cumsum(weight[order])
-    place = np.searchsorted(reached, np.array([0.25, 0.5, 0.75]) * reached[-1])
-    low, middle, high = y[order[np.minimum(place, len(y) - 1)]]
-    distance = weight @ np.abs(y - middle) / max(reached[-1], 1e-300)
-    return float((high - low) or distance or 1e-6 * (abs(middle) or 1.0))
+    place = np.searchsorted(reached, shares * reached[-1])
+    return y[order[np.minimum(place, len(y) - 1)]], reached[-1]

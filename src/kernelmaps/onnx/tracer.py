@@ -150,10 +150,8 @@ class Trace:
             return np.asarray(x).astype(dtype)
         return self.node("Cast", [x], x.shape, dtype, to=onnx_type(dtype))
 
-    def where(self, condition: Any, a: Any, b: Any) -> Any:
+    def where(self, condition: Any, a: Any, b: Any) -> Traced:
         traced = next((item for item in (a, b) if isinstance(item, Traced)), None)
-        if traced is None and not isinstance(condition, Traced):
-            return np.where(condition, a, b)
         dtype = np.asarray(a).dtype if traced is None else traced.dtype
         a, b = (i if isinstance(i, Traced) else np.asarray(i, dtype=dtype) for i in (a, b))
         shape = _broadcast(np.shape(condition), a.shape, b.shape)
@@ -165,42 +163,32 @@ class Trace:
     def ones_like(self, x: Any) -> Any:
         return np.ones((1,) * len(x.shape), dtype=x.dtype)
 
-    def zeros(self, shape: Sequence[int], *, dtype: Any = None, device: Any = None) -> Any:
-        if BATCH not in shape:
-            return np.zeros(shape, dtype=dtype)
+    def zeros(self, shape: Sequence[int], *, dtype: Any = None, device: Any = None) -> Traced:
+        """Zeros for as many rows as there are."""
         assert self._rows is not None
         count = self.node("Shape", [self._rows], (1,), np.int64, end=1)
         whole = self.node("Concat", [count, np.array(shape[1:])], (len(shape),), np.int64, axis=0)
         return self.node("Expand", [np.zeros((1,) * len(shape), dtype=dtype), whole], shape, dtype)
 
-    def arange(self, stop: int, *, device: Any = None) -> np.ndarray:
-        return np.arange(stop)
-
-    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
-        if not isinstance(x, Traced):
-            return np.reshape(x, shape)
+    def reshape(self, x: Traced, shape: Sequence[int]) -> Traced:
         shape = tuple(shape)
         if shape.count(-1) > 1:  # (rows, the rest): both unknown, but the rest can be told
             rest = int(np.prod(x.shape[1:])) // int(np.prod([s for s in shape if s != -1]))
             shape = (BATCH, *(rest if size == -1 else size for size in shape[1:]))
         return self.node("Reshape", [x, np.array(shape)], shape, x.dtype)
 
-    def take(self, x: Any, indices: Any, *, axis: int) -> Any:
-        if not isinstance(x, Traced) and not isinstance(indices, Traced):
-            return np.take(x, indices, axis=axis)
+    def take(self, x: Any, indices: Any, *, axis: int) -> Traced:
         own = np.shape(x)
         shape = (*own[:axis], *np.shape(indices), *own[axis + 1 :])
         return self.node("Gather", [x, indices], shape, x.dtype, axis=axis)
 
-    def concat(self, arrays: Sequence[Any], *, axis: int) -> Any:
-        if not any(isinstance(item, Traced) for item in arrays):
-            return np.concatenate(arrays, axis=axis)
+    def concat(self, arrays: Sequence[Any], *, axis: int) -> Traced:
         first = next(item for item in arrays if isinstance(item, Traced))
         size = sum(item.shape[axis] for item in arrays)
         shape = (*first.shape[:axis], size, *first.shape[axis + 1 :])
         return self.node("Concat", list(arrays), shape, first.dtype, axis=axis)
 
-    def stack(self, arrays: Sequence[Any], *, axis: int) -> Any:
+    def stack(self, arrays: Sequence[Any], *, axis: int) -> Traced:
         first = next(item for item in arrays if isinstance(item, Traced))
         axis = axis % (first.ndim + 1)
         key = (*(slice(None),) * axis, None)
@@ -227,9 +215,6 @@ class Trace:
     def cosh(self, x: Traced) -> Traced:
         """Written out, as runtimes have it for float32 only."""
         return (self.unary("Exp", x) + self.unary("Exp", -x)) * 0.5
-
-    def square(self, x: Traced) -> Traced:
-        return x * x
 
     def __getattr__(self, name: str) -> Any:
         """Functions of one or two arrays that ONNX has, too."""

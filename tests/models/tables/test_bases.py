@@ -7,9 +7,9 @@ from kernelmaps.models.tables.bases import (
     category_basis,
     differences,
     linear_basis,
-    margin,
     number_basis,
     periodic_splines,
+    side_of,
     splines,
     tensor_basis,
 )
@@ -24,8 +24,8 @@ def counts_of(seed, size, missing=True):
 def pair_of(seed, counts):
     cells = np.random.default_rng(seed).random((len(counts), 6)) * 10
     sides = [
-        margin((np.arange(30) + 0.5) / 30, cells.sum(1), n_bases=8, category=False),
-        margin(np.zeros(0), cells.sum(0), n_bases=0, category=True),
+        side_of(cells.sum(1), category=False, n_bases=8),
+        side_of(cells.sum(0), category=True),
     ]
     return tensor_basis(*sides, cells, 30), cells.ravel()
 
@@ -137,7 +137,7 @@ def test_a_pair_keeps_its_smoothest_functions(seed, spread):
     place = (np.arange(30) + 0.5) / 30
     cells = np.outer(counts_of(seed, 30), counts_of(seed + 1, 30))
     cells[1:, 1:] *= np.exp(-(np.subtract.outer(place, place) ** 2) / spread**2)
-    sides = [margin(place, cells.sum(axis), n_bases=12, category=False) for axis in (1, 0)]
+    sides = [side_of(cells.sum(axis), category=False, n_bases=12) for axis in (1, 0)]
     whole, some = (tensor_basis(*sides, cells, most) for most in (1000, 24))
     assert some.n_functions == 24 < whole.n_functions
     ratio = np.sort(some.penalty) / np.sort(whole.penalty)[:24]
@@ -152,8 +152,7 @@ def test_pairs_stay_small_where_no_row_is(seed):
     first = np.minimum(rng.exponential(6, 20_000).astype(int), 49)
     second = np.clip(first + rng.integers(-3, 4, first.size), 0, 49)
     np.add.at(cells, (1 + first, 1 + second), 1.0)
-    place = (np.arange(50) + 0.5) / 50
-    sides = [margin(place, cells.sum(axis), n_bases=22, category=False) for axis in (1, 0)]
+    sides = [side_of(cells.sum(axis), category=False) for axis in (1, 0)]
     values = tensor_basis(*sides, cells, 48).values.reshape(51, 51, -1)
     assert np.abs(values).max() < 3 * np.abs(values[cells > 0]).max()
 

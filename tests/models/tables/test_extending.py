@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from kernelmaps.models.losses import make_loss
-from kernelmaps.models.tables import newton
+from kernelmaps.models.tables import held
 from kernelmaps.models.tables.bases import number_basis
 from kernelmaps.models.tables.extending import Start, approach, extend_rows, joined
-from kernelmaps.models.tables.newton import Bends, CodedRows, fit_rows, penalties_of
+from kernelmaps.models.tables.held import CodedRows
+from kernelmaps.models.tables.newton import Bends, fit_rows, penalties_of
 from kernelmaps.models.tables.reml import choose_strengths
 
 
@@ -46,7 +47,7 @@ def test_new_strengths_are_those_of_the_whole_problem_with_the_others_held(seed,
     np.testing.assert_allclose(found.solve(right), wanted.inverse @ right, atol=1e-6)
     edf = 1 - penalties.diagonal(wanted.rho) * np.diag(wanted.inverse)
     np.testing.assert_allclose(found.edf(penalties), edf[new], atol=1e-6)
-    whole = joined(sums, penalties, rho, held, dispersion, whole=True)
+    whole = joined(sums, penalties, rho, held, dispersion, cone=np.zeros((0, len(sums.right))))
     assert len(whole.border.old) == 0
     np.testing.assert_allclose(whole.weights, wanted.weights, atol=1e-6)
 
@@ -83,8 +84,8 @@ def test_last_steps_have_exact_derivatives_and_the_curvature_before(seed, monkey
         curvatures.append(1)
         return products(*arguments)
 
-    products = newton.cross_products
-    monkeypatch.setattr(newton, "cross_products", counted)
+    products = held.cross_products
+    monkeypatch.setattr(held, "cross_products", counted)
     penalties = penalties_of(rows.bases)
     kind = make_loss("log_loss", rows.y)
     fit = fit_rows(rows, kind, np.full(penalties.count, 8.0))
@@ -129,8 +130,8 @@ def test_a_large_fit_ends_with_the_curvature_that_its_strengths_were_chosen_by(s
     """From where a fit ended, one curvature is enough, and the end is a minimum."""
     rows, kind = three_columns(seed, "log_loss"), make_loss("log_loss", np.ones(2))
     before = fit_rows(rows, kind, np.full(penalties_of(rows.bases).count, 8.0))
-    curvatures, products = [], newton.cross_products
-    monkeypatch.setattr(newton, "cross_products", lambda *a: curvatures.append(1) or products(*a))
+    curvatures, products = [], held.cross_products
+    monkeypatch.setattr(held, "cross_products", lambda *a: curvatures.append(1) or products(*a))
     fit = fit_rows(rows, kind, before.rho, beta=before.weights + 0.01)
     assert fit.converged
     assert len(curvatures) == 1

@@ -9,8 +9,9 @@ from scipy import stats
 import kernelmaps as km
 from kernelmaps.data.frames import read_columns
 from kernelmaps.models.tables import fitting, voting
+from kernelmaps.models.tables.bases import side_of
 from kernelmaps.models.tables.fitting import Request, hold_rows
-from kernelmaps.models.tables.pairs import coarse_for_ranking, residual_tables, side_of
+from kernelmaps.models.tables.pairs import coarse_for_ranking, residual_tables
 from kernelmaps.models.tables.terms import Term
 
 
@@ -24,7 +25,7 @@ def coded(X, y=None, weight=None):
         np.bincount(c, weight, b.n_codes) for c, b in zip(rows.codes, rows.books, strict=True)
     ]
     coarse = coarse_for_ranking(rows.books, counts, range(X.shape[1]))
-    sides = {j: side_of(rows.books[j], own.summed(counts[j])) for j, own in coarse.items()}
+    sides = {j: side_of(own.summed(counts[j]), category=False) for j, own in coarse.items()}
     return rows, coarse, sides
 
 
@@ -119,7 +120,7 @@ def test_a_rough_look_finds_what_is_significant(seed, monkeypatch):
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])
 def test_a_pair_that_held_out_rows_refuse_is_kept(seed, loss, monkeypatch):
     """All rows show what a quarter of them is too small to judge."""
-    monkeypatch.setattr(fitting, "SURE", (np.inf, np.inf))  # held-out rows want nothing
+    monkeypatch.setattr(fitting, "_SURE", (np.inf, np.inf))  # held-out rows want nothing
     rng = np.random.default_rng(seed)
     X = rng.random((2000, 4))
     eta = np.sin(4 * X[:, 0]) + 6 * (X[:, 1] - 0.5) * (X[:, 2] - 0.5)

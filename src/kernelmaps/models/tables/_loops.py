@@ -38,22 +38,6 @@ def local_splines(position: np.ndarray, size: int, first: np.ndarray, values: np
         first[i] = _splines_at(position[i], size, values[i])
 
 
-@njit(**HELPER)
-def _add_bands(
-    position: np.ndarray, counts: np.ndarray, targets: np.ndarray, gram: np.ndarray,
-    right: np.ndarray,
-) -> None:  # fmt: skip
-    degree, size = gram.shape[0] - 1, gram.shape[1]
-    values = np.empty(degree + 1)
-    for i in range(position.size):
-        first = _splines_at(position[i], size, values)
-        for a in range(degree + 1):
-            for b in range(degree + 1 - a):
-                gram[b, first + a] += counts[i] * values[a] * values[a + b]
-            for k in range(right.shape[0]):
-                right[k, first + a] += targets[k, i] * values[a]
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def add_bands(
     position: np.ndarray, counts: np.ndarray, targets: np.ndarray, gram: np.ndarray,
@@ -64,8 +48,16 @@ def add_bands(
     On several axes, the first axis of `position`, `gram` and `right`. The bands are one more than
     the degree; N = diag(counts), and T has one column per output.
     """
+    degree, size = gram.shape[1] - 1, gram.shape[2]
+    values = np.empty(degree + 1)
     for axis in range(position.shape[0]):
-        _add_bands(position[axis], counts, targets, gram[axis], right[axis])
+        for i in range(position.shape[1]):
+            first = _splines_at(position[axis, i], size, values)
+            for a in range(degree + 1):
+                for b in range(degree + 1 - a):
+                    gram[axis, b, first + a] += counts[i] * values[a] * values[a + b]
+                for k in range(right.shape[1]):
+                    right[axis, k, first + a] += targets[k, i] * values[a]
 
 
 @njit(**HELPER, fastmath={"contract"})

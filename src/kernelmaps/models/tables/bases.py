@@ -15,9 +15,10 @@ are exact to rounding, even where many splines are bare of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import lapack
@@ -28,6 +29,7 @@ _TINY = 1e-7  # of the mean diagonal of BᵀB, added to it: splines without rows
 _BARE = 0.1  # of the mean diagonal of BᵀB: a spline with few rows
 _LEAST = 1e-12  # of the largest entry of K: what rows hardly see at all is not made larger
 _CANDIDATES = 3, 16  # products that a pair's basis is sought among: times its size, and more
+_SIDE = 22  # splines of one side of a pair
 _SMALL = 32  # rows of a matrix whose eigenvalues take no longer than a call of NumPy
 _SAME = 1e-10  # of the largest: functions of N that others combine to
 
@@ -56,6 +58,10 @@ class Basis:
     def n_functions(self) -> int:
         return self.values.shape[1]
 
+    @property
+    def n_strengths(self) -> int:
+        return int(self.group.max(initial=-1)) + 1
+
     def smoothest(self, most: int) -> Basis:
         """The functions with the smallest penalties, those of a straight part among them."""
         if self.n_functions <= most:
@@ -82,6 +88,12 @@ class Basis:
         if local is not None:
             local = local._replace(turn=local.turn[:, kept])
         return Basis(self.values[:, kept], self.penalty[kept], self.group[kept], local)
+
+
+def spans_of(bases: Iterable[Basis]) -> list[slice]:
+    """Which weights are those of each term, after that of the intercept."""
+    ends = np.cumsum([1, *(basis.n_functions for basis in bases)]).tolist()
+    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 def natural(
@@ -304,9 +316,7 @@ def number_basis(
     unit = trace / max(float(counts[1:] @ np.sum(curve**2, axis=1)) / counts.sum(), 1e-300)
     apart = list(jumps) if size < bins else []
     if apart:
-        single = np.zeros((bins, len(apart)))
-        single[apart, np.arange(len(apart))] = 1.0
-        curve, sparse = np.hstack([curve, single]), None
+        curve, sparse = np.hstack([curve, np.eye(bins)[:, apart]]), None
     raw = _with_missing(curve, counts[0] > 0)
     more = raw.shape[1] - size  # weights of single codes, which nothing else has a part in
     curved = _longer(curved, more)
@@ -320,14 +330,10 @@ def _sparse_rows(
     position: np.ndarray, size: int, degree: int, missing: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where the nonzero entries of each row of `_with_missing` begin, and what they are."""
-    first, weights = (
-        np.zeros(len(position) + 1, np.int64),
-        np.zeros((len(position) + 1, degree + 1)),
-    )
-    first[1:], weights[1:] = _local_splines(position, size, degree)
-    first[0] = size - degree if missing else 0
-    weights[0, degree] = missing  # the last weight of all
-    return first, weights
+    first, weights = _local_splines(position, size, degree)
+    own = np.append(np.zeros(degree), float(missing))  # the last weight of all
+    begin = size - degree if missing else 0
+    return np.concatenate([[begin], first]), np.concatenate([own[None], weights])
 
 
 def linear_basis(position: np.ndarray, counts: np.ndarray) -> Basis:
@@ -353,12 +359,15 @@ def _longer(matrix: np.ndarray, rows: int) -> np.ndarray:
 
 def category_basis(counts: np.ndarray) -> Basis:
     """One weight for each level that rows have, with a ridge penalty."""
-    seen = np.flatnonzero(counts > 0)
-    raw = np.zeros((len(counts), len(seen)))
-    raw[seen, np.arange(len(seen))] = 1.0
-    curved = _complement(counts[seen] / counts.sum())
-    found = natural(raw, counts, curved, np.zeros((len(seen), 0)), float(len(seen)))
+    raw = _one_each(counts)
+    curved = _complement(counts[counts > 0] / counts.sum())
+    found = natural(raw, counts, curved, curved[:, :0], float(len(curved)))
     return _zero_elsewhere(found, counts)
+
+
+def _one_each(counts: np.ndarray) -> np.ndarray:
+    """One function for each code that rows have."""
+    return np.ascontiguousarray(np.eye(len(counts))[:, counts > 0])
 
 
 def _zero_elsewhere(basis: Basis, counts: np.ndarray) -> Basis:
@@ -381,20 +390,19 @@ class Side:
     penalty: np.ndarray
 
 
-def margin(position: np.ndarray, counts: np.ndarray, *, n_bases: int, category: bool) -> Side:
-    """Functions of one side of a pair.
+def side_of(counts: np.ndarray, category: bool, n_bases: int = _SIDE) -> Side:
+    """Functions of one side of a pair, from the weights of its codes.
 
     First differences: their null space, the constants, is centred away, so that one strength can
     shrink all of a pair.
     """
     if category:
-        seen = np.flatnonzero(counts > 0)
-        raw = np.zeros((len(counts), len(seen)))
-        raw[seen, np.arange(len(seen))] = 1.0
-        penalty = np.eye(len(seen))
+        raw = _one_each(counts)
+        penalty = np.eye(raw.shape[1])
     else:
-        bins = len(position)
-        curve = np.eye(bins) if bins <= n_bases else splines(position, n_bases, min(3, n_bases - 1))
+        bins = len(counts) - 1
+        place = (np.arange(bins) + 0.5) / max(bins, 1)
+        curve = np.eye(bins) if bins <= n_bases else splines(place, n_bases, 3)
         raw = _with_missing(curve, counts[0] > 0)
         size, penalty = curve.shape[1], np.eye(raw.shape[1])
         penalty[:size, :size] = differences(size, 1)

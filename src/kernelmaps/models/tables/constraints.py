@@ -38,13 +38,13 @@ def resolve_constraints(given: Any, names: list[str], owner: str) -> dict[int, t
     found = {}
     for key, value in given.items():
         j = column_position(key, names, owner, "constraints")
-        shapes = tuple(_SIGNS.get(item, item) for item in _items(value))
-        for shape in shapes:
-            if shape not in SHAPES:
-                raise ValueError(
-                    f"{owner}: the constraint of column {names[j]!r} must be one of "
-                    f"{', '.join(SHAPES)}, or a tuple of these, got {value!r}."
-                )
+        items: Any = value if isinstance(value, tuple | list) else (value,)
+        shapes = tuple(_SIGNS.get(item, item) for item in items)
+        if not set(shapes) <= set(SHAPES):
+            raise ValueError(
+                f"{owner}: the constraint of column {names[j]!r} must be one of "
+                f"{', '.join(SHAPES)}, or a tuple of these, got {value!r}."
+            )
         for pair in (("increasing", "decreasing"), ("convex", "concave")):
             if set(pair) <= set(shapes):
                 raise ValueError(
@@ -52,10 +52,6 @@ def resolve_constraints(given: Any, names: list[str], owner: str) -> dict[int, t
                 )
         found[j] = shapes
     return found
-
-
-def _items(value: Any) -> tuple:
-    return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 
 def cone_of(shapes: tuple[str, ...], book: Codebook, values: np.ndarray) -> np.ndarray:

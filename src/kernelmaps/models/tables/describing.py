@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..shapes import PairFunction, ShapeFunction
@@ -27,22 +29,21 @@ def _shape(term: FittedTerm, book: Codebook) -> ShapeFunction:
     values, errors = _of_single_output(term.values), _of_single_output(term.errors)
     counts = term.counts / max(float(term.counts.sum()), 1e-300)
     missing = np.stack([values[MISSING], errors[MISSING]]) if counts[MISSING] > 0 else None
+    own: Any
+    labels = None
     if book.kind == "number":
         grid = book.nodes if len(book.nodes) else np.zeros(1)
         own = slice(1, None) if len(book.nodes) else slice(0, 1)
         low, high = float(grid[0]), float(grid[-1])
         edges = np.linspace(low, high if high > low else low + 1.0, _BINS + 1)
         density = np.histogram(grid, edges, weights=counts[own])[0]
-        return ShapeFunction(
-            term.name, grid, values[own], edges, density, errors[own], None, missing,
-            term.importance,
-        )  # fmt: skip
-    shown = [code for code in range(OTHER, book.n_codes) if code > OTHER or counts[OTHER] > 0]
-    labels = tuple(book.label(code) for code in shown)
-    grid = np.arange(len(shown), dtype=float)
-    edges = np.arange(len(shown) + 1) - 0.5
+    else:
+        own = np.arange(OTHER if counts[OTHER] > 0 else OTHER + 1, book.n_codes)
+        labels = tuple(book.label(code) for code in own.tolist())
+        grid, edges = np.arange(len(own), dtype=float), np.arange(len(own) + 1) - 0.5
+        density = counts[own]
     return ShapeFunction(
-        term.name, grid, values[shown], edges, counts[shown], errors[shown], labels, missing,
+        term.name, grid, values[own], edges, density, errors[own], labels, missing,
         term.importance,
     )  # fmt: skip
 

@@ -13,17 +13,18 @@ and the weights of all terms follow from these and from the factor of A.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
 from ...threads import limit_blas
 from ..losses import Loss, Squared
+from .constraints import nearest
 from .newton import (
     CodedRows,
     PenalisedFit,
     Rows,
-    allowed,
     among_all,
     blas_threads,
     chords,
@@ -60,27 +61,27 @@ def extend_rows(rows: Rows, loss: Loss, start: Start) -> PenalisedFit:
     """Fit rows roughly: without a covariance, the degrees of freedom of old terms as they were."""
     every = penalties_of(rows.bases)
     kept = _in_use(every, start, rows.total)
-    penalties, phi, cone = every.only(kept), loss.dispersion, rows.cone is not None
+    penalties, cone = every.only(kept), None if rows.cone is None else rows.cone[:, kept]
+    given = penalties, start.rho, start.held, loss.dispersion, cone
     with limit_blas(blas_threads(len(kept))):
         if isinstance(loss, Squared):
             sums, middle = rows.squared()
-            found = joined(sums.only(kept), penalties, start.rho, start.held, phi, cone)
-            weights = allowed(rows.only(kept), found.found) if cone else found.weights
+            found = joined(sums.only(kept), *given)
+            weights = found.weights.copy()
             weights[0] += middle
         else:
             few = rows.only(kept)
-            here = few.at(loss, start.beta[kept])
+            here: Any = few.at(loss, start.beta[kept])
             memory = rows.memory if isinstance(rows, CodedRows) else None
-            sums = here.sums() if memory is None else memory.working(rows, here).only(kept)
-            found = joined(sums, penalties, start.rho, start.held, phi, cone)
-            wanted = allowed(few, found.found) if cone else found.weights
+            sums = here.sums() if memory is None else here.sums(rows).only(kept)
+            found = joined(sums, *given)
             diagonal = penalties.diagonal(found.rho)
-            weights = rough_step(few, loss, here, wanted, found.solve, diagonal).beta
+            weights = rough_step(few, loss, here, found.weights, found.solve, diagonal).beta
     edf, none = start.edf.copy(), np.zeros((0, 0))
     edf[kept[found.border.new]] = found.edf(penalties)
     return PenalisedFit(
         among_all(weights, kept, len(every.scale)), none, none, found.rho, edf,
-        found.found.dispersion, np.nan, np.nan, 1, True,
+        found.found.dispersion, np.nan, 1, True,
     )  # fmt: skip
 
 
@@ -182,11 +183,11 @@ class Joined:
 
 def joined(
     sums: Sums, penalties: Penalties, rho: np.ndarray, held: np.ndarray,
-    dispersion: float | None, whole: bool = False,
+    dispersion: float | None, cone: np.ndarray | None = None,
 ) -> Joined:  # fmt: skip
-    """Choose the strengths that are not `held`; `whole`: with an inverse of all weights."""
+    """Choose the strengths that are not `held`; constraints need an inverse of all weights."""
     new = np.append(~held, False)[penalties.group]  # the last for group −1
-    if whole or not new.any():
+    if cone is not None or not new.any():
         new[:] = True
     border = Border.of(sums, penalties.diagonal(rho), new)
     groups = np.unique(penalties.group[new & (penalties.group >= 0)])
@@ -198,7 +199,10 @@ def joined(
     )
     out = rho.copy()
     out[groups] = found.rho
-    return Joined(border, found, border.with_old(found.weights, border.seen), out)
+    weights = border.with_old(found.weights, border.seen)
+    if cone is not None:
+        weights = nearest(weights, found.inverse, cone)
+    return Joined(border, found, weights, out)
 
 
 def _in_use(penalties: Penalties, start: Start, total: float) -> np.ndarray:

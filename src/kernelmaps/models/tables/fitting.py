@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from scipy import special
 
 from ...data.frames import Column
-from ...threads import in_threads, limit_blas
+from ...threads import limit_blas, map_in_threads
 from ..losses import Loss, Squared
-from .bases import Basis, eigen
+from .bases import Basis, eigen, side_of, spans_of
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import cone_of, polished
 from .extending import Start, approach, extend_rows
-from .held import HeldRows, Part, Scored
-from .judging import LIKELY, SURE
+from .held import CodedRows, HeldRows, Memory, Pair, Part, Scored
 from .marginal import signals_of
-from .memory import Memory
 from .model import FittedTerm, TableModel
-from .newton import CodedRows, PenalisedFit, fit_rows
-from .pairs import Coarse, build_pair, coarse_for_ranking, promising, side_of
+from .newton import PenalisedFit, fit_rows
+from .pairs import Coarse, build_pair, coarse_for_ranking, promising
 from .streamed import TableRows
 from .terms import Term, term_basis
 from .voting import LEVEL, SquaredSlopes, significance, suspects
@@ -37,8 +35,13 @@ _FULL = 0.6  # edf of a pair, as a share of its functions, at which it gets twic
 _MOST_WEIGHTS = 2000  # of all terms: a Newton step on the strengths costs its cube
 _BACK = 2.0  # of the logarithm of a strength, beyond that of all rows: where a fit starts at most
 _VANISHED = 0.3  # edf of a pair that is left out
+_LIKELY = 0.5  # standard errors by which each new pair must help held-out rows
+_SURE = 2.5, 0.0  # by which all pairs of the first go, and of a later one, must help together
 _VOTES = 3  # rounds of score tests, each with the pairs of the one before in the model
-Known = dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray, Basis | None]]
+Losses = Sequence[Loss]
+Fits = Sequence[PenalisedFit]
+Pairs = Sequence[Pair]
+Known = tuple["Design", PenalisedFit]  # an earlier fit of an output, with some of the terms
 Trial = tuple["Design", list[PenalisedFit]]
 
 
@@ -66,7 +69,7 @@ class Request:
     """
 
     terms: dict[int, Term]
-    pairs: list[tuple[int, int]]
+    pairs: list[Pair]
     search: int = 0
     strengths: dict[int, float] | float | None = None
     shapes: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -83,10 +86,15 @@ class Design:
     rows: TableRows
     counts: tuple[np.ndarray, ...]
     parts: tuple[Part, ...]
+    n_jobs: int | None = None
 
     @property
     def books(self) -> tuple[Codebook, ...]:
         return self.rows.books
+
+    @property
+    def bases(self) -> list[Basis]:
+        return [part.basis for part in self.parts]
 
     @property
     def log_rows(self) -> float:
@@ -95,13 +103,12 @@ class Design:
 
     def cone(self) -> np.ndarray | None:
         """Constraints on the weights of all terms, the intercept's included."""
-        start = np.cumsum([1, *(part.basis.n_functions for part in self.parts)])
-        blocks = []
-        for at, part in enumerate(self.parts):
+        spans, blocks = spans_of(self.bases), []
+        for part, own in zip(self.parts, spans, strict=True):
             if part.shapes:
-                own = cone_of(part.shapes, self.books[part.columns[0]], part.basis.values)
-                blocks.append(np.zeros((len(own), start[-1])))
-                blocks[-1][:, start[at] : start[at + 1]] = own
+                rows = cone_of(part.shapes, self.books[part.columns[0]], part.basis.values)
+                blocks.append(np.zeros((len(rows), spans[-1].stop)))
+                blocks[-1][:, own] = rows
         return np.concatenate(blocks) if blocks else None
 
 
@@ -127,7 +134,7 @@ def _check_extents(books: Sequence[Codebook], owner: str) -> None:
             )
 
 
-def design_of(rows: TableRows, losses: Sequence[Loss], request: Request) -> Design:
+def design_of(rows: TableRows, losses: Losses, request: Request) -> Design:
     """The terms of single columns, and the pairs that were asked for."""
     sums = rows.margins(losses)
     books, counts, parts = rows.books, tuple(sums[0].singles), []
@@ -141,7 +148,7 @@ def design_of(rows: TableRows, losses: Sequence[Loss], request: Request) -> Desi
             term, books[j], counts[j], signals, request.owner, len(request.terms)
         )
         parts.append(Part(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
-    return with_pairs(Design(rows, counts, tuple(parts)), request.pairs, n_jobs=request.n_jobs)
+    return with_pairs(Design(rows, counts, tuple(parts), request.n_jobs), request.pairs, rows)
 
 
 def _check_shapes(books: Sequence[Codebook], request: Request) -> None:
@@ -162,11 +169,10 @@ def _check_shapes(books: Sequence[Codebook], request: Request) -> None:
 
 
 def with_pairs(
-    design: Design, pairs: Sequence[tuple[int, int]], functions: int | None = None,
-    n_jobs: int | None = None,
-) -> Design:  # fmt: skip
-    """The design with some pairs more, of at most so many functions each."""
-    weights = design.rows.pair_weights(pairs)
+    design: Design, pairs: Pairs, rows: TableRows, functions: int | None = None
+) -> Design:
+    """The design with some pairs more, of at most so many functions each; these are of `rows`."""
+    weights = rows.pair_weights(pairs)
 
     def part(at: int) -> Part:
         j, k = pairs[at]
@@ -175,22 +181,16 @@ def with_pairs(
         name = f"{design.books[j].name} × {design.books[k].name}"
         return Part(name, "pair", (j, k), basis, pair.counts, pair)
 
-    return replace(design, parts=(*design.parts, *_built(part, range(len(pairs)), n_jobs)))
+    return replace(design, parts=(*design.parts, *_built(part, range(len(pairs)), design.n_jobs)))
 
 
 def _built(build: Callable[[Any], Part], items: Sequence[Any], n_jobs: int | None) -> list[Part]:
     """Terms of some pairs, several at a time: a basis is an eigenvalue problem."""
-
-    def work(begin: int, end: int) -> list[Part]:
-        return [build(item) for item in items[begin:end]]
-
     with limit_blas(1):
-        return [part for found in in_threads(work, len(items), n_jobs) for part in found]
+        return map_in_threads(build, items, n_jobs)
 
 
-def fit_table(
-    rows: TableRows, losses: Sequence[Loss], request: Request
-) -> tuple[TableModel, list[PenalisedFit]]:
+def fit_table(rows: TableRows, losses: Losses, request: Request) -> tuple[TableModel, Fits]:
     """Fit one model with an output for each of the losses and targets.
 
     Pairs are searched for with all outputs together.
@@ -210,7 +210,7 @@ def fit_design(
     design: Design, loss: Loss, output: int, request: Request,
     start: Known | None = None, memory: Memory | None = None,
 ) -> PenalisedFit:  # fmt: skip
-    """Fit one output; `start` holds strengths and weights of some terms, by their columns.
+    """Fit one output; `start` has strengths and weights of some terms.
 
     What a `memory` holds is about ZᵀWZ of these rows; it is so for squared loss.
     """
@@ -231,32 +231,34 @@ def fit_design(
 
 
 def _extended(
-    design: Design, loss: Loss, output: int, request: Request, known: Known, memory: Memory
+    design: Design, loss: Loss, output: int, request: Request, before: Known, memory: Memory
 ) -> PenalisedFit:
     """A rough fit of one output, in which the strengths of known terms stay as they are."""
     rows = design.rows.coded(design.parts, design.cone(), output)
     if isinstance(rows, CodedRows):
         rows = replace(rows, memory=memory)
     rho, fixed = _strengths(design, request)
-    start = _from_known(design, known, rho)
+    start = _from_known(design, before, rho)
     rho = np.where(fixed, rho, start.rho)
     return extend_rows(rows, loss, replace(start, rho=rho, held=fixed | start.held))
 
 
-def _from_known(design: Design, known: Known, rho: np.ndarray) -> Start:
+def _from_known(design: Design, before: Known, rho: np.ndarray) -> Start:
     """Strengths and weights to start from; those of terms that are as they were are held."""
-    beta = np.zeros(_weights(design)[-1].stop if design.parts else 1)
+    old, fit = before
+    known = {part.columns: (part.basis, own, group) for part, own, group in _places(old)}
+    beta = np.zeros(1 + sum(basis.n_functions for basis in design.bases))
     rho, held, edf = rho.copy(), np.zeros(len(rho), bool), np.zeros(len(beta))
-    beta[0], edf[0] = known[()][1][0], 1.0
-    for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
+    beta[0], edf[0] = fit.weights[0], 1.0
+    for part, own, group in _places(design):
         if part.columns not in known:
             continue
-        rho[group], weights, used, basis = known[part.columns]
-        held[group] = basis is part.basis
+        basis, there, strengths = known[part.columns]
+        rho[group], held[group] = fit.rho[strengths], basis is part.basis
         if basis is part.basis:
-            beta[own], edf[own] = weights, used
-        elif basis is not None:
-            beta[own] = _carried(part, basis.values @ weights)
+            beta[own], edf[own] = fit.weights[there], fit.edf[there]
+        else:
+            beta[own] = _carried(part, basis.values @ fit.weights[there])
     return Start(rho, held, beta, edf)
 
 
@@ -266,16 +268,11 @@ def _carried(part: Part, values: np.ndarray) -> np.ndarray:
     return part.basis.values.T @ (counts * values) / max(float(counts.sum()), 1e-300)
 
 
-def _groups(design: Design) -> list[slice]:
-    """Which strengths are those of each term."""
-    ends = np.cumsum([0, *(int(p.basis.group.max(initial=-1)) + 1 for p in design.parts)])
-    return [slice(a, b) for a, b in pairwise(ends.tolist())]
-
-
-def _weights(design: Design) -> list[slice]:
-    """Which weights are those of each term."""
-    ends = np.cumsum([1, *(part.basis.n_functions for part in design.parts)])
-    return [slice(a, b) for a, b in pairwise(ends.tolist())]
+def _places(design: Design) -> list[tuple[Part, slice, slice]]:
+    """The terms, and which weights and which strengths are theirs."""
+    ends = np.cumsum([basis.n_strengths for basis in design.bases]).tolist()
+    groups = [slice(end - b.n_strengths, end) for end, b in zip(ends, design.bases, strict=True)]
+    return list(zip(design.parts, spans_of(design.bases), groups, strict=True))
 
 
 def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray]:
@@ -283,8 +280,7 @@ def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray
     start = design.log_rows
     rho, fixed = [], []
     for part in design.parts:
-        count = int(part.basis.group.max(initial=-1)) + 1
-        given = request.strengths
+        given, count = request.strengths, part.basis.n_strengths
         if isinstance(given, dict):
             given = given.get(part.columns[0]) if len(part.columns) == 1 else None
         rho += [start if given is None else np.log(max(given, 1e-300))] * count
@@ -292,9 +288,7 @@ def _strengths(design: Design, request: Request) -> tuple[np.ndarray, np.ndarray
     return np.array(rho, float), np.array(fixed, bool)
 
 
-def _search(
-    design: Design, losses: Sequence[Loss], request: Request
-) -> tuple[Design, list[PenalisedFit]]:
+def _search(design: Design, losses: Losses, request: Request) -> Trial:
     """Add pairs in some goes, each ranked by the residuals of the model before.
 
     Pairs begin with few functions and get more where they use them all; those of which nothing is
@@ -312,7 +306,7 @@ def _search(
     fits = _fit_all(trial, losses, request)
     memories = [Memory() for _ in losses]
     for _ in range(_GOES):
-        larger = _refined(trial, fits, asked, request.n_jobs)
+        larger = _refined(trial, fits, asked)
         left = request.search + asked - sum(part.pair is not None for part in larger.parts)
         if left > 0:
             go = min(left, _FIRST if trial is first else _LATER)
@@ -320,32 +314,27 @@ def _search(
             found = _next_pairs(trial, losses, fits, request, tried, certain)[:go]
             # The functions of pairs are those of all rows, as they will be fitted in the end.
             size = _FUNCTIONS[trial is not first]
-            larger = replace(larger, rows=design.rows)
-            larger, added = _within_budget(larger, found, size, request.n_jobs)
-            larger = replace(larger, rows=rows)
+            larger, added = _within_budget(larger, found, design.rows, size)
             tried |= set(added)
         if _sizes(larger) == _sizes(trial):
             break
-        known, before = [_known(trial, fit) for fit in fits], [replace(own) for own in memories]
-        more = _fit_all(larger, losses, request, known, memories, _extended)
+        before = [replace(own) for own in memories]
+        more = _fit_all(larger, losses, request, (trial, fits), memories, _extended)
         kept = _judged(judges, losses, (trial, fits), (larger, more), trial is first)
         if kept is None:
-            bases = [part.basis for part in trial.parts]
-            memories = [
-                new if new.knows(bases) else old for new, old in zip(memories, before, strict=True)
-            ]
+            pairs = zip(memories, before, strict=True)
+            memories = [new if new.knows(trial.bases) else old for new, old in pairs]
             break
         trial, fits = kept
     trial, fits = _voted(design.rows, trial, losses, fits, request, asked, memories)
     design = replace(design, parts=trial.parts)
     if _sizes(trial) == _sizes(first):  # the model without pairs, as it would be
         return design, _fit_all(design, losses, request)
-    known = [_known(trial, fit) for fit in fits]
     memories = [
         _of_all_rows(design, (rows, judges), loss, k, memory)
         for k, (loss, memory) in enumerate(zip(losses, memories, strict=True))
     ]
-    return design, _fit_all(design, losses, request, known, memories)
+    return design, _fit_all(design, losses, request, (trial, fits), memories)
 
 
 def _of_all_rows(
@@ -356,7 +345,7 @@ def _of_all_rows(
 
     For others about, since the curvature was another one.
     """
-    bases, rows = [part.basis for part in design.parts], design.rows
+    bases, rows = design.bases, design.rows
     gram = memory.of(bases)
     judges = halves[1].coded(design.parts, None, output)
     if gram is None or not isinstance(rows, HeldRows) or not isinstance(judges, CodedRows):
@@ -367,7 +356,7 @@ def _of_all_rows(
 
 
 def _judged(
-    judges: TableRows, losses: Sequence[Loss], before: Trial, after: Trial, first: bool
+    judges: TableRows, losses: Losses, before: Trial, after: Trial, first: bool
 ) -> Trial | None:
     """The larger model without the new pairs that held-out rows do not want; None: not at all.
 
@@ -380,15 +369,15 @@ def _judged(
     whole, *each = judges.gains(losses, others, _scored(design, fits))
     if first and not whole.certainty > 0:  # what is left after a choice by these rows proves little
         return None
-    dropped = {pair for pair, gain in zip(new, each, strict=True) if not gain.certainty > LIKELY}
+    dropped = {pair for pair, gain in zip(new, each, strict=True) if not gain.certainty > _LIKELY}
     if dropped:
         design, fits = _without(design, fits, dropped)
         (whole,) = judges.gains(losses, others[:1], _scored(design, fits))
-    return (design, fits) if whole.certainty > SURE[not first] else None
+    return (design, fits) if whole.certainty > _SURE[not first] else None
 
 
 def _voted(
-    rows: TableRows, trial: Design, losses: Sequence[Loss], fits: list[PenalisedFit],
+    rows: TableRows, trial: Design, losses: Losses, fits: list[PenalisedFit],
     request: Request, asked: int, memories: Sequence[Memory],
 ) -> Trial:  # fmt: skip
     """The model with the pairs more that score tests on all rows want; see `voting`.
@@ -398,19 +387,16 @@ def _voted(
     for _ in range(_VOTES):
         left = request.search + asked - sum(part.pair is not None for part in trial.parts)
         whole = replace(trial, rows=rows)
-        wanted = _wanted(whole, losses, fits, request)[: max(left, 0)] if left > 0 else []
-        larger, added = _within_budget(whole, wanted, _FUNCTIONS[0], request.n_jobs)
+        wanted = _wanted(whole, losses, fits, request)[:left] if left > 0 else []
+        larger, added = _within_budget(trial, wanted, rows, _FUNCTIONS[0])
         if not added:
             break
-        known, larger = [_known(trial, fit) for fit in fits], replace(larger, rows=trial.rows)
-        fits = _fit_all(larger, losses, request, known, memories, _extended)
+        fits = _fit_all(larger, losses, request, (trial, fits), memories, _extended)
         trial = larger
     return trial, fits
 
 
-def _wanted(
-    design: Design, losses: Sequence[Loss], fits: Sequence[PenalisedFit], request: Request
-) -> list[tuple[int, int]]:
+def _wanted(design: Design, losses: Losses, fits: Fits, request: Request) -> list[Pair]:
     """Pairs that a score test of any output wants, the most significant first.
 
     The level is divided by the number of tests (Bonferroni). Of pairs that share a column only the
@@ -418,8 +404,11 @@ def _wanted(
     """
     taken = {part.columns for part in design.parts if part.pair is not None}
     untried, coarse = _open_pairs(design, request, taken)
-    sides = {j: side_of(design.books[j], own.summed(design.counts[j])) for j, own in coarse.items()}
-    found: dict[tuple[int, int], float] = {}
+    sides = {
+        j: side_of(own.summed(design.counts[j]), design.books[j].kind == "category")
+        for j, own in coarse.items()
+    }
+    found: dict[Pair, float] = {}
     for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
         own = design.parts, fit.weights
         tables = dict(zip(untried, design.rows.residuals(*own, loss, k, untried, coarse)[0]))
@@ -440,17 +429,17 @@ def _wanted(
     return wanted
 
 
-def _scored(design: Design, fits: Sequence[PenalisedFit]) -> Scored:
+def _scored(design: Design, fits: Fits) -> Scored:
     """Terms, and their weights in all outputs."""
     return design.parts, [fit.weights for fit in fits]
 
 
-def _without(design: Design, fits: Sequence[PenalisedFit], dropped: set[tuple[int, ...]]) -> Trial:
+def _without(design: Design, fits: Fits, dropped: set[tuple[int, ...]]) -> Trial:
     """The model without some terms, the weights of the others as they are."""
-    kept = [part.columns not in dropped for part in design.parts]
-    weights = np.repeat([True, *kept], [1, *(part.basis.n_functions for part in design.parts)])
-    groups = np.repeat(kept, [own.stop - own.start for own in _groups(design)])
-    parts = tuple(part for part, own in zip(design.parts, kept, strict=True) if own)
+    kept = [place for place in _places(design) if place[0].columns not in dropped]
+    parts = tuple(part for part, _, _ in kept)
+    weights = np.r_[0, *(own for _, own, _ in kept)]
+    groups = np.r_[*(group for _, _, group in kept)]
     found = [
         replace(fit, weights=fit.weights[weights], edf=fit.edf[weights], rho=fit.rho[groups])
         for fit in fits
@@ -459,12 +448,12 @@ def _without(design: Design, fits: Sequence[PenalisedFit], dropped: set[tuple[in
 
 
 def _fit_all(
-    design: Design, losses: Sequence[Loss], request: Request,
-    known: Sequence[Known] | None = None, memories: Sequence[Memory] | None = None,
+    design: Design, losses: Losses, request: Request,
+    before: Trial | None = None, memories: Sequence[Memory] | None = None,
     fit: Callable[..., PenalisedFit] = fit_design,
 ) -> list[PenalisedFit]:  # fmt: skip
-    """Fits of all outputs, from what is known of each; by `_extended`, rough ones."""
-    known = [{} for _ in losses] if known is None else known
+    """Fits of all outputs, from those of an earlier model; by `_extended`, rough ones."""
+    known = [None] * len(losses) if before is None else [(before[0], own) for own in before[1]]
     memories = [Memory() for _ in losses] if memories is None else memories
     return [
         fit(design, loss, k, request, start, memory)
@@ -472,35 +461,20 @@ def _fit_all(
     ]
 
 
-def _known(design: Design, fit: PenalisedFit) -> Known:
-    """Strengths, weights, degrees of freedom, basis by columns; the intercept's by no columns."""
-    found: Known = {(): (np.zeros(0), fit.weights[:1], fit.edf[:1], None)}
-    for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
-        found[part.columns] = fit.rho[group], fit.weights[own], fit.edf[own], part.basis
-    return found
-
-
-def _refined(
-    design: Design, fits: Sequence[PenalisedFit], asked: int, n_jobs: int | None
-) -> Design:
+def _refined(design: Design, fits: Fits, asked: int) -> Design:
     """Drop pairs that have vanished; twice as many functions for those that use nearly all."""
-    parts, full, found = [], [], 0
-    for part, own in zip(design.parts, _weights(design), strict=True):
-        if part.pair is None:
-            parts.append(part)
-            continue
-        found += 1
-        edf, size = max(float(fit.edf[own].sum()) for fit in fits), part.basis.n_functions
-        if edf < _VANISHED and found > asked:
-            continue
-        if edf > _FULL * size:
-            full.append(part)
-        parts.append(part)
-    finer = {part.columns: part for part in _built(_twice, full, n_jobs)}
+    edf = {
+        part.columns: max(float(fit.edf[own].sum()) for fit in fits)
+        for part, own, _ in _places(design)
+        if part.pair is not None
+    }
+    vanished = {pair for pair in list(edf)[asked:] if edf[pair] < _VANISHED}
+    parts = tuple(part for part in design.parts if part.columns not in vanished)
+    full = [p for p in parts if edf.get(p.columns, 0.0) > _FULL * p.basis.n_functions]
+    finer = {part.columns: part for part in _built(_twice, full, design.n_jobs)}
     larger = replace(design, parts=tuple(finer.get(part.columns, part) for part in parts))
-    return larger if sum(_sizes(larger).values()) <= _MOST_WEIGHTS else replace(
-        design, parts=tuple(p for p in design.parts if p.columns in {q.columns for q in parts})
-    )  # fmt: skip
+    small = sum(_sizes(larger).values()) <= _MOST_WEIGHTS
+    return larger if small else replace(design, parts=parts)
 
 
 def _twice(part: Part) -> Part:
@@ -516,7 +490,7 @@ def _sizes(design: Design) -> dict[tuple[int, ...], int]:
 
 def _open_pairs(
     design: Design, request: Request, tried: set[tuple[int, ...]]
-) -> tuple[list[tuple[int, int]], dict[int, Coarse]]:
+) -> tuple[list[Pair], dict[int, Coarse]]:
     """Pairs that were not tried, and the codes of columns while pairs are ranked."""
     mains = [part.columns[0] for part in design.parts if part.pair is None]
     usable = [
@@ -527,12 +501,12 @@ def _open_pairs(
 
 
 def _next_pairs(
-    design: Design, losses: Sequence[Loss], fits: Sequence[PenalisedFit], request: Request,
+    design: Design, losses: Losses, fits: Fits, request: Request,
     tried: set[tuple[int, ...]], certain: float,
-) -> list[tuple[int, int]]:  # fmt: skip
+) -> list[Pair]:  # fmt: skip
     """Pairs that the residuals of any output want, the most promising first."""
     untried, coarse = _open_pairs(design, request, tried)
-    merged: dict[tuple[int, int], float] = {}
+    merged: dict[Pair, float] = {}
     for k, (loss, fit) in enumerate(zip(losses, fits, strict=True)):
         given = design.parts, fit.weights, loss, k, untried, coarse
         tables, bend, rows = design.rows.residuals(*given)
@@ -542,24 +516,22 @@ def _next_pairs(
 
 
 def _within_budget(
-    design: Design, pairs: Sequence[tuple[int, int]], functions: int, n_jobs: int | None
-) -> tuple[Design, list[tuple[int, int]]]:
+    design: Design, pairs: Pairs, rows: TableRows, functions: int
+) -> tuple[Design, list[Pair]]:
     """Add pairs while the model stays small enough to choose its strengths."""
-    larger = with_pairs(design, pairs, functions, n_jobs)
+    larger = with_pairs(design, pairs, rows, functions)
     alone = sum(part.basis.n_functions for part in larger.parts if part.pair is None)
-    room = int(np.searchsorted([own.stop for own in _weights(larger)], max(_MOST_WEIGHTS, alone)))
+    ends = [own.stop for own in spans_of(larger.bases)]
+    room = int(np.searchsorted(ends, max(_MOST_WEIGHTS, alone)))
     added = list(pairs[: max(room - len(design.parts), 0)])
     return replace(larger, parts=larger.parts[: len(design.parts) + len(added)]), added
 
 
-def assemble(
-    design: Design, fits: Sequence[PenalisedFit], asked: Sequence[tuple[int, int]] = ()
-) -> TableModel:
+def assemble(design: Design, fits: Fits, asked: Pairs = ()) -> TableModel:
     """The fitted model, its terms at their codes; pairs that have vanished only if asked for."""
     terms = []
-    posteriors = [Posterior.of(fit) for fit in fits]
-    for part, own, group in zip(design.parts, _weights(design), _groups(design), strict=True):
-        found = [_term_of(part, posterior, own) for posterior in posteriors]
+    for part, own, group in _places(design):
+        found = [_term_of(part, fit, own) for fit in fits]
         values, errors, edf, statistic, p_value = (
             np.stack(item, axis=-1) for item in zip(*found, strict=True)
         )
@@ -580,57 +552,24 @@ def assemble(
     return TableModel(design.books, tuple(terms), intercept)
 
 
-@dataclass(frozen=True)
-class Posterior:
-    """Weights that are in use, and their covariances.
+def _term_of(part: Part, fit: PenalisedFit, own: slice) -> tuple:
+    """Values and standard errors at the codes, edf, Wald's statistic and its significance.
 
     Functions that were left out have weights of zero, and next to no variance.
-
-    Attributes
-    ----------
-    used : ndarray of int
-        Their places among all weights.
-    weights, edf : ndarray
-        The weights, and the degrees of freedom of all weights.
-    covariance, wider : ndarray
-        For the strengths as they are, and with their uncertainty.
-    intercept : float
-        Variance of the intercept.
-    beside : ndarray
-        Covariances of the intercept with these weights.
     """
-
-    used: np.ndarray
-    weights: np.ndarray
-    edf: np.ndarray
-    covariance: np.ndarray
-    wider: np.ndarray
-    intercept: float
-    beside: np.ndarray
-
-    @classmethod
-    def of(cls, fit: PenalisedFit) -> Posterior:
-        used = np.flatnonzero(fit.weights)
-        covariance = fit.covariance[np.ix_(used, used)]
-        wider = covariance + fit.wider[np.ix_(used, used)]
-        first = float(fit.covariance[0, 0])
-        beside = fit.covariance[0, used]
-        return cls(used, fit.weights[used], fit.edf, covariance, wider, first, beside)
-
-
-def _term_of(part: Part, fit: Posterior, own: slice) -> tuple:
-    """Values and standard errors at the codes, edf, Wald's statistic and its significance."""
-    some = slice(*np.searchsorted(fit.used, [own.start, own.stop]).tolist())
-    basis, weights = part.basis.values[:, fit.used[some] - own.start], fit.weights[some]
-    edf = float(fit.edf[own].sum())
-    variance = np.sum((basis @ fit.wider[some, some]) * basis, 1)
+    used = own.start + np.flatnonzero(fit.weights[own])
+    basis, weights = part.basis.values[:, used - own.start], fit.weights[used]
+    block = np.ix_(used, used)
+    covariance, edf = fit.covariance[block], float(fit.edf[own].sum())
+    variance = np.sum((basis @ (covariance + fit.wider[block])) * basis, 1)
     if part.pair is None:
         # Where a centred line crosses zero it seems to be certain, whatever it is a line through.
         # Of the sum with the intercept, bands cover what smoothing leaves out (Marra and Wood
         # 2012).
-        variance = variance + fit.intercept + 2 * basis @ fit.beside[some]
+        beside = fit.covariance[0, used]
+        variance = variance + float(fit.covariance[0, 0]) + 2 * basis @ beside
     errors = np.sqrt(np.maximum(variance, 0.0))
-    statistic, p_value = _wald(weights, fit.covariance[some, some], edf)
+    statistic, p_value = _wald(weights, covariance, edf)
     return basis @ weights, errors, edf, statistic, p_value
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from ...hashing import mixed_bits
 
 _SHARE = 4  # one row of so many is held out
-LIKELY = 0.5  # standard errors by which each new pair must help
-SURE = 2.5, 0.0  # by which all pairs of the first go, and of a later one, must help together
 
 
 def contents(codes: Sequence[np.ndarray], rows: int) -> np.ndarray:

@@ -49,14 +49,6 @@ class Signal:
     square: float
 
 
-@dataclass(frozen=True)
-class Margin:
-    """A column's own fit: −ℓ at its best strength, and the degrees of freedom there."""
-
-    evidence: float
-    edf: float
-
-
 def signals_of(sums: Sequence[CodeSums], column: int) -> list[Signal]:
     """Targets of all outputs by the codes of one column."""
     found = []
@@ -67,10 +59,11 @@ def signals_of(sums: Sequence[CodeSums], column: int) -> list[Signal]:
     return found
 
 
-def fit_margin(basis: Basis, signals: Sequence[Signal]) -> Margin:
+def fit_margin(basis: Basis, signals: Sequence[Signal]) -> tuple[float, float]:
     """Choose the strength of a column's curve by restricted likelihood, with nothing beside it.
 
-    The evidence of several outputs is added up; the degrees of freedom are the most of any.
+    Returns the evidence, −ℓ at the best strength, and the degrees of freedom there: of several
+    outputs, the sum of the first and the most of the second.
     """
     evidence = edf = 0.0
     for signal in signals:
@@ -84,7 +77,7 @@ def fit_margin(basis: Basis, signals: Sequence[Signal]) -> Margin:
         best = int(np.argmin(twice))
         evidence -= 0.5 * float(twice[best])
         edf = max(edf, float(np.sum(n / (n + penalty[best]))))
-    return Margin(evidence, edf)
+    return evidence, edf
 
 
 def axis_evidence(
@@ -98,10 +91,8 @@ def axis_evidence(
 
     # tr(G)/tr(S) is of the order of n over the median penalty of a natural basis.
     strengths = np.outer(bands.gram[:, 0].sum(axis=1) / bands.penalty[0].sum(), _STRENGTHS)
-    left, logdet = (
-        np.empty((len(place), len(signals), strengths.shape[1])),
-        np.empty_like(strengths),
-    )
+    left = np.empty((len(place), len(signals), strengths.shape[1]))
+    logdet = np.empty_like(strengths)
     _loops.profiles(bands.gram, bands.penalty, bands.right, strengths, left, logdet)
     evidence, rank = np.zeros(len(place)), bands.gram.shape[2] - order
     for k, signal in enumerate(signals):

@@ -10,18 +10,15 @@ are still to be chosen, each step chooses them anew for its working least-square
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Protocol
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...stats.pair_tables import add_scores, cross_products, right_sides
 from ...threads import available_threads, limit_blas
 from ..losses import Loss, Squared
 from .bases import Basis
 from .constraints import nearest
-from .memory import Memory
+from .held import CodedPoint, CodedRows
 from .reml import (
     COARSE,
     Penalties,
@@ -32,6 +29,7 @@ from .reml import (
     solve_with,
     widening,
 )
+from .streamed import CodedStream, StreamedPoint
 
 _SETTLE = 15  # steps after which strengths stay: performance iteration may cycle
 # Degrees of freedom that no term gains or loses any more once strengths stay: these, or this share
@@ -56,174 +54,8 @@ _SMALL = 2500
 
 
 Solve = Callable[[np.ndarray], np.ndarray]  # with the matrix of a working problem
-
-
-class Point(Protocol):
-    """Weights with the losses that rows have there.
-
-    Attributes
-    ----------
-    beta : ndarray
-        The weights.
-    value : float
-        Σ of the losses, without penalties.
-    """
-
-    @property
-    def beta(self) -> np.ndarray: ...
-
-    @property
-    def value(self) -> float: ...
-
-    def sums(self) -> Sums:
-        """The working least-squares problem of a Newton step from here."""
-        ...
-
-    def gradient(self) -> np.ndarray:
-        """Derivatives of the losses by the weights."""
-        ...
-
-
-class Rows(Protocol):
-    """Rows as the solver sees them: in memory, or read once for each call of `at`.
-
-    Attributes
-    ----------
-    bases : sequence of Basis
-    cone : ndarray or None
-        Rows C of constraints Cβ ≥ 0.
-    total : float
-        Sum of the weights.
-    """
-
-    @property
-    def bases(self) -> Sequence[Basis]: ...
-
-    @property
-    def cone(self) -> np.ndarray | None: ...
-
-    @property
-    def total(self) -> float: ...
-
-    def at(self, loss: Loss, beta: np.ndarray) -> Point:
-        """The losses of all rows for some weights."""
-        ...
-
-    def squared(self) -> tuple[Sums, float]:
-        """The sums of squared loss, and what was subtracted from the targets."""
-        ...
-
-    def start(self, loss: Loss) -> float:
-        """An intercept to start from."""
-        ...
-
-    def only(self, kept: np.ndarray) -> Rows:
-        """The rows with some of the weights."""
-        ...
-
-
-@dataclass(frozen=True)
-class CodedRows:
-    """Rows in memory as codes of terms, with targets, weights and offsets.
-
-    Squared loss asks a `memory` for the products of terms.
-    """
-
-    codes: Sequence[np.ndarray]
-    bases: Sequence[Basis]
-    y: np.ndarray
-    weight: np.ndarray
-    offset: np.ndarray
-    n_jobs: int | None = None
-    cone: np.ndarray | None = None
-    memory: Memory | None = None
-
-    @property
-    def total(self) -> float:
-        return float(self.weight.sum())
-
-    def at(self, loss: Loss, beta: np.ndarray) -> CodedPoint:
-        eta = self.scores(beta)
-        value = float(self.weight @ loss.value(self.y, eta))
-        return CodedPoint(beta, value, self, loss, eta)
-
-    def squared(self, middle: float | None = None) -> tuple[Sums, float]:
-        y = self.y - self.offset
-        if middle is None:  # without one, yᵀWy − rᵀβ would cancel
-            middle = float(np.average(y, weights=self.weight))
-        product = self.weight * (y - middle)
-        square = float(product @ (y - middle))
-        if self.memory is not None:
-            products = self.memory.sums(self, self.weight, product)
-        else:
-            products = self.sums(self.weight, product)
-        return Sums(*products, square, self.total), middle
-
-    def start(self, loss: Loss) -> float:
-        return loss.start(self.y, self.weight, self.offset)
-
-    def only(self, kept: np.ndarray) -> CodedRows:
-        cone = None if self.cone is None else self.cone[:, kept]
-        return replace(self, bases=some_functions(self.bases, kept), cone=cone, memory=None)
-
-    def scores(self, beta: np.ndarray) -> np.ndarray:
-        """The scores of all rows."""
-        out = self.offset + beta[0]
-        add_scores(self.codes, [basis.values for basis in self.bases], beta, out, self.n_jobs)
-        return out
-
-    def sums(
-        self, weight: np.ndarray, product: np.ndarray,
-        known: tuple[np.ndarray, Sequence[bool]] | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        bases = [basis.values for basis in self.bases]
-        local = [basis.local for basis in self.bases]
-        return cross_products(self.codes, bases, weight, product, self.n_jobs, local, known)
-
-
-def some_functions(bases: Sequence[Basis], kept: np.ndarray) -> list[Basis]:
-    """The functions of terms whose weights are kept; weight 0 is the intercept's."""
-    start = np.cumsum([1, *(basis.n_functions for basis in bases)])
-    ends = np.searchsorted(kept, start)
-    return [
-        basis.only(kept[a:b] - first)
-        for basis, first, (a, b) in zip(bases, start[:-1], pairwise(ends), strict=True)
-    ]
-
-
-@dataclass(frozen=True)
-class CodedPoint:
-    """Weights, and the scores and losses of rows in memory."""
-
-    beta: np.ndarray
-    value: float
-    rows: CodedRows
-    loss: Loss
-    eta: np.ndarray
-
-    def sums(self) -> Sums:
-        return self.working(lambda weight: weight, self.rows.sums)
-
-    def working(
-        self, chosen: Callable[[np.ndarray], np.ndarray],
-        products: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
-    ) -> Sums:  # fmt: skip
-        """A working problem with weights that are chosen by the curvature here.
-
-        `products` makes ZᵀWZ and Zᵀv of the weights and of a vector.
-        """
-        rows = self.rows
-        slope, bend = self.loss.derivatives(rows.y, self.eta)
-        weight = chosen(rows.weight * bend)
-        product = weight * (self.eta - rows.offset) - rows.weight * slope
-        seen = weight > 0
-        square = float(np.sum(product[seen] ** 2 / weight[seen]))
-        return Sums(*products(weight, product), square, rows.total)
-
-    def gradient(self) -> np.ndarray:
-        rows = self.rows
-        slope = rows.weight * self.loss.derivatives(rows.y, self.eta)[0]
-        return right_sides(rows.codes, [b.values for b in rows.bases], slope, rows.n_jobs)
+Rows = CodedRows | CodedStream
+Point = CodedPoint | StreamedPoint
 
 
 @dataclass(frozen=True)
@@ -240,8 +72,8 @@ class PenalisedFit:
         Logarithms of the strengths.
     edf : ndarray
         Effective degrees of freedom of each weight.
-    dispersion, objective, criterion : float
-        φ, the penalised loss, and the restricted likelihood's negative logarithm.
+    dispersion, objective : float
+        φ, and the penalised loss.
     n_iter : int
         Steps, each one pass over the rows.
     converged : bool
@@ -254,7 +86,6 @@ class PenalisedFit:
     edf: np.ndarray
     dispersion: float
     objective: float
-    criterion: float
     n_iter: int
     converged: bool
 
@@ -265,7 +96,7 @@ def penalties_of(bases: Sequence[Basis]) -> Penalties:
     for basis in bases:
         scale.append(basis.penalty)
         group.append(basis.group + count)
-        count += int(basis.group.max(initial=-1)) + 1
+        count += basis.n_strengths
     return Penalties(np.concatenate(scale), np.concatenate(group).astype(np.int64), count)
 
 
@@ -355,7 +186,7 @@ class Reach:
         """
         kept = self.every.within_reach(rho, total)
         enough = len(self.kept) if last else _SHRUNK * len(self.kept)
-        if len(kept) >= enough and _holds(self.kept, kept, len(self.every.scale)):
+        if len(kept) >= enough and np.isin(kept, self.kept).all():
             return self
         return Reach.of(self.whole, self.every, kept)
 
@@ -378,7 +209,7 @@ def _fit_squared(
         few = penalties.only(kept)
         found = choose_strengths(sums.only(kept), few, rho, None, fixed, 60, tol)
         wanted = penalties.within_reach(found.rho, sums.rows)
-        if _holds(kept, wanted, len(penalties.scale)):
+        if np.isin(wanted, kept).all():
             break
         rho, kept = found.rho, np.union1d(kept, wanted)
     wider = widening(found, few, rows.total, ~fixed, True)
@@ -389,13 +220,6 @@ def _fit_squared(
     value = 0.5 * (sums.square - 2 * sums.right @ weights + weights @ system)
     weights[0] += middle
     return _finished(found, penalties, value, 1, weights, wider)
-
-
-def _holds(kept: np.ndarray, wanted: np.ndarray, size: int) -> bool:
-    """Whether all weights that are wanted are among those that are kept."""
-    there = np.zeros(size, bool)
-    there[kept] = True
-    return bool(there[wanted].all())
 
 
 def _may_leave_out(rows: Rows, penalties: Penalties, fixed: np.ndarray) -> bool:
@@ -563,7 +387,7 @@ class Chosen:
             if n_iter == 1 and self.afresh and not self.least:
                 self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, self.fixed)
             found = self._chosen(sums, penalties)
-            used, before = _used(found, penalties), self.used
+            used, before = penalties.total(found.edf(penalties)), self.used
             # Rounded, so that steps do not amplify the rounding errors of those before them.
             self.rho, self.used = np.where(self.fixed, self.rho, np.round(found.rho, 3)), used
             moved = float(np.max(np.abs(used - before), initial=0.0))
@@ -590,14 +414,9 @@ class Chosen:
 
 def allowed(rows: Rows, found: WorkingFit) -> np.ndarray:
     """The minimum of a working problem among the weights that constraints allow."""
-    if rows.cone is None or not len(rows.cone):
+    if rows.cone is None:
         return found.weights
     return nearest(found.weights, found.inverse, rows.cone)
-
-
-def _used(found: WorkingFit, penalties: Penalties) -> np.ndarray:
-    """Degrees of freedom by strength."""
-    return penalties.total(1 - penalties.diagonal(found.rho) * np.diag(found.inverse))
 
 
 def _penalised(point: Point, diagonal: np.ndarray) -> float:
@@ -643,9 +462,7 @@ def _finished(
     found: WorkingFit, penalties: Penalties, value: float, n_iter: int,
     beta: np.ndarray, wider: np.ndarray, converged: bool = True,
 ) -> PenalisedFit:  # fmt: skip
-    diagonal = penalties.diagonal(found.rho)
-    edf = 1 - diagonal * np.diag(found.inverse)
     return PenalisedFit(
-        beta, found.inverse * found.dispersion, wider, found.rho, edf,
-        found.dispersion, float(value), found.criterion, n_iter, converged,
+        beta, found.inverse * found.dispersion, wider, found.rho, found.edf(penalties),
+        found.dispersion, float(value), n_iter, converged,
     )  # fmt: skip

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...stats.pair_tables import pair_table
-from ...threads import in_threads
-from .bases import Basis, Side, margin, tensor_basis
+from ...threads import map_in_threads
+from .bases import Basis, Side, side_of, tensor_basis
 from .codebooks import OTHER, Codebook
 
 _RANKING = 16  # codes of a column while pairs are ranked
 _SHRINK = 10.0  # κ, in units of the mean weight of a row
 _CELLS = 2500  # codes of a pair, at most
-_BASES = 22  # splines of one side
 _FUNCTIONS = 400  # of a pair, at most
 _BY_VALUE = 0.3  # share of the values, beside that of the ranks, in the axis of a pair
 _LEVELS = 16  # levels of a category that a pair tells apart
@@ -48,9 +47,7 @@ class Coarse:
 
     def summed(self, table: np.ndarray) -> np.ndarray:
         """Rows of a table that share a coarse code, added up."""
-        belongs = np.zeros((self.size, len(self.of)))
-        belongs[self.of, np.arange(len(self.of))] = 1.0
-        return belongs @ table
+        return np.eye(self.size)[self.of].T @ table
 
 
 @dataclass(frozen=True)
@@ -69,14 +66,10 @@ class PairTerm:
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Pair codes of rows, from the codes of all columns."""
-        return pair_codes(self.first, self.second, *(codes[j] for j in self.columns))
-
-
-def pair_codes(first: Coarse, second: Coarse, own: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Code of each row's pair of coarse codes."""
-    kind = np.uint8 if first.size * second.size <= 256 else np.uint16
-    left = (first.of.astype(kind) * kind(second.size))[own]
-    return left + second.of.astype(kind)[other]
+        own, other = (codes[j] for j in self.columns)
+        kind = np.uint8 if self.first.size * self.second.size <= 256 else np.uint16
+        left = (self.first.of.astype(kind) * kind(self.second.size))[own]
+        return left + self.second.of.astype(kind)[other]
 
 
 def coarse_codes(book: Codebook, counts: np.ndarray, most: int) -> Coarse:
@@ -128,20 +121,12 @@ def residual_tables(
         Weighted derivatives of the losses at the fitted scores, and curvatures.
     """
     small = {j: coarse[j].of[codes[j]] for j in {j for pair in pairs for j in pair}}
-    found: list = [None] * len(pairs)
 
-    def work(begin: int, end: int) -> None:
-        for at in range(begin, end):
-            j, k = pairs[at]
-            shape = coarse[j].size, coarse[k].size
-            found[at] = (
-                pair_table(small[j], small[k], bend, shape),
-                pair_table(small[j], small[k], slope, shape),
-            )
+    def sums(pair: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        (own, other), (n, m) = (small[j] for j in pair), (coarse[j].size for j in pair)
+        return pair_table(own, other, bend, (n, m)), pair_table(own, other, slope, (n, m))
 
-    if pairs:
-        in_threads(work, len(pairs), n_jobs, grain=max(1, _GRAIN // max(len(bend), 1)))
-    return found
+    return map_in_threads(sums, pairs, n_jobs, max(1, _GRAIN // max(len(bend), 1)))
 
 
 def promising(
@@ -187,7 +172,8 @@ def build_pair(
     first = coarse_codes(books[j], counts[j], sizes[0])
     second = coarse_codes(books[k], counts[k], sizes[1])
     cells = first.summed(second.summed(weights.T).T)
-    sides = side_of(books[j], cells.sum(axis=1)), side_of(books[k], cells.sum(axis=0))
+    own, other = (books[at].kind == "category" for at in columns)
+    sides = side_of(cells.sum(axis=1), own), side_of(cells.sum(axis=0), other)
     return PairTerm(columns, first, second, sides, cells)
 
 
@@ -203,12 +189,3 @@ def _shares(first: Codebook, second: Codebook) -> tuple[int, int]:
     if wanted[1] <= even:
         return min(wanted[0], max(_CELLS // wanted[1], 2), 64), wanted[1]
     return even, even
-
-
-def side_of(book: Codebook, counts: np.ndarray) -> Side:
-    """Functions of a column in a pair, from the weights of its coarse codes."""
-    if book.kind == "category":
-        return margin(np.zeros(0), counts, n_bases=0, category=True)
-    bins = len(counts) - 1
-    place = (np.arange(bins) + 0.5) / max(bins, 1)
-    return margin(place, counts, n_bases=_BASES, category=False)

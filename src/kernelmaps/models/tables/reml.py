@@ -94,9 +94,8 @@ class Penalties:
         return np.flatnonzero(alive | (self.order_within < _ALWAYS))
 
     def indicator(self) -> np.ndarray:
-        out = np.zeros((len(self.group), self.count + 1))
-        out[np.arange(len(self.group)), self.group] = 1.0
-        return out[:, : self.count]
+        """Which weights have each strength."""
+        return np.eye(self.count + 1)[self.group, : self.count]
 
 
 @dataclass(frozen=True)
@@ -137,6 +136,10 @@ class WorkingFit:
     dispersion: float
     criterion: float
     gradient: np.ndarray
+
+    def edf(self, penalties: Penalties) -> np.ndarray:
+        """Effective degrees of freedom of each weight."""
+        return 1 - penalties.diagonal(self.rho) * np.diag(self.inverse)
 
     def among(self, kept: np.ndarray, penalties: Penalties, total: float) -> WorkingFit:
         """The same fit among all weights, where only some of them were within reach."""

@@ -11,7 +11,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ...data.frames import Column, check_names, is_frame, is_mixed, read_columns
+from ...data.frames import (
+    Column,
+    check_names,
+    column_position,
+    is_frame,
+    is_mixed,
+    read_columns,
+)
 from ...data.opening import has_text
 from ...data.sources import Source
 from ...schema import SchemaError, State, anything, array, instance, integer, names
@@ -179,8 +186,6 @@ class TableRoute(AdditiveParameters):
 
     def _strengths(self, names: list[str]) -> Any:
         """Fixed strengths: of all terms, by column, or None where they are chosen."""
-        from ...data.frames import column_position
-
         given, owner = self.smoothing, type(self).__name__
         if given is None or (isinstance(given, str) and given == "auto"):
             return None
@@ -267,11 +272,8 @@ class TableRoute(AdditiveParameters):
         check_is_fitted(self)
         if self._tabular:
             return [term.name for term in self.table_.terms]
-        count = self.n_features_in_
-        return [
-            str(name)
-            for name in getattr(self, "feature_names_in_", map("x{}".format, range(count)))
-        ]
+        default = [f"x{j}" for j in range(self.n_features_in_)]
+        return [str(name) for name in getattr(self, "feature_names_in_", default)]
 
     def _check_table(self) -> None:
         """Raise SchemaError if what was loaded does not fit together."""
@@ -342,28 +344,20 @@ class TableRoute(AdditiveParameters):
             output = self._telling(intercepts + terms[0].sum(axis=0))
         values = terms[0] if terms.ndim == 2 else terms[0][:, output]
         intercept = float(intercepts[output])
-        names, shown = self._row_in_words(x, len(values))
-        label = self._output_names()[output]
-        score = intercept + values.sum()
-        errors = None
+        label, score, errors = self._output_names()[output], intercept + values.sum(), None
         if self._tabular:
             columns = self._columns(x, reset=False)
+            said = [_in_words(column) for column in columns]
+            shown = [", ".join(said[j] for j in term.columns) for term in self.table_.terms]
             errors = self.table_.errors(columns, type(self).__name__)[0, :, output]
-        return Explanation(names, shown, values, intercept, score, label, errors)
+        else:
+            row = x.iloc[0] if hasattr(x, "iloc") else np.asarray(x)[0]
+            shown = [f"{float(value):.6g}" for value in row]
+        return Explanation(self.term_names_, shown, values, intercept, score, label, errors)
 
     def _telling(self, scores: np.ndarray) -> int:
         """The output that explains a prediction best, from the scores of all."""
         return int(np.argmax(scores))
-
-    def _row_in_words(self, x: Any, count: int) -> tuple[list[str], list[str]]:
-        """Names of the terms, and the row's values of their columns."""
-        if not self._tabular:
-            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(count)])
-            row = x.iloc[0] if hasattr(x, "iloc") else np.asarray(x)[0]
-            return [str(name) for name in names], [f"{float(value):.6g}" for value in row]
-        said = [_in_words(column) for column in self._columns(x, reset=False)]
-        shown = [", ".join(said[j] for j in term.columns) for term in self.table_.terms]
-        return self.term_names_, shown
 
 
 def _has_words(raw: Any) -> bool:

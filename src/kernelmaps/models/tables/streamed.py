@@ -30,10 +30,8 @@ from ...stats.folding import sum_on_dask
 from ...threads import interruptible
 from ..losses import Loss, Squared
 from .codebooks import Codebook, encode_columns
-from .held import HeldRows, Pair, Part, Scored, Tables
+from .held import HeldRows, Pair, Part, Tables, Tally, some_functions
 from .judging import Gain, mostly_different
-from .newton import some_functions
-from .pairs import Coarse
 from .reml import Sums
 
 CHUNK = 1 << 18  # rows read at a time
@@ -88,32 +86,6 @@ def one_against_rest(y: np.ndarray, outputs: Sequence[float]) -> tuple[np.ndarra
 
 
 # ---- sums over rows -----------------------------------------------------------------------------
-
-
-@dataclass
-class Tally:
-    """Sums over the codes of columns, of each output's signals at its intercept.
-
-    For squared loss, whose signals are residuals, the first output has pairs of codes as well.
-    """
-
-    sums: list[CodeSums]
-    losses: tuple[Loss, ...]
-    starts: tuple[float, ...]
-
-    def zero(self) -> Tally:
-        return replace(self, sums=[own.zero() for own in self.sums])
-
-    def update(self, rows: HeldRows) -> None:
-        for k, (own, loss, start) in enumerate(
-            zip(self.sums, self.losses, self.starts, strict=True)
-        ):
-            own.update(rows.codes, rows.signal(loss, k, start), rows.weight, n_jobs=rows.n_jobs)
-
-    def merge(self, other: Tally) -> Tally:
-        for own, more in zip(self.sums, other.sums, strict=True):
-            own.merge(more)
-        return self
 
 
 @dataclass
@@ -188,16 +160,10 @@ def tally(source: Source, coder: Coder, losses: Sequence[Loss], sample: HeldRows
 
     Intercepts to begin with are those of a sample.
     """
-    starts = [
-        loss.start(y, sample.weight, sample.offset) if sample.weight.any() else 0.0
-        for loss, y in zip(losses, sample.targets, strict=True)
-    ]
     sizes = [book.n_codes for book in coder.books]
-    total = sum(sizes)
-    cells = (total**2 - sum(size**2 for size in sizes)) // 2
+    cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
     pairs = isinstance(losses[0], Squared) and 8 * cells <= _TABLES
-    sums = [CodeSums(sizes, pairs and k == 0) for k in range(len(losses))]
-    return fold_table(source, coder, Tally(sums, tuple(losses), tuple(starts)))
+    return fold_table(source, coder, Tally.of(sample, losses, pairs))
 
 
 @dataclass(frozen=True)
@@ -249,11 +215,7 @@ class StreamedRows:
     def coded(self, parts: Sequence[Part], cone: np.ndarray | None, output: int) -> CodedStream:
         return CodedStream(self, tuple(parts), output, cone)
 
-    def residuals(
-        self, parts: Sequence[Part], beta: np.ndarray, loss: Loss, output: int,
-        pairs: Sequence[Pair], coarse: dict[int, Coarse],
-    ) -> tuple[Tables, float, int]:  # fmt: skip
-        given = parts, beta, loss, output, pairs, coarse
+    def residuals(self, *given: Any) -> tuple[Tables, float, int]:
         return self.ask(methodcaller("residuals", *given))
 
     def split(self) -> tuple[StreamedRows, StreamedRows]:
@@ -261,8 +223,8 @@ class StreamedRows:
         parts = [replace(self.coder, part=(fitted, by_content)) for fitted in (True, False)]
         return replace(self, coder=parts[0]), replace(self, coder=parts[1])
 
-    def gains(self, losses: Sequence[Loss], others: Sequence[Scored], model: Scored) -> list[Gain]:
-        return self.ask(methodcaller("gains", losses, others, model))
+    def gains(self, *given: Any) -> list[Gain]:
+        return self.ask(methodcaller("gains", *given))
 
 
 TableRows = HeldRows | StreamedRows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -97,7 +97,7 @@ class Explanation:
     intercept: float
     score: float
     output: str = "score"
-    errors: np.ndarray | None = field(default=None)
+    errors: np.ndarray | None = None
 
     def __str__(self) -> str:
         order = np.argsort(-np.abs(self.values), kind="stable")

@@ -198,15 +198,15 @@ def _curve(
     else:
         place = _best_axis(_axes(term.knots, book, size), counts, signals, options)
     basis = number_basis(place, counts, periodic=periodic, **options)
-    margin = fit_margin(basis, signals)
+    evidence, edf = fit_margin(basis, signals)
     jumps = [] if periodic else _jumps(counts, size)
     if len(jumps):
         apart = number_basis(place, counts, periodic=False, jumps=jumps, **options)
-        other = fit_margin(apart, signals)
-        if other.evidence > margin.evidence:
-            basis, margin = apart, other
+        more, used = fit_margin(apart, signals)
+        if more > evidence:
+            basis, edf = apart, used
     if term.n_bases is None:
-        basis = basis.smoothest(int(_ROOM[0] * margin.edf + _ROOM[1]))
+        basis = basis.smoothest(int(_ROOM[0] * edf + _ROOM[1]))
     return basis.with_two_strengths(_LOW) if rows >= _MANY_ROWS else basis
 
 

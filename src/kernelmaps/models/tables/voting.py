@@ -42,9 +42,6 @@ class SquaredSlopes(Loss):
 
     of: Loss = field(default_factory=Squared)
 
-    def value(self, y, eta):
-        return self.of.value(y, eta)
-
     def derivatives(self, y, eta):
         slope, _ = self.of.derivatives(y, eta)
         return slope, slope**2
@@ -58,9 +55,7 @@ def suspects(
     found = []
     for begin in range(0, len(pairs), _BATCH):
         batch = pairs[begin : begin + _BATCH]
-        bend, slope = (
-            _stacked([own[at] for own in tables[begin : begin + _BATCH]]) for at in (0, 1)
-        )
+        bend, slope = map(_stacked, zip(*tables[begin : begin + _BATCH], strict=True))
         (first, s), (second, t) = (_functions([sides[p[at]] for p in batch]) for at in (0, 1))
         scale = 1 / (s[:, :, None] + t[:, None, :])  # zero where there is no function
         seen = scale * (first.transpose(0, 2, 1) ** 2 @ bend @ second**2)
@@ -70,22 +65,19 @@ def suspects(
     return found
 
 
-def _stacked(tables: Sequence[np.ndarray]) -> np.ndarray:
-    """Matrices of different sizes in one array, zeros beside them."""
+def _stacked(tables: Sequence[np.ndarray], beside: float = 0.0) -> np.ndarray:
+    """Arrays of different sizes in one, with a number beside them."""
     shape = np.max([table.shape for table in tables], axis=0)
-    out = np.zeros((len(tables), *shape))
+    out = np.full((len(tables), *shape), beside)
     for at, table in enumerate(tables):
-        out[at, : table.shape[0], : table.shape[1]] = table
+        out[at, *map(slice, table.shape)] = table
     return out
 
 
 def _functions(sides: Sequence[Side]) -> tuple[np.ndarray, np.ndarray]:
     """Functions of sides in one array, and their penalties, infinite where there is none."""
     functions = _stacked([side.functions for side in sides])
-    penalty = np.full((len(sides), functions.shape[2]), np.inf)
-    for at, side in enumerate(sides):
-        penalty[at, : len(side.penalty)] = side.penalty
-    return functions, penalty
+    return functions, _stacked([side.penalty for side in sides], np.inf)
 
 
 def significance(

@@ -1,13 +1,14 @@
 """Products of terms that are kept while others join them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kernelmaps.models.losses import make_loss
-from kernelmaps.models.tables import newton
+from kernelmaps.models.tables import held
 from kernelmaps.models.tables.bases import Basis
-from kernelmaps.models.tables.memory import Memory
-from kernelmaps.models.tables.newton import CodedRows
+from kernelmaps.models.tables.held import CodedRows, Memory
 
 
 def rows_of(seed, sizes, n=800):
@@ -29,14 +30,14 @@ def some(rows, terms):
 @pytest.fixture
 def computed(monkeypatch):
     """How many terms' products each call computes."""
-    found, plain = [], newton.cross_products
+    found, plain = [], held.cross_products
 
     def counted(*arguments):
         known = arguments[6]
         found.append(len(arguments[0]) if known is None else sum(known[1]))
         return plain(*arguments)
 
-    monkeypatch.setattr(newton, "cross_products", counted)
+    monkeypatch.setattr(held, "cross_products", counted)
     return found
 
 
@@ -74,11 +75,12 @@ def test_a_curvature_nearby_is_used_again_with_exact_derivatives(seed, computed)
     rng = np.random.default_rng(seed)
     first = 0.3 * rng.normal(size=12)
     far = first + 3 * rng.normal(size=12)
-    before = memory.working(rows, rows.at(loss, first))
+    whole = replace(rows, memory=memory)
+    before = rows.at(loss, first).sums(whole)
     for beta, new in ((first + 0.01, 0), (far, 2)):
         computed.clear()
         here = rows.at(loss, beta)
-        found = memory.working(rows, here)
+        found = here.sums(whole)
         assert computed == [new]
         assert np.allclose(found.gram, before.gram, rtol=1e-12) == (new == 0)
         step = np.linalg.solve(found.gram, found.right) - beta
