@@ -53,8 +53,9 @@ def test_every_family_of_curves_has_its_formula():
 def test_an_additive_map_in_c_gives_the_same_columns(name, tmp_path):
     feature_map = fitted_map(name)
     if feature_map.spec_.family not in CURVES and feature_map.spec_.family != "piecewise":
-        with pytest.raises(TypeError, match="for joint maps"):
-            to_c(feature_map)
+        for joint in (feature_map, feature_map.spec_):
+            with pytest.raises(TypeError, match="for joint maps"):
+                to_c(joint)
         return
     X = rows(20, seed=1)
     expected = np.asarray(feature_map.transform(X))
