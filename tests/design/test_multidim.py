@@ -305,7 +305,7 @@ def test_indefinite_and_misshapen_signatures_are_refused():
         ({"n_components": 0}, ">= 1"),
         ({"domain": [(0, 1)]}, "two or three ranges"),
         ({"domain": [(0, 1), (1, 1)]}, "low < high"),
-        ({"form": "sum"}, "form is one of"),
+        ({"form": "sum"}, "form must be one of"),
         ({"pool": "polar"}, "projections"),
         ({"periods": [None]}, "per axis"),
         ({"effort": -1}, "effort"),

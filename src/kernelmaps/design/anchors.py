@@ -220,8 +220,13 @@ def square_root(
         slack = (0.05 if spectral else 1.0) * (1 - energy)
         pivots = max(256, 4 * rank) if spectral and rank is not None else rank
         rows, left = pivoted_cholesky(column, diagonal, slack, pivots)
-        _check_reached(left, slack, rank, rows.shape, owner)
-        kept = 1 - left
+        most, kept = max(1, MAX_BYTES // (8 * n)), 1 - left
+        if rank is None and left > slack and rows.shape[1] == most:
+            raise ValueError(
+                f"{owner}: {most} columns on {n} anchors hold {kept:.6f} of the kernel's energy, "
+                f"and more do not fit into {MAX_BYTES >> 20} MB. Ask for less energy, a fixed "
+                "rank, or fewer anchors."
+            )
         if spectral:
             values, axes = np.linalg.eigh(rows.T @ rows)
             keep, kept = _leading(values, energy, rank, float(diagonal.sum()))
@@ -317,14 +322,3 @@ def _leading(
     elif energy < 1:
         keep = min(keep, int(np.searchsorted(np.cumsum(values), energy * total)) + 1)
     return keep, float(values[:keep].sum() / total) if total else 1.0
-
-
-def _check_reached(
-    left: float, slack: float, rank: int | None, shape: tuple[int, ...], owner: str
-) -> None:
-    if rank is None and left > slack and shape[1] == max(1, MAX_BYTES // (8 * shape[0])):
-        raise ValueError(
-            f"{owner}: {shape[1]} columns on {shape[0]} anchors hold {1 - left:.6f} of the "
-            f"kernel's energy, and more do not fit into {MAX_BYTES >> 20} MB. Ask for less energy, "
-            "a fixed rank, or fewer anchors."
-        )

@@ -21,7 +21,7 @@ from . import cache as store
 from . import certify
 from . import problem as problems
 from .gram import GridKernel, grid_kernel, rank_bound
-from .lp import bounded_lp, columns, fit_error, frequency_pool, harmonic_design
+from .lp import bounded_lp, columns, frequency_pool, harmonic_design, refitted
 from .multidim import design_joint_map
 from .problem import Problem
 from .refine import Search, pool_design, refined_design
@@ -48,14 +48,16 @@ class Solver(ABC):
         That of cosines: the one that is solved, or beside a table.
     method : str
     search : Search
+    unit, norm : float, str
+        Those of the problem that is solved.
     """
 
     grid: GridKernel | None
     problem: Problem | None
     method: str
     search: Search
-    unit = 1.0
-    norm = "max"
+    unit: float = 1.0
+    norm: str = "max"
 
     @abstractmethod
     def identity(self) -> tuple[dict[str, Any], Arrays]:
@@ -112,14 +114,10 @@ class Solver(ABC):
         return design.replace(rms=_rms(design, of.kernel.component))
 
 
-@dataclass  # of its own: the inherited __init__ would not know of __post_init__
 class CosineSolver(Solver):
     """Cosine designs of one problem, any size."""
 
     problem: Problem
-
-    def __post_init__(self) -> None:
-        self.unit, self.norm = self.problem.unit, self.problem.norm
 
     def identity(self) -> tuple[dict[str, Any], Arrays]:
         problem = self.problem
@@ -201,17 +199,10 @@ class TableSolver(Solver):
 
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         grid = self.grid
-        table = RankTable(grid, arrays["coefficients"], arrays["nodes"], not grid.rough)
-        error, proof = table.max_error(), certify.table_everywhere(table)
-        certificate = certify.certified(
-            proof,
-            error,
-            lower_bound,
-            locally_optimal=self.method == "minimax",
-            bound_to_zero=certify.table_to_zero(table, proof.bound),
-        )
+        table = RankTable(grid, **arrays)
+        certificate = certify.certify_table(table, lower_bound, self.method == "minimax")
         n_columns = table.coefficients.shape[1]
-        return self._design(grid, n_columns, error, certificate, table=table)
+        return self._design(grid, n_columns, table.max_error, certificate, table=table)
 
 
 def has_sines(grid: GridKernel) -> bool:
@@ -385,7 +376,8 @@ def make_solver(
             kernel, domain, error, lags=lags, period=period, homogeneous=homogeneous, norm=norm
         )
         _refuse_indefinite(problem, kernel)
-        return CosineSolver(_grid_or_none(problem, error), problem, method, search)
+        within = _grid_or_none(problem, error)
+        return CosineSolver(within, problem, method, search, problem.unit, norm)
     if norm != "max" or lags is not None or period is not None or isinstance(domain, str):
         raise ValueError(
             f"design_map: method={method!r} needs a range or a set of values as domain, "
@@ -452,18 +444,16 @@ def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
         lag = apart * problem.span / (size - 1)
     else:
         lag = np.minimum(apart, size - apart) * problem.period / size
-    eigenvalues = np.linalg.eigvalsh(problem.signature(lag))
-    least, most = eigenvalues[0], np.max(np.abs(eigenvalues))
-    if least >= -1e-9 * most:
-        return
-    distance = fit_error(problem, frequency_pool(problem, 31, halvings=1))
-    raise problems.NotPositiveDefiniteError(
-        f"design_map: the signature {problem.kernel.name!r} is not positive definite: its Gram "
-        f"matrix on {size} even points of the domain has the eigenvalue {least:.3g} (largest "
-        f"{most:.3g}). No non-negative mixture of cosines fits it; the best one found misses it by "
-        f"{distance:.3g} ({distance / problem.scale:.1%} of its peak). Check the formula, or use "
-        "its positive-definite part."
-    )
+
+    def misses() -> str:
+        distance = refitted(problem, frequency_pool(problem, 31, halvings=1))[0]
+        return (
+            f"; the best one found misses it by {distance:.3g} ({distance / problem.scale:.1%} of "
+            "its peak). Check the formula, or use its positive-definite part."
+        )
+
+    gram = problem.signature(lag)
+    problems.refuse_indefinite("design_map", problem.kernel.name, gram, misses)
 
 
 def _one(solver: Solver, n_columns: int, cache: bool) -> Design:

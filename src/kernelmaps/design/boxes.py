@@ -129,7 +129,7 @@ class JointProblem:
     norm = "max"
 
     @property
-    def reach(self) -> float:
+    def span(self) -> float:
         """What frequencies are measured by: the largest M_i."""
         return float(np.max(self.spans))
 

@@ -51,6 +51,7 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
+from scipy.linalg import toeplitz
 
 from ..certificate import Certificate
 from ..display import html_of, two_columns
@@ -247,6 +248,13 @@ def _to_zero(problem: Problem, cosines: Cosines) -> float:
     return between_grid(replace(problem, points=None, span=reach, tail=True), cosines).bound
 
 
+def certify_table(table: RankTable, lower_bound: float, optimal: bool) -> DesignCertificate:
+    """Certificate of a table; whether it is locally optimal is said by its method."""
+    proof = table_everywhere(table)
+    facts = {"locally_optimal": optimal, "bound_to_zero": table_to_zero(table, proof.bound)}
+    return certified(proof, table.max_error, lower_bound, **facts)
+
+
 _STEPS = 1400
 _BAND = 50
 _PIECES = 4
@@ -259,10 +267,10 @@ def table_everywhere(table: RankTable) -> Proof:
     if grid.values is not None:
         complete = grid.fine.size == grid.values.size
         words = f"{grid.fine.size} of {grid.values.size} values"
-        return Proof(table.max_error() if complete else np.inf, table.max_error(), words)
+        return Proof(table.max_error if complete else np.inf, table.max_error, words)
     found = _search(table)
     bound, words = np.inf, "grids, random pairs and ascent"
-    if not table.polynomial:
+    if grid.rough:
         curve = _curvature_beside_the_kink(grid)
         if curve is not None:
             bound, words = _rough_bound(table, curve), "corners and parabolas of cells"
@@ -285,9 +293,9 @@ def _search(table: RankTable) -> float:
         products = np.einsum("ij,ij->i", mapped[place[: x.size]], mapped[place[x.size :]])
         return (grid.component(x, y) - products) / grid.tolerance(x, y)
 
-    at = table.nodes if not table.polynomial else None
+    at = table.nodes if grid.rough else None
     ends = grid.low, grid.high
-    return max(table.max_error(), largest_error(error, *ends, at=at, symmetric=True)[0])
+    return max(table.max_error, largest_error(error, *ends, at=at, symmetric=True)[0])
 
 
 def _fourth_derivative(grid: GridKernel) -> float | None:
@@ -297,7 +305,7 @@ def _fourth_derivative(grid: GridKernel) -> float | None:
     """
     span = np.log(grid.high / grid.low) if grid.log else grid.high - grid.low
     step = 0.02 * min(float(span), 4.0)
-    lags = grid.kernel.of_lag(step * np.array([0.0, 0.5, 1.0, 2.0]))
+    lags = grid.kernel.signature(step * np.array([0.0, 0.5, 1.0, 2.0]))
     fine = (6 * lags[0] - 8 * lags[1] + 2 * lags[2]) / (step / 2) ** 4
     coarse = (6 * lags[0] - 8 * lags[2] + 2 * lags[3]) / step**4
     if abs(fine) < 1e-6 * abs(lags[0]) / step**4 and abs(coarse) < 1e-6 * abs(lags[0]) / step**4:
@@ -327,7 +335,7 @@ def _smooth_bound(table: RankTable, fourth: float) -> float:
     index = np.arange(-1, _STEPS + 2)
     basis = chebyshev.chebvander(2 * index / _STEPS - 1, table.coefficients.shape[0] - 1)
     P = basis @ table.coefficients
-    k = _of_lags(grid.kernel.of_lag(h * np.arange(_STEPS + 3.0)))
+    k = toeplitz(grid.kernel.signature(h * np.arange(_STEPS + 3.0)))
     share = _shares_of_units(grid, h, first, fourth)
     margin = h**4 * (fourth + _polynomial_derivatives(table, float(span))) / 12
     worst = 0.0
@@ -347,21 +355,15 @@ def _sup_of_cells(F: np.ndarray) -> np.ndarray:
     return _cells(np.abs(inner)) + (down + along) / 8
 
 
-def _of_lags(values: np.ndarray) -> np.ndarray:
-    """The matrix of values[|i − j|], a view."""
-    both = np.concatenate([values[:0:-1], values])
-    return np.lib.stride_tricks.sliding_window_view(both, values.size)[::-1]
-
-
 def _shares_of_units(
     grid: GridKernel, h: float, first: float, fourth: float
 ) -> Callable[[slice, slice], np.ndarray]:
     """What F is multiplied by in some cells, at most, for an error in units of the tolerance."""
     if grid.error == "relative":
-        k = grid.kernel.of_lag(h * np.arange(float(_STEPS)))
+        k = grid.kernel.signature(h * np.arange(float(_STEPS)))
         steepest = abs(k[0]) ** 0.75 * fourth**0.25  # |k'| ≤ ∫|ω| ≤ (∫1)^¾ (∫ω⁴)^¼
         floor = k - h * steepest  # lags of a cell are within a step of its corner's
-        inverse = _of_lags(1 / floor if np.all(floor > 0) else np.full(_STEPS, np.inf))
+        inverse = toeplitz(1 / floor if np.all(floor > 0) else np.full(_STEPS, np.inf))
         return lambda rows, columns: inverse[rows, columns]
     power = grid.kernel.gamma / 2 if grid.error == "absolute" and grid.log else 0.0
     envelope = np.exp(power * (first + h * np.arange(1, _STEPS + 1)))

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from .. import storage
-from ..arguments import check_count
+from ..arguments import check_choice, check_count
 from ..progress import track
 from ..threads import limit_blas
 from . import cache as store
@@ -32,10 +32,9 @@ from . import joint, lp
 from .bounds import descend
 from .boxes import BoxWaves, JointProblem, Periods, lag_axes, product_grid
 from .certify import certified
-from .problem import Cosines, Problem, of_lags, unweighted
+from .problem import Cosines, Problem, of_lags, refuse_indefinite, unweighted
 from .refine import apart, refined_design
 
-POOLS = ("product", "polar")
 _POLAR_STEPS = (0.75, 1.0, 1.2, 1.3, 1.4)  # distances of a polar grid, in units of π / span
 
 
@@ -250,11 +249,9 @@ def _check_joint(
             f"{domain!r}. Evaluation sets grow too fast beyond three dimensions: use "
             "RandomFourierMap there."
         )
-    if form not in (*FORMS, "auto") or pool not in POOLS or select not in ("lp", "greedy"):
-        raise ValueError(
-            f"design_joint_map: form is one of {FORMS} or 'auto', pool one of {POOLS}, select "
-            f"'lp' or 'greedy'; got {form!r}, {pool!r}, {select!r}."
-        )
+    check_choice("design_joint_map", "form", form, (*FORMS, "auto"))
+    check_choice("design_joint_map", "pool", pool, ("product", "polar"))
+    check_choice("design_joint_map", "select", select, ("lp", "greedy"))
     if pool == "polar" and (form != "projection" or select == "greedy"):
         raise ValueError("design_joint_map: a polar pool is for projections selected by 'lp'.")
     if pool == "polar" and (len(domain) != 2 or (periods and any(periods))):
@@ -294,7 +291,10 @@ class _Search:
                 "design_joint_map: the signature changes when one coordinate changes its sign; "
                 "sums of products of cosines do not. Use form='projection'."
             )
-        joint.refuse_indefinite(self.target, spans, periods)
+        if not self.target.trusted:
+            places = np.linspace(0, 1, 13 if spans.size == 2 else 6)
+            gram = joint.gram_on(signature, spans, periods, places)
+            refuse_indefinite("design_joint_map", self.target.name, gram)
         steps = steps or (25 if len(domain) == 2 else 11)
         forms = FORMS[:1] if form == "modulation" else FORMS if symmetric else FORMS[1:]
         return [JointProblem(signature, spans, periods, f, steps) for f in forms]

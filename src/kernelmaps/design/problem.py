@@ -40,6 +40,22 @@ class NotPositiveDefiniteError(DesignError, ValueError):
     """A signature is not positive-definite: no non-negative mixture of cosines fits it."""
 
 
+def refuse_indefinite(
+    owner: str, name: str, gram: np.ndarray, more: Callable[[], str] = lambda: "."
+) -> None:
+    """Refuse a signature whose Gram matrix on points of the domain has a negative eigenvalue.
+
+    `more` ends the sentence that says so.
+    """
+    values = np.linalg.eigvalsh(gram)
+    if values[0] < -1e-9 * np.max(np.abs(values)):
+        raise NotPositiveDefiniteError(
+            f"{owner}: the signature {name!r} is not positive definite: its Gram matrix on "
+            f"{values.size} points of the domain has the eigenvalue {values[0]:.3g} (largest "
+            f"{values[-1]:.3g}). No non-negative mixture of cosines fits it{more()}"
+        )
+
+
 def cosine_sum(lags: np.ndarray, cosines: Cosines) -> np.ndarray:
     """k̂(λ) = Σ α cos(ωλ), eq. (2)."""
     return np.cos(np.multiply.outer(lags, cosines[0])) @ cosines[1]
@@ -59,7 +75,7 @@ class FeatureKernel(NamedTuple):
     ----------
     name : str
     signature : callable or None
-        k(λ) of a stationary or homogeneous kernel.
+        k(λ) of a stationary or homogeneous kernel; None if it has none.
     component : callable
         k(x, y), elementwise.
     homogeneous : bool
@@ -70,17 +86,11 @@ class FeatureKernel(NamedTuple):
     """
 
     name: str
-    signature: Function | None
+    signature: Any
     component: Callable[[np.ndarray, np.ndarray], np.ndarray]
     homogeneous: bool = False
     gamma: float = 1.0
     grows: bool = False
-
-    @property
-    def of_lag(self) -> Function:
-        """The signature, where there is one for sure."""
-        assert self.signature is not None
-        return self.signature
 
 
 def feature_kernel(
@@ -176,7 +186,7 @@ class Problem:
     @property
     def signature(self) -> Function:
         """k(λ)."""
-        return self.kernel.of_lag
+        return self.kernel.signature
 
     @cached_property
     def lags(self) -> np.ndarray:
@@ -197,11 +207,6 @@ class Problem:
     def scale(self) -> float:
         """Largest weighted value of the signature: the error of the zero map."""
         return float(np.max(np.abs(self._weight * self._target)))
-
-    @cached_property
-    def has_kink(self) -> bool:
-        """Whether k has a kink at 0; see :func:`has_kink`."""
-        return has_kink(self.signature, self.span)
 
     def sampled(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """About `size` lags with k and w there, for least squares and coarse constraints."""
@@ -238,17 +243,11 @@ class Problem:
         """C∞ (eq. 5) with maxima placed between grid points."""
         return float(np.max(np.abs(self.extrema(cosines)[1]), initial=0.0))
 
-    def sum_error(self, cosines: Cosines) -> float:
-        """C₁ (eq. 4): the sum over Z of the weighted errors."""
-        return float(np.sum(np.abs(self.grid_residual(cosines))))
-
     def cost(self, cosines: Cosines) -> float:
-        """What a design minimises: C∞ or C₁."""
-        return self.max_error(cosines) if self.norm == "max" else self.sum_error(cosines)
-
-    def best(self, candidates: list[Cosines]) -> Cosines:
-        """The cosines of least cost."""
-        return min(candidates, key=self.cost)
+        """What a design minimises: C∞, or C₁ (eq. 4), the sum over Z of the weighted errors."""
+        if self.norm == "max":
+            return self.max_error(cosines)
+        return float(np.sum(np.abs(self.grid_residual(cosines))))
 
     def peaks(self, cosines: Cosines) -> np.ndarray:
         """Lags that a program for C∞ may not leave out."""
@@ -258,11 +257,6 @@ class Problem:
         """Lags of every program; for C₁, which sums over Z, all of them."""
         few = max(60, 8 * n_frequencies)
         return self.sampled(few)[0] if self.norm == "max" else self.lags
-
-    @property
-    def reach(self) -> float:
-        """What frequencies are measured by: M."""
-        return self.span
 
     def free(self, frequencies: np.ndarray) -> np.ndarray:
         """Frequencies that may move: zero stays, as moving it costs a column."""
@@ -300,7 +294,7 @@ def build_problem(
     low, high = (np.nan, 1.0) if values is None else (float(values[0]), float(values[-1]))
     if period is not None:
         span = float(period) / 2
-        around = partial(_wrapped, feature.of_lag, float(period))
+        around = partial(_wrapped, feature.signature, float(period))
         feature = feature._replace(signature=around)
         if not feature.homogeneous:
             feature = of_lags(feature.name, around)
@@ -330,10 +324,14 @@ def build_problem(
     )
 
 
-def _wrapped(signature: Function, period: float, lag: np.ndarray) -> np.ndarray:
-    """A periodic signature, the short way round."""
+def short_way(lag: np.ndarray, period: float) -> np.ndarray:
+    """The lag the short way round a period."""
     within = np.mod(lag, period)
-    return signature(np.minimum(within, period - within))
+    return np.minimum(within, period - within)
+
+
+def _wrapped(signature: Function, period: float, lag: np.ndarray) -> np.ndarray:
+    return signature(short_way(lag, period))
 
 
 def check_domain(
@@ -379,7 +377,6 @@ def _resolve_weight(
     error: str | Function, kernel: FeatureKernel, high: float, span: float
 ) -> tuple[Function, float, str]:
     """Weight function w(λ), its unit and its name (eqs. 16, 18)."""
-    signature = kernel.of_lag
     if callable(error):
         given = error
 
@@ -393,13 +390,13 @@ def _resolve_weight(
     if error not in ERRORS:
         raise ValueError(f"design_map: error must be one of {ERRORS} or a function, got {error!r}.")
     if error == "relative":
-        smallest = float(np.min(signature(np.linspace(0, span, 501))))
+        smallest = float(np.min(kernel.signature(np.linspace(0, span, 501))))
         if smallest <= 0:
             raise ValueError(
                 "design_map: error='relative' divides by the signature, which falls to "
                 f"{smallest:.3g} on [0, {span:.3g}]; it must stay positive there."
             )
-        return lambda lag: 1 / signature(lag), 1.0, error
+        return lambda lag: 1 / kernel.signature(lag), 1.0, error
     if error == "absolute" and kernel.homogeneous:
         unit = high**kernel.gamma
         return lambda lag: unit * np.exp(-0.5 * kernel.gamma * lag), unit, error

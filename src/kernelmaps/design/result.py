@@ -286,17 +286,17 @@ def _table_spec(
     homogeneous = design.homogeneous
     # homogeneity: φ(s x) = s^{γ/2} φ(x)
     root = scale ** (design.gamma / 2) if homogeneous else 1.0
-    if table.polynomial:
-        edges, coef = _tabulated(table)
-    else:
+    if table.kernel.rough:
         values = table.coefficients
         edges, coef = table.nodes, np.stack([values[:-1], np.diff(values, axis=0)], axis=1)
+    else:
+        edges, coef = _tabulated(table)
     if homogeneous:  # φ(0) = 0: a straight line from there to the domain
         first = np.zeros((1, *coef.shape[1:]))
         first[0, 1] = coef[0, 0]
         edges, coef = np.r_[0.0, edges], np.concatenate([first, coef])
     edges = edges * scale
-    even = table.polynomial and not homogeneous
+    even = not (table.kernel.rough or homogeneous)
     built = Table.build(
         AFFINE if even else EDGES,
         coef.shape[1] - 1,
