@@ -134,7 +134,6 @@ class AnchorMap(AdditiveMap):
     out_of_domain: str = "clip"
     n_jobs: int | None = None
 
-    kernel_: kernels.AdditiveKernel = field(init=False)
     _certificate: AnchorCertificate | None = field(init=False)
 
     _state = AdditiveMap._state.extended(

@@ -65,6 +65,7 @@ from scipy.optimize import minimize_scalar
 
 from .. import kernels
 from ..arguments import check_count
+from ..blocks import row_blocks
 from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.families import CURVES
@@ -214,7 +215,13 @@ class ChebyshevMap(ScaledMap):
     _state = ScaledMap._state.extended({"constant_": number(finite=False)})
 
     def _tail(self, L: np.ndarray) -> np.ndarray:
-        return _tail(L, self.n_components)
+        """τ²(L) = 1 − Σ_{k<m} g_k²(L), on blocks that keep temporaries small."""
+        spec = Spec(self._family, {}, {"n_components": self.n_components, "scale": 1.0})
+        kept = np.empty(len(L))
+        for block in row_blocks(len(L), self.n_components, 2**20):
+            t = np.exp(L[block])
+            kept[block] = np.sum(CURVES[self._family].curve(np, spec, t) ** 2, -1) / t
+        return np.maximum(1.0 - kept, 0.0)
 
     def _bound(self, low: float, high: float) -> tuple[float, str]:
         ends = np.log(np.array([low, high]) * self.scale_)
@@ -248,17 +255,6 @@ def lemma_constant(log_x: np.ndarray | float) -> np.ndarray:
     """Limit of m τ_m²(log x) for m → ∞: the constant of Lemma 2 on the diagonal."""
     size = np.abs(np.asarray(log_x, dtype=np.float64))
     return 2 * size / np.pi**2 * np.tanh(size / 2)
-
-
-def _tail(L: np.ndarray, terms: int) -> np.ndarray:
-    """τ²(L) = 1 − Σ_{k<m} g_k²(L), on blocks that keep temporaries small."""
-    spec = Spec("chebyshev", {}, {"n_components": terms, "scale": 1.0})
-    kept = np.empty(len(L))
-    step = max(1, 2**20 // terms)
-    for start in range(0, len(L), step):
-        t = np.exp(L[start : start + step])
-        kept[start : start + step] = np.sum(CURVES["chebyshev"].curve(np, spec, t) ** 2, -1) / t
-    return np.maximum(1.0 - kept, 0.0)
 
 
 class SeriesMap(ScaledMap):

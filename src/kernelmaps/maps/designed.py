@@ -177,8 +177,6 @@ class DesignedMap(AdditiveMap):
     @property
     def _homogeneous(self) -> bool:
         """Whether the kernel is a homogeneous one; what is no kernel is refused by fit."""
-        if callable(self.kernel) and not isinstance(self.kernel, kernels.Kernel):
-            return False
         try:
             return isinstance(kernels.get(self.kernel), kernels.HomogeneousKernel)
         except (TypeError, ValueError):
