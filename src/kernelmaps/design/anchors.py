@@ -131,16 +131,10 @@ def column_values(X: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
     if not sparse.issparse(X):
         values, counts = np.unique(X[:, d], return_counts=True)
         return values.astype(np.float64), counts
-    stored = X.data[X.indptr[d] : X.indptr[d + 1]]
-    absent = X.shape[0] - len(stored)
-    values, counts = np.unique(stored.astype(np.float64), return_counts=True)
-    if absent == 0:
-        return values, counts
-    at = int(np.searchsorted(values, 0.0))
-    if at < len(values) and values[at] == 0:
-        counts[at] += absent
-        return values, counts
-    return np.insert(values, at, 0.0), np.insert(counts, at, absent)
+    stored = X.data[X.indptr[d] : X.indptr[d + 1]].astype(np.float64)
+    values, counts = np.unique(np.append(stored, 0.0), return_counts=True)
+    counts[values == 0] += X.shape[0] - len(stored) - 1
+    return values[counts > 0], counts[counts > 0]
 
 
 def cover_radius(anchors: np.ndarray, low: float, high: float) -> float:
@@ -184,7 +178,6 @@ def square_root(
     energy: float = 0.99,
     rank: int | None = None,
     factorization: str = "svd",
-    owner: str = "square_root",
 ) -> Root:
     """Feature maps of anchors.
 
@@ -200,14 +193,12 @@ def square_root(
         Number of columns to keep instead (never more than K has).
     factorization : {"svd", "cholesky"}
         See above.
-    owner : str
-        Named in error messages.
     """
     n, spectral = len(anchors), factorization == "svd"
     diagonal = np.asarray(component(anchors, anchors), dtype=np.float64)
-    kernel = _matrix(component, anchors[_sample(n)], owner)
+    kernel = _matrix(component, anchors[_sample(n)])
     values, vectors = np.linalg.eigh(kernel)
-    _check_semidefinite(values, n, owner)
+    _check_semidefinite(values, n)
     if n <= DENSE_LIMIT and spectral:
         keep, kept = _leading(values, energy, rank, float(np.maximum(values, 0).sum()))
         rows = vectors[:, ::-1][:, :keep] * np.sqrt(np.maximum(values[::-1][:keep], 0.0))
@@ -223,7 +214,7 @@ def square_root(
         most, kept = max(1, MAX_BYTES // (8 * n)), 1 - left
         if rank is None and left > slack and rows.shape[1] == most:
             raise ValueError(
-                f"{owner}: {most} columns on {n} anchors hold {kept:.6f} of the kernel's energy, "
+                f"AnchorMap: {most} columns on {n} anchors hold {kept:.6f} of the kernel's energy, "
                 f"and more do not fit into {MAX_BYTES >> 20} MB. Ask for less energy, a fixed "
                 "rank, or fewer anchors."
             )
@@ -267,20 +258,21 @@ def pivoted_cholesky(
     return np.ascontiguousarray(factor[:, : max(k, 1)]), left
 
 
-def _matrix(component: Component, anchors: np.ndarray, owner: str) -> np.ndarray:
+def _matrix(component: Component, anchors: np.ndarray) -> np.ndarray:
     kernel = np.array(component(anchors[:, None], anchors[None, :]), dtype=np.float64)
     if not np.isfinite(kernel).all():
         i, j = np.argwhere(~np.isfinite(kernel))[0]
         raise ValueError(
-            f"{owner}: the kernel's component is {kernel[i, j]} at the anchors "
+            f"AnchorMap: the kernel's component is {kernel[i, j]} at the anchors "
             f"({anchors[i]:g}, {anchors[j]:g}). It must be finite on the range of the data."
         )
     gap = np.abs(kernel - kernel.T)
     i, j = np.unravel_index(np.argmax(gap), gap.shape)
     if gap[i, j] > 1e-10 * np.abs(kernel).max():
         raise ValueError(
-            f"{owner}: the kernel's component is not symmetric: c({anchors[i]:g}, {anchors[j]:g}) "
-            f"= {kernel[i, j]:g}, but c({anchors[j]:g}, {anchors[i]:g}) = {kernel[j, i]:g}."
+            f"AnchorMap: the kernel's component is not symmetric: c({anchors[i]:g}, "
+            f"{anchors[j]:g}) = {kernel[i, j]:g}, but c({anchors[j]:g}, {anchors[i]:g}) = "
+            f"{kernel[j, i]:g}."
         )
     return (kernel + kernel.T) / 2
 
@@ -297,16 +289,15 @@ def _sample(n: int) -> np.ndarray:
     return np.unique(np.concatenate([spread, run]))
 
 
-def _check_semidefinite(eigenvalues: np.ndarray, n: int, owner: str) -> None:
+def _check_semidefinite(eigenvalues: np.ndarray, n: int) -> None:
     """Rounding makes eigenvalues as low as −N eps λ_max; anything lower is the kernel's own."""
     allowed = 100 * len(eigenvalues) * _EPS * float(np.abs(eigenvalues).max())
     if eigenvalues[0] < -allowed:
-        which = (
-            f"the {n} anchors" if len(eigenvalues) == n else f"{len(eigenvalues)} of the anchors"
-        )
+        which = "the" if len(eigenvalues) == n else f"{len(eigenvalues)} of the"
         raise ValueError(
-            f"{owner}: the kernel's component is not positive semi-definite on {which}: the most "
-            f"negative eigenvalue of its matrix is {eigenvalues[0]:.6g} (the largest is "
+            "AnchorMap: the kernel's component is not positive semi-definite on "
+            f"{which} {n} anchors: the most negative eigenvalue of its matrix is "
+            f"{eigenvalues[0]:.6g} (the largest is "
             f"{eigenvalues[-1]:.6g}). A feature map exists for Mercer kernels only."
         )
 

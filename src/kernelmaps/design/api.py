@@ -71,10 +71,6 @@ class Solver(ABC):
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         """The design of the arrays, with its certificate."""
 
-    def enough_columns(self, max_error: float) -> int:
-        """An upper bound on the columns for an error; 0 if none is known."""
-        return 0
-
     def entry(self, n_columns: int) -> store.Entry:
         """What the cache stores of a design: its lower bound, and what `solve` found."""
         solved = self.solve(n_columns)
@@ -141,16 +137,6 @@ class CosineSolver(Solver):
         else:
             frequencies, weights = refined_design(self.problem, n_columns, self.search)
         return {"frequencies": frequencies, "weights": weights}
-
-    def enough_columns(self, max_error: float) -> int:
-        """Columns of the paper's first program, an upper bound on the least D; 0 if it has none."""
-        if self.method != "lp":
-            return 0
-        pool = frequency_pool(self.problem, 31, halvings=1)
-        weights = bounded_lp(self.problem, pool, max_error)
-        if weights is None:
-            return 0
-        return columns(pool[weights > 1e-9 * np.max(weights)])
 
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         problem, cosines = self.problem, (arrays["frequencies"], arrays["weights"])
@@ -367,7 +353,6 @@ def make_solver(
     random_state: Any = 0,
     effort: int = 1,
     progress: bool | None = None,
-    n_components: int | None = None,
 ) -> Solver:
     """What solves designs of any size for these arguments."""
     search = Search(seed_of(random_state), int(effort), progress)
@@ -398,11 +383,6 @@ def make_solver(
             f"absolute error; got {grid.kernel.name!r}, {grid.error!r}. Use method='refined'."
         )
     return SineSolver(grid, None, method, search)
-
-
-def design_key(kernel: Any, n_components: int, **arguments: Any) -> str:
-    """The content key under which a design is stored."""
-    return make_solver(kernel, **arguments).key(n_components)
 
 
 def check_arguments(n_components: Any, max_error: Any, method: str, norm: str, effort: int) -> None:
@@ -464,13 +444,19 @@ def _one(solver: Solver, n_columns: int, cache: bool) -> Design:
 
 def _least(solver: Solver, max_error: float, cache: bool) -> Design:
     """The least D with an error of at most `max_error`: doubling, then bisection."""
-    largest = min(LARGEST, solver.enough_columns(max_error) or LARGEST)
+    largest = LARGEST
+    if solver.problem is not None and solver.method == "lp":
+        # Columns of the paper's first program: an upper bound on the least D.
+        pool = frequency_pool(solver.problem, 31, halvings=1)
+        weights = bounded_lp(solver.problem, pool, max_error)
+        if weights is not None:
+            largest = min(LARGEST, columns(pool[weights > 1e-9 * np.max(weights)]))
     holding, failed, tried, designs = 0, 0, 1, []
     while holding - failed != 1:
         designs.append(_one(solver, tried, cache))
-        columns, error = designs[-1].n_columns, designs[-1].objective
+        size, error = designs[-1].n_columns, designs[-1].objective
         announce(
-            f"{columns} column{'s' * (columns > 1)}: error {error:.3g}, at most {max_error:.3g} "
+            f"{size} column{'s' * (size > 1)}: error {error:.3g}, at most {max_error:.3g} "
             "is asked for"
         )
         if error <= max_error:

@@ -159,24 +159,15 @@ class JointDesign(DesignedMapping):
         str
             Several lines of text.
         """
-        c = self.certificate
-        parts = [f"max error {number_words(self.max_error)}"]
-        if c.locally_optimal:
-            parts.append("no first-order improvement exists")
-        if c.lower_bound > 0:
-            parts.append(
-                f"no map of {self.n_columns} columns of any kind is below "
-                f"{number_words(c.lower_bound)} ({c.ratio:.3g} times that)"
-            )
+        facts = [f"max error {number_words(self.max_error)}"]
+        if self.certificate.locally_optimal:
+            facts.append("no first-order improvement exists")
         axes = " x ".join(
             f"[{low:.4g}, {high:.4g}]" + ("" if period is None else f" of period {period:.4g}")
             for (low, high), period in zip(self.domain, self.periods, strict=True)
         )
-        return (
-            f"{self.kernel}, {self.n_columns} columns ({self.method}) on {axes}:\n"
-            f"  {'; '.join(parts)}.\n  {c.words}; rms "
-            f"{number_words(self.rms)}."
-        )
+        head = f"{self.kernel}, {self.n_columns} columns ({self.method}) on {axes}"
+        return self._told(head, facts)
 
     def __repr__(self) -> str:
         return (

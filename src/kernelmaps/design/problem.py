@@ -181,7 +181,6 @@ class Problem:
     domain: Any = None
     error: str = "absolute"
     norm: str = "max"
-    resolution: int = 2000
 
     @property
     def signature(self) -> Function:
@@ -193,7 +192,7 @@ class Problem:
         """Z itself, or an even grid of [0, M]."""
         if self.points is not None:
             return self.points
-        return np.linspace(0.0, self.span, self.resolution + 1)
+        return np.linspace(0.0, self.span, 2001)
 
     @cached_property
     def _target(self) -> np.ndarray:

@@ -64,6 +64,16 @@ class DesignedMapping(ABC):
         """
         return self(x) @ self(y).T
 
+    def _told(self, head: str, facts: list[str]) -> str:
+        """A summary: what it is, facts, what no map could do better, and what is proved."""
+        c = self.certificate
+        if c.lower_bound > 0:
+            limit = number_words(c.lower_bound)
+            facts.append(f"no map of {self.n_columns} columns of any kind is below {limit}")
+            times = f"{c.ratio:.2f}" if c.ratio < 100 else f"{c.ratio:.3g}"
+            facts.append(f"{times} times the limit")
+        return f"{head}:\n  {'; '.join(facts)}.\n  {c.words}; rms {number_words(self.rms)}."
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Design(DesignedMapping):
@@ -194,17 +204,12 @@ class Design(DesignedMapping):
                 parts.append(f"no cosine map of {self.n_columns} columns found better ({how})")
             elif self.method != "refined":
                 parts.append(f"not locally optimal: method {self.method!r} does not refine")
-        if c.lower_bound > 0:
-            limit = number_words(c.lower_bound)
-            parts.append(f"no map of {self.n_columns} columns of any kind is below {limit}")
-            times = f"{c.ratio:.2f}" if c.ratio < 100 else f"{c.ratio:.3g}"
-            parts.append(f"{times} times the limit")
         where = "all ratios" if self.range is None else "[{:g}, {:g}]".format(*self.range)
         head = (
             f"{kind} of the {self.kernel} kernel, {self.n_columns} columns, {self.error} error on "
             f"{where}, method {self.method!r}"
         )
-        return f"{head}:\n  {'; '.join(parts)}.\n  {c.words}; rms {number_words(self.rms)}."
+        return self._told(head, parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the design as plain values for JSON.

@@ -236,10 +236,6 @@ def _hellinger_signature(lam: np.ndarray) -> np.ndarray:
     return namespace_of(lam).ones_like(lam)
 
 
-def _hellinger_spectrum(omega: np.ndarray) -> np.ndarray:
-    return np.zeros_like(omega)
-
-
 def _hellinger_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     xp = namespace_of(x)
     return xp.sqrt(x) * xp.sqrt(y)
@@ -294,5 +290,5 @@ jensen_shannon = HomogeneousKernel(
     code=2,
 )
 hellinger = HomogeneousKernel(
-    "hellinger", _hellinger_signature, _hellinger_spectrum, _hellinger_component, point_mass=1.0
+    "hellinger", _hellinger_signature, np.zeros_like, _hellinger_component, point_mass=1.0
 )

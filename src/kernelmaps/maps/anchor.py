@@ -300,7 +300,7 @@ class AnchorMap(AdditiveMap):
         self.anchors_ = [sets[s] for s in set_of]
         small = max(map(len, sets)) <= _SMALL_MATRIX
         with limit_blas(1 if small else available_threads()):
-            how = self.energy, self.rank, self.factorization, "AnchorMap"
+            how = self.energy, self.rank, self.factorization
             roots = [square_root(self.kernel_.component, anchors, *how) for anchors in sets]
         self._left_out = np.array([root.left_out for root in roots])
         spec = spec_of(anchor_table(sets, roots, set_of, self.n_neighbors, self._linear))
@@ -423,9 +423,8 @@ class AnchorMap(AdditiveMap):
         return self.weights == "linear" or (self.weights == "auto" and self.n_neighbors == 2)
 
     @property
-    def _non_negative(self) -> bool:  # type: ignore[override]
-        kernel = kernels.get(self.kernel)
-        return isinstance(kernel, kernels.HomogeneousKernel) and not kernel.signed
+    def _homogeneous(self) -> bool:  # type: ignore[override]
+        return isinstance(kernels.get(self.kernel), kernels.HomogeneousKernel)
 
     def _resolved_kernel(self) -> kernels.AdditiveKernel:
         kernel = kernels.get(self.kernel)

@@ -425,6 +425,17 @@ class AdditiveMap(MapOfDomain):
     """
 
     _state: ClassVar[State] = FeatureMap._state.extended(allowed={"domain_": optional(DOMAIN)})
+    _homogeneous = False  # whether its kernel is one of values >= 0
+
+    @property
+    def _signed(self) -> bool:
+        """Whether negative values have the odd extension: by its setting, or its kernel's."""
+        owners = self, getattr(self, "kernel", None)
+        return any(bool(getattr(owner, "signed", False)) for owner in owners)
+
+    @property
+    def _non_negative(self) -> bool:  # type: ignore[override]
+        return self._homogeneous and not self._signed
 
     def _check_state(self) -> None:
         super()._check_state()
