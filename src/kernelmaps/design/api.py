@@ -314,7 +314,8 @@ def design_map(
     """
     check_arguments(n_components, max_error, method, norm, effort)
     if np.ndim(domain) == 2:
-        return _joint(kernel, n_components, domain, method, period, progress)
+        how = {"periods": period, "effort": effort, "cache": cache, "progress": progress}
+        return _joint(kernel, n_components, domain, method, **how)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
         solver = make_solver(
             kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
@@ -325,19 +326,14 @@ def design_map(
         return _one(solver, int(n_components or 0), cache)
 
 
-def _joint(
-    kernel: Any, n_components: Any, domain: Any, method: str, periods: Any, progress: bool | None
-) -> Any:
+def _joint(kernel: Any, n_components: Any, domain: Any, method: str, **how: Any) -> Any:
     """A joint map of several coordinates (section 6)."""
     if n_components is None or method not in ("refined", "lp"):
         raise ValueError(
             "design_map: a domain of several ranges needs n_components, and method='refined' "
             "or 'lp'; see kernelmaps.design.multidim.design_joint_map for its other options."
         )
-    refine = method == "refined"
-    return design_joint_map(
-        kernel, int(n_components), domain, refine=refine, periods=periods, progress=progress
-    )
+    return design_joint_map(kernel, int(n_components), domain, refine=method == "refined", **how)
 
 
 def make_solver(

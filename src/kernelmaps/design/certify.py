@@ -51,7 +51,6 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from scipy.linalg import toeplitz
 
 from ..certificate import Certificate
 from ..display import html_of, two_columns
@@ -269,16 +268,13 @@ def table_everywhere(table: RankTable) -> Proof:
         words = f"{grid.fine.size} of {grid.values.size} values"
         return Proof(table.max_error if complete else np.inf, table.max_error, words)
     found = _search(table)
-    bound, words = np.inf, "grids, random pairs and ascent"
+    slope = _curvature_beside_the_kink(grid) if grid.rough else _fourth_derivative(grid)
+    if np.isinf(slope):
+        return Proof(np.inf, found, "grids, random pairs and ascent")
     if grid.rough:
-        curve = _curvature_beside_the_kink(grid)
-        if curve is not None:
-            bound, words = _rough_bound(table, curve), "corners and parabolas of cells"
-    elif grid.kernel.signature is not None:
-        fourth = _fourth_derivative(grid)
-        if fourth is not None:
-            bound = _smooth_bound(table, fourth)
-            words = f"{_STEPS + 1}² pairs and fourth derivatives"
+        bound, words = _rough_bound(table, slope), "corners and parabolas of cells"
+    else:
+        bound, words = _smooth_bound(table, slope), f"{_STEPS + 1}² pairs and fourth derivatives"
     return Proof(max(bound, found), found, words)
 
 
@@ -298,11 +294,13 @@ def _search(table: RankTable) -> float:
     return max(table.max_error, largest_error(error, *ends, at=at, symmetric=True)[0])
 
 
-def _fourth_derivative(grid: GridKernel) -> float | None:
-    """k''''(0) by differences with a margin, or None if they do not settle.
+def _fourth_derivative(grid: GridKernel) -> float:
+    """k''''(0) by differences with a margin, or infinity if they do not settle.
 
     Fourth differences of a mixture of cosines grow to k''''(0) as the step shrinks.
     """
+    if grid.kernel.signature is None:
+        return np.inf
     span = np.log(grid.high / grid.low) if grid.log else grid.high - grid.low
     step = 0.02 * min(float(span), 4.0)
     lags = grid.kernel.signature(step * np.array([0.0, 0.5, 1.0, 2.0]))
@@ -310,9 +308,8 @@ def _fourth_derivative(grid: GridKernel) -> float | None:
     coarse = (6 * lags[0] - 8 * lags[2] + 2 * lags[3]) / step**4
     if abs(fine) < 1e-6 * abs(lags[0]) / step**4 and abs(coarse) < 1e-6 * abs(lags[0]) / step**4:
         return 1e-6 * abs(float(lags[0])) / step**4
-    if not 0 < coarse <= 1.01 * fine <= 1.5 * coarse:
-        return None
-    return 1.1 * max((4 * fine - coarse) / 3, fine)
+    settled = 0 < coarse <= 1.01 * fine <= 1.5 * coarse
+    return 1.1 * max((4 * fine - coarse) / 3, fine) if settled else np.inf
 
 
 def _polynomial_derivatives(table: RankTable, span: float) -> float:
@@ -335,7 +332,7 @@ def _smooth_bound(table: RankTable, fourth: float) -> float:
     index = np.arange(-1, _STEPS + 2)
     basis = chebyshev.chebvander(2 * index / _STEPS - 1, table.coefficients.shape[0] - 1)
     P = basis @ table.coefficients
-    k = toeplitz(grid.kernel.signature(h * np.arange(_STEPS + 3.0)))
+    k = _of_lags(grid.kernel.signature(h * np.arange(_STEPS + 3.0)))
     share = _shares_of_units(grid, h, first, fourth)
     margin = h**4 * (fourth + _polynomial_derivatives(table, float(span))) / 12
     worst = 0.0
@@ -355,6 +352,12 @@ def _sup_of_cells(F: np.ndarray) -> np.ndarray:
     return _cells(np.abs(inner)) + (down + along) / 8
 
 
+def _of_lags(values: np.ndarray) -> np.ndarray:
+    """The matrix of values[|i − j|], a view: it stays in the processor's cache."""
+    both = np.concatenate([values[:0:-1], values])
+    return np.lib.stride_tricks.sliding_window_view(both, values.size)[::-1]
+
+
 def _shares_of_units(
     grid: GridKernel, h: float, first: float, fourth: float
 ) -> Callable[[slice, slice], np.ndarray]:
@@ -363,7 +366,7 @@ def _shares_of_units(
         k = grid.kernel.signature(h * np.arange(float(_STEPS)))
         steepest = abs(k[0]) ** 0.75 * fourth**0.25  # |k'| ≤ ∫|ω| ≤ (∫1)^¾ (∫ω⁴)^¼
         floor = k - h * steepest  # lags of a cell are within a step of its corner's
-        inverse = toeplitz(1 / floor if np.all(floor > 0) else np.full(_STEPS, np.inf))
+        inverse = _of_lags(1 / floor if np.all(floor > 0) else np.full(_STEPS, np.inf))
         return lambda rows, columns: inverse[rows, columns]
     power = grid.kernel.gamma / 2 if grid.error == "absolute" and grid.log else 0.0
     envelope = np.exp(power * (first + h * np.arange(1, _STEPS + 1)))
@@ -376,14 +379,14 @@ def _cells(nodes: np.ndarray) -> np.ndarray:
     return np.maximum(rows[:, 1:], rows[:, :-1])
 
 
-def _curvature_beside_the_kink(grid: GridKernel) -> float | None:
-    """A bound on |k''| of a kernel with a kink off its diagonal, or None if none is known."""
+def _curvature_beside_the_kink(grid: GridKernel) -> float:
+    """A bound on |k''| of a kernel with a kink off its diagonal; infinite if none is known."""
     if grid.brownian:
         return 0.0
     if grid.kernel.signature is None or grid.log:
-        return None
+        return np.inf
     value, sure, _ = curvature(grid.kernel.signature, grid.high - grid.low)
-    return value if sure else None
+    return value if sure else np.inf
 
 
 def _rough_bound(table: RankTable, curve: float) -> float:

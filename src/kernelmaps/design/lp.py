@@ -83,10 +83,10 @@ def error_rows(
     return rows, np.r_[target, -target]
 
 
-def least_error(model: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The non-negative x of least max |model x − target|."""
+def least_error(model: np.ndarray, target: np.ndarray, prices: Any = 0.0) -> np.ndarray:
+    """The non-negative x of least max |model x − target| + prices · x."""
     rows, limit = error_rows(model, target)
-    cost = np.r_[np.zeros(model.shape[1]), 1.0]
+    cost = np.r_[np.zeros(model.shape[1]) + prices, 1.0]
     return np.maximum(solve_lp(cost, rows, limit)[:-1], 0.0)
 
 

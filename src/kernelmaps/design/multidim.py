@@ -89,9 +89,8 @@ def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
     steps = 13 if problem.spans.size == 2 else 7
     grid = product_grid(lag_axes(problem.spans, steps, problem.form))
     atoms, target = problem.atoms(grid, pool), problem.signature(grid)
-    rows, limit = lp.error_rows(atoms, target)
-    costs = [np.r_[problem.columns(pool), gamma] / gamma for gamma in (10.0, 100.0, 1000.0)]
-    return [np.maximum(lp.solve_lp(cost, rows, limit)[:-1], 0.0) for cost in costs]
+    prices = [problem.columns(pool) / gamma for gamma in (10.0, 100.0, 1000.0)]
+    return [lp.least_error(atoms, target, price) for price in prices]
 
 
 _LARGEST = 300.0
