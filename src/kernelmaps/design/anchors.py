@@ -115,15 +115,8 @@ def cover(values: np.ndarray, epsilon: float) -> np.ndarray:
     return np.array(anchors)
 
 
-SPACED: dict[str, Callable[[float, float, int, float], np.ndarray]] = {
-    "uniform": uniform,
-    "sqrt": sqrt_spaced,
-    "log": log_spaced,
-}
-FITTED: dict[str, Callable[[np.ndarray, np.ndarray, int], np.ndarray]] = {
-    "kmeans": kmeans,
-    "quantile": quantiles,
-}
+SPACED = {"uniform": uniform, "sqrt": sqrt_spaced, "log": log_spaced}
+FITTED = {"kmeans": kmeans, "quantile": quantiles}
 
 
 def column_values(X: Any, d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -41,15 +41,12 @@ def reflections(frequencies: np.ndarray, weights: np.ndarray) -> tuple[np.ndarra
     """Projections whose sum is that of modulations: Π cos(a_i) is the mean of cos(Σ ± a_i)."""
     vectors, shares = [], []
     for frequency, weight in zip(frequencies, weights, strict=True):
-        active = np.flatnonzero(frequency)
-        flips = product((1, -1), repeat=max(active.size - 1, 0))
-        signs = [np.array((1, *rest))[: active.size] for rest in flips]
-        for sign in signs:
-            vector = np.zeros(frequency.size)
-            vector[active] = sign * frequency[active]
-            vectors.append(vector)
-            shares.append(weight / len(signs))
-    return np.array(vectors), np.array(shares)
+        kept = int(np.argmax(frequency != 0))  # the first coordinate that is not zero
+        flips = [(1, -1) if w and i != kept else (1,) for i, w in enumerate(frequency)]
+        signs = np.array(list(product(*flips)))
+        vectors.append(signs * frequency)
+        shares.append(np.full(len(signs), weight / len(signs)))
+    return np.concatenate(vectors), np.concatenate(shares)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -244,16 +241,12 @@ def gram_on(
         span * places if period is None else period * even
         for span, period in zip(spans, periods, strict=True)
     )
-    return signature(wrapped_lags(product_grid(axes), periods))
-
-
-def wrapped_lags(points: np.ndarray, periods: Periods) -> np.ndarray:
-    """Lags of all pairs of points, the short way round on periodic axes, shape (N, N, n)."""
+    points = product_grid(axes)
     lags = points[:, None, :] - points[None, :, :]
     for axis, period in enumerate(periods):
         if period is not None:
             lags[..., axis] = short_way(lags[..., axis], period)
-    return lags
+    return signature(lags)
 
 
 @dataclass(frozen=True)

@@ -231,10 +231,8 @@ class Design(DesignedMapping):
             "certificate": str(self.certificate),
         }
         if self.frequencies is not None:
-            plain |= {
-                "frequencies": list(map(float, self.frequencies)),
-                "weights": list(map(float, self.weights)),
-            }
+            plain["frequencies"] = list(map(float, self.frequencies))
+            plain["weights"] = list(map(float, self.weights))
         return plain
 
     def as_table(self) -> Any:
