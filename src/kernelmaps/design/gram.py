@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,6 @@ class GridKernel:
     ----------
     kernel : FeatureKernel
         k(x, y); the map is x^{γ/2} times something smooth in log x, if it is homogeneous.
-    tolerance : callable
-        T(x, y) > 0: the error that counts as one.
     low, high : float
         The domain.
     values : ndarray, optional
@@ -44,7 +42,6 @@ class GridKernel:
     """
 
     kernel: FeatureKernel
-    tolerance: Callable[[np.ndarray, np.ndarray], np.ndarray]
     low: float
     high: float
     values: np.ndarray | None
@@ -135,6 +132,14 @@ class GridKernel:
         """x^{γ/2} of a homogeneous kernel."""
         return x ** (self.kernel.gamma / 2) if self.log else np.ones_like(x)
 
+    def tolerance(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """T(x, y) > 0: the error that counts as one."""
+        if self.error == "relative":
+            return self.component(x, y)
+        if self.error == "signature" and self.log:
+            return (x * y) ** (self.kernel.gamma / 2)
+        return np.ones(np.broadcast_shapes(np.shape(x), np.shape(y)))
+
     def gram(self, x: np.ndarray) -> np.ndarray:
         """K on a grid."""
         return self.component(x[:, None], x[None, :])
@@ -148,6 +153,10 @@ def grid_kernel(
     kernel: Any, domain: Any, error: Any = "absolute", homogeneous: bool | None = None
 ) -> GridKernel:
     """A kernel on a range (m, b) or a set of values, with its unit of error."""
+    if error not in ERRORS:
+        raise ValueError(
+            f"design_map: tables take error='absolute', 'relative' or 'signature', not {error!r}."
+        )
     feature = kernel if isinstance(kernel, FeatureKernel) else feature_kernel(kernel, homogeneous)
     log = feature.homogeneous
     values = np.unique(np.asarray(domain, dtype=np.float64).ravel())
@@ -159,28 +168,7 @@ def grid_kernel(
     else:
         rough = has_kink(feature.signature, np.ptp(np.log(values) if log else values))
     ends, some = (float(values[0]), float(end)), values if values.size > 2 else None
-    return GridKernel(feature, _tolerance(error, feature), *ends, some, rough, error)
-
-
-# Module-level functions, not closures: tables travel in pickled maps.
-def _one(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.ones(np.broadcast_shapes(np.shape(x), np.shape(y)))
-
-
-def _root(gamma: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return (x * y) ** (gamma / 2)
-
-
-def _tolerance(error: Any, kernel: FeatureKernel) -> Callable:
-    if error not in ERRORS:
-        raise ValueError(
-            f"design_map: tables take error='absolute', 'relative' or 'signature', not {error!r}."
-        )
-    if error == "relative":
-        return kernel.component
-    if error == "signature" and kernel.homogeneous:
-        return partial(_root, kernel.gamma)
-    return _one
+    return GridKernel(feature, *ends, some, rough, error)
 
 
 _SCATTERED = {True: 24, False: 15}  # starts on few points, and on many

@@ -32,7 +32,7 @@ from . import joint, lp
 from .bounds import descend
 from .boxes import BoxWaves, JointProblem, Periods, lag_axes, product_grid
 from .certify import certified
-from .problem import Cosines, Problem, of_lags, refuse_indefinite, unweighted
+from .problem import Cosines, Problem, of_lags, refuse_indefinite
 from .refine import apart, refined_design
 
 _POLAR_STEPS = (0.75, 1.0, 1.2, 1.3, 1.4)  # distances of a polar grid, in units of π / span
@@ -56,7 +56,7 @@ def _product_pool(problem: JointProblem, marginals: list[Callable], size: int) -
 @lru_cache(maxsize=32)
 def _axis_design(signature: Callable, span: float, period: float | None, size: int) -> Cosines:
     """The design of one axis: both forms, their disturbed selections and equal axes share it."""
-    flat = Problem(of_lags("axis", signature), unweighted, span, period=period)
+    flat = Problem(of_lags("axis", signature), span, period=period)
     return lp.harmonic_design(flat, size) if period else refined_design(flat, size)
 
 

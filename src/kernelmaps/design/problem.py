@@ -155,8 +155,6 @@ class Problem:
     ----------
     kernel : FeatureKernel
         With a signature k(λ).
-    weight : callable
-        w(λ) for λ >= 0, vectorised. It includes the factor `unit`.
     span : float
         M: lags in [0, M] count.
     unit : float
@@ -167,12 +165,13 @@ class Problem:
         Universal design: [0, M] must be long enough for the tail beyond it to be harmless.
     period : float, optional
         Period of the signature (section 3): only harmonics 2πi/period are allowed.
+    error : str
+        What is minimised; "weighted" stands for the weight of a `user`, a function of lags.
     norm : {"max", "sum"}
         What a design minimises: C∞ (eq. 5) or C₁ (eq. 4).
     """
 
     kernel: FeatureKernel
-    weight: Function
     span: float
     unit: float = 1.0
     points: np.ndarray | None = None
@@ -180,12 +179,26 @@ class Problem:
     period: float | None = None
     domain: Any = None
     error: str = "absolute"
+    user: Function | None = None
     norm: str = "max"
 
     @property
     def signature(self) -> Function:
         """k(λ)."""
         return self.kernel.signature
+
+    def weight(self, lag: np.ndarray) -> np.ndarray:
+        """w(λ) for λ >= 0, the factor `unit` included (eqs. 16, 18)."""
+        if self.user is not None:
+            values = np.broadcast_to(np.asarray(self.user(lag), dtype=np.float64), np.shape(lag))
+            if not np.all(np.isfinite(values)) or np.any(values < 0):
+                raise ValueError("design_map: a user's weight w(λ) must be finite and >= 0.")
+            return values
+        if self.error == "relative":
+            return 1 / self.signature(lag)
+        if self.error == "absolute" and self.kernel.homogeneous:
+            return self.unit * np.exp(-0.5 * self.kernel.gamma * lag)
+        return np.ones(np.shape(lag))
 
     @cached_property
     def lags(self) -> np.ndarray:
@@ -279,7 +292,7 @@ def parabola_top(left: np.ndarray, centre: np.ndarray, right: np.ndarray) -> np.
 def build_problem(
     kernel: Any,
     domain: Any = (1, 255),
-    error: str | Function = "absolute",
+    error: Any = "absolute",
     *,
     lags: np.ndarray | None = None,
     period: float | None = None,
@@ -308,17 +321,26 @@ def build_problem(
             "design_map: domain='universal' needs error='absolute': only its weight e^(-λ/2) makes "
             f"the tail beyond every range harmless (error={error!r})."
         )
-    weight, unit, label = _resolve_weight(error, feature, high, span)
+    own = callable(error)
+    if not own and error not in ERRORS:
+        raise ValueError(f"design_map: error must be one of {ERRORS} or a function, got {error!r}.")
+    if error == "relative":
+        smallest = float(np.min(feature.signature(np.linspace(0, span, 501))))
+        if smallest <= 0:
+            raise ValueError(
+                "design_map: error='relative' divides by the signature, which falls to "
+                f"{smallest:.3g} on [0, {span:.3g}]; it must stay positive there."
+            )
     return Problem(
         feature,
-        weight,
         span,
-        unit,
+        high**feature.gamma if error == "absolute" and feature.homogeneous else 1.0,
         points,
         tail=universal,
         period=None if period is None else float(period),
         domain="universal" if universal else values,
-        error=label,
+        error="weighted" if own else error,
+        user=error if own else None,
         norm=norm,
     )
 
@@ -370,38 +392,3 @@ def check_domain(
         difference = np.abs(place[:, None] - place[None, :]).ravel()
         points = np.unique(np.round(difference, 12))
     return values, points
-
-
-def _resolve_weight(
-    error: str | Function, kernel: FeatureKernel, high: float, span: float
-) -> tuple[Function, float, str]:
-    """Weight function w(λ), its unit and its name (eqs. 16, 18)."""
-    if callable(error):
-        given = error
-
-        def user(lag: np.ndarray) -> np.ndarray:
-            values = np.broadcast_to(np.asarray(given(lag), dtype=np.float64), np.shape(lag))
-            if not np.all(np.isfinite(values)) or np.any(values < 0):
-                raise ValueError("design_map: a user's weight w(λ) must be finite and >= 0.")
-            return values
-
-        return user, 1.0, "weighted"
-    if error not in ERRORS:
-        raise ValueError(f"design_map: error must be one of {ERRORS} or a function, got {error!r}.")
-    if error == "relative":
-        smallest = float(np.min(kernel.signature(np.linspace(0, span, 501))))
-        if smallest <= 0:
-            raise ValueError(
-                "design_map: error='relative' divides by the signature, which falls to "
-                f"{smallest:.3g} on [0, {span:.3g}]; it must stay positive there."
-            )
-        return lambda lag: 1 / kernel.signature(lag), 1.0, error
-    if error == "absolute" and kernel.homogeneous:
-        unit = high**kernel.gamma
-        return lambda lag: unit * np.exp(-0.5 * kernel.gamma * lag), unit, error
-    return unweighted, 1.0, error
-
-
-def unweighted(lags: np.ndarray) -> np.ndarray:
-    """w(λ) = 1."""
-    return np.ones(np.shape(lags))

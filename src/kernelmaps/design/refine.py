@@ -196,8 +196,6 @@ def remez_design(problem: Problem, n_columns: int) -> Cosines | None:
     for stretch in (0.99, 0.98, 0.995, 1.5, 2.2, 3.3, 5.0, 7.5):
         reach = stretch * problem.span
         cosines = gauss_start(problem, n_columns, reach)
-        if cosines is None:
-            continue
         nodes = (np.arange(n_columns) + 0.5) * reach / (n_columns - 0.5)
         while cosines is not None and nodes[-1] > problem.span * 0.999:
             nodes = nodes * max(0.85, 0.99 * problem.span / nodes[-1])

@@ -60,7 +60,6 @@ from ..blocks import power_of_two
 from ..engine import Spec
 from ..engine.fourier import fourier_spec
 from ..engine.outputs import output_dtype
-from ..kernels import StationaryKernel
 from ..kernels.bandwidth import fit_length, warn_if_degenerate
 from ..seeding import generator
 from ..threads import limit_blas
@@ -73,7 +72,7 @@ _MAX_SOBOL = 21201  # dimensions of scipy's direction numbers
 
 def draw_fourier(
     owner: Any,
-    kernel: StationaryKernel,
+    kernel: kernels.StationaryKernel,
     n_components: int,
     n_features: int,
     rng: np.random.Generator,
@@ -139,13 +138,11 @@ class Spectrum:
 
     def orthogonal(self, n: int, d: int) -> np.ndarray:
         """The same, orthogonal in blocks of d."""
-        self._require_isotropic("orthogonal")
         blocks = [haar_rows(min(d, n - start), d, self.rng) for start in range(0, n, d)]
         return np.concatenate(blocks) * self._radii(n, d)[:, None]
 
     def structured(self, n: int, d: int) -> Spec:
         """The same as products of signs and Hadamard matrices."""
-        self._require_isotropic("structured")
         p = power_of_two(d)
         blocks = -(-n // p)
         arrays = {
@@ -164,8 +161,8 @@ class Spectrum:
 
     def _radii(self, n: int, d: int) -> np.ndarray:
         """n independent values of ‖ω‖ in d dimensions."""
-        own = getattr(type(self.kernel), "radius_quantile", StationaryKernel.radius_quantile)
-        if own is StationaryKernel.radius_quantile:
+        own = getattr(type(self.kernel), "radius_quantile", None)
+        if own in (None, kernels.StationaryKernel.radius_quantile):
             return np.linalg.norm(self.iid(n, d), axis=1)
         radii = self.kernel.radius_quantile(np.maximum(self.rng.random(n), 2.0**-54), d)
         return self._checked("radius_quantile", radii, (n,))
@@ -189,14 +186,6 @@ class Spectrum:
                 f"{self.owner}: some frequencies of {self.kernel!r} are larger than "
                 f"{np.dtype(dtype)} holds ({largest:.3g}): its spectrum has heavy tails. Use "
                 "float64 data, or another kernel."
-            )
-
-    def _require_isotropic(self, sampling: str) -> None:
-        if not getattr(self.kernel, "isotropic", False):
-            raise ValueError(
-                f"{self.owner}: sampling={sampling!r} rotates frequencies, which only isotropic "
-                "kernels (Gaussian, Matern: functions of the distance ‖x − y‖₂) allow; "
-                f"{self.kernel!r} is not. Use sampling='sobol' or 'iid'."
             )
 
 
@@ -252,6 +241,12 @@ def _check_choices(owner: str, kernel: Any, n_components: int, sampling: str, fo
         raise ValueError(
             f"{owner}: sampling='sobol' needs {kernel!r} to turn uniform numbers into frequencies "
             "(a method frequencies(uniforms, d)). Use sampling='iid'."
+        )
+    if sampling in ("orthogonal", "structured") and not getattr(kernel, "isotropic", False):
+        raise ValueError(
+            f"{owner}: sampling={sampling!r} rotates frequencies, which only isotropic kernels "
+            "(Gaussian, Matern: functions of the distance ‖x − y‖₂) allow; "
+            f"{kernel!r} is not. Use sampling='sobol' or 'iid'."
         )
     check_choice(owner, "form", form, FORMS)
     if form == "paired" and n_components % 2:
