@@ -154,15 +154,12 @@ class Root:
     ----------
     rows : ndarray of shape (N, r)
         ⟨rows[i], rows[j]⟩ ≈ K[i, j].
-    energy : float
-        Share of the trace of K that the columns keep.
     left_out : float
         Largest entry of K − Q Qᵀ, which is positive semi-definite: it is on the diagonal.
     """
 
     rows: np.ndarray
-    energy: float
-    left_out: float = 0.0
+    left_out: float
 
 
 def square_root(
@@ -193,7 +190,7 @@ def square_root(
     values, vectors = np.linalg.eigh(kernel)
     _check_semidefinite(values, n)
     if n <= DENSE_LIMIT and spectral:
-        keep, kept = _leading(values, energy, rank, float(np.maximum(values, 0).sum()))
+        keep = _leading(values, energy, rank, float(np.maximum(values, 0).sum()))
         rows = vectors[:, ::-1][:, :keep] * np.sqrt(np.maximum(values[::-1][:keep], 0.0))
         rows[~kernel.any(axis=1)] = 0.0  # c(0, ·) = 0 gives a zero row, not a row of roundings
     else:
@@ -204,21 +201,21 @@ def square_root(
         slack = (0.05 if spectral else 1.0) * (1 - energy)
         pivots = max(256, 4 * rank) if spectral and rank is not None else rank
         rows, left = pivoted_cholesky(column, diagonal, slack, pivots)
-        most, kept = max(1, MAX_BYTES // (8 * n)), 1 - left
+        most = max(1, MAX_BYTES // (8 * n))
         if rank is None and left > slack and rows.shape[1] == most:
             raise ValueError(
-                f"AnchorMap: {most} columns on {n} anchors hold {kept:.6f} of the kernel's energy, "
-                f"and more do not fit into {MAX_BYTES >> 20} MB. Ask for less energy, a fixed "
-                "rank, or fewer anchors."
+                f"AnchorMap: {most} columns on {n} anchors hold {1 - left:.6f} of the kernel's "
+                f"energy, and more do not fit into {MAX_BYTES >> 20} MB. Ask for less energy, a "
+                "fixed rank, or fewer anchors."
             )
         if spectral:
             values, axes = np.linalg.eigh(rows.T @ rows)
-            keep, kept = _leading(values, energy, rank, float(diagonal.sum()))
+            keep = _leading(values, energy, rank, float(diagonal.sum()))
             rows = rows @ axes[:, ::-1][:, :keep]
     if spectral:  # signs of the columns fixed, so that equal input is equal output
         rows = np.ascontiguousarray(rows * np.where(rows.sum(axis=0) < 0, -1.0, 1.0))
     left_out = np.max(diagonal - (rows**2).sum(axis=1), initial=0.0)
-    return Root(rows, kept, float(left_out))
+    return Root(rows, float(left_out))
 
 
 def pivoted_cholesky(
@@ -295,14 +292,12 @@ def _check_semidefinite(eigenvalues: np.ndarray, n: int) -> None:
         )
 
 
-def _leading(
-    eigenvalues: np.ndarray, energy: float, rank: int | None, total: float
-) -> tuple[int, float]:
-    """How many of the (ascending) eigenvalues to keep, at least one, and their share of a total."""
+def _leading(eigenvalues: np.ndarray, energy: float, rank: int | None, total: float) -> int:
+    """How many of the (ascending) eigenvalues to keep for a share of a total, at least one."""
     values = np.maximum(eigenvalues[::-1], 0.0)
     keep = max(1, int((values > len(values) * _EPS * values[0]).sum()))
     if rank is not None:
         keep = min(rank, keep)
     elif energy < 1:
         keep = min(keep, int(np.searchsorted(np.cumsum(values), energy * total)) + 1)
-    return keep, float(values[:keep].sum() / total) if total else 1.0
+    return keep

@@ -222,15 +222,9 @@ def certify_cosines(
         largest = replace(problem, norm="max")
         moved = sequential_lp(largest, cosines, reach=1e-3 * problem.span, steps=3)
         optimal = problem.max_error(moved) > error * (1 - 1e-4)
-    return certified(
-        between_grid(problem, cosines),
-        error,
-        lower_bound,
-        alternations=peaks,
-        needed=n_columns + 1,
-        locally_optimal=optimal,
-        bound_to_zero=_to_zero(problem, cosines),
-    )
+    facts = {"alternations": peaks, "needed": n_columns + 1, "locally_optimal": optimal}
+    facts["bound_to_zero"] = _to_zero(problem, cosines)
+    return certified(between_grid(problem, cosines), error, lower_bound, **facts)
 
 
 def _to_zero(problem: Problem, cosines: Cosines) -> float:

@@ -93,24 +93,19 @@ class GridKernel:
         ends = 0.5 - 0.5 * np.cos(np.pi * np.arange(300) / 299)
         return self.at(np.union1d(np.linspace(0, 1, 700), ends))
 
-    @property
-    def ratios(self) -> bool:
-        """Whether equal ratios of values count alike, so that grids of kinks are even in log x."""
-        return self.log and self.error != "absolute"
-
     def spread(self, size: int) -> np.ndarray:
         """An even grid in x, or in log x where equal ratios count alike; of a set, its values.
 
         Of more values than `size`, those that are next to such a grid; a smooth map's is even
         along its own variable.
         """
+        ratios = self.log and self.error != "absolute"
         if self.values is None:
             even = np.linspace(0.0, 1.0, size)
-            return self.at(even) if self.ratios else np.linspace(self.low, self.high, size)
+            return self.at(even) if ratios else np.linspace(self.low, self.high, size)
         if self.values.size <= size:
             return self.values
-        plain = self.rough and not self.ratios
-        place = self.values if plain else self.position(self.values)
+        place = self.values if self.rough and not ratios else self.position(self.values)
         wanted = np.linspace(place[0], place[-1], size)
         return self.values[np.unique(np.argmin(np.abs(place[:, None] - wanted), axis=0))]
 

@@ -387,11 +387,7 @@ class AnchorMap(AdditiveMap):
             )
         if any((np.diff(row) == 0).any() for row in rows):
             raise ValueError("AnchorMap: anchors must be distinct numbers, but some are repeated.")
-        if self._non_negative and min(row[0] for row in rows) < 0:
-            raise ValueError(
-                f"AnchorMap: anchors go down to {min(row[0] for row in rows):g}, but the kernel is "
-                "defined for x >= 0."
-            )
+        self._check_least("anchors go", min(row[0] for row in rows))
         rows = [self._with_zero(row, row) for row in rows]
         self._check_counts(max(len(row) for row in rows))
         return rows if len(rows) == n_features else rows * n_features
@@ -411,12 +407,15 @@ class AnchorMap(AdditiveMap):
             raise ValueError(
                 f"AnchorMap: feature_range needs finite low <= high, got {self.feature_range!r}."
             )
-        if self._non_negative and low.min() < 0:
-            raise ValueError(
-                f"AnchorMap: feature_range goes down to {low.min():g}, but the kernel is defined "
-                "for x >= 0."
-            )
+        self._check_least("feature_range goes", low.min())
         return low, high
+
+    def _check_least(self, what: str, least: float) -> None:
+        """Refuse anchors below 0 where the kernel is not defined."""
+        if self._non_negative and least < 0:
+            raise ValueError(
+                f"AnchorMap: {what} down to {least:g}, but the kernel is defined for x >= 0."
+            )
 
     @property
     def _linear(self) -> bool:
