@@ -11,6 +11,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from kernelmaps import storage
 from kernelmaps.design import api, cache
 from kernelmaps.progress import track
 
@@ -37,22 +38,38 @@ def wanted() -> Iterator[dict[str, Any]]:
                 }
 
 
+def key_of(n_components: int, **arguments: Any) -> str:
+    """The key under which the design of some arguments is stored."""
+    return api.make_solver(**arguments).key(n_components)
+
+
+def entry_of(n_components: int, **arguments: Any) -> cache.Entry:
+    """The design of some arguments, solved anew."""
+    return api.make_solver(**arguments).entry(n_components)
+
+
+def save(entries: dict[str, cache.Entry]) -> None:
+    """Write the file."""
+    arrays = {f"{key}/{name}": a for key, (_, own) in entries.items() for name, a in own.items()}
+    header = {"designs": {key: own for key, (own, _) in entries.items()}}
+    storage.write(cache.READY, cache.READY_KIND, header, arrays)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="list missing designs, make none")
     arguments = parser.parse_args()
-    keys = {api.design_key(**item): item for item in wanted()}
+    keys = {key_of(**item): item for item in wanted()}
     entries = {key: entry for key, entry in cache.load_ready().items() if key in keys}
     missing = [item for key, item in keys.items() if key not in entries]
     print(f"{len(entries)} designs are ready, {len(missing)} are missing")
     if arguments.check:
         return
     for count, item in enumerate(track(missing, "ready designs")):
-        solver = api.make_solver(**item)
-        entries[api.design_key(**item)] = solver.entry(item["n_components"])
+        entries[key_of(**item)] = entry_of(**item)
         if count % 20 == 19:
-            cache.save_ready(entries)
-    cache.save_ready(entries)
+            save(entries)
+    save(entries)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ from kernelmaps.design import lp
 from kernelmaps.design.lp import (
     bounded_lp,
     columns,
-    fit_error,
     fit_pool,
     frequency_pool,
     harmonic_design,
     lp_design,
     merge_clusters,
+    refitted,
     tradeoff_lp,
     truncate,
 )
@@ -43,7 +43,7 @@ def test_bounded_program_meets_its_bound_or_says_no():
     assert problem.max_error((pool, weights)) <= 0.5 * (1 + 1e-3)
     assert columns(pool[weights > 1e-9]) < columns(pool)
     coarse = pool[:4]
-    assert bounded_lp(problem, coarse, 0.5 * fit_error(problem, coarse)) is None
+    assert bounded_lp(problem, coarse, 0.5 * refitted(problem, coarse)[0]) is None
 
 
 def test_pool_fit_is_no_worse_than_any_other_weights(seed):

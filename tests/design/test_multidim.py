@@ -256,6 +256,12 @@ def test_the_spec_is_the_map_clipped_to_its_domain(tmp_path, seed):
     np.testing.assert_array_equal(km.engine.apply(again, X), inside)
 
 
+def test_designs_are_not_stored_without_a_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
+    km.design_map(Gaussian(0.8), 5, domain=SQUARE, method="lp", cache=False)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_designs_are_found_again(monkeypatch, tmp_path):
     monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
     arguments = (Gaussian(0.8), 9, [(0, 1), (0, 2)])
@@ -305,7 +311,7 @@ def test_indefinite_and_misshapen_signatures_are_refused():
         ({"n_components": 0}, ">= 1"),
         ({"domain": [(0, 1)]}, "two or three ranges"),
         ({"domain": [(0, 1), (1, 1)]}, "low < high"),
-        ({"form": "sum"}, "form is one of"),
+        ({"form": "sum"}, "form must be one of"),
         ({"pool": "polar"}, "projections"),
         ({"periods": [None]}, "per axis"),
         ({"effort": -1}, "effort"),

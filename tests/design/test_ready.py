@@ -7,19 +7,36 @@ import numpy as np
 import pytest
 
 from kernelmaps.design import api, cache
-from kernelmaps.design.api import design_key, design_map
+from kernelmaps.design.api import design_map
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "make_ready_designs.py"
 
 
 @pytest.fixture(scope="module")
-def wanted():
-    return list(runpy.run_path(str(SCRIPT))["wanted"]())
+def script():
+    return runpy.run_path(str(SCRIPT))
 
 
-def test_every_promised_design_is_shipped(wanted):
+@pytest.fixture(scope="module")
+def wanted(script):
+    return list(script["wanted"]())
+
+
+def test_the_script_writes_what_is_read(script, tmp_path, monkeypatch):
+    item = {"kernel": "chi2", "n_components": 1, "domain": (1.0, 2.0)}
+    monkeypatch.setattr(cache, "READY", tmp_path / "ready.kmap")
+    header, arrays = script["entry_of"](**item)
+    script["save"]({script["key_of"](**item): (header, arrays)})
+    found, own = cache.load_ready.__wrapped__()[script["key_of"](**item)]
+    assert found == header
+    assert {name: list(values) for name, values in own.items()} == {
+        name: list(values) for name, values in arrays.items()
+    }
+
+
+def test_every_promised_design_is_shipped(script, wanted):
     ready = cache.load_ready()
-    missing = [item for item in wanted if design_key(**item) not in ready]
+    missing = [item for item in wanted if script["key_of"](**item) not in ready]
     assert missing == []
     assert len(wanted) > 300
 

@@ -140,7 +140,6 @@ def test_rank_and_energy_are_kept():
         )
         share = np.sum(root.rows**2) / np.trace(exact)
         assert share >= 0.97
-        assert share == pytest.approx(root.energy)
         left = exact - root.rows @ root.rows.T
         assert np.linalg.eigvalsh(left)[0] > -1e-12  # never above the kernel
         assert np.abs(left).max() == pytest.approx(root.left_out)

@@ -8,7 +8,7 @@ from sklearn.kernel_approximation import RBFSampler
 import kernelmaps as km
 from kernelmaps.engine import apply, evaluate, record_paths
 from kernelmaps.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, StationaryKernel
-from kernelmaps.maps.fourier import Spectrum, draw_fourier
+from kernelmaps.maps.fourier import Spectrum
 
 KERNELS = [Gaussian(2.0), Matern(1.5, 3.0), Laplacian(8.0), Cauchy(4.0)]
 FORMS = ("cosine", "paired")
@@ -23,6 +23,12 @@ def X(seed):
 def gram_error(spec, X, kernel):
     Z = apply(spec, X)
     return Z @ Z.T - kernel(X)
+
+
+def draw_fourier(kernel, D, d, *, sampling="iid", form="cosine", random_state):
+    """The spec of a map, which knows of its rows no more than how many columns they have."""
+    how = {"sampling": sampling, "form": form, "random_state": random_state}
+    return km.RandomFourierMap(kernel, D, **how).fit(np.zeros((1, d))).spec_
 
 
 # The largest of several hundred deviations of a mean of D terms in [−2, 2]: Hoeffding with a union
@@ -115,12 +121,12 @@ def test_better_sampling_has_less_error_than_iid(sampling, form, seed):
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), Matern(2.5, 2.0)], ids=repr)
 def test_orthogonal_frequencies_are_orthogonal_with_the_right_radii(kernel, seed):
     d, n = 7, 21
-    frequencies = Spectrum(kernel, np.random.default_rng(seed)).orthogonal(n, d)
+    frequencies = Spectrum(kernel, np.random.default_rng(seed), "a test").orthogonal(n, d)
     radii = np.linalg.norm(frequencies, axis=1)
     directions = frequencies / radii[:, None]
     for block in np.split(directions, 3):
         np.testing.assert_allclose(block @ block.T, np.eye(d), atol=1e-12)
-    many = Spectrum(kernel, np.random.default_rng(seed)).orthogonal(4200, d)
+    many = Spectrum(kernel, np.random.default_rng(seed), "a test").orthogonal(4200, d)
     iid = kernel.sample_frequencies(4200, d, np.random.default_rng(seed + 1))
     radii = [np.linalg.norm(sample, axis=1) for sample in (many, iid)]
     assert stats.ks_2samp(*radii).pvalue > 1e-6

@@ -115,15 +115,8 @@ def cover(values: np.ndarray, epsilon: float) -> np.ndarray:
     return np.array(anchors)
 
 
-SPACED: dict[str, Callable[[float, float, int, float], np.ndarray]] = {
-    "uniform": uniform,
-    "sqrt": sqrt_spaced,
-    "log": log_spaced,
-}
-FITTED: dict[str, Callable[[np.ndarray, np.ndarray, int], np.ndarray]] = {
-    "kmeans": kmeans,
-    "quantile": quantiles,
-}
+SPACED = {"uniform": uniform, "sqrt": sqrt_spaced, "log": log_spaced}
+FITTED = {"kmeans": kmeans, "quantile": quantiles}
 
 
 def column_values(X: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -131,16 +124,10 @@ def column_values(X: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
     if not sparse.issparse(X):
         values, counts = np.unique(X[:, d], return_counts=True)
         return values.astype(np.float64), counts
-    stored = X.data[X.indptr[d] : X.indptr[d + 1]]
-    absent = X.shape[0] - len(stored)
-    values, counts = np.unique(stored.astype(np.float64), return_counts=True)
-    if absent == 0:
-        return values, counts
-    at = int(np.searchsorted(values, 0.0))
-    if at < len(values) and values[at] == 0:
-        counts[at] += absent
-        return values, counts
-    return np.insert(values, at, 0.0), np.insert(counts, at, absent)
+    stored = X.data[X.indptr[d] : X.indptr[d + 1]].astype(np.float64)
+    values, counts = np.unique(np.append(stored, 0.0), return_counts=True)
+    counts[values == 0] += X.shape[0] - len(stored) - 1
+    return values[counts > 0], counts[counts > 0]
 
 
 def cover_radius(anchors: np.ndarray, low: float, high: float) -> float:
@@ -167,15 +154,12 @@ class Root:
     ----------
     rows : ndarray of shape (N, r)
         ⟨rows[i], rows[j]⟩ ≈ K[i, j].
-    energy : float
-        Share of the trace of K that the columns keep.
     left_out : float
         Largest entry of K − Q Qᵀ, which is positive semi-definite: it is on the diagonal.
     """
 
     rows: np.ndarray
-    energy: float
-    left_out: float = 0.0
+    left_out: float
 
 
 def square_root(
@@ -184,7 +168,6 @@ def square_root(
     energy: float = 0.99,
     rank: int | None = None,
     factorization: str = "svd",
-    owner: str = "square_root",
 ) -> Root:
     """Feature maps of anchors.
 
@@ -200,16 +183,14 @@ def square_root(
         Number of columns to keep instead (never more than K has).
     factorization : {"svd", "cholesky"}
         See above.
-    owner : str
-        Named in error messages.
     """
     n, spectral = len(anchors), factorization == "svd"
     diagonal = np.asarray(component(anchors, anchors), dtype=np.float64)
-    kernel = _matrix(component, anchors[_sample(n)], owner)
+    kernel = _matrix(component, anchors[_sample(n)])
     values, vectors = np.linalg.eigh(kernel)
-    _check_semidefinite(values, n, owner)
+    _check_semidefinite(values, n)
     if n <= DENSE_LIMIT and spectral:
-        keep, kept = _leading(values, energy, rank, float(np.maximum(values, 0).sum()))
+        keep = _leading(values, energy, rank, float(np.maximum(values, 0).sum()))
         rows = vectors[:, ::-1][:, :keep] * np.sqrt(np.maximum(values[::-1][:keep], 0.0))
         rows[~kernel.any(axis=1)] = 0.0  # c(0, ·) = 0 gives a zero row, not a row of roundings
     else:
@@ -220,16 +201,21 @@ def square_root(
         slack = (0.05 if spectral else 1.0) * (1 - energy)
         pivots = max(256, 4 * rank) if spectral and rank is not None else rank
         rows, left = pivoted_cholesky(column, diagonal, slack, pivots)
-        _check_reached(left, slack, rank, rows.shape, owner)
-        kept = 1 - left
+        most = max(1, MAX_BYTES // (8 * n))
+        if rank is None and left > slack and rows.shape[1] == most:
+            raise ValueError(
+                f"AnchorMap: {most} columns on {n} anchors hold {1 - left:.6f} of the kernel's "
+                f"energy, and more do not fit into {MAX_BYTES >> 20} MB. Ask for less energy, a "
+                "fixed rank, or fewer anchors."
+            )
         if spectral:
             values, axes = np.linalg.eigh(rows.T @ rows)
-            keep, kept = _leading(values, energy, rank, float(diagonal.sum()))
+            keep = _leading(values, energy, rank, float(diagonal.sum()))
             rows = rows @ axes[:, ::-1][:, :keep]
     if spectral:  # signs of the columns fixed, so that equal input is equal output
         rows = np.ascontiguousarray(rows * np.where(rows.sum(axis=0) < 0, -1.0, 1.0))
     left_out = np.max(diagonal - (rows**2).sum(axis=1), initial=0.0)
-    return Root(rows, kept, float(left_out))
+    return Root(rows, float(left_out))
 
 
 def pivoted_cholesky(
@@ -262,20 +248,21 @@ def pivoted_cholesky(
     return np.ascontiguousarray(factor[:, : max(k, 1)]), left
 
 
-def _matrix(component: Component, anchors: np.ndarray, owner: str) -> np.ndarray:
+def _matrix(component: Component, anchors: np.ndarray) -> np.ndarray:
     kernel = np.array(component(anchors[:, None], anchors[None, :]), dtype=np.float64)
     if not np.isfinite(kernel).all():
         i, j = np.argwhere(~np.isfinite(kernel))[0]
         raise ValueError(
-            f"{owner}: the kernel's component is {kernel[i, j]} at the anchors "
+            f"AnchorMap: the kernel's component is {kernel[i, j]} at the anchors "
             f"({anchors[i]:g}, {anchors[j]:g}). It must be finite on the range of the data."
         )
     gap = np.abs(kernel - kernel.T)
     i, j = np.unravel_index(np.argmax(gap), gap.shape)
     if gap[i, j] > 1e-10 * np.abs(kernel).max():
         raise ValueError(
-            f"{owner}: the kernel's component is not symmetric: c({anchors[i]:g}, {anchors[j]:g}) "
-            f"= {kernel[i, j]:g}, but c({anchors[j]:g}, {anchors[i]:g}) = {kernel[j, i]:g}."
+            f"AnchorMap: the kernel's component is not symmetric: c({anchors[i]:g}, "
+            f"{anchors[j]:g}) = {kernel[i, j]:g}, but c({anchors[j]:g}, {anchors[i]:g}) = "
+            f"{kernel[j, i]:g}."
         )
     return (kernel + kernel.T) / 2
 
@@ -292,39 +279,25 @@ def _sample(n: int) -> np.ndarray:
     return np.unique(np.concatenate([spread, run]))
 
 
-def _check_semidefinite(eigenvalues: np.ndarray, n: int, owner: str) -> None:
+def _check_semidefinite(eigenvalues: np.ndarray, n: int) -> None:
     """Rounding makes eigenvalues as low as −N eps λ_max; anything lower is the kernel's own."""
     allowed = 100 * len(eigenvalues) * _EPS * float(np.abs(eigenvalues).max())
     if eigenvalues[0] < -allowed:
-        which = (
-            f"the {n} anchors" if len(eigenvalues) == n else f"{len(eigenvalues)} of the anchors"
-        )
+        which = "the" if len(eigenvalues) == n else f"{len(eigenvalues)} of the"
         raise ValueError(
-            f"{owner}: the kernel's component is not positive semi-definite on {which}: the most "
-            f"negative eigenvalue of its matrix is {eigenvalues[0]:.6g} (the largest is "
+            "AnchorMap: the kernel's component is not positive semi-definite on "
+            f"{which} {n} anchors: the most negative eigenvalue of its matrix is "
+            f"{eigenvalues[0]:.6g} (the largest is "
             f"{eigenvalues[-1]:.6g}). A feature map exists for Mercer kernels only."
         )
 
 
-def _leading(
-    eigenvalues: np.ndarray, energy: float, rank: int | None, total: float
-) -> tuple[int, float]:
-    """How many of the (ascending) eigenvalues to keep, at least one, and their share of a total."""
+def _leading(eigenvalues: np.ndarray, energy: float, rank: int | None, total: float) -> int:
+    """How many of the (ascending) eigenvalues to keep for a share of a total, at least one."""
     values = np.maximum(eigenvalues[::-1], 0.0)
     keep = max(1, int((values > len(values) * _EPS * values[0]).sum()))
     if rank is not None:
         keep = min(rank, keep)
     elif energy < 1:
         keep = min(keep, int(np.searchsorted(np.cumsum(values), energy * total)) + 1)
-    return keep, float(values[:keep].sum() / total) if total else 1.0
-
-
-def _check_reached(
-    left: float, slack: float, rank: int | None, shape: tuple[int, ...], owner: str
-) -> None:
-    if rank is None and left > slack and shape[1] == max(1, MAX_BYTES // (8 * shape[0])):
-        raise ValueError(
-            f"{owner}: {shape[1]} columns on {shape[0]} anchors hold {1 - left:.6f} of the "
-            f"kernel's energy, and more do not fit into {MAX_BYTES >> 20} MB. Ask for less energy, "
-            "a fixed rank, or fewer anchors."
-        )
+    return keep

@@ -21,7 +21,7 @@ from . import cache as store
 from . import certify
 from . import problem as problems
 from .gram import GridKernel, grid_kernel, rank_bound
-from .lp import bounded_lp, columns, fit_error, frequency_pool, harmonic_design
+from .lp import bounded_lp, columns, frequency_pool, harmonic_design, refitted
 from .multidim import design_joint_map
 from .problem import Problem
 from .refine import Search, pool_design, refined_design
@@ -48,14 +48,16 @@ class Solver(ABC):
         That of cosines: the one that is solved, or beside a table.
     method : str
     search : Search
+    unit, norm : float, str
+        Those of the problem that is solved.
     """
 
     grid: GridKernel | None
     problem: Problem | None
     method: str
     search: Search
-    unit = 1.0
-    norm = "max"
+    unit: float = 1.0
+    norm: str = "max"
 
     @abstractmethod
     def identity(self) -> tuple[dict[str, Any], Arrays]:
@@ -68,10 +70,6 @@ class Solver(ABC):
     @abstractmethod
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         """The design of the arrays, with its certificate."""
-
-    def enough_columns(self, max_error: float) -> int:
-        """An upper bound on the columns for an error; 0 if none is known."""
-        return 0
 
     def entry(self, n_columns: int) -> store.Entry:
         """What the cache stores of a design: its lower bound, and what `solve` found."""
@@ -112,14 +110,10 @@ class Solver(ABC):
         return design.replace(rms=_rms(design, of.kernel.component))
 
 
-@dataclass  # of its own: the inherited __init__ would not know of __post_init__
 class CosineSolver(Solver):
     """Cosine designs of one problem, any size."""
 
     problem: Problem
-
-    def __post_init__(self) -> None:
-        self.unit, self.norm = self.problem.unit, self.problem.norm
 
     def identity(self) -> tuple[dict[str, Any], Arrays]:
         problem = self.problem
@@ -143,16 +137,6 @@ class CosineSolver(Solver):
         else:
             frequencies, weights = refined_design(self.problem, n_columns, self.search)
         return {"frequencies": frequencies, "weights": weights}
-
-    def enough_columns(self, max_error: float) -> int:
-        """Columns of the paper's first program, an upper bound on the least D; 0 if it has none."""
-        if self.method != "lp":
-            return 0
-        pool = frequency_pool(self.problem, 31, halvings=1)
-        weights = bounded_lp(self.problem, pool, max_error)
-        if weights is None:
-            return 0
-        return columns(pool[weights > 1e-9 * np.max(weights)])
 
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         problem, cosines = self.problem, (arrays["frequencies"], arrays["weights"])
@@ -201,17 +185,10 @@ class TableSolver(Solver):
 
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         grid = self.grid
-        table = RankTable(grid, arrays["coefficients"], arrays["nodes"], not grid.rough)
-        error, proof = table.max_error(), certify.table_everywhere(table)
-        certificate = certify.certified(
-            proof,
-            error,
-            lower_bound,
-            locally_optimal=self.method == "minimax",
-            bound_to_zero=certify.table_to_zero(table, proof.bound),
-        )
+        table = RankTable(grid, **arrays)
+        certificate = certify.certify_table(table, lower_bound, self.method == "minimax")
         n_columns = table.coefficients.shape[1]
-        return self._design(grid, n_columns, error, certificate, table=table)
+        return self._design(grid, n_columns, table.max_error, certificate, table=table)
 
 
 def has_sines(grid: GridKernel) -> bool:
@@ -337,7 +314,8 @@ def design_map(
     """
     check_arguments(n_components, max_error, method, norm, effort)
     if np.ndim(domain) == 2:
-        return _joint(kernel, n_components, domain, method, period, progress)
+        how = {"periods": period, "effort": effort, "cache": cache, "progress": progress}
+        return _joint(kernel, n_components, domain, method, **how)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
         solver = make_solver(
             kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
@@ -348,19 +326,14 @@ def design_map(
         return _one(solver, int(n_components or 0), cache)
 
 
-def _joint(
-    kernel: Any, n_components: Any, domain: Any, method: str, periods: Any, progress: bool | None
-) -> Any:
+def _joint(kernel: Any, n_components: Any, domain: Any, method: str, **how: Any) -> Any:
     """A joint map of several coordinates (section 6)."""
     if n_components is None or method not in ("refined", "lp"):
         raise ValueError(
             "design_map: a domain of several ranges needs n_components, and method='refined' "
             "or 'lp'; see kernelmaps.design.multidim.design_joint_map for its other options."
         )
-    refine = method == "refined"
-    return design_joint_map(
-        kernel, int(n_components), domain, refine=refine, periods=periods, progress=progress
-    )
+    return design_joint_map(kernel, int(n_components), domain, refine=method == "refined", **how)
 
 
 def make_solver(
@@ -376,7 +349,6 @@ def make_solver(
     random_state: Any = 0,
     effort: int = 1,
     progress: bool | None = None,
-    n_components: int | None = None,
 ) -> Solver:
     """What solves designs of any size for these arguments."""
     search = Search(seed_of(random_state), int(effort), progress)
@@ -385,7 +357,8 @@ def make_solver(
             kernel, domain, error, lags=lags, period=period, homogeneous=homogeneous, norm=norm
         )
         _refuse_indefinite(problem, kernel)
-        return CosineSolver(_grid_or_none(problem, error), problem, method, search)
+        within = _grid_or_none(problem, error)
+        return CosineSolver(within, problem, method, search, problem.unit, norm)
     if norm != "max" or lags is not None or period is not None or isinstance(domain, str):
         raise ValueError(
             f"design_map: method={method!r} needs a range or a set of values as domain, "
@@ -406,11 +379,6 @@ def make_solver(
             f"absolute error; got {grid.kernel.name!r}, {grid.error!r}. Use method='refined'."
         )
     return SineSolver(grid, None, method, search)
-
-
-def design_key(kernel: Any, n_components: int, **arguments: Any) -> str:
-    """The content key under which a design is stored."""
-    return make_solver(kernel, **arguments).key(n_components)
 
 
 def check_arguments(n_components: Any, max_error: Any, method: str, norm: str, effort: int) -> None:
@@ -452,18 +420,16 @@ def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
         lag = apart * problem.span / (size - 1)
     else:
         lag = np.minimum(apart, size - apart) * problem.period / size
-    eigenvalues = np.linalg.eigvalsh(problem.signature(lag))
-    least, most = eigenvalues[0], np.max(np.abs(eigenvalues))
-    if least >= -1e-9 * most:
-        return
-    distance = fit_error(problem, frequency_pool(problem, 31, halvings=1))
-    raise problems.NotPositiveDefiniteError(
-        f"design_map: the signature {problem.kernel.name!r} is not positive definite: its Gram "
-        f"matrix on {size} even points of the domain has the eigenvalue {least:.3g} (largest "
-        f"{most:.3g}). No non-negative mixture of cosines fits it; the best one found misses it by "
-        f"{distance:.3g} ({distance / problem.scale:.1%} of its peak). Check the formula, or use "
-        "its positive-definite part."
-    )
+
+    def misses() -> str:
+        distance = refitted(problem, frequency_pool(problem, 31, halvings=1))[0]
+        return (
+            f"; the best one found misses it by {distance:.3g} ({distance / problem.scale:.1%} of "
+            "its peak). Check the formula, or use its positive-definite part."
+        )
+
+    gram = problem.signature(lag)
+    problems.refuse_indefinite("design_map", problem.kernel.name, gram, misses)
 
 
 def _one(solver: Solver, n_columns: int, cache: bool) -> Design:
@@ -474,13 +440,19 @@ def _one(solver: Solver, n_columns: int, cache: bool) -> Design:
 
 def _least(solver: Solver, max_error: float, cache: bool) -> Design:
     """The least D with an error of at most `max_error`: doubling, then bisection."""
-    largest = min(LARGEST, solver.enough_columns(max_error) or LARGEST)
+    largest = LARGEST
+    if solver.problem is not None and solver.method == "lp":
+        # Columns of the paper's first program: an upper bound on the least D.
+        pool = frequency_pool(solver.problem, 31, halvings=1)
+        weights = bounded_lp(solver.problem, pool, max_error)
+        if weights is not None:
+            largest = min(LARGEST, columns(pool[weights > 1e-9 * np.max(weights)]))
     holding, failed, tried, designs = 0, 0, 1, []
     while holding - failed != 1:
         designs.append(_one(solver, tried, cache))
-        columns, error = designs[-1].n_columns, designs[-1].objective
+        size, error = designs[-1].n_columns, designs[-1].objective
         announce(
-            f"{columns} column{'s' * (columns > 1)}: error {error:.3g}, at most {max_error:.3g} "
+            f"{size} column{'s' * (size > 1)}: error {error:.3g}, at most {max_error:.3g} "
             "is asked for"
         )
         if error <= max_error:

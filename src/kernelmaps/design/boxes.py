@@ -27,13 +27,9 @@ def lag_axes(spans: np.ndarray, steps: np.ndarray | int, form: str) -> Axes:
 
     `steps` points lie on [0, M_i], zero among them: a signature may have a kink there.
     """
-    counts = np.broadcast_to(steps, spans.shape)
-    axes = []
-    for i, (span, count) in enumerate(zip(spans, counts, strict=True)):
-        if form == "projection" and i < spans.size - 1:
-            axes.append(np.linspace(-span, span, 2 * int(count) - 1))
-        else:
-            axes.append(np.linspace(0, span, int(count)))
+    axes = [np.linspace(0, span, int(n)) for span, n in np.broadcast(spans, steps)]
+    if form == "projection":
+        axes[:-1] = [np.linspace(-axis[-1], axis[-1], 2 * axis.size - 1) for axis in axes[:-1]]
     return tuple(axes)
 
 
@@ -129,7 +125,7 @@ class JointProblem:
     norm = "max"
 
     @property
-    def reach(self) -> float:
+    def span(self) -> float:
         """What frequencies are measured by: the largest M_i."""
         return float(np.max(self.spans))
 

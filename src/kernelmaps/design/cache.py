@@ -9,7 +9,7 @@ shipped with the package (``tools/make_ready_designs.py`` makes it).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from ..exceptions import FileFormatError
 
 READY = Path(__file__).with_name("ready.kmap")
 _KIND = "design"
-_READY_KIND = "ready-designs"
+READY_KIND = "ready-designs"
 
 Entry = tuple[dict[str, Any], dict[str, np.ndarray]]
 
@@ -53,16 +53,9 @@ def load_ready() -> dict[str, Entry]:
     """The shipped designs by key; none if the file is missing."""
     if not READY.exists():
         return {}
-    header, arrays = storage.read(READY, _READY_KIND)
+    header, arrays = storage.read(READY, READY_KIND)
     entries: dict[str, Entry] = {key: (own, {}) for key, own in header["designs"].items()}
     for path, values in arrays.items():
         key, _, name = path.partition("/")
         entries[key][1][name] = values
     return entries
-
-
-def save_ready(entries: Mapping[str, Entry]) -> None:
-    """Write the file of shipped designs."""
-    arrays = {f"{key}/{name}": a for key, (_, own) in entries.items() for name, a in own.items()}
-    storage.write(READY, _READY_KIND, {"designs": {k: h for k, (h, _) in entries.items()}}, arrays)
-    load_ready.cache_clear()

@@ -222,15 +222,9 @@ def certify_cosines(
         largest = replace(problem, norm="max")
         moved = sequential_lp(largest, cosines, reach=1e-3 * problem.span, steps=3)
         optimal = problem.max_error(moved) > error * (1 - 1e-4)
-    return certified(
-        between_grid(problem, cosines),
-        error,
-        lower_bound,
-        alternations=peaks,
-        needed=n_columns + 1,
-        locally_optimal=optimal,
-        bound_to_zero=_to_zero(problem, cosines),
-    )
+    facts = {"alternations": peaks, "needed": n_columns + 1, "locally_optimal": optimal}
+    facts["bound_to_zero"] = _to_zero(problem, cosines)
+    return certified(between_grid(problem, cosines), error, lower_bound, **facts)
 
 
 def _to_zero(problem: Problem, cosines: Cosines) -> float:
@@ -247,6 +241,13 @@ def _to_zero(problem: Problem, cosines: Cosines) -> float:
     return between_grid(replace(problem, points=None, span=reach, tail=True), cosines).bound
 
 
+def certify_table(table: RankTable, lower_bound: float, optimal: bool) -> DesignCertificate:
+    """Certificate of a table; whether it is locally optimal is said by its method."""
+    proof = table_everywhere(table)
+    facts = {"locally_optimal": optimal, "bound_to_zero": table_to_zero(table, proof.bound)}
+    return certified(proof, table.max_error, lower_bound, **facts)
+
+
 _STEPS = 1400
 _BAND = 50
 _PIECES = 4
@@ -259,18 +260,15 @@ def table_everywhere(table: RankTable) -> Proof:
     if grid.values is not None:
         complete = grid.fine.size == grid.values.size
         words = f"{grid.fine.size} of {grid.values.size} values"
-        return Proof(table.max_error() if complete else np.inf, table.max_error(), words)
+        return Proof(table.max_error if complete else np.inf, table.max_error, words)
     found = _search(table)
-    bound, words = np.inf, "grids, random pairs and ascent"
-    if not table.polynomial:
-        curve = _curvature_beside_the_kink(grid)
-        if curve is not None:
-            bound, words = _rough_bound(table, curve), "corners and parabolas of cells"
-    elif grid.kernel.signature is not None:
-        fourth = _fourth_derivative(grid)
-        if fourth is not None:
-            bound = _smooth_bound(table, fourth)
-            words = f"{_STEPS + 1}² pairs and fourth derivatives"
+    slope = _curvature_beside_the_kink(grid) if grid.rough else _fourth_derivative(grid)
+    if np.isinf(slope):
+        return Proof(np.inf, found, "grids, random pairs and ascent")
+    if grid.rough:
+        bound, words = _rough_bound(table, slope), "corners and parabolas of cells"
+    else:
+        bound, words = _smooth_bound(table, slope), f"{_STEPS + 1}² pairs and fourth derivatives"
     return Proof(max(bound, found), found, words)
 
 
@@ -285,26 +283,27 @@ def _search(table: RankTable) -> float:
         products = np.einsum("ij,ij->i", mapped[place[: x.size]], mapped[place[x.size :]])
         return (grid.component(x, y) - products) / grid.tolerance(x, y)
 
-    at = table.nodes if not table.polynomial else None
+    at = table.nodes if grid.rough else None
     ends = grid.low, grid.high
-    return max(table.max_error(), largest_error(error, *ends, at=at, symmetric=True)[0])
+    return max(table.max_error, largest_error(error, *ends, at=at, symmetric=True)[0])
 
 
-def _fourth_derivative(grid: GridKernel) -> float | None:
-    """k''''(0) by differences with a margin, or None if they do not settle.
+def _fourth_derivative(grid: GridKernel) -> float:
+    """k''''(0) by differences with a margin, or infinity if they do not settle.
 
     Fourth differences of a mixture of cosines grow to k''''(0) as the step shrinks.
     """
+    if grid.kernel.signature is None:
+        return np.inf
     span = np.log(grid.high / grid.low) if grid.log else grid.high - grid.low
     step = 0.02 * min(float(span), 4.0)
-    lags = grid.kernel.of_lag(step * np.array([0.0, 0.5, 1.0, 2.0]))
+    lags = grid.kernel.signature(step * np.array([0.0, 0.5, 1.0, 2.0]))
     fine = (6 * lags[0] - 8 * lags[1] + 2 * lags[2]) / (step / 2) ** 4
     coarse = (6 * lags[0] - 8 * lags[2] + 2 * lags[3]) / step**4
     if abs(fine) < 1e-6 * abs(lags[0]) / step**4 and abs(coarse) < 1e-6 * abs(lags[0]) / step**4:
         return 1e-6 * abs(float(lags[0])) / step**4
-    if not 0 < coarse <= 1.01 * fine <= 1.5 * coarse:
-        return None
-    return 1.1 * max((4 * fine - coarse) / 3, fine)
+    settled = 0 < coarse <= 1.01 * fine <= 1.5 * coarse
+    return 1.1 * max((4 * fine - coarse) / 3, fine) if settled else np.inf
 
 
 def _polynomial_derivatives(table: RankTable, span: float) -> float:
@@ -327,7 +326,7 @@ def _smooth_bound(table: RankTable, fourth: float) -> float:
     index = np.arange(-1, _STEPS + 2)
     basis = chebyshev.chebvander(2 * index / _STEPS - 1, table.coefficients.shape[0] - 1)
     P = basis @ table.coefficients
-    k = _of_lags(grid.kernel.of_lag(h * np.arange(_STEPS + 3.0)))
+    k = _of_lags(grid.kernel.signature(h * np.arange(_STEPS + 3.0)))
     share = _shares_of_units(grid, h, first, fourth)
     margin = h**4 * (fourth + _polynomial_derivatives(table, float(span))) / 12
     worst = 0.0
@@ -348,7 +347,7 @@ def _sup_of_cells(F: np.ndarray) -> np.ndarray:
 
 
 def _of_lags(values: np.ndarray) -> np.ndarray:
-    """The matrix of values[|i − j|], a view."""
+    """The matrix of values[|i − j|], a view: it stays in the processor's cache."""
     both = np.concatenate([values[:0:-1], values])
     return np.lib.stride_tricks.sliding_window_view(both, values.size)[::-1]
 
@@ -358,7 +357,7 @@ def _shares_of_units(
 ) -> Callable[[slice, slice], np.ndarray]:
     """What F is multiplied by in some cells, at most, for an error in units of the tolerance."""
     if grid.error == "relative":
-        k = grid.kernel.of_lag(h * np.arange(float(_STEPS)))
+        k = grid.kernel.signature(h * np.arange(float(_STEPS)))
         steepest = abs(k[0]) ** 0.75 * fourth**0.25  # |k'| ≤ ∫|ω| ≤ (∫1)^¾ (∫ω⁴)^¼
         floor = k - h * steepest  # lags of a cell are within a step of its corner's
         inverse = _of_lags(1 / floor if np.all(floor > 0) else np.full(_STEPS, np.inf))
@@ -374,14 +373,14 @@ def _cells(nodes: np.ndarray) -> np.ndarray:
     return np.maximum(rows[:, 1:], rows[:, :-1])
 
 
-def _curvature_beside_the_kink(grid: GridKernel) -> float | None:
-    """A bound on |k''| of a kernel with a kink off its diagonal, or None if none is known."""
+def _curvature_beside_the_kink(grid: GridKernel) -> float:
+    """A bound on |k''| of a kernel with a kink off its diagonal; infinite if none is known."""
     if grid.brownian:
         return 0.0
     if grid.kernel.signature is None or grid.log:
-        return None
+        return np.inf
     value, sure, _ = curvature(grid.kernel.signature, grid.high - grid.low)
-    return value if sure else None
+    return value if sure else np.inf
 
 
 def _rough_bound(table: RankTable, curve: float) -> float:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,6 @@ class GridKernel:
     ----------
     kernel : FeatureKernel
         k(x, y); the map is x^{γ/2} times something smooth in log x, if it is homogeneous.
-    tolerance : callable
-        T(x, y) > 0: the error that counts as one.
     low, high : float
         The domain.
     values : ndarray, optional
@@ -44,7 +42,6 @@ class GridKernel:
     """
 
     kernel: FeatureKernel
-    tolerance: Callable[[np.ndarray, np.ndarray], np.ndarray]
     low: float
     high: float
     values: np.ndarray | None
@@ -77,43 +74,40 @@ class GridKernel:
 
         A large set of values is left to its hull, which a smooth map has to serve anyway.
         """
-        if self.values is not None and (self.rough or self.values.size <= 96):
-            return self._thinned(129)
-        if self.rough:
+        if self.rough or (self.values is not None and self.values.size <= 96):
             return self.spread(129)
         return self.at(0.5 - 0.5 * np.cos(np.pi * np.arange(72) / 71))
 
     @cached_property
-    def finer_nodes(self) -> np.ndarray:
-        """The even grid of twice the density (the whole set, where it is not larger)."""
-        return self.spread(257) if self.values is None else self._thinned(257)
-
-    @cached_property
     def allowed(self) -> np.ndarray:
         """Grid within the domain proper, for bounds that must hold on a set of values too."""
-        if self.values is not None:
-            return self._thinned(64 if self.rough else 96)
-        return self.spread(64) if self.rough else self.nodes
+        if self.rough:
+            return self.spread(64)
+        return self.nodes if self.values is None else self.spread(96)
 
     @cached_property
     def fine(self) -> np.ndarray:
         """Grid on which errors are reported."""
-        if self.values is not None:
-            return self._thinned(1500)
-        if self.rough:
-            return self.spread(1025)
+        if self.rough or self.values is not None:
+            return self.spread(1025 if self.values is None else 1500)
         ends = 0.5 - 0.5 * np.cos(np.pi * np.arange(300) / 299)
         return self.at(np.union1d(np.linspace(0, 1, 700), ends))
 
-    @property
-    def ratios(self) -> bool:
-        """Whether equal ratios of values count alike, so that grids of kinks are even in log x."""
-        return self.log and self.error != "absolute"
-
     def spread(self, size: int) -> np.ndarray:
-        """An even grid in x, or in log x where equal ratios count alike."""
-        even = np.linspace(0.0, 1.0, size)
-        return self.at(even) if self.ratios else np.linspace(self.low, self.high, size)
+        """An even grid in x, or in log x where equal ratios count alike; of a set, its values.
+
+        Of more values than `size`, those that are next to such a grid; a smooth map's is even
+        along its own variable.
+        """
+        ratios = self.log and self.error != "absolute"
+        if self.values is None:
+            even = np.linspace(0.0, 1.0, size)
+            return self.at(even) if ratios else np.linspace(self.low, self.high, size)
+        if self.values.size <= size:
+            return self.values
+        place = self.values if self.rough and not ratios else self.position(self.values)
+        wanted = np.linspace(place[0], place[-1], size)
+        return self.values[np.unique(np.argmin(np.abs(place[:, None] - wanted), axis=0))]
 
     def at(self, position: np.ndarray) -> np.ndarray:
         """Values at positions in [0, 1] along the (logarithmic) domain, ends exact."""
@@ -133,15 +127,13 @@ class GridKernel:
         """x^{γ/2} of a homogeneous kernel."""
         return x ** (self.kernel.gamma / 2) if self.log else np.ones_like(x)
 
-    def _thinned(self, size: int) -> np.ndarray:
-        """At most `size` of the values, evenly placed along the domain."""
-        assert self.values is not None
-        if self.values.size <= size:
-            return self.values
-        even = self.rough and not self.ratios
-        place = self.values if even else self.position(self.values)
-        wanted = np.linspace(place[0], place[-1], size)
-        return self.values[np.unique(np.argmin(np.abs(place[:, None] - wanted), axis=0))]
+    def tolerance(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """T(x, y) > 0: the error that counts as one."""
+        if self.error == "relative":
+            return self.component(x, y)
+        if self.error == "signature" and self.log:
+            return (x * y) ** (self.kernel.gamma / 2)
+        return np.ones(np.broadcast_shapes(np.shape(x), np.shape(y)))
 
     def gram(self, x: np.ndarray) -> np.ndarray:
         """K on a grid."""
@@ -156,6 +148,10 @@ def grid_kernel(
     kernel: Any, domain: Any, error: Any = "absolute", homogeneous: bool | None = None
 ) -> GridKernel:
     """A kernel on a range (m, b) or a set of values, with its unit of error."""
+    if error not in ERRORS:
+        raise ValueError(
+            f"design_map: tables take error='absolute', 'relative' or 'signature', not {error!r}."
+        )
     feature = kernel if isinstance(kernel, FeatureKernel) else feature_kernel(kernel, homogeneous)
     log = feature.homogeneous
     values = np.unique(np.asarray(domain, dtype=np.float64).ravel())
@@ -167,36 +163,14 @@ def grid_kernel(
     else:
         rough = has_kink(feature.signature, np.ptp(np.log(values) if log else values))
     ends, some = (float(values[0]), float(end)), values if values.size > 2 else None
-    return GridKernel(feature, _tolerance(error, feature), *ends, some, rough, error)
-
-
-# Module-level functions, not closures: tables travel in pickled maps.
-def _one(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.ones(np.broadcast_shapes(np.shape(x), np.shape(y)))
-
-
-def _root(gamma: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return (x * y) ** (gamma / 2)
-
-
-def _tolerance(error: Any, kernel: FeatureKernel) -> Callable:
-    if error not in ERRORS:
-        raise ValueError(
-            f"design_map: tables take error='absolute', 'relative' or 'signature', not {error!r}."
-        )
-    if error == "relative":
-        return kernel.component
-    if error == "signature" and kernel.homogeneous:
-        return partial(_root, kernel.gamma)
-    return _one
+    return GridKernel(feature, *ends, some, rough, error)
 
 
 _SCATTERED = {True: 24, False: 15}  # starts on few points, and on many
 
 
-def rank_bound(
-    kernel: GridKernel, n_columns: int, nodes: np.ndarray | None = None
-) -> tuple[float, np.ndarray]:
+@lru_cache(maxsize=8)  # a table starts from its weights and is compared with it
+def rank_bound(kernel: GridKernel, n_columns: int, within: bool = True) -> tuple[float, np.ndarray]:
     """A lower bound on the error of every map of rank `n_columns`, and its weights.
 
     Parameters
@@ -205,8 +179,8 @@ def rank_bound(
         Kernel, domain and unit of error.
     n_columns : int
         The rank D.
-    nodes : ndarray, optional
-        Grid of values; within the domain by default.
+    within : bool
+        On values of the domain proper; otherwise on the kernel's nodes.
 
     Returns
     -------
@@ -215,18 +189,7 @@ def rank_bound(
     weights : ndarray
         The d of the bound, largest 1.
     """
-    if nodes is None or nodes is kernel.allowed:
-        return _bound_within(kernel, n_columns)
-    return _bound_on(kernel, n_columns, nodes)
-
-
-@lru_cache(maxsize=8)
-def _bound_within(kernel: GridKernel, n_columns: int) -> tuple[float, np.ndarray]:
-    """The bound of the domain proper: a table starts from its weights and is compared with it."""
-    return _bound_on(kernel, n_columns, kernel.allowed)
-
-
-def _bound_on(kernel: GridKernel, n_columns: int, nodes: np.ndarray) -> tuple[float, np.ndarray]:
+    nodes = kernel.allowed if within else kernel.nodes
     gram, unit = kernel.gram(nodes), kernel.scale_matrix(nodes) ** 2
     root = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     if not kernel.rough:

@@ -31,7 +31,7 @@ from ..kernels import StationaryKernel, get
 from .bounds import gram_bound
 from .boxes import BoxWaves, JointProblem, Periods, lag_axes, product_grid
 from .certify import Proof, curvature, number_words
-from .problem import Cosines, NotPositiveDefiniteError, Problem, feature_kernel, of_lags, unweighted
+from .problem import Cosines, feature_kernel, has_kink, short_way
 from .result import DesignedMapping
 
 _MOST_LAGS = 2_000_000
@@ -41,15 +41,12 @@ def reflections(frequencies: np.ndarray, weights: np.ndarray) -> tuple[np.ndarra
     """Projections whose sum is that of modulations: Π cos(a_i) is the mean of cos(Σ ± a_i)."""
     vectors, shares = [], []
     for frequency, weight in zip(frequencies, weights, strict=True):
-        active = np.flatnonzero(frequency)
-        flips = product((1, -1), repeat=max(active.size - 1, 0))
-        signs = [np.array((1, *rest))[: active.size] for rest in flips]
-        for sign in signs:
-            vector = np.zeros(frequency.size)
-            vector[active] = sign * frequency[active]
-            vectors.append(vector)
-            shares.append(weight / len(signs))
-    return np.array(vectors), np.array(shares)
+        kept = int(np.argmax(frequency != 0))  # the first coordinate that is not zero
+        flips = [(1, -1) if w and i != kept else (1,) for i, w in enumerate(frequency)]
+        signs = np.array(list(product(*flips)))
+        vectors.append(signs * frequency)
+        shares.append(np.full(len(signs), weight / len(signs)))
+    return np.concatenate(vectors), np.concatenate(shares)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -159,24 +156,15 @@ class JointDesign(DesignedMapping):
         str
             Several lines of text.
         """
-        c = self.certificate
-        parts = [f"max error {number_words(self.max_error)}"]
-        if c.locally_optimal:
-            parts.append("no first-order improvement exists")
-        if c.lower_bound > 0:
-            parts.append(
-                f"no map of {self.n_columns} columns of any kind is below "
-                f"{number_words(c.lower_bound)} ({c.ratio:.3g} times that)"
-            )
+        facts = [f"max error {number_words(self.max_error)}"]
+        if self.certificate.locally_optimal:
+            facts.append("no first-order improvement exists")
         axes = " x ".join(
             f"[{low:.4g}, {high:.4g}]" + ("" if period is None else f" of period {period:.4g}")
             for (low, high), period in zip(self.domain, self.periods, strict=True)
         )
-        return (
-            f"{self.kernel}, {self.n_columns} columns ({self.method}) on {axes}:\n"
-            f"  {'; '.join(parts)}.\n  {c.words}; rms "
-            f"{number_words(self.rms)}."
-        )
+        head = f"{self.kernel}, {self.n_columns} columns ({self.method}) on {axes}"
+        return self._told(head, facts)
 
     def __repr__(self) -> str:
         return (
@@ -195,10 +183,11 @@ def everywhere(problem: JointProblem, cosines: Cosines, is_product: bool) -> tup
     bends: list[float] = []
     proved, kink = True, False
     for axis, omega in enumerate(frequencies.T):
-        flat = along(problem.signature, axis, spans)
-        bend, sure, _ = curvature(flat.signature, flat.span)
-        kink |= flat.has_kink
-        proved &= sure and (is_product or not flat.has_kink)
+        flat = along(problem.signature, axis, n)
+        bend, sure, _ = curvature(flat, spans[axis])
+        kinked = has_kink(flat, spans[axis])
+        kink |= kinked
+        proved &= sure and (is_product or not kinked)
         bends.append(bend + float(weights @ omega**2))
     error = max(problem.max_error(cosines), 1e-12)
     steps = np.maximum(spans * np.sqrt(n * np.array(bends) / (8 * 0.02 * error)), 2 * problem.steps)
@@ -216,15 +205,15 @@ def everywhere(problem: JointProblem, cosines: Cosines, is_product: bool) -> tup
     return Proof(bound, largest, words), _rms(problem, lags, miss)
 
 
-def along(signature: Callable, axis: int, spans: np.ndarray) -> Problem:
+def along(signature: Callable, axis: int, axes: int) -> Callable[[np.ndarray], np.ndarray]:
     """The signature along one axis, the other lags zero."""
 
     def one(lag: np.ndarray) -> np.ndarray:
-        vector = np.zeros((*np.shape(lag), spans.size))
+        vector = np.zeros((*np.shape(lag), axes))
         vector[..., axis] = lag
         return signature(vector)
 
-    return Problem(of_lags("axis", one), unweighted, float(spans[axis]))
+    return one
 
 
 def _rms(problem: JointProblem, lags: np.ndarray, miss: np.ndarray) -> float:
@@ -252,17 +241,12 @@ def gram_on(
         span * places if period is None else period * even
         for span, period in zip(spans, periods, strict=True)
     )
-    return signature(wrapped_lags(product_grid(axes), periods))
-
-
-def wrapped_lags(points: np.ndarray, periods: Periods) -> np.ndarray:
-    """Lags of all pairs of points, the short way round on periodic axes, shape (N, N, n)."""
+    points = product_grid(axes)
     lags = points[:, None, :] - points[None, :, :]
     for axis, period in enumerate(periods):
         if period is not None:
-            within = np.mod(lags[..., axis], period)
-            lags[..., axis] = np.minimum(within, period - within)
-    return lags
+            lags[..., axis] = short_way(lags[..., axis], period)
+    return signature(lags)
 
 
 @dataclass(frozen=True)
@@ -304,7 +288,7 @@ def signatures_of(kernel: Any, axes: int) -> Target:
             return kernel.signature(np.sqrt(np.sum(lag**2, axis=-1)))
 
     different = 1 if trusted else axes  # one and the same along every axis
-    single = [along(joint, axis, np.ones(axes)).signature for axis in range(different)]
+    single = [along(joint, axis, axes) for axis in range(different)]
     return Target(name, joint, single * (axes // different), is_product, trusted)
 
 
@@ -320,17 +304,3 @@ def reflects(signature: Callable, spans: np.ndarray) -> bool:
     flips = product((1.0, -1.0), repeat=spans.size - 1)
     worst = max(float(np.max(np.abs(signature(lags * (1.0, *f)) - values))) for f in flips)
     return worst <= 1e-9 * float(np.max(np.abs(values)))
-
-
-def refuse_indefinite(target: Target, spans: np.ndarray, periods: Periods) -> None:
-    """A user's signature must be positive definite: its Gram matrix on points of the domain is."""
-    if target.trusted:
-        return
-    places = np.linspace(0, 1, 13 if spans.size == 2 else 6)
-    values = np.linalg.eigvalsh(gram_on(target.joint, spans, periods, places))
-    if values[0] < -1e-9 * np.max(np.abs(values)):
-        raise NotPositiveDefiniteError(
-            f"design_joint_map: the signature {target.name!r} is not positive definite: its Gram "
-            f"matrix on {values.size} points of the domain has the eigenvalue {values[0]:.3g} "
-            f"(largest {values[-1]:.3g}). No non-negative mixture of cosines fits it."
-        )

@@ -83,10 +83,10 @@ def error_rows(
     return rows, np.r_[target, -target]
 
 
-def least_error(model: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The non-negative x of least max |model x − target|."""
+def least_error(model: np.ndarray, target: np.ndarray, prices: Any = 0.0) -> np.ndarray:
+    """The non-negative x of least max |model x − target| + prices · x."""
     rows, limit = error_rows(model, target)
-    cost = np.r_[np.zeros(model.shape[1]), 1.0]
+    cost = np.r_[np.zeros(model.shape[1]) + prices, 1.0]
     return np.maximum(solve_lp(cost, rows, limit)[:-1], 0.0)
 
 
@@ -173,7 +173,7 @@ def sequential_lp(
         The first steps of frequencies are no longer, in units of the inverse of the span.
     steps, tolerance : int, float
     """
-    reach = reach / problem.reach
+    reach = reach / problem.span
     always = problem.coarse_lags(len(cosines[0]))
     current, cuts = problem.cost(cosines), problem.peaks(cosines)
     for _ in range(steps):
@@ -342,14 +342,15 @@ def tradeoff_lp(problem: Problem, pool: np.ndarray, gamma: float) -> np.ndarray:
 
 def bounded_lp(problem: Problem, pool: np.ndarray, max_error: float) -> np.ndarray | None:
     """Weights of least D̄ with C ≤ max_error; None if the pool cannot do it."""
-    if fit_error(problem, pool) > max_error:
+    if refitted(problem, pool)[0] > max_error:
         return None
     return _weights(problem, pool, max_error, (1.0, 0.0), limited=True)
 
 
-def fit_error(problem: Problem, pool: np.ndarray) -> float:
-    """Least error C of a non-negative mixture of the pool."""
-    return problem.cost((pool, fit_pool(problem, pool)))
+def refitted(problem: Problem, pool: np.ndarray) -> tuple[float, Cosines]:
+    """Least error C of a non-negative mixture of the pool, and the mixture."""
+    cosines = pool, fit_pool(problem, pool)
+    return problem.cost(cosines), cosines
 
 
 def largest_that_fit(weights: np.ndarray, need: np.ndarray, room: int) -> np.ndarray:
@@ -382,8 +383,8 @@ def merge_clusters(pool: np.ndarray, weights: np.ndarray, gap: float) -> Cosines
 def lp_design(problem: Problem, n_columns: int, halvings: int = 2) -> Cosines:
     """The best pool design of a size: binary search over γ, all outputs cut and refitted."""
     pool = frequency_pool(problem, n_columns, halvings)
-    best, least = (np.zeros(1), np.zeros(1)), np.inf
-    low, high, seen = np.log(1e-2), np.log(1e8), set()
+    nothing, found = (np.inf, (np.zeros(1), np.zeros(1))), {}
+    low, high = np.log(1e-2), np.log(1e8)
     for step in range(_SEARCH):
         middle = high if step == 0 else 0.5 * (low + high)
         weights = tradeoff_lp(problem, pool, float(np.exp(middle)))
@@ -393,13 +394,9 @@ def lp_design(problem: Problem, n_columns: int, halvings: int = 2) -> Cosines:
         elif step:
             high = middle
         for chosen in _selections(pool, np.where(alive, weights, 0.0), n_columns):
-            if chosen.size == 0 or chosen.tobytes() in seen:
-                continue
-            seen.add(chosen.tobytes())
-            refit = fit_pool(problem, chosen)
-            error = problem.cost((chosen, refit))
-            if error < least:
-                best, least = (chosen, refit), error
+            if chosen.size and chosen.tobytes() not in found:
+                found[chosen.tobytes()] = refitted(problem, chosen)
+    _, best = min(found.values(), key=lambda one: one[0], default=nothing)
     return _exchange(problem, pool, best)
 
 
@@ -416,11 +413,9 @@ def _exchange(problem: Problem, pool: np.ndarray, start: Cosines) -> Cosines:
             inside = 0 <= moved[member] < pool.size and np.unique(moved).size == index.size
             if not inside or 0 in (pool[index[member]], pool[moved[member]]):
                 continue
-            chosen = pool[moved]
-            refit = fit_pool(problem, chosen)
-            error = problem.cost((chosen, refit))
+            error, found = refitted(problem, pool[moved])
             if error < least * (1 - 1e-6):
-                best, least, index, improved = (chosen, refit), error, moved, True
+                best, least, index, improved = found, error, moved, True
     return best
 
 
@@ -457,7 +452,7 @@ def periodic_design(problem: Problem, n_columns: int) -> Cosines:
     chosen = candidates[1][0]
     if chosen.size:
         candidates.append((chosen, fit_pool(problem, chosen)))
-    return problem.best(candidates)
+    return min(candidates, key=problem.cost)
 
 
 def pool_start(problem: Problem, n_columns: int) -> np.ndarray:

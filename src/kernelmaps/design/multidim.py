@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from .. import storage
-from ..arguments import check_count
+from ..arguments import check_choice, check_count
 from ..progress import track
 from ..threads import limit_blas
 from . import cache as store
@@ -32,10 +32,9 @@ from . import joint, lp
 from .bounds import descend
 from .boxes import BoxWaves, JointProblem, Periods, lag_axes, product_grid
 from .certify import certified
-from .problem import Cosines, Problem, of_lags, unweighted
+from .problem import Cosines, Problem, of_lags, refuse_indefinite
 from .refine import apart, refined_design
 
-POOLS = ("product", "polar")
 _POLAR_STEPS = (0.75, 1.0, 1.2, 1.3, 1.4)  # distances of a polar grid, in units of π / span
 
 
@@ -57,7 +56,7 @@ def _product_pool(problem: JointProblem, marginals: list[Callable], size: int) -
 @lru_cache(maxsize=32)
 def _axis_design(signature: Callable, span: float, period: float | None, size: int) -> Cosines:
     """The design of one axis: both forms, their disturbed selections and equal axes share it."""
-    flat = Problem(of_lags("axis", signature), unweighted, span, period=period)
+    flat = Problem(of_lags("axis", signature), span, period=period)
     return lp.harmonic_design(flat, size) if period else refined_design(flat, size)
 
 
@@ -90,9 +89,8 @@ def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
     steps = 13 if problem.spans.size == 2 else 7
     grid = product_grid(lag_axes(problem.spans, steps, problem.form))
     atoms, target = problem.atoms(grid, pool), problem.signature(grid)
-    rows, limit = lp.error_rows(atoms, target)
-    costs = [np.r_[problem.columns(pool), gamma] / gamma for gamma in (10.0, 100.0, 1000.0)]
-    return [np.maximum(lp.solve_lp(cost, rows, limit)[:-1], 0.0) for cost in costs]
+    prices = [problem.columns(pool) / gamma for gamma in (10.0, 100.0, 1000.0)]
+    return [lp.least_error(atoms, target, price) for price in prices]
 
 
 _LARGEST = 300.0
@@ -250,11 +248,9 @@ def _check_joint(
             f"{domain!r}. Evaluation sets grow too fast beyond three dimensions: use "
             "RandomFourierMap there."
         )
-    if form not in (*FORMS, "auto") or pool not in POOLS or select not in ("lp", "greedy"):
-        raise ValueError(
-            f"design_joint_map: form is one of {FORMS} or 'auto', pool one of {POOLS}, select "
-            f"'lp' or 'greedy'; got {form!r}, {pool!r}, {select!r}."
-        )
+    check_choice("design_joint_map", "form", form, (*FORMS, "auto"))
+    check_choice("design_joint_map", "pool", pool, ("product", "polar"))
+    check_choice("design_joint_map", "select", select, ("lp", "greedy"))
     if pool == "polar" and (form != "projection" or select == "greedy"):
         raise ValueError("design_joint_map: a polar pool is for projections selected by 'lp'.")
     if pool == "polar" and (len(domain) != 2 or (periods and any(periods))):
@@ -294,7 +290,10 @@ class _Search:
                 "design_joint_map: the signature changes when one coordinate changes its sign; "
                 "sums of products of cosines do not. Use form='projection'."
             )
-        joint.refuse_indefinite(self.target, spans, periods)
+        if not self.target.trusted:
+            places = np.linspace(0, 1, 13 if spans.size == 2 else 6)
+            gram = joint.gram_on(signature, spans, periods, places)
+            refuse_indefinite("design_joint_map", self.target.name, gram)
         steps = steps or (25 if len(domain) == 2 else 11)
         forms = FORMS[:1] if form == "modulation" else FORMS if symmetric else FORMS[1:]
         return [JointProblem(signature, spans, periods, f, steps) for f in forms]

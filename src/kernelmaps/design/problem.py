@@ -40,6 +40,22 @@ class NotPositiveDefiniteError(DesignError, ValueError):
     """A signature is not positive-definite: no non-negative mixture of cosines fits it."""
 
 
+def refuse_indefinite(
+    owner: str, name: str, gram: np.ndarray, more: Callable[[], str] = lambda: "."
+) -> None:
+    """Refuse a signature whose Gram matrix on points of the domain has a negative eigenvalue.
+
+    `more` ends the sentence that says so.
+    """
+    values = np.linalg.eigvalsh(gram)
+    if values[0] < -1e-9 * np.max(np.abs(values)):
+        raise NotPositiveDefiniteError(
+            f"{owner}: the signature {name!r} is not positive definite: its Gram matrix on "
+            f"{values.size} points of the domain has the eigenvalue {values[0]:.3g} (largest "
+            f"{values[-1]:.3g}). No non-negative mixture of cosines fits it{more()}"
+        )
+
+
 def cosine_sum(lags: np.ndarray, cosines: Cosines) -> np.ndarray:
     """k̂(λ) = Σ α cos(ωλ), eq. (2)."""
     return np.cos(np.multiply.outer(lags, cosines[0])) @ cosines[1]
@@ -59,7 +75,7 @@ class FeatureKernel(NamedTuple):
     ----------
     name : str
     signature : callable or None
-        k(λ) of a stationary or homogeneous kernel.
+        k(λ) of a stationary or homogeneous kernel; None if it has none.
     component : callable
         k(x, y), elementwise.
     homogeneous : bool
@@ -70,17 +86,11 @@ class FeatureKernel(NamedTuple):
     """
 
     name: str
-    signature: Function | None
+    signature: Any
     component: Callable[[np.ndarray, np.ndarray], np.ndarray]
     homogeneous: bool = False
     gamma: float = 1.0
     grows: bool = False
-
-    @property
-    def of_lag(self) -> Function:
-        """The signature, where there is one for sure."""
-        assert self.signature is not None
-        return self.signature
 
 
 def feature_kernel(
@@ -145,8 +155,6 @@ class Problem:
     ----------
     kernel : FeatureKernel
         With a signature k(λ).
-    weight : callable
-        w(λ) for λ >= 0, vectorised. It includes the factor `unit`.
     span : float
         M: lags in [0, M] count.
     unit : float
@@ -157,12 +165,13 @@ class Problem:
         Universal design: [0, M] must be long enough for the tail beyond it to be harmless.
     period : float, optional
         Period of the signature (section 3): only harmonics 2πi/period are allowed.
+    error : str
+        What is minimised; "weighted" stands for the weight of a `user`, a function of lags.
     norm : {"max", "sum"}
         What a design minimises: C∞ (eq. 5) or C₁ (eq. 4).
     """
 
     kernel: FeatureKernel
-    weight: Function
     span: float
     unit: float = 1.0
     points: np.ndarray | None = None
@@ -170,20 +179,33 @@ class Problem:
     period: float | None = None
     domain: Any = None
     error: str = "absolute"
+    user: Function | None = None
     norm: str = "max"
-    resolution: int = 2000
 
     @property
     def signature(self) -> Function:
         """k(λ)."""
-        return self.kernel.of_lag
+        return self.kernel.signature
+
+    def weight(self, lag: np.ndarray) -> np.ndarray:
+        """w(λ) for λ >= 0, the factor `unit` included (eqs. 16, 18)."""
+        if self.user is not None:
+            values = np.broadcast_to(np.asarray(self.user(lag), dtype=np.float64), np.shape(lag))
+            if not np.all(np.isfinite(values)) or np.any(values < 0):
+                raise ValueError("design_map: a user's weight w(λ) must be finite and >= 0.")
+            return values
+        if self.error == "relative":
+            return 1 / self.signature(lag)
+        if self.error == "absolute" and self.kernel.homogeneous:
+            return self.unit * np.exp(-0.5 * self.kernel.gamma * lag)
+        return np.ones(np.shape(lag))
 
     @cached_property
     def lags(self) -> np.ndarray:
         """Z itself, or an even grid of [0, M]."""
         if self.points is not None:
             return self.points
-        return np.linspace(0.0, self.span, self.resolution + 1)
+        return np.linspace(0.0, self.span, 2001)
 
     @cached_property
     def _target(self) -> np.ndarray:
@@ -197,11 +219,6 @@ class Problem:
     def scale(self) -> float:
         """Largest weighted value of the signature: the error of the zero map."""
         return float(np.max(np.abs(self._weight * self._target)))
-
-    @cached_property
-    def has_kink(self) -> bool:
-        """Whether k has a kink at 0; see :func:`has_kink`."""
-        return has_kink(self.signature, self.span)
 
     def sampled(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """About `size` lags with k and w there, for least squares and coarse constraints."""
@@ -238,17 +255,11 @@ class Problem:
         """C∞ (eq. 5) with maxima placed between grid points."""
         return float(np.max(np.abs(self.extrema(cosines)[1]), initial=0.0))
 
-    def sum_error(self, cosines: Cosines) -> float:
-        """C₁ (eq. 4): the sum over Z of the weighted errors."""
-        return float(np.sum(np.abs(self.grid_residual(cosines))))
-
     def cost(self, cosines: Cosines) -> float:
-        """What a design minimises: C∞ or C₁."""
-        return self.max_error(cosines) if self.norm == "max" else self.sum_error(cosines)
-
-    def best(self, candidates: list[Cosines]) -> Cosines:
-        """The cosines of least cost."""
-        return min(candidates, key=self.cost)
+        """What a design minimises: C∞, or C₁ (eq. 4), the sum over Z of the weighted errors."""
+        if self.norm == "max":
+            return self.max_error(cosines)
+        return float(np.sum(np.abs(self.grid_residual(cosines))))
 
     def peaks(self, cosines: Cosines) -> np.ndarray:
         """Lags that a program for C∞ may not leave out."""
@@ -258,11 +269,6 @@ class Problem:
         """Lags of every program; for C₁, which sums over Z, all of them."""
         few = max(60, 8 * n_frequencies)
         return self.sampled(few)[0] if self.norm == "max" else self.lags
-
-    @property
-    def reach(self) -> float:
-        """What frequencies are measured by: M."""
-        return self.span
 
     def free(self, frequencies: np.ndarray) -> np.ndarray:
         """Frequencies that may move: zero stays, as moving it costs a column."""
@@ -286,7 +292,7 @@ def parabola_top(left: np.ndarray, centre: np.ndarray, right: np.ndarray) -> np.
 def build_problem(
     kernel: Any,
     domain: Any = (1, 255),
-    error: str | Function = "absolute",
+    error: Any = "absolute",
     *,
     lags: np.ndarray | None = None,
     period: float | None = None,
@@ -300,7 +306,7 @@ def build_problem(
     low, high = (np.nan, 1.0) if values is None else (float(values[0]), float(values[-1]))
     if period is not None:
         span = float(period) / 2
-        around = partial(_wrapped, feature.of_lag, float(period))
+        around = partial(_wrapped, feature.signature, float(period))
         feature = feature._replace(signature=around)
         if not feature.homogeneous:
             feature = of_lags(feature.name, around)
@@ -315,25 +321,38 @@ def build_problem(
             "design_map: domain='universal' needs error='absolute': only its weight e^(-λ/2) makes "
             f"the tail beyond every range harmless (error={error!r})."
         )
-    weight, unit, label = _resolve_weight(error, feature, high, span)
+    own = callable(error)
+    if not own and error not in ERRORS:
+        raise ValueError(f"design_map: error must be one of {ERRORS} or a function, got {error!r}.")
+    if error == "relative":
+        smallest = float(np.min(feature.signature(np.linspace(0, span, 501))))
+        if smallest <= 0:
+            raise ValueError(
+                "design_map: error='relative' divides by the signature, which falls to "
+                f"{smallest:.3g} on [0, {span:.3g}]; it must stay positive there."
+            )
     return Problem(
         feature,
-        weight,
         span,
-        unit,
+        high**feature.gamma if error == "absolute" and feature.homogeneous else 1.0,
         points,
         tail=universal,
         period=None if period is None else float(period),
         domain="universal" if universal else values,
-        error=label,
+        error="weighted" if own else error,
+        user=error if own else None,
         norm=norm,
     )
 
 
-def _wrapped(signature: Function, period: float, lag: np.ndarray) -> np.ndarray:
-    """A periodic signature, the short way round."""
+def short_way(lag: np.ndarray, period: float) -> np.ndarray:
+    """The lag the short way round a period."""
     within = np.mod(lag, period)
-    return signature(np.minimum(within, period - within))
+    return np.minimum(within, period - within)
+
+
+def _wrapped(signature: Function, period: float, lag: np.ndarray) -> np.ndarray:
+    return signature(short_way(lag, period))
 
 
 def check_domain(
@@ -373,39 +392,3 @@ def check_domain(
         difference = np.abs(place[:, None] - place[None, :]).ravel()
         points = np.unique(np.round(difference, 12))
     return values, points
-
-
-def _resolve_weight(
-    error: str | Function, kernel: FeatureKernel, high: float, span: float
-) -> tuple[Function, float, str]:
-    """Weight function w(λ), its unit and its name (eqs. 16, 18)."""
-    signature = kernel.of_lag
-    if callable(error):
-        given = error
-
-        def user(lag: np.ndarray) -> np.ndarray:
-            values = np.broadcast_to(np.asarray(given(lag), dtype=np.float64), np.shape(lag))
-            if not np.all(np.isfinite(values)) or np.any(values < 0):
-                raise ValueError("design_map: a user's weight w(λ) must be finite and >= 0.")
-            return values
-
-        return user, 1.0, "weighted"
-    if error not in ERRORS:
-        raise ValueError(f"design_map: error must be one of {ERRORS} or a function, got {error!r}.")
-    if error == "relative":
-        smallest = float(np.min(signature(np.linspace(0, span, 501))))
-        if smallest <= 0:
-            raise ValueError(
-                "design_map: error='relative' divides by the signature, which falls to "
-                f"{smallest:.3g} on [0, {span:.3g}]; it must stay positive there."
-            )
-        return lambda lag: 1 / signature(lag), 1.0, error
-    if error == "absolute" and kernel.homogeneous:
-        unit = high**kernel.gamma
-        return lambda lag: unit * np.exp(-0.5 * kernel.gamma * lag), unit, error
-    return unweighted, 1.0, error
-
-
-def unweighted(lags: np.ndarray) -> np.ndarray:
-    """w(λ) = 1."""
-    return np.ones(np.shape(lags))

@@ -37,7 +37,7 @@ from scipy import linalg
 
 from ..progress import track
 from . import lp
-from .problem import Cosines, Problem, parabola_top
+from .problem import Cosines, Problem, has_kink, parabola_top
 
 _ROUNDING = 8e-16  # of the sum of cosines, per unit of their weight
 
@@ -196,8 +196,6 @@ def remez_design(problem: Problem, n_columns: int) -> Cosines | None:
     for stretch in (0.99, 0.98, 0.995, 1.5, 2.2, 3.3, 5.0, 7.5):
         reach = stretch * problem.span
         cosines = gauss_start(problem, n_columns, reach)
-        if cosines is None:
-            continue
         nodes = (np.arange(n_columns) + 0.5) * reach / (n_columns - 0.5)
         while cosines is not None and nodes[-1] > problem.span * 0.999:
             nodes = nodes * max(0.85, 0.99 * problem.span / nodes[-1])
@@ -278,12 +276,12 @@ def _refine(problem: Problem, n_columns: int, search: Search) -> Cosines:
         # Lobes drown in the rounding of k: neither linear programs nor starts can help.
         candidates.append(_refine(problem, n_columns - 1, search))
         return min(candidates, key=problem.max_error)
-    alone = _ALONE[continuous.has_kink] * continuous.scale
+    alone = _ALONE[has_kink(problem.signature, problem.span)] * continuous.scale
     if found is None or not (equalised and continuous.max_error(found) < alone):
         candidates.append(_many_starts(continuous, n_columns, candidates, search))
     if problem.norm == "sum" or (problem.points is not None and problem.points.size < _DENSE):
         candidates = [lp.sequential_lp(problem, pair, reach=_REACH) for pair in candidates]
-    return _tidy(problem.best(candidates))
+    return _tidy(min(candidates, key=problem.cost))
 
 
 def _nearly_exact(problem: Problem, n_columns: int) -> bool:
@@ -393,4 +391,4 @@ def pool_design(problem: Problem, n_columns: int) -> Cosines:
     designs = [lp.lp_design(problem, n_columns, halvings=j) for j in (2, 3)]
     if n_columns > 1:
         designs.append(lp.lp_design(problem, n_columns - 1, halvings=2))
-    return problem.best(designs)
+    return min(designs, key=problem.cost)

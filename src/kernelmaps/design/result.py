@@ -64,6 +64,16 @@ class DesignedMapping(ABC):
         """
         return self(x) @ self(y).T
 
+    def _told(self, head: str, facts: list[str]) -> str:
+        """A summary: what it is, facts, what no map could do better, and what is proved."""
+        c = self.certificate
+        if c.lower_bound > 0:
+            limit = number_words(c.lower_bound)
+            facts.append(f"no map of {self.n_columns} columns of any kind is below {limit}")
+            times = f"{c.ratio:.2f}" if c.ratio < 100 else f"{c.ratio:.3g}"
+            facts.append(f"{times} times the limit")
+        return f"{head}:\n  {'; '.join(facts)}.\n  {c.words}; rms {number_words(self.rms)}."
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Design(DesignedMapping):
@@ -194,17 +204,12 @@ class Design(DesignedMapping):
                 parts.append(f"no cosine map of {self.n_columns} columns found better ({how})")
             elif self.method != "refined":
                 parts.append(f"not locally optimal: method {self.method!r} does not refine")
-        if c.lower_bound > 0:
-            limit = number_words(c.lower_bound)
-            parts.append(f"no map of {self.n_columns} columns of any kind is below {limit}")
-            times = f"{c.ratio:.2f}" if c.ratio < 100 else f"{c.ratio:.3g}"
-            parts.append(f"{times} times the limit")
         where = "all ratios" if self.range is None else "[{:g}, {:g}]".format(*self.range)
         head = (
             f"{kind} of the {self.kernel} kernel, {self.n_columns} columns, {self.error} error on "
             f"{where}, method {self.method!r}"
         )
-        return f"{head}:\n  {'; '.join(parts)}.\n  {c.words}; rms {number_words(self.rms)}."
+        return self._told(head, parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the design as plain values for JSON.
@@ -226,10 +231,8 @@ class Design(DesignedMapping):
             "certificate": str(self.certificate),
         }
         if self.frequencies is not None:
-            plain |= {
-                "frequencies": list(map(float, self.frequencies)),
-                "weights": list(map(float, self.weights)),
-            }
+            plain["frequencies"] = list(map(float, self.frequencies))
+            plain["weights"] = list(map(float, self.weights))
         return plain
 
     def as_table(self) -> Any:
@@ -286,17 +289,17 @@ def _table_spec(
     homogeneous = design.homogeneous
     # homogeneity: φ(s x) = s^{γ/2} φ(x)
     root = scale ** (design.gamma / 2) if homogeneous else 1.0
-    if table.polynomial:
-        edges, coef = _tabulated(table)
-    else:
+    if table.kernel.rough:
         values = table.coefficients
         edges, coef = table.nodes, np.stack([values[:-1], np.diff(values, axis=0)], axis=1)
+    else:
+        edges, coef = _tabulated(table)
     if homogeneous:  # φ(0) = 0: a straight line from there to the domain
         first = np.zeros((1, *coef.shape[1:]))
         first[0, 1] = coef[0, 0]
         edges, coef = np.r_[0.0, edges], np.concatenate([first, coef])
     edges = edges * scale
-    even = table.polynomial and not homogeneous
+    even = not (table.kernel.rough or homogeneous)
     built = Table.build(
         AFFINE if even else EDGES,
         coef.shape[1] - 1,

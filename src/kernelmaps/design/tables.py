@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from .bounds import descend
@@ -49,37 +50,30 @@ class RankTable:
     kernel : GridKernel
         What it approximates.
     coefficients : ndarray of shape (n_basis, D)
-        Chebyshev coefficients in log x or x (`polynomial`), else values on `nodes`.
+        Chebyshev coefficients in log x or x; of a rough kernel, values on `nodes`.
     nodes : ndarray
         Knots of the straight lines, or the grid of the polynomial's optimisation.
-    polynomial : bool
-        Which of the two it is.
     """
 
     kernel: GridKernel
     coefficients: np.ndarray
     nodes: np.ndarray
-    polynomial: bool
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """ψ(x), shape (n, D)."""
         x = np.asarray(x, dtype=np.float64)
-        if self.polynomial:
-            basis = np.polynomial.chebyshev.chebvander(
-                self.kernel.position(x), self.coefficients.shape[0] - 1
-            )
-            return self.kernel.envelope(x)[:, None] * (basis @ self.coefficients)
-        return np.stack([np.interp(x, self.nodes, column) for column in self.coefficients.T], 1)
-
-    def max_error(self, x: np.ndarray | None = None) -> float:
-        """Largest error in units of the tolerance, on the fine grid by default."""
-        return self._reported if x is None else self._error_on(x)
+        if self.kernel.rough:
+            return np.stack([np.interp(x, self.nodes, column) for column in self.coefficients.T], 1)
+        basis = chebvander(self.kernel.position(x), self.coefficients.shape[0] - 1)
+        return self.kernel.envelope(x)[:, None] * (basis @ self.coefficients)
 
     @cached_property
-    def _reported(self) -> float:
-        return self._error_on(self.kernel.fine)
+    def max_error(self) -> float:
+        """Largest error on the fine grid."""
+        return self.error_on(self.kernel.fine)
 
-    def _error_on(self, x: np.ndarray) -> float:
+    def error_on(self, x: np.ndarray) -> float:
+        """Largest error on some values, in units of the tolerance."""
         values = self(x)
         worst = 0.0
         # Symmetric: pairs from the diagonal on suffice, in bands that stay in the cache.
@@ -92,10 +86,11 @@ class RankTable:
         return worst
 
 
-def _basis(kernel: GridKernel, nodes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+def _basis(kernel: GridKernel, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormalised x^{γ/2} T_m on the nodes, and its map back to Chebyshev coefficients."""
-    plain = np.polynomial.chebyshev.chebvander(kernel.position(nodes), size - 1)
-    q, r = np.linalg.qr(plain)
+    # Polynomials per column: enough for the map, too few to wiggle between the nodes.
+    size = min(26, max(2, kernel.nodes.size - 1))
+    q, r = np.linalg.qr(chebvander(kernel.position(nodes), size - 1))
     root = np.sqrt(nodes.size)
     return kernel.envelope(nodes)[:, None] * q * root, np.linalg.inv(r) * root
 
@@ -137,19 +132,19 @@ def minimax_table(kernel: GridKernel, n_columns: int, others: Sequence[Curve] = 
     gram = kernel.gram(nodes)
     weights = [np.ones(nodes.size)]
     if not kernel.rough:
-        weights.append(np.maximum(rank_bound(kernel, n_columns, nodes)[1], 1e-3))
+        weights.append(np.maximum(rank_bound(kernel, n_columns, nodes is kernel.allowed)[1], 1e-3))
     starts = [_eigenvectors(gram, d, n_columns) for d in weights]
     starts += [_padded(curve(nodes), n_columns) for curve in others]
     scouts = [_descend(kernel, nodes, start, _POWERS[:3], steps=60) for start in starts]
-    best = min(scouts, key=lambda table: table.max_error())
+    best = min(scouts, key=lambda table: table.max_error)
     found = _descend(kernel, nodes, best(nodes))
     if kernel.rough:
-        finer = kernel.finer_nodes
+        finer = kernel.spread(257)
         found = _descend(kernel, finer, found(finer), powers=_POWERS[-2:], steps=150)
     known = [eigen_table(kernel, n_columns)]
     for curve in others:
         known.append(_from_values(kernel, _padded(curve(found.nodes), n_columns), found.nodes))
-    return min([found, *known], key=lambda table: table.max_error())
+    return min([found, *known], key=lambda table: table.max_error)
 
 
 def _padded(values: np.ndarray, n_columns: int) -> np.ndarray:
@@ -187,16 +182,10 @@ def _from_values(
 ) -> RankTable:
     """A table through values on the nodes."""
     nodes = kernel.nodes if nodes is None else nodes
-    if kernel.rough:
-        return RankTable(kernel, values, nodes, polynomial=False)
-    basis, back = _basis(kernel, nodes, _size(kernel))
-    fitted = np.linalg.lstsq(basis, values, rcond=None)[0]
-    return RankTable(kernel, back @ fitted, nodes, polynomial=True)
-
-
-def _size(kernel: GridKernel) -> int:
-    """Polynomials per column: enough for the map, too few to wiggle between the nodes."""
-    return min(26, max(2, kernel.nodes.size - 1))
+    if not kernel.rough:
+        basis, back = _basis(kernel, nodes)
+        values = back @ np.linalg.lstsq(basis, values, rcond=None)[0]
+    return RankTable(kernel, values, nodes)
 
 
 def _descend(
@@ -212,14 +201,12 @@ def _descend(
         basis = np.diag(np.sqrt(np.maximum(np.diag(gram), 1e-6 * np.max(gram))))
         back = basis
     else:
-        basis, back = _basis(kernel, nodes, _size(kernel))
+        basis, back = _basis(kernel, nodes)
     x = np.linalg.lstsq(basis, start, rcond=None)[0].ravel()
     for power in powers:
         given = power, basis, gram, scale
         x = descend(_value, x, given, maxiter=steps, maxcor=30, ftol=1e-13, gtol=1e-10).x
-    return RankTable(
-        kernel, back @ x.reshape(basis.shape[1], -1), nodes, polynomial=not kernel.rough
-    )
+    return RankTable(kernel, back @ x.reshape(basis.shape[1], -1), nodes)
 
 
 def _value(

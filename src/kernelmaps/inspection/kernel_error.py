@@ -185,7 +185,7 @@ def kernel_error_grid(
     else:
         x = np.linspace(*(domain or _domain_of(estimator, feature)), n_points)
         phi = _features_of(estimator, feature, x)
-        exact = estimator.kernel_.component(x[:, None], x[None, :])  # type: ignore[attr-defined]
+        exact = estimator.kernel_.component(x[:, None], x[None, :])
     return KernelErrorDisplay(
         x=x, exact=exact, approximate=phi @ phi.T, title=title, additive=additive
     )

@@ -55,7 +55,11 @@ def fit_length(
         Chooses the rows whose distances are looked at.
     """
     if isinstance(rule, str) and rule in RULES:
-        length = _length(kernel, rule, X, rng)
+        if rule == "scale":
+            length = kernel.length_of_variance(_variance(X), X.shape[1])
+        else:
+            median = median_distance(X, kernel.metric, rng)
+            length = kernel.length_at(median / 2 if rule == "auto" else median)
         if 0 < length < np.inf:
             return kernel.with_length(length)
         if rule == "auto":
@@ -68,13 +72,6 @@ def fit_length(
         )
     check_positive(owner, "sigma", rule, "a positive number, 'auto', 'scale' or 'median'")
     return kernel.with_length(float(rule))
-
-
-def _length(kernel: StationaryKernel, rule: str, X: Any, rng: np.random.Generator) -> float:
-    if rule == "scale":
-        return kernel.length_of_variance(_variance(X), X.shape[1])
-    median = median_distance(X, kernel.metric, rng)
-    return kernel.length_at(median / 2 if rule == "auto" else median)
 
 
 def _variance(X: Any) -> float:

@@ -22,21 +22,6 @@ FEWER_ROWS = "Pass fewer rows of X or Y at a time."
 _BLOCK_BYTES = 2**28  # of terms at a time: a card has as much, and works on long arrays
 
 
-def foreign_pair(owner: str, X: Any, Y: Any) -> tuple[Any, Any, Any]:
-    """The functions of their library, and both sides as checked float64 rows (Y None: X)."""
-    xp = namespace_of(X)
-    if Y is not None and (not is_foreign(Y) or X.device != Y.device):
-        place = getattr(Y, "device", "ordinary memory") if is_foreign(Y) else "ordinary memory"
-        raise ValueError(
-            f"the {owner} kernel: X is on {X.device}, Y is in or on {place}. Bring both to one "
-            "device."
-        )
-    x = _checked(owner, xp, X, "X")
-    y = x if Y is None else _checked(owner, xp, Y, "Y")
-    check_columns(owner, x, y)
-    return xp, x, y
-
-
 def check_columns(owner: str, X: Any, Y: Any) -> None:
     """Refuse rows of different lengths."""
     if X.shape[1] != Y.shape[1]:
@@ -176,7 +161,16 @@ class Kernel(ABC):
 
     def _elsewhere(self, form: Callable[[Any, Any, Any], Any], X: Any, Y: Any) -> Any:
         """A form in float64 on the rows' own device, in the rows' precision."""
-        xp, x, y = foreign_pair(self.name, X, Y)
+        xp = namespace_of(X)
+        if Y is not None and (not is_foreign(Y) or X.device != Y.device):
+            place = getattr(Y, "device", "ordinary memory") if is_foreign(Y) else "ordinary memory"
+            raise ValueError(
+                f"the {self.name} kernel: X is on {X.device}, Y is in or on {place}. Bring both to "
+                "one device."
+            )
+        x = _checked(self.name, xp, X, "X")
+        y = x if Y is None else _checked(self.name, xp, Y, "Y")
+        check_columns(self.name, x, y)
         self._check_both(x, None if Y is None else y)
         single = xp.result_type(X.dtype, X.dtype if Y is None else Y.dtype) == xp.float32
         with memory_named(f"the {self.name} kernel", FEWER_ROWS):
@@ -205,7 +199,15 @@ class Kernel(ABC):
         return xp.maximum(distance, xp.zeros_like(distance))
 
     def _checked(self, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows | None]:
-        X, Y = check_pair(self.name, X, Y)
+        """Both sides, brought to one precision and one storage."""
+        X = check_rows(self.name, X, "X")
+        if Y is not None:
+            Y = check_rows(self.name, Y, "Y")
+            check_columns(self.name, X, Y)
+            if sparse.issparse(X) != sparse.issparse(Y):
+                X, Y = sparse.csr_matrix(X), sparse.csr_matrix(Y)
+            dtype = np.result_type(X.dtype, Y.dtype)
+            X, Y = X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
         self._check_both(X, Y)
         return X, Y
 
@@ -236,7 +238,7 @@ class UnitDiagonal(Kernel):
         return xp.ones(X.shape[0], dtype=X.dtype, device=X.device)
 
 
-def check_rows(owner: str, X: Rows, name: str = "X") -> Rows:
+def check_rows(owner: str, X: Rows, name: str) -> Rows:
     """A float32 or float64 C-ordered array, or a CSR matrix with sorted, summed entries."""
     check_sparse(X, owner, name)
     X = check_array(
@@ -251,16 +253,3 @@ def check_rows(owner: str, X: Rows, name: str = "X") -> Rows:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def check_pair(owner: str, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows | None]:
-    """Both sides checked and brought to one precision and one storage."""
-    X = check_rows(owner, X, "X")
-    if Y is None:
-        return X, None
-    Y = check_rows(owner, Y, "Y")
-    check_columns(owner, X, Y)
-    if sparse.issparse(X) != sparse.issparse(Y):
-        X, Y = sparse.csr_matrix(X), sparse.csr_matrix(Y)
-    dtype = np.result_type(X.dtype, Y.dtype)
-    return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)

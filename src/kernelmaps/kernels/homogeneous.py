@@ -22,7 +22,7 @@ Jensen-Shannon     x/2 log₂((x+y)/x) + y/2 log₂((x+y)/y)       see below    
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import log
 from typing import Any
 
@@ -32,13 +32,13 @@ from scipy import sparse
 from ..arguments import check_positive
 from ..device import namespace_of
 from ..sparse_rows import dense
-from .additive import AdditiveKernel, compiled_sums
+from .additive import AdditiveKernel, Component, compiled_sums
 from .base import Rows
 
 Function = Callable[[np.ndarray], np.ndarray]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class HomogeneousKernel(AdditiveKernel):
     """Additive homogeneous kernel, given by its signature.
 
@@ -64,13 +64,13 @@ class HomogeneousKernel(AdditiveKernel):
 
     name: str
     signature_function: Function
-    spectrum_function: Function | None = None
-    component_function: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    spectrum_function: Function | None = field(default=None, compare=False)
+    component_function: Component | None = field(default=None, compare=False)
     gamma: float = 1.0
     signed: bool = False
     point_mass: float = 0.0
-    code: int | None = None
-    distance_code: int | None = None
+    code: int | None = field(default=None, compare=False)
+    distance_code: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_positive(self.name, "gamma", self.gamma)
@@ -192,17 +192,6 @@ class HomogeneousKernel(AdditiveKernel):
         extra = [f"gamma={self.gamma:g}"] * (self.gamma != 1) + ["signed=True"] * self.signed
         return f"HomogeneousKernel({', '.join([repr(self.name), *extra])})"
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, HomogeneousKernel):
-            return NotImplemented
-        return self._identity() == other._identity()
-
-    def __hash__(self) -> int:
-        return hash(self._identity())
-
-    def _identity(self) -> tuple[Any, ...]:
-        return (self.name, self.signature_function, self.gamma, self.signed, self.point_mass)
-
 
 def _signed_power(X: Rows, exponent: float) -> Rows:
     """sign(x) |x|^exponent on dense or CSR rows."""
@@ -245,10 +234,6 @@ def _intersection_spectrum(omega: np.ndarray) -> np.ndarray:
 
 def _hellinger_signature(lam: np.ndarray) -> np.ndarray:
     return namespace_of(lam).ones_like(lam)
-
-
-def _hellinger_spectrum(omega: np.ndarray) -> np.ndarray:
-    return np.zeros_like(omega)
 
 
 def _hellinger_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -305,5 +290,5 @@ jensen_shannon = HomogeneousKernel(
     code=2,
 )
 hellinger = HomogeneousKernel(
-    "hellinger", _hellinger_signature, _hellinger_spectrum, _hellinger_component, point_mass=1.0
+    "hellinger", _hellinger_signature, np.zeros_like, _hellinger_component, point_mass=1.0
 )

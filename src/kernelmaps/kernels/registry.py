@@ -11,12 +11,9 @@ from .exponential import Exponential
 from .homogeneous import chi2, hellinger, intersection, jensen_shannon
 from .stationary import Cauchy, Gaussian, Laplacian, Matern
 
-_HOMOGENEOUS = (chi2, intersection, hellinger, jensen_shannon)
-_STATIONARY = (Gaussian, Laplacian, Cauchy, Matern)
-KNOWN: dict[str, Kernel | type[Kernel]] = {
-    **{kernel.name: kernel for kernel in (*_HOMOGENEOUS, *_STATIONARY)},
-    "exp_chi2": Exponential,
-}
+_NAMED = (chi2, intersection, hellinger, jensen_shannon, Gaussian, Laplacian, Cauchy, Matern)
+KNOWN: dict[str, Kernel | type[Kernel]] = {kernel.name: kernel for kernel in _NAMED}
+KNOWN["exp_chi2"] = Exponential
 _ALIASES = {
     "js": "jensen_shannon",
     "min": "intersection",

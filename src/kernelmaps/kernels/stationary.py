@@ -210,13 +210,26 @@ class StationaryKernel(UnitDiagonal):
         return np.inf
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
-        """Product over features of the signature; kernels with a faster form have their own."""
+        """Product over features of the signature, or κ of the distance.
+
+        Products with a faster form have their own.
+        """
         other = X if Y is None else Y
-        out = np.ones((X.shape[0], other.shape[0]))
-        for j in range(X.shape[1]):
-            left, right = (dense(rows[:, [j]]).astype(np.float64).ravel() for rows in (X, other))
-            out *= self.signature(left[:, None] - right)
-        return out.astype(X.dtype, copy=False)
+        if not self.isotropic:
+            out = np.ones((X.shape[0], other.shape[0]))
+            for j in range(X.shape[1]):
+                pair = (dense(rows[:, [j]]).astype(np.float64).ravel() for rows in (X, other))
+                out *= self.signature(np.subtract.outer(*pair))
+            return out.astype(X.dtype, copy=False)
+        out = np.empty((X.shape[0], other.shape[0]), dtype=X.dtype)
+        length = getattr(self, self.length_name, 1.0)
+        centre = _centre(other)
+        reduced = _reduced(other, centre, length)
+        with limit_threads(n_jobs):
+            for rows in row_blocks(X.shape[0], 16 * other.shape[0]):
+                squared = _squared_distances(_reduced(X[rows], centre, length), reduced)
+                out[rows] = self.signature(length * np.sqrt(squared))
+        return (out + out.T) / 2 if Y is None else out
 
     def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
         """Product over features of the signature, or κ of the distance."""
@@ -226,26 +239,8 @@ class StationaryKernel(UnitDiagonal):
         return xp.exp(sums_over_features(xp, X, Y, lambda x, y: xp.log(self.signature(x - y))))
 
 
-class _IsotropicKernel(StationaryKernel):
-    isotropic = True
-
-    def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
-        other = X if Y is None else Y
-        out = np.empty((X.shape[0], other.shape[0]), dtype=X.dtype)
-        length = getattr(self, self.length_name)
-        centre = _centre(other)
-        reduced = _reduced(other, centre, length)
-        with limit_threads(n_jobs):
-            for rows in row_blocks(X.shape[0], 16 * other.shape[0]):
-                squared = _squared_distances(_reduced(X[rows], centre, length), reduced)
-                out[rows] = self.signature(length * np.sqrt(squared))
-        if Y is None:
-            out = (out + out.T) / 2
-        return out
-
-
 @dataclass(frozen=True)
-class Gaussian(_IsotropicKernel):
+class Gaussian(StationaryKernel):
     """Gaussian kernel exp(−‖x − y‖² / (2 σ²)), with frequencies ω ~ N(0, σ⁻² I).
 
     Parameters
@@ -257,6 +252,7 @@ class Gaussian(_IsotropicKernel):
     sigma: float = 1.0
     name = "gaussian"
     length_name = "sigma"
+    isotropic = True
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
         xp, delta = _floats(delta)
@@ -301,7 +297,7 @@ def _log_bessel(order: float, z: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Matern(_IsotropicKernel):
+class Matern(StationaryKernel):
     """Matérn kernel of smoothness ν; ν = 1/2 is exp(−‖x − y‖/s), ν → ∞ the Gaussian.
 
     Frequencies follow a multivariate t distribution with 2ν degrees of freedom: a Gaussian vector
@@ -318,6 +314,7 @@ class Matern(_IsotropicKernel):
     nu: float = 1.5
     scale: float = 1.0
     name = "matern"
+    isotropic = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

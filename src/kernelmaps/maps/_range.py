@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from .base import AdditiveMap
 _QUANTILE = 0.001
 _SAMPLE = 1 << 15  # values that suggest where the quantile lies
 _GRAIN = 1 << 16  # values of a block
-_DOMAINS = "'auto', 'data' or a pair (low, high) of numbers or arrays"
 
 
 def resolve_zero(owner: Any, X: Any) -> bool:
@@ -38,14 +38,12 @@ def feature_ranges(
     [0, 2^k − 1] that holds it: features then share a handful of ranges, and their tables.
     """
     low, high = (np.asarray(end, dtype=np.float64) for end in owner._column_range(X))
-    if isinstance(domain, str):
-        if domain not in ("auto", "data"):
-            raise _bad_domain(owner, domain)
-        if domain == "auto" and X.dtype.kind == "u":
-            low = np.zeros_like(low)
-            high = 2.0 ** np.ceil(np.log2(np.maximum(high, 1) + 1)) - 1
-    else:
-        low, high = _given(owner, domain, len(low))
+    named = isinstance(domain, str)
+    if not named or domain not in ("auto", "data"):
+        low, high = _given(owner, domain, len(low), named)
+    elif domain == "auto" and X.dtype.kind == "u":
+        low = np.zeros_like(low)
+        high = 2.0 ** np.ceil(np.log2(np.maximum(high, 1) + 1)) - 1
     if with_zero:
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
     return low, np.where(differ(low, high), high, low + room(low, high))
@@ -63,19 +61,16 @@ def room(low: Any, high: Any) -> Any:
     return np.maximum(1.0, 2.0**-20 * np.maximum(np.abs(low), np.abs(high)))
 
 
-def _given(owner: Any, domain: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    try:
+def _given(owner: Any, domain: Any, n_features: int, named: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of a domain that was given, unless it is an unknown name."""
+    with suppress(TypeError, ValueError):
         low, high = (np.broadcast_to(np.float64(end), n_features) for end in domain)
-    except (TypeError, ValueError):
-        raise _bad_domain(owner, domain) from None
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise _bad_domain(owner, domain)
-    return low.copy(), high.copy()
-
-
-def _bad_domain(owner: Any, domain: Any) -> ValueError:
-    return ValueError(
-        f"{type(owner).__name__}: domain must be {_DOMAINS} with low < high, got {domain!r}."
+        finite = np.isfinite(low).all() and np.isfinite(high).all()
+        if finite and (low < high).all() and not named:
+            return low.copy(), high.copy()
+    raise ValueError(
+        f"{type(owner).__name__}: domain must be 'auto', 'data' or a pair (low, high) of numbers "
+        f"or arrays with low < high, got {domain!r}."
     )
 
 

@@ -134,7 +134,6 @@ class AnchorMap(AdditiveMap):
     out_of_domain: str = "clip"
     n_jobs: int | None = None
 
-    kernel_: kernels.AdditiveKernel = field(init=False)
     _certificate: AnchorCertificate | None = field(init=False)
 
     _state = AdditiveMap._state.extended(
@@ -301,7 +300,7 @@ class AnchorMap(AdditiveMap):
         self.anchors_ = [sets[s] for s in set_of]
         small = max(map(len, sets)) <= _SMALL_MATRIX
         with limit_blas(1 if small else available_threads()):
-            how = self.energy, self.rank, self.factorization, "AnchorMap"
+            how = self.energy, self.rank, self.factorization
             roots = [square_root(self.kernel_.component, anchors, *how) for anchors in sets]
         self._left_out = np.array([root.left_out for root in roots])
         spec = spec_of(anchor_table(sets, roots, set_of, self.n_neighbors, self._linear))
@@ -388,11 +387,7 @@ class AnchorMap(AdditiveMap):
             )
         if any((np.diff(row) == 0).any() for row in rows):
             raise ValueError("AnchorMap: anchors must be distinct numbers, but some are repeated.")
-        if self._non_negative and min(row[0] for row in rows) < 0:
-            raise ValueError(
-                f"AnchorMap: anchors go down to {min(row[0] for row in rows):g}, but the kernel is "
-                "defined for x >= 0."
-            )
+        self._check_least("anchors go", min(row[0] for row in rows))
         rows = [self._with_zero(row, row) for row in rows]
         self._check_counts(max(len(row) for row in rows))
         return rows if len(rows) == n_features else rows * n_features
@@ -412,21 +407,23 @@ class AnchorMap(AdditiveMap):
             raise ValueError(
                 f"AnchorMap: feature_range needs finite low <= high, got {self.feature_range!r}."
             )
-        if self._non_negative and low.min() < 0:
-            raise ValueError(
-                f"AnchorMap: feature_range goes down to {low.min():g}, but the kernel is defined "
-                "for x >= 0."
-            )
+        self._check_least("feature_range goes", low.min())
         return low, high
+
+    def _check_least(self, what: str, least: float) -> None:
+        """Refuse anchors below 0 where the kernel is not defined."""
+        if self._non_negative and least < 0:
+            raise ValueError(
+                f"AnchorMap: {what} down to {least:g}, but the kernel is defined for x >= 0."
+            )
 
     @property
     def _linear(self) -> bool:
         return self.weights == "linear" or (self.weights == "auto" and self.n_neighbors == 2)
 
     @property
-    def _non_negative(self) -> bool:  # type: ignore[override]
-        kernel = kernels.get(self.kernel)
-        return isinstance(kernel, kernels.HomogeneousKernel) and not kernel.signed
+    def _homogeneous(self) -> bool:  # type: ignore[override]
+        return isinstance(kernels.get(self.kernel), kernels.HomogeneousKernel)
 
     def _resolved_kernel(self) -> kernels.AdditiveKernel:
         kernel = kernels.get(self.kernel)

@@ -72,7 +72,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     n_jobs: int | None
     spec_: Spec
-    kernel_: Kernel
+    kernel_: Any
     certificate_: Certificate | None = None
     _known_names: Sequence[str] | None = None  # of the columns, from a file: for messages
     _warned = False  # whether values outside the domain have been spoken of
@@ -363,7 +363,7 @@ class MapOfDomain(FeatureMap):
     _policies = OUT_OF_DOMAIN
 
     def _fit_rows(self, X: Any) -> tuple[Any, Extent]:
-        self._check_out_of_domain()
+        check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
         return super()._fit_rows(X)
 
     def _check_domain(self, X: Any) -> None:
@@ -414,9 +414,6 @@ class MapOfDomain(FeatureMap):
             return tuple(to_host(xp.astype(end, xp.float64)) for end in ends)
         return column_range(X, self.n_jobs)
 
-    def _check_out_of_domain(self) -> None:
-        check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
-
 
 class AdditiveMap(MapOfDomain):
     """A map that acts on each feature alone: φ(x) = [φ_1(x_1), …, φ_D(x_D)].
@@ -428,10 +425,21 @@ class AdditiveMap(MapOfDomain):
     """
 
     _state: ClassVar[State] = FeatureMap._state.extended(allowed={"domain_": optional(DOMAIN)})
+    _homogeneous = False  # whether its kernel is one of values >= 0
+
+    @property
+    def _signed(self) -> bool:
+        """Whether negative values have the odd extension: by its setting, or its kernel's."""
+        owners = self, getattr(self, "kernel", None)
+        return any(bool(getattr(owner, "signed", False)) for owner in owners)
+
+    @property
+    def _non_negative(self) -> bool:  # type: ignore[override]
+        return self._homogeneous and not self._signed
 
     def _check_state(self) -> None:
         super()._check_state()
-        self._check_out_of_domain()
+        check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
         if not hasattr(self, "spec_") or self.domain_ is None:
             return
         if len(self.domain_[0]) not in (1, self.n_features_in_):

@@ -64,7 +64,8 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from .. import kernels
-from ..arguments import check_count
+from ..arguments import check_count, check_positive
+from ..blocks import row_blocks
 from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.families import CURVES
@@ -87,7 +88,7 @@ class ScaledMap(AdditiveMap):
     n_jobs: int | None = None
 
     _state = AdditiveMap._state.extended({"scale_": number(above=0)})
-
+    _homogeneous = True
     _family: ClassVar[str]
 
     @abstractmethod
@@ -101,30 +102,21 @@ class ScaledMap(AdditiveMap):
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
-        self.kernel_ = kernels.chi2.replace(signed=bool(self.signed))
+        self.kernel_ = kernels.chi2.replace(signed=self._signed)
         values = np.abs(X.data if sparse.issparse(X) else X)
         positive = values[values > 0].astype(np.float64, copy=False)
         low, high = (positive.min(), positive.max()) if positive.size else (1.0, 1.0)
         self.scale_ = self._resolved_scale(X, float(low), float(high))
         bound, how = self._bound(float(low), float(high))
         self.certificate_ = Certificate(bound, "absolute", f"0 <= x, y <= {high:g}", how)
-        numbers = {"n_components": columns, "scale": self.scale_, "signed": bool(self.signed)}
+        numbers = {"n_components": columns, "scale": self.scale_, "signed": self._signed}
         return Spec(self._family, {}, numbers)
 
     def _resolved_scale(self, X: Any, low: float, high: float) -> float:
-        if isinstance(self.scale, str):
-            if self.scale in _RULES:
-                return _least_error_scale(X, low, high, self._tail, self.scale)
-        elif np.isscalar(self.scale) and np.isfinite(self.scale) and self.scale > 0:
-            return float(self.scale)
-        raise ValueError(
-            f"{type(self).__name__}: scale must be a positive number or one of {_RULES}, "
-            f"got {self.scale!r}."
-        )
-
-    @property
-    def _non_negative(self) -> bool:  # type: ignore[override]
-        return not self.signed
+        if isinstance(self.scale, str) and self.scale in _RULES:
+            return _least_error_scale(X, low, high, self._tail, self.scale)
+        check_positive(self, "scale", self.scale, f"a positive number or one of {_RULES}")
+        return float(self.scale)
 
 
 def _least_error_scale(X: Any, low: float, high: float, tail: Any, rule: str) -> float:
@@ -214,7 +206,13 @@ class ChebyshevMap(ScaledMap):
     _state = ScaledMap._state.extended({"constant_": number(finite=False)})
 
     def _tail(self, L: np.ndarray) -> np.ndarray:
-        return _tail(L, self.n_components)
+        """τ²(L) = 1 − Σ_{k<m} g_k²(L), on blocks that keep temporaries small."""
+        spec = Spec(self._family, {}, {"n_components": self.n_components, "scale": 1.0})
+        kept = np.empty(len(L))
+        for block in row_blocks(len(L), self.n_components, 2**20):
+            t = np.exp(L[block])
+            kept[block] = np.sum(CURVES[self._family].curve(np, spec, t) ** 2, -1) / t
+        return np.maximum(1.0 - kept, 0.0)
 
     def _bound(self, low: float, high: float) -> tuple[float, str]:
         ends = np.log(np.array([low, high]) * self.scale_)
@@ -248,17 +246,6 @@ def lemma_constant(log_x: np.ndarray | float) -> np.ndarray:
     """Limit of m τ_m²(log x) for m → ∞: the constant of Lemma 2 on the diagonal."""
     size = np.abs(np.asarray(log_x, dtype=np.float64))
     return 2 * size / np.pi**2 * np.tanh(size / 2)
-
-
-def _tail(L: np.ndarray, terms: int) -> np.ndarray:
-    """τ²(L) = 1 − Σ_{k<m} g_k²(L), on blocks that keep temporaries small."""
-    spec = Spec("chebyshev", {}, {"n_components": terms, "scale": 1.0})
-    kept = np.empty(len(L))
-    step = max(1, 2**20 // terms)
-    for start in range(0, len(L), step):
-        t = np.exp(L[start : start + step])
-        kept[start : start + step] = np.sum(CURVES["chebyshev"].curve(np, spec, t) ** 2, -1) / t
-    return np.maximum(1.0 - kept, 0.0)
 
 
 class SeriesMap(ScaledMap):

@@ -20,7 +20,7 @@ restricted isometry property (Theorem 3), see :func:`kernelmaps.required_feature
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from ..schema import integer
 from ..seeding import generator
 from ..sparse_rows import dense
 from .base import JointMap
-from .fourier import SCALE_ADVICE, features_of, gram_schmidt, resolve_kernel
+from .fourier import SCALE_ADVICE, draw_fourier, gram_schmidt, resolve_kernel
 
 ENTRIES = ("gaussian", "bernoulli")
 METHODS = ("dense", "hadamard", "dct")
@@ -218,8 +218,6 @@ class CompressiveFourierMap(JointMap):
     random_state: Any = None
     n_jobs: int | None = None
 
-    kernel_: StationaryKernel = field(init=False)
-
     _state = JointMap._state.extended({"n_measurements_": integer(1)})
 
     def __getstate__(self) -> dict[str, Any]:
@@ -242,8 +240,8 @@ class CompressiveFourierMap(JointMap):
         )
         self.kernel_ = self._resolved_kernel(X, projection, scale, rng)
         warn_if_degenerate("CompressiveFourierMap", self.kernel_, X, SCALE_ADVICE)
-        dtype = output_dtype(X.dtype)
-        features = features_of(self, self.kernel_, columns, self.n_measurements_, rng, dtype)
+        how = rng, output_dtype(X.dtype), self.sampling
+        features = draw_fourier(self, self.kernel_, columns, self.n_measurements_, *how)
         return features if projection is None else Spec("chain", parts=(projection, features))
 
     def _resolved_kernel(

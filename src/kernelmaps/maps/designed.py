@@ -170,15 +170,8 @@ class DesignedMap(AdditiveMap):
         return f"values that are zero or at most {high / low:g} times each other"
 
     @property
-    def _signed(self) -> bool:
-        """A kernel may be signed itself."""
-        return bool(self.signed or getattr(self.kernel, "signed", False))
-
-    @property
-    def _homogeneous(self) -> bool:
+    def _homogeneous(self) -> bool:  # type: ignore[override]
         """Whether the kernel is a homogeneous one; what is no kernel is refused by fit."""
-        if callable(self.kernel) and not isinstance(self.kernel, kernels.Kernel):
-            return False
         try:
             return isinstance(kernels.get(self.kernel), kernels.HomogeneousKernel)
         except (TypeError, ValueError):
@@ -232,10 +225,6 @@ class DesignedMap(AdditiveMap):
         self.range_ = (high / ratio, high)
         self.domain_ = (np.array([-high if self._signed else 0.0]), np.array([high]))
         return high / ratio, (1.0, ratio)
-
-    @property
-    def _non_negative(self) -> bool:  # type: ignore[override]
-        return self._homogeneous and not self._signed
 
 
 @dataclass(eq=False, repr=False)

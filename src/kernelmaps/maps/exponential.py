@@ -35,7 +35,7 @@ from ..seeding import generator
 from ..sparse_rows import dense
 from .base import AdditiveMap, JointMap
 from .designed import DesignedMap
-from .fourier import features_of
+from .fourier import draw_fourier
 
 _RULES = {"scale": np.mean, "median": np.median}
 _MIN_STRUCTURED = 32  # columns of c from which Hadamard blocks are as good as orthogonal ones
@@ -181,7 +181,7 @@ class ExponentialMap(DefaultParts, JointMap):
         gaussian = Gaussian(sigma=float(np.sqrt(0.5 / self.gamma_)))  # ω ~ N(0, 2γ)
         best = "structured" if width >= _MIN_STRUCTURED else "orthogonal"
         sampling = best if self.sampling == "auto" else self.sampling
-        return features_of(self, gaussian, columns, width, rng, dtype, sampling=sampling)
+        return draw_fourier(self, gaussian, columns, width, rng, dtype, sampling)
 
     def _landmark_count(self, columns: int, n_rows: int) -> int:
         if self.n_landmarks is None:

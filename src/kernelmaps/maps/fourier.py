@@ -49,7 +49,7 @@ to all maps with random Fourier features. Four ways to draw the frequencies ω_1
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,6 @@ from ..blocks import power_of_two
 from ..engine import Spec
 from ..engine.fourier import fourier_spec
 from ..engine.outputs import output_dtype
-from ..kernels import StationaryKernel
 from ..kernels.bandwidth import fit_length, warn_if_degenerate
 from ..seeding import generator
 from ..threads import limit_blas
@@ -72,45 +71,43 @@ _MAX_SOBOL = 21201  # dimensions of scipy's direction numbers
 
 
 def draw_fourier(
-    kernel: StationaryKernel,
+    owner: Any,
+    kernel: kernels.StationaryKernel,
     n_components: int,
     n_features: int,
-    *,
-    sampling: str = "iid",
-    form: str = "cosine",
-    random_state: Any = None,
-    dtype: Any = np.float64,
-    owner: str = "RandomFourierMap",
+    rng: np.random.Generator,
+    dtype: Any,
+    sampling: str,
 ) -> Spec:
     """Spec of random Fourier features.
 
     Parameters
     ----------
+    owner : estimator
+        A map with the setting `form`, {"auto", "cosine", "paired"}: √(2/D) cos(ω_jᵀx + b_j) with a
+        uniform phase for each feature, or √(2/D) [cos ω_jᵀx, …, sin ω_jᵀx, …]; "auto" is the latter
+        where D is even.
     kernel : StationaryKernel
         Any kernel with ``sample_frequencies(n, d, rng)``.
     n_components : int
         Output columns D. The paired form takes D/2 frequencies, the cosine form D.
     n_features : int
         Input columns d.
-    sampling : {"iid", "orthogonal", "structured", "sobol"}
-        How frequencies are drawn.
-    form : {"auto", "cosine", "paired"}
-        √(2/D) cos(ω_jᵀx + b_j) with a uniform phase for each feature, or
-        √(2/D) [cos ω_jᵀx, …, sin ω_jᵀx, …]; "auto" is the latter where D is even.
-    random_state : int, RandomState, Generator or None
+    rng : Generator
     dtype : float32 or float64
         Precision of stored frequencies: that of the data to come saves a conversion per call.
         Rounded frequencies are a sample like any other.
-    owner : str
-        Name of the estimator, for errors.
+    sampling : {"iid", "orthogonal", "structured", "sobol"}
+        How frequencies are drawn.
     """
+    form, name = owner.form, type(owner).__name__
     if form == "auto":
         form = "cosine" if n_components % 2 else "paired"
-    _check_choices(owner, kernel, n_components, sampling, form)
-    spectrum = Spectrum(kernel, generator(random_state), owner)
+    _check_choices(name, kernel, n_components, sampling, form)
+    spectrum = Spectrum(kernel, rng, name)
     n, phases = n_components // 2, None
     if form == "cosine":
-        n, phases = n_components, 2 * np.pi * spectrum.rng.random(n_components)
+        n, phases = n_components, 2 * np.pi * rng.random(n_components)
     if sampling == "structured":
         operator = spectrum.structured(n, n_features)
         spectrum.check_fits(operator.arrays["gains"], dtype)
@@ -126,28 +123,13 @@ def draw_fourier(
     return fourier_spec(operator, phases)
 
 
-def features_of(
-    feature_map: Any,
-    kernel: StationaryKernel,
-    columns: int,
-    width: int,
-    rng: np.random.Generator,
-    dtype: np.dtype,
-    **changes: Any,
-) -> Spec:
-    """Random Fourier features of a map, by its settings `sampling` and `form`."""
-    how = {"sampling": feature_map.sampling, "form": feature_map.form} | changes
-    owner = type(feature_map).__name__
-    return draw_fourier(kernel, columns, width, random_state=rng, dtype=dtype, owner=owner, **how)
-
-
 @dataclass(frozen=True)
 class Spectrum:
     """Frequencies of a kernel, drawn in several ways; errors begin with the owner's name."""
 
     kernel: Any
     rng: np.random.Generator
-    owner: str = "RandomFourierMap"
+    owner: str
 
     def iid(self, n: int, d: int) -> np.ndarray:
         """n frequencies in d dimensions as rows."""
@@ -156,13 +138,11 @@ class Spectrum:
 
     def orthogonal(self, n: int, d: int) -> np.ndarray:
         """The same, orthogonal in blocks of d."""
-        self._require_isotropic("orthogonal")
         blocks = [haar_rows(min(d, n - start), d, self.rng) for start in range(0, n, d)]
         return np.concatenate(blocks) * self._radii(n, d)[:, None]
 
     def structured(self, n: int, d: int) -> Spec:
         """The same as products of signs and Hadamard matrices."""
-        self._require_isotropic("structured")
         p = power_of_two(d)
         blocks = -(-n // p)
         arrays = {
@@ -181,8 +161,8 @@ class Spectrum:
 
     def _radii(self, n: int, d: int) -> np.ndarray:
         """n independent values of ‖ω‖ in d dimensions."""
-        own = getattr(type(self.kernel), "radius_quantile", StationaryKernel.radius_quantile)
-        if own is StationaryKernel.radius_quantile:
+        own = getattr(type(self.kernel), "radius_quantile", None)
+        if own in (None, kernels.StationaryKernel.radius_quantile):
             return np.linalg.norm(self.iid(n, d), axis=1)
         radii = self.kernel.radius_quantile(np.maximum(self.rng.random(n), 2.0**-54), d)
         return self._checked("radius_quantile", radii, (n,))
@@ -206,14 +186,6 @@ class Spectrum:
                 f"{self.owner}: some frequencies of {self.kernel!r} are larger than "
                 f"{np.dtype(dtype)} holds ({largest:.3g}): its spectrum has heavy tails. Use "
                 "float64 data, or another kernel."
-            )
-
-    def _require_isotropic(self, sampling: str) -> None:
-        if not getattr(self.kernel, "isotropic", False):
-            raise ValueError(
-                f"{self.owner}: sampling={sampling!r} rotates frequencies, which only isotropic "
-                "kernels (Gaussian, Matern: functions of the distance ‖x − y‖₂) allow; "
-                f"{self.kernel!r} is not. Use sampling='sobol' or 'iid'."
             )
 
 
@@ -269,6 +241,12 @@ def _check_choices(owner: str, kernel: Any, n_components: int, sampling: str, fo
         raise ValueError(
             f"{owner}: sampling='sobol' needs {kernel!r} to turn uniform numbers into frequencies "
             "(a method frequencies(uniforms, d)). Use sampling='iid'."
+        )
+    if sampling in ("orthogonal", "structured") and not getattr(kernel, "isotropic", False):
+        raise ValueError(
+            f"{owner}: sampling={sampling!r} rotates frequencies, which only isotropic kernels "
+            "(Gaussian, Matern: functions of the distance ‖x − y‖₂) allow; "
+            f"{kernel!r} is not. Use sampling='sobol' or 'iid'."
         )
     check_choice(owner, "form", form, FORMS)
     if form == "paired" and n_components % 2:
@@ -338,14 +316,13 @@ class RandomFourierMap(JointMap):
     random_state: Any = None
     n_jobs: int | None = None
 
-    kernel_: kernels.StationaryKernel = field(init=False)
-
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
         rng = generator(self.random_state)
         self.kernel_ = resolve_kernel("RandomFourierMap", self.kernel, self.sigma, X, rng)
         warn_if_degenerate("RandomFourierMap", self.kernel_, X, SCALE_ADVICE)
-        return features_of(self, self.kernel_, columns, X.shape[1], rng, output_dtype(X.dtype))
+        how = rng, output_dtype(X.dtype), self.sampling
+        return draw_fourier(self, self.kernel_, columns, X.shape[1], *how)
 
 
 def resolve_kernel(

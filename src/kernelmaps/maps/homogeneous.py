@@ -310,6 +310,7 @@ class HomogeneousMap(AdditiveMap):
             "weights_": array("f8", "frequencies", low=0),
         }
     )
+    _homogeneous = True
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
@@ -341,7 +342,7 @@ class HomogeneousMap(AdditiveMap):
                 "the kernel that was given; give one of them."
             )
         gamma = self.gamma if kernel.gamma == 1 else kernel.gamma
-        return kernel.replace(gamma=float(gamma), signed=not self._non_negative)
+        return kernel.replace(gamma=float(gamma), signed=self._signed)
 
     def _fitted_series(self, X: Any, series: Series) -> tuple[float, Cosines]:
         """The period in use, and its series."""
@@ -357,10 +358,6 @@ class HomogeneousMap(AdditiveMap):
 
     def _larger(self, largest: float) -> float:
         return float(largest)  # the certificate is that of [0, 1], for γ = 1
-
-    @property
-    def _non_negative(self) -> bool:  # type: ignore[override]
-        return not (self.signed or getattr(self.kernel, "signed", False))
 
 
 def _certificate(
