@@ -262,6 +262,15 @@ def test_designs_are_not_stored_without_a_cache(monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"error": "relative"}, {"norm": "sum"}, {"lags": np.arange(3.0)}, {"homogeneous": True}],
+)
+def test_what_joint_designs_do_not_know_is_refused(other):
+    with pytest.raises(ValueError, match=f"{next(iter(other))} is for a domain of one range"):
+        km.design_map(Gaussian(0.8), 5, domain=SQUARE, method="lp", cache=False, **other)
+
+
 def test_designs_are_found_again(monkeypatch, tmp_path):
     monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
     arguments = (Gaussian(0.8), 9, [(0, 1), (0, 2)])

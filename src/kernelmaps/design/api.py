@@ -314,6 +314,10 @@ def design_map(
     """
     check_arguments(n_components, max_error, method, norm, effort)
     if np.ndim(domain) == 2:
+        _refuse_for_ranges(
+            error=error != "absolute", norm=norm != "max", lags=lags is not None,
+            homogeneous=bool(homogeneous),
+        )  # fmt: skip
         how = {"periods": period, "effort": effort, "cache": cache, "progress": progress}
         return _joint(kernel, n_components, domain, method, **how)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
@@ -324,6 +328,16 @@ def design_map(
         if max_error is not None:
             return _least(solver, float(max_error), cache)
         return _one(solver, int(n_components or 0), cache)
+
+
+def _refuse_for_ranges(**given: bool) -> None:
+    """Refuse what was given that designs of several ranges do not know."""
+    others = [name for name, was in given.items() if was]
+    if others:
+        raise ValueError(
+            f"design_map: {', '.join(others)} is for a domain of one range. Designs of several "
+            "have the least largest error |k − k̂| over all lags."
+        )
 
 
 def _joint(kernel: Any, n_components: Any, domain: Any, method: str, **how: Any) -> Any:
