@@ -126,23 +126,19 @@ def write(
     write_file(path, to_bytes(kind, header, arrays))
 
 
-def write_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write bytes to a temporary name and move it into place; on failure nothing has changed.
+def write_file(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
+    """Write bytes, or parts of them, to a temporary name and move it into place.
 
-    An existing file keeps its permissions; a symbolic link is followed.
+    On failure nothing has changed. An existing file keeps its permissions; a symbolic link is
+    followed.
     """
-    write_parts(path, [data])
-
-
-def write_parts(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
-    """The same for bytes that come one part after another."""
     target = Path(os.path.realpath(path))
     _remove_abandoned(target)
     prefix = f"{_temporary_prefix(target)}{os.getpid()}."
     descriptor, temporary = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            stream.writelines(parts)
+            stream.writelines([data] if isinstance(data, bytes) else data)
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, _mode_of(target))

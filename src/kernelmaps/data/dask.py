@@ -1,17 +1,26 @@
-"""Rows of Dask collections, read partition by partition."""
+"""Rows of Dask collections, read partition by partition, and work that is done where they are."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ..extras import needed
+from ..threads import interruptible
 from .columns import column_positions
 from .sources import Block, SlicedSource, Source, as_rows, check_lengths, default_names
 
+RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
+FAN_IN = 8
+POLL, PATIENCE = 1.0, 30.0  # seconds: between two looks at the workers, and without any
 UNKNOWN = 1 << 40  # rows reserved for a partition of unknown length: row numbers stay distinct
+
+Result = TypeVar("Result")
 
 
 class DaskSource(Source):
@@ -104,3 +113,75 @@ def source_of_partition(
     y, w, exposure = (None if values is None else np.asarray(values) for values in beside)
     rows = as_rows(X, frames)
     return SlicedSource(rows, y, w, first=start, chunk=chunk, exposure=exposure, frames=frames)
+
+
+# ---- work on Dask's workers --------------------------------------------------------------------
+
+
+def on_sample(
+    source: Source, function: Callable[[Block | None], Result], rows: int, client: Any = None
+) -> Result:
+    """``function(block)`` for a sample of rows, where the rows are; only the result travels."""
+    if client is None and source.parts is None:
+        return interruptible(lambda: function(source.sample(rows)))
+    task = needed("dask").delayed(_on_sample)(function, *partitions(source, 1, rows)[0], rows)
+    with connected(client) as client:
+        return _computed(task, client)
+
+
+def _on_sample(function: Any, part: tuple[Any, ...], start: int, rows: int) -> Any:
+    return function(source_of_partition(part, start).sample(rows))
+
+
+def partitions(source: Source, n: int, rows: int) -> list[tuple[Any, int]]:
+    """What tasks read, and the number of its first row; about `n`, unless Dask has cut the rows."""
+    if isinstance(source, DaskSource):
+        return list(zip(source.parts, source.starts))
+    return [((part,), 0) for part in source.partitions(n, rows)]
+
+
+def reduced(nodes: list[Any], merge: Callable[[list[Any]], Any], client: Any) -> Any:
+    """The values of all tasks, merged `FAN_IN` at a time."""
+    task = needed("dask").delayed(merge)
+    while len(nodes) > 1:
+        nodes = [task(nodes[i : i + FAN_IN]) for i in range(0, len(nodes), FAN_IN)]
+    return _computed(nodes[0], client)
+
+
+@contextmanager
+def connected(client: Any) -> Iterator[Any]:
+    """The client itself, or one for the address of a scheduler, closed afterwards."""
+    if not isinstance(client, str):
+        yield client
+        return
+    Client = needed("distributed").Client
+    with Client(client, set_as_default=False) as made:
+        yield made
+
+
+def _computed(task: Any, client: Any) -> Any:
+    """The value of a task: on the client's workers, or on Dask's current scheduler."""
+    if client is not None:
+        return _awaited(client.compute(task, retries=RETRIES), client)
+    return needed("dask").compute(task)[0]
+
+
+def _awaited(future: Any, client: Any) -> Any:
+    """The value of a future; without workers, which nobody restarts, it would never come."""
+    alone_since = None
+    while True:
+        try:
+            return future.result(timeout=POLL)
+        except TimeoutError:
+            if future.status != "pending":  # it ended meanwhile, or the error is the task's own
+                return future.result()
+        if client.nthreads():
+            alone_since = None
+            continue
+        alone_since = monotonic() if alone_since is None else alone_since
+        if monotonic() - alone_since > PATIENCE:
+            future.cancel()
+            raise TimeoutError(
+                f"the Dask cluster has had no worker for {PATIENCE:g} seconds. Start workers, with "
+                "a nanny so that those that die are replaced, and fit again."
+            )

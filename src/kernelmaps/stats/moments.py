@@ -38,9 +38,8 @@ since the rounding of different rows is independent.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,12 +55,11 @@ from .products import as_columns, block_mean, class_grams, float_type, products,
 BLOCK_ROWS = 8192  # longest float32 product: see "Precision" in the docstring of `moments`
 
 
-class Statistics(ABC):
+class Statistics(Protocol):
     """Sums over rows: `zero` and `merge` make them a monoid, `partial` are those of one block."""
 
     kind: ClassVar[str]  # of the file
 
-    @abstractmethod
     def zero(self) -> Self:
         """Return the neutral element that merges with this one; it shares the shift.
 
@@ -71,7 +69,6 @@ class Statistics(ABC):
             Sums of no rows.
         """
 
-    @abstractmethod
     def copy(self) -> Self:
         """Return an independent copy.
 
@@ -81,7 +78,6 @@ class Statistics(ABC):
             The same sums.
         """
 
-    @abstractmethod
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         """Fix what the sums are taken about, from a first block.
 
@@ -95,7 +91,6 @@ class Statistics(ABC):
             Weights; 1 by default.
         """
 
-    @abstractmethod
     def partial(
         self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0, *, own: bool = False
     ) -> Self:
@@ -120,7 +115,6 @@ class Statistics(ABC):
             Sums of these rows alone.
         """
 
-    @abstractmethod
     def merge(self, other: Any) -> Self:
         """Add the sums of other rows to these.
 
@@ -135,7 +129,6 @@ class Statistics(ABC):
             This object, changed.
         """
 
-    @abstractmethod
     def on_host(self) -> Self:
         """Bring sums that lie on a card back.
 
@@ -145,7 +138,6 @@ class Statistics(ABC):
             This object, changed.
         """
 
-    @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what a file holds.
 
@@ -158,7 +150,6 @@ class Statistics(ABC):
         """
 
     @classmethod
-    @abstractmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         """Make the sums that `state` described.
 

@@ -22,7 +22,6 @@ from ...atomic import all_or_nothing
 from ...data import Source
 from ...schema import anything, array, instance, integer, many, number, optional, record, saved
 from ...stats import FoldMoments, KernelMoments, Moments
-from ...stats.moments import Target
 from ..device_scores import ScoresAnywhere
 from .base import Look, Passes, PathLike, StreamingEstimator
 from .feature_maps import Features, affine
@@ -113,7 +112,7 @@ class StreamingLinear(LinearParameters):
         },
     )
 
-    _target: ClassVar[Target] = "real"
+    _target = "real"
     _axes: list[np.ndarray] | None = None  # PCA of each kernel, of several
     _pca_stats: Moments | None = None  # where unlabelled rows joined the PCA
     _solution: _Solution | None = None  # None until it is asked for
@@ -187,7 +186,7 @@ class StreamingLinear(LinearParameters):
                 "needs two passes. Give a file, a list of chunks, or a function that returns a new "
                 "generator"
             )
-        folded, self._pca_stats, self._axes = look.features, None, None
+        folded = look.features
         if several:
             folded = self._kernel_pca(source, extra, passes)
         self.stats_ = self._fold(source, self._empty(folded, classes), folded, passes, "moments")
@@ -200,22 +199,20 @@ class StreamingLinear(LinearParameters):
 
     def _begin(self, source: Source, client: Any = None, map_sample: Any = None) -> Look:
         self._check_parameters()
-        look = self._look(source, client, map_sample)
+        look = super()._begin(source, client, map_sample)
         if look.y_ndim == 0:
             raise ValueError(
                 f"{type(self).__name__}: {source.describe()} has no targets. Give y, the name of "
                 "the target in the file, or chunks (X, y)"
             )
         self._y_ndim, self._solution = look.y_ndim, None
+        self._pca_stats = self._axes = None
         return look
 
-    def _empty(self, folded: Features, classes: Any) -> Any:
-        zero = self._no_rows(folded, classes)
+    def _empty(self, features: Features, classes: Any = None) -> Any:
+        zero = super()._empty(features, classes)
         by_folds = self._chooses() and isinstance(self.validation, Integral)
         return FoldMoments.of(zero, int(self.validation)) if by_folds else zero
-
-    def _no_rows(self, folded: Features, classes: Any) -> Moments:
-        return Moments(self._target, classes=classes, tag=folded.tag)
 
     def _kernel_pca(self, source: Source, extra: Source | None, passes: Passes) -> Features:
         """First pass of Algorithm 4: a PCA of each kernel alone (errata 2.22)."""
@@ -234,24 +231,18 @@ class StreamingLinear(LinearParameters):
             self._axes.append(vectors[:, : max(sizes)])
         return features.projected(self._axes)
 
-    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
-        first = not hasattr(self, "stats_")
-        source = self._chunk(X, y, sample_weight, first=first, supervised=True)
-        if first:
-            self._begin(source)
-            self._pca_stats = self._axes = None
+    def _check_one_pass(self) -> None:
         if self._fitted_maps.several and self._has_pca():
             raise ValueError(
                 f"{type(self).__name__}: several kernels with PCA need two passes; use fit, or "
                 "n_components=None"
             )
-        stats = self._empty(self._fitted_maps, classes) if first else self.stats_
-        part = self._add(source, stats)
+
+    def _grown(self, part: Any = None) -> None:
         if self._pca_stats is not None:  # of an earlier fit with unlabelled rows
             rows = part.total() if isinstance(part, FoldMoments) else part
             self._pca_stats.merge(rows.features_only())
         self._solution = None
-        return self
 
     def merge(self, other: Self) -> Self:
         """Add the rows of another fitted estimator, as if they had been read here.

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 from ...atomic import all_or_nothing
 from ...device import refuse_container
 from ...schema import array, integer
-from ...stats import Moments
 from .base import Passes, PathLike, StreamingEstimator
 from .feature_maps import affine
 from .quadratic import check_rows, component_count, numerical_rank, principal_axes
@@ -145,8 +144,8 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         """
         source = self._open(X, None, sample_weight, reset=True, supervised=False)
         passes = Passes(client, checkpoint, checkpoint_every)
-        features = self._look(source, client, map_sample).features
-        self.stats_ = self._fold(source, Moments(tag=features.tag), features, passes, "moments")
+        features = self._begin(source, client, map_sample).features
+        self.stats_ = self._fold(source, self._empty(features), features, passes, "moments")
         self._solve()
         passes.finished()
         return self
@@ -167,14 +166,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         self : StreamingPCA
             The PCA of all rows so far.
         """
-        first = not hasattr(self, "stats_")
-        source = self._chunk(X, None, sample_weight, first=first, supervised=False)
-        if first:
-            self._look(source, None)
-        stats = Moments(tag=self._fitted_maps.tag) if first else self.stats_
-        self._add(source, stats)
-        self._forget()
-        return self
+        return self._partial_fit(X, None, sample_weight, supervised=False)
 
     def merge(self, other: StreamingPCA) -> Self:
         """Add the rows of another fitted PCA with the same map.
@@ -191,10 +183,10 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         """
         self._check_other(other)
         self.stats_.merge(other.stats_)
-        self._forget()
+        self._grown()
         return self
 
-    def _forget(self) -> None:
+    def _grown(self, part: Any = None) -> None:
         for name in ("_values", "_vectors"):
             self.__dict__.pop(name, None)
 
