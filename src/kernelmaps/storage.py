@@ -30,10 +30,10 @@ import math
 import os
 import platform
 import re
-import stat
+import secrets
+import shutil
 import struct
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -134,26 +134,19 @@ def write_file(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> N
     """
     target = Path(os.path.realpath(path))
     _remove_abandoned(target)
-    prefix = f"{_temporary_prefix(target)}{os.getpid()}."
-    descriptor, temporary = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=target.parent)
+    name = f"{_temporary_prefix(target)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    temporary = target.with_name(name)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with open(temporary, "xb") as stream:
+            with contextlib.suppress(FileNotFoundError):  # a new file keeps those it has
+                shutil.copymode(target, temporary)  # before anything is in it: it may be private
             stream.writelines([data] if isinstance(data, bytes) else data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, _mode_of(target))
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _mode_of(target: Path) -> int:
-    """Permissions of the file that is replaced, or those of a new one."""
-    try:
-        return stat.S_IMODE(target.stat().st_mode)
-    except FileNotFoundError:
-        return 0o666 & ~_umask()
 
 
 def _temporary_prefix(target: Path) -> str:
@@ -231,18 +224,12 @@ def _read_head(body: memoryview, length: int) -> tuple[str, dict[str, Any], list
     return kind, header, table
 
 
-def _check_depth(node: Any) -> None:
-    level = [node]
-    for _ in range(DEEPEST + 1):
-        level = [
-            item
-            for found in level
-            if isinstance(found, dict | list)
-            for item in (found.values() if isinstance(found, dict) else found)
-        ]
-        if not level:
-            return
-    raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+def _check_depth(node: Any, level: int = 0) -> None:
+    if level > DEEPEST:
+        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+    if isinstance(node, dict | list):
+        for item in node.values() if isinstance(node, dict) else node:
+            _check_depth(item, level + 1)
 
 
 def _read_arrays(body: memoryview, base: int, table: list[Any]) -> dict[str, np.ndarray]:
@@ -294,9 +281,3 @@ def _place(item: Any, available: int) -> _Place:
 def _aligned(length: int) -> int:
     # The body follows a 52-byte prefix; aligning within the body is enough for numpy views.
     return length + (-length % _ALIGN)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

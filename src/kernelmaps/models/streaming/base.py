@@ -377,7 +377,6 @@ class StreamingEstimator(BaseEstimator):
 
     def _by_blocks(self, X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
         """Stack ``function(φ(block))`` over the blocks of any data; of a tensor, where it is."""
-        check_is_fitted(self)
         name, features = type(self).__name__, self._fitted_maps
         source = self._open(X, reset=False, supervised=False)
         transform = self._step(features, source)

@@ -191,7 +191,6 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
 
     def _by_class(self, X: Any) -> np.ndarray:
         """Scores with a column for each class, or one for two classes."""
-        check_is_fitted(self, "stats_")
         scores = 2 * self._linear(X) - 1
         if self._pairwise:
             refuse_card(X, f"{type(self).__name__} one against one", "Pass X.cpu().numpy()")

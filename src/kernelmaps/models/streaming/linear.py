@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.linalg import block_diag
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
@@ -309,12 +308,8 @@ class StreamingLinear(LinearParameters):
         alphas = np.asarray(alphas, dtype=np.float64)
         sizes = [self.n_components] if n_components is None else list(n_components)
         at = self._projected_stats(sizes)
-        coefs, intercepts = [], []
-        for columns in self._candidates(at, sizes):
-            W = self._weights(at, at.total, columns, alphas)
-            coefs.append(self._back(at, W, columns))
-            intercepts.append(self._intercepts(at.total, W, columns))
-        return Path(sizes, alphas, np.array(coefs), np.array(intercepts))
+        models = [self._models(at, columns, alphas) for columns in self._candidates(at, sizes)]
+        return Path(sizes, alphas, *map(np.array, zip(*models)))
 
     # ---- solving ----------------------------------------------------------------------------
 
@@ -332,14 +327,9 @@ class StreamingLinear(LinearParameters):
             best = np.unravel_index(np.argmin(errors), errors.shape)
             results = {"alpha": alphas, "n_components": sizes, "mean_squared_error": errors}
         columns = candidates[best[0]]
-        W = self._weights(at, at.total, columns, alphas[best[1] : best[1] + 1])[0]
-        return _Solution(
-            coef=self._back(at, W, columns),
-            intercept=self._intercepts(at.total, W, columns),
-            alpha=float(alphas[best[1]]),
-            n_components=self._kept(at, columns),
-            cv_results=results,
-        )
+        alpha = float(alphas[best[1]])
+        (coef,), (intercept,) = self._models(at, columns, np.array([alpha]))
+        return _Solution(coef, intercept, alpha, self._kept(at, columns), results)
 
     def _errors(
         self, at: Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
@@ -369,10 +359,14 @@ class StreamingLinear(LinearParameters):
                         errors[s] += held_out_errors(own, columns, *both)
         return errors / at.total.weight
 
-    def _intercepts(self, stats: Moments, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """ȳ − Wz̄, for weights of shape (…, t, k)."""
-        parts = [own.y_mean - w @ own.mean[columns] for w, own in self._by_problem(W, stats)]
-        return np.concatenate(parts, axis=-1)
+    def _models(
+        self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """β = U w for each α, on the features: prediction needs no projection. And ȳ − Wz̄."""
+        W = self._weights(at, at.total, columns, alphas)
+        means = [own.y_mean - w @ own.mean[columns] for w, own in self._by_problem(W, at.total)]
+        coef = W if at.back is None else W @ at.back[:, columns].T
+        return coef, np.concatenate(means, axis=-1)
 
     def _projected_stats(self, sizes: list[Any]) -> Coordinates:
         total = self._total()
@@ -418,10 +412,6 @@ class StreamingLinear(LinearParameters):
                 keep &= ~mine | (at.rank < own)
             found.append(np.flatnonzero(keep))
         return found
-
-    def _back(self, at: Coordinates, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """β = U w: weights on the features, so that prediction needs no projection."""
-        return W if at.back is None else W @ at.back[:, columns].T
 
     def _kept(self, at: Coordinates, columns: np.ndarray) -> Any:
         if at.back is None:
@@ -478,10 +468,7 @@ class StreamingLinear(LinearParameters):
     # ---- what is learned --------------------------------------------------------------------
 
     def _solved(self) -> _Solution:
-        if not hasattr(self, "stats_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' first."
-            )
+        check_is_fitted(self, "stats_")
         if self._solution is None:  # after partial_fit or merge: solved when first asked for
             self._solve()
         assert self._solution is not None
@@ -606,6 +593,5 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions.
         """
-        check_is_fitted(self, "stats_")
         outputs = self._linear(X)
         return outputs[:, 0] if self._y_ndim == 1 else outputs

@@ -262,7 +262,6 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         ndarray of shape (n_samples, n_components)
             Projected rows.
         """
-        check_is_fitted(self, "stats_")
         refuse_container(self, X)
         U = self.components_.T
         return self._by_blocks(X, partial(affine, matrix=U, offset=-(self.mean_ @ U)))
