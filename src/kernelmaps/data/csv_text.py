@@ -87,13 +87,17 @@ def _delimiter(path: Path, line: str) -> str:
     return "\t" if data_suffix(path) == ".tsv" else max(",;\t", key=line.count)
 
 
+def number_in(cell: str) -> float | None:
+    """A number as Python writes it; None for anything else."""
+    try:
+        return None if "_" in cell else float(cell)  # Python reads 1_2 as 12
+    except ValueError:
+        return None
+
+
 def is_number(cell: str) -> bool:
     """Whether a cell is a number as Python writes it."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell  # Python reads 1_2 as 12
+    return number_in(cell) is not None
 
 
 def is_text(cell: str) -> bool:

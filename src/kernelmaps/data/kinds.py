@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..exceptions import FileFormatError
-from .csv_text import GAPS, is_number
+from .csv_text import GAPS, is_number, number_in
 from .frames import level_name
 
 PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
@@ -212,10 +212,7 @@ def _number(cell: str, form: str) -> float | None:
             return None
         cell = re.sub(r"[$€£%\s]", "", cell)
         cell = cell.replace(form[1], "").replace(form[5], ".")
-    try:
-        return None if "_" in cell else float(cell)  # Python reads 1_2 as 12
-    except ValueError:
-        return None
+    return number_in(cell)
 
 
 def cells_as(raw: RawColumn, kind: Kind) -> tuple[np.ndarray, list[str]]:

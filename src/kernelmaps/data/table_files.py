@@ -42,8 +42,6 @@ class TableFile:
         Of each of these columns.
     values : dict of str to ndarray
         Their cells, as :func:`cells_as` reads them.
-    ids : list of str
-        Columns that were left out because they name the rows.
     remarks : list of str
         Sentences for the user: what was left out, or taken for missing.
     """
@@ -51,7 +49,6 @@ class TableFile:
     rows: Rows
     kinds: dict[str, Kind]
     values: dict[str, np.ndarray]
-    ids: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -133,7 +130,7 @@ def read_table(
         raise ValueError(f"{path} has no rows.")
     if not values:
         raise _nothing_to_learn_from(path, remarks)
-    return TableFile(rows, {name: reader.kinds[name] for name in used}, values, ids, remarks)
+    return TableFile(rows, {name: reader.kinds[name] for name in used}, values, remarks)
 
 
 class AnotherKindError(Exception):

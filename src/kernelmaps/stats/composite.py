@@ -57,9 +57,6 @@ class _Composite(Statistics):
     def zero(self) -> Self:
         return self._like([part.zero() for part in self.parts])
 
-    def copy(self) -> Self:
-        return self._like([part.copy() for part in self.parts])
-
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         for part, block in zip(self.parts, self._split(Z, y, sample_weight, 0)):
             part.centre_on(*block)

@@ -77,6 +77,7 @@ class Statistics(Protocol):
         Self
             The same sums.
         """
+        return self.zero().merge(self)
 
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         """Fix what the sums are taken about, from a first block.
@@ -318,9 +319,6 @@ class Moments(Statistics):
             out.shift, out._few = self.shift, self._few
             out.y_shift = self.y_shift if self.target == "real" else out.y_shift
         return out
-
-    def copy(self) -> Self:
-        return self.zero().merge(self)
 
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         """Fix the shift at the mean of a first block, if it is not fixed yet.

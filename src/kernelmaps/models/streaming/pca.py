@@ -146,7 +146,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         passes = Passes(client, checkpoint, checkpoint_every)
         features = self._begin(source, client, map_sample).features
         self.stats_ = self._fold(source, self._empty(features), features, passes, "moments")
-        self._solve()
+        self._eigen()
         passes.finished()
         return self
 
@@ -190,26 +190,24 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         for name in ("_values", "_vectors"):
             self.__dict__.pop(name, None)
 
-    def _solve(self) -> None:
-        if hasattr(self, "_values"):
-            return
-        check_is_fitted(self, "stats_")
-        check_rows(self, self.stats_)
-        with self._solving():
-            values, vectors = principal_axes(self.stats_.scatter())
-        keep = component_count(type(self).__name__, self.n_components, values, self.stats_.n)
-        rank = numerical_rank(values)
-        if self.n_components is not None and keep > rank:
-            warnings.warn(
-                f"{type(self).__name__}: the statistics have rank {rank}, so that {keep - rank} of "
-                f"the {keep} components carry no variance and are arbitrary",
-                LinAlgWarning,
-                stacklevel=3,
-            )
-        self._values, self._vectors, self._keep = values, vectors, keep
-
     def _eigen(self) -> tuple[np.ndarray, np.ndarray, int]:
-        self._solve()  # after partial_fit or merge: when first asked for
+        """Eigenvalues, eigenvectors, and how many are kept; found when they are first asked for."""
+        if not hasattr(self, "_values"):
+            name = type(self).__name__
+            check_is_fitted(self, "stats_")
+            check_rows(self, self.stats_)
+            with self._solving():
+                values, vectors = principal_axes(self.stats_.scatter())
+            keep = component_count(name, self.n_components, values, self.stats_.n)
+            rank = numerical_rank(values)
+            if self.n_components is not None and keep > rank:
+                warnings.warn(
+                    f"{name}: the statistics have rank {rank}, so that {keep - rank} of the {keep} "
+                    "components carry no variance and are arbitrary",
+                    LinAlgWarning,
+                    stacklevel=3,
+                )
+            self._values, self._vectors, self._keep = values, vectors, keep
         return self._values, self._vectors, self._keep
 
     @property

@@ -11,7 +11,6 @@ f(z) = wᵀ(z − z̄) + ȳ (errata 2.20: the paper forgets ȳ).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -224,15 +223,11 @@ def held_out_errors(
 
 
 def elastic_net_path(
-    stats: Moments,
-    columns: np.ndarray,
-    alphas: Sequence[float],
-    l1_ratio: float,
-    *,
-    max_iter: int,
-    tol: float,
+    stats: Moments, columns: np.ndarray, alphas: np.ndarray, l1_ratio: float, **limits: Any
 ) -> tuple[np.ndarray, int]:
     """Minimise ‖y − Zw‖²/(2W) + α ρ ‖w‖₁ + α (1 − ρ) ‖w‖²/2 by scikit-learn's Gram path.
+
+    `limits` are its `max_iter` and `tol`.
 
     Its coordinate descent asks for rows even where it is given the Gram matrix. Rows are made
     that have the same A, b and ỹᵀỹ: with A = QΛQᵀ, X = Λ^½ Qᵀ and y = Λ^{−½} Qᵀ b, and one more row
@@ -263,13 +258,12 @@ def elastic_net_path(
             np.asfortranarray(rows),
             y,
             l1_ratio=l1_ratio,
-            alphas=np.asarray(alphas)[order] * scale,
+            alphas=alphas[order] * scale,
             precompute=np.ascontiguousarray(A),
             Xy=np.ascontiguousarray(B[target]),
             check_input=False,
-            max_iter=max_iter,
-            tol=tol,
             return_n_iter=True,
+            **limits,
         )
         out[order, target] = coefs.T
         sweeps = max(sweeps, *counts)
@@ -277,15 +271,12 @@ def elastic_net_path(
 
 
 def group_lasso_path(
-    stats: Moments,
-    columns: np.ndarray,
-    alphas: Sequence[float],
-    groups: np.ndarray,
-    *,
-    max_iter: int,
-    tol: float,
+    stats: Moments, columns: np.ndarray, alphas: np.ndarray, groups: np.ndarray, **limits: Any
 ) -> tuple[np.ndarray, int]:
     """Minimise ‖y − Zw‖²/(2W) + α Σ_g √|g| ‖w_g‖ by exact block coordinate descent.
+
+    `limits` are the largest number of sweeps, `max_iter`, and the relative change of the
+    correlations that ends them, `tol`.
 
     One block alone is min ½ wᵀA_g w − rᵀw + λ‖w‖ with r the residual correlation. It is 0 if
     ‖r‖ ≤ λ; otherwise, with A_g = QΛQᵀ and ν = ‖w‖, w = Q (Λ + λ/ν)⁻¹ Qᵀ r, and ν is the root of
@@ -307,7 +298,7 @@ def group_lasso_path(
     for target, b in enumerate(B):
         w = np.zeros(len(columns))
         for index in order:
-            w, count = _group_lasso(A, b, w, alphas[index], blocks, factors, max_iter, tol)
+            w, count = _group_lasso(A, b, w, alphas[index], blocks, factors, **limits)
             out[index, target] = w
             sweeps = max(sweeps, count)
     return out, sweeps
