@@ -122,8 +122,7 @@ class ArrowSource(Source):
         return f"{self.name}{size}"
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        found = (scanned(own, self._columns, block_rows) for own in self.fragments)
-        return self._read((batch for batches in found for batch in batches), block_rows, skip)
+        return self._read(scanned(self.fragments, self._columns, block_rows), block_rows, skip)
 
     def labels(self) -> Iterator[Block]:
         return replace(self, features=self.features[:1]).blocks(1 << 20)
@@ -135,7 +134,7 @@ class ArrowSource(Source):
             return super().samples(rows)
         picked = np.unique(np.linspace(0, len(self.fragments) - 1, _RUNS).astype(int)).tolist()
         share = -(-rows // len(picked))
-        found = (scanned(self.fragments[at], self._columns, share) for at in picked)
+        found = (scanned([self.fragments[at]], self._columns, share) for at in picked)
         return list(self._read((b for own in found for b in _upto(own, share)), rows))
 
     def n_blocks(self, block_rows: int) -> int | None:
@@ -201,16 +200,11 @@ def count_rows(fragment: Any) -> int:
     return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)
 
 
-def scanned(fragment: Any, columns: list[str], rows: int) -> Iterator[Any]:
-    """Record batches of a fragment: a scan of a whole dataset reads far ahead."""
-    # Little read-ahead: the default of 16 batches is hundreds of megabytes.
-    return fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
-
-
-def scanned_groups(dataset: Any, columns: list[str], rows: int) -> Iterator[Any]:
-    """Record batches of a dataset, row group by row group."""
-    for fragment in row_groups(dataset):
-        yield from scanned(fragment, columns, rows)
+def scanned(fragments: list[Any], columns: list[str], rows: int) -> Iterator[Any]:
+    """Record batches, fragment by fragment: a scan of a whole dataset reads far ahead."""
+    for fragment in fragments:
+        # Little read-ahead: the default of 16 batches is hundreds of megabytes.
+        yield from fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
 
 
 def _upto(batches: Iterator[Any], rows: int) -> Iterator[Any]:

@@ -69,7 +69,9 @@ def _split(path: Path) -> Iterator[list[str]]:
         try:
             # Not by seeking back, which decompression would pay for twice.
             first = stream.readline()
-            reader = csv.reader(chain([first], stream), delimiter=_delimiter(path, first))
+            tabs = data_suffix(path) == ".tsv"
+            delimiter = "\t" if tabs else max(",;\t", key=first.count)
+            reader = csv.reader(chain([first], stream), delimiter=delimiter)
             yield from (line for line in reader if line)
         except UnicodeDecodeError as error:
             raise ValueError(
@@ -81,10 +83,6 @@ def _split(path: Path) -> Iterator[list[str]]:
                 f"{path}, line {reader.line_num}: the line cannot be split into cells: {error}."
                 " Is a quotation mark missing?"
             ) from error
-
-
-def _delimiter(path: Path, line: str) -> str:
-    return "\t" if data_suffix(path) == ".tsv" else max(",;\t", key=line.count)
 
 
 def number_in(cell: str) -> float | None:

@@ -56,13 +56,7 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:
 
 def is_mixed(X: Any) -> bool:
     """Whether a frame has columns of other things than numbers, or missing values."""
-    if not is_frame(X):
-        return False
-    for values in _raw_columns(X)[1]:
-        kind = _dtype_kind(values)
-        if kind not in "fiu" or _has_gaps(values, kind):
-            return True
-    return False
+    return is_frame(X) and not all(map(_is_whole, _raw_columns(X)[1]))
 
 
 def read_columns(
@@ -84,10 +78,8 @@ def read_columns(
     if names is not None and not is_frame(X):
         found = [str(name) for name in names]
     chosen = categorical_columns(categorical, found, owner)
-    columns = []
-    for j, (name, values) in enumerate(zip(found, raw, strict=True)):
-        columns.append(_column(name, values, j in chosen, owner))
-    return columns
+    columns = enumerate(zip(found, raw, strict=True))
+    return [_column(name, values, j in chosen, owner) for j, (name, values) in columns]
 
 
 def check_names(X: Any, owner: str) -> None:
@@ -175,10 +167,13 @@ def _dtype_kind(values: Any) -> str:
     return kind if kind in "fiubM" and str(values.dtype) != "category" else "O"
 
 
-def _has_gaps(values: Any, kind: str) -> bool:
-    if _package(values) == "pandas":
-        return bool(values.isna().any())
-    return bool(np.isnan(_numbers(values, kind)).any())
+def _is_whole(values: Any) -> bool:
+    """Whether a column holds numbers, without gaps."""
+    kind = _dtype_kind(values)
+    if kind not in "fiu":
+        return False
+    gaps = values.isna() if _package(values) == "pandas" else np.isnan(_numbers(values, kind))
+    return not gaps.any()
 
 
 def _column(name: str, values: Any, categorical: bool, owner: str) -> Column:

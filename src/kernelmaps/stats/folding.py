@@ -19,6 +19,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import reduce
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -94,7 +95,8 @@ def fold(
                 f"{name}: a fold on Dask has no checkpoint: the scheduler retries lost parts itself"
             )
         return _fold_on_dask(source, stats, transform, client, block_rows, name)
-    saved = Checkpoint(checkpoint, checkpoint_every, source, stats, block_rows, name)
+    path = None if checkpoint is None else Path(checkpoint)
+    saved = Checkpoint(path, checkpoint_every, source, stats, block_rows, name)
     remaining = saved.remaining()
     stats, total = saved.stats, source.n_blocks(block_rows)
     total = None if total is None else total - saved.position

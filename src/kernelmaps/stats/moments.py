@@ -486,13 +486,11 @@ class Moments(Statistics):
         Moments
             Sums of all the others.
         """
-        out = self.copy()
         negative = part._bare_copy()
-        negative.n, negative.weight = -part.n, -part.weight
-        for name in _SUMS:
+        for name in ("n", "weight", *_SUMS):
             value = getattr(part, name)
             setattr(negative, name, None if value is None else -value)
-        return out.merge(negative) if part.n else out
+        return self.copy().merge(negative) if part.n else self.copy()
 
     def pair(self, a: int, b: int) -> Moments:
         """Return the sums of two classes alone, with the target 1 for the second, else 0.
