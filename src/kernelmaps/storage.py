@@ -42,6 +42,8 @@ import numpy as np
 
 from .exceptions import FileFormatError
 
+AnyPath = str | os.PathLike[str]
+Content = tuple[dict[str, Any], dict[str, np.ndarray]]  # header and arrays
 MAGIC = b"KMAP\x89\r\n\x00"
 VERSION = 1
 _PREFIX = struct.Struct("<8sIQ32s")
@@ -73,9 +75,7 @@ def to_bytes(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarr
     return _PREFIX.pack(MAGIC, VERSION, head_length, hashlib.sha256(body).digest()) + body
 
 
-def from_bytes(
-    data: bytes, kind: str | None = None, *, source: str = "the data"
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def from_bytes(data: bytes, kind: str | None = None, *, source: str = "the data") -> Content:
     """Inverse of :func:`to_bytes`; the arrays are read-only views.
 
     Raises
@@ -117,16 +117,13 @@ def from_bytes(
 
 
 def write(
-    path: str | os.PathLike[str],
-    kind: str,
-    header: Mapping[str, Any],
-    arrays: Mapping[str, np.ndarray],
+    path: AnyPath, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> None:
     """Write a container atomically: the target is either the old file or the whole new one."""
     write_file(path, to_bytes(kind, header, arrays))
 
 
-def write_file(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
+def write_file(path: AnyPath, data: bytes | Iterable[bytes]) -> None:
     """Write bytes, or parts of them, to a temporary name and move it into place.
 
     On failure nothing has changed. An existing file keeps its permissions; a symbolic link is
@@ -173,9 +170,7 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def read(
-    path: str | os.PathLike[str], kind: str | None = None
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(path: AnyPath, kind: str | None = None) -> Content:
     """Read a container written by :func:`write`; ``header["kind"]`` says what it holds."""
     return from_bytes(Path(path).read_bytes(), kind, source=f"{os.fspath(path)!r}")
 

@@ -37,7 +37,6 @@ since the rounding of different rows is independent.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Protocol, Self
 
@@ -139,7 +138,7 @@ class Statistics(Protocol):
             This object, changed.
         """
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def state(self) -> storage.Content:
         """Return what a file holds.
 
         Returns
@@ -193,7 +192,7 @@ class Statistics(Protocol):
             self.merge(self.partial(Z[rows], y_part, w_part, start + a))
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: storage.AnyPath) -> None:
         """Write to a file, atomically.
 
         Parameters
@@ -576,7 +575,7 @@ class Moments(Statistics):
     def __getstate__(self) -> dict[str, Any]:
         return vars(self._to_hand_on()).copy()
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def state(self) -> storage.Content:
         header, arrays = self._saved(), {}
         for name in _ARRAYS:
             value = header.pop(name, None)
@@ -608,7 +607,7 @@ class Moments(Statistics):
         return out
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: storage.AnyPath) -> Self:
         """Read what `save` wrote.
 
         Parameters
