@@ -306,7 +306,7 @@ class StreamingLinear(LinearParameters):
         """
         check_is_fitted(self, "stats_")
         alphas = np.asarray(alphas, dtype=np.float64)
-        sizes = [self.n_components] if n_components is None else list(n_components)
+        sizes = self._sizes() if n_components is None else list(n_components)
         at = self._projected_stats(sizes)
         models = [self._models(at, columns, alphas) for columns in self._candidates(at, sizes)]
         return Path(sizes, alphas, *map(np.array, zip(*models)))
