@@ -190,6 +190,12 @@ def test_a_file_keeps_its_permissions(tmp_path):
     assert storage.read(path)[0]["n"] == 2
 
 
+def test_names_in_any_script_may_be_as_long_as_the_system_lets_them(tmp_path):
+    path = tmp_path / f"{'図' * 80}.kmap"  # 245 of 255 bytes
+    storage.write(path, "t", {"n": 1}, {})
+    assert storage.read(path)[0]["n"] == 1
+
+
 def test_a_symbolic_link_keeps_its_target(tmp_path):
     (tmp_path / "models").mkdir()
     target, link = tmp_path / "models" / "x-7.kmap", tmp_path / "x.kmap"

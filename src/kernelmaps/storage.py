@@ -149,7 +149,8 @@ def write_file(path: AnyPath, data: bytes | Iterable[bytes]) -> None:
 def _temporary_prefix(target: Path) -> str:
     """How the names of this machine's temporary files for a target begin."""
     machine = re.sub(r"\W", "", platform.node())[:32] or "host"
-    return f".{target.name[:120]}.{machine}."
+    # Of at most 160 bytes, in any script: names of files have 255.
+    return f".{target.name[:40]}.{machine}."
 
 
 def _remove_abandoned(target: Path) -> None:

@@ -93,11 +93,7 @@ def worth_a_thread(columns: int) -> int:
 
 
 def in_threads(
-    work: Callable[[int, int], Result],
-    n: int,
-    n_jobs: int | None,
-    grain: int = 1,
-    least: int = 1,
+    work: Callable[[int, int], Result], n: int, n_jobs: int | None, grain: int = 1, least: int = 1
 ) -> list[Result]:
     """Call ``work(start, stop)`` on consecutive parts of 0..n, several at a time.
 

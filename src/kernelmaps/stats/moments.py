@@ -288,12 +288,7 @@ class Moments(Statistics):
             raise SchemaError("Moments: 'G' belongs to sums by class")
 
     def __init__(
-        self,
-        target: Target = "none",
-        *,
-        classes: Any = None,
-        tag: str = "",
-        by_class: bool = False,
+        self, target: Target = "none", *, classes: Any = None, tag: str = "", by_class: bool = False
     ) -> None:
         check_choice(self, "target", target, ("none", "real", "class"))
         self.target, self.tag, self.by_class = target, tag, by_class

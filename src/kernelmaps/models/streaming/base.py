@@ -466,6 +466,6 @@ def _in_memory(X: Any) -> bool:
     """Whether scikit-learn's checks apply: arrays, sparse matrices, frames, nested lists."""
     if isinstance(X, np.memmap | Source | str | os.PathLike) or callable(X):
         return False
-    if type(X).__module__.split(".")[0] in ("dask", "h5py", "zarr", "pyarrow"):
+    if type(X).__module__.startswith(("dask", "h5py", "zarr", "pyarrow")):
         return False
     return not is_chunks(X)
