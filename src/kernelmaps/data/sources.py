@@ -314,11 +314,6 @@ class ContainerRows:
         with self.opened() as data:
             return data.shape
 
-    @property
-    def dtype(self) -> np.dtype:
-        with self.opened() as data:
-            return np.dtype(data.dtype)
-
     def __getitem__(self, rows: slice) -> np.ndarray:
         with self.opened() as data:
             return np.asarray(data[rows])
