@@ -22,7 +22,7 @@ from ...device import refuse_container
 from ...schema import array, integer
 from .base import Passes, PathLike, StreamingEstimator
 from .feature_maps import affine
-from .quadratic import check_rows, component_count, numerical_rank, principal_axes
+from .quadratic import check_rows, component_count, principal_axes, significant
 
 
 @dataclass(eq=False, repr=False)
@@ -199,7 +199,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
             with self._solving():
                 values, vectors = principal_axes(self.stats_.scatter())
             keep = component_count(name, self.n_components, values, self.stats_.n)
-            rank = numerical_rank(values)
+            rank = np.count_nonzero(significant(values))
             if self.n_components is not None and keep > rank:
                 warnings.warn(
                     f"{name}: the statistics have rank {rank}, so that {keep - rank} of the {keep} "

@@ -38,18 +38,16 @@ def principal_axes(scatter: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values, np.ascontiguousarray(vectors * signs)
 
 
-def numerical_rank(values: np.ndarray) -> int:
-    """Number of eigenvalues (largest first) above the rounding of the largest."""
-    if not len(values) or values[0] <= 0:
-        return 0
-    return int(np.count_nonzero(values > values[0] * len(values) * np.finfo(np.float64).eps))
+def significant(values: np.ndarray) -> np.ndarray:
+    """Which eigenvalues are above the rounding of the largest: as many as the rank."""
+    return values > values.max(initial=0.0) * len(values) * np.finfo(np.float64).eps
 
 
 def component_count(name: str, size: Any, values: np.ndarray, n: int) -> int:
     """Number of components for None (all with variance), an int, or a fraction of variance."""
     most = min(n, len(values))
     if size is None:
-        return max(numerical_rank(values), 1)
+        return max(np.count_nonzero(significant(values)), 1)
     if isinstance(size, Integral) and not isinstance(size, bool):
         if not 1 <= int(size) <= most:
             raise ValueError(
@@ -107,17 +105,14 @@ class Spectrum:
         shifted = self.values + alpha
         if alpha > 0:
             return 1.0 / shifted
-        order = np.sort(self.values)[::-1]
-        rank = numerical_rank(order)
-        if rank < len(self.values):
+        keep = significant(self.values)
+        if not keep.all():
             warnings.warn(
-                f"The statistics have rank {rank}, less than their {len(self.values)} columns, and "
+                f"The statistics have rank {keep.sum()}, less than their {keep.size} columns, and "
                 "alpha=0: the solution of least norm is given. Use alpha > 0 or fewer components.",
                 LinAlgWarning,
                 stacklevel=2,
             )
-        least = order[rank - 1] if rank else np.inf
-        keep = self.values >= least
         return np.where(keep, 1.0 / np.where(keep, shifted, 1.0), 0.0)
 
     def gcv(self, alpha: float) -> float:
@@ -243,8 +238,7 @@ def elastic_net_path(
 
     A, B = stats.scatter()[np.ix_(columns, columns)], stats.cross()[:, columns]
     spectrum = spectrum_of(stats, columns)
-    rank = numerical_rank(np.sort(spectrum.values)[::-1])
-    keep = np.argsort(spectrum.values)[::-1][:rank]
+    keep = np.flatnonzero(significant(spectrum.values))[::-1]
     root = np.sqrt(spectrum.values[keep])
     rows = np.vstack([root[:, None] * spectrum.axes[:, keep].T, np.zeros(len(columns))])
     scale = stats.weight / len(rows)
@@ -346,7 +340,7 @@ def _one_group(values: np.ndarray, r: np.ndarray, penalty: float) -> np.ndarray:
     size = np.linalg.norm(r)
     if size <= penalty:
         return np.zeros_like(r)
-    positive = values > values.max() * len(values) * np.finfo(float).eps
+    positive = significant(values)
     r = np.where(positive, r, 0.0)  # A is positive semidefinite: r lies in its range
     if penalty == 0:
         return np.divide(r, values, out=np.zeros_like(r), where=positive)
