@@ -285,7 +285,7 @@ def group_lasso_path(
     A = stats.scatter()[np.ix_(columns, columns)] / stats.weight
     B = stats.cross()[:, columns] / stats.weight
     blocks = [np.flatnonzero(groups == g) for g in np.unique(groups)]
-    factors = [host_eigh(A[np.ix_(block, block)]) for block in blocks]
+    factors = [_range_of(A[np.ix_(block, block)]) for block in blocks]
     order = np.argsort(alphas)[::-1]
     sweeps = 1
     out = np.empty((len(alphas), B.shape[0], len(columns)))
@@ -316,7 +316,7 @@ def _group_lasso(
         for block, (values, axes) in zip(blocks, factors):
             old = w[block]
             r = axes.T @ (residual[block] + A[np.ix_(block, block)] @ old)
-            new = axes @ _one_group(np.maximum(values, 0.0), r, alpha * np.sqrt(len(block)))
+            new = axes @ _one_group(values, r, alpha * np.sqrt(len(block)))
             if np.any(new != old):
                 step = A[:, block] @ (new - old)
                 residual -= step
@@ -335,22 +335,25 @@ def _group_lasso(
     return w, max_iter
 
 
+def _range_of(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues above rounding, and their vectors; correlations lie in what they span."""
+    values, axes = host_eigh(A)
+    first = len(values) - np.count_nonzero(significant(values))
+    return values[first:], axes[:, first:]
+
+
 def _one_group(values: np.ndarray, r: np.ndarray, penalty: float) -> np.ndarray:
     """Minimise ½ Σ Λ w² − rᵀw + λ‖w‖ in the eigenbasis."""
     size = np.linalg.norm(r)
     if size <= penalty:
         return np.zeros_like(r)
-    positive = significant(values)
-    r = np.where(positive, r, 0.0)  # A is positive semidefinite: r lies in its range
     if penalty == 0:
-        return np.divide(r, values, out=np.zeros_like(r), where=positive)
-    if np.linalg.norm(r) <= penalty:
-        return np.zeros_like(r)
+        return r / values
 
     def excess(nu: float) -> float:
         return float(np.linalg.norm(r / (values * nu + penalty)) - 1.0)
 
-    # With the smallest positive eigenvalue in place of all, the root is at most:
-    upper = (np.linalg.norm(r) - penalty) / values[positive].min()
+    # With the smallest eigenvalue in place of all, the root is at most:
+    upper = (size - penalty) / values.min()
     nu = brentq(excess, 0.0, upper * (1 + 1e-12), xtol=1e-300, rtol=1e-14, maxiter=500)
-    return np.where(positive, r * nu / (values * nu + penalty), 0.0)
+    return r * nu / (values * nu + penalty)
