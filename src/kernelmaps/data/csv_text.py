@@ -93,6 +93,16 @@ def number_in(cell: str) -> float | None:
         return None
 
 
+def numbers_in(cells: Sequence[str]) -> np.ndarray | None:
+    """All cells as numbers, read at once; None if one of them is not a number."""
+    if any("_" in cell for cell in cells):
+        return None
+    try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        return None
+
+
 def is_number(cell: str) -> bool:
     """Whether a cell is a number as Python writes it."""
     return number_in(cell) is not None
@@ -118,15 +128,11 @@ def gaps_of(cells: Sequence[str]) -> np.ndarray:
 
 def numbers_of(cells: Sequence[str], column: str, name: str, first: int) -> np.ndarray:
     """Cells as finite numbers; anything else is refused by its place."""
-    try:
-        values = np.array(cells, dtype=np.float64)
-        plain = np.array(["_" not in cell for cell in cells], dtype=bool)
-        fine = np.isfinite(values) & plain
-        if fine.all():
-            return values
-        place = int(np.argmin(fine))
-    except ValueError:
-        place = next(i for i, cell in enumerate(cells) if not is_number(cell))
+    values = numbers_in(cells)
+    if values is not None and np.isfinite(values).all():
+        return values
+    known = ((i, number_in(cell)) for i, cell in enumerate(cells))
+    place = next(i for i, number in known if number is None or not np.isfinite(number))
     found, where = cells[place], f"{name}, line {place + first}, column {column!r}: the cell"
     if _is_gap(found) or found.strip().lower() == "none":
         raise ValueError(f"{where} is empty. Fill it, or leave the column out with drop=.")

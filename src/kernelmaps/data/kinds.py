@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..exceptions import FileFormatError
-from .csv_text import GAPS, is_number, number_in
+from .csv_text import GAPS, is_number, number_in, numbers_in
 from .frames import level_name
 
 PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
@@ -182,16 +182,11 @@ def kind_of(raw: RawColumn) -> Kind:
 
 def _plain_numbers(cells: Sequence[str]) -> np.ndarray | None:
     """Numbers where all cells are such or missing, read at once; None otherwise."""
-    if any("_" in cell for cell in cells):  # Python reads 1_2 as 12
-        return None
-    try:
-        return np.array(cells, dtype=np.float64)
-    except ValueError:
-        filled = ["nan" if cell.strip().lower() in _NUMBER_GAPS else cell for cell in cells]
-    try:
-        return np.array(filled, dtype=np.float64)
-    except ValueError:
-        return None
+    found = numbers_in(cells)
+    if found is None:
+        gaps = (cell.strip().lower() in _NUMBER_GAPS for cell in cells)
+        return numbers_in(["nan" if gap else cell for cell, gap in zip(cells, gaps)])
+    return found
 
 
 def _number_form(known: list[str], raw: Sequence[str]) -> str | None:
