@@ -166,18 +166,18 @@ class ArrowSource(Source):
             self._check_lengths(start)
 
     def _block(self, table: Any, number: int, start: int) -> Block:
-        rows, beside = slice(start, start + table.num_rows), []
-        for item in (self.y, self.w, self.exposure):
-            columns = [_values(table.column(name)) for name in _names(item)]
-            if not columns:
-                beside.append(values_at(item, rows))
-            else:
-                beside.append(columns[0] if isinstance(item, str) else np.column_stack(columns))
-        if self.frames:
-            X = table.select(self.features)
-        else:
-            X = np.column_stack([_values(table.column(name)) for name in self.features])
-        y, w, exposure = beside
+        rows = slice(start, start + table.num_rows)
+
+        def stacked(names: list[str]) -> np.ndarray:
+            return np.column_stack([_values(table.column(name)) for name in names])
+
+        def beside(item: Any) -> Any:
+            if isinstance(item, str):
+                return _values(table.column(item))
+            return stacked(_names(item)) if _names(item) else values_at(item, rows)
+
+        y, w, exposure = map(beside, (self.y, self.w, self.exposure))
+        X = table.select(self.features) if self.frames else stacked(self.features)
         return Block(X, y, w, number, 0, start, exposure)
 
     def _check_lengths(self, n_rows: int) -> None:

@@ -122,13 +122,12 @@ def read_table(
         ids, more = useless(values)
         remarks += more
     kept = {name: cells_at(cells, taken) for name, cells in block.cells([*keep, *ids]).items()}
-    used = [name for name in features if name in values]
-    rows = Rows(str(path), None, y, used, target, kept)
+    rows = Rows(str(path), None, y, list(values), target, kept)
     if not len(y):
         raise ValueError(f"{path} has no rows.")
     if not values:
         raise _nothing_to_learn_from(path, remarks)
-    return TableFile(rows, {name: reader.kinds[name] for name in used}, values, remarks)
+    return TableFile(rows, {name: reader.kinds[name] for name in values}, values, remarks)
 
 
 class AnotherKindError(Exception):
