@@ -24,18 +24,19 @@ Result = TypeVar("Result")
 
 
 class DaskSource(Source):
-    """Partitions of a Dask array or dataframe, as delayed (X, y, weights, exposure)."""
+    """Partitions of a Dask array or dataframe: delayed X, y, weights, exposure, and first row."""
 
     parts: list[tuple[Any, ...]]
 
     def __init__(
         self, parts: list[tuple[Any, ...]], rows: tuple[Any, ...], width: int, frames: bool
     ) -> None:
-        self.parts, self.n_features, self.frames = parts, width, frames
+        self.n_features, self.frames = width, frames
         known = not any(math.isnan(n) for n in rows)
         self.n_rows = int(sum(rows)) if known else None
         steps = rows if known else [UNKNOWN] * len(parts)
-        self.starts = [int(start) for start in np.cumsum([0, *steps])[:-1]]
+        starts = np.cumsum([0, *steps]).tolist()
+        self.parts = [(*part, int(start)) for part, start in zip(parts, starts)]
 
     @classmethod
     def of(
@@ -95,21 +96,21 @@ class DaskSource(Source):
         import dask
 
         number = 0
-        for chunk, (part, start) in enumerate(zip(self.parts, self.starts)):
+        for chunk, part in enumerate(self.parts):
             own = dask.compute(*part)
-            for block in source_of_partition(own, start, chunk, self.frames).blocks(block_rows):
+            for block in source_of_partition(own, chunk, self.frames).blocks(block_rows):
                 if number >= skip:
                     yield block
                 number += 1
 
 
 def source_of_partition(
-    part: tuple[Any, ...], start: int = 0, chunk: int | None = None, frames: bool = False
+    part: tuple[Any, ...], chunk: int | None = None, frames: bool = False
 ) -> Source:
     """A partition as a source: rows that are already here, or a file to be opened here."""
     if isinstance(part[0], Source):
         return part[0]
-    X, *beside = part
+    X, *beside, start = part
     y, w, exposure = (None if values is None else np.asarray(values) for values in beside)
     rows = as_rows(X, frames)
     return SlicedSource(rows, y, w, first=start, chunk=chunk, exposure=exposure, frames=frames)
@@ -119,25 +120,23 @@ def source_of_partition(
 
 
 def on_sample(
-    source: Source, function: Callable[[Block | None], Result], rows: int, client: Any = None
+    source: Source, function: Callable[[Block | None], Result], rows: int, client: Any
 ) -> Result:
     """``function(block)`` for a sample of rows, where the rows are; only the result travels."""
     if client is None and source.parts is None:
         return interruptible(lambda: function(source.sample(rows)))
-    task = needed("dask").delayed(_on_sample)(function, *partitions(source, 1, rows)[0], rows)
+    task = needed("dask").delayed(_on_sample)(function, partitions(source, 1, rows)[0], rows)
     with connected(client) as client:
         return _computed(task, client)
 
 
-def _on_sample(function: Any, part: tuple[Any, ...], start: int, rows: int) -> Any:
-    return function(source_of_partition(part, start).sample(rows))
+def _on_sample(function: Any, part: tuple[Any, ...], rows: int) -> Any:
+    return function(source_of_partition(part).sample(rows))
 
 
-def partitions(source: Source, n: int, rows: int) -> list[tuple[Any, int]]:
-    """What tasks read, and the number of its first row; about `n`, unless Dask has cut the rows."""
-    if isinstance(source, DaskSource):
-        return list(zip(source.parts, source.starts))
-    return [((part,), 0) for part in source.partitions(n, rows)]
+def partitions(source: Source, n: int, rows: int) -> list[tuple[Any, ...]]:
+    """What tasks read (`source_of_partition`): about `n` parts, unless Dask has cut the rows."""
+    return source.parts or [(part,) for part in source.partitions(n, rows)]
 
 
 def reduced(nodes: list[Any], merge: Callable[[list[Any]], Any], client: Any) -> Any:

@@ -97,7 +97,7 @@ class Source:
         Whether it can be read only once (a generator).
     parts : list or None
         Of Dask: delayed (X, y, weights, exposure) of each partition, which are folded where they
-        are, not here.
+        are, not here, and the number of its first row.
     """
 
     n_rows: int | None = None

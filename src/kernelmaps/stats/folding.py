@@ -239,10 +239,9 @@ def _fold_on_dask(
         shared = dask.delayed(transform, traverse=False) if transform is not None else None
         leaf, zero = dask.delayed(_leaf), stats.zero()
         if stats.shift is None:
-            zero = dask.delayed(_centre)(zero, *parts[0], shared, rows, name)
+            zero = dask.delayed(_centre)(zero, parts[0], shared, rows, name)
         nodes = [
-            leaf(zero, *part, shared, rows, f"{name}, partition {i}")
-            for i, part in enumerate(parts)
+            leaf(zero, part, shared, rows, f"{name}, partition {i}") for i, part in enumerate(parts)
         ]
         return stats.merge(reduced(nodes, _merge, client))
 
@@ -253,20 +252,18 @@ def sum_on_dask(parts: list[Any], leaf: Callable[..., Any]) -> Any:
     return reduced([task(number, part) for number, part in enumerate(parts)], _merge, None)
 
 
-def _centre(zero: Any, part: tuple[Any, ...], start: int, transform: Any, rows: int, name: str):
+def _centre(zero: Any, part: tuple[Any, ...], transform: Any, rows: int, name: str) -> Any:
     zero = zero.zero()
-    for block in source_of_partition(part, start).blocks(rows):
+    for block in source_of_partition(part).blocks(rows):
         zero.centre_on(features_of(block, transform, name)[0], block.y, block.w)
         if zero.shift is not None:
             break
     return zero
 
 
-def _leaf(
-    zero: Any, part: tuple[Any, ...], start: int, transform: Any, rows: int, name: str
-) -> Any:
+def _leaf(zero: Any, part: tuple[Any, ...], transform: Any, rows: int, name: str) -> Any:
     options: Any = {"block_rows": rows, "n_jobs": 1, "progress": False, "name": name}
-    return fold(source_of_partition(part, start), zero.zero(), transform, **options)
+    return fold(source_of_partition(part), zero.zero(), transform, **options)
 
 
 def _merge(parts: list[Any]) -> Any:
