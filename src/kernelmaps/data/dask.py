@@ -29,20 +29,9 @@ class DaskSource(Source):
     parts: list[tuple[Any, ...]]
 
     def __init__(
-        self, parts: list[tuple[Any, ...]], rows: tuple[Any, ...], width: int, frames: bool
+        self, X: Any, y: Any = None, w: Any = None, exposure: Any = None, *, frames: bool = False
     ) -> None:
-        self.n_features, self.frames = width, frames
-        known = not any(math.isnan(n) for n in rows)
-        self.n_rows = int(sum(rows)) if known else None
-        steps = rows if known else [UNKNOWN] * len(parts)
-        starts = np.cumsum([0, *steps]).tolist()
-        self.parts = [(*part, int(start)) for part, start in zip(parts, starts)]
-
-    @classmethod
-    def of(
-        cls, X: Any, y: Any = None, w: Any = None, exposure: Any = None, *, frames: bool = False
-    ) -> DaskSource:
-        """From a Dask array or dataframe, of which the others may be columns, by name."""
+        # Of a dataframe, the others may be columns, by name.
         if hasattr(X, "columns"):
             if frames:
                 y, w = default_names(X.columns, y, w)
@@ -62,8 +51,12 @@ class DaskSource(Source):
             rows, width = X.chunks[0], X.shape[1]
         parts = list(np.ravel(np.array(X.to_delayed(), dtype=object)))
         beside = {"y": y, "weights": w, "exposure": exposure}
-        found = [cls._beside(values, what, rows) for what, values in beside.items()]
-        return cls(list(zip(parts, *found)), rows, width, frames)
+        found = [self._beside(values, what, rows) for what, values in beside.items()]
+        known = not any(math.isnan(n) for n in rows)
+        starts = np.cumsum([0, *(rows if known else [UNKNOWN] * len(parts))])
+        self.parts = list(zip(parts, *found, starts.tolist()))
+        self.n_rows = int(sum(rows)) if known else None
+        self.n_features, self.frames = width, frames
 
     @staticmethod
     def _beside(values: Any, what: str, rows: tuple[Any, ...]) -> list[Any]:

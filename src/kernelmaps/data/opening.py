@@ -340,7 +340,7 @@ def _opened(
     if given and (collection or isinstance(X, DaskSource)):
         raise ValueError("exposure of a Dask collection must be the name of a column")
     if collection:
-        return DaskSource.of(X, y, w, exposure, frames=frames)
+        return DaskSource(X, y, w, exposure, frames=frames)
     if callable(X) or (path is None and is_chunks(X)):
         return IterableSource(X, y, w, exposure, frames)
     if isinstance(exposure, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ...data import Block
 from ...device import concatenate, is_tensor, multiply
 from ...maps.codes import Codes, codes_of
-from ...schema import State, anything, array, instance, integer, many, optional, record, saved
+from ...schema import anything, array, instance, integer, many, optional, record, saved
 from ...sparse_rows import dense
 from ...stats.products import like
 
@@ -116,13 +116,11 @@ class Part:
         return repr((known, columns, axes))
 
 
+@record
 class Features:
     """φ(x) = [φ_1(x), …, φ_l(x)], ready to be applied to blocks; it is all that workers get."""
 
-    _state: ClassVar[State] = State({"parts": many(instance((Part,)), least=1)})
-
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self.parts = list(parts)
+    parts: list[Part] = saved(many(instance((Part,)), least=1))
 
     @classmethod
     def fit(cls, feature_map: Any, block: Block, owner: str, *, coded: bool = False) -> Features:
