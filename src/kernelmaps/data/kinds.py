@@ -81,13 +81,10 @@ def varying_parts(dates: np.ndarray) -> tuple[str, ...]:
     span = int((known.max() - known.min()).astype(np.int64))
     months = known.astype("datetime64[M]")
     days = known.astype("datetime64[D]") - months.astype("datetime64[D]")
-    found = []
-    for part in PERIODS:
-        if part == "weekday" and (days == days[0]).all():
-            continue  # the firsts of months stand for the months
-        if span > _SPANS[part] and len(np.unique(_part(known, part))) > 1:
-            found.append(part)
-    return tuple(found)
+    monthly = (days == days[0]).all()  # the firsts of months stand for the months
+    parts = [part for part in PERIODS if part != "weekday" or not monthly]
+    long = [part for part in parts if span > _SPANS[part]]
+    return tuple(part for part in long if len(np.unique(_part(known, part))) > 1)
 
 
 def part_name(column: str, part: str) -> str:
