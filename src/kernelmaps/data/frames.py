@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -258,9 +258,7 @@ def _factorized(values: Any, kind: str) -> tuple[np.ndarray, list[str]]:
     if package == "pyarrow":
         return _dictionary(values)
     if package == "pandas" and str(values.dtype) == "category":
-        return values.cat.codes.to_numpy().astype(np.int64), [
-            level_name(item) for item in values.cat.categories
-        ]
+        return _merged(values.cat.codes.to_numpy().astype(np.int64), values.cat.categories)
     if package == "pandas" and kind == "O":
         return _distinct(values.to_numpy(dtype=object, na_value=None))
     return _distinct(np.asarray(values))
@@ -279,20 +277,21 @@ def _dictionary(values: Any) -> tuple[np.ndarray, list[str]]:
     items = whole.dictionary.to_pylist()
     missing = np.array([*(_missing(item) for item in items), True])
     codes[missing[codes]] = -1
-    return _merged(codes, [level_name(item) for item in items])
+    return _merged(codes, items)
 
 
 def _distinct(items: np.ndarray) -> tuple[np.ndarray, list[str]]:
     if "pandas" in sys.modules:  # hashing beats sorting strings by a factor of five
         codes, found = sys.modules["pandas"].factorize(items)
-        return _merged(codes.astype(np.int64), [level_name(item) for item in found])
+        return _merged(codes.astype(np.int64), found)
     code_of: dict[Any, int] = {}
     codes = [-1 if _missing(x) else code_of.setdefault(x, len(code_of)) for x in items.tolist()]
-    return _merged(np.array(codes, np.int64), [level_name(item) for item in code_of])
+    return _merged(np.array(codes, np.int64), code_of)
 
 
-def _merged(codes: np.ndarray, levels: list[str]) -> tuple[np.ndarray, list[str]]:
-    """Levels of the same name (1 and 1.0) become one."""
+def _merged(codes: np.ndarray, items: Iterable[Any]) -> tuple[np.ndarray, list[str]]:
+    """Codes, and names of levels; those of the same name (1 and 1.0) become one."""
+    levels = [level_name(item) for item in items]
     names = list(dict.fromkeys(levels))
     same = len(names) == len(levels)
     return codes if same else _renumbered(codes, levels, names), names

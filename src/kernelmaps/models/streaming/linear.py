@@ -258,12 +258,9 @@ class StreamingLinear(LinearParameters):
         """
         self._check_other(other)
         pca = None
-        if self._pca_stats is not None or other._pca_stats is not None:
-            pca, theirs = (
-                e._total().features_only() if e._pca_stats is None else e._pca_stats
-                for e in (self, other)
-            )
-            pca = pca.copy().merge(theirs)
+        if self._pca_stats or other._pca_stats:
+            own, theirs = (e._pca_stats or e._total().features_only() for e in (self, other))
+            pca = own.copy().merge(theirs)
         self.stats_.merge(other.stats_)
         self._pca_stats, self._solution = pca, None
         return self
