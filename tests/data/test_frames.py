@@ -119,7 +119,6 @@ def test_dictionaries_may_have_unsigned_indices():
 
 
 def test_categories_of_the_same_name_are_one_level():
-    pandas = pytest.importorskip("pandas")
-    values = pandas.Categorical(["1", 1, None, "2"], categories=["1", 1, "2"])
-    (column,) = read_columns(pandas.DataFrame({"a": values}), "model")
+    values = pd.Categorical(["1", 1, None, "2"], categories=["1", 1, "2"])
+    (column,) = read_columns(pd.DataFrame({"a": values}), "Model")
     assert (column.codes.tolist(), column.levels) == ([0, 0, -1, 1], ["1", "2"])
