@@ -182,11 +182,18 @@ def test_arrays_of_a_file_are_aligned_and_read_only(tmp_path):
 def test_a_file_keeps_its_permissions(tmp_path):
     path = tmp_path / "x.kmap"
     storage.write(path, "t", {"n": 1}, {})
-    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~storage._umask()
+    (tmp_path / "plain").touch()
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
     path.chmod(0o600)
     storage.write(path, "t", {"n": 2}, {})
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert storage.read(path)[0]["n"] == 2
+
+
+def test_names_in_any_script_may_be_as_long_as_the_system_lets_them(tmp_path):
+    path = tmp_path / f"{'図' * 80}.kmap"  # 245 of 255 bytes
+    storage.write(path, "t", {"n": 1}, {})
+    assert storage.read(path)[0]["n"] == 1
 
 
 def test_a_symbolic_link_keeps_its_target(tmp_path):

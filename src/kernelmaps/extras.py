@@ -5,19 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-EXTRA_OF = {
-    "matplotlib": "plot",
-    "dask": "dask",
-    "distributed": "dask",
-    "h5py": "data",
-    "pandas": "data",
-    "pyarrow": "data",
-    "zarr": "data",
-    "onnx": "onnx",
-    "onnxruntime": "onnx",
-    "skl2onnx": "onnx",
-    "skops": "skops",
+_PACKAGES = {
+    "plot": ["matplotlib"],
+    "dask": ["dask", "distributed"],
+    "data": ["h5py", "pandas", "pyarrow", "zarr"],
+    "onnx": ["onnx", "onnxruntime", "skl2onnx"],
+    "skops": ["skops"],
 }
+EXTRA_OF = {package: extra for extra, packages in _PACKAGES.items() for package in packages}
 """The smallest extra that installs each optional package."""
 
 

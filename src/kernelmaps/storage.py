@@ -30,10 +30,10 @@ import math
 import os
 import platform
 import re
-import stat
+import secrets
+import shutil
 import struct
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +42,8 @@ import numpy as np
 
 from .exceptions import FileFormatError
 
+AnyPath = str | os.PathLike[str]
+Content = tuple[dict[str, Any], dict[str, np.ndarray]]  # header and arrays
 MAGIC = b"KMAP\x89\r\n\x00"
 VERSION = 1
 _PREFIX = struct.Struct("<8sIQ32s")
@@ -73,9 +75,7 @@ def to_bytes(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarr
     return _PREFIX.pack(MAGIC, VERSION, head_length, hashlib.sha256(body).digest()) + body
 
 
-def from_bytes(
-    data: bytes, kind: str | None = None, *, source: str = "the data"
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def from_bytes(data: bytes, kind: str | None = None, *, source: str = "the data") -> Content:
     """Inverse of :func:`to_bytes`; the arrays are read-only views.
 
     Raises
@@ -117,53 +117,40 @@ def from_bytes(
 
 
 def write(
-    path: str | os.PathLike[str],
-    kind: str,
-    header: Mapping[str, Any],
-    arrays: Mapping[str, np.ndarray],
+    path: AnyPath, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> None:
     """Write a container atomically: the target is either the old file or the whole new one."""
     write_file(path, to_bytes(kind, header, arrays))
 
 
-def write_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write bytes to a temporary name and move it into place; on failure nothing has changed.
+def write_file(path: AnyPath, data: bytes | Iterable[bytes]) -> None:
+    """Write bytes, or parts of them, to a temporary name and move it into place.
 
-    An existing file keeps its permissions; a symbolic link is followed.
+    On failure nothing has changed. An existing file keeps its permissions; a symbolic link is
+    followed.
     """
-    write_parts(path, [data])
-
-
-def write_parts(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
-    """The same for bytes that come one part after another."""
     target = Path(os.path.realpath(path))
     _remove_abandoned(target)
-    prefix = f"{_temporary_prefix(target)}{os.getpid()}."
-    descriptor, temporary = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=target.parent)
+    name = f"{_temporary_prefix(target)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    temporary = target.with_name(name)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.writelines(parts)
+        with open(temporary, "xb") as stream:
+            with contextlib.suppress(FileNotFoundError):  # a new file keeps those it has
+                shutil.copymode(target, temporary)  # before anything is in it: it may be private
+            stream.writelines([data] if isinstance(data, bytes) else data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, _mode_of(target))
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _mode_of(target: Path) -> int:
-    """Permissions of the file that is replaced, or those of a new one."""
-    try:
-        return stat.S_IMODE(target.stat().st_mode)
-    except FileNotFoundError:
-        return 0o666 & ~_umask()
 
 
 def _temporary_prefix(target: Path) -> str:
     """How the names of this machine's temporary files for a target begin."""
     machine = re.sub(r"\W", "", platform.node())[:32] or "host"
-    return f".{target.name[:120]}.{machine}."
+    # Of at most 160 bytes, in any script: names of files have 255.
+    return f".{target.name[:40]}.{machine}."
 
 
 def _remove_abandoned(target: Path) -> None:
@@ -184,9 +171,7 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def read(
-    path: str | os.PathLike[str], kind: str | None = None
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(path: AnyPath, kind: str | None = None) -> Content:
     """Read a container written by :func:`write`; ``header["kind"]`` says what it holds."""
     return from_bytes(Path(path).read_bytes(), kind, source=f"{os.fspath(path)!r}")
 
@@ -235,18 +220,12 @@ def _read_head(body: memoryview, length: int) -> tuple[str, dict[str, Any], list
     return kind, header, table
 
 
-def _check_depth(node: Any) -> None:
-    level = [node]
-    for _ in range(DEEPEST + 1):
-        level = [
-            item
-            for found in level
-            if isinstance(found, dict | list)
-            for item in (found.values() if isinstance(found, dict) else found)
-        ]
-        if not level:
-            return
-    raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+def _check_depth(node: Any, level: int = 0) -> None:
+    if level > DEEPEST:
+        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+    if isinstance(node, dict | list):
+        for item in node.values() if isinstance(node, dict) else node:
+            _check_depth(item, level + 1)
 
 
 def _read_arrays(body: memoryview, base: int, table: list[Any]) -> dict[str, np.ndarray]:
@@ -298,9 +277,3 @@ def _place(item: Any, available: int) -> _Place:
 def _aligned(length: int) -> int:
     # The body follows a 52-byte prefix; aligning within the body is enough for numpy views.
     return length + (-length % _ALIGN)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

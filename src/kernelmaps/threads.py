@@ -104,11 +104,7 @@ def map_in_threads(
 
 
 def in_threads(
-    work: Callable[[int, int], Result],
-    n: int,
-    n_jobs: int | None,
-    grain: int = 1,
-    least: int = 1,
+    work: Callable[[int, int], Result], n: int, n_jobs: int | None, grain: int = 1, least: int = 1
 ) -> list[Result]:
     """Call ``work(start, stop)`` on consecutive parts of 0..n, several at a time.
 
@@ -141,15 +137,10 @@ def in_threads(
         parts = max(1, min(_PIECES, n // max(grain, least, _PIECES**2)))
     else:  # more parts than threads: some rows cost more than others
         parts = max(n_threads, min(4 * n_threads, n // least))
-    bounds = list(pairwise(n * part // parts for part in range(parts + 1)))
+    ends = [n * part // parts for part in range(parts + 1)]
     if n_threads == 1:
-        return [work(*bound) for bound in bounds]
-    futures = [_pool(os.getpid(), n_threads).submit(work, *bound) for bound in bounds]
-    try:
-        return [future.result() for future in futures]
-    finally:
-        for future in futures:
-            future.cancel()
+        return [work(*bound) for bound in pairwise(ends)]
+    return list(_pool(os.getpid(), n_threads).map(work, ends, ends[1:]))
 
 
 def together(work: Callable[[Any], Result], items: Sequence[Any], n_threads: int) -> list[Result]:
@@ -169,8 +160,7 @@ def together(work: Callable[[Any], Result], items: Sequence[Any], n_threads: int
 
     pool = ThreadPoolExecutor(max(1, min(n_threads, len(items))), "kernelmaps-work")
     try:
-        futures = [pool.submit(run, item) for item in items]
-        return [future.result() for future in futures]
+        return list(pool.map(run, items))
     except BaseException:
         stop.set()
         raise

@@ -116,3 +116,9 @@ def test_dictionaries_may_have_unsigned_indices():
     X = pa.table({"color": pa.DictionaryArray.from_arrays(indices, ["red", "blue"])})
     column = read_columns(X, "Model")[0]
     assert [column.levels[k] if k >= 0 else None for k in column.codes] == ["red", None, "blue"]
+
+
+def test_categories_of_the_same_name_are_one_level():
+    values = pd.Categorical(["1", 1, None, "2"], categories=["1", 1, "2"])
+    (column,) = read_columns(pd.DataFrame({"a": values}), "Model")
+    assert (column.codes.tolist(), column.levels) == ([0, 0, -1, 1], ["1", "2"])

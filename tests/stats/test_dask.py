@@ -16,6 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.kernel_approximation import RBFSampler
 
 import kernelmaps as km
+from kernelmaps.data import dask as workers
 from kernelmaps.stats import FoldMoments, KernelMoments, Moments, fold, open_source
 from kernelmaps.stats import folding as distributed_fold
 
@@ -366,10 +367,10 @@ class NoAnswer:
 
 def test_a_cluster_without_workers_is_not_waited_for(monkeypatch):
     """A worker that was killed and has no nanny never comes back."""
-    monkeypatch.setattr(distributed_fold, "PATIENCE", 0.05)
+    monkeypatch.setattr(workers, "PATIENCE", 0.05)
     alone = NoAnswer()
     with pytest.raises(TimeoutError, match=r"no worker for 0.05 seconds.*with a nanny"):
-        distributed_fold._awaited(alone, alone)
+        workers._awaited(alone, alone)
     assert alone.cancelled
 
 
@@ -377,7 +378,7 @@ def test_the_time_out_of_a_task_is_its_own():
     failed = NoAnswer()
     failed.status = "error"
     with pytest.raises(TimeoutError, match=r"^$"):
-        distributed_fold._awaited(failed, failed)
+        workers._awaited(failed, failed)
 
 
 def test_a_task_that_ends_when_it_is_no_longer_waited_for_has_its_result():
@@ -391,11 +392,11 @@ def test_a_task_that_ends_when_it_is_no_longer_waited_for_has_its_result():
         return 5
 
     late.result = result
-    assert distributed_fold._awaited(late, late) == 5
+    assert workers._awaited(late, late) == 5
 
 
 def test_workers_that_come_back_are_waited_for(monkeypatch):
-    monkeypatch.setattr(distributed_fold, "PATIENCE", 0.05)
+    monkeypatch.setattr(workers, "PATIENCE", 0.05)
     slow, asked = NoAnswer(), []
 
     def result(timeout):
@@ -406,14 +407,14 @@ def test_workers_that_come_back_are_waited_for(monkeypatch):
         return 5
 
     slow.result, slow.workers = result, (("a", 1),)
-    assert distributed_fold._awaited(slow, slow) == 5
+    assert workers._awaited(slow, slow) == 5
 
 
 def test_a_killed_worker_without_a_nanny_is_reported(rows, tmp_path, monkeypatch):
     """The real thing: the only worker of a scheduler dies in the middle of a task."""
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(distributed_fold, "POLL", 0.1)
-    monkeypatch.setattr(distributed_fold, "PATIENCE", 0.5)
+    monkeypatch.setattr(workers, "POLL", 0.1)
+    monkeypatch.setattr(workers, "PATIENCE", 0.5)
     X = rows[0]
     np.save(tmp_path / "X.npy", X)
     with (

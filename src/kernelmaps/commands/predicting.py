@@ -86,7 +86,7 @@ class Predictions:
             return
         lines = self.lines("\t" if suffix == ".tsv" else ",")
         if Path(path).suffix.lower() == suffix:
-            storage.write_parts(path, (text.encode() for text in lines))
+            storage.write_file(path, (text.encode() for text in lines))
             return
         with open_text(path, write=True) as stream:
             stream.writelines(lines)

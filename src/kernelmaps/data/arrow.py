@@ -122,8 +122,7 @@ class ArrowSource(Source):
         return f"{self.name}{size}"
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        found = (scanned(own, self._columns, block_rows) for own in self.fragments)
-        return self._read((batch for batches in found for batch in batches), block_rows, skip)
+        return self._read(scanned(self.fragments, self._columns, block_rows), block_rows, skip)
 
     def labels(self) -> Iterator[Block]:
         return replace(self, features=self.features[:1]).blocks(1 << 20)
@@ -135,7 +134,7 @@ class ArrowSource(Source):
             return super().samples(rows)
         picked = np.unique(np.linspace(0, len(self.fragments) - 1, _RUNS).astype(int)).tolist()
         share = -(-rows // len(picked))
-        found = (scanned(self.fragments[at], self._columns, share) for at in picked)
+        found = (scanned([self.fragments[at]], self._columns, share) for at in picked)
         return list(self._read((b for own in found for b in _upto(own, share)), rows))
 
     def n_blocks(self, block_rows: int) -> int | None:
@@ -167,18 +166,18 @@ class ArrowSource(Source):
             self._check_lengths(start)
 
     def _block(self, table: Any, number: int, start: int) -> Block:
-        rows, beside = slice(start, start + table.num_rows), []
-        for item in (self.y, self.w, self.exposure):
-            columns = [_values(table.column(name)) for name in _names(item)]
-            if not columns:
-                beside.append(values_at(item, rows))
-            else:
-                beside.append(columns[0] if isinstance(item, str) else np.column_stack(columns))
-        if self.frames:
-            X = table.select(self.features)
-        else:
-            X = np.column_stack([_values(table.column(name)) for name in self.features])
-        y, w, exposure = beside
+        rows = slice(start, start + table.num_rows)
+
+        def stacked(names: list[str]) -> np.ndarray:
+            return np.column_stack([_values(table.column(name)) for name in names])
+
+        def beside(item: Any) -> Any:
+            if isinstance(item, str):
+                return _values(table.column(item))
+            return stacked(_names(item)) if _names(item) else values_at(item, rows)
+
+        y, w, exposure = map(beside, (self.y, self.w, self.exposure))
+        X = table.select(self.features) if self.frames else stacked(self.features)
         return Block(X, y, w, number, 0, start, exposure)
 
     def _check_lengths(self, n_rows: int) -> None:
@@ -201,16 +200,11 @@ def count_rows(fragment: Any) -> int:
     return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)
 
 
-def scanned(fragment: Any, columns: list[str], rows: int) -> Iterator[Any]:
-    """Record batches of a fragment: a scan of a whole dataset reads far ahead."""
-    # Little read-ahead: the default of 16 batches is hundreds of megabytes.
-    return fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
-
-
-def scanned_groups(dataset: Any, columns: list[str], rows: int) -> Iterator[Any]:
-    """Record batches of a dataset, row group by row group."""
-    for fragment in row_groups(dataset):
-        yield from scanned(fragment, columns, rows)
+def scanned(fragments: list[Any], columns: list[str], rows: int) -> Iterator[Any]:
+    """Record batches, fragment by fragment: a scan of a whole dataset reads far ahead."""
+    for fragment in fragments:
+        # Little read-ahead: the default of 16 batches is hundreds of megabytes.
+        yield from fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
 
 
 def _upto(batches: Iterator[Any], rows: int) -> Iterator[Any]:

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 _OTHERWISE = (
     "with drop=, replace the text by numbers first, or fit an additive model without a map, which "
     "takes text as it is."
 )
 ADVICE = f"Name it with target= if it is what to predict, leave it out {_OTHERWISE}"
-
-
-@dataclass(frozen=True)
-class ColumnChoice:
-    """Which columns of a table are features, and which is the target."""
-
-    features: list[str]
-    target: str | None
 
 
 @dataclass(frozen=True)
@@ -31,8 +24,8 @@ class Wanted:
 
     def found_in(
         self, header: list[str], name: str, *, need_target: bool = False, with_target: bool = True
-    ) -> ColumnChoice:
-        """Find the columns in the header of a table."""
+    ) -> tuple[list[str], Any]:
+        """Find the features and the target, None without any, in the header of a table."""
         target, columns = self.target, self.columns
         if target is None and "y" in header:
             target = "y"
@@ -47,7 +40,7 @@ class Wanted:
             excluded = {target, *self.drop}
             columns = [column for column in header if column not in excluded]
         column_positions(header, columns, name)
-        return ColumnChoice(list(columns), target if with_target else None)
+        return list(columns), target if with_target else None
 
 
 def no_target(name: str, columns: Sequence[str] | None) -> ValueError:
@@ -75,9 +68,7 @@ def column_positions(
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
     """The name that was probably meant, capital letters aside."""
-    small: dict[str, str] = {}
-    for known in names:
-        small.setdefault(known.lower(), known)
+    small = {known.lower(): known for known in reversed(names)}  # of equal ones, the first
     near = get_close_matches(name.lower(), list(small), n=1)
     return small[near[0]] if near else None
 

@@ -69,7 +69,9 @@ def _split(path: Path) -> Iterator[list[str]]:
         try:
             # Not by seeking back, which decompression would pay for twice.
             first = stream.readline()
-            reader = csv.reader(chain([first], stream), delimiter=_delimiter(path, first))
+            tabs = data_suffix(path) == ".tsv"
+            delimiter = "\t" if tabs else max(",;\t", key=first.count)
+            reader = csv.reader(chain([first], stream), delimiter=delimiter)
             yield from (line for line in reader if line)
         except UnicodeDecodeError as error:
             raise ValueError(
@@ -83,17 +85,27 @@ def _split(path: Path) -> Iterator[list[str]]:
             ) from error
 
 
-def _delimiter(path: Path, line: str) -> str:
-    return "\t" if data_suffix(path) == ".tsv" else max(",;\t", key=line.count)
+def number_in(cell: str) -> float | None:
+    """A number as Python writes it; None for anything else."""
+    try:
+        return None if "_" in cell else float(cell)  # Python reads 1_2 as 12
+    except ValueError:
+        return None
+
+
+def numbers_in(cells: Sequence[str]) -> np.ndarray | None:
+    """All cells as numbers, read at once; None if one of them is not a number."""
+    if any("_" in cell for cell in cells):
+        return None
+    try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        return None
 
 
 def is_number(cell: str) -> bool:
     """Whether a cell is a number as Python writes it."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell  # Python reads 1_2 as 12
+    return number_in(cell) is not None
 
 
 def is_text(cell: str) -> bool:
@@ -116,15 +128,11 @@ def gaps_of(cells: Sequence[str]) -> np.ndarray:
 
 def numbers_of(cells: Sequence[str], column: str, name: str, first: int) -> np.ndarray:
     """Cells as finite numbers; anything else is refused by its place."""
-    try:
-        values = np.array(cells, dtype=np.float64)
-        plain = np.array(["_" not in cell for cell in cells], dtype=bool)
-        fine = np.isfinite(values) & plain
-        if fine.all():
-            return values
-        place = int(np.argmin(fine))
-    except ValueError:
-        place = next(i for i, cell in enumerate(cells) if not is_number(cell))
+    values = numbers_in(cells)
+    if values is not None and np.isfinite(values).all():
+        return values
+    known = ((i, number_in(cell)) for i, cell in enumerate(cells))
+    place = next(i for i, number in known if number is None or not np.isfinite(number))
     found, where = cells[place], f"{name}, line {place + first}, column {column!r}: the cell"
     if _is_gap(found) or found.strip().lower() == "none":
         raise ValueError(f"{where} is empty. Fill it, or leave the column out with drop=.")

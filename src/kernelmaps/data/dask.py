@@ -1,38 +1,37 @@
-"""Rows of Dask collections, read partition by partition."""
+"""Rows of Dask collections, read partition by partition, and work that is done where they are."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ..extras import needed
+from ..threads import interruptible
 from .columns import column_positions
 from .sources import Block, SlicedSource, Source, as_rows, check_lengths, default_names
 
+RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
+FAN_IN = 8
+POLL, PATIENCE = 1.0, 30.0  # seconds: between two looks at the workers, and without any
 UNKNOWN = 1 << 40  # rows reserved for a partition of unknown length: row numbers stay distinct
+
+Result = TypeVar("Result")
 
 
 class DaskSource(Source):
-    """Partitions of a Dask array or dataframe, as delayed (X, y, weights, exposure)."""
+    """Partitions of a Dask array or dataframe: delayed X, y, weights, exposure, and first row."""
 
     parts: list[tuple[Any, ...]]
 
     def __init__(
-        self, parts: list[tuple[Any, ...]], rows: tuple[Any, ...], width: int, frames: bool
+        self, X: Any, y: Any = None, w: Any = None, exposure: Any = None, *, frames: bool = False
     ) -> None:
-        self.parts, self.n_features, self.frames = parts, width, frames
-        known = not any(math.isnan(n) for n in rows)
-        self.n_rows = int(sum(rows)) if known else None
-        steps = rows if known else [UNKNOWN] * len(parts)
-        self.starts = [int(start) for start in np.cumsum([0, *steps])[:-1]]
-
-    @classmethod
-    def of(
-        cls, X: Any, y: Any = None, w: Any = None, exposure: Any = None, *, frames: bool = False
-    ) -> DaskSource:
-        """From a Dask array or dataframe, of which the others may be columns, by name."""
+        # Of a dataframe, the others may be columns, by name.
         if hasattr(X, "columns"):
             if frames:
                 y, w = default_names(X.columns, y, w)
@@ -52,8 +51,12 @@ class DaskSource(Source):
             rows, width = X.chunks[0], X.shape[1]
         parts = list(np.ravel(np.array(X.to_delayed(), dtype=object)))
         beside = {"y": y, "weights": w, "exposure": exposure}
-        found = [cls._beside(values, what, rows) for what, values in beside.items()]
-        return cls(list(zip(parts, *found)), rows, width, frames)
+        found = [self._beside(values, what, rows) for what, values in beside.items()]
+        known = not any(math.isnan(n) for n in rows)
+        starts = np.cumsum([0, *(rows if known else [UNKNOWN] * len(parts))])
+        self.parts = list(zip(parts, *found, starts.tolist()))
+        self.n_rows = int(sum(rows)) if known else None
+        self.n_features, self.frames = width, frames
 
     @staticmethod
     def _beside(values: Any, what: str, rows: tuple[Any, ...]) -> list[Any]:
@@ -86,21 +89,91 @@ class DaskSource(Source):
         import dask
 
         number = 0
-        for chunk, (part, start) in enumerate(zip(self.parts, self.starts)):
+        for chunk, part in enumerate(self.parts):
             own = dask.compute(*part)
-            for block in source_of_partition(own, start, chunk, self.frames).blocks(block_rows):
+            for block in source_of_partition(own, chunk, self.frames).blocks(block_rows):
                 if number >= skip:
                     yield block
                 number += 1
 
 
 def source_of_partition(
-    part: tuple[Any, ...], start: int = 0, chunk: int | None = None, frames: bool = False
+    part: tuple[Any, ...], chunk: int | None = None, frames: bool = False
 ) -> Source:
     """A partition as a source: rows that are already here, or a file to be opened here."""
     if isinstance(part[0], Source):
         return part[0]
-    X, *beside = part
+    X, *beside, start = part
     y, w, exposure = (None if values is None else np.asarray(values) for values in beside)
     rows = as_rows(X, frames)
     return SlicedSource(rows, y, w, first=start, chunk=chunk, exposure=exposure, frames=frames)
+
+
+# ---- work on Dask's workers --------------------------------------------------------------------
+
+
+def on_sample(
+    source: Source, function: Callable[[Block | None], Result], rows: int, client: Any
+) -> Result:
+    """``function(block)`` for a sample of rows, where the rows are; only the result travels."""
+    if client is None and source.parts is None:
+        return interruptible(lambda: function(source.sample(rows)))
+    task = needed("dask").delayed(_on_sample)(function, partitions(source, 1, rows)[0], rows)
+    with connected(client) as client:
+        return _computed(task, client)
+
+
+def _on_sample(function: Any, part: tuple[Any, ...], rows: int) -> Any:
+    return function(source_of_partition(part).sample(rows))
+
+
+def partitions(source: Source, n: int, rows: int) -> list[tuple[Any, ...]]:
+    """What tasks read (`source_of_partition`): about `n` parts, unless Dask has cut the rows."""
+    return source.parts or [(part,) for part in source.partitions(n, rows)]
+
+
+def reduced(nodes: list[Any], merge: Callable[[list[Any]], Any], client: Any) -> Any:
+    """The values of all tasks, merged `FAN_IN` at a time."""
+    task = needed("dask").delayed(merge)
+    while len(nodes) > 1:
+        nodes = [task(nodes[i : i + FAN_IN]) for i in range(0, len(nodes), FAN_IN)]
+    return _computed(nodes[0], client)
+
+
+@contextmanager
+def connected(client: Any) -> Iterator[Any]:
+    """The client itself, or one for the address of a scheduler, closed afterwards."""
+    if not isinstance(client, str):
+        yield client
+        return
+    Client = needed("distributed").Client
+    with Client(client, set_as_default=False) as made:
+        yield made
+
+
+def _computed(task: Any, client: Any) -> Any:
+    """The value of a task: on the client's workers, or on Dask's current scheduler."""
+    if client is not None:
+        return _awaited(client.compute(task, retries=RETRIES), client)
+    return needed("dask").compute(task)[0]
+
+
+def _awaited(future: Any, client: Any) -> Any:
+    """The value of a future; without workers, which nobody restarts, it would never come."""
+    alone_since = None
+    while True:
+        try:
+            return future.result(timeout=POLL)
+        except TimeoutError:
+            if future.status != "pending":  # it ended meanwhile, or the error is the task's own
+                return future.result()
+        if client.nthreads():
+            alone_since = None
+            continue
+        alone_since = monotonic() if alone_since is None else alone_since
+        if monotonic() - alone_since > PATIENCE:
+            future.cancel()
+            raise TimeoutError(
+                f"the Dask cluster has had no worker for {PATIENCE:g} seconds. Start workers, with "
+                "a nanny so that those that die are replaced, and fit again."
+            )

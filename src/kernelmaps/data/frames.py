@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,13 +56,7 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:
 
 def is_mixed(X: Any) -> bool:
     """Whether a frame has columns of other things than numbers, or missing values."""
-    if not is_frame(X):
-        return False
-    for values in _raw_columns(X)[1]:
-        kind = _dtype_kind(values)
-        if kind not in "fiu" or _has_gaps(values, kind):
-            return True
-    return False
+    return is_frame(X) and not all(map(_is_whole, _raw_columns(X)[1]))
 
 
 def read_columns(
@@ -84,10 +78,8 @@ def read_columns(
     if names is not None and not is_frame(X):
         found = [str(name) for name in names]
     chosen = categorical_columns(categorical, found, owner)
-    columns = []
-    for j, (name, values) in enumerate(zip(found, raw, strict=True)):
-        columns.append(_column(name, values, j in chosen, owner))
-    return columns
+    columns = enumerate(zip(found, raw, strict=True))
+    return [_column(name, values, j in chosen, owner) for j, (name, values) in columns]
 
 
 def check_names(X: Any, owner: str) -> None:
@@ -175,10 +167,13 @@ def _dtype_kind(values: Any) -> str:
     return kind if kind in "fiubM" and str(values.dtype) != "category" else "O"
 
 
-def _has_gaps(values: Any, kind: str) -> bool:
-    if _package(values) == "pandas":
-        return bool(values.isna().any())
-    return bool(np.isnan(_numbers(values, kind)).any())
+def _is_whole(values: Any) -> bool:
+    """Whether a column holds numbers, without gaps."""
+    kind = _dtype_kind(values)
+    if kind not in "fiu":
+        return False
+    gaps = values.isna() if _package(values) == "pandas" else np.isnan(_numbers(values, kind))
+    return not gaps.any()
 
 
 def _column(name: str, values: Any, categorical: bool, owner: str) -> Column:
@@ -263,9 +258,7 @@ def _factorized(values: Any, kind: str) -> tuple[np.ndarray, list[str]]:
     if package == "pyarrow":
         return _dictionary(values)
     if package == "pandas" and str(values.dtype) == "category":
-        return values.cat.codes.to_numpy().astype(np.int64), [
-            level_name(item) for item in values.cat.categories
-        ]
+        return _merged(values.cat.codes.to_numpy().astype(np.int64), values.cat.categories)
     if package == "pandas" and kind == "O":
         return _distinct(values.to_numpy(dtype=object, na_value=None))
     return _distinct(np.asarray(values))
@@ -284,20 +277,21 @@ def _dictionary(values: Any) -> tuple[np.ndarray, list[str]]:
     items = whole.dictionary.to_pylist()
     missing = np.array([*(_missing(item) for item in items), True])
     codes[missing[codes]] = -1
-    return _merged(codes, [level_name(item) for item in items])
+    return _merged(codes, items)
 
 
 def _distinct(items: np.ndarray) -> tuple[np.ndarray, list[str]]:
     if "pandas" in sys.modules:  # hashing beats sorting strings by a factor of five
         codes, found = sys.modules["pandas"].factorize(items)
-        return _merged(codes.astype(np.int64), [level_name(item) for item in found])
+        return _merged(codes.astype(np.int64), found)
     code_of: dict[Any, int] = {}
     codes = [-1 if _missing(x) else code_of.setdefault(x, len(code_of)) for x in items.tolist()]
-    return _merged(np.array(codes, np.int64), [level_name(item) for item in code_of])
+    return _merged(np.array(codes, np.int64), code_of)
 
 
-def _merged(codes: np.ndarray, levels: list[str]) -> tuple[np.ndarray, list[str]]:
-    """Levels of the same name (1 and 1.0) become one."""
+def _merged(codes: np.ndarray, items: Iterable[Any]) -> tuple[np.ndarray, list[str]]:
+    """Codes, and names of levels; those of the same name (1 and 1.0) become one."""
+    levels = [level_name(item) for item in items]
     names = list(dict.fromkeys(levels))
     same = len(names) == len(levels)
     return codes if same else _renumbered(codes, levels, names), names

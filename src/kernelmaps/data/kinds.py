@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..exceptions import FileFormatError
-from .csv_text import GAPS, is_number
+from .csv_text import GAPS, is_number, number_in, numbers_in
 from .frames import level_name
 
 PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
@@ -81,13 +81,10 @@ def varying_parts(dates: np.ndarray) -> tuple[str, ...]:
     span = int((known.max() - known.min()).astype(np.int64))
     months = known.astype("datetime64[M]")
     days = known.astype("datetime64[D]") - months.astype("datetime64[D]")
-    found = []
-    for part in PERIODS:
-        if part == "weekday" and (days == days[0]).all():
-            continue  # the firsts of months stand for the months
-        if span > _SPANS[part] and len(np.unique(_part(known, part))) > 1:
-            found.append(part)
-    return tuple(found)
+    monthly = (days == days[0]).all()  # the firsts of months stand for the months
+    parts = [part for part in PERIODS if part != "weekday" or not monthly]
+    long = [part for part in parts if span > _SPANS[part]]
+    return tuple(part for part in long if len(np.unique(_part(known, part))) > 1)
 
 
 def part_name(column: str, part: str) -> str:
@@ -182,16 +179,11 @@ def kind_of(raw: RawColumn) -> Kind:
 
 def _plain_numbers(cells: Sequence[str]) -> np.ndarray | None:
     """Numbers where all cells are such or missing, read at once; None otherwise."""
-    if any("_" in cell for cell in cells):  # Python reads 1_2 as 12
-        return None
-    try:
-        return np.array(cells, dtype=np.float64)
-    except ValueError:
-        filled = ["nan" if cell.strip().lower() in _NUMBER_GAPS else cell for cell in cells]
-    try:
-        return np.array(filled, dtype=np.float64)
-    except ValueError:
-        return None
+    found = numbers_in(cells)
+    if found is None:
+        gaps = (cell.strip().lower() in _NUMBER_GAPS for cell in cells)
+        return numbers_in(["nan" if gap else cell for cell, gap in zip(cells, gaps)])
+    return found
 
 
 def _number_form(known: list[str], raw: Sequence[str]) -> str | None:
@@ -212,10 +204,7 @@ def _number(cell: str, form: str) -> float | None:
             return None
         cell = re.sub(r"[$€£%\s]", "", cell)
         cell = cell.replace(form[1], "").replace(form[5], ".")
-    try:
-        return None if "_" in cell else float(cell)  # Python reads 1_2 as 12
-    except ValueError:
-        return None
+    return number_in(cell)
 
 
 def cells_as(raw: RawColumn, kind: Kind) -> tuple[np.ndarray, list[str]]:

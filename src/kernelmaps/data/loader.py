@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import zipfile
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -198,22 +199,13 @@ def _assemble(name: str, arrays: dict[str, Any], target: str | None) -> Dataset:
     ]
     if not descriptors:
         raise FileFormatError(f"dataset {name!r} has neither X nor X_train: it has {list(arrays)}.")
-    parts = {d: (arrays.pop(f"{d}_train"), arrays.pop(f"{d}_test", None)) for d in descriptors}
-    stops = np.cumsum([train.shape[1] for train, _ in parts.values()])
-    columns = {
-        d: slice(int(stop) - train.shape[1], int(stop))
-        for (d, (train, _)), stop in zip(parts.items(), stops)
-    }
-    tests = [test for _, test in parts.values()]
-    return Dataset(
-        name,
-        _side_by_side([train for train, _ in parts.values()]),
-        arrays.pop("y_train", None),
-        None if tests[0] is None else _side_by_side(tests),
-        arrays.pop("y_test", None),
-        columns,
-        arrays,
-    )
+    train = [arrays.pop(f"{d}_train") for d in descriptors]
+    test = [arrays.pop(f"{d}_test", None) for d in descriptors]
+    ends = np.cumsum([0, *(part.shape[1] for part in train)]).tolist()
+    columns = {d: slice(*own) for d, own in zip(descriptors, pairwise(ends))}
+    X_test = None if test[0] is None else _side_by_side(test)
+    y_train, y_test = (arrays.pop(key, None) for key in ("y_train", "y_test"))
+    return Dataset(name, _side_by_side(train), y_train, X_test, y_test, columns, arrays)
 
 
 def _one_target(name: str, arrays: dict[str, Any], target: str) -> Dataset:

@@ -210,30 +210,24 @@ class SvmlightSource(Source):
         return f"the SVMlight text {str(self.path)!r} of {self.n_features} features"
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        from sklearn.datasets import load_svmlight_file
-
         start = self.begin
         with open(self.path, "rb") as stream:
             stream.seek(self.span[0])
             lines = _lines(stream, self.span[1])
-            for chunk in range(1 << 62):
-                text = list(islice(lines, block_rows))
-                if not text:
-                    return
+            for chunk, text in enumerate(iter(lambda: list(islice(lines, block_rows)), [])):
                 if chunk >= skip:
-                    X, labels = self._parse(load_svmlight_file, text, start)
+                    X, labels = self._parse(text, start)
                     rows = slice(start, start + len(text))
                     y = labels if self.y is None else values_at(self.y, rows)
                     yield Block(sp.csr_array(X), y, values_at(self.w, rows), chunk, 0, start)
                 start += len(text)
 
-    def _parse(self, load: Any, text: list[bytes], start: int) -> tuple[Any, np.ndarray]:
+    def _parse(self, text: list[bytes], start: int) -> tuple[Any, np.ndarray]:
+        from sklearn.datasets import load_svmlight_file
+
+        options = {"n_features": self.n_features, "zero_based": self.zero_based}
         try:
-            X, labels = load(
-                io.BytesIO(b"".join(text)),
-                n_features=self.n_features,
-                zero_based=self.zero_based,
-            )
+            X, labels = load_svmlight_file(io.BytesIO(b"".join(text)), **options)
             _check_labels(labels, text)
         except (ValueError, OverflowError) as error:  # the latter: an index of more than 31 bits
             raise ValueError(
@@ -243,11 +237,10 @@ class SvmlightSource(Source):
 
     def partitions(self, n: int, block_rows: int) -> list[Source]:
         """Byte ranges that begin at every k-th block of lines (one pass finds them)."""
-        cuts, count = [self.span[0]], 0
+        cuts = [self.span[0]]
         with open(self.path, "rb") as stream:
             stream.seek(self.span[0])
-            for _ in _lines(stream, self.span[1]):
-                count += 1
+            for count, _ in enumerate(_lines(stream, self.span[1]), 1):
                 if count % block_rows == 0:
                     cuts.append(stream.tell())
         if cuts[-1] != self.span[1]:
@@ -347,7 +340,7 @@ def _opened(
     if given and (collection or isinstance(X, DaskSource)):
         raise ValueError("exposure of a Dask collection must be the name of a column")
     if collection:
-        return DaskSource.of(X, y, w, exposure, frames=frames)
+        return DaskSource(X, y, w, exposure, frames=frames)
     if callable(X) or (path is None and is_chunks(X)):
         return IterableSource(X, y, w, exposure, frames)
     if isinstance(exposure, str):

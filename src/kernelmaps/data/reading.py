@@ -53,14 +53,15 @@ def _parquet(path: Path, wanted: Wanted, with_target: bool) -> tuple[Source, str
     """Only the columns that are asked for, so that others may hold anything."""
     pa = needed("pyarrow")
     data = parquet_dataset(path)
-    choice = wanted.found_in(list(data.schema.names), str(path), with_target=with_target)
-    kinds = {column: data.schema.field(column).type for column in choice.features}
+    names = list(data.schema.names)
+    features, target = wanted.found_in(names, str(path), with_target=with_target)
+    kinds = {column: data.schema.field(column).type for column in features}
     texts = [c for c, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)]
     if texts:
         raise ValueError(f"{path}: {hold_text(texts)}")
-    taken = [*choice.features, *([choice.target] if choice.target else [])]
+    taken = [*features, *([target] if target else [])]
     data = data.replace_schema(pa.schema([data.schema.field(column) for column in taken]))
-    return open_source(data, choice.target), choice.target
+    return open_source(data, target), target
 
 
 class PreparedSource(Source):
@@ -339,20 +340,18 @@ def read_columns(
 
 def _read_csv(path: Path, wanted: Wanted, keep: Sequence[str], **needs: bool) -> Rows:
     name, (header, lines, first) = str(path), csv_lines(path)
-    choice = wanted.found_in(header, name, **needs)
+    features, target = wanted.found_in(header, name, **needs)
     column_positions(header, keep, name)
     cells = dict(zip(header, zip(*lines))) if lines else dict.fromkeys(header, ())
-    texts = [column for column in choice.features if cells[column] and is_text(cells[column][0])]
+    texts = [column for column in features if cells[column] and is_text(cells[column][0])]
     if len(texts) > 1:  # all of them are named at once
         raise ValueError(f"{name}: {hold_text(texts)}")
-    X = np.empty((len(lines), len(choice.features)))
-    for j, column in enumerate(choice.features):
+    X = np.empty((len(lines), len(features)))
+    for j, column in enumerate(features):
         X[:, j] = numbers_of(cells[column], column, name, first)
-    y = None
-    if choice.target is not None:
-        y = labels_of(cells[choice.target], choice.target, name, first)
+    y = None if target is None else labels_of(cells[target], target, name, first)
     kept = {column: list(cells[column]) for column in keep}
-    return Rows(name, X, y, choice.features, choice.target, kept)
+    return Rows(name, X, y, features, target, kept)
 
 
 # ---- everything else ----------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class Source:
         Whether it can be read only once (a generator).
     parts : list or None
         Of Dask: delayed (X, y, weights, exposure) of each partition, which are folded where they
-        are, not here.
+        are, not here, and the number of its first row.
     """
 
     n_rows: int | None = None
@@ -313,11 +313,6 @@ class ContainerRows:
     def shape(self) -> tuple[int, ...]:
         with self.opened() as data:
             return data.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        with self.opened() as data:
-            return np.dtype(data.dtype)
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         with self.opened() as data:

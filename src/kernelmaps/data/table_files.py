@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..extras import needed
-from .arrow import ArrowSource, row_groups, scanned_groups
+from .arrow import ArrowSource, row_groups, scanned
 from .columns import Wanted, column_positions
 from .csv_text import csv_blocks, gaps_of, labels_of
 from .kinds import Kind, RawColumn, cells_as, date_columns, kind_of, names_rows
@@ -42,8 +42,6 @@ class TableFile:
         Of each of these columns.
     values : dict of str to ndarray
         Their cells, as :func:`cells_as` reads them.
-    ids : list of str
-        Columns that were left out because they name the rows.
     remarks : list of str
         Sentences for the user: what was left out, or taken for missing.
     """
@@ -51,7 +49,6 @@ class TableFile:
     rows: Rows
     kinds: dict[str, Kind]
     values: dict[str, np.ndarray]
-    ids: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -63,8 +60,7 @@ class TableFile:
 
     def matrix(self) -> np.ndarray:
         """The columns of a plain table as one array."""
-        found = list(self.values.values())
-        return np.column_stack(found) if found else np.empty((0, 0))
+        return np.column_stack(list(self.values.values()))
 
     def frame(self) -> Any:
         """A pandas frame: numbers, categories, and each date as numbers."""
@@ -113,13 +109,12 @@ def read_table(
         Columns that are categories though they look like numbers or dates.
     """
     header = header_of(path)
-    choice = wanted.found_in(header, str(path), need_target=True)
-    target = str(choice.target)
+    features, target = wanted.found_in(header, str(path), need_target=True)
     column_positions(header, keep, str(path))
-    column_positions(choice.features, categories, str(path))
-    block = next(raw_blocks(path, [*choice.features, target], keep))
+    column_positions(features, categories, str(path))
+    block = next(raw_blocks(path, [*features, target], keep))
     y, taken = block.labels(target)
-    raw = {name: cells_at(block.columns[name], taken) for name in choice.features}
+    raw = {name: cells_at(block.columns[name], taken) for name in features}
     reader = CellReader(kinds_of(raw, categories), target, gaps=int((~taken).sum()))
     values = reader.values(raw)
     remarks, ids = reader.remarks, list[str]()
@@ -127,13 +122,12 @@ def read_table(
         ids, more = useless(values)
         remarks += more
     kept = {name: cells_at(cells, taken) for name, cells in block.cells([*keep, *ids]).items()}
-    used = [name for name in choice.features if name in values]
-    rows = Rows(str(path), None, y, used, target, kept)
+    rows = Rows(str(path), None, y, list(values), target, kept)
     if not len(y):
         raise ValueError(f"{path} has no rows.")
     if not values:
         raise _nothing_to_learn_from(path, remarks)
-    return TableFile(rows, {name: reader.kinds[name] for name in used}, values, ids, remarks)
+    return TableFile(rows, {name: reader.kinds[name] for name in values}, values, remarks)
 
 
 class AnotherKindError(Exception):
@@ -299,7 +293,7 @@ def raw_blocks(
     if rows is None:
         tables = iter([data.to_table(columns=taken)])
     else:
-        tables = map(needed("pyarrow").table, scanned_groups(data, taken, rows))
+        tables = map(needed("pyarrow").table, scanned(row_groups(data), taken, rows))
     for table in tables:
         raw = {name: arrow_cells(table.column(name), name, str(path)) for name in names}
         yield RawBlock(path, raw, table)
@@ -397,16 +391,15 @@ def prepare_table(
     path: Path, folder: Path, wanted: Wanted, categories: Sequence[str]
 ) -> LargeTable:
     """Read a file once and keep its columns in a folder; arguments as those of `read_table`."""
-    choice = wanted.found_in(header_of(path), str(path), need_target=True)
-    target = str(choice.target)
-    column_positions(choice.features, categories, str(path))
-    block = next(raw_blocks(path, [*choice.features, target], rows=BLOCK), None)
+    features, target = wanted.found_in(header_of(path), str(path), need_target=True)
+    column_positions(features, categories, str(path))
+    block = next(raw_blocks(path, [*features, target], rows=BLOCK), None)
     if block is None or not len(block.columns[target]):
         raise ValueError(f"{path} has no rows.")
     y, taken = _targets(block.columns[target], None, target, str(path))
     if not len(y):
         raise ValueError(f"the first {BLOCK:,} rows of {path} have no {target!r}.")
-    known = {name: cells_at(block.columns[name], taken) for name in choice.features}
+    known = {name: cells_at(block.columns[name], taken) for name in features}
     kinds = kinds_of(known, categories)
     values = {name: cells_as(known[name], kind)[0] for name, kind in kinds.items()}
     ids, remarks = useless(values, constant=False) if wanted.columns is None else ([], [])
@@ -458,11 +451,10 @@ class TableBlocks:
     ) -> None:  # fmt: skip
         header, wanted = header_of(path), Wanted(target, list(kinds))
         self.path, self.keep = path, list(keep)
-        choice = wanted.found_in(
-            header, str(path), need_target=with_target, with_target=with_target
-        )
+        needs = {"need_target": with_target, "with_target": with_target}
+        features, target = wanted.found_in(header, str(path), **needs)
         column_positions(header, keep, str(path))
-        self._reader = CellReader({n: kinds[n] for n in choice.features}, choice.target)
+        self._reader = CellReader({n: kinds[n] for n in features}, target)
 
     def __iter__(self) -> Iterator[Rows]:
         self._reader = replace(self._reader, gaps=0, unread={})

@@ -43,6 +43,7 @@ import kernelmaps
 from .. import storage
 from ..engine.spec import Spec
 from ..exceptions import FileFormatError
+from ..storage import AnyPath
 from .classes import register_class
 from .reading import Reader
 from .writing import encode
@@ -87,9 +88,7 @@ class FileInfo:
     metadata: dict[str, Any]
 
 
-def save(
-    model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None
-) -> None:
+def save(model: Any, path: AnyPath, *, metadata: Mapping[str, Any] | None = None) -> None:
     """Write a spec, a map or a fitted model to a ``.kmap`` file, atomically and without pickle.
 
     Parameters
@@ -131,7 +130,7 @@ def save(
     storage.write(path, "model", header, arrays)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: AnyPath) -> Any:
     """Read what :func:`save` wrote: a spec, a map or a model.
 
     Parameters
@@ -167,7 +166,7 @@ def load_with_metadata(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any
         raise FileFormatError(f"{os.fspath(path)!r} cannot be used: {error}") from error
 
 
-def open_info(path: str | os.PathLike[str]) -> FileInfo:
+def open_info(path: AnyPath) -> FileInfo:
     """What a ``.kmap`` file holds; its checksum is verified."""
     header, arrays = storage.read(path)
     kind = header["kind"]

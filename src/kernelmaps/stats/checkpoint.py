@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ _ENTRIES: dict[str, Check] = {
 }  # fmt: skip
 
 
+@dataclass
 class Checkpoint:
     """Where a fold stands.
 
@@ -36,24 +37,20 @@ class Checkpoint:
     Files are replaced atomically, so a kill leaves the state after some whole block.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        every: int,
-        source: Source,
-        stats: Any,
-        block_rows: int,
-        name: str,
-    ) -> None:
-        if every < 1:
-            raise ValueError(f"{name}: checkpoint_every must be at least 1, got {every}")
-        self.path = None if path is None else Path(path)
-        self.every, self.source, self.stats = every, source, stats
-        self.block_rows, self.name = block_rows, name
-        self.digests: list[bytes] = []
-        self.written: int | None = None  # blocks whose sums are in the file
+    path: Path | None
+    every: int
+    source: Source
+    stats: Any
+    block_rows: int
+    name: str
+    digests: list[bytes] = field(default_factory=list)
+    written: int | None = None  # blocks whose sums are in the file
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise ValueError(f"{self.name}: checkpoint_every must be at least 1, got {self.every}")
         # Taken before the first row is read: a file that changes meanwhile is then noticed.
-        self.files = None if path is None else _states(source.files())
+        self.files = None if self.path is None else _states(self.source.files())
 
     @property
     def position(self) -> int:

@@ -57,9 +57,6 @@ class _Composite(Statistics):
     def zero(self) -> Self:
         return self._like([part.zero() for part in self.parts])
 
-    def copy(self) -> Self:
-        return self._like([part.copy() for part in self.parts])
-
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         for part, block in zip(self.parts, self._split(Z, y, sample_weight, 0)):
             part.centre_on(*block)
@@ -85,7 +82,7 @@ class _Composite(Statistics):
             part.on_host()
         return self
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def state(self) -> storage.Content:
         # The arrays of part i are prefixed with "i/".
         states = [part.state() for part in self.parts]
         header: dict[str, Any] = {"kind_of_stats": self.kind, "parts": [head for head, _ in states]}
@@ -206,7 +203,7 @@ def stats_from_state(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     return found
 
 
-def load_stats(path: str | os.PathLike[str]) -> Any:
+def load_stats(path: storage.AnyPath) -> Any:
     """Read any statistics that were written by their ``save``.
 
     Parameters

@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import reduce
-from time import monotonic
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..data.dask import DaskSource, source_of_partition
+from ..data.dask import connected, partitions, reduced, source_of_partition
 from ..data.sources import Block, Source
 from ..device import in_halves, is_tensor, share_memory, to_host
 from ..extras import needed
@@ -37,9 +37,6 @@ from .moments import BLOCK_ROWS
 from .on_device import OnDevice
 
 BLOCK_BYTES = 64 << 20
-RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
-FAN_IN = 8
-POLL, PATIENCE = 1.0, 30.0  # seconds: between two looks at the workers, and without any
 _FEWER = "The sums have to fit: use fewer components, or leave device out"
 
 Transform = Callable[[Any], Any]
@@ -98,7 +95,8 @@ def fold(
                 f"{name}: a fold on Dask has no checkpoint: the scheduler retries lost parts itself"
             )
         return _fold_on_dask(source, stats, transform, client, block_rows, name)
-    saved = Checkpoint(checkpoint, checkpoint_every, source, stats, block_rows, name)
+    path = None if checkpoint is None else Path(checkpoint)
+    saved = Checkpoint(path, checkpoint_every, source, stats, block_rows, name)
     remaining = saved.remaining()
     stats, total = saved.stats, source.n_blocks(block_rows)
     total = None if total is None else total - saved.position
@@ -236,108 +234,36 @@ def _fold_on_dask(
     with connected(client) as client:
         dask = needed("dask")
         n = 1 if client is None else 4 * max(sum(client.nthreads().values()), 1)
-        parts = _partitions(source, n, rows)
+        parts = partitions(source, n, rows)
         # One key for the map: it reaches each worker once, not once per task.
         shared = dask.delayed(transform, traverse=False) if transform is not None else None
         leaf, zero = dask.delayed(_leaf), stats.zero()
         if stats.shift is None:
-            zero = dask.delayed(_centre)(zero, *parts[0], shared, rows, name)
+            zero = dask.delayed(_centre)(zero, parts[0], shared, rows, name)
         nodes = [
-            leaf(zero, *part, shared, rows, f"{name}, partition {i}")
-            for i, part in enumerate(parts)
+            leaf(zero, part, shared, rows, f"{name}, partition {i}") for i, part in enumerate(parts)
         ]
-        return stats.merge(_computed(_merged(nodes), client))
+        return stats.merge(reduced(nodes, _merge, client))
 
 
 def sum_on_dask(parts: list[Any], leaf: Callable[..., Any]) -> Any:
     """Sums of all partitions: ``leaf(number, part)`` where each one is, merged in a tree."""
     task = needed("dask").delayed(leaf)
-    return _computed(_merged([task(number, part) for number, part in enumerate(parts)]), None)
+    return reduced([task(number, part) for number, part in enumerate(parts)], _merge, None)
 
 
-def on_sample(
-    source: Source, function: Callable[[Block | None], Result], rows: int, client: Any = None
-) -> Result:
-    """``function(block)`` for a sample of rows, where the rows are; only the result travels."""
-    if client is None and source.parts is None:
-        return interruptible(lambda: function(source.sample(rows)))
-    task = needed("dask").delayed(_on_sample)(function, *_partitions(source, 1, rows)[0], rows)
-    with connected(client) as client:
-        return _computed(task, client)
-
-
-def _partitions(source: Source, n: int, rows: int) -> list[tuple[Any, int]]:
-    """What tasks read, and the number of its first row; about `n`, unless Dask has cut the rows."""
-    if isinstance(source, DaskSource):
-        return list(zip(source.parts, source.starts))
-    return [((part,), 0) for part in source.partitions(n, rows)]
-
-
-def _merged(nodes: list[Any]) -> Any:
-    """One task that merges the sums of all, `FAN_IN` at a time."""
-    merge = needed("dask").delayed(_merge)
-    while len(nodes) > 1:
-        nodes = [merge(nodes[i : i + FAN_IN]) for i in range(0, len(nodes), FAN_IN)]
-    return nodes[0]
-
-
-@contextmanager
-def connected(client: Any) -> Iterator[Any]:
-    """The client itself, or one for the address of a scheduler, closed afterwards."""
-    if not isinstance(client, str):
-        yield client
-        return
-    Client = needed("distributed").Client
-    with Client(client, set_as_default=False) as made:
-        yield made
-
-
-def _computed(task: Any, client: Any) -> Any:
-    """The value of a task: on the client's workers, or on Dask's current scheduler."""
-    if client is not None:
-        return _awaited(client.compute(task, retries=RETRIES), client)
-    return needed("dask").compute(task)[0]
-
-
-def _awaited(future: Any, client: Any) -> Any:
-    """The value of a future; without workers, which nobody restarts, it would never come."""
-    alone_since = None
-    while True:
-        try:
-            return future.result(timeout=POLL)
-        except TimeoutError:
-            if future.status != "pending":  # it ended meanwhile, or the error is the task's own
-                return future.result()
-        if client.nthreads():
-            alone_since = None
-            continue
-        alone_since = monotonic() if alone_since is None else alone_since
-        if monotonic() - alone_since > PATIENCE:
-            future.cancel()
-            raise TimeoutError(
-                f"the Dask cluster has had no worker for {PATIENCE:g} seconds. Start workers, with "
-                "a nanny so that those that die are replaced, and fit again."
-            )
-
-
-def _on_sample(function: Any, part: tuple[Any, ...], start: int, rows: int) -> Any:
-    return function(source_of_partition(part, start).sample(rows))
-
-
-def _centre(zero: Any, part: tuple[Any, ...], start: int, transform: Any, rows: int, name: str):
+def _centre(zero: Any, part: tuple[Any, ...], transform: Any, rows: int, name: str) -> Any:
     zero = zero.zero()
-    for block in source_of_partition(part, start).blocks(rows):
+    for block in source_of_partition(part).blocks(rows):
         zero.centre_on(features_of(block, transform, name)[0], block.y, block.w)
         if zero.shift is not None:
             break
     return zero
 
 
-def _leaf(
-    zero: Any, part: tuple[Any, ...], start: int, transform: Any, rows: int, name: str
-) -> Any:
+def _leaf(zero: Any, part: tuple[Any, ...], transform: Any, rows: int, name: str) -> Any:
     options: Any = {"block_rows": rows, "n_jobs": 1, "progress": False, "name": name}
-    return fold(source_of_partition(part, start), zero.zero(), transform, **options)
+    return fold(source_of_partition(part), zero.zero(), transform, **options)
 
 
 def _merge(parts: list[Any]) -> Any:

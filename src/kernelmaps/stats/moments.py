@@ -37,10 +37,8 @@ since the rounding of different rows is independent.
 
 from __future__ import annotations
 
-import os
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,12 +54,11 @@ from .products import as_columns, block_mean, class_grams, float_type, products,
 BLOCK_ROWS = 8192  # longest float32 product: see "Precision" in the docstring of `moments`
 
 
-class Statistics(ABC):
+class Statistics(Protocol):
     """Sums over rows: `zero` and `merge` make them a monoid, `partial` are those of one block."""
 
     kind: ClassVar[str]  # of the file
 
-    @abstractmethod
     def zero(self) -> Self:
         """Return the neutral element that merges with this one; it shares the shift.
 
@@ -71,7 +68,6 @@ class Statistics(ABC):
             Sums of no rows.
         """
 
-    @abstractmethod
     def copy(self) -> Self:
         """Return an independent copy.
 
@@ -80,8 +76,8 @@ class Statistics(ABC):
         Self
             The same sums.
         """
+        return self.zero().merge(self)
 
-    @abstractmethod
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         """Fix what the sums are taken about, from a first block.
 
@@ -95,7 +91,6 @@ class Statistics(ABC):
             Weights; 1 by default.
         """
 
-    @abstractmethod
     def partial(
         self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0, *, own: bool = False
     ) -> Self:
@@ -120,7 +115,6 @@ class Statistics(ABC):
             Sums of these rows alone.
         """
 
-    @abstractmethod
     def merge(self, other: Any) -> Self:
         """Add the sums of other rows to these.
 
@@ -135,7 +129,6 @@ class Statistics(ABC):
             This object, changed.
         """
 
-    @abstractmethod
     def on_host(self) -> Self:
         """Bring sums that lie on a card back.
 
@@ -145,8 +138,7 @@ class Statistics(ABC):
             This object, changed.
         """
 
-    @abstractmethod
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def state(self) -> storage.Content:
         """Return what a file holds.
 
         Returns
@@ -158,7 +150,6 @@ class Statistics(ABC):
         """
 
     @classmethod
-    @abstractmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         """Make the sums that `state` described.
 
@@ -201,7 +192,7 @@ class Statistics(ABC):
             self.merge(self.partial(Z[rows], y_part, w_part, start + a))
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: storage.AnyPath) -> None:
         """Write to a file, atomically.
 
         Parameters
@@ -297,12 +288,7 @@ class Moments(Statistics):
             raise SchemaError("Moments: 'G' belongs to sums by class")
 
     def __init__(
-        self,
-        target: Target = "none",
-        *,
-        classes: Any = None,
-        tag: str = "",
-        by_class: bool = False,
+        self, target: Target = "none", *, classes: Any = None, tag: str = "", by_class: bool = False
     ) -> None:
         check_choice(self, "target", target, ("none", "real", "class"))
         self.target, self.tag, self.by_class = target, tag, by_class
@@ -327,9 +313,6 @@ class Moments(Statistics):
             out.shift, out._few = self.shift, self._few
             out.y_shift = self.y_shift if self.target == "real" else out.y_shift
         return out
-
-    def copy(self) -> Self:
-        return self.zero().merge(self)
 
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         """Fix the shift at the mean of a first block, if it is not fixed yet.
@@ -497,13 +480,11 @@ class Moments(Statistics):
         Moments
             Sums of all the others.
         """
-        out = self.copy()
         negative = part._bare_copy()
-        negative.n, negative.weight = -part.n, -part.weight
-        for name in _SUMS:
+        for name in ("n", "weight", *_SUMS):
             value = getattr(part, name)
             setattr(negative, name, None if value is None else -value)
-        return out.merge(negative) if part.n else out
+        return self.copy().merge(negative) if part.n else self.copy()
 
     def pair(self, a: int, b: int) -> Moments:
         """Return the sums of two classes alone, with the target 1 for the second, else 0.
@@ -589,7 +570,7 @@ class Moments(Statistics):
     def __getstate__(self) -> dict[str, Any]:
         return vars(self._to_hand_on()).copy()
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def state(self) -> storage.Content:
         header, arrays = self._saved(), {}
         for name in _ARRAYS:
             value = header.pop(name, None)
@@ -621,7 +602,7 @@ class Moments(Statistics):
         return out
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: storage.AnyPath) -> Self:
         """Read what `save` wrote.
 
         Parameters

@@ -16,6 +16,7 @@ from ..device import PRECISIONS, is_tensor, memory_named, numpy_dtype, precision
 AHEAD = 2  # blocks that may be on their way while one is computed
 BLOCK_BYTES = 2 << 30  # of features on the card
 MOST_ROWS = 1 << 15
+_SHORT = (np.float32, np.float16, np.uint8, np.uint16)  # types that float32 holds exactly
 
 
 @dataclass
@@ -48,10 +49,15 @@ class OnDevice:
                 "blocks of dense rows"
             )
         device = resolve(self.device, self.owner)
-        self._wait(device)
-        rows = _rows_on(X, device, self._double(numpy_dtype(X.dtype)))
+        while len(self._pending) > AHEAD:  # every block on its way to a card holds memory
+            self._pending.popleft().synchronize()
+        wide = numpy_dtype(X.dtype) not in _SHORT
+        rows = _rows_on(X, device, self.arithmetic == "float64" if self.arithmetic else wide)
         Z = rows if self.transform is None else self.transform(rows)
-        self._note(device)
+        if device.type == "cuda":
+            import torch
+
+            self._pending.append(torch.cuda.current_stream().record_event())
         return Z
 
     @contextmanager
@@ -60,29 +66,11 @@ class OnDevice:
         with precision(self.arithmetic or "float32"), memory_named(self.owner, instead):
             yield
 
-    def _double(self, dtype: np.dtype) -> bool:
-        if self.arithmetic is None:
-            return dtype not in (np.float32, np.float16, np.uint8, np.uint16)
-        return self.arithmetic == "float64"
-
     @staticmethod
     def block_rows(width: int) -> int:
         """Rows at a time for features of so many columns."""
         fit = max(1024, BLOCK_BYTES // (8 * width))
         return min(MOST_ROWS, 1 << (fit.bit_length() - 1))
-
-    def _wait(self, device: Any) -> None:
-        """Do not run far ahead of the card: every block on its way holds memory."""
-        while device.type == "cuda" and len(self._pending) > AHEAD:
-            self._pending.popleft().synchronize()
-
-    def _note(self, device: Any) -> None:
-        if device.type == "cuda":
-            import torch
-
-            event = torch.cuda.Event()
-            event.record()
-            self._pending.append(event)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_pending": deque()}

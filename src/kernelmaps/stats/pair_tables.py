@@ -159,8 +159,7 @@ class CodeSums:
             for j, k in column_pairs[begin:end]:
                 _loops().add_pair(codes[j], codes[k], weight, self.pairs[j, k])
 
-        if column_pairs:
-            in_threads(work, len(column_pairs), n_jobs, grain=max(1, _GRAIN // max(len(y), 1)))
+        in_threads(work, len(column_pairs), n_jobs, grain=max(1, _GRAIN // max(len(y), 1)))
         return self
 
     def _check(self, codes: Sequence[np.ndarray], y: np.ndarray) -> None:

@@ -23,12 +23,12 @@ def block_mean(Z: Any, w: np.ndarray | None) -> np.ndarray:
 
 def products(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:
     """wᵀZ, YZ (None without targets) and ZᵀWZ; of tensors where they are."""
-    m = _like(np.ones(Z.shape[0]) if w is None else w, Z) @ Z
+    m = like(np.ones(Z.shape[0]) if w is None else w, Z) @ Z
     V: Any = None
     if Y is not None and is_tensor(Z):
-        V = multiply(_like(Y.toarray() if sp.issparse(Y) else Y, Z), Z).double()
+        V = multiply(like(Y.toarray() if sp.issparse(Y) else Y, Z), Z).double()
     elif Y is not None:
-        V = _like(Y, Z) @ Z
+        V = like(Y, Z) @ Z
     m = m.double() if is_tensor(m) else np.asarray(m, dtype=np.float64)
     return m, V.toarray() if sp.issparse(V) else V, _gram(Z, w)
 
@@ -60,18 +60,18 @@ def _gram(Z: Any, w: np.ndarray | None) -> Any:
     two threads then do one thread's work. On a card, products are in the precision that is chosen.
     """
     if w is not None:
-        root = _like(np.sqrt(w), Z)
+        root = like(np.sqrt(w), Z)
         Z = sp.diags_array(root, dtype=root.dtype) @ Z if sp.issparse(Z) else Z * root[:, None]
     if is_tensor(Z):
         return multiply(Z.T, Z)
     return (Z.T @ Z).toarray() if sp.issparse(Z) else Z.T @ Z
 
 
-def _like(values: Any, Z: Any) -> Any:
-    """Factors of the rows of Z in its precision, and where it is."""
+def like(values: Any, Z: Any) -> Any:
+    """Factors of Z in its precision, and where it is; of integers, in float64."""
     if is_tensor(Z):
         return to_device(values, Z.device).to(Z.dtype)
-    return values.astype(float_type(Z))
+    return values.astype(np.float32 if Z.dtype == np.float32 else np.float64)
 
 
 def float_type(Z: Any) -> np.dtype:

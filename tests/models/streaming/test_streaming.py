@@ -243,6 +243,14 @@ def test_path_costs_no_second_pass(seed):
     assert (model.n_samples_seen_, again.n_samples_seen_) == (600, 610)
 
 
+def test_a_path_takes_the_sizes_of_the_estimator(seed):
+    X, Y, _ = regression(seed)
+    model = km.StreamingRidge(1.0, n_components=[2, 4]).fit(X, Y)
+    own, given = model.path([0.1, 1.0]), model.path([0.1, 1.0], [2, 4])
+    assert own.n_components == given.n_components
+    np.testing.assert_array_equal(own.coef, given.coef)
+
+
 def naive_errors(Z, Y, w, alphas, U, left_out):
     """Squared errors on rows left out, by refitting for every set of them."""
     errors = np.zeros(len(alphas))

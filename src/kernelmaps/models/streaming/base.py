@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,13 +28,14 @@ from sklearn.utils.validation import (
 
 from ...arguments import check_count
 from ...data import Block, Source, open_source
+from ...data.dask import on_sample
 from ...data.sources import SlicedSource, is_chunks
 from ...device import is_tensor, memory_named, on_card, resolve, solving_on, stack, to_host
 from ...maps.codes import Codes, refuse_plain_codes
 from ...schema import State, boolean, instance, integer, names
 from ...sparse_rows import check_sparse
 from ...stats import FoldMoments, KernelMoments, Moments, choose_block_rows, fold
-from ...stats.folding import features_of, on_sample
+from ...stats.folding import features_of
 from ...stats.on_device import OnDevice, check_device
 from ...threads import ordered_map, resolve_threads
 from .feature_maps import Features, check_codes
@@ -179,12 +180,14 @@ class StreamingEstimator(BaseEstimator):
         private=True,
     )
 
+    stats_: Any
     feature_map: Any
     n_jobs: int | None
     block_rows: int | None
     progress: bool | None
     device: Any = None
     precision: str | None = None
+    _target: ClassVar[Any] = "none"  # of the statistics
     _zero_based = False  # whether the indices of the SVMlight text that was fitted begin at 0
     _on_codes = False  # whether the first rows were codes
     _y_options: ClassVar[dict[str, Any]] = {}  # of scikit-learn's checks
@@ -260,7 +263,12 @@ class StreamingEstimator(BaseEstimator):
     def _check_y(self, y: np.ndarray) -> np.ndarray:
         return y
 
-    def _look(self, source: Source, client: Any, map_sample: Any = None) -> Look:
+    def _empty(self, features: Features, classes: Any = None) -> Any:
+        """Statistics of no rows."""
+        by_class = getattr(self, "multi_class", "ovr") == "ovo"
+        return Moments(self._target, classes=classes, tag=features.tag, by_class=by_class)
+
+    def _begin(self, source: Source, client: Any = None, map_sample: Any = None) -> Look:
         """Fit the map (on a sample of the rows, where they are) and note the shape of things."""
         name = type(self).__name__
         check_device(self.device, self.precision, name)
@@ -306,18 +314,36 @@ class StreamingEstimator(BaseEstimator):
             name=type(self).__name__,
         )
 
-    def _chunk(self, X: Any, y: Any, w: Any, *, first: bool, supervised: bool) -> SlicedSource:
-        """One chunk of `partial_fit`; its rows are numbered after those seen before."""
+    def _partial_fit(
+        self, X: Any, y: Any, w: Any, classes: Any = None, *, supervised: bool = True
+    ) -> Self:
+        """Add one chunk, all of its rows or none; they are numbered after those seen before."""
+        first = not hasattr(self, "stats_")
         source = self._open(X, y, w, reset=first, supervised=supervised)
         if not isinstance(source, SlicedSource):
             raise TypeError(
                 f"{type(self).__name__}.partial_fit takes one chunk of rows (an array or CSR), got "
                 f"{source.describe()}; use fit for files and streams"
             )
-        if not first:
+        if first:
+            self._begin(source)
+        else:
             self._check_width(source.n_features)
-        seen = 0 if first else self.n_samples_seen_
-        return replace(source, first=seen, chunk=getattr(self, "_n_chunks", 0))
+        self._check_one_pass()
+        stats = self._empty(self._fitted_maps, classes) if first else self.stats_
+        number = getattr(self, "_n_chunks", 0)
+        rows = replace(source, first=stats.n, chunk=number)
+        part = self._fold(rows, stats.zero(), self._fitted_maps, Passes())
+        self.stats_, self._n_chunks = stats.merge(part), number + 1
+        self._grown(part)
+        return self
+
+    def _check_one_pass(self) -> None:
+        """Refuse chunks where a fit has to read its rows twice."""
+
+    def _grown(self, part: Any = None) -> None:
+        """Discard what was solved before rows were added; `part` are their own statistics."""
+        raise NotImplementedError
 
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features_in_:
@@ -325,13 +351,6 @@ class StreamingEstimator(BaseEstimator):
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-
-    def _add(self, source: SlicedSource, stats: Any) -> Any:
-        """Add the rows of a chunk to statistics, all of them or none; returns their own."""
-        part = self._fold(source, stats.zero(), self._fitted_maps, Passes())
-        self.stats_ = stats.merge(part)
-        self._n_chunks = getattr(self, "_n_chunks", 0) + 1
-        return part
 
     def _check_other(self, other: Any) -> None:
         """Refuse to merge estimators of two classes, whose statistics answer other questions."""
@@ -358,7 +377,6 @@ class StreamingEstimator(BaseEstimator):
 
     def _by_blocks(self, X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
         """Stack ``function(φ(block))`` over the blocks of any data; of a tensor, where it is."""
-        check_is_fitted(self)
         name, features = type(self).__name__, self._fitted_maps
         source = self._open(X, reset=False, supervised=False)
         transform = self._step(features, source)
@@ -448,6 +466,6 @@ def _in_memory(X: Any) -> bool:
     """Whether scikit-learn's checks apply: arrays, sparse matrices, frames, nested lists."""
     if isinstance(X, np.memmap | Source | str | os.PathLike) or callable(X):
         return False
-    if type(X).__module__.split(".")[0] in ("dask", "h5py", "zarr", "pyarrow"):
+    if type(X).__module__.startswith(("dask", "h5py", "zarr", "pyarrow")):
         return False
     return not is_chunks(X)

@@ -6,7 +6,7 @@ Classes are targets 0 and 1 in the statistics; what is learned is that of target
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -17,7 +17,6 @@ from ...arguments import check_choice
 from ...atomic import all_or_nothing
 from ...device import refuse_card, to_host
 from ...stats import Moments
-from ...stats.moments import Target
 from ..device_scores import ScoresAnywhere, best_labels
 from ..one_against_one import pairs_of, votes
 from .base import Passes, PathLike, on_host
@@ -28,7 +27,7 @@ from .linear import StreamingLinear
 class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     """fit, partial_fit and predict of the classifiers; the next base solves for the weights."""
 
-    _target: ClassVar[Target] = "class"
+    _target = "class"
     _: KW_ONLY
     multi_class: str = "ovr"
 
@@ -156,10 +155,6 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
                 "number of folds"
             )
 
-    def _no_rows(self, folded: Any, classes: Any) -> Moments:
-        by_class = self.multi_class == "ovo"
-        return Moments(self._target, classes=classes, tag=folded.tag, by_class=by_class)
-
     def _n_outputs(self) -> int:
         return len(pairs_of(len(self.classes_))) if self._pairwise else super()._n_outputs()
 
@@ -196,7 +191,6 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
 
     def _by_class(self, X: Any) -> np.ndarray:
         """Scores with a column for each class, or one for two classes."""
-        check_is_fitted(self, "stats_")
         scores = 2 * self._linear(X) - 1
         if self._pairwise:
             refuse_card(X, f"{type(self).__name__} one against one", "Pass X.cpu().numpy()")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,25 +14,22 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ...data import Block
-from ...device import concatenate, is_tensor, multiply, to_device
+from ...device import concatenate, is_tensor, multiply
 from ...maps.codes import Codes, codes_of
-from ...schema import State, anything, array, instance, integer, many, optional, record, saved
+from ...schema import anything, array, instance, integer, many, optional, record, saved
 from ...sparse_rows import dense
+from ...stats.products import like
 
 
 def times(Z: Any, matrix: np.ndarray) -> Any:
     """Z·matrix, in the precision of the features and where they are."""
-    if is_tensor(Z):
-        return multiply(Z, to_device(matrix, Z.device).to(Z.dtype))
-    return Z @ matrix.astype(np.float32 if Z.dtype == np.float32 else np.float64)
+    return multiply(Z, like(matrix, Z)) if is_tensor(Z) else Z @ like(matrix, Z)
 
 
 def affine(Z: Any, matrix: np.ndarray, offset: np.ndarray) -> Any:
     """The same plus an offset."""
     found = times(Z, matrix)
-    if is_tensor(Z):
-        return found + to_device(offset, Z.device).to(Z.dtype)
-    return found + offset.astype(found.dtype)
+    return found + like(offset, found)
 
 
 @record
@@ -119,13 +116,11 @@ class Part:
         return repr((known, columns, axes))
 
 
+@record
 class Features:
     """φ(x) = [φ_1(x), …, φ_l(x)], ready to be applied to blocks; it is all that workers get."""
 
-    _state: ClassVar[State] = State({"parts": many(instance((Part,)), least=1)})
-
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self.parts = list(parts)
+    parts: list[Part] = saved(many(instance((Part,)), least=1))
 
     @classmethod
     def fit(cls, feature_map: Any, block: Block, owner: str, *, coded: bool = False) -> Features:

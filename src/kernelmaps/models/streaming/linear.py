@@ -15,14 +15,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.linalg import block_diag
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
 from ...data import Source
 from ...schema import anything, array, instance, integer, many, number, optional, record, saved
 from ...stats import FoldMoments, KernelMoments, Moments
-from ...stats.moments import Target
 from ..device_scores import ScoresAnywhere
 from .base import Look, Passes, PathLike, StreamingEstimator
 from .feature_maps import Features, affine
@@ -113,7 +111,7 @@ class StreamingLinear(LinearParameters):
         },
     )
 
-    _target: ClassVar[Target] = "real"
+    _target = "real"
     _axes: list[np.ndarray] | None = None  # PCA of each kernel, of several
     _pca_stats: Moments | None = None  # where unlabelled rows joined the PCA
     _solution: _Solution | None = None  # None until it is asked for
@@ -187,7 +185,7 @@ class StreamingLinear(LinearParameters):
                 "needs two passes. Give a file, a list of chunks, or a function that returns a new "
                 "generator"
             )
-        folded, self._pca_stats, self._axes = look.features, None, None
+        folded = look.features
         if several:
             folded = self._kernel_pca(source, extra, passes)
         self.stats_ = self._fold(source, self._empty(folded, classes), folded, passes, "moments")
@@ -200,22 +198,20 @@ class StreamingLinear(LinearParameters):
 
     def _begin(self, source: Source, client: Any = None, map_sample: Any = None) -> Look:
         self._check_parameters()
-        look = self._look(source, client, map_sample)
+        look = super()._begin(source, client, map_sample)
         if look.y_ndim == 0:
             raise ValueError(
                 f"{type(self).__name__}: {source.describe()} has no targets. Give y, the name of "
                 "the target in the file, or chunks (X, y)"
             )
         self._y_ndim, self._solution = look.y_ndim, None
+        self._pca_stats = self._axes = None
         return look
 
-    def _empty(self, folded: Features, classes: Any) -> Any:
-        zero = self._no_rows(folded, classes)
+    def _empty(self, features: Features, classes: Any = None) -> Any:
+        zero = super()._empty(features, classes)
         by_folds = self._chooses() and isinstance(self.validation, Integral)
         return FoldMoments.of(zero, int(self.validation)) if by_folds else zero
-
-    def _no_rows(self, folded: Features, classes: Any) -> Moments:
-        return Moments(self._target, classes=classes, tag=folded.tag)
 
     def _kernel_pca(self, source: Source, extra: Source | None, passes: Passes) -> Features:
         """First pass of Algorithm 4: a PCA of each kernel alone (errata 2.22)."""
@@ -234,24 +230,18 @@ class StreamingLinear(LinearParameters):
             self._axes.append(vectors[:, : max(sizes)])
         return features.projected(self._axes)
 
-    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
-        first = not hasattr(self, "stats_")
-        source = self._chunk(X, y, sample_weight, first=first, supervised=True)
-        if first:
-            self._begin(source)
-            self._pca_stats = self._axes = None
+    def _check_one_pass(self) -> None:
         if self._fitted_maps.several and self._has_pca():
             raise ValueError(
                 f"{type(self).__name__}: several kernels with PCA need two passes; use fit, or "
                 "n_components=None"
             )
-        stats = self._empty(self._fitted_maps, classes) if first else self.stats_
-        part = self._add(source, stats)
+
+    def _grown(self, part: Any = None) -> None:
         if self._pca_stats is not None:  # of an earlier fit with unlabelled rows
             rows = part.total() if isinstance(part, FoldMoments) else part
             self._pca_stats.merge(rows.features_only())
         self._solution = None
-        return self
 
     def merge(self, other: Self) -> Self:
         """Add the rows of another fitted estimator, as if they had been read here.
@@ -268,12 +258,9 @@ class StreamingLinear(LinearParameters):
         """
         self._check_other(other)
         pca = None
-        if self._pca_stats is not None or other._pca_stats is not None:
-            pca, theirs = (
-                e._total().features_only() if e._pca_stats is None else e._pca_stats
-                for e in (self, other)
-            )
-            pca = pca.copy().merge(theirs)
+        if self._pca_stats or other._pca_stats:
+            own, theirs = (e._pca_stats or e._total().features_only() for e in (self, other))
+            pca = own.copy().merge(theirs)
         self.stats_.merge(other.stats_)
         self._pca_stats, self._solution = pca, None
         return self
@@ -316,14 +303,10 @@ class StreamingLinear(LinearParameters):
         """
         check_is_fitted(self, "stats_")
         alphas = np.asarray(alphas, dtype=np.float64)
-        sizes = [self.n_components] if n_components is None else list(n_components)
+        sizes = self._sizes() if n_components is None else list(n_components)
         at = self._projected_stats(sizes)
-        coefs, intercepts = [], []
-        for columns in self._candidates(at, sizes):
-            W = self._weights(at, at.total, columns, alphas)
-            coefs.append(self._back(at, W, columns))
-            intercepts.append(self._intercepts(at.total, W, columns))
-        return Path(sizes, alphas, np.array(coefs), np.array(intercepts))
+        models = [self._models(at, columns, alphas) for columns in self._candidates(at, sizes)]
+        return Path(sizes, alphas, *map(np.array, zip(*models)))
 
     # ---- solving ----------------------------------------------------------------------------
 
@@ -341,14 +324,9 @@ class StreamingLinear(LinearParameters):
             best = np.unravel_index(np.argmin(errors), errors.shape)
             results = {"alpha": alphas, "n_components": sizes, "mean_squared_error": errors}
         columns = candidates[best[0]]
-        W = self._weights(at, at.total, columns, alphas[best[1] : best[1] + 1])[0]
-        return _Solution(
-            coef=self._back(at, W, columns),
-            intercept=self._intercepts(at.total, W, columns),
-            alpha=float(alphas[best[1]]),
-            n_components=self._kept(at, columns),
-            cv_results=results,
-        )
+        alpha = float(alphas[best[1]])
+        (coef,), (intercept,) = self._models(at, columns, np.array([alpha]))
+        return _Solution(coef, intercept, alpha, self._kept(at, columns), results)
 
     def _errors(
         self, at: Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
@@ -378,10 +356,14 @@ class StreamingLinear(LinearParameters):
                         errors[s] += held_out_errors(own, columns, *both)
         return errors / at.total.weight
 
-    def _intercepts(self, stats: Moments, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """ȳ − Wz̄, for weights of shape (…, t, k)."""
-        parts = [own.y_mean - w @ own.mean[columns] for w, own in self._by_problem(W, stats)]
-        return np.concatenate(parts, axis=-1)
+    def _models(
+        self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """β = U w for each α, on the features: prediction needs no projection. And ȳ − Wz̄."""
+        W = self._weights(at, at.total, columns, alphas)
+        means = [own.y_mean - w @ own.mean[columns] for w, own in self._by_problem(W, at.total)]
+        coef = W if at.back is None else W @ at.back[:, columns].T
+        return coef, np.concatenate(means, axis=-1)
 
     def _projected_stats(self, sizes: list[Any]) -> Coordinates:
         total = self._total()
@@ -427,10 +409,6 @@ class StreamingLinear(LinearParameters):
                 keep &= ~mine | (at.rank < own)
             found.append(np.flatnonzero(keep))
         return found
-
-    def _back(self, at: Coordinates, W: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """β = U w: weights on the features, so that prediction needs no projection."""
-        return W if at.back is None else W @ at.back[:, columns].T
 
     def _kept(self, at: Coordinates, columns: np.ndarray) -> Any:
         if at.back is None:
@@ -487,10 +465,7 @@ class StreamingLinear(LinearParameters):
     # ---- what is learned --------------------------------------------------------------------
 
     def _solved(self) -> _Solution:
-        if not hasattr(self, "stats_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' first."
-            )
+        check_is_fitted(self, "stats_")
         if self._solution is None:  # after partial_fit or merge: solved when first asked for
             self._solve()
         assert self._solution is not None
@@ -615,6 +590,5 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions.
         """
-        check_is_fitted(self, "stats_")
         outputs = self._linear(X)
         return outputs[:, 0] if self._y_ndim == 1 else outputs

@@ -20,10 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 from ...atomic import all_or_nothing
 from ...device import refuse_container
 from ...schema import array, integer
-from ...stats import Moments
 from .base import Passes, PathLike, StreamingEstimator
 from .feature_maps import affine
-from .quadratic import check_rows, component_count, numerical_rank, principal_axes
+from .quadratic import check_rows, component_count, principal_axes, significant
 
 
 @dataclass(eq=False, repr=False)
@@ -145,9 +144,9 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         """
         source = self._open(X, None, sample_weight, reset=True, supervised=False)
         passes = Passes(client, checkpoint, checkpoint_every)
-        features = self._look(source, client, map_sample).features
-        self.stats_ = self._fold(source, Moments(tag=features.tag), features, passes, "moments")
-        self._solve()
+        features = self._begin(source, client, map_sample).features
+        self.stats_ = self._fold(source, self._empty(features), features, passes, "moments")
+        self._eigen()
         passes.finished()
         return self
 
@@ -167,14 +166,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         self : StreamingPCA
             The PCA of all rows so far.
         """
-        first = not hasattr(self, "stats_")
-        source = self._chunk(X, None, sample_weight, first=first, supervised=False)
-        if first:
-            self._look(source, None)
-        stats = Moments(tag=self._fitted_maps.tag) if first else self.stats_
-        self._add(source, stats)
-        self._forget()
-        return self
+        return self._partial_fit(X, None, sample_weight, supervised=False)
 
     def merge(self, other: StreamingPCA) -> Self:
         """Add the rows of another fitted PCA with the same map.
@@ -191,33 +183,31 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         """
         self._check_other(other)
         self.stats_.merge(other.stats_)
-        self._forget()
+        self._grown()
         return self
 
-    def _forget(self) -> None:
+    def _grown(self, part: Any = None) -> None:
         for name in ("_values", "_vectors"):
             self.__dict__.pop(name, None)
 
-    def _solve(self) -> None:
-        if hasattr(self, "_values"):
-            return
-        check_is_fitted(self, "stats_")
-        check_rows(self, self.stats_)
-        with self._solving():
-            values, vectors = principal_axes(self.stats_.scatter())
-        keep = component_count(type(self).__name__, self.n_components, values, self.stats_.n)
-        rank = numerical_rank(values)
-        if self.n_components is not None and keep > rank:
-            warnings.warn(
-                f"{type(self).__name__}: the statistics have rank {rank}, so that {keep - rank} of "
-                f"the {keep} components carry no variance and are arbitrary",
-                LinAlgWarning,
-                stacklevel=3,
-            )
-        self._values, self._vectors, self._keep = values, vectors, keep
-
     def _eigen(self) -> tuple[np.ndarray, np.ndarray, int]:
-        self._solve()  # after partial_fit or merge: when first asked for
+        """Eigenvalues, eigenvectors, and how many are kept; found when they are first asked for."""
+        if not hasattr(self, "_values"):
+            name = type(self).__name__
+            check_is_fitted(self, "stats_")
+            check_rows(self, self.stats_)
+            with self._solving():
+                values, vectors = principal_axes(self.stats_.scatter())
+            keep = component_count(name, self.n_components, values, self.stats_.n)
+            rank = np.count_nonzero(significant(values))
+            if self.n_components is not None and keep > rank:
+                warnings.warn(
+                    f"{name}: the statistics have rank {rank}, so that {keep - rank} of the {keep} "
+                    "components carry no variance and are arbitrary",
+                    LinAlgWarning,
+                    stacklevel=3,
+                )
+            self._values, self._vectors, self._keep = values, vectors, keep
         return self._values, self._vectors, self._keep
 
     @property
@@ -270,7 +260,6 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         ndarray of shape (n_samples, n_components)
             Projected rows.
         """
-        check_is_fitted(self, "stats_")
         refuse_container(self, X)
         U = self.components_.T
         return self._by_blocks(X, partial(affine, matrix=U, offset=-(self.mean_ @ U)))

@@ -11,7 +11,6 @@ f(z) = wᵀ(z − z̄) + ȳ (errata 2.20: the paper forgets ȳ).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -39,18 +38,16 @@ def principal_axes(scatter: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values, np.ascontiguousarray(vectors * signs)
 
 
-def numerical_rank(values: np.ndarray) -> int:
-    """Number of eigenvalues (largest first) above the rounding of the largest."""
-    if not len(values) or values[0] <= 0:
-        return 0
-    return int(np.count_nonzero(values > values[0] * len(values) * np.finfo(np.float64).eps))
+def significant(values: np.ndarray) -> np.ndarray:
+    """Which eigenvalues are above the rounding of the largest: as many as the rank."""
+    return values > values.max(initial=0.0) * len(values) * np.finfo(np.float64).eps
 
 
 def component_count(name: str, size: Any, values: np.ndarray, n: int) -> int:
     """Number of components for None (all with variance), an int, or a fraction of variance."""
     most = min(n, len(values))
     if size is None:
-        return max(numerical_rank(values), 1)
+        return max(np.count_nonzero(significant(values)), 1)
     if isinstance(size, Integral) and not isinstance(size, bool):
         if not 1 <= int(size) <= most:
             raise ValueError(
@@ -108,17 +105,14 @@ class Spectrum:
         shifted = self.values + alpha
         if alpha > 0:
             return 1.0 / shifted
-        order = np.sort(self.values)[::-1]
-        rank = numerical_rank(order)
-        if rank < len(self.values):
+        keep = significant(self.values)
+        if not keep.all():
             warnings.warn(
-                f"The statistics have rank {rank}, less than their {len(self.values)} columns, and "
+                f"The statistics have rank {keep.sum()}, less than their {keep.size} columns, and "
                 "alpha=0: the solution of least norm is given. Use alpha > 0 or fewer components.",
                 LinAlgWarning,
                 stacklevel=2,
             )
-        least = order[rank - 1] if rank else np.inf
-        keep = self.values >= least
         return np.where(keep, 1.0 / np.where(keep, shifted, 1.0), 0.0)
 
     def gcv(self, alpha: float) -> float:
@@ -224,15 +218,11 @@ def held_out_errors(
 
 
 def elastic_net_path(
-    stats: Moments,
-    columns: np.ndarray,
-    alphas: Sequence[float],
-    l1_ratio: float,
-    *,
-    max_iter: int,
-    tol: float,
+    stats: Moments, columns: np.ndarray, alphas: np.ndarray, l1_ratio: float, **limits: Any
 ) -> tuple[np.ndarray, int]:
     """Minimise ‖y − Zw‖²/(2W) + α ρ ‖w‖₁ + α (1 − ρ) ‖w‖²/2 by scikit-learn's Gram path.
+
+    `limits` are its `max_iter` and `tol`.
 
     Its coordinate descent asks for rows even where it is given the Gram matrix. Rows are made
     that have the same A, b and ỹᵀỹ: with A = QΛQᵀ, X = Λ^½ Qᵀ and y = Λ^{−½} Qᵀ b, and one more row
@@ -248,8 +238,7 @@ def elastic_net_path(
 
     A, B = stats.scatter()[np.ix_(columns, columns)], stats.cross()[:, columns]
     spectrum = spectrum_of(stats, columns)
-    rank = numerical_rank(np.sort(spectrum.values)[::-1])
-    keep = np.argsort(spectrum.values)[::-1][:rank]
+    keep = np.flatnonzero(significant(spectrum.values))[::-1]
     root = np.sqrt(spectrum.values[keep])
     rows = np.vstack([root[:, None] * spectrum.axes[:, keep].T, np.zeros(len(columns))])
     scale = stats.weight / len(rows)
@@ -263,13 +252,12 @@ def elastic_net_path(
             np.asfortranarray(rows),
             y,
             l1_ratio=l1_ratio,
-            alphas=np.asarray(alphas)[order] * scale,
+            alphas=alphas[order] * scale,
             precompute=np.ascontiguousarray(A),
             Xy=np.ascontiguousarray(B[target]),
             check_input=False,
-            max_iter=max_iter,
-            tol=tol,
             return_n_iter=True,
+            **limits,
         )
         out[order, target] = coefs.T
         sweeps = max(sweeps, *counts)
@@ -277,15 +265,12 @@ def elastic_net_path(
 
 
 def group_lasso_path(
-    stats: Moments,
-    columns: np.ndarray,
-    alphas: Sequence[float],
-    groups: np.ndarray,
-    *,
-    max_iter: int,
-    tol: float,
+    stats: Moments, columns: np.ndarray, alphas: np.ndarray, groups: np.ndarray, **limits: Any
 ) -> tuple[np.ndarray, int]:
     """Minimise ‖y − Zw‖²/(2W) + α Σ_g √|g| ‖w_g‖ by exact block coordinate descent.
+
+    `limits` are the largest number of sweeps, `max_iter`, and the relative change of the
+    correlations that ends them, `tol`.
 
     One block alone is min ½ wᵀA_g w − rᵀw + λ‖w‖ with r the residual correlation. It is 0 if
     ‖r‖ ≤ λ; otherwise, with A_g = QΛQᵀ and ν = ‖w‖, w = Q (Λ + λ/ν)⁻¹ Qᵀ r, and ν is the root of
@@ -300,14 +285,14 @@ def group_lasso_path(
     A = stats.scatter()[np.ix_(columns, columns)] / stats.weight
     B = stats.cross()[:, columns] / stats.weight
     blocks = [np.flatnonzero(groups == g) for g in np.unique(groups)]
-    factors = [host_eigh(A[np.ix_(block, block)]) for block in blocks]
+    factors = [_range_of(A[np.ix_(block, block)]) for block in blocks]
     order = np.argsort(alphas)[::-1]
     sweeps = 1
     out = np.empty((len(alphas), B.shape[0], len(columns)))
     for target, b in enumerate(B):
         w = np.zeros(len(columns))
         for index in order:
-            w, count = _group_lasso(A, b, w, alphas[index], blocks, factors, max_iter, tol)
+            w, count = _group_lasso(A, b, w, alphas[index], blocks, factors, **limits)
             out[index, target] = w
             sweeps = max(sweeps, count)
     return out, sweeps
@@ -331,7 +316,7 @@ def _group_lasso(
         for block, (values, axes) in zip(blocks, factors):
             old = w[block]
             r = axes.T @ (residual[block] + A[np.ix_(block, block)] @ old)
-            new = axes @ _one_group(np.maximum(values, 0.0), r, alpha * np.sqrt(len(block)))
+            new = axes @ _one_group(values, r, alpha * np.sqrt(len(block)))
             if np.any(new != old):
                 step = A[:, block] @ (new - old)
                 residual -= step
@@ -350,22 +335,25 @@ def _group_lasso(
     return w, max_iter
 
 
+def _range_of(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues above rounding, and their vectors; correlations lie in what they span."""
+    values, axes = host_eigh(A)
+    first = len(values) - np.count_nonzero(significant(values))
+    return values[first:], axes[:, first:]
+
+
 def _one_group(values: np.ndarray, r: np.ndarray, penalty: float) -> np.ndarray:
     """Minimise ½ Σ Λ w² − rᵀw + λ‖w‖ in the eigenbasis."""
     size = np.linalg.norm(r)
     if size <= penalty:
         return np.zeros_like(r)
-    positive = values > values.max() * len(values) * np.finfo(float).eps
-    r = np.where(positive, r, 0.0)  # A is positive semidefinite: r lies in its range
     if penalty == 0:
-        return np.divide(r, values, out=np.zeros_like(r), where=positive)
-    if np.linalg.norm(r) <= penalty:
-        return np.zeros_like(r)
+        return r / values
 
     def excess(nu: float) -> float:
         return float(np.linalg.norm(r / (values * nu + penalty)) - 1.0)
 
-    # With the smallest positive eigenvalue in place of all, the root is at most:
-    upper = (np.linalg.norm(r) - penalty) / values[positive].min()
+    # With the smallest eigenvalue in place of all, the root is at most:
+    upper = (size - penalty) / values.min()
     nu = brentq(excess, 0.0, upper * (1 + 1e-12), xtol=1e-300, rtol=1e-14, maxiter=500)
-    return np.where(positive, r * nu / (values * nu + penalty), 0.0)
+    return r * nu / (values * nu + penalty)

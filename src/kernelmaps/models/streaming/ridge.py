@@ -37,28 +37,22 @@ class LeaveOneOut:
 
     Parameters
     ----------
-    stats : Moments
-        In the coordinates in which `spectra` are (the projected ones).
+    at : Coordinates
+        Those in which `spectra` are.
     spectra : sequence of (columns, Spectrum)
         One for each size.
-    alphas : sequence of float
-    projection : ndarray of shape (D, r) or None
-        From features to coordinates.
+    alphas : ndarray
     """
 
     shift = ()  # nothing to be centred on: see `fold`
 
     def __init__(
-        self,
-        stats: Moments,
-        spectra: Sequence[tuple[np.ndarray, Spectrum]],
-        alphas: Sequence[float],
-        projection: np.ndarray | None,
+        self, at: Coordinates, spectra: Sequence[tuple[np.ndarray, Spectrum]], alphas: np.ndarray
     ) -> None:
-        self.tag = stats.tag
+        stats, self.projection = at.total, at.projection
+        self.tag, self.classes = stats.tag, stats.classes
         self.mean, self.y_mean, self.weight = stats.mean, stats.y_mean, stats.weight
-        self.classes = stats.classes
-        self.spectra, self.alphas, self.projection = list(spectra), list(alphas), projection
+        self.spectra, self.alphas = list(spectra), list(alphas)
         self.errors = np.zeros((len(self.spectra), len(self.alphas)))
 
     def zero(self) -> Self:
@@ -130,7 +124,7 @@ class _Ridge(StreamingLinear):
                 f"{type(self).__name__}: leave-one-out needs a second pass over the rows, which "
                 "partial_fit, merge and refit do not have; use 'gcv' or a number of folds"
             )
-        loo = second_pass(LeaveOneOut(at.total, spectra, alphas, at.projection))
+        loo = second_pass(LeaveOneOut(at, spectra, alphas))
         return loo.errors / at.total.weight
 
     def _by_gcv(self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray) -> list[float]:
