@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from kernelmaps.data import open_source
+from kernelmaps.data.table_files import raw_blocks
 from kernelmaps.datasets import read_rows
 
 X = np.array([[0.5, 1.0], [2.0, 0.0], [0.0, 3.25]])
@@ -134,6 +135,18 @@ def test_a_missing_target_is_asked_for(csv):
 def test_a_missing_value_of_the_target_is_named(tmp_path):
     path = write_csv(tmp_path / "bad.csv", "a,y\n1,x\n2,\n3,\n")
     assert_refused(path, r"line 3: the target 'y' is missing \(rows without it: 2\)")
+
+
+def test_lines_are_counted_as_an_editor_does(tmp_path):
+    """Empty lines count, and a cell may have several."""
+    text = 'a,b,y\n\n1,2,0\n\n"3\n",4,1\n5,six,0\n'
+    path = write_csv(tmp_path / "gaps.csv", text)
+    assert_refused(path, r"line 7, column 'b': the cell holds 'six'", target="y")
+    path = write_csv(tmp_path / "short.csv", "\na,b\n\n1,2\n\n3\n")
+    assert_refused(path, "line 6: 1 cells where the header has 2")
+    path = write_csv(tmp_path / "target.csv", "a,y\n1,\n2,1\n\n3,1e999\n")
+    with pytest.raises(ValueError, match="line 5: the target 'y' holds '1e999'"):
+        next(raw_blocks(path, ["a", "y"])).labels("y")
 
 
 def test_ragged_repeated_and_empty_tables_are_refused(tmp_path):

@@ -22,7 +22,7 @@ _WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
 
 def csv_header(path: Path) -> list[str]:
     """Names of the columns."""
-    return _header_of(next(_split(path), []))[0]
+    return _header_of(next(_split(path), (1, []))[1])[0]
 
 
 def _header_of(cells: Sequence[str]) -> tuple[list[str], bool]:
@@ -32,39 +32,38 @@ def _header_of(cells: Sequence[str]) -> tuple[list[str], bool]:
     return [cell.strip() or f"column {j + 1}" for j, cell in enumerate(cells)], True
 
 
-def csv_lines(path: Path) -> tuple[list[str], list[list[str]], int]:
-    """Names of the columns, the cells, and the number of the line that the cells begin on."""
+def csv_lines(path: Path) -> tuple[list[str], list[list[str]], np.ndarray]:
+    """Names of the columns, the cells, and the number of the line that each row begins on."""
     return next(csv_blocks(path, sys.maxsize))
 
 
-def csv_blocks(path: Path, rows: int) -> Iterator[tuple[list[str], list[list[str]], int]]:
+def csv_blocks(path: Path, rows: int) -> Iterator[tuple[list[str], list[list[str]], np.ndarray]]:
     """The same for some rows after the other; the first block may be empty."""
     lines = _split(path)
     head = next(lines, None)
     if head is None:
         raise ValueError(f"{path} is empty.")
-    header, named = _header_of(head)
+    header, named = _header_of(head[1])
     twice = sorted(column for column, count in Counter(header).items() if count > 1)
     if twice:
         raise ValueError(f"{path} has the columns {twice} more than once.")
-    body, first = (lines, 2) if named else (chain([head], lines), 1)
+    body = lines if named else chain([head], lines)
     block = list(islice(body, rows))
     while True:
-        for number, line in enumerate(block):
+        for number, line in block:
             if len(line) != len(header):
                 raise ValueError(
-                    f"{path}, line {number + first}: {len(line)} cells where the header has "
+                    f"{path}, line {number}: {len(line)} cells where the header has "
                     f"{len(header)} columns."
                 )
-        yield header, block, first
-        first += len(block)
+        yield header, [line for _, line in block], np.array([n for n, _ in block], np.int64)
         block = list(islice(body, rows))
         if not block:
             return
 
 
-def _split(path: Path) -> Iterator[list[str]]:
-    """The cells of all lines that are not empty."""
+def _split(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The cells of all rows that are not empty, and the number of the line that each begins on."""
     with open_text(path) as stream:
         try:
             # Not by seeking back, which decompression would pay for twice.
@@ -72,7 +71,11 @@ def _split(path: Path) -> Iterator[list[str]]:
             tabs = data_suffix(path) == ".tsv"
             delimiter = "\t" if tabs else max(",;\t", key=first.count)
             reader = csv.reader(chain([first], stream), delimiter=delimiter)
-            yield from (line for line in reader if line)
+            number = 1
+            for line in reader:
+                if line:
+                    yield number, line
+                number = reader.line_num + 1
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{path} is not UTF-8 text ({error.reason}, byte {error.start} of a block). Save "
@@ -126,25 +129,25 @@ def gaps_of(cells: Sequence[str]) -> np.ndarray:
     return found
 
 
-def numbers_of(cells: Sequence[str], column: str, name: str, first: int) -> np.ndarray:
+def numbers_of(cells: Sequence[str], column: str, name: str, lines: np.ndarray) -> np.ndarray:
     """Cells as finite numbers; anything else is refused by its place."""
     values = numbers_in(cells)
     if values is not None and np.isfinite(values).all():
         return values
     known = ((i, number_in(cell)) for i, cell in enumerate(cells))
     place = next(i for i, number in known if number is None or not np.isfinite(number))
-    found, where = cells[place], f"{name}, line {place + first}, column {column!r}: the cell"
+    found, where = cells[place], f"{name}, line {lines[place]}, column {column!r}: the cell"
     if _is_gap(found) or found.strip().lower() == "none":
         raise ValueError(f"{where} is empty. Fill it, or leave the column out with drop=.")
     raise ValueError(f"{where} holds {found!r}, not a finite number. {ADVICE}")
 
 
-def labels_of(cells: Sequence[str], target: str, name: str, first: int) -> np.ndarray:
+def labels_of(cells: Sequence[str], target: str, name: str, lines: np.ndarray) -> np.ndarray:
     """Numbers where all cells are numbers (whole ones as integers), else strings."""
     missing = np.flatnonzero(gaps_of(cells))
     if missing.size:
         raise ValueError(
-            f"{name}, line {missing[0] + first}: the target {target!r} is missing (rows without "
+            f"{name}, line {lines[missing[0]]}: the target {target!r} is missing (rows without "
             f"it: {len(missing)})."
         )
     if not all(is_number(cell) for cell in cells):
@@ -158,7 +161,7 @@ def labels_of(cells: Sequence[str], target: str, name: str, first: int) -> np.nd
             fault = "neither a 64-bit integer nor a float64 represents exactly"
             fault = fault if np.isfinite(numbers[place]) else "is not a finite number"
             raise ValueError(
-                f"{name}, line {place + first}: the target {target!r} holds {cells[place][:50]!r}, "
+                f"{name}, line {lines[place]}: the target {target!r} holds {cells[place][:50]!r}, "
                 f"which {fault}. Rescale it, or put a letter in front if it names a class."
             )
     whole = np.all(numbers == np.round(numbers)) and np.all(np.abs(numbers) <= 2.0**53)

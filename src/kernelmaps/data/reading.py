@@ -339,7 +339,7 @@ def read_columns(
 
 
 def _read_csv(path: Path, wanted: Wanted, keep: Sequence[str], **needs: bool) -> Rows:
-    name, (header, lines, first) = str(path), csv_lines(path)
+    name, (header, lines, numbers) = str(path), csv_lines(path)
     features, target = wanted.found_in(header, name, **needs)
     column_positions(header, keep, name)
     cells = dict(zip(header, zip(*lines))) if lines else dict.fromkeys(header, ())
@@ -348,8 +348,8 @@ def _read_csv(path: Path, wanted: Wanted, keep: Sequence[str], **needs: bool) ->
         raise ValueError(f"{name}: {hold_text(texts)}")
     X = np.empty((len(lines), len(features)))
     for j, column in enumerate(features):
-        X[:, j] = numbers_of(cells[column], column, name, first)
-    y = None if target is None else labels_of(cells[target], target, name, first)
+        X[:, j] = numbers_of(cells[column], column, name, numbers)
+    y = None if target is None else labels_of(cells[target], target, name, numbers)
     kept = {column: list(cells[column]) for column in keep}
     return Rows(name, X, y, features, target, kept)
 

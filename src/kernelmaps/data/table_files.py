@@ -238,14 +238,14 @@ class RawBlock:
     columns : mapping of str to RawColumn
     stored : dict or pyarrow table
         The same, and those to be kept, as they stand in the file.
-    first : int
-        Number of the first line, of CSV.
+    lines : ndarray of int
+        Number of the line that each row begins on, of CSV.
     """
 
     path: Path
     columns: Mapping[str, RawColumn]
     stored: Any
-    first: int = 0
+    lines: np.ndarray
 
     def cells(self, names: Sequence[str]) -> dict[str, list[Any]]:
         """Cells of some columns as they stand in the file."""
@@ -262,7 +262,7 @@ class RawBlock:
             kind = kind_of(known)
             if kind.name == "number" and kind.form != "plain":
                 return cells_as(known, kind)[0], there
-            return labels_of(known, target, str(self.path), self.first), there
+            return labels_of(known, target, str(self.path), self.lines[there]), there
         y = np.asarray(known)
         whole = y.dtype.kind == "f" and (y == np.round(y)).all() and (np.abs(y) < 2**53).all()
         return y.astype(np.int64) if whole else y, there
@@ -285,9 +285,9 @@ def raw_blocks(
 ) -> Iterator[RawBlock]:
     """The columns of a file, and those to be kept as they are, so many rows at a time."""
     if is_csv(path):
-        for header, lines, first in csv_blocks(path, rows or sys.maxsize):
+        for header, lines, numbers in csv_blocks(path, rows or sys.maxsize):
             cells = dict(zip(header, map(list, zip(*lines)))) if lines else {n: [] for n in header}
-            yield RawBlock(path, cells, cells, first)
+            yield RawBlock(path, cells, cells, numbers)
         return
     data, taken = parquet_dataset(path), list(dict.fromkeys([*names, *keep]))
     if rows is None:
@@ -296,7 +296,7 @@ def raw_blocks(
         tables = map(needed("pyarrow").table, scanned(row_groups(data), taken, rows))
     for table in tables:
         raw = {name: arrow_cells(table.column(name), name, str(path)) for name in names}
-        yield RawBlock(path, raw, table)
+        yield RawBlock(path, raw, table, np.zeros(0, np.int64))
 
 
 def arrow_cells(column: Any, name: str, path: str) -> RawColumn:
