@@ -314,12 +314,8 @@ def design_map(
     """
     check_arguments(n_components, max_error, method, norm, effort)
     if np.ndim(domain) == 2:
-        _refuse_for_ranges(
-            error=error != "absolute", norm=norm != "max", lags=lags is not None,
-            homogeneous=bool(homogeneous),
-        )  # fmt: skip
         how = {"periods": period, "effort": effort, "cache": cache, "progress": progress}
-        return _joint(kernel, n_components, domain, method, **how)
+        return _joint(kernel, n_components, domain, method, (error, norm, lags, homogeneous), **how)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
         solver = make_solver(
             kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
@@ -330,18 +326,19 @@ def design_map(
         return _one(solver, int(n_components or 0), cache)
 
 
-def _refuse_for_ranges(**given: bool) -> None:
-    """Refuse what was given that designs of several ranges do not know."""
-    others = [name for name, was in given.items() if was]
-    if others:
+def _joint(
+    kernel: Any, n_components: Any, domain: Any, method: str, others: tuple, **how: Any
+) -> Any:
+    """A joint map of several coordinates (section 6); `others` are for one coordinate alone."""
+    error, norm, lags, homogeneous = others
+    given = {"error": error != "absolute", "norm": norm != "max", "lags": lags is not None}
+    given["homogeneous"] = bool(homogeneous)
+    wrong = [name for name, was in given.items() if was]
+    if wrong:
         raise ValueError(
-            f"design_map: {', '.join(others)} is for a domain of one range. Designs of several "
+            f"design_map: {', '.join(wrong)} is for a domain of one range. Designs of several "
             "have the least largest error |k − k̂| over all lags."
         )
-
-
-def _joint(kernel: Any, n_components: Any, domain: Any, method: str, **how: Any) -> Any:
-    """A joint map of several coordinates (section 6)."""
     if n_components is None or method not in ("refined", "lp"):
         raise ValueError(
             "design_map: a domain of several ranges needs n_components, and method='refined' "
