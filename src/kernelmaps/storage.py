@@ -137,7 +137,7 @@ def write_file(path: AnyPath, data: bytes | Iterable[bytes]) -> None:
         with open(temporary, "xb") as stream:
             with contextlib.suppress(FileNotFoundError):  # a new file keeps those it has
                 shutil.copymode(target, temporary)  # before anything is in it: it may be private
-            stream.writelines([data] if isinstance(data, bytes) else data)
+            stream.writelines([data] if isinstance(data, bytes | bytearray | memoryview) else data)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)

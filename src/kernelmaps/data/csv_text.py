@@ -22,7 +22,7 @@ _WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
 
 def csv_header(path: Path) -> list[str]:
     """Names of the columns."""
-    return _header_of(next(_split(path), (1, []))[1])[0]
+    return _header_of(next(_split(path, []), []))[0]
 
 
 def _header_of(cells: Sequence[str]) -> tuple[list[str], bool]:
@@ -39,31 +39,35 @@ def csv_lines(path: Path) -> tuple[list[str], list[list[str]], np.ndarray]:
 
 def csv_blocks(path: Path, rows: int) -> Iterator[tuple[list[str], list[list[str]], np.ndarray]]:
     """The same for some rows after the other; the first block may be empty."""
-    lines = _split(path)
+    numbers: list[int] = []
+    lines = _split(path, numbers)
     head = next(lines, None)
     if head is None:
         raise ValueError(f"{path} is empty.")
-    header, named = _header_of(head[1])
+    header, named = _header_of(head)
     twice = sorted(column for column, count in Counter(header).items() if count > 1)
     if twice:
         raise ValueError(f"{path} has the columns {twice} more than once.")
+    if named:
+        numbers.clear()
     body = lines if named else chain([head], lines)
     block = list(islice(body, rows))
     while True:
-        for number, line in block:
+        for place, line in enumerate(block):
             if len(line) != len(header):
                 raise ValueError(
-                    f"{path}, line {number}: {len(line)} cells where the header has "
+                    f"{path}, line {numbers[place]}: {len(line)} cells where the header has "
                     f"{len(header)} columns."
                 )
-        yield header, [line for _, line in block], np.array([n for n, _ in block], np.int64)
+        yield header, block, np.array(numbers, np.int64)
+        numbers.clear()
         block = list(islice(body, rows))
         if not block:
             return
 
 
-def _split(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The cells of all rows that are not empty, and the number of the line that each begins on."""
+def _split(path: Path, numbers: list[int]) -> Iterator[list[str]]:
+    """The cells of all rows that are not empty; to `numbers` goes the line that each begins on."""
     with open_text(path) as stream:
         try:
             # Not by seeking back, which decompression would pay for twice.
@@ -74,7 +78,8 @@ def _split(path: Path) -> Iterator[tuple[int, list[str]]]:
             number = 1
             for line in reader:
                 if line:
-                    yield number, line
+                    numbers.append(number)
+                    yield line
                 number = reader.line_num + 1
         except UnicodeDecodeError as error:
             raise ValueError(

@@ -74,7 +74,7 @@ class Solver(ABC):
     def entry(self, n_columns: int) -> store.Entry:
         """What the cache stores of a design: its lower bound, and what `solve` found."""
         solved = self.solve(n_columns)
-        lower = 0.0 if self.grid is None else rank_bound(self.grid, n_columns)[0]
+        lower = 0.0 if self.grid is None else rank_bound(self.grid, n_columns, True)[0]
         return {"lower_bound": lower / self.unit}, solved
 
     def key(self, n_columns: int) -> str:

@@ -179,6 +179,7 @@ class DesignedMap(AdditiveMap):
 
     def _resolve_kernel(self) -> None:
         """Set `kernel_` where the kernel is more than a function."""
+        self.__dict__.pop("kernel_", None)  # of a fit before
         if callable(self.kernel) and not isinstance(self.kernel, kernels.Kernel):
             return
         kernel = kernels.get(self.kernel)

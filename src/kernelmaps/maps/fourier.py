@@ -242,17 +242,17 @@ def _check_choices(owner: str, kernel: Any, n_components: int, sampling: str, fo
             f"{owner}: sampling='sobol' needs {kernel!r} to turn uniform numbers into frequencies "
             "(a method frequencies(uniforms, d)). Use sampling='iid'."
         )
-    if sampling in ("orthogonal", "structured") and not getattr(kernel, "isotropic", False):
-        raise ValueError(
-            f"{owner}: sampling={sampling!r} rotates frequencies, which only isotropic kernels "
-            "(Gaussian, Matern: functions of the distance ‖x − y‖₂) allow; "
-            f"{kernel!r} is not. Use sampling='sobol' or 'iid'."
-        )
     check_choice(owner, "form", form, FORMS)
     if form == "paired" and n_components % 2:
         raise ValueError(
             f"{owner}: the paired form has a sine for every cosine, so n_components must be even; "
             f"got {n_components}. Use {n_components + 1}, or form='cosine'."
+        )
+    if sampling in ("orthogonal", "structured") and not getattr(kernel, "isotropic", False):
+        raise ValueError(
+            f"{owner}: sampling={sampling!r} rotates frequencies, which only isotropic kernels "
+            "(Gaussian, Matern: functions of the distance ‖x − y‖₂) allow; "
+            f"{kernel!r} is not. Use sampling='sobol' or 'iid'."
         )
 
 

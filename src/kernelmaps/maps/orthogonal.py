@@ -49,7 +49,7 @@ from typing import Any
 import numpy as np
 from scipy.special import factorial
 
-from ..arguments import check_choice, check_count, check_flag
+from ..arguments import check_count, check_flag
 from ..engine import Spec
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, Table
@@ -60,7 +60,6 @@ from .base import DOMAIN, AdditiveMap
 # Of the variable of a spec for one of t: where all sines vanish again, at t = 2 or 4, is then
 # beyond the ends within which a table has to follow them to the last digit.
 _UNITS = 4
-ORDERS = (1, 2)
 
 
 @dataclass(eq=False, repr=False)
@@ -115,7 +114,7 @@ class TrigonometricMap(AdditiveMap):
 
     def _learn(self, X: Any) -> Spec:
         n = check_count(self, "n_bases", self.n_bases)
-        check_choice(self, "order", self.order, ORDERS)
+        check_order(self)
         zero = self._zero(X)
         low, high = feature_ranges(self, X, self.domain, zero)
         self.domain_ = (low, high)
@@ -153,6 +152,15 @@ class TrigonometricMap(AdditiveMap):
                 "out one of them."
             )
         return zero and not self.periodic
+
+
+def check_order(owner: Any) -> None:
+    """d = 1 or 2."""
+    if isinstance(owner.order, bool) or owner.order not in (1, 2):
+        raise ValueError(
+            f"{type(owner).__name__}: order must be 1 or 2 (the derivative that is penalised), "
+            f"got {owner.order!r}."
+        )
 
 
 _MOST = 12  # uniform data's correlations have the condition number 1.7e5, fourfold with each more
@@ -216,7 +224,7 @@ class HermiteMap(AdditiveMap):
                 f"HermiteMap: n_bases must be at most {_MOST}, got {n}: higher polynomials differ "
                 "by more than their rounding errors. Use SplineMap for finer functions."
             )
-        check_choice(self, "order", self.order, ORDERS)
+        check_order(self)
         zero = resolve_zero(self, X)
         low, high = (np.asarray(end, dtype=np.float64) for end in self._column_range(X))
         self.domain_ = (low, high)

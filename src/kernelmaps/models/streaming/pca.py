@@ -146,6 +146,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         passes = Passes(client, checkpoint, checkpoint_every)
         features = self._begin(source, client, map_sample).features
         self.stats_ = self._fold(source, self._empty(features), features, passes, "moments")
+        self._grown()
         self._eigen()
         passes.finished()
         return self
