@@ -7,7 +7,7 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.models.additive import _loops
-from kernelmaps.models.losses import LOSSES, Rounded, find_loss, make_loss, names_of
+from kernelmaps.models.losses import LOSSES, find_loss, make_loss, names_of
 
 EVERY = pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.rules])
 EPSILON = 0.1
@@ -65,32 +65,33 @@ def test_step_that_moves_nothing_says_how_firmly_it_rests(name, seed):
 
 
 @EVERY
-def test_rules_are_about_the_loss_and_its_derivatives(name, seed):
+def test_parts_are_the_value_and_its_derivatives(name, seed):
     y, f = np.array(cases(name, seed)).T[:2]
     loss = make_loss(name, y, epsilon=EPSILON)
-    sharp = replace(loss, width=1e-300) if isinstance(loss, Rounded) else loss
     wanted = [loss.rules.value(*z, EPSILON) for z in zip(y, f, strict=True)]
-    np.testing.assert_allclose(loss.unit * sharp.value(y, f), wanted, atol=1e-12)
-    # Differences of the fourth order are exact to h⁴ times a fifth derivative, and rounding.
-    h = 1e-3
-    smooth = replace(loss, width=0.5, caution=0.0) if isinstance(loss, Rounded) else loss
-    steps = [f + k * h for k in (-2, -1, 1, 2)]
-    slope, bend = smooth.derivatives(y, f)
-    away = np.abs(1 - y * f) > 2 * h if name == "squared_hinge" else np.ones(len(f), bool)
+    np.testing.assert_allclose(loss.unit * loss.parts(y, f, 1e-300)[0], wanted, atol=1e-12)
+    # Rounded off, a loss is a parabola between its corners: away from them, differences of the
+    # fourth order are exact to h⁴ and rounding.
+    width, h = 0.5, 1e-3
+    _, slope, bend = loss.parts(y, f, width)
+    around = [loss.parts(y, f + k * h, width) for k in (-2, -1, 1, 2)]
+    kinks = (1 - y * f, f - y - EPSILON, y - f - EPSILON)
+    away = np.all([abs(s - end) > 2 * h for s in kinks for end in (0, width)], axis=0)
     assert away.mean() > 0.9
-    values = [smooth.value(y, at) for at in steps]
-    slopes = [smooth.derivatives(y, at)[0] for at in steps]
-    for (a, b, c, d), found in ((values, slope), (slopes, bend)):
-        numeric = (a - 8 * b + 8 * c - d) / (12 * h)
-        np.testing.assert_allclose(numeric[away], found[away], atol=1e-8)
+    for of, found in ((0, slope), (1, bend)):
+        a, b, c, d = (part[of] for part in around)
+        np.testing.assert_allclose(
+            ((a - 8 * b + 8 * c - d) / (12 * h))[away], found[away], atol=1e-8
+        )
     assert loss.bends == (np.ptp(bend) > 0)
 
 
 @pytest.mark.parametrize("name", ["hinge", "epsilon_insensitive"])
 def test_corners_are_rounded_off_from_above(name, seed):
+    """For tables; the errors of rounding are no larger than the width."""
     y, f = np.array(cases(name, seed)).T[:2]
     loss = make_loss(name, y, epsilon=EPSILON)
-    sharp = np.array([loss.rules.value(*z, EPSILON) for z in zip(y, f, strict=True)])
+    sharp = loss.parts(y, f, 1e-300)[0]
     for width in (1.0, 1e-3):
         above = replace(loss, width=width).value(y, f) - sharp
         assert (above >= -1e-12).all()

@@ -149,7 +149,7 @@ def _about_dates(metadata: dict[str, Any]) -> str:
 
 
 def _write_json(model: Any, path: AnyPath) -> None:
-    if hasattr(model, "make_spec"):
+    if hasattr(model, "make_spec") and hasattr(model, "to_dict"):  # joint designs have none
         return write_json(path, model.to_dict())
     spec = model if isinstance(model, Spec) else getattr(model, "spec_", None)
     if not isinstance(spec, Spec):

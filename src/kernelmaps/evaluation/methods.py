@@ -102,7 +102,7 @@ class Method:
     label, kind, kernel : str
         As in the row that it gives.
     steps : tuple of transformers
-        Unfitted, in front of the model.
+        In front of the model; they are cloned before they are fitted.
     feature_map : transformer or None
         The step whose error is measured.
     model : estimator or None

@@ -19,13 +19,17 @@ import numpy as np
 import kernelmaps
 
 from ..engine import Spec
-from ..engine.compile import n_columns
+from ..engine.compile import compiled_table, n_columns
+from ..engine.extent import Extent
 from ..engine.families import CURVES
 from ..engine.piecewise import table_of
+from ..engine.table import Table
 from .layouts import c_array, c_real, c_strings, table_add
 from .tables import table_model
 
 __all__ = ["to_c"]
+
+_REACH = (2.0**-20, 2.0**20)  # values that tables of curves in log x cover
 
 
 def to_c(
@@ -86,7 +90,7 @@ def to_c(
         widths = np.full(n_features, n_columns(spec, 1))
         adding = _curve_add(name, spec, n_features)
     else:
-        table = table_of(spec)
+        table = _table(spec, n_features)
         widths, adding = np.diff(table.column), table_add(name, table, f"{name}_width[d]")
     return _header(name, what, labels + _concatenating(name, adding, widths), note)
 
@@ -112,7 +116,7 @@ def _model(name: str, model: Any) -> str:
     if model._tabular:
         return table_model(name, model)
     found, n_features = curve_terms(model), int(model.n_features_in_)
-    if found is not None:
+    if found is not None and found[0].family in _FORMULAS:
         spec, weights, offset = found
         adding = _curve_add(name, spec, n_features, weights)
     else:
@@ -122,15 +126,16 @@ def _model(name: str, model: Any) -> str:
 
 
 def _spec_of(what: Any) -> tuple[Spec, int]:
-    if hasattr(what, "make_spec"):
-        return what.spec, 1
-    spec = what if isinstance(what, Spec) else getattr(what, "spec_", None)
+    design = hasattr(what, "make_spec")
+    spec = what.spec if design else what if isinstance(what, Spec) else getattr(what, "spec_", None)
     if spec is None or spec.family not in (*CURVES, "piecewise"):
         raise TypeError(
             f"to_c exports fitted additive maps, designs and additive models, not "
             f"{type(what).__name__}. Fit it first, or use kernelmaps.onnx for joint maps and ridge "
             "models."
         )
+    if design:
+        return spec, 1
     return spec, _stored_features(spec) if spec is what else int(what.n_features_in_)
 
 
@@ -139,6 +144,21 @@ def _stored_features(spec: Spec) -> int:
         return table_of(spec).n_features
     sizes = [len(a) for key, a in spec.arrays.items() if key in ("shift", "lower")]
     return max(sizes, default=1)
+
+
+def _table(spec: Spec, n_features: int) -> Table:
+    """The table of a map; of a curve without a formula here (a plug-in's), one of its values."""
+    if spec.family == "piecewise":
+        return table_of(spec)
+    low, high = _REACH
+    linear = CURVES[spec.family].argument == "linear"
+    if linear and "lower" in spec.arrays:
+        low, high = float(spec.arrays["lower"].min()), float(spec.arrays["upper"].max())
+    for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
+        table = compiled_table(spec, dtype, n_features, Extent(low, high, low))
+        if table is not None:
+            return table
+    raise ValueError(f"to_c: the table of this {spec.family} map would be too large.")
 
 
 # ---- C text -------------------------------------------------------------------------------------
@@ -199,8 +219,7 @@ def _series(name: str, spec: Spec) -> tuple[str, str]:
     return "", formula
 
 
-# family of `CURVES` -> (name, spec) -> arrays, statements that set phi[0 …] from t > 0 (or any t)
-# and sign
+# family -> (name, spec) -> arrays, statements that set phi[0 …] from t > 0 (or any t) and sign
 _FORMULAS: dict[str, Callable[[str, Spec], tuple[str, str]]] = {
     "log_waves": _waves,
     "waves": _waves,

@@ -30,6 +30,9 @@ _LEAST = 0.05  # dispersion of margins, at least
 _MOST = 30.0  # |η| beyond which exp is not followed
 
 
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray]  # value, slope and curvature by f
+
+
 class Rules(NamedTuple):
     """A loss as coordinate descent sees it: plain functions of numbers, which are compiled.
 
@@ -79,6 +82,10 @@ class Loss:
     def derivatives(self, y: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """First derivative by η, and the curvature."""
         raise NotImplementedError
+
+    def parts(self, y: np.ndarray, eta: np.ndarray, width: float) -> Parts:
+        """Value, first derivative and curvature; corners are rounded off by a parabola so wide."""
+        return self.value(y, eta), *self.derivatives(y, eta)
 
     def start(self, y: np.ndarray, weight: np.ndarray, offset: np.ndarray) -> float:
         """An intercept to start from."""
@@ -193,7 +200,8 @@ class Logistic(Loss):
         return -y * wrong, np.maximum(wrong * (1 - wrong), 1e-12)
 
     def start(self, y, weight, offset):
-        share = np.average(y > 0, weights=weight)
+        # Not farther: where curvatures are next to nothing, Newton's steps lead nowhere.
+        share = np.clip(np.average(y > 0, weights=weight), 1e-6, 1 - 1e-6)
         return float(_log_odds(share) - np.average(offset, weights=weight))
 
 
@@ -344,6 +352,12 @@ class Quantile(Rounded):
         return float(_quantiles(y - offset, weight, self.quantile)[0])
 
 
+def _ramp(s: np.ndarray, width: float) -> Parts:
+    """max(0, s), rounded off by a parabola on [0, width]: beyond, slopes are exactly 0 and 1."""
+    value = np.where(s > width, s - 0.5 * width, 0.5 * np.maximum(s, 0) ** 2 / width)
+    return value, np.clip(s / width, 0, 1), ((s > 0) & (s < width)) / width
+
+
 def _epsilon_insensitive(y, f, epsilon):
     return max(abs(y - f) - epsilon, 0.0)
 
@@ -380,6 +394,10 @@ class EpsilonInsensitive(Rounded):
         slope = 0.5 * ((r - self.epsilon) / above + (r + self.epsilon) / below)
         return -slope, self.bend(above) + self.bend(below)
 
+    def parts(self, y, eta, width):
+        above, below = (_ramp(s - self.epsilon, width) for s in (eta - y, y - eta))
+        return above[0] + below[0], above[1] - below[1], above[2] + below[2]
+
 
 def _hinge(y, f, epsilon):
     return max(1.0 - y * f, 0.0)
@@ -412,6 +430,10 @@ class Hinge(Rounded):
         slack = 1 - y * eta
         size = np.hypot(slack, self.width)
         return -y * (0.5 * slack / size + 0.5), self.bend(size)
+
+    def parts(self, y, eta, width):
+        value, slope, bend = _ramp(1 - y * eta, width)
+        return value, -y * slope, bend
 
 
 LOSSES: dict[str, type[Loss]] = {

@@ -116,3 +116,22 @@ def test_what_newton_cannot_do_is_refused():
         km.AdditiveRegressor(km.SplineMap(10), solver="primal").fit(X, y)
     with pytest.raises(ValueError, match="solver must be one of 'auto', 'dual', 'primal'"):
         km.AdditiveRegressor(solver="newton").fit(X, y)
+
+
+@pytest.mark.parametrize("epsilon", [10.0, 1e3])
+def test_targets_within_epsilon_need_no_weights(seed, epsilon):
+    X, y = rows(seed)
+    model = km.AdditiveRegressor(
+        loss="epsilon_insensitive", epsilon=epsilon, solver="primal", random_state=0
+    ).fit(X, y)
+    assert model.objective_[0] == model.duality_gap_[0] == 0
+    assert not model.dual_coef_.any()
+
+
+def test_duals_of_rows_beyond_the_margin_are_zero(seed):
+    X, y = rows(seed)
+    options = {"loss": "hinge", "tol": 1e-5, "random_state": 0}
+    model = km.AdditiveClassifier(solver="primal", **options).fit(X, y > 0)
+    margin = np.where(y > 0, 1, -1) * model.decision_function(X)
+    assert (margin > 1.01).sum() > 10
+    assert not model.dual_coef_[margin > 1.01].any()

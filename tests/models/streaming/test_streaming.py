@@ -243,6 +243,13 @@ def test_path_costs_no_second_pass(seed):
     assert (model.n_samples_seen_, again.n_samples_seen_) == (600, 610)
 
 
+def test_a_path_without_sizes_is_refused(seed):
+    X = np.random.default_rng(seed).random((30, 3))
+    model = km.StreamingRidge(n_components=2).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=r"StreamingRidge\.path: n_components holds no size"):
+        model.path([1.0], n_components=[])
+
+
 def test_a_path_takes_the_sizes_of_the_estimator(seed):
     X, Y, _ = regression(seed)
     model = km.StreamingRidge(1.0, n_components=[2, 4]).fit(X, Y)

@@ -268,3 +268,18 @@ def test_a_named_exposure_needs_names_of_columns():
     X, y = dask.ones((300, 2), chunks=100), dask.ones(300, chunks=100)
     with pytest.raises(ValueError, match="exposure='e' names a column"):
         km.AdditiveRegressor(loss="poisson", smoothing="auto").fit(X, y, exposure="e")
+
+
+def test_a_class_that_the_sample_does_not_have_is_learned(seed, monkeypatch):
+    """Rows sorted by label: the start knows of one class, the fit of both."""
+    monkeypatch.setattr(sampling, "SAMPLE", 500)
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.random(3000), "b": rng.random(3000)})
+    y = (np.arange(3000) >= 2400).astype(int)
+    X["a"] **= np.where(y == 1, 0.5, 1)
+    chunks = [(X[k : k + 600], y[k : k + 600]) for k in range(0, 3000, 600)]
+    model = km.AdditiveClassifier(loss="log_loss", C=None).fit(chunks)
+    whole = km.AdditiveClassifier(loss="log_loss", C=None).fit(X, y)
+    p = model.predict_proba(X)[:, 1]
+    assert p.mean() == pytest.approx(0.2, rel=0.01)
+    np.testing.assert_allclose(p, whole.predict_proba(X)[:, 1], atol=0.05)

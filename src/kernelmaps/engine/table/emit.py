@@ -19,10 +19,11 @@ import numpy as np
 
 from ...compiling import njit
 from ..simd.polynomials import polynomial, vectors
-from ..simd.vectors import clear, copy_numbers, item, prefetch, store
+from ..simd.vectors import clear, copy_numbers, item, prefetch, store, width
 from .entry import INNER, bound, by_address, call, entry, routine
 from .layout import Layout, layout_of
-from .locate import Dense, Found, Stored, finder, found_for, unwatched
+from .locate import Dense, Found, Stored, finder, unwatched
+from .memory import LANES
 from .stored import Table
 
 AHEAD = 1024  # numbers from what is written to the line that is asked for
@@ -95,7 +96,9 @@ def room_for(layout: Layout) -> Room:
     """Room for one thread."""
     values = layout.values
     columns = np.zeros(len(values.chunk) * values.parts, values.coef.dtype)
-    return Room(found_for(TILE, values.coef.dtype), columns)
+    # Many are made, of which few are large: not aligned, which takes longer than what it saves.
+    row, u = (np.zeros(TILE + LANES, kind) for kind in (np.int32, values.coef.dtype))
+    return Room(Found(row, u, (0,) * width(u.itemsize)), columns)
 
 
 def target_for(layout: Layout, out: np.ndarray) -> Target:

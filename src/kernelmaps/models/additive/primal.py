@@ -7,8 +7,8 @@ penalties (D2 splines), for which the dual's diagonal says little, take it a doz
 minimum :math:`β_i = -c_i ℓ'(y_i, f_i)` are the dual variables, which the certificate of
 :mod:`.dual` then judges like those of its own.
 
-Losses with corners are rounded off within μ of them, which shrinks from 1 to as little as the gap
-asks for; their slopes, and so the duals, stay within the bounds of the loss. Losses whose
+Losses with corners are rounded off by a parabola of width μ, which shrinks from 1 to as little as
+the gap asks for; their slopes, and so the duals, stay within the bounds of the loss. Losses whose
 curvature changes from row to row are followed from a tenth of the cost to ten tenths, and so on:
 from zero at once, rows that change sides keep the steps of a large cost short.
 """
@@ -16,14 +16,14 @@ from zero at once, rows that change sides keep the steps of a large cost short.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
-from ..losses import Loss, Rounded, make_loss, name_with
+from ..losses import Loss, Parts, Rounded, make_loss, name_with
 from .dual import Solution
 
 _MOST_COLUMNS = 3000  # a step factorises a matrix of this size
@@ -117,7 +117,7 @@ def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -
     for lane, code in enumerate(problem.positive):
         target = np.where(y == code, 1.0, -1.0) if loss.of_labels else y
         own = Lane(columns, loss, target, cost, problem.epsilon, tol)
-        start[lane] = own.price()
+        start[lane] = float(cost @ own.parts(own.f, 1e-300)[0])
         own.minimise()
         weights[:, lane] = own.w[: columns.n_columns]
         intercept[lane] = own.w[-1] if columns.fit_intercept else 0.0
@@ -144,19 +144,10 @@ class Lane:
         self.own[columns.n_columns :] = 0.0  # the intercept is not penalised
         self.w, self.f = np.zeros(columns.size), np.zeros(len(y))
 
-    def rounded(self, width: float) -> Loss:
-        """The loss with corners rounded off; it is never above that one by more than the width."""
-        loss = self.loss
-        return replace(loss, width=width, caution=0.0) if isinstance(loss, Rounded) else loss
-
-    def parts(self, f: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
-        """Slope and curvature by f."""
-        slope, bend = self.rounded(width).derivatives(self.y, f)
-        return self.loss.unit * slope, self.loss.unit * bend
-
-    def price(self, width: float = 1e-300) -> float:
-        """Σ c ℓ."""
-        return self.loss.unit * float(self.cost @ self.rounded(width).value(self.y, self.f))
+    def parts(self, f: np.ndarray, width: float) -> Parts:
+        value, slope, bend = self.loss.parts(self.y, f, width)
+        unit = self.loss.unit
+        return unit * value, unit * slope, unit * bend
 
     def minimise(self) -> None:
         """Go to the minimum; losses with corners by way of ever less rounded ones."""
@@ -172,9 +163,10 @@ class Lane:
 
     def certify(self, width: float) -> None:
         """P(w, b) and P − D(β)."""
-        beta = -self.cost * self.parts(self.f, width)[0]
+        beta = -self.cost * self.parts(self.f, width)[1]
         self.beta = _balanced(beta) if self.columns.fit_intercept else beta
-        self.primal = 0.5 * float(self.own @ self.w**2) + self.price()
+        price = float(self.cost @ self.parts(self.f, 1e-300)[0])
+        self.primal = 0.5 * float(self.own @ self.w**2) + price
         other = self.columns.adjoint(self.beta)
         rules: Any = self.loss.rules
         conjugate = np.vectorize(rules.conjugate, otypes=[np.float64])
@@ -192,13 +184,13 @@ class Lane:
     def newton(self, width: float, rough: bool = False) -> None:
         """Minimise the objective with the losses rounded off by `width`."""
         for _ in range(_STEPS):
-            slope, bend = self.parts(self.f, width)
+            value, slope, bend = self.parts(self.f, width)
             gradient, system = self.columns.system(self.cost * slope, self.cost * bend)
             gradient += self.own * self.w
             step = _step(gradient, system, self.own)
             # The dual value is off by about |w||gradient|, the primal by the decrement.
             off = float(np.linalg.norm(gradient) * (1 + np.linalg.norm(self.w)))
-            total = 0.5 * float(self.own @ self.w**2) + self.price(width)
+            total = 0.5 * float(self.own @ self.w**2) + float(self.cost @ value)
             promised = -float(gradient @ step)
             if rough and promised <= _ROUGH * total:
                 return
@@ -213,7 +205,7 @@ class Lane:
         """Go as far along a step as the (convex) objective falls; how far that was."""
 
         def slope(t: float) -> float:
-            by_f = self.parts(self.f + t * along, width)[0]
+            by_f = self.parts(self.f + t * along, width)[1]
             return float(self.own * (self.w + t * step) @ step + (self.cost * by_f) @ along)
 
         if not slope(0.0) < 0:

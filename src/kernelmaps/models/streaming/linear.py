@@ -304,6 +304,8 @@ class StreamingLinear(LinearParameters):
         check_is_fitted(self, "stats_")
         alphas = np.asarray(alphas, dtype=np.float64)
         sizes = self._sizes() if n_components is None else list(n_components)
+        if not sizes:
+            raise ValueError(f"{type(self).__name__}.path: n_components holds no size.")
         at = self._projected_stats(sizes)
         models = [self._models(at, columns, alphas) for columns in self._candidates(at, sizes)]
         return Path(sizes, alphas, *map(np.array, zip(*models)))
