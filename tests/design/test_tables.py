@@ -270,3 +270,9 @@ def test_a_start_that_cannot_be_improved_is_the_answer(monkeypatch):
 def test_an_exact_map_that_is_shown_stays_exact():
     exact = minimax_table(grid_kernel("hellinger", (1, 255)), 3, [lambda x: np.sqrt(x)[:, None]])
     assert exact.max_error < 1e-11
+
+
+def test_the_bound_of_a_table_is_computed_once():
+    rank_bound.cache_clear()
+    km.design_map("chi2", 4, method="minimax", cache=False)
+    assert (rank_bound.cache_info().misses, rank_bound.cache_info().hits) == (1, 1)

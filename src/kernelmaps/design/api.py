@@ -74,6 +74,7 @@ class Solver(ABC):
     def entry(self, n_columns: int) -> store.Entry:
         """What the cache stores of a design: its lower bound, and what `solve` found."""
         solved = self.solve(n_columns)
+        # With all its arguments, as a table asks for it: what is known is not computed again.
         lower = 0.0 if self.grid is None else rank_bound(self.grid, n_columns, True)[0]
         return {"lower_bound": lower / self.unit}, solved
 

@@ -170,7 +170,7 @@ _SCATTERED = {True: 24, False: 15}  # starts on few points, and on many
 
 
 @lru_cache(maxsize=8)  # a table starts from its weights and is compared with it
-def rank_bound(kernel: GridKernel, n_columns: int, within: bool) -> tuple[float, np.ndarray]:
+def rank_bound(kernel: GridKernel, n_columns: int, within: bool = True) -> tuple[float, np.ndarray]:
     """A lower bound on the error of every map of rank `n_columns`, and its weights.
 
     Parameters
