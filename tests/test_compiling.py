@@ -85,3 +85,9 @@ def test_code_kept_by_another_state_of_the_library_is_not_read(monkeypatch, tmp_
     monkeypatch.setattr(compiling, "_helpers_stamp", lambda: "a helper has changed")
     assert read_from_disk()[0] == 0
     assert read_from_disk()[0] == 1
+
+
+def test_rules_of_losses_are_part_of_compiled_loops():
+    """They stand in another file than the loops, whose code is kept on disk."""
+    stamp = compiling._helpers_stamp.__wrapped__()
+    assert {"losses.py", "locate.py", "polynomials.py"} <= {s.split(":")[0] for s in stamp.split()}

@@ -11,7 +11,7 @@ from typing import Any
 from .announcing import announce_compiling
 
 VARIABLE = "NUMBA_CACHE_DIR"
-_HELPERS = (("engine", "simd"), ("engine", "table"))  # folders
+_HELPERS = (("engine", "simd"), ("engine", "table"), ("models",))  # folders; of models, losses
 HELPER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of compiled functions that compiled code alone calls: the way in for Python would take as
 long to compile as the function itself."""

@@ -334,11 +334,11 @@ def _joint(
     error, norm, lags, homogeneous = others
     given = {"error": error != "absolute", "norm": norm != "max", "lags": lags is not None}
     given["homogeneous"] = bool(homogeneous)
-    wrong = [name for name, was in given.items() if was]
+    wrong = [f"{name}=" for name, was in given.items() if was]
     if wrong:
         raise ValueError(
-            f"design_map: {', '.join(wrong)} is for a domain of one range. Designs of several "
-            "have the least largest error |k − k̂| over all lags."
+            f"design_map: a domain of several ranges does not take {', '.join(wrong)}. Its designs "
+            "minimise the largest error |k − k̂| over all lags."
         )
     if n_components is None or method not in ("refined", "lp"):
         raise ValueError(

@@ -267,8 +267,9 @@ class AdditiveModel(AdditiveShapes):
 
         if self._loss.rules is None:
             raise ValueError(
-                f"{type(self).__name__}: loss={self.loss!r} is for tables alone: leave feature_map "
-                "at None and do not choose C by folds, or take another loss."
+                f"{type(self).__name__}: loss={self.loss!r} is for tables alone. Use "
+                f"{type(self).__name__} without a feature_map, which chooses the smoothness of "
+                "each column itself, or another loss."
             )
         return Problem(
             loss=(0,) * list(LOSSES).index(self._loss_name),
