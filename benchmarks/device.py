@@ -29,7 +29,7 @@ from kernelmaps.device import multiply, precision
 from kernelmaps.engine import apply, evaluate, gpu, record_paths
 from kernelmaps.engine.apply import stage_columns, sums_elsewhere
 from kernelmaps.engine.linear import n_outputs
-from kernelmaps.models.additive import elsewhere
+from kernelmaps.models.svm import elsewhere
 
 from . import render
 from .harness import RESULTS, Row, line

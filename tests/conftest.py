@@ -36,11 +36,11 @@ gc.set_threshold(50_000, 20, 20)
 
 # Files that take longest are begun first: two processes then end at about the same time.
 _LONGEST = (
-    "models/additive/test_additive_prediction.py",
-    "models/additive/test_additive.py",
+    "models/svm/test_additive_prediction.py",
+    "models/svm/test_additive.py",
     "laws/test_estimators.py",
     "maps/test_anchor.py",
-    "models/additive/test_additive_checks.py",
+    "models/svm/test_additive_checks.py",
     "tests/test_cli.py",
     "design/test_tables.py",
     "tests/test_docs.py",
@@ -62,7 +62,7 @@ _LONGEST = (
 # do those that read the library's source, which is parsed once.
 _READERS = ("architecture", "hygiene", "plain_words")
 _TOGETHER = (
-    {"tests/models/additive/": "additive"}
+    {"tests/models/svm/": "additive"}
     | dict.fromkeys(
         ("tests/laws/", "tests/maps/", "tests/engine/", "tests/test_interpreted.py"), "maps"
     )
@@ -157,19 +157,19 @@ def drawn_weights(monkeypatch):
     """
     from plain_models import draw_weights
 
-    monkeypatch.setattr("kernelmaps.models.additive.base.AdditiveModel._solve", draw_weights)
+    monkeypatch.setattr("kernelmaps.models.svm.base.AdditiveModel._solve", draw_weights)
 
 
 @pytest.fixture
 def plain_terms(monkeypatch):
     """The terms of additive models are computed as they are defined, not by loops of the training.
 
-    That the loops say the same is shown by `models/additive/test_additive.py`, and for the kinds
+    That the loops say the same is shown by `models/svm/test_additive.py`, and for the kinds
     that it does not have by `test_additive_prediction.py`.
     """
     from plain_models import evaluate_plainly
 
-    scores = "kernelmaps.models.additive.scoring.AdditiveScores"
+    scores = "kernelmaps.models.svm.scoring.AdditiveScores"
     monkeypatch.setattr(f"{scores}._evaluate", evaluate_plainly)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 from scipy import sparse
 
 from kernelmaps.engine.reference import evaluate_table
-from kernelmaps.models.additive.basis import bands_of
-from kernelmaps.models.additive.dual import Solution
+from kernelmaps.models.svm.basis import bands_of
+from kernelmaps.models.svm.dual import Solution
 
 
 def draw_weights(model, X, problem, settings, beta, intercept, codes):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
-from kernelmaps.models.additive import _loops
 from kernelmaps.models.losses import LOSSES, find_loss, make_loss, names_of
+from kernelmaps.models.svm import _loops
 
 EVERY = pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.rules])
 EPSILON = 0.1

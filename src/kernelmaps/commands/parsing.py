@@ -17,7 +17,7 @@ from ..display import shortened
 from ..kernels.registry import kernel_class
 from ..maps.base import FeatureMap
 from ..maps.registry import PLUGINS
-from ..models.tables.terms import Term
+from ..models.gam.terms import Term
 
 _MOST_NESTED = 50  # levels of an expression for a map; none that makes sense has ten
 

@@ -111,7 +111,7 @@ def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
 
 
 def _model(name: str, model: Any) -> str:
-    from ..models.additive.terms import curve_terms, terms_table
+    from ..models.svm.terms import curve_terms, terms_table
 
     if model._tabular:
         return table_model(name, model)

@@ -30,12 +30,12 @@ _RECORDS = {
     "Features": "kernelmaps.models.streaming.feature_maps",
     "Part": "kernelmaps.models.streaming.feature_maps",
     "_Solution": "kernelmaps.models.streaming.linear",
-    "Summary": "kernelmaps.models.additive.summary",
-    "Progress": "kernelmaps.models.additive.summary",
-    "Codebook": "kernelmaps.models.tables.codebooks",
-    "FittedTerm": "kernelmaps.models.tables.model",
-    "TableModel": "kernelmaps.models.tables.model",
-    "Term": "kernelmaps.models.tables.terms",
+    "Summary": "kernelmaps.models.svm.summary",
+    "Progress": "kernelmaps.models.svm.summary",
+    "Codebook": "kernelmaps.models.gam.codebooks",
+    "FittedTerm": "kernelmaps.models.gam.model",
+    "TableModel": "kernelmaps.models.gam.model",
+    "Term": "kernelmaps.models.gam.terms",
     # Kernels without a name of their own; the others are those of `kernelmaps.kernels.register`.
     # They check their parameters when they are made.
     "MapKernel": "kernelmaps.maps.exponential",

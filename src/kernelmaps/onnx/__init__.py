@@ -39,8 +39,8 @@ import kernelmaps
 
 from ..engine.reference import evaluate, evaluate_table
 from ..maps.registry import PLUGINS
+from ..models.gam.functions import term_values
 from ..models.streaming.linear import StreamingLinear
-from ..models.tables.functions import term_values
 from .tracer import BATCH, Trace, Traced, onnx_type
 
 __all__ = ["register", "to_onnx"]
@@ -226,7 +226,7 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
 
 
 def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
-    from ..models.additive.terms import curve_terms, terms_table
+    from ..models.svm.terms import curve_terms, terms_table
 
     if model._tabular:
         columns = X if isinstance(X, list) else [X[:, j][:, None] for j in range(X.shape[1])]

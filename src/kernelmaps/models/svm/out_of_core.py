@@ -16,8 +16,8 @@ from ...data.opening import open_table
 from ...maps.codes import Codes
 from ...sparse_rows import check_sparse
 from ...threads import resolve_threads, together
+from ..gam.sampling import RowChecks, Sample
 from ..streaming.base import _in_memory
-from ..tables.sampling import RowChecks, Sample
 from .base import AdditiveModel
 from .inputs import checked, refuse_training_on_card, targets_of, weights_of
 from .summary import Progress

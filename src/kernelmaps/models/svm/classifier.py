@@ -28,11 +28,11 @@ from ...data import Source
 from ...device import is_foreign
 from ...schema import array, labels
 from ..device_scores import ScoresAnywhere, best_labels
+from ..gam.route import TABLE_STATE, fits_chunks
+from ..gam.sampling import RowChecks, Sample, count_labels
+from ..gam.streamed import one_against_rest
 from ..losses import Loss, make_loss
 from ..one_against_one import coupled, pairs_of, votes
-from ..tables.route import TABLE_STATE, fits_chunks
-from ..tables.sampling import RowChecks, Sample, count_labels
-from ..tables.streamed import one_against_rest
 from .calibration import Calibrated, platt, shares, sigmoids
 from .inputs import coded_labels, refuse_training_on_card, weights_of
 

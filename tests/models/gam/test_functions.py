@@ -8,8 +8,8 @@ import pytest
 
 from kernelmaps.data.frames import Column
 from kernelmaps.engine import record_paths
-from kernelmaps.models.tables.codebooks import MISSING, OTHER, Codebook, fit_codebook
-from kernelmaps.models.tables.model import FittedTerm, TableModel
+from kernelmaps.models.gam.codebooks import MISSING, OTHER, Codebook, fit_codebook
+from kernelmaps.models.gam.model import FittedTerm, TableModel
 from kernelmaps.schema import SchemaError
 
 LEVELS = ["a", "b", "c", "new"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.models.tables.bases import (
+from kernelmaps.models.gam.bases import (
     category_basis,
     differences,
     linear_basis,

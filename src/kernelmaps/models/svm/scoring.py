@@ -16,7 +16,7 @@ from ...engine.piecewise import table_of
 from ...maps.base import AdditiveMap
 from ...maps.codes import Codes, refuse_plain_codes
 from ...threads import resolve_threads
-from ..tables.route import TableRoute
+from ..gam.route import TableRoute
 
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
 SMALL = 2_000_000  # values to look up below which threads do not pay

@@ -8,7 +8,7 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.data.opening import open_table
-from kernelmaps.models.tables import sampling, streamed
+from kernelmaps.models.gam import sampling, streamed
 
 pa = pytest.importorskip("pyarrow")
 

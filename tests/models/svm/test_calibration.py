@@ -6,8 +6,8 @@ from scipy import sparse
 from sklearn.metrics import log_loss
 
 import kernelmaps as km
-from kernelmaps.models.additive import calibration
-from kernelmaps.models.additive.calibration import folds_by_content, some_of_all
+from kernelmaps.models.svm import calibration
+from kernelmaps.models.svm.calibration import folds_by_content, some_of_all
 
 
 def noisy(seed, n=300, d=12):

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kernelmaps.models.gam import held
+from kernelmaps.models.gam.bases import Basis
+from kernelmaps.models.gam.held import CodedRows, Memory
 from kernelmaps.models.losses import make_loss
-from kernelmaps.models.tables import held
-from kernelmaps.models.tables.bases import Basis
-from kernelmaps.models.tables.held import CodedRows, Memory
 
 
 def rows_of(seed, sizes, n=800):

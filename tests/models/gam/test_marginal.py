@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
-from kernelmaps.models.tables import marginal
-from kernelmaps.models.tables.bases import differences, number_basis, spline_bands, splines
-from kernelmaps.models.tables.marginal import _STRENGTHS, Signal, axis_evidence, fit_margin
-from kernelmaps.models.tables.newton import penalties_of
-from kernelmaps.models.tables.reml import (
+from kernelmaps.models.gam import marginal
+from kernelmaps.models.gam.bases import differences, number_basis, spline_bands, splines
+from kernelmaps.models.gam.marginal import _STRENGTHS, Signal, axis_evidence, fit_margin
+from kernelmaps.models.gam.newton import penalties_of
+from kernelmaps.models.gam.reml import (
     Penalties,
     Sums,
     choose_strengths,

@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..gam.describing import shape_functions
 from ..shapes import ShapeFunction, importance_of
-from ..tables.describing import shape_functions
 from .scoring import AdditiveScores
 from .summary import SHARED, Summary, density_edges, summarise
 

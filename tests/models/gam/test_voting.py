@@ -8,11 +8,11 @@ from scipy import stats
 
 import kernelmaps as km
 from kernelmaps.data.frames import read_columns
-from kernelmaps.models.tables import fitting, voting
-from kernelmaps.models.tables.bases import side_of
-from kernelmaps.models.tables.fitting import Request, hold_rows
-from kernelmaps.models.tables.pairs import coarse_for_ranking, residual_tables
-from kernelmaps.models.tables.terms import Term
+from kernelmaps.models.gam import fitting, voting
+from kernelmaps.models.gam.bases import side_of
+from kernelmaps.models.gam.fitting import Request, hold_rows
+from kernelmaps.models.gam.pairs import coarse_for_ranking, residual_tables
+from kernelmaps.models.gam.terms import Term
 
 
 def coded(X, y=None, weight=None):

@@ -211,7 +211,7 @@ def test_chunks_without_a_class_or_without_weight(seed):
 
 def test_block_training_takes_as_many_threads_as_it_may(monkeypatch):
     """Ten classes are two groups of lanes for one thread, which trains one after the other."""
-    from kernelmaps.models.additive import out_of_core
+    from kernelmaps.models.svm import out_of_core
 
     seen, together = [], out_of_core.together
     monkeypatch.setattr(

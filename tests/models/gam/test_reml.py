@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from kernelmaps.models.tables import reml
-from kernelmaps.models.tables.reml import (
+from kernelmaps.models.gam import reml
+from kernelmaps.models.gam.reml import (
     Penalties,
     Sums,
     _curvature,

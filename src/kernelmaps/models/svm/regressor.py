@@ -17,9 +17,9 @@ from ...data import Source
 from ...engine.reference import namespace
 from ...schema import number
 from ..device_scores import ScoresAnywhere
+from ..gam.route import TABLE_STATE, fits_chunks
+from ..gam.sampling import RowChecks, Sample, real_targets
 from ..losses import LOSSES, Loss, make_loss
-from ..tables.route import TABLE_STATE, fits_chunks
-from ..tables.sampling import RowChecks, Sample, real_targets
 from .inputs import refuse_training_on_card, weights_of
 from .out_of_core import OutOfCore
 from .summary import SHARED, rounded_to_size

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelmaps.data.frames import Column, read_columns
-from kernelmaps.models.tables.codebooks import MISSING, OTHER, encode_columns, fit_codebook
+from kernelmaps.models.gam.codebooks import MISSING, OTHER, encode_columns, fit_codebook
 
 
 def number(values):

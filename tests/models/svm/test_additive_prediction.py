@@ -10,7 +10,7 @@ from kernelmaps.engine.reference import evaluate_table
 from kernelmaps.engine.table import AFFINE, CODE, EDGES, Table
 from kernelmaps.engine.table.dot import summed_table
 from kernelmaps.exceptions import OutOfDomainWarning
-from kernelmaps.models.additive import prediction
+from kernelmaps.models.svm import prediction
 
 ONE = {"n_jobs": 1, "tol": 1e-3, "random_state": 0}
 # Any weights are those of a model: loops that would train them are not compiled here.

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 
 import kernelmaps as km
-from kernelmaps.models.additive.primal import Lane
+from kernelmaps.models.svm.primal import Lane
 
 
 def rows(seed, n=150):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from kernelmaps.models.gam import held
+from kernelmaps.models.gam.bases import number_basis
+from kernelmaps.models.gam.extending import Start, approach, extend_rows, joined
+from kernelmaps.models.gam.held import CodedRows
+from kernelmaps.models.gam.newton import Bends, fit_rows, penalties_of
+from kernelmaps.models.gam.reml import choose_strengths
 from kernelmaps.models.losses import make_loss
-from kernelmaps.models.tables import held
-from kernelmaps.models.tables.bases import number_basis
-from kernelmaps.models.tables.extending import Start, approach, extend_rows, joined
-from kernelmaps.models.tables.held import CodedRows
-from kernelmaps.models.tables.newton import Bends, fit_rows, penalties_of
-from kernelmaps.models.tables.reml import choose_strengths
 
 
 def three_columns(seed, loss, n=3000):

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from kernelmaps.models.gam import newton, reml
+from kernelmaps.models.gam.bases import category_basis, number_basis
+from kernelmaps.models.gam.held import CodedRows
+from kernelmaps.models.gam.newton import fit_rows, penalties_of
 from kernelmaps.models.losses import LOSSES, make_loss
-from kernelmaps.models.tables import newton, reml
-from kernelmaps.models.tables.bases import category_basis, number_basis
-from kernelmaps.models.tables.held import CodedRows
-from kernelmaps.models.tables.newton import fit_rows, penalties_of
 
 
 def rows_for(loss, seed, n=800):

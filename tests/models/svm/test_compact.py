@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
-from kernelmaps.models.additive import base, basis, dual
+from kernelmaps.models.svm import base, basis, dual
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.data.frames import read_columns
+from kernelmaps.models.gam import fitting
+from kernelmaps.models.gam.fitting import Request, design_of, fit_design, hold_rows
+from kernelmaps.models.gam.judging import Gain, contents, held_out, mostly_different
+from kernelmaps.models.gam.terms import Term
 from kernelmaps.models.losses import Squared
-from kernelmaps.models.tables import fitting
-from kernelmaps.models.tables.fitting import Request, design_of, fit_design, hold_rows
-from kernelmaps.models.tables.judging import Gain, contents, held_out, mostly_different
-from kernelmaps.models.tables.terms import Term
 
 
 def some_codes(seed, n=4000):

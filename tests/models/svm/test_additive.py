@@ -16,11 +16,11 @@ from sklearn.svm import LinearSVC
 import kernelmaps as km
 from kernelmaps.engine.table import CODE
 from kernelmaps.inspection import ShapeFunctionDisplay
-from kernelmaps.models.additive import dual
-from kernelmaps.models.additive._loops import Problem
-from kernelmaps.models.additive.basis import compile_basis, rows_of
-from kernelmaps.models.additive.calibration import platt
-from kernelmaps.models.additive.inputs import coded_labels
+from kernelmaps.models.svm import dual
+from kernelmaps.models.svm._loops import Problem
+from kernelmaps.models.svm.basis import compile_basis, rows_of
+from kernelmaps.models.svm.calibration import platt
+from kernelmaps.models.svm.inputs import coded_labels
 
 ONE = {"n_jobs": 1}
 
@@ -164,7 +164,7 @@ def test_classes_together_are_classes_apart(seed, monkeypatch):
         assert together.objective_[k] == pytest.approx(apart.objective_[0], rel=3e-6)
     few = km.AdditiveClassifier(**settings, n_jobs=2).fit(X, y)  # values: one group of classes
     np.testing.assert_array_equal(few.decision_function(X), together.decision_function(X))
-    monkeypatch.setattr("kernelmaps.models.additive.base.SMALL", 0)
+    monkeypatch.setattr("kernelmaps.models.svm.base.SMALL", 0)
     monkeypatch.setattr("kernelmaps.threads.available_threads", lambda: 2)
     threads = km.AdditiveClassifier(**settings, n_jobs=2).fit(X, y)
     np.testing.assert_allclose(threads.objective_, together.objective_, rtol=3e-6)
@@ -184,7 +184,7 @@ def test_bytes_take_the_table_path_and_are_not_copied(seed):
     model = km.AdditiveClassifier(km.SplineMap(order=0), **ONE).fit(codes, labels(score))
     compiled = compile_basis(model._spec, codes, np.float32, (0,))
     assert len(compiled.basis.bins.kind) == CODE
-    from kernelmaps.models.additive.basis import rows_of
+    from kernelmaps.models.svm.basis import rows_of
 
     assert np.shares_memory(rows_of(codes).values, codes)
 
@@ -713,7 +713,7 @@ def test_certificates_leave_the_intercept_at_its_place(C):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 17, 45])
 def test_groups_of_lanes_are_all_classes_once(monkeypatch, count, threads):
-    monkeypatch.setattr("kernelmaps.models.additive.base.resolve_threads", lambda n_jobs: threads)
+    monkeypatch.setattr("kernelmaps.models.svm.base.resolve_threads", lambda n_jobs: threads)
     model = km.AdditiveClassifier()
     for values in (10, np.inf):  # few, of which there is one group as long as there are lanes
         groups = model._lane_groups(count, values)
