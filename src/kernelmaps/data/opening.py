@@ -376,6 +376,15 @@ class ExposedSource(Source):
         check_lengths(end, exposure=self.exposure)
 
 
+def in_memory(X: Any) -> bool:
+    """Whether X is an array, a sparse matrix, a frame or a nested list, not read in blocks."""
+    if isinstance(X, Source | str | os.PathLike) or callable(X):
+        return False
+    if type(X).__module__.startswith(("dask", "h5py", "zarr", "pyarrow")):
+        return False
+    return not is_chunks(X)
+
+
 def has_text(X: Any) -> bool:
     """Whether a file, dataset or Dask frame has columns of other things than numbers.
 

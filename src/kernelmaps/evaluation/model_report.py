@@ -254,7 +254,7 @@ def _bars(model: Any, shapes: list[Any]) -> list[list[Any]]:
 
 
 def _summary(model: Any) -> dict[str, Any] | None:
-    if getattr(model, "table_", None) is None:
+    if getattr(model, "predictor_", None) is None:
         return None
     summary = model.summary()
     return {

@@ -113,7 +113,7 @@ def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
 def _model(name: str, model: Any) -> str:
     from ..models.svm.terms import curve_terms, terms_table
 
-    if model._tabular:
+    if hasattr(model, "predictor_"):
         return table_model(name, model)
     found, n_features = curve_terms(model), int(model.n_features_in_)
     if found is not None and found[0].family in _FORMULAS:

@@ -47,7 +47,7 @@ static inline double {name}_level(int column, const char *text)
 
 def table_model(name: str, model: Any) -> str:
     """The body of a header for a fitted model of a table."""
-    table = model.table_
+    table = model.predictor_
     outputs = len(table.intercept)
     NAME = name.upper()
     text = f"#define {NAME}_FEATURES {len(table.books)}\n#define {NAME}_COLUMNS {outputs}\n"
@@ -92,16 +92,13 @@ def _levels(name: str, books: Any) -> str:
 
 def _probabilities(name: str, model: Any) -> str:
     """Sigmoids of the scores, scaled to sum to one."""
-    outputs, classes = len(model._sigmoid), len(model.classes_)
-    text = c_array(f"{name}_sigmoid", model._sigmoid)
+    outputs, classes = len(model.intercept_), len(model.classes_)
     two = "  out[1] = p[0];\n  out[0] = 1.0 - p[0];\n"
     many = f"""  for (k = 0; k < {classes}; ++k) total += p[k];
   for (k = 0; k < {classes}; ++k) out[k] = total > 0.0 ? p[k] / total : {1 / classes!r};
 """
     declared = "" if outputs == 1 else "  double total = 0.0;\n"
-    return (
-        text
-        + f"""
+    return f"""
 /* Probabilities of the {classes} classes. */
 static inline void {name}_probabilities(const double *x, double *out)
 {{
@@ -109,7 +106,6 @@ static inline void {name}_probabilities(const double *x, double *out)
 {declared}  int k;
   {name}_scores(x, p);
   for (k = 0; k < {outputs}; ++k)
-    p[k] = 1.0 / (1.0 + exp(-({name}_sigmoid[2 * k] * p[k] + {name}_sigmoid[2 * k + 1])));
+    p[k] = 1.0 / (1.0 + exp(-p[k]));
 {two if outputs == 1 else many}}}
 """
-    )

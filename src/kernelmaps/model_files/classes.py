@@ -33,8 +33,8 @@ _RECORDS = {
     "Summary": "kernelmaps.models.svm.summary",
     "Progress": "kernelmaps.models.svm.summary",
     "Codebook": "kernelmaps.models.gam.codebooks",
-    "FittedTerm": "kernelmaps.models.gam.model",
-    "TableModel": "kernelmaps.models.gam.model",
+    "FittedTerm": "kernelmaps.models.gam.predictor",
+    "AdditivePredictor": "kernelmaps.models.gam.predictor",
     "Term": "kernelmaps.models.gam.terms",
     # Kernels without a name of their own; the others are those of `kernelmaps.kernels.register`.
     # They check their parameters when they are made.

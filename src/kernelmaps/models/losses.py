@@ -1,13 +1,13 @@
-r"""Losses of additive models, one entry each: all that their solvers know about a loss.
+r"""Losses of additive models: all that their solvers know about a loss, one class each.
 
-An example with target y (+1 or −1 for a class) and cost c adds c ℓ(y, f) to the objective. Models
-of tables, and of maps with few columns, are fitted by Newton's method, which takes the value, the
-derivative and the curvature of rows (:class:`Loss`). A curvature may be an upper bound of the
-second derivative (of losses with corners, which are rounded off): the step then minimises a
-majorant, and cannot raise the objective. Close to the minimum less and less of the bound is taken,
-and steps become Newton's.
+An example with target y (+1 or −1 for a class) and cost c adds c ℓ(y, f) to the objective.
 
-Models of maps are trained by dual coordinate descent, one example at a time, which takes the rules
+GAMs are fitted by Newton's method, which takes the value, the derivative and the curvature of rows
+(:class:`Loss`). A curvature may be an upper bound of the second derivative (of a loss with a
+corner, which is rounded off): the step then minimises a majorant, and cannot raise the objective.
+Close to the minimum less and less of the bound is taken, and steps become Newton's.
+
+Additive SVMs are trained by dual coordinate descent, one example at a time, which takes the rules
 of a loss (:class:`Rules`). The dual variable β of an example is the coefficient of ψ(x) in w, and
 the duality gap is the sum over the examples of Fenchel's inequality,
 
@@ -23,10 +23,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit, ndtri, xlogy
 
 _WIDTH = 0.003  # of the scale of the targets: where absolute losses are rounded off
-_LEAST = 0.05  # dispersion of margins, at least
 _MOST = 30.0  # |η| beyond which exp is not followed
 
 
@@ -65,15 +64,15 @@ class Loss:
     """
 
     dispersion: float | None = None
-    rules: ClassVar[Rules | None] = None  # of models of maps; None for a loss of tables alone
+    rules: ClassVar[Rules | None] = None  # of additive SVMs; None for a loss of GAMs alone
+    likelihood = True  # whether GAMs have it: exp(−ℓ/φ) is a likelihood, or nearly
     of_labels = False  # whether y is ±1
+    corners = False  # whether the derivative jumps
     unit = 1.0  # how many times ℓ its rules are about
     bends = True  # whether the curvature changes from row to row
     link = "identity"  # "log": predictions are exp(η), and rows may have an exposure
-    caution = 0.0  # share of an upper bound in the curvature; the rest is the second derivative
-    # Of an estimated φ: losses of margins can all be zero, where curves separate few rows, or rows
-    # of little weight. An estimate of zero would then take every wiggle for an effect.
-    least_dispersion = 0.0
+    # Share of an upper bound in the curvature; the rest is the second derivative.
+    majorizer_share = 0.0
 
     def value(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """ℓ(y, η)."""
@@ -103,9 +102,22 @@ class Loss:
         """φ from the number of rows and the sum of their curvatures; None: estimated."""
         return None
 
-    def fault(self, y: np.ndarray) -> str | None:
+    def target_error(self, y: np.ndarray) -> str | None:
         """What is wrong with targets, in words."""
         return None
+
+    def saturated(self, y: np.ndarray) -> np.ndarray:
+        """The smallest loss that each target can have."""
+        return np.zeros_like(y)
+
+    def deviance_explained(
+        self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, offset: np.ndarray
+    ) -> float:
+        """Share of the deviance 2Σw(ℓ(y, η) − min ℓ) of the best constant that η explains."""
+        constant = self.start(y, weight, offset) + offset
+        least = self.saturated(y)
+        left, total = (float(weight @ (self.value(y, at) - least)) for at in (eta, constant))
+        return 1 - left / total if total > 0 else float(left <= 0)
 
 
 def _squared_error(y, f, epsilon):
@@ -226,7 +238,7 @@ class SquaredHinge(Loss):
 
     rules = Rules(_squared_hinge, _squared_hinge_conjugate, _squared_hinge_step)
     of_labels = True
-    least_dispersion = _LEAST
+    likelihood = False
 
     def value(self, y, eta):
         return np.maximum(0.0, 1 - y * eta) ** 2
@@ -257,7 +269,10 @@ class Poisson(Loss):
         rate = np.average(y, weights=weight) / np.average(np.exp(offset), weights=weight)
         return float(np.log(max(rate, 1e-12)))
 
-    def fault(self, y):
+    def saturated(self, y):
+        return y - xlogy(y, y)
+
+    def target_error(self, y):
         if y.min(initial=0.0) < 0:
             return "loss='poisson' needs y >= 0"
         return None if y.any() else "loss='poisson' needs some y > 0"
@@ -280,51 +295,42 @@ class Gamma(Loss):
     def start(self, y, weight, offset):
         return float(np.log(np.average(y * np.exp(-offset), weights=weight)))
 
-    def fault(self, y):
+    def saturated(self, y):
+        return 1 + np.log(y)
+
+    def target_error(self, y):
         return None if (y > 0).all() else "loss='gamma' needs y > 0"
 
 
 @dataclass(frozen=True)
-class Rounded(Loss):
-    """Losses made of ½√(t² + ε²), whose second derivative nearly vanishes for |t| > ε.
-
-    Attributes
-    ----------
-    width : float
-        ε.
-    caution : float
-        Share of the upper bound in the curvature; the rest is the second derivative itself.
-    """
-
-    width: float = 1.0
-    caution: float = 1.0
-
-    def after(self, whole):
-        return replace(self, caution=self.caution / 10 if whole else min(1.0, 100 * self.caution))
-
-    def for_errors(self, total, value):
-        return replace(self, caution=1.0)
-
-    def bend(self, size: np.ndarray) -> np.ndarray:
-        """Curvature of ½√(t² + ε²), from the square root."""
-        bound = 0.5 / size
-        if self.caution == 1.0:
-            return bound
-        return bound * (self.caution + (1 - self.caution) * (self.width / size) ** 2)
-
-
-@dataclass(frozen=True)
-class Quantile(Rounded):
+class Quantile(Loss):
     """½√(r² + ε²) + (q − ½)r of r = y − η: the pinball loss, rounded off within ε of zero.
+
+    The second derivative nearly vanishes for |r| > ε; ½/√(r² + ε²) is an upper bound of it.
 
     Its estimates have the variance q(1 − q)/nf² for a density f of the residuals at zero, which
     the mean curvature estimates, if it is rounded off more widely (Powell 1991): so much that the
     estimate is as variable as the share of rows between the quantiles q ± h of the residuals. h is
     the bandwidth of Hall and Sheather (1988) for 95 % intervals, and the distance of the quantiles
     that of a normal variable with the same mean loss, σφ(z_q).
+
+    Attributes
+    ----------
+    width : float
+        ε.
+    majorizer_share : float
+        Share of the upper bound in the curvature; the rest is the second derivative itself.
+    quantile : float
+        q.
     """
 
+    width: float = 1.0
+    majorizer_share: float = 1.0
     quantile: float = 0.5
+
+    def after(self, whole):
+        share = self.majorizer_share / 10 if whole else min(1.0, 100 * self.majorizer_share)
+        return replace(self, majorizer_share=share)
 
     def for_errors(self, total, value):
         q, total = self.quantile, max(total, 1.0)
@@ -334,7 +340,8 @@ class Quantile(Rounded):
         h = min(h, 0.5 * q, 0.5 * (1 - q))
         between = float(ndtri(q + h) - ndtri(q - h)) * value / total / height
         # ∫K² of the curvature is 3π/32 over its width, that of a share is one over the distance.
-        return replace(self, caution=0.0, width=max(3 * np.pi / 32 * between, self.width))
+        width = max(3 * np.pi / 32 * between, self.width)
+        return replace(self, majorizer_share=0.0, width=width)
 
     def known_dispersion(self, total, bend):
         return self.quantile * (1 - self.quantile) * total / bend
@@ -346,7 +353,10 @@ class Quantile(Rounded):
     def derivatives(self, y, eta):
         r = y - eta
         size = np.hypot(r, self.width)
-        return -(0.5 * r / size + self.quantile - 0.5), self.bend(size)
+        bound, share = 0.5 / size, self.majorizer_share
+        if share < 1.0:
+            bound = bound * (share + (1 - share) * (self.width / size) ** 2)
+        return -(0.5 * r / size + self.quantile - 0.5), bound
 
     def start(self, y, weight, offset):
         return float(_quantiles(y - offset, weight, self.quantile)[0])
@@ -374,25 +384,13 @@ def _epsilon_insensitive_step(y, f, beta, q, c, epsilon):
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive(Rounded):
-    """max(0, |r| − e) = ½|r − e| + ½|r + e| − e, both rounded off."""
+class EpsilonInsensitive(Loss):
+    """max(0, |r| − e) of r = y − η."""
 
-    epsilon: float = 0.1
+    epsilon: float = 0.0
     rules = Rules(_epsilon_insensitive, _epsilon_insensitive_conjugate, _epsilon_insensitive_step)
-
-    def _sizes(self, r):
-        return np.hypot(r - self.epsilon, self.width), np.hypot(r + self.epsilon, self.width)
-
-    def value(self, y, eta):
-        r = y - eta
-        above, below = self._sizes(r)
-        return 0.5 * (above + below) - self.epsilon
-
-    def derivatives(self, y, eta):
-        r = y - eta
-        above, below = self._sizes(r)
-        slope = 0.5 * ((r - self.epsilon) / above + (r + self.epsilon) / below)
-        return -slope, self.bend(above) + self.bend(below)
+    likelihood = False
+    corners = True
 
     def parts(self, y, eta, width):
         above, below = (_ramp(s - self.epsilon, width) for s in (eta - y, y - eta))
@@ -414,22 +412,13 @@ def _hinge_step(y, f, beta, q, c, epsilon):
 
 
 @dataclass(frozen=True)
-class Hinge(Rounded):
-    """max(0, 1 − yη), rounded off: ½√(s² + ε²) + ½s of s = 1 − yη."""
+class Hinge(Loss):
+    """max(0, 1 − yη)."""
 
-    width: float = _WIDTH
     rules = Rules(_hinge, _hinge_conjugate, _hinge_step)
     of_labels = True
-    least_dispersion = _LEAST
-
-    def value(self, y, eta):
-        slack = 1 - y * eta
-        return 0.5 * np.hypot(slack, self.width) + 0.5 * slack
-
-    def derivatives(self, y, eta):
-        slack = 1 - y * eta
-        size = np.hypot(slack, self.width)
-        return -y * (0.5 * slack / size + 0.5), self.bend(size)
+    likelihood = False
+    corners = True
 
     def parts(self, y, eta, width):
         value, slope, bend = _ramp(1 - y * eta, width)
@@ -443,16 +432,21 @@ LOSSES: dict[str, type[Loss]] = {
 }  # fmt: skip
 """All losses by name; the place of one with rules is its code in compiled loops."""
 
-_OLD_NAMES = {"log": "log_loss", "squared": "squared_error"}  # accepted with a warning
+GAM, SVM = "GAM", "SVM"
+"""The two kinds of additive models."""
 
 
-def names_of(of_labels: bool) -> tuple[str, ...]:
-    """Names of the losses of labels, or of numbers."""
-    return tuple(name for name, kind in LOSSES.items() if kind.of_labels == of_labels)
+def losses_for(kind: str, of_labels: bool) -> tuple[str, ...]:
+    """Names of the losses that GAMs or SVMs of labels, or of numbers, have."""
+    return tuple(
+        name
+        for name, cls in LOSSES.items()
+        if cls.of_labels == of_labels and (cls.likelihood if kind == GAM else cls.rules is not None)
+    )
 
 
-def find_loss(owner: str, name: object, of_labels: bool) -> str:
-    """The name of a loss in `LOSSES`, from that or an older spelling; unknown ones are refused.
+def find_loss(owner: str, name: object, of_labels: bool, kind: str) -> str:
+    """The name of a loss, checked.
 
     Parameters
     ----------
@@ -462,17 +456,19 @@ def find_loss(owner: str, name: object, of_labels: bool) -> str:
         What the user wrote.
     of_labels : bool
         Losses of labels, or of numbers.
+    kind : {"GAM", "SVM"}
+        Losses of generalised additive models, or of additive support vector machines.
     """
-    known = names_of(of_labels)
-    found = _OLD_NAMES.get(name, name) if isinstance(name, str) else name
-    if found not in known:
-        raise ValueError(f"{owner}: loss must be one of {known}, got {name!r}.")
-    return str(found)
-
-
-def for_tables_alone(name: object, of_labels: bool) -> bool:
-    """Whether a name is that of a loss that models of maps do not have."""
-    return name in names_of(of_labels) and LOSSES[str(name)].rules is None
+    if name in losses_for(kind, of_labels):
+        return str(name)
+    other = SVM if kind == GAM else GAM
+    hint = ""
+    if name in losses_for(other, of_labels):
+        suffix = {GAM: ("Regressor", "Classifier"), SVM: ("SVR", "SVC")}[other][of_labels]
+        hint = f" {name!r} is a loss of Additive{suffix}."
+    raise ValueError(
+        f"{owner}: loss must be one of {losses_for(kind, of_labels)}, got {name!r}.{hint}"
+    )
 
 
 def name_with(code: Sized) -> str:
@@ -487,17 +483,16 @@ def rules_of(code: Sized) -> Any:
 
 def make_loss(
     name: str, y: np.ndarray, weight: np.ndarray | None = None, *,
-    quantile: float = 0.5, epsilon: float = 0.1,
+    quantile: float = 0.5, epsilon: float = 0.0,
 ) -> Loss:  # fmt: skip
-    """The loss of a name, with its widths set by the spread of the targets."""
-    kind = LOSSES[name]
-    if kind not in (Quantile, EpsilonInsensitive):
-        return kind()
+    """The loss of a name; quantile losses are rounded off by the spread of the targets."""
+    cls = LOSSES[name]
+    if cls is EpsilonInsensitive:
+        return EpsilonInsensitive(epsilon=epsilon)
+    if cls is not Quantile:
+        return cls()
     width = _WIDTH * _spread(y, np.ones(len(y)) if weight is None else weight)
-    if kind is EpsilonInsensitive:
-        return EpsilonInsensitive(epsilon=epsilon, width=width)
-    level = 0.5 if name == "absolute_error" else quantile
-    return Quantile(quantile=level, width=width)
+    return Quantile(quantile=0.5 if name == "absolute_error" else quantile, width=width)
 
 
 def _spread(y: np.ndarray, weight: np.ndarray) -> float:

@@ -75,7 +75,7 @@ def to_onnx(
         missing.
     """
     best = getattr(model, "estimator_", model)
-    columns = _table_inputs(best) if getattr(best, "_tabular", False) else None
+    columns = _table_inputs(best) if hasattr(best, "predictor_") else None
     if columns is None:
         graph = _to_onnx(model, np.asarray(X[:1]), **options)
     else:
@@ -143,7 +143,7 @@ def _real_type(inputs: Any) -> type:
 def _shapes(operator: Any) -> None:
     source = operator.inputs[0].type
     model = getattr(operator.raw_operator, "estimator_", operator.raw_operator)
-    columns = getattr(model, "_tabular", False) and len(operator.inputs) == model.n_features_in_
+    columns = hasattr(model, "predictor_") and len(operator.inputs) == model.n_features_in_
     if not (columns or isinstance(source, FloatTensorType | DoubleTensorType)):
         raise TypeError(
             f"{type(operator.raw_operator).__name__}: ONNX input must be float32 or float64, got "
@@ -228,7 +228,7 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
 def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
     from ..models.svm.terms import curve_terms, terms_table
 
-    if model._tabular:
+    if hasattr(model, "predictor_"):
         columns = X if isinstance(X, list) else [X[:, j][:, None] for j in range(X.shape[1])]
         return _table_scores(xp, model, columns)
     found = curve_terms(model)
@@ -283,8 +283,10 @@ def _labels(xp: Trace, model: Any, scores: Traced) -> Traced:
 
 def _probabilities(xp: Trace, model: Any, scores: Traced) -> Traced:
     """Platt's sigmoids, scaled to sum to one; equal where all of them are zero."""
-    slope, shift = (column.astype(scores.dtype) for column in model._sigmoid.T)
-    logits = scores * slope + shift
+    logits = scores
+    if hasattr(model, "_sigmoid"):  # Platt's, of an additive SVM
+        slope, shift = (column.astype(scores.dtype) for column in model._sigmoid.T)
+        logits = scores * slope + shift
     p = xp.node("Sigmoid", [logits], scores.shape, scores.dtype)
     if scores.shape[1] == 1:
         other = xp.node("Sigmoid", [-logits], scores.shape, scores.dtype)
@@ -312,7 +314,7 @@ _LABELS = {"op_domain": "ai.onnx.ml", "op_version": 2}
 def _table_inputs(model: Any) -> list[tuple[str, Any]] | None:
     """Names and types of a column's inputs; None where one matrix of numbers serves."""
     names = getattr(model, "feature_names_in_", None)
-    books = model.table_.books
+    books = model.predictor_.books
     words = any(book.kind == "category" and not _are_numbers(book.levels) for book in books)
     if names is None and not words:
         return None
@@ -329,7 +331,7 @@ def _are_numbers(levels: Sequence[str]) -> bool:
 
 def _table_scores(xp: Trace, model: Any, columns: Sequence[Traced]) -> Traced:
     """Scores of rows: shape (rows, outputs). `columns` have the shape (rows, 1) each."""
-    table, own = model.table_, model.table_.functions
+    table, own = model.predictor_, model.predictor_.functions
     dtype = next((x.dtype for x in columns if x.dtype.kind == "f"), np.dtype(np.float64))
     pairs = zip(table.books, columns, strict=True)
     rows = xp.concat([_numbers(xp, book, column, dtype) for book, column in pairs], axis=1)

@@ -8,19 +8,19 @@ import numpy as np
 
 from ..shapes import PairFunction, ShapeFunction
 from .codebooks import MISSING, OTHER, Codebook
-from .model import FittedTerm, TableModel
+from .predictor import AdditivePredictor, FittedTerm
 
 _BINS = 24
 
 
-def shape_functions(model: TableModel) -> list[ShapeFunction]:
+def shape_functions(model: AdditivePredictor) -> list[ShapeFunction]:
     """The functions of single columns."""
     return [
         _shape(term, model.books[term.columns[0]]) for term in model.terms if len(term.columns) == 1
     ]
 
 
-def pair_functions(model: TableModel) -> list[PairFunction]:
+def pair_functions(model: AdditivePredictor) -> list[PairFunction]:
     """The functions of pairs."""
     return [_pair(term, model) for term in model.terms if len(term.columns) == 2]
 
@@ -48,7 +48,7 @@ def _shape(term: FittedTerm, book: Codebook) -> ShapeFunction:
     )  # fmt: skip
 
 
-def _pair(term: FittedTerm, model: TableModel) -> PairFunction:
+def _pair(term: FittedTerm, model: AdditivePredictor) -> PairFunction:
     labels, used = [], []
     for axis, (coarse, column) in enumerate(zip(term.coarse, term.columns, strict=True)):
         seen = np.flatnonzero(term.counts.sum(axis=1 - axis) > 0)

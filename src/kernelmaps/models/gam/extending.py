@@ -92,7 +92,7 @@ def approach(
 
     `gram` is about ZᵀWZ of these rows.
     """
-    if loss.caution or rows.cone is not None:
+    if loss.majorizer_share or rows.cone is not None:
         return beta
     every = penalties_of(rows.bases)
     kept = every.within_reach(rho, rows.total)

@@ -19,9 +19,9 @@ from .constraints import cone_of, polished
 from .extending import Start, approach, extend_rows
 from .held import CodedRows, HeldRows, Memory, Pair, Part, Scored
 from .marginal import signals_of
-from .model import FittedTerm, TableModel
 from .newton import PenalisedFit, fit_rows
 from .pairs import Coarse, build_pair, coarse_for_ranking, promising
+from .predictor import AdditivePredictor, FittedTerm
 from .streamed import TableRows
 from .terms import Term, term_basis
 from .voting import LEVEL, SquaredSlopes, significance, suspects
@@ -61,7 +61,6 @@ class Request:
         Fixed strengths by column, or of all; None, and columns that are not listed: chosen.
     shapes : dict of int to tuple of str
         Constraints by column.
-    tol : float
     max_iter : int
     n_jobs : int or None
     owner : str
@@ -73,7 +72,6 @@ class Request:
     search: int = 0
     strengths: dict[int, float] | float | None = None
     shapes: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    tol: float = 1e-7
     max_iter: int = 100
     n_jobs: int | None = None
     owner: str = "AdditiveModel"
@@ -190,7 +188,7 @@ def _built(build: Callable[[Any], Part], items: Sequence[Any], n_jobs: int | Non
         return map_in_threads(build, items, n_jobs)
 
 
-def fit_table(rows: TableRows, losses: Losses, request: Request) -> tuple[TableModel, Fits]:
+def fit_terms(rows: TableRows, losses: Losses, request: Request) -> tuple[AdditivePredictor, Fits]:
     """Fit one model with an output for each of the losses and targets.
 
     Pairs are searched for with all outputs together.
@@ -227,7 +225,7 @@ def fit_design(
             beta = approach(rows, loss, rho, beta, gram)
         elif gram is not None and isinstance(rows, CodedRows):
             rows = replace(rows, memory=memory)
-    return fit_rows(rows, loss, rho, fixed, request.tol, request.max_iter, beta)
+    return fit_rows(rows, loss, rho, fixed, max_iter=request.max_iter, beta=beta)
 
 
 def _extended(
@@ -527,7 +525,7 @@ def _within_budget(
     return replace(larger, parts=larger.parts[: len(design.parts) + len(added)]), added
 
 
-def assemble(design: Design, fits: Fits, asked: Pairs = ()) -> TableModel:
+def assemble(design: Design, fits: Fits, asked: Pairs = ()) -> AdditivePredictor:
     """The fitted model, its terms at their codes; pairs that have vanished only if asked for."""
     terms = []
     for part, own, group in _places(design):
@@ -549,7 +547,7 @@ def assemble(design: Design, fits: Fits, asked: Pairs = ()) -> TableModel:
         if part.pair is None or part.columns in asked or edf.max() >= _VANISHED:
             terms.append(term)
     intercept = np.array([fit.weights[0] for fit in fits])
-    return TableModel(design.books, tuple(terms), intercept)
+    return AdditivePredictor(design.books, tuple(terms), intercept)
 
 
 def _term_of(part: Part, fit: PenalisedFit, own: slice) -> tuple:

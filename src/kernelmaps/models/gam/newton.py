@@ -248,7 +248,7 @@ def _fit(
     here: Point = reach.rows.at(loss, beta[kept])
     value, n_iter, extra, converged = np.inf, 0, 0, False
     near = following = loss  # as losses are here, and as they will be after the next step
-    chosen = Chosen(rho, fixed, loss.dispersion, loss.least_dispersion, fresh)
+    chosen = Chosen(rho, fixed, loss.dispersion, fresh)
     tol = min(tol, 1e-10)  # the last steps square the error, and cost little
     for n_iter in range(1, max_iter + 1):
         sums, resting, solved = here.sums(), chosen.settled, reach
@@ -261,7 +261,7 @@ def _fit(
         if seen is None:  # losses are not known with other weights
             beta, wanted = (solved.among_all(own)[reach.kept] for own in (beta, wanted))
         diagonal = reach.penalties.diagonal(found.rho)
-        caution, near = near.caution, following
+        caution, near = near.majorizer_share, following
         here, whole = _damped(reach.rows, near, beta, wanted, diagonal, start, seen)
         following = near.after(whole) if resting else near
         value = _penalised(here, diagonal)
@@ -269,7 +269,7 @@ def _fit(
         telling = caution < _NEARLY or (caution == 1 and not whole)
         converged = resting and telling and start - value <= tol * (1 + abs(value))
         near_end = chosen.settled or (isinstance(rows, CodedRows) and not fresh)
-        if near_end and not (converged or loss.caution) and rows.cone is None:
+        if near_end and not (converged or loss.majorizer_share) and rows.cone is None:
             solve = _among_others(found, solved, reach.kept, total).dot
             here, gains, ended = chords(reach.rows, loss, here, solve, diagonal, _END * tol)
             value, extra = _penalised(here, diagonal), extra + len(gains)
@@ -362,8 +362,8 @@ class Chosen:
     ----------
     rho, fixed
         As in `fit_rows`.
-    dispersion, least : float or None, float
-        φ where it is known, and the least that is estimated.
+    dispersion : float or None
+        φ where it is known.
     afresh : bool
         Whether the first step takes many on the strengths, with few functions.
     settled : bool
@@ -373,7 +373,6 @@ class Chosen:
     rho: np.ndarray
     fixed: np.ndarray
     dispersion: float | None
-    least: float
     afresh: bool
     used: np.ndarray | float = np.inf
 
@@ -383,10 +382,12 @@ class Chosen:
     def step(self, sums: Sums, penalties: Penalties, n_iter: int) -> WorkingFit:
         """The fit of a working least-squares problem."""
         if not self.settled:
-            # An estimate of φ that vanishes would leave strengths behind that mean nothing.
-            if n_iter == 1 and self.afresh and not self.least:
+            if n_iter == 1 and self.afresh:
                 self.rho = coarse_strengths(sums, penalties, self.rho, self.dispersion, self.fixed)
-            found = self._chosen(sums, penalties)
+            most, tol = (_INNER, _EXACT) if self.afresh else (_MOST_INNER, _LARGE)
+            found = choose_strengths(
+                sums, penalties, self.rho, self.dispersion, self.fixed, most, tol
+            )
             used, before = penalties.total(found.edf(penalties)), self.used
             # Rounded, so that steps do not amplify the rounding errors of those before them.
             self.rho, self.used = np.where(self.fixed, self.rho, np.round(found.rho, 3)), used
@@ -398,18 +399,6 @@ class Chosen:
             # A tenth in the logarithm of a strength means nothing.
             self.rho = np.where(self.fixed, self.rho, np.round(self.rho, 1))
         return solve_with(sums, penalties, self.rho, self.dispersion)
-
-    def _chosen(self, sums: Sums, penalties: Penalties) -> WorkingFit:
-        """Strengths for a working problem; an estimate of φ that is too small becomes its bound."""
-        found = self._nearer(sums, penalties)
-        if found.dispersion >= self.least:
-            return found
-        self.dispersion = self.least
-        return self._nearer(sums, penalties)
-
-    def _nearer(self, sums: Sums, penalties: Penalties) -> WorkingFit:
-        most, tol = (_INNER, _EXACT) if self.afresh else (_MOST_INNER, _LARGE)
-        return choose_strengths(sums, penalties, self.rho, self.dispersion, self.fixed, most, tol)
 
 
 def allowed(rows: Rows, found: WorkingFit) -> np.ndarray:
@@ -453,7 +442,7 @@ def rough_step(
     """
     before = _penalised(here, diagonal)
     here, _ = _damped(rows, loss, here.beta, wanted, diagonal, before, here)
-    if loss.caution or rows.cone is not None:
+    if loss.majorizer_share or rows.cone is not None:
         return here
     return chords(rows, loss, here, solve, diagonal, _ROUGHLY)[0]
 

@@ -49,9 +49,9 @@ class RowChecks:
         y = self.targets(chunk)
         if self.classes is None:
             # One harmless target more: that some are positive is a matter of all chunks.
-            fault = self.loss and self.loss.fault(np.append(y[weight > 0], 1.0))
-            if fault:
-                raise ValueError(f"{where}: {fault}; found {y.min():g} … {y.max():g}.")
+            problem = self.loss and self.loss.target_error(np.append(y[weight > 0], 1.0))
+            if problem:
+                raise ValueError(f"{where}: {problem}; found {y.min():g} … {y.max():g}.")
             return y, weight, offset
         codes = np.searchsorted(self.classes, y)
         if self.class_weight is not None:

@@ -1,4 +1,4 @@
-"""A fitted additive model of a table: codes, terms, and what they say about rows."""
+"""The fitted additive predictor: codes of columns, terms, and their sum for rows."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class FittedTerm:
 
 
 @record
-class TableModel:
+class AdditivePredictor:
     """Codebooks of all columns, the terms, and an intercept for each output."""
 
     books: tuple[Codebook, ...] = saved(anything)
@@ -103,7 +103,7 @@ class TableModel:
         return functions_of(self.books, self.terms)
 
     @cached_property
-    def _of_errors(self) -> TableModel:
+    def _of_errors(self) -> AdditivePredictor:
         """The standard errors in the place of the terms; straight lines no longer go on."""
         kinds = {"linear": "spline"}
         terms = (replace(t, values=t.errors, kind=kinds.get(t.kind, t.kind)) for t in self.terms)

@@ -1,0 +1,407 @@
+"""Generalised additive models: fitting and what a fitted model says, for numbers and classes.
+
+An estimator turns X into columns, y into targets and a loss for each output, calls
+:func:`.fitting.fit_terms`, and keeps the one fitted object, an
+:class:`.predictor.AdditivePredictor`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ...arguments import check_count
+from ...data.frames import Column, check_names, column_position, is_frame, read_columns
+from ...data.opening import in_memory, open_table
+from ...data.sources import Source
+from ...device import is_foreign
+from ...schema import SchemaError, State, anything, array, instance, integer, names
+from ..explanation import Explanation
+from ..inputs import refuse_training_on_card, targets_of, weights_of
+from ..losses import GAM, LOSSES, Loss, find_loss
+from ..shapes import PairFunction, ShapeFunction
+from .constraints import resolve_constraints
+from .describing import pair_functions, shape_functions
+from .fitting import Request, fit_terms, hold_rows
+from .predictor import AdditivePredictor
+from .sampling import RowChecks, Sample, take_sample
+from .streamed import Coder, StreamedRows, TableRows, one_against_rest, tally
+from .summary import GamSummary, summarise
+from .terms import pair_positions, resolve_terms
+
+_AUTO_PAIRS = 40  # pairs that interactions="auto" looks for at most
+
+
+@dataclass(eq=False, repr=False)
+class GeneralizedAdditiveModel(BaseEstimator):
+    """Parameters, fitting and description of `AdditiveRegressor` and `AdditiveClassifier`."""
+
+    loss: str = ""
+    _: KW_ONLY
+    terms: Any = None
+    interactions: Any = None
+    constraints: Any = None
+    smoothing: Any = "auto"
+    categorical_features: Any = None
+    max_iter: int = 200
+    n_jobs: int | None = None
+
+    _of_labels: ClassVar[bool]  # whether targets are labels or numbers
+    _state: ClassVar[State] = State(
+        required={
+            "predictor_": instance((AdditivePredictor,)),
+            "n_features_in_": integer(1),
+            "intercept_": anything,
+            "edf_": array("f8", "outputs"),
+            "dispersion_": array("f8", "outputs"),
+            "n_rows": integer(1),
+        },
+        allowed={
+            "feature_names_in_": names,
+            "objective_": array("f8", "outputs", finite=False),
+            "n_iter_": integer(),
+        },
+        private=True,
+    )
+
+    # -- what a subclass does in its own way ------------------------------------------------------
+
+    def _targets(
+        self, y: np.ndarray, weight: np.ndarray
+    ) -> tuple[Sequence[np.ndarray], list[Loss], np.ndarray]:
+        """Targets and losses of all outputs, and the weights of the rows."""
+        raise NotImplementedError
+
+    def _targets_of_source(
+        self, source: Source, sample: Sample
+    ) -> tuple[RowChecks, list[Loss], list[float]]:
+        """Checks of the chunks' targets, losses, and the code that each output calls +1."""
+        raise NotImplementedError
+
+    def _n_outputs(self) -> int:
+        raise NotImplementedError
+
+    def _output_names(self) -> list[str]:
+        """Names of the outputs: "prediction", or classes."""
+        raise NotImplementedError
+
+    def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
+        return np.zeros(n)
+
+    # -- fitting ----------------------------------------------------------------------------------
+
+    @property
+    def _loss_class(self) -> type[Loss]:
+        return LOSSES[find_loss(type(self).__name__, self.loss, self._of_labels, GAM)]
+
+    @property
+    def _link(self) -> str:
+        """ "log" where predictions are exp(f), else "identity"."""
+        return self._loss_class.link
+
+    def _check_parameters(self) -> None:
+        _ = self._loss_class  # an unknown name is refused
+        check_count(self, "max_iter", self.max_iter)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
+        """Fit to rows in memory, or to rows that are read block by block."""
+        refuse_training_on_card(self, "fit", X, y, sample_weight)
+        self._check_parameters()
+        if is_frame(X) or in_memory(X):
+            columns = self._columns(X, reset=True)
+            y = targets_of(self, y, len(columns[0]))
+            weight = weights_of(self, sample_weight, len(y))
+            targets, losses, weight = self._targets(y, weight)
+            offset = self._log_exposure(exposure, len(y))
+            request = self._request([column.name for column in columns])
+            rows = hold_rows(columns, targets, weight, offset, request)
+            self._fit_rows(rows, losses, request, int(np.count_nonzero(weight)))
+        else:
+            self._fit_source(open_table(X, y, sample_weight, exposure))
+        return self
+
+    def _fit_source(self, source: Source) -> None:
+        """Fit to rows that are read anew for each pass."""
+        owner = type(self).__name__
+        sample = take_sample(source, self.categorical_features, owner)
+        self._set_features(sample.names, sample.named)
+        checks, losses, outputs = self._targets_of_source(source, sample)
+        request = self._request(sample.names)
+        checked = zip(*(checks(chunk) for chunk in sample.chunks), strict=True)
+        y, weight, offset = (np.concatenate(values) for values in checked)
+        rows = hold_rows(sample.columns, one_against_rest(y, outputs), weight, offset, request)
+        expected = tuple(sample.names) if sample.named else ()
+        n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
+        coder = Coder(rows.books, owner, checks, tuple(outputs), expected, n_jobs)
+        first = tally(source, coder, losses, rows)
+        if not first.sums[0].weight > 0:
+            raise ValueError(f"{owner}: all sample weights are zero.")
+        streamed = StreamedRows(source, coder, first, rows)
+        self._fit_rows(streamed, losses, request, first.sums[0].count)
+
+    def _fit_rows(
+        self, rows: TableRows, losses: Sequence[Loss], request: Request, n_rows: int
+    ) -> None:
+        """Fit all outputs and keep the fitted model."""
+        predictor, fits = fit_terms(rows, losses, request)
+        self.predictor_ = predictor
+        self.n_iter_ = max(fit.n_iter for fit in fits)
+        self.objective_ = np.array([fit.objective for fit in fits])
+        self.dispersion_ = np.array([fit.dispersion for fit in fits])
+        self.edf_ = np.array([fit.edf.sum() for fit in fits])
+        self._n_rows = n_rows
+        if not all(fit.converged for fit in fits):
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} steps: raise "
+                "max_iter=.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _request(self, columns: list[str]) -> Request:
+        """What is asked of the model, in positions of columns."""
+        owner = type(self).__name__
+        terms, pairs = resolve_terms(self.terms, columns, owner)
+        more, search = self._pairs(columns)
+        pairs = list(dict.fromkeys([*pairs, *more]))
+        if not (terms or pairs):
+            raise ValueError(
+                f"{owner}: terms leaves out all {len(columns)} columns. Keep one, or a pair."
+            )
+        return Request(
+            terms, pairs, search, self._smoothing_parameters(columns),
+            resolve_constraints(self.constraints, columns, owner), int(self.max_iter),
+            self.n_jobs, owner,
+        )  # fmt: skip
+
+    def _pairs(self, columns: list[str]) -> tuple[list[tuple[int, int]], int]:
+        """Pairs that are asked for, and how many to look for."""
+        given, owner = self.interactions, type(self).__name__
+        if given is None or given is False:
+            return [], 0
+        if isinstance(given, list | tuple):
+            return [pair_positions(item, columns, owner, "interactions") for item in given], 0
+        if isinstance(given, str) and given == "auto":
+            return [], _AUTO_PAIRS
+        if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
+            return [], int(given)
+        raise ValueError(
+            f"{owner}: interactions must be 'auto', a number of pairs, or a list of pairs of "
+            f"columns, got {given!r}."
+        )
+
+    def _smoothing_parameters(self, columns: list[str]) -> Any:
+        """Fixed smoothing parameters: one for all terms, by column, or None if estimated."""
+        given, owner = self.smoothing, type(self).__name__
+        if isinstance(given, str) and given == "auto":
+            return None
+        if isinstance(given, dict):
+            by_column = {
+                column_position(key, columns, owner, "smoothing"): v for key, v in given.items()
+            }
+            return {j: self._smoothing_parameter(v) for j, v in by_column.items() if v != "auto"}
+        return self._smoothing_parameter(given)
+
+    def _smoothing_parameter(self, value: Any) -> float:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not (is_number and 0 < value < np.inf):
+            raise ValueError(
+                f"{type(self).__name__}: smoothing must be 'auto', a positive number (a smoothing "
+                "parameter of s weighs as much as s rows), or numbers by column, got "
+                f"{value!r}."
+            )
+        return float(value)
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def _columns(self, X: Any, *, reset: bool) -> list[Column]:
+        """The columns of X, checked against those of fit."""
+        name = type(self).__name__
+        if is_foreign(X):
+            raise TypeError(
+                f"{name} takes rows in ordinary memory, not an array of {type(X).__module__}. Pass "
+                "a frame, or X.cpu().numpy() of a torch tensor."
+            )
+        if is_frame(X):
+            check_names(X, name)
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if X.shape[0] == 0 or X.shape[1] == 0:
+                raise ValueError(f"{name}: X has {X.shape[0]} rows and {X.shape[1]} columns.")
+        else:
+            X = self._array(X, reset)
+        if reset:
+            categories = self.categorical_features
+        else:
+            books = self.predictor_.books
+            categories = [j for j, book in enumerate(books) if book.kind == "category"]
+        return read_columns(X, name, categories, getattr(self, "feature_names_in_", None))
+
+    def _array(self, X: Any, reset: bool) -> np.ndarray:
+        """An array of numbers, with NaN where they are missing, or of objects."""
+        if sparse.issparse(X):
+            other = "AdditiveSVC" if self._of_labels else "AdditiveSVR"
+            raise TypeError(
+                f"{type(self).__name__}: X is sparse, and a GAM codes every cell. Pass "
+                f"X.toarray(), or use {other}, which takes sparse rows."
+            )
+        raw = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
+        words = getattr(raw.dtype, "kind", "f") in "OUS" and _has_words(raw)
+        kind = object if words else "numeric"
+        return validate_data(
+            self, X, reset=reset, dtype=kind, ensure_all_finite="allow-nan" if not words else False
+        )
+
+    def _set_features(self, columns: Sequence[str], named: bool) -> None:
+        """Keep the number of columns and, where the source has them, their names."""
+        self.n_features_in_ = len(columns)
+        if named:
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores of rows, one column per output."""
+        check_is_fitted(self)
+        return self.predictor_.scores(self._columns(X, reset=False), type(self).__name__)
+
+    # -- what a fitted model says -----------------------------------------------------------------
+
+    def eval_terms(self, X: Any) -> np.ndarray:
+        """Compute the contribution of each term to the score.
+
+        The score (the prediction, or its logarithm for "poisson" and "gamma"; the log-odds of a
+        classifier) equals ``eval_terms(X).sum(axis=1) + intercept_``. Each term has mean zero over
+        the training rows.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_terms) or (n_samples, n_terms, n_classes)
+            One column for each term of ``term_names_``, pairs included.
+        """
+        check_is_fitted(self)
+        columns = self._columns(X, reset=False)
+        values = self.predictor_.contributions(columns, type(self).__name__)
+        return values[:, :, 0] if values.shape[2] == 1 else values
+
+    @property
+    def term_names_(self) -> list[str]:
+        """Names of the terms, in the order of `eval_terms`."""
+        check_is_fitted(self)
+        return [term.name for term in self.predictor_.terms]
+
+    @property
+    def shape_functions_(self) -> list[ShapeFunction]:
+        """The functions of single columns on a grid, with standard errors."""
+        check_is_fitted(self)
+        return shape_functions(self.predictor_)
+
+    @property
+    def pair_functions_(self) -> list[PairFunction]:
+        """What pairs of columns add beyond their own functions, one heat map each."""
+        check_is_fitted(self)
+        return pair_functions(self.predictor_)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Standard deviations of the functions of single columns over the training rows."""
+        check_is_fitted(self)
+        single = [term for term in self.predictor_.terms if len(term.columns) == 1]
+        return np.array([term.importance for term in single])
+
+    def summary(self) -> GamSummary:
+        """Summarise the terms: degrees of freedom, range of effect, approximate significance.
+
+        Returns
+        -------
+        GamSummary
+            Prints as text; notebooks show it as HTML.
+        """
+        check_is_fitted(self)
+        facts = {
+            "loss": self.loss,
+            "rows": self._n_rows,
+            "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
+            "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
+        }
+        return summarise(type(self).__name__, self.predictor_, facts, self._output_names())
+
+    def explain(self, x: Any, output: int | None = None) -> Explanation:
+        """Explain one row: what each term adds to its score.
+
+        Parameters
+        ----------
+        x : one row
+            A frame or array of one row.
+        output : int, optional
+            For more than two classes: which one's score, by default that of the predicted class.
+
+        Returns
+        -------
+        Explanation
+            Prints as text; `plot` draws it as bars.
+        """
+        check_is_fitted(self)
+        owner, columns = type(self).__name__, self._columns(x, reset=False)
+        if len(columns[0]) != 1:
+            raise ValueError(
+                f"{owner}.explain takes one row, got {len(columns[0])}: X.iloc[[0]] or X[:1]."
+            )
+        values = self.predictor_.contributions(columns, owner)[0]
+        scores = self.predictor_.intercept + values.sum(axis=0)
+        k = int(np.argmax(scores)) if output is None else output
+        cells = [_in_words(column) for column in columns]
+        terms = self.predictor_.terms
+        return Explanation(
+            self.term_names_,
+            [", ".join(cells[j] for j in term.columns) for term in terms],
+            values[:, k],
+            float(self.predictor_.intercept[k]),
+            float(scores[k]),
+            self._output_names()[k],
+            self.predictor_.errors(columns, owner)[0, :, k],
+        )
+
+    def _check_state(self) -> None:
+        """Raise SchemaError if what was loaded does not fit together."""
+        self._check_parameters()
+        if not hasattr(self, "predictor_"):
+            return
+        if len(self.predictor_.books) != self.n_features_in_:
+            raise SchemaError("the model has another number of columns")
+        if len(self.predictor_.intercept) != self._n_outputs():
+            raise SchemaError("the model has another number of outputs")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _has_words(raw: Any) -> bool:
+    """Whether an array of objects holds text or None."""
+    if raw.dtype.kind in "US":
+        return True
+    return any(isinstance(item, str) or item is None for item in np.asarray(raw).ravel().tolist())
+
+
+def _in_words(column: Column) -> str:
+    """The first cell of a column as text."""
+    if column.is_category:
+        return column.levels[column.codes[0]] if column.codes[0] >= 0 else "missing"
+    value = column.values[0]
+    return "missing" if np.isnan(value) else f"{value:.6g}"

@@ -1,0 +1,250 @@
+"""Generalised additive models of classes."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from ...atomic import all_or_nothing
+from ...data.sources import Source
+from ...schema import array, labels
+from ..inputs import coded_labels
+from ..losses import Loss, make_loss
+from ..probabilities import class_probabilities, sigmoid
+from .base import GeneralizedAdditiveModel
+from .sampling import RowChecks, Sample, count_labels
+from .streamed import one_against_rest
+
+
+@dataclass(eq=False, repr=False)
+class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
+    r"""Generalised additive model (GAM) of classes: additive logistic regression.
+
+    The log-odds of a class are :math:`b + \sum_j f_j(x_j) + \sum_{jk} f_{jk}(x_j, x_k)`: a smooth
+    curve for each column of numbers, a value for each level of a category, and surfaces for pairs
+    of columns. The smoothness of every function is estimated by restricted maximum likelihood
+    (REML). More than two classes are fitted one against the rest.
+
+    Parameters
+    ----------
+    loss : {"log_loss"}, default="log_loss"
+        The loss of logistic regression. Those of support vector machines are in
+        :class:`AdditiveSVC`.
+    terms : list or dict, optional
+        A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
+        kinds ("spline", "linear", "category", "periodic"), a :class:`Term`, or None to leave a
+        column out. By default each column has the term that suits it.
+    interactions : "auto", int or list of pairs, optional
+        Pairs of columns that get a term of their own. "auto" looks for at most 40, a number for at
+        most as many. A pair is kept if it lowers the held-out loss, or if a score test on all rows
+        accepts it at a level of 1 % for all pairs of columns together.
+    constraints : dict, optional
+        "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column.
+    smoothing : "auto", float or dict, default="auto"
+        Smoothing parameters: estimated by REML; a number for all terms, which has the weight of
+        that many rows; or numbers by column.
+    categorical_features : sequence of int, str or bool, optional
+        Columns of numbers that are categories. Text, and the categories of a frame, are categories
+        anyway.
+    class_weight : dict or "balanced", optional
+        Weights of the classes' rows.
+    max_iter : int, default=200
+        Newton steps, at most.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels, sorted.
+    intercept_ : ndarray of shape (n_outputs,)
+        b of each output: one output for two classes, else one for each class.
+    term_names_ : list of str
+        Names of the terms, in the order of `eval_terms`.
+    shape_functions_ : list of ShapeFunction
+        The functions of single columns on a grid, with standard errors.
+    pair_functions_ : list of PairFunction
+        The functions of pairs as heat maps.
+    feature_importances_ : ndarray
+        Standard deviations of the functions of single columns over the training rows.
+    edf_, dispersion_ : ndarray of shape (n_outputs,)
+        Effective degrees of freedom of each output, and the dispersion φ.
+    predictor_ : AdditivePredictor
+        The fitted terms.
+    n_iter_ : int
+        Newton steps.
+
+    See Also
+    --------
+    AdditiveRegressor : The same for numbers.
+    AdditiveSVC : A linear machine with a fixed C on an additive map, also for sparse rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import kernelmaps as km
+    >>> rng = np.random.default_rng(0)
+    >>> mails = pd.DataFrame({"length": rng.gamma(2, 100, 500)})
+    >>> mails["from"] = rng.choice(["friend", "shop"], 500)
+    >>> spam = (mails["length"] < 120) & (mails["from"] == "shop")
+    >>> model = km.AdditiveClassifier().fit(mails, spam)
+    >>> model.predict_proba(mails).shape
+    (500, 2)
+    >>> bool(model.score(mails, spam) > 0.95)
+    True
+    """
+
+    loss: str = "log_loss"
+    _: KW_ONLY
+    class_weight: Any = None
+
+    _of_labels = True
+    _state = GeneralizedAdditiveModel._state.extended(
+        required={"classes_": labels, "intercept_": array("f8", "outputs")}
+    )
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features), path, chunks or Dask frame
+            Columns of numbers (NaN where a value is missing), text, categories, dates. Files
+            (CSV, Parquet), chunks, Dask frames and whatever else `kernelmaps.data.open_source`
+            opens are read block by block.
+        y : array-like of shape (n_samples,), str or None
+            Labels of any kind; for files with names the column that holds them, None if the
+            chunks carry them.
+        sample_weight : array-like of shape (n_samples,) or str, optional
+            Weights of the rows; rows of weight 0 do not take part.
+
+        Returns
+        -------
+        self : AdditiveClassifier
+            The fitted model.
+        """
+        self._fit(X, y, sample_weight)
+        self.intercept_ = self.predictor_.intercept
+        return self
+
+    def _targets(
+        self, y: np.ndarray, weight: np.ndarray
+    ) -> tuple[tuple[np.ndarray, ...], list[Loss], np.ndarray]:
+        y = column_or_1d(y, warn=True)
+        self.classes_, codes = coded_labels(y)
+        self._check_classes()
+        if self.class_weight is not None:
+            weight = weight * self._weights_by_class(y)[codes]
+        if np.count_nonzero(np.bincount(codes, weight)) < 2:
+            raise ValueError(
+                "AdditiveClassifier: rows of positive weight belong to only one class; check "
+                "sample_weight and class_weight."
+            )
+        targets = one_against_rest(codes, self._positive_codes())
+        return targets, [make_loss(self.loss, targets[0])] * len(targets), weight
+
+    def _targets_of_source(
+        self, source: Source, sample: Sample
+    ) -> tuple[RowChecks, list[Loss], list[float]]:
+        checks = RowChecks(type(self).__name__, classes=np.zeros(0))
+        self.classes_, counts = count_labels(source, checks)
+        check_classification_targets(self.classes_)
+        self._check_classes()
+        factors = None
+        if self.class_weight is not None:
+            factors = self._weights_by_class(self.classes_)
+            if isinstance(self.class_weight, str):  # "balanced": by the rows of each class
+                factors = counts.sum() / (len(counts) * counts)
+        checks = replace(checks, classes=self.classes_, class_weight=factors)
+        outputs = self._positive_codes()
+        return checks, [make_loss(self.loss, np.ones(1))] * len(outputs), outputs
+
+    def _check_classes(self) -> None:
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "AdditiveClassifier needs examples of at least 2 classes; y has only one class, "
+                f"{self.classes_[0]!s}."
+            )
+
+    def _weights_by_class(self, y: np.ndarray) -> np.ndarray:
+        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        if not (np.isfinite(factors).all() and (factors >= 0).all()):
+            raise ValueError(
+                "AdditiveClassifier: class_weight must hold finite numbers >= 0, got "
+                f"{self.class_weight!r}."
+            )
+        return factors
+
+    def _positive_codes(self) -> list[float]:
+        """The class (its index) that each output calls +1."""
+        return [float(k) for k in range(len(self.classes_))] if len(self.classes_) > 2 else [1.0]
+
+    def _n_outputs(self) -> int:
+        return len(self._positive_codes())
+
+    def _output_names(self) -> list[str]:
+        return [str(self.classes_[int(code)]) for code in self._positive_codes()]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Compute the log-odds of the classes.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column for two classes, for the second of them.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the most probable class.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self._scores(X)
+        best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return self.classes_[best]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predict probabilities of the classes.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`; of more than two classes, the sigmoids of the
+            scores scaled to sum to one.
+        """
+        return class_probabilities(sigmoid(self._scores(X)))
+
+    def _check_state(self) -> None:
+        """Raise ValueError or SchemaError if entries that were loaded contradict each other."""
+        if hasattr(self, "classes_") and len(np.unique(self.classes_)) != max(
+            2, len(self.classes_)
+        ):
+            raise ValueError("classes_ must have at least two entries, all different")
+        super()._check_state()

@@ -1,0 +1,246 @@
+"""Generalised additive models of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils import column_or_1d
+
+from ...arguments import check_number
+from ...atomic import all_or_nothing
+from ...data.sources import Source
+from ...schema import number
+from ..inputs import weights_of
+from ..losses import LOSSES, Loss, make_loss
+from .base import GeneralizedAdditiveModel
+from .sampling import RowChecks, Sample, real_targets
+
+_LARGEST_TARGET = 1e70  # sums of fourth powers of targets are still finite
+
+
+@dataclass(eq=False, repr=False)
+class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
+    r"""Generalised additive model (GAM) of a number.
+
+    :math:`g(E[y]) = b + \sum_j f_j(x_j) + \sum_{jk} f_{jk}(x_j, x_k)`: a smooth curve for each
+    column of numbers, a value for each level of a category, and surfaces for pairs of columns. The
+    smoothness of every function is estimated by restricted maximum likelihood (REML).
+
+    Parameters
+    ----------
+    loss : str, default="squared_error"
+        "squared_error"; "absolute_error" and "quantile" (both rounded off near zero); "poisson"
+        (counts) and "gamma" (positive numbers), which predict exp(f).
+    terms : list or dict, optional
+        A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
+        kinds ("spline", "linear", "category", "periodic"), a :class:`Term`, or None to leave a
+        column out. By default each column has the term that suits it.
+    interactions : "auto", int or list of pairs, optional
+        Pairs of columns that get a term of their own. "auto" looks for at most 40, a number for at
+        most as many. A pair is kept if it lowers the held-out loss, or if a score test on all rows
+        accepts it at a level of 1 % for all pairs of columns together.
+    constraints : dict, optional
+        "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column.
+    smoothing : "auto", float or dict, default="auto"
+        Smoothing parameters: estimated by REML; a number for all terms, which has the weight of
+        that many rows; or numbers by column.
+    categorical_features : sequence of int, str or bool, optional
+        Columns of numbers that are categories. Text, and the categories of a frame, are categories
+        anyway.
+    quantile : float, default=0.5
+        For ``loss="quantile"``: the share of the targets that lies below the prediction.
+    max_iter : int, default=200
+        Newton steps, at most.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    intercept_ : float
+        b.
+    term_names_ : list of str
+        Names of the terms, in the order of `eval_terms`.
+    shape_functions_ : list of ShapeFunction
+        The functions of single columns on a grid, with standard errors.
+    pair_functions_ : list of PairFunction
+        The functions of pairs as heat maps.
+    feature_importances_ : ndarray
+        Standard deviations of the functions of single columns over the training rows.
+    edf_, dispersion_ : ndarray of shape (1,)
+        Effective degrees of freedom of the model, and the dispersion φ.
+    predictor_ : AdditivePredictor
+        The fitted terms.
+    n_iter_ : int
+        Newton steps.
+
+    See Also
+    --------
+    AdditiveClassifier : The same for classes.
+    AdditiveSVR : A linear machine with a fixed C on an additive map, also for sparse rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import kernelmaps as km
+    >>> rng = np.random.default_rng(0)
+    >>> flats = pd.DataFrame({"area": rng.gamma(6, 12, 500)})
+    >>> flats["district"] = rng.choice(["north", "harbour"], 500)
+    >>> rent = 80 * np.sqrt(flats["area"]) + 150 * (flats["district"] == "harbour")
+    >>> model = km.AdditiveRegressor().fit(flats, rent)
+    >>> model.term_names_
+    ['area', 'district']
+    >>> bool(model.score(flats, rent) > 0.99)
+    True
+    """
+
+    loss: str = "squared_error"
+    _: KW_ONLY
+    quantile: float = 0.5
+
+    _of_labels = False
+    _state = GeneralizedAdditiveModel._state.extended(required={"intercept_": number()})
+
+    def _n_outputs(self) -> int:
+        return 1
+
+    def _output_names(self) -> list[str]:
+        return ["prediction"]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "quantile", self.quantile, "between 0 and 1", lambda q: 0 < q < 1)
+
+    @all_or_nothing
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None
+    ) -> AdditiveRegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features), path, chunks or Dask frame
+            Columns of numbers (NaN where a value is missing), text, categories, dates. Files
+            (CSV, Parquet), chunks, Dask frames and whatever else `kernelmaps.data.open_source`
+            opens are read block by block.
+        y : array-like of shape (n_samples,), str or None
+            Numbers; for files with names the column that holds them, None if the chunks carry
+            them.
+        sample_weight : array-like of shape (n_samples,) or str, optional
+            Weights of the rows; rows of weight 0 do not take part.
+        exposure : array-like of shape (n_samples,) or str, optional
+            For ``loss="poisson"`` and ``"gamma"``: what each row was exposed to (time, insured
+            years, area). The model is then of y per unit: log E[y] = log exposure + f(x). For
+            files and Dask frames the name of a column.
+
+        Returns
+        -------
+        self : AdditiveRegressor
+            The fitted model.
+        """
+        if exposure is not None:
+            self._check_exposure_has_use()
+        self._fit(X, y, sample_weight, exposure)
+        self.intercept_ = float(self.predictor_.intercept[0])
+        return self
+
+    def _targets(
+        self, y: np.ndarray, weight: np.ndarray
+    ) -> tuple[list[np.ndarray], list[Loss], np.ndarray]:
+        y = self._numbers(y)
+        if np.abs(y).max(initial=0.0) > _LARGEST_TARGET:
+            raise ValueError(
+                f"AdditiveRegressor: y reaches {np.abs(y).max():g}, whose powers overflow: scale y."
+            )
+        loss = make_loss(self.loss, y, weight, quantile=self.quantile)
+        problem = loss.target_error(y[weight > 0])
+        if problem:
+            raise ValueError(f"AdditiveRegressor: {problem}; found {y.min():g} … {y.max():g}.")
+        return [y], [loss], weight
+
+    def _targets_of_source(
+        self, source: Source, sample: Sample
+    ) -> tuple[RowChecks, list[Loss], list[float]]:
+        checks = RowChecks(type(self).__name__)
+        y, weight = (
+            np.concatenate([*map(read, sample.chunks)]) for read in (checks.targets, checks.weights)
+        )
+        loss = make_loss(self.loss, y, weight, quantile=self.quantile)
+        return replace(checks, loss=loss), [loss], []
+
+    def _numbers(self, y: Any) -> np.ndarray:
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind not in "fiubO":
+            raise ValueError(f"AdditiveRegressor: y must be numbers, got {y.dtype}.")
+        return real_targets(y, "AdditiveRegressor")
+
+    def _check_exposure_has_use(self) -> None:
+        if self._link != "log":
+            usable = " and ".join(repr(name) for name, cls in LOSSES.items() if cls.link == "log")
+            raise ValueError(
+                f"AdditiveRegressor: exposure is for loss={usable}, not {self.loss!r}."
+            )
+
+    def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
+        if exposure is None:
+            return np.zeros(n)
+        self._check_exposure_has_use()
+        exposure = column_or_1d(exposure).astype(np.float64)
+        if len(exposure) != n or not (np.isfinite(exposure) & (exposure > 0)).all():
+            raise ValueError(
+                f"AdditiveRegressor: exposure must hold {n} positive numbers, one for each row."
+            )
+        return np.log(exposure)
+
+    def predict(self, X: Any, *, exposure: Any = None) -> np.ndarray:
+        """Predict f(x); for ``"poisson"`` and ``"gamma"`` the exposure times exp(f(x)).
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Rows.
+        exposure : array-like of shape (n_samples,), optional
+            What each row was exposed to; 1 by default.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
+        scores = self._scores(X)[:, 0]
+        scores = scores + self._log_exposure(exposure, len(scores))
+        return np.exp(scores) if self._link == "log" else scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> float:
+        """Return R², or the share of the deviance that is explained (D²).
+
+        D² is for ``loss="poisson"`` and ``"gamma"``: one minus the deviance of the predictions over
+        that of the best constant rate, as in scikit-learn's `d2_tweedie_score`.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            True values.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+        exposure : array-like of shape (n_samples,), optional
+            What each row was exposed to, as for `fit`; 1 by default.
+
+        Returns
+        -------
+        float
+            At most 1; 0 for a model that always predicts the mean.
+        """
+        if self._link != "log":
+            if exposure is not None:
+                self._check_exposure_has_use()
+            return super().score(X, y, sample_weight)
+        y = self._numbers(y)
+        offset = self._log_exposure(exposure, len(y))
+        weight = weights_of(self, sample_weight, len(y))
+        return self._loss_class().deviance_explained(y, self._scores(X)[:, 0], weight, offset)

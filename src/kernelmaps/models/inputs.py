@@ -1,0 +1,83 @@
+"""Checks of the rows, targets and weights that additive estimators are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
+
+from ..device import refuse_card
+
+_FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give
+
+
+def refuse_training_on_card(owner: Any, call: str, X: Any, y: Any, weights: Any = None) -> None:
+    """Refuse arrays on a GPU: training runs on the processor, and nothing is copied silently."""
+    what = f"{type(owner).__name__}.{call}"
+    refuse_card(
+        X,
+        what,
+        "Train on rows in ordinary memory (X.cpu().numpy() of a torch tensor); "
+        "decision_function and predict take rows where they are.",
+    )
+    refuse_card(y, what, "Pass y.cpu().numpy() of a torch tensor.", "y")
+    refuse_card(weights, what, "Pass them as NumPy.", "sample_weight")
+
+
+def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
+    """Targets of the rows of a table: one-dimensional, finite and of its length."""
+    name = type(owner).__name__
+    if y is None:
+        raise ValueError(
+            f"{name} requires y to be passed, but the target y is None: pass a value for each row."
+        )
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        try:
+            assert_all_finite(y, input_name="y")
+        except ValueError as error:
+            at = int(np.argmin(np.isfinite(y)))
+            raise ValueError(f"{name}: {error} (row {at}). Leave such rows out.") from None
+    if len(y) != n:
+        raise ValueError(
+            f"{name}: found input variables with inconsistent numbers of samples: X has {n} rows, "
+            f"y has {len(y)}."
+        )
+    return y
+
+
+def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Encode labels: the sorted classes, and the index of each row's class.
+
+    Text is looked up by its hash: sorting the labels of all rows takes ten times as long.
+    """
+    if y.dtype.kind == "U" or (y.dtype == object and set(map(type, y.tolist())) == {str}):
+        labels = y.tolist()
+        classes = sorted(set(labels))
+        if len(classes) <= _FEW_LABELS:
+            index = {label: k for k, label in enumerate(classes)}
+            codes = np.fromiter(map(index.__getitem__, labels), np.int64, len(labels))
+            return np.array(classes, dtype=y.dtype), codes
+    check_classification_targets(y)
+    classes = np.unique(y)
+    return classes, np.searchsorted(classes, y)
+
+
+def weights_of(owner: Any, sample_weight: Any, n: int) -> np.ndarray:
+    """Sample weights, checked; ones where none are given."""
+    like = np.empty((n, 1))
+    try:
+        weight = _check_sample_weight(
+            sample_weight, like, dtype=np.float64, ensure_non_negative=True
+        )
+    except (ValueError, TypeError) as error:
+        raise type(error)(
+            f"{type(owner).__name__}: sample_weight must hold {n} finite numbers >= 0, one for "
+            f"each row: {error}"
+        ) from None
+    if not weight.any():
+        raise ValueError(f"{type(owner).__name__}: all sample weights are zero.")
+    return weight
