@@ -1,12 +1,9 @@
 """Losses: each entry holds the laws that the solver rests on, in Python and compiled."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-import kernelmaps as km
-from kernelmaps.models.losses import LOSSES, find_loss, make_loss, names_of
+from kernelmaps.models.losses import GAM, LOSSES, SVM, find_loss, losses_for, make_loss
 from kernelmaps.models.svm import _loops
 
 EVERY = pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.rules])
@@ -86,18 +83,6 @@ def test_parts_are_the_value_and_its_derivatives(name, seed):
     assert loss.bends == (np.ptp(bend) > 0)
 
 
-@pytest.mark.parametrize("name", ["hinge", "epsilon_insensitive"])
-def test_corners_are_rounded_off_from_above(name, seed):
-    """For tables; the errors of rounding are no larger than the width."""
-    y, f = np.array(cases(name, seed)).T[:2]
-    loss = make_loss(name, y, epsilon=EPSILON)
-    sharp = loss.parts(y, f, 1e-300)[0]
-    for width in (1.0, 1e-3):
-        above = replace(loss, width=width).value(y, f) - sharp
-        assert (above >= -1e-12).all()
-        assert (above <= width).all()
-
-
 @EVERY
 def test_compiled_rules_are_the_entries(name, seed):
     loss = LOSSES[name].rules
@@ -112,40 +97,19 @@ def test_compiled_rules_are_the_entries(name, seed):
 
 
 def test_names_are_those_of_scikit_learn():
-    assert names_of(True) == ("squared_hinge", "hinge", "log_loss")
-    assert names_of(False)[:2] == ("squared_error", "epsilon_insensitive")
+    assert losses_for(SVM, True) == ("squared_hinge", "hinge", "log_loss")
+    assert losses_for(SVM, False) == ("squared_error", "epsilon_insensitive")
     assert {name for name, kind in LOSSES.items() if not kind.rules} == {
         "absolute_error", "quantile", "poisson", "gamma",
     }  # fmt: skip
     with pytest.raises(ValueError, match=r"Owner: loss must be one of .*log_loss.*, got 'cubic'"):
-        find_loss("Owner", "cubic", True)
+        find_loss("Owner", "cubic", True, SVM)
     with pytest.raises(ValueError, match="got 'squared_error'"):
-        find_loss("Owner", "squared_error", True)
+        find_loss("Owner", "squared_error", True, SVM)
     with pytest.raises(ValueError, match="got 3"):
-        find_loss("Owner", 3, True)
+        find_loss("Owner", 3, True, SVM)
 
-
-def test_losses_of_tables_are_refused_for_maps():
-    X = np.random.default_rng(0).random((60, 2))
-    with pytest.raises(ValueError, match="loss='poisson' is for tables alone"):
-        km.AdditiveRegressorCV(loss="poisson", cv=2).fit(X, X.sum(axis=1))
-
-
-@pytest.mark.parametrize(
-    ("model", "old", "new"),
-    [
-        (km.AdditiveClassifier, "log", "log_loss"),
-        (km.AdditiveRegressor, "squared", "squared_error"),
-    ],
-)
-def test_old_spelling_warns_and_means_the_same(model, old, new):
-    X = np.random.default_rng(0).random((60, 2))
-    y = (X.sum(axis=1) > 1).astype(float)
-    with pytest.warns(
-        FutureWarning, match=f"{model.__name__}: loss='{old}' is now spelled '{new}'"
-    ):
-        before = model(loss=old, random_state=0, n_jobs=1).fit(X, y)
-    after = model(loss=new, random_state=0, n_jobs=1).fit(X, y)
-    assert before.loss == old
-    np.testing.assert_array_equal(before.predict(X), after.predict(X))
-    np.testing.assert_array_equal(before.dual_coef_, after.dual_coef_)
+    with pytest.raises(ValueError, match="'poisson' is a loss of AdditiveRegressor"):
+        find_loss("Owner", "poisson", False, SVM)
+    with pytest.raises(ValueError, match="'hinge' is a loss of AdditiveSVC"):
+        find_loss("Owner", "hinge", True, GAM)

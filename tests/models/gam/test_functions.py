@@ -9,7 +9,7 @@ import pytest
 from kernelmaps.data.frames import Column
 from kernelmaps.engine import record_paths
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, Codebook, fit_codebook
-from kernelmaps.models.gam.model import FittedTerm, TableModel
+from kernelmaps.models.gam.predictor import AdditivePredictor, FittedTerm
 from kernelmaps.schema import SchemaError
 
 LEVELS = ["a", "b", "c", "new"]
@@ -52,7 +52,7 @@ def model(rng, outputs):
     nodes = own[0].nodes
     line = term(rng, "linear", (0,), (own[0].n_codes, outputs))
     line.values[1:] = np.outer(nodes - nodes.mean(), rng.normal(size=outputs))
-    return TableModel(own, (*terms, line), rng.normal(size=outputs))
+    return AdditivePredictor(own, (*terms, line), rng.normal(size=outputs))
 
 
 def rows(rng, own, n):

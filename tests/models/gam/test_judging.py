@@ -60,7 +60,7 @@ def test_pairs_of_noise_leave_the_model_without_pairs(seed, kind):
     X = pd.DataFrame(rng.random((800, 4)) if kind == "numbers" else rng.integers(0, 3, (800, 4)))
     X.columns = list("abcd")
     y = np.sin(6 * X["a"]) + 2 * rng.normal(size=800)
-    alone = km.AdditiveRegressor(smoothing="auto").fit(X, y)
+    alone = km.AdditiveRegressor().fit(X, y)
     pairs = km.AdditiveRegressor(interactions="auto").fit(X, y)
     if not pairs.pair_functions_:
         np.testing.assert_array_equal(pairs.predict(X), alone.predict(X))

@@ -124,9 +124,9 @@ def test_a_straight_effect_of_a_skewed_column_is_a_straight_line(seed, size):
         X = np.column_stack([rng.lognormal(0, 1, size), rng.random(size)])
         truth = X.sum(axis=1)
         noise = X[:, 0].std()
-        model = km.AdditiveRegressor(smoothing="auto").fit(X, truth + noise * rng.normal(size=size))
+        model = km.AdditiveRegressor().fit(X, truth + noise * rng.normal(size=size))
         errors.append(np.sqrt(np.mean((model.predict(X) - truth) ** 2)) / noise)
-        used.append(model.table_.terms[0].edf[0])
+        used.append(model.predictor_.terms[0].edf[0])
     assert np.median(errors) < 1.5 * np.sqrt(3 / size)
     assert np.median(used) < 4
 
@@ -166,8 +166,8 @@ def test_a_value_that_many_rows_share_may_lie_off_the_curve(seed, jump):
     rng = np.random.default_rng(seed)
     x = np.where(rng.random(4000) < 0.5, 0.0, 0.01 + rng.gamma(2.0, 1.0, 4000))
     y = np.sin(x) + jump * (x == 0) + 0.5 * rng.normal(size=4000)
-    model = km.AdditiveRegressor(smoothing="auto").fit(x[:, None], y)
-    first = model.table_.books[0].nodes[1]  # zero's own bin is the first
+    model = km.AdditiveRegressor().fit(x[:, None], y)
+    first = model.predictor_.books[0].nodes[1]  # zero's own bin is the first
     beside, zero = model.predict([[first], [0.0]])
     # Beside zero some hundred rows with a standard deviation of one half determine the curve.
     assert abs((zero - beside) - (jump - np.sin(first))) < 0.3

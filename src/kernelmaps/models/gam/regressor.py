@@ -243,4 +243,5 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         y = self._numbers(y)
         offset = self._log_exposure(exposure, len(y))
         weight = weights_of(self, sample_weight, len(y))
-        return self._loss_class().deviance_explained(y, self._scores(X)[:, 0], weight, offset)
+        eta = self._scores(X)[:, 0] + offset
+        return self._loss_class().deviance_explained(y, eta, weight, offset)
