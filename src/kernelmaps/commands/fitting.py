@@ -27,7 +27,7 @@ from ..display import two_columns
 from ..evaluation.candidates import expression
 from ..evaluation.checks import Task, check_targets, decide_task, suspect_columns
 from ..evaluation.methods import behind_scaler
-from ..evaluation.scoring import MAIN_SCORE, Judged
+from ..evaluation.scoring import Judged
 from ..maps.base import AdditiveMap, FeatureMap
 from ..sparse_rows import dense
 from .exporting import AnyPath, write_model
@@ -62,8 +62,8 @@ class FittedModel:
 
     @property
     def score(self) -> float:
-        """Accuracy or R²."""
-        return self.scores[MAIN_SCORE[self.metadata["task"]]]
+        """The main score: accuracy, R² or the share of the deviance explained."""
+        return next(iter(self.scores.values()))
 
     def _is_numeric(self) -> bool:
         """Whether the target holds numbers, so that it could be taken for either."""

@@ -20,7 +20,12 @@ from ..inspection.shapes import by_importance, importance, output_names, shape_f
 from .page import plain_panels, rounded, write_page
 from .scoring import Judged
 
-_WORDS = {"r2": "R²", "roc_auc": "area under ROC", "rmse": "RMSE"}
+_WORDS = {
+    "d2": "deviance explained",
+    "r2": "R²",
+    "roc_auc": "area under ROC",
+    "rmse": "RMSE",
+}
 _TERMS = 60  # functions, and as many pairs, that are drawn
 _BARS = 25
 _LINES = 20  # terms of a row that is explained
@@ -234,7 +239,7 @@ def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[lis
     if held_out:
         count = f"{held_out['rows']:,}"
         where = f"on the {count} rows given" if given else f"on {count} held-out rows"
-        for name in ("accuracy", "r2", "roc_auc", "rmse"):
+        for name in ("accuracy", "d2", "r2", "roc_auc", "rmse"):
             if name in held_out["scores"]:
                 words = _WORDS.get(name, name)
                 facts.append([f"{held_out['scores'][name]:.4g}", f"{words} {where}"])

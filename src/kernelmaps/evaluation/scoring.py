@@ -9,9 +9,6 @@ import numpy as np
 
 from ..exceptions import OutOfDomainWarning
 
-MAIN_SCORE = {"classification": "accuracy", "regression": "r2"}
-"""The score of a task that is named first."""
-
 
 class Judged:
     """A model's predictions beside the targets of rows that come block by block.
@@ -34,14 +31,16 @@ class Judged:
         self._strange: dict[Any, int] = {}  # codes of classes that the model does not know
         self._truth: list[np.ndarray] = []  # targets, or codes of classes
         self._found: list[np.ndarray] = []
+        self._offset: list[np.ndarray] = []  # logarithms of exposures
         self._chances: list[np.ndarray] = []  # of the second of two classes
         self._surprise = 0.0  # sum of the logarithmic losses
 
-    def add(self, X: Any, y: Any) -> Judged:
+    def add(self, X: Any, y: Any, exposure: Any = None) -> Judged:
         """Predict some more rows."""
+        options = {} if exposure is None else {"exposure": exposure}
         # Some rows lie beyond those of the fit: no need to warn.
         with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
-            found = np.asarray(self.model.predict(X))
+            found = np.asarray(self.model.predict(X, **options))
             if self.classes is None:
                 truth = np.asarray(y).astype(np.float64)
             else:
@@ -50,6 +49,7 @@ class Judged:
                     self._add_chances(truth, np.asarray(self.model.predict_proba(X), np.float64))
         self._truth.append(truth)
         self._found.append(found)
+        self._offset.append(np.zeros(len(truth)) if exposure is None else np.log(exposure))
         return self
 
     def _add_chances(self, codes: np.ndarray, chances: np.ndarray) -> None:
@@ -104,12 +104,16 @@ class Judged:
         return np.concatenate(self._chances) if two and self._chances else None
 
     def scores(self) -> dict[str, float]:
-        """Scores of all rows, the main one first."""
+        """Scores of all rows, the main one first.
+
+        R² or accuracy; of models with a logarithmic link (Poisson, gamma) the share of the deviance
+        that they explain.
+        """
         truth, found = self.truth, self.found
         if self.classes is None:
             from sklearn.metrics import mean_absolute_error, r2_score
 
-            return {
+            return self._deviance_explained() | {
                 "r2": float(r2_score(truth, found)) if len(truth) > 1 else float("nan"),
                 "rmse": float(np.sqrt(np.mean((truth - found) ** 2))),
                 "mean_absolute_error": float(mean_absolute_error(truth, found)),
@@ -123,12 +127,25 @@ class Judged:
         }
         truth = truth[truth >= 0]
         if self._chances:
-            from sklearn.metrics import roc_auc_score
+            from sklearn.metrics import average_precision_score, roc_auc_score
 
             scores["log_loss"] = self._surprise / len(truth)
             if len(self.classes) == 2 == len(np.unique(truth)):
                 scores["roc_auc"] = float(roc_auc_score(truth, self.chances))
+                # Of the rarer class, which the area under ROC says little about.
+                rare = truth if truth.mean() <= 0.5 else 1 - truth
+                chances = self.chances if truth.mean() <= 0.5 else 1 - self.chances
+                scores["average_precision"] = float(average_precision_score(rare, chances))
+                scores["rarer_class"] = float(rare.mean())
         return scores
+
+    def _deviance_explained(self) -> dict[str, float]:
+        """Share of the deviance that predictions explain, of models with a logarithmic link."""
+        if getattr(self.model, "_link", "identity") != "log":
+            return {}
+        ones, offset = np.ones(self.rows), np.concatenate(self._offset)
+        loss = self.model._loss_class()
+        return {"d2": loss.deviance_explained(self.truth, np.log(self.found), ones, offset)}
 
     def class_scores(self) -> dict[str, dict[str, float]]:
         """Rows, recall and precision of each class."""
