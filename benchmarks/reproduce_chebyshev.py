@@ -41,7 +41,7 @@ from sklearn.svm import SVC
 
 import kernelmaps as km
 from kernelmaps.device import resolve, solving_on, to_device, to_host
-from kernelmaps.models.streaming.quadratic import principal_axes
+from kernelmaps.models.solvers.quadratic import principal_axes
 
 from . import histograms
 

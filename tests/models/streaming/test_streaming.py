@@ -16,7 +16,7 @@ from sklearn.multiclass import OneVsOneClassifier
 from sklearn.pipeline import make_pipeline
 
 import kernelmaps as km
-from kernelmaps.models.streaming import quadratic
+from kernelmaps.models.solvers import quadratic
 from kernelmaps.stats import Moments
 from kernelmaps.stats.composite import fold_of_row, load_stats
 

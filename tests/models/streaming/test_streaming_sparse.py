@@ -10,7 +10,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import ElasticNet, Lasso
 
 import kernelmaps as km
-from kernelmaps.models.streaming.quadratic import _one_group, group_lasso_path
+from kernelmaps.models.solvers.quadratic import _one_group, group_lasso_path
 from kernelmaps.stats import Moments
 
 

@@ -22,9 +22,9 @@ from ...data import Source
 from ...schema import anything, array, instance, integer, many, number, optional, record, saved
 from ...stats import FoldMoments, KernelMoments, Moments
 from ..device_scores import ScoresAnywhere
+from ..solvers.quadratic import check_rows, component_count, held_out_errors, principal_axes
 from .base import Look, Passes, PathLike, StreamingEstimator
 from .feature_maps import Features, affine
-from .quadratic import check_rows, component_count, held_out_errors, principal_axes
 
 
 @dataclass(frozen=True)

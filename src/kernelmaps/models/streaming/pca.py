@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 from ...atomic import all_or_nothing
 from ...device import refuse_container
 from ...schema import array, integer
+from ..solvers.quadratic import check_rows, component_count, principal_axes, significant
 from .base import Passes, PathLike, StreamingEstimator
 from .feature_maps import affine
-from .quadratic import check_rows, component_count, principal_axes, significant
 
 
 @dataclass(eq=False, repr=False)

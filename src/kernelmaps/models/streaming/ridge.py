@@ -19,9 +19,9 @@ from ...device import is_tensor, to_host
 from ...sparse_rows import dense
 from ...stats import Moments
 from ...stats.products import as_columns
+from ..solvers.quadratic import Spectrum, ridge_path, spectrum_of
 from .classification import StreamingClassification
 from .linear import Coordinates, StreamingLinear, StreamingRegression
-from .quadratic import Spectrum, ridge_path, spectrum_of
 
 
 class LeaveOneOut:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ...stats import Moments
+from ..solvers.quadratic import elastic_net_path, group_lasso_path
 from .classification import StreamingClassification
 from .linear import Coordinates, StreamingLinear, StreamingRegression
-from .quadratic import elastic_net_path, group_lasso_path
 
 
 @dataclass(eq=False, repr=False)
