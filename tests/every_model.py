@@ -82,7 +82,7 @@ def model_of(name: str) -> Any:
 
 def fitted_model(name: str) -> Any:
     X, model = rows(), model_of(name)
-    regression = name.endswith(("Regressor", "RegressorCV", "Ridge", "Lasso", "Net"))
+    regression = name.endswith(("Regressor", "RegressorCV", "Ridge", "Lasso"))
     return model.fit(X, X @ np.arange(6.0) if regression else labels())
 
 

@@ -229,7 +229,9 @@ def test_a_container_of_a_future_version_is_refused(path):
         km.load(path)
 
 
-@pytest.mark.parametrize("name", ["NewMap", "os.system", "RandomState", "Pipeline.__init__"])
+@pytest.mark.parametrize(
+    "name", ["NewMap", "StreamingGroupLasso", "os.system", "RandomState", "Pipeline.__init__"]
+)
 def test_a_class_that_is_not_listed_is_refused(name, path):
     km.save(fitted_map("HomogeneousMap"), path)
     rewritten(path, lambda header: header["model"].update({"class": name}))

@@ -34,13 +34,7 @@ _EXPORTS = {
     "kernelmaps.models.gam.terms": ["Term"],
     "kernelmaps.models.streaming.pca": ["StreamingPCA"],
     "kernelmaps.models.streaming.ridge": ["StreamingRidge", "StreamingRidgeClassifier"],
-    "kernelmaps.models.streaming.sparse": [
-        "StreamingElasticNet",
-        "StreamingGroupLasso",
-        "StreamingGroupLassoClassifier",
-        "StreamingLasso",
-        "StreamingLassoClassifier",
-    ],
+    "kernelmaps.models.streaming.lasso": ["StreamingLasso", "StreamingLassoClassifier"],
     "kernelmaps.design.api": ["Design", "design_map"],
     "kernelmaps.design.joint": ["JointDesign"],
     "kernelmaps.design.random_features": [

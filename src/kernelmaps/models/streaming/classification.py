@@ -50,24 +50,26 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         Parameters
         ----------
         X : array, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
-            As for :meth:`StreamingRidge.fit`.
-        sample_weight : array-like, str or None
-            As for :meth:`StreamingRidge.fit`.
-        unlabeled : array, path, …, optional
-            As for :meth:`StreamingRidge.fit`.
-        client : distributed.Client or str, optional
-            As for :meth:`StreamingRidge.fit`.
-        checkpoint : path, optional
-            As for :meth:`StreamingRidge.fit`.
-        checkpoint_every : int
-            As for :meth:`StreamingRidge.fit`.
-        map_sample : array-like, optional
-            As for :meth:`StreamingRidge.fit`.
+            Whatever `kernelmaps.data.open_source` opens; or codes of an `AnchorMap`, which is
+            then the fitted `feature_map`, and which decodes them block by block.
         y : array-like of shape (n,), str or None
             Labels; the name of a column in files that have names; None if the chunks or the file
             carry them.
+        sample_weight : array-like, str or None
+            A weight of 2 is a row that occurs twice.
         classes : array-like, optional
             All labels; others are then refused.
+        unlabeled : array, path, …, optional
+            More rows, without labels, for the PCA alone: the paper's PCA on training and test
+            rows. Their Hessian does not enter the regression (errata 2.23).
+        client : distributed.Client or str, optional
+            Fold on its workers; a string is the address of a scheduler. A Dask collection is
+            folded where Dask computes it anyway.
+        checkpoint, checkpoint_every : path, int
+            Where and how often (in blocks) the state is kept; an interrupted fit continues from
+            there. Files with this name and a suffix per pass are removed when the fit is done.
+        map_sample : array-like, optional
+            Rows to fit the map on, instead of a sample of X.
 
         Returns
         -------

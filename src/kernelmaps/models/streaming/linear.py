@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -55,6 +55,7 @@ class _Solution:
     alpha: float = saved(number(low=0))
     n_components: Any = saved(anything, default=None)
     cv_results: dict[str, Any] | None = saved(optional(anything), default=None)
+    n_iter: int = saved(integer(1), default=1)
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,38 @@ class Coordinates:
     diagonal: bool = False
 
 
+class Solver(Protocol):
+    """What differs between the linear models: the penalty, and how its minimum is computed.
+
+    Attributes
+    ----------
+    criteria : tuple of str
+        Values of `validation`, apart from numbers of folds.
+    """
+
+    criteria: ClassVar[tuple[str, ...]]
+
+    def check(self) -> None:
+        """Raise ValueError or TypeError for bad parameters."""
+
+    def check_features(self, kernel: np.ndarray, pca: bool) -> None:
+        """Raise ValueError if the parameters do not fit features of these kernels."""
+
+    def weights(
+        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+    ) -> tuple[np.ndarray, int]:
+        """Weights of shape (n_alphas, t, k) on `columns`, and the number of iterations."""
+
+    def errors(
+        self, criterion: str, at: Coordinates, problems: list[Moments],
+        candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any,
+    ) -> np.ndarray:  # fmt: skip
+        """Values of one of the `criteria` for every size and α."""
+
+
 @dataclass(eq=False, repr=False)
-class LinearParameters(StreamingEstimator):
-    """What all linear models take; `StreamingRidge` documents it."""
+class StreamingLinear(StreamingEstimator):
+    """Base of the linear models, whose `_solver` minimises a centred quadratic problem."""
 
     alpha: Any = 1.0
     feature_map: Any = None
@@ -97,29 +127,24 @@ class LinearParameters(StreamingEstimator):
     block_rows: int | None = None
     progress: bool | None = None
 
-
-class StreamingLinear(LinearParameters):
-    """Base of the linear models; subclasses solve a centred quadratic problem for a path."""
-
     _state = StreamingEstimator._state.extended(
         required={"y_ndim": integer(1, 2)},
         allowed={
             "solution": optional(instance((_Solution,))),
             "pca_stats": optional(instance((Moments,))),
             "axes": optional(many(array("f8", "_ _"), least=1)),
-            "n_iter_": anything,
         },
     )
 
     _target = "real"
-    _axes: list[np.ndarray] | None = None  # PCA of each kernel, of several
-    _pca_stats: Moments | None = None  # where unlabelled rows joined the PCA
-    _solution: _Solution | None = None  # None until it is asked for
+    # Without annotations, which would make parameters of them.
+    _axes = cast("list[np.ndarray] | None", None)  # PCA of each kernel, of several
+    _pca_stats = cast("Moments | None", None)  # where unlabelled rows joined the PCA
+    _solution = cast("_Solution | None", None)  # None until it is asked for
 
-    def _solutions(
-        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
-    ) -> np.ndarray:
-        """Weights of shape (n_alphas, t, k) on `columns` for the statistics of one problem."""
+    @property
+    def _solver(self) -> Solver:
+        """The solver with the parameters of this estimator."""
         raise NotImplementedError
 
     def _problems(self, stats: Moments) -> list[Moments]:
@@ -133,10 +158,11 @@ class StreamingLinear(LinearParameters):
 
     def _weights(
         self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
-    ) -> np.ndarray:
-        """Weights of shape (n_alphas, n_outputs, k) of all problems."""
-        found = [self._solutions(at, own, columns, alphas) for own in self._problems(stats)]
-        return np.concatenate(found, axis=1)
+    ) -> tuple[np.ndarray, int]:
+        """Weights of shape (n_alphas, n_outputs, k) of all problems; the most iterations of one."""
+        solver = self._solver
+        found = [solver.weights(at, own, columns, alphas) for own in self._problems(stats)]
+        return np.concatenate([W for W, _ in found], axis=1), max(n for _, n in found)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -204,6 +230,7 @@ class StreamingLinear(LinearParameters):
                 f"{type(self).__name__}: {source.describe()} has no targets. Give y, the name of "
                 "the target in the file, or chunks (X, y)"
             )
+        self._solver.check_features(_kernels(look.features), self._has_pca())
         self._y_ndim, self._solution = look.y_ndim, None
         self._pca_stats = self._axes = None
         return look
@@ -307,7 +334,7 @@ class StreamingLinear(LinearParameters):
         if not sizes:
             raise ValueError(f"{type(self).__name__}.path: n_components holds no size.")
         at = self._projected_stats(sizes)
-        models = [self._models(at, columns, alphas) for columns in self._candidates(at, sizes)]
+        models = [self._models(at, columns, alphas)[:2] for columns in self._candidates(at, sizes)]
         return Path(sizes, alphas, *map(np.array, zip(*models)))
 
     # ---- solving ----------------------------------------------------------------------------
@@ -327,13 +354,17 @@ class StreamingLinear(LinearParameters):
             results = {"alpha": alphas, "n_components": sizes, "mean_squared_error": errors}
         columns = candidates[best[0]]
         alpha = float(alphas[best[1]])
-        (coef,), (intercept,) = self._models(at, columns, np.array([alpha]))
-        return _Solution(coef, intercept, alpha, self._kept(at, columns), results)
+        (coef,), (intercept,), n_iter = self._models(at, columns, np.array([alpha]))
+        return _Solution(coef, intercept, alpha, self._kept(at, columns), results, n_iter)
 
     def _errors(
         self, at: Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
     ) -> np.ndarray:
         """Mean squared error of every size and α on rows that were not used."""
+        solver = self._solver
+        if self.validation in solver.criteria:
+            problems = self._problems(at.total)
+            return solver.errors(self.validation, at, problems, candidates, alphas, second_pass)
         if not isinstance(self.validation, Integral) or not at.folds:
             raise ValueError(
                 f"{type(self).__name__}: the statistics were folded without folds, so "
@@ -352,7 +383,7 @@ class StreamingLinear(LinearParameters):
             train = at.total.minus(held)
             check_rows(self, train)
             for s, columns in enumerate(candidates):
-                W = self._weights(at, train, columns, alphas)
+                W, _ = self._weights(at, train, columns, alphas)
                 for own, *both in self._by_problem(W, train, held):
                     if both[1].weight > 0:
                         errors[s] += held_out_errors(own, columns, *both)
@@ -360,12 +391,12 @@ class StreamingLinear(LinearParameters):
 
     def _models(
         self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """β = U w for each α, on the features: prediction needs no projection. And ȳ − Wz̄."""
-        W = self._weights(at, at.total, columns, alphas)
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """β = U w and ȳ − wᵀz̄ for each α, on the features, and the number of iterations."""
+        W, n_iter = self._weights(at, at.total, columns, alphas)
         means = [own.y_mean - w @ own.mean[columns] for w, own in self._by_problem(W, at.total)]
         coef = W if at.back is None else W @ at.back[:, columns].T
-        return coef, np.concatenate(means, axis=-1)
+        return coef, np.concatenate(means, axis=-1), n_iter
 
     def _projected_stats(self, sizes: list[Any]) -> Coordinates:
         total = self._total()
@@ -377,8 +408,7 @@ class StreamingLinear(LinearParameters):
             kernel = np.repeat(np.arange(len(widths)), widths)
             return Coordinates(total, folds, rank, kernel, block_diag(*self._axes))
         if not self._has_pca(sizes):
-            widths = self._fitted_maps.widths
-            kernel = np.repeat(np.arange(len(widths)), widths)
+            kernel = _kernels(self._fitted_maps)
             return Coordinates(total, folds, np.zeros_like(kernel), kernel)
         pca = total if self._pca_stats is None else self._pca_stats
         values, vectors = principal_axes(pca.scatter())
@@ -455,14 +485,14 @@ class StreamingLinear(LinearParameters):
         if alphas.ndim != 1 or not len(alphas) or not np.all(alphas >= 0):
             raise ValueError(f"{name}: alpha must be >= 0, or several such, got {self.alpha!r}")
         folds = isinstance(self.validation, Integral) and int(self.validation) >= 2
-        if not folds and self.validation not in self._CRITERIA:
-            words = ", ".join(repr(word) for word in self._CRITERIA)
+        criteria = self._solver.criteria
+        if not folds and self.validation not in criteria:
+            words = ", ".join(repr(word) for word in criteria)
             raise ValueError(
                 f"{name}: validation must be a number of folds of at least 2"
                 f"{' or ' * bool(words)}{words}, got {self.validation!r}"
             )
-
-    _CRITERIA: tuple[str, ...] = ()
+        self._solver.check()
 
     # ---- what is learned --------------------------------------------------------------------
 
@@ -496,6 +526,11 @@ class StreamingLinear(LinearParameters):
         solution = self._solved()
         outputs = partial(affine, matrix=solution.coef.T, offset=solution.intercept)
         return self._by_blocks(X, outputs)
+
+
+def _kernels(features: Features) -> np.ndarray:
+    """The kernel of each feature."""
+    return np.repeat(np.arange(len(features.parts)), features.widths)
 
 
 class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, StreamingLinear):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ...stats import Moments
 from ...stats.products import as_columns
 from ..solvers.quadratic import Spectrum, ridge_path, spectrum_of
 from .classification import StreamingClassification
-from .linear import Coordinates, StreamingLinear, StreamingRegression
+from .linear import Coordinates, StreamingRegression
 
 
 class LeaveOneOut:
@@ -96,45 +96,52 @@ class LeaveOneOut:
         return (np.asarray(y)[:, None] == self.classes) - self.y_mean
 
 
-@dataclass(eq=False, repr=False)
-class _Ridge(StreamingLinear):
+@dataclass(frozen=True)
+class RidgeSolver:
     """Ridge regression on statistics: one factorisation serves all targets, or all α as well."""
 
-    _: KW_ONLY
-    device: Any = None
-    precision: str | None = None
+    owner: str
+    criteria: ClassVar[tuple[str, ...]] = ("loo", "gcv")
 
-    _CRITERIA = ("loo", "gcv")
+    def check(self) -> None:
+        """Nothing but α, which all models have."""
 
-    def _solutions(
+    def check_features(self, kernel: np.ndarray, pca: bool) -> None:
+        """Any features will do."""
+
+    def weights(
         self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
-    ) -> np.ndarray:
-        return ridge_path(stats, columns, alphas, at.diagonal and stats is at.total)
+    ) -> tuple[np.ndarray, int]:
+        """Solve the normal equations; one iteration, so to say."""
+        return ridge_path(stats, columns, alphas, at.diagonal and stats is at.total), 1
 
-    def _errors(
-        self, at: Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
-    ) -> np.ndarray:
-        if self.validation not in self._CRITERIA:
-            return super()._errors(at, candidates, alphas, second_pass)
-        if self.validation == "gcv":
-            return np.array([self._by_gcv(at, columns, alphas) for columns in candidates])
+    def errors(
+        self, criterion: str, at: Coordinates, problems: list[Moments],
+        candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any,
+    ) -> np.ndarray:  # fmt: skip
+        """Generalised cross-validation or leave-one-out for every size and α."""
+        if criterion == "gcv":
+            return np.array([_gcv(at, problems, columns, alphas) for columns in candidates])
         spectra = [(c, spectrum_of(at.total, c, at.diagonal)) for c in candidates]
         if second_pass is None:
             raise ValueError(
-                f"{type(self).__name__}: leave-one-out needs a second pass over the rows, which "
+                f"{self.owner}: leave-one-out needs a second pass over the rows, which "
                 "partial_fit, merge and refit do not have; use 'gcv' or a number of folds"
             )
         loo = second_pass(LeaveOneOut(at, spectra, alphas))
         return loo.errors / at.total.weight
 
-    def _by_gcv(self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray) -> list[float]:
-        """The criterion of every α on some columns."""
-        problems = self._problems(at.total)
-        spectra = [spectrum_of(p, columns, at.diagonal and p is at.total) for p in problems]
-        return [sum(spectrum.gcv(alpha) for spectrum in spectra) for alpha in alphas]
+
+def _gcv(
+    at: Coordinates, problems: list[Moments], columns: np.ndarray, alphas: np.ndarray
+) -> list[float]:
+    """The criterion of every α on some columns, summed over the problems."""
+    spectra = [spectrum_of(p, columns, at.diagonal and p is at.total) for p in problems]
+    return [sum(spectrum.gcv(alpha) for spectrum in spectra) for alpha in alphas]
 
 
-class StreamingRidge(StreamingRegression, _Ridge):
+@dataclass(eq=False, repr=False)
+class StreamingRidge(StreamingRegression):
     """Ridge regression on data larger than memory (Algorithm 3; Algorithm 4 for several kernels).
 
     Minimises Σ w (y − f(x))² + α ‖w‖² over f(x) = wᵀŪᵀ(φ(x) − z̄) + ȳ, where Ū holds the principal
@@ -159,14 +166,21 @@ class StreamingRidge(StreamingRegression, _Ridge):
         held-out errors follow from them exactly; by generalised cross-validation, which needs
         nothing more; or by exact leave-one-out, with a second pass over the rows. The criterion
         is the squared error. The PCA, which does not see targets, is made once, of all rows.
-    n_jobs, block_rows : int, optional
-        See `StreamingPCA`.
+    n_jobs : int, optional
+        Threads; None means all.
+    block_rows : int, optional
+        Rows per block; by default such that a block takes about 64 MiB.
     progress : bool, optional
-        See `StreamingPCA`.
+        Whether to show a bar; by default if there is a terminal.
     device : str or torch.device, optional
-        See `StreamingPCA`.
+        Where features are made, multiplied and decomposed: "cuda" or "cuda:1" for a card (needs
+        torch and a `feature_map` of kernelmaps), "cpu" for torch on the processor. Rows come from
+        wherever they are, block by block, and sums stay on the card in float64. Torch tensors on a
+        card are folded there by default, and give tensors.
     precision : {"float64", "float32", "tf32"}, optional
-        See `StreamingPCA`.
+        Precision of features and products on the device; by default that of the rows. "tf32"
+        multiplies with 10 bits of each factor, at several times the speed: see
+        `kernelmaps.stats.Moments` for what that does to the sums.
 
     Attributes
     ----------
@@ -174,8 +188,10 @@ class StreamingRidge(StreamingRegression, _Ridge):
         β, on the features.
     intercept_ : float or ndarray
         ȳ − βᵀz̄.
-    alpha_, n_components_ : float, int (or list, one per kernel)
-        In use.
+    alpha_ : float
+        α in use.
+    n_components_ : int, list of int (one per kernel), or None
+        PCA size in use.
     cv_results_ : dict
         "alpha", "n_components" and "mean_squared_error" of shape (n_sizes, n_alphas).
     stats_ : Moments or FoldMoments
@@ -196,9 +212,17 @@ class StreamingRidge(StreamingRegression, _Ridge):
     (array([1., 2., 3.]), 5.0, 1e-06)
     """
 
+    _: KW_ONLY
+    device: Any = None
+    precision: str | None = None
+
+    @property
+    def _solver(self) -> RidgeSolver:
+        return RidgeSolver(type(self).__name__)
+
 
 @dataclass(eq=False, repr=False)
-class StreamingRidgeClassifier(StreamingClassification, _Ridge):
+class StreamingRidgeClassifier(StreamingClassification):
     """Ridge classifier on data larger than memory: least squares on ±1 targets, one per class.
 
     With one-hot labels ZᵀY is a grouped sum of rows, so that n D additions serve any number of
@@ -208,22 +232,36 @@ class StreamingRidgeClassifier(StreamingClassification, _Ridge):
     Parameters
     ----------
     alpha : float or sequence of float
-        See `StreamingRidge`. The criterion of `validation` is the squared error of the one-hot
-        targets.
+        α. Of several, the best is chosen by `validation`.
     feature_map : transformer, list of (columns, map[, n_components]), or None
-        See `StreamingRidge`.
+        φ. A fitted transformer is used as it is; an unfitted one is cloned and fitted on a sample
+        of rows (4096, spread over the data where they can be sliced, else the first ones). A list
+        makes a joint model of several kernels, each with a PCA of its own (Algorithm 4), for
+        which the data are read twice; `columns` is a slice, integers, a mask, or None for all.
     n_components : int, float, sequence of int, or None
-        See `StreamingRidge`.
+        PCA size, of each kernel if there are several; a fraction in (0, 1) of the variance; of a
+        sequence, the best is chosen by `validation`; None for no PCA.
     validation : int, "gcv" or "loo"
-        See `StreamingRidge`.
-    n_jobs, block_rows : int, optional
-        See `StreamingRidge`.
+        How to choose: by k folds of rows, whose sums are kept apart in the same pass and whose
+        held-out errors follow from them exactly; by generalised cross-validation, which needs
+        nothing more; or by exact leave-one-out, with a second pass over the rows. The criterion
+        is the squared error of the one-hot
+        targets. The PCA, which does not see targets, is made once, of all rows.
+    n_jobs : int, optional
+        Threads; None means all.
+    block_rows : int, optional
+        Rows per block; by default such that a block takes about 64 MiB.
     progress : bool, optional
-        See `StreamingRidge`.
+        Whether to show a bar; by default if there is a terminal.
     device : str or torch.device, optional
-        See `StreamingRidge`.
+        Where features are made, multiplied and decomposed: "cuda" or "cuda:1" for a card (needs
+        torch and a `feature_map` of kernelmaps), "cpu" for torch on the processor. Rows come from
+        wherever they are, block by block, and sums stay on the card in float64. Torch tensors on a
+        card are folded there by default, and give tensors.
     precision : {"float64", "float32", "tf32"}, optional
-        See `StreamingRidge`.
+        Precision of features and products on the device; by default that of the rows. "tf32"
+        multiplies with 10 bits of each factor, at several times the speed: see
+        `kernelmaps.stats.Moments` for what that does to the sums.
     multi_class : {"ovr", "ovo"}, default="ovr"
         Many classes one against the rest, or one against one, in the same pass: ZᵀZ of every class
         is kept apart, and the sums of a pair are those of its two classes. Votes decide, as in
@@ -238,15 +276,15 @@ class StreamingRidgeClassifier(StreamingClassification, _Ridge):
         On the features, as scikit-learn's RidgeClassifier; one against one, of the pairs of classes
         (0, 1), (0, 2), …
     alpha_ : float
-        See `StreamingRidge`.
-    n_components_ : int, list of int, or None
-        See `StreamingRidge`.
+        α in use.
+    n_components_ : int, list of int (one per kernel), or None
+        PCA size in use.
     cv_results_ : dict
-        See `StreamingRidge`.
+        "alpha", "n_components" and "mean_squared_error" of shape (n_sizes, n_alphas).
     stats_ : Moments or FoldMoments
-        See `StreamingRidge`.
+        The sums; they can be saved and merged.
     feature_map_ : transformer, list or None
-        See `StreamingRidge`.
+        Fitted.
 
     Examples
     --------
@@ -261,3 +299,11 @@ class StreamingRidgeClassifier(StreamingClassification, _Ridge):
     >>> bool(model.score(X, y) > 0.97)
     True
     """
+
+    _: KW_ONLY
+    device: Any = None
+    precision: str | None = None
+
+    @property
+    def _solver(self) -> RidgeSolver:
+        return RidgeSolver(type(self).__name__)

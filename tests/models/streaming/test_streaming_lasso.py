@@ -1,5 +1,6 @@
-"""Lasso, elastic net and group lasso from statistics: against their peers, and by their KKT."""
+"""Lasso, elastic net and group lasso from statistics: against their peers, and their KKT."""
 
+from functools import partial
 from importlib.util import find_spec
 
 import fresh
@@ -10,7 +11,13 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import ElasticNet, Lasso
 
 import kernelmaps as km
-from kernelmaps.models.solvers.quadratic import _one_group, group_lasso_path
+from kernelmaps.models.solvers.lasso import (
+    GroupPenalty,
+    _Block,
+    _group_minimum,
+    _thresholded,
+    lasso_path,
+)
 from kernelmaps.stats import Moments
 
 
@@ -31,8 +38,7 @@ def test_lasso_and_elastic_net_are_those_of_scikit_learn(seed, alpha):
     tight = {"tol": 1e-12, "max_iter": 100_000}
     for ours, theirs in [
         (km.StreamingLasso(alpha, **tight), Lasso(alpha, **tight)),
-        (km.StreamingElasticNet(alpha, l1_ratio=0.3, **tight),
-         ElasticNet(alpha, l1_ratio=0.3, **tight)),
+        (km.StreamingLasso(alpha, l1_ratio=0.3, **tight), ElasticNet(alpha, l1_ratio=0.3, **tight)),
     ]:  # fmt: skip
         ours.fit(iter(chunks(X, Y)))
         theirs.fit(X, Y)
@@ -74,39 +80,89 @@ def test_alpha_is_chosen_on_folds(seed):
 
 
 GROUPS = np.repeat([0, 1, 2], 4)
+PRECISE = {"tol": 1e-14, "max_iter": 100_000}
 
 
+def check_optimal(w, gradient, alpha, ratio, atol):
+    """0 ∈ gradient + α ∂Ω(w): the subgradients of Simon et al. (2013), equations (3) and (4).
+
+    Columns with a weight: the gradient is −α(ρ sign(w_j) + (1 − ρ)√p_g w_j/‖w_g‖). Others of a
+    group with weights: within αρ. A group without any: ‖S(gradient, αρ)‖ ≤ α(1 − ρ)√p_g.
+    """
+    for group in np.unique(GROUPS):
+        at = group == GROUPS
+        v, g, bound = w[at], gradient[at], alpha * (1 - ratio) * np.sqrt(at.sum())
+        outside = np.maximum(np.abs(g) - alpha * ratio, 0)
+        if not v.any():
+            assert np.linalg.norm(outside) <= bound + atol
+            continue
+        smooth = g + bound * v / np.linalg.norm(v)
+        np.testing.assert_allclose(smooth[v != 0], -alpha * ratio * np.sign(v[v != 0]), atol=atol)
+        assert np.all(np.abs(smooth[v == 0]) <= alpha * ratio + atol)
+
+
+def gradient_error(X, y, tol):
+    """Largest error of the gradient at a point whose objective is `tol`·variance too large.
+
+    With curvature at most L, ‖∇F(w) − ∇F(w*)‖² ≤ 2L (objective(w) − minimum).
+    """
+    curvature = np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1]
+    return np.sqrt(2 * curvature * tol * np.var(y, axis=0).max())
+
+
+@pytest.mark.parametrize("ratio", [0, 0.3, 0.9])
 @pytest.mark.parametrize("alpha", [1e-3, 0.05, 0.5, 100.0])
-def test_group_lasso_satisfies_its_optimality_conditions(seed, alpha):
-    """0 ∈ ∂: gradient −α√|g| w_g/‖w_g‖ on active groups, at most α√|g| on the others."""
+def test_group_penalties_satisfy_their_optimality_conditions(seed, alpha, ratio):
     X, Y = data(seed)
-    model = km.StreamingGroupLasso(alpha, groups=GROUPS, tol=1e-12).fit(X, Y)
+    model = km.StreamingLasso(alpha, l1_ratio=ratio, groups=GROUPS, **PRECISE).fit(X, Y)
     gradient = -(Y - model.predict(X)).T @ (X - X.mean(axis=0)) / len(X)
     for w, g in zip(model.coef_, gradient):
-        for group in range(3):
-            at, bound = group == GROUPS, alpha * np.sqrt(4)
-            if np.any(w[at]):
-                np.testing.assert_allclose(
-                    g[at], -bound * w[at] / np.linalg.norm(w[at]), atol=1e-8 * max(1, bound)
-                )
-            else:
-                assert np.linalg.norm(g[at]) <= bound * (1 + 1e-9)
-    if alpha == 100.0:
-        assert not model.coef_.any()
+        check_optimal(w, g, alpha, ratio, gradient_error(X, Y, PRECISE["tol"]))
+    assert model.coef_.any() == (alpha < 100)
 
 
-def test_group_lasso_of_single_columns_is_the_lasso(seed):
+def test_sparse_group_lasso_drops_groups_and_columns_of_the_others(seed):
     X, Y = data(seed)
-    grouped = km.StreamingGroupLasso(0.2, groups=np.arange(12), tol=1e-12).fit(X, Y)
+    one = Y[:, 0] + 3 * X[:, 0]  # of the first group, the first column most of all
+    model = km.StreamingLasso(0.8, l1_ratio=0.8, groups=GROUPS, **PRECISE).fit(X, one)
+    counts = [np.count_nonzero(model.coef_[group == GROUPS]) for group in range(3)]
+    assert 0 < counts[0] < 4
+    assert 0 in counts[1:]
+
+
+def test_l1_ratio_1_is_the_lasso_with_a_warning(seed):
+    X, Y = data(seed)
+    with pytest.warns(UserWarning, match="with l1_ratio=1 groups have no effect"):
+        model = km.StreamingLasso(0.2, groups=GROUPS).fit(X, Y)
+    np.testing.assert_array_equal(model.coef_, km.StreamingLasso(0.2).fit(X, Y).coef_)
+
+
+@pytest.mark.parametrize("ratio", [0, 0.4])
+def test_groups_of_single_columns_are_the_lasso(seed, ratio):
+    X, Y = data(seed)
+    model = km.StreamingLasso(0.2, l1_ratio=ratio, groups=np.arange(12), **PRECISE).fit(X, Y)
     exact = Lasso(0.2, tol=1e-14, max_iter=100_000).fit(X, Y)
-    np.testing.assert_allclose(grouped.coef_, exact.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-6)
 
 
-def test_without_penalty_it_is_least_squares(seed):
+def test_names_and_order_of_groups_do_not_matter(seed):
     X, Y = data(seed)
-    model = km.StreamingGroupLasso(0.0, groups=GROUPS, tol=1e-12, max_iter=10_000).fit(X, Y)
+    order = np.random.default_rng(seed).permutation(12)
+    settings = {"l1_ratio": 0.3, **PRECISE}
+    a = km.StreamingLasso(0.2, groups=GROUPS, **settings).fit(X, Y)
+    b = km.StreamingLasso(0.2, groups=7 - 3 * GROUPS[order], **settings).fit(X[:, order], Y)
+    np.testing.assert_allclose(b.coef_, a.coef_[:, order], atol=1e-6)
+
+
+@pytest.mark.parametrize("groups", [None, GROUPS])
+def test_without_penalty_it_is_least_squares(seed, groups):
+    X, Y = data(seed)
+    model = km.StreamingLasso(0.0, l1_ratio=0.5, groups=groups).fit(X, Y)
     exact = np.linalg.lstsq(X - X.mean(axis=0), Y - Y.mean(axis=0), rcond=None)[0].T
     np.testing.assert_allclose(model.coef_, exact, atol=1e-6)
+    path = model.path([0.3, 0.0, 0.1])
+    np.testing.assert_allclose(path.coef[0, 1], exact, atol=1e-6)
+    np.testing.assert_allclose(path.coef[0, 2], model.refit(alpha=0.1).coef_, atol=1e-3)
 
 
 def test_group_lasso_drops_the_kernel_that_says_nothing(seed):
@@ -117,25 +173,64 @@ def test_group_lasso_drops_the_kernel_that_says_nothing(seed):
         (slice(0, 2), RBFSampler(gamma=0.5, n_components=30, random_state=0)),
         (slice(2, 4), RBFSampler(gamma=0.5, n_components=30, random_state=1)),
     ]
-    model = km.StreamingGroupLasso(0.02, kernels, n_components=15).fit(X, y)
+    model = km.StreamingLasso(0.02, kernels, l1_ratio=0, groups="kernels", n_components=15).fit(
+        X, y
+    )
     assert np.linalg.norm(model.coef_[:30]) > 0.1
     assert not model.coef_[30:].any()
     assert model.score(X, y) > 0.3
 
 
+@pytest.mark.parametrize("ratio", [0, 0.4, 1])
+def test_dual_norm_and_threshold(seed, ratio):
+    """vᵀw ≤ Ω*(v) Ω(w), with equality for v − w at the w that a proximal step leaves (Moreau)."""
+    rng = np.random.default_rng(seed)
+    v, other = rng.normal(size=4), rng.normal(size=(100, 4))
+    penalty = GroupPenalty.of(np.zeros(4, dtype=int), ratio)
+    norm = penalty.dual_norm(v, 0.0)
+    assert all(v @ w <= norm * penalty.value(w) * (1 + 1e-12) for w in other)
+    np.testing.assert_allclose(penalty.dual_norm(3 * v, 0.0), 3 * norm)
+    assert penalty.dual_norm(v, 2 * norm) == 2 * norm
+    several = GroupPenalty.of(np.repeat([0, 1], 4), ratio)
+    np.testing.assert_allclose(several.dual_norm(np.append(v / 3, v), 0.0), norm)
+    w = _thresholded(v, 0.5 * norm * ratio, 0.5 * norm * (1 - ratio) * 2)
+    np.testing.assert_allclose(penalty.dual_norm(v - w, 0.0), 0.5 * norm)
+    np.testing.assert_allclose((v - w) @ w, 0.5 * norm * penalty.value(w))
+    larger = norm * (1 + 1e-12)
+    assert not _thresholded(v, larger * ratio, larger * (1 - ratio) * 2).any()
+
+
 def test_one_group_in_the_eigenbasis(seed):
     rng = np.random.default_rng(seed)
     values, r = rng.uniform(0.1, 2, 5), rng.normal(size=5)
-    w = _one_group(values, r, 0.3)
+    w = _group_minimum(values, r, 0.3)
     np.testing.assert_allclose(values * w - r + 0.3 * w / np.linalg.norm(w), 0, atol=1e-12)
-    assert not _one_group(values, r, np.linalg.norm(r) * 1.001).any()
+    assert not _group_minimum(values, r, np.linalg.norm(r) * 1.001).any()
+
+
+def test_one_group_with_both_penalties(seed):
+    """The steps of the sparse group lasso end at the exact minimum where there is no l1."""
+    rng = np.random.default_rng(seed)
+    root, r = rng.normal(size=(9, 5)), rng.normal(size=5)
+    block = _Block.of(root.T @ root / 9, np.arange(5))
+    exact = block.minimum(r, np.zeros(5), 0.0, 0.1, 0.0)
+    np.testing.assert_allclose(
+        block._accelerated(r, np.zeros(5), 0.0, 0.1, 1e-13), exact, atol=1e-9
+    )
+    assert not block.minimum(r, exact, np.abs(r).max(), 0.0, 0.0).any()
 
 
 def test_too_few_sweeps_warn(seed):
     X, Y = data(seed)
     stats = Moments("real").update(X, Y)
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 sweeps"):
-        group_lasso_path(stats, np.arange(12), [1e-4], GROUPS, max_iter=1, tol=1e-12)
+        lasso_path(stats, np.arange(12), np.array([1e-4]), 0.0, GROUPS, max_iter=1, tol=1e-12)
+
+
+def test_equal_rows_have_no_weights():
+    model = km.StreamingLasso(0.1, l1_ratio=0, groups=[0, 1]).fit(np.ones((5, 2)), np.arange(5.0))
+    np.testing.assert_array_equal(model.coef_, 0)
+    assert model.intercept_ == 2
 
 
 # As with NUMBA_DISABLE_JIT=1, which numba reads when it is imported.
@@ -185,7 +280,7 @@ def test_skglm_agrees(seed, tmp_path):
     theirs = np.load(path)
     lasso = km.StreamingLasso(0.1, tol=1e-12).fit(X, y)
     np.testing.assert_allclose(lasso.coef_, theirs["lasso"], atol=1e-5)
-    group = km.StreamingGroupLasso(0.1, groups=GROUPS, tol=1e-12).fit(X, y)
+    group = km.StreamingLasso(0.1, l1_ratio=0, groups=GROUPS, **PRECISE).fit(X, y)
     np.testing.assert_allclose(group.coef_, theirs["group"], atol=1e-5)
 
 
@@ -245,12 +340,23 @@ def test_the_largest_useful_alpha_is_the_documented_one(seed):
     assert model.refit(alpha=largest * 0.99).coef_.any()
 
 
-@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
-def test_group_lasso_for_classes_satisfies_its_optimality_conditions(seed, multi_class):
+@pytest.mark.parametrize("ratio", [0.2, 0.7])
+def test_elastic_net_for_classes_is_that_of_signs(seed, ratio):
+    X, y = labels(seed)
+    model = km.StreamingLassoClassifier(0.1, l1_ratio=ratio, **TIGHT).fit(X, y)
+    each = [ElasticNet(0.1, l1_ratio=ratio, **TIGHT).fit(X, signed(y, label)) for label in "abc"]
+    np.testing.assert_allclose(model.coef_, [net.coef_ for net in each], atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, [net.intercept_ for net in each], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("multi_class", "ratio"), [("ovr", 0), ("ovr", 0.4), ("ovo", 0), ("ovo", 0.4)]
+)
+def test_group_penalties_for_classes_satisfy_their_optimality_conditions(seed, multi_class, ratio):
     X, y = labels(seed)
     alpha = 0.05
-    model = km.StreamingGroupLassoClassifier(
-        alpha, groups=GROUPS, tol=1e-12, multi_class=multi_class
+    model = km.StreamingLassoClassifier(
+        alpha, l1_ratio=ratio, groups=GROUPS, multi_class=multi_class, **PRECISE
     ).fit(X, y)
     dropped = 0
     for k, (w, b) in enumerate(zip(model.coef_, model.intercept_)):
@@ -258,15 +364,9 @@ def test_group_lasso_for_classes_satisfies_its_optimality_conditions(seed, multi
         rows = np.isin(y, pair) if multi_class == "ovo" else np.ones(len(y), dtype=bool)
         target = signed(y[rows], pair[1] if multi_class == "ovo" else "abc"[k])
         gradient = -(target - X[rows] @ w - b) @ (X[rows] - X[rows].mean(axis=0)) / rows.sum()
-        for group in range(3):
-            at, bound = group == GROUPS, alpha * np.sqrt(4)
-            if np.any(w[at]):
-                np.testing.assert_allclose(
-                    gradient[at], -bound * w[at] / np.linalg.norm(w[at]), atol=1e-8
-                )
-            else:
-                dropped += 1
-                assert np.linalg.norm(gradient[at]) <= bound * (1 + 1e-9)
+        atol = gradient_error(X[rows], target, PRECISE["tol"])
+        check_optimal(w, gradient, alpha, ratio, atol)
+        dropped += sum(not w[group == GROUPS].any() for group in range(3))
     assert dropped
 
 
@@ -278,21 +378,21 @@ def test_group_lasso_for_classes_drops_the_kernel_that_says_nothing(seed):
         (slice(0, 2), RBFSampler(gamma=0.5, n_components=30, random_state=0)),
         (slice(2, 4), RBFSampler(gamma=0.5, n_components=30, random_state=1)),
     ]
-    model = km.StreamingGroupLassoClassifier(0.02, kernels, n_components=15).fit(X, y)
+    model = km.StreamingLassoClassifier(
+        0.02, kernels, l1_ratio=0, groups="kernels", n_components=15
+    ).fit(X, y)
     assert not model.coef_[:, 30:].any()
     assert np.all(np.linalg.norm(model.coef_[:, :30], axis=1) > 0.1)
     assert model.score(X, y) > 0.5
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
-@pytest.mark.parametrize(
-    "kind",
-    [km.StreamingLassoClassifier, km.StreamingGroupLassoClassifier],
-    ids=lambda k: k.__name__,
-)
-def test_sparse_classifiers_merge_and_go_through_files(seed, tmp_path, kind, multi_class):
+@pytest.mark.parametrize("settings", [{}, {"l1_ratio": 0.4, "groups": GROUPS}])
+def test_sparse_classifiers_merge_and_go_through_files(seed, tmp_path, settings, multi_class):
     X, y = labels(seed)
-    make = lambda: kind(0.02, multi_class=multi_class, tol=1e-10)  # noqa: E731
+    make = partial(
+        km.StreamingLassoClassifier, 0.02, multi_class=multi_class, tol=1e-10, **settings
+    )
     whole = make().fit(X, y)
     first = make().partial_fit(X[:140], y[:140], classes=list("abc"))
     km.save(first, tmp_path / "first.kmap")
@@ -319,7 +419,45 @@ def test_sparse_classifiers_refuse_what_they_cannot_do(seed):
         km.StreamingLassoClassifier(multi_class="all").fit(X, y)
     with pytest.raises(ValueError, match="StreamingLassoClassifier: validation must be a number"):
         km.StreamingLassoClassifier([0.1, 1.0], validation="gcv").fit(X, y)
-    with pytest.raises(ValueError, match="StreamingGroupLassoClassifier: groups must have one"):
-        km.StreamingGroupLassoClassifier(groups=[0, 1]).fit(X, y)
+    with pytest.raises(ValueError, match="StreamingLassoClassifier: groups must have one"):
+        km.StreamingLassoClassifier(l1_ratio=0, groups=[0, 1]).fit(X, y)
     with pytest.raises(ValueError, match="at least 2 classes"):
         km.StreamingLassoClassifier().fit(X, np.zeros(len(X), dtype=int))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"l1_ratio": 0}, r"l1_ratio must be in \(0, 1\] without groups.*got 0"),
+        ({"l1_ratio": 1.5, "groups": GROUPS}, r"l1_ratio must be in \[0, 1\], got 1.5"),
+        ({"l1_ratio": "half"}, "l1_ratio must be in"),
+        ({"l1_ratio": 0, "groups": "columns"}, "groups must be None, 'kernels' or the group"),
+        ({"l1_ratio": 0, "groups": [0, 1]}, "one integer for each of the 12 features"),
+        ({"l1_ratio": 0, "groups": GROUPS / 2}, "one integer for each of the 12.*float64"),
+        ({"l1_ratio": 0, "groups": GROUPS, "n_components": 3}, "without PCA; .* with PCA"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1"),
+        ({"tol": -1.0}, "tol must be >= 0"),
+    ],
+)
+def test_bad_settings_are_refused_before_a_row_is_read(seed, settings, message):
+    X, Y = data(seed, 50)
+
+    def chunks():
+        yield X, Y
+        pytest.fail("a second chunk was read")
+
+    with pytest.raises(ValueError, match=f"^StreamingLasso: .*{message}"):
+        km.StreamingLasso(0.1, **settings).fit(chunks)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["StreamingPCA", "StreamingRidge", "StreamingRidgeClassifier", "StreamingLasso",
+     "StreamingLassoClassifier"],
+)  # fmt: skip
+def test_streaming_models_are_composed(name):
+    """At most five classes of ours and 14 parameters."""
+    cls = getattr(km, name)
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("kernelmaps.")]
+    assert len(ours) <= 5
+    assert len(cls._get_param_names()) <= 14
