@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..extras import needed
-from .columns import column_positions
+from .columns import check_order, check_selection, column_positions
 from .sources import Block, Source, check_lengths, default_names, values_at
 
 _RUNS = 16  # places of a file that a sample is taken from
@@ -83,19 +83,22 @@ class ArrowSource(Source):
         known = not any(isinstance(own, CsvFragment) for own in self.fragments)
         self.rows = [count_rows(own) for own in self.fragments] if known else []
         self.n_rows = sum(self.rows) if known else None
-        self.n_features = len(self.features)
+        self.names = self.features
         if not self.frames:
-            schema = self.fragments[0].physical_schema
-            types = [schema.field(column).type for column in self.features]
-            # Of a fixed-size list; the others have no list_size.
-            self.n_features = sum(getattr(kind, "list_size", 1) for kind in types)
+            named = _value_names(self.fragments[0].physical_schema, self.features)
+            self.names = [name for names in named.values() for name in names]
+        self.n_features = len(self.names)
 
     @classmethod
     def of(
         cls, data: Any, y: Any, w: Any, exposure: Any = None, *,
-        frames: bool = False, name: str = "the Parquet dataset",
+        frames: bool = False, columns: Sequence[str] | None = None,
+        name: str = "the Parquet dataset",
     ) -> ArrowSource:  # fmt: skip
-        """From a pyarrow table or dataset, or from a CSV file; `y` and `w` by default by name."""
+        """From a pyarrow table or dataset, or from a CSV file; `y` and `w` by default by name.
+
+        `columns` are the names of the features, in their order; by default all others.
+        """
         pa = needed("pyarrow")
         if isinstance(data, CsvFragment):
             fragments, schema = [data], data.physical_schema
@@ -106,10 +109,13 @@ class ArrowSource(Source):
         frames = frames and not any(map(pa.types.is_fixed_size_list, schema.types))
         if not fragments and not frames:
             raise ValueError(f"{name} has no rows")
-        y, w = default_names(schema.names, y, w)
+        expected = [] if columns is None else list(columns)
+        y, w = default_names(set(schema.names) - set(expected), y, w)
         taken = [column for item in (y, w, exposure) for column in _names(item)]
         column_positions(schema.names, taken, name)
         features = [column for column in schema.names if column not in taken]
+        if columns is not None:
+            features = _selected(schema, features, expected, name)
         if not frames:
             _check_numbers(schema, features)
         found = cls(fragments, features, y, w, exposure, frames, 0, name)
@@ -157,7 +163,7 @@ class ArrowSource(Source):
 
     def _read(self, batches: Iterator[Any], rows: int, skip: int = 0) -> Iterator[Block]:
         start = self.begin
-        tables = _grouped(batches, rows) if self.frames else filter(len, batches)
+        tables = _grouped(batches, rows) if self.frames else _cut(batches, rows)
         for number, table in enumerate(tables):
             if number >= skip:
                 yield self._block(table, number, start)
@@ -216,6 +222,13 @@ def _upto(batches: Iterator[Any], rows: int) -> Iterator[Any]:
             return
 
 
+def _cut(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Batches of at most `rows`: those of a CSV file are cut by bytes."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+
 def _grouped(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     """Small batches together as tables of up to `rows`."""
     tables, group = needed("pyarrow").Table, list[Any]()
@@ -226,6 +239,26 @@ def _grouped(batches: Iterator[Any], rows: int) -> Iterator[Any]:
         group.append(batch)
     if group:
         yield tables.from_batches(group)
+
+
+def _value_names(schema: Any, columns: list[str]) -> dict[str, list[str]]:
+    """Names of the values of each column: its own or, of fixed-size lists, "column[0]", …."""
+    sizes = {name: getattr(schema.field(name).type, "list_size", None) for name in columns}
+    return {
+        name: [name] if size is None else [f"{name}[{k}]" for k in range(size)]
+        for name, size in sizes.items()
+    }
+
+
+def _selected(schema: Any, header: list[str], names: list[str], where: str) -> list[str]:
+    """Columns that hold the values of these names, in their order."""
+    value_names = _value_names(schema, header)
+    column_of = {name: column for column, own in value_names.items() for name in own}
+    check_selection(list(column_of), names, where)
+    found = list(dict.fromkeys(column_of[name] for name in names))
+    values = [name for column in found for name in value_names[column]]
+    check_order(values, names, where)  # of lists, all values or none
+    return found
 
 
 def _check_numbers(schema: Any, features: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -64,6 +65,39 @@ def column_positions(
             f"{name} has no {what} {', '.join(map(repr, unknown))}; it has {_some(header)}.{guess}"
         )
     return [place[column] for column in wanted]
+
+
+def names_of(frame: Any) -> list[str] | None:
+    """Names of the columns of a frame; None if it has none, or other things for names."""
+    names = getattr(frame, "column_names", None)  # pyarrow
+    names = getattr(frame, "columns", None) if names is None else names
+    names = None if names is None or callable(names) else list(names)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_order(names: Sequence[str], expected: Sequence[str], what: str) -> None:
+    """Refuse columns of other names, or in another order."""
+    names, expected = list(names), list(expected)
+    if names == expected:
+        return
+    if sorted(names) == sorted(expected):
+        raise ValueError(f"{what} has its columns in another order; they must be {_some(expected)}")
+    column_positions(names, expected, what)
+    unknown = [name for name in names if name not in set(expected)]
+    raise ValueError(f"{what} has columns that are not expected: {_some(unknown)}; leave them out")
+
+
+def check_selection(header: Sequence[str], columns: Sequence[str], name: str) -> None:
+    """Refuse a table without some of the `columns`; warn once of those that are not among them."""
+    column_positions(header, columns, name)
+    unused = [column for column in header if column not in set(columns)]
+    if unused:
+        warnings.warn(
+            f"{name} has columns that the model was not fitted on, which are ignored: "
+            f"{_some(unused)}",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:

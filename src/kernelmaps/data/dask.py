@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..extras import needed
 from ..threads import interruptible
-from .columns import column_positions
+from .columns import check_selection, column_positions, names_of
 from .sources import Block, SlicedSource, Source, as_rows, check_lengths, default_names
 
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
@@ -29,8 +29,9 @@ class DaskSource(Source):
     parts: list[tuple[Any, ...]]
 
     def __init__(
-        self, X: Any, y: Any = None, w: Any = None, exposure: Any = None, *, frames: bool = False
-    ) -> None:
+        self, X: Any, y: Any = None, w: Any = None, exposure: Any = None, *,
+        frames: bool = False, columns: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
         # Of a dataframe, the others may be columns, by name.
         if hasattr(X, "columns"):
             if frames:
@@ -39,6 +40,10 @@ class DaskSource(Source):
             column_positions(list(X.columns), taken, "the Dask dataframe")
             y, w, exposure = (X[v] if isinstance(v, str) else v for v in (y, w, exposure))
             X = X.drop(columns=taken)
+            if columns is not None:
+                check_selection(list(X.columns), columns, "the Dask dataframe")
+                X = X[list(columns)]
+            self.names = names_of(X)
             rows, width = (float("nan"),) * X.npartitions, len(X.columns)
         else:
             if isinstance(exposure, str):

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from ..extras import needed
 from ..sparse_rows import check_sparse
 from .arrow import ArrowSource, CsvFragment
+from .columns import check_order
 from .dask import DaskSource
 from .frames import is_frame
 from .sources import (
@@ -63,11 +64,6 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
         return _open_container(path, y, w, name, root, "zarr")
     if suffix in SVMLIGHT:
         return SvmlightSource(path, y, w, n_features=n_features)
-    if is_csv(path):
-        raise ValueError(
-            f"{str(path)!r}: CSV is not read block by block. Read it with "
-            "kernelmaps.data.read_rows, or store it as Parquet."
-        )
     raise ValueError(
         f"{str(path)!r}: the suffix {path.suffix!r} is not known. Known are {known_suffixes()}."
     )
@@ -276,6 +272,7 @@ def open_source(
     *,
     name: str = "X",
     n_features: int | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Source:
     """Open anything that holds rows.
 
@@ -284,26 +281,32 @@ def open_source(
     X : array, sparse matrix, DataFrame, path, iterable, callable, Dask collection or Source
         NumPy arrays and memory maps, SciPy sparse, pandas, h5py datasets, Zarr arrays, pyarrow
         tables and datasets, Dask arrays and dataframes; paths of ``.npy``, ``.npz``, ``.h5`` or
-        ``.hdf5``, ``.zarr``, ``.parquet`` (a file or a directory) and ``.svm``, ``.svmlight``,
-        ``.libsvm`` or ``.txt`` (SVMlight text); an iterable or a generator of chunks ``X``,
+        ``.hdf5``, ``.zarr``, ``.parquet`` (a file or a directory), ``.csv`` or ``.tsv`` (of numbers
+        with commas or tabs between them) and ``.svm``, ``.svmlight``, ``.libsvm`` or ``.txt``
+        (SVMlight text); an iterable or a generator of chunks ``X``,
         ``(X, y)`` or ``(X, y, weights)``; a callable without arguments that returns one, which,
         unlike a generator, can be read twice.
     y : array-like, str or None
-        Targets. For files with named parts (npz, HDF5, Zarr, Parquet) the name of the dataset or
-        column(s), by default "y" where there is one; for others also the path of a ``.npy``.
+        Targets. For files with named parts (npz, HDF5, Zarr, Parquet, CSV) the name of the dataset
+        or column(s), by default "y" where there is one; for others also the path of a ``.npy``.
     sample_weight : array-like, str or None
         Weights, likewise.
     name : str
         Name of the dataset of features in npz, HDF5 and Zarr files.
     n_features : int, optional
         For SVMlight text: the number of columns, which saves a pass to find it.
+    columns : sequence of str, optional
+        Names of the columns of X, in the order in which they are given; by default all but those
+        of `y` and `sample_weight`, as they come. Parquet and CSV files and Dask dataframes may have
+        them in any order; a warning names further ones, which are ignored. Chunks that are frames
+        must have them in this order.
 
     Returns
     -------
     Source
         The rows, to be read block by block.
     """
-    return _opened(X, y, sample_weight, name=name, n_features=n_features)
+    return _opened(X, y, sample_weight, name=name, n_features=n_features, columns=columns)
 
 
 def open_table(X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> Source:
@@ -325,24 +328,25 @@ def open_table(X: Any, y: Any = None, sample_weight: Any = None, exposure: Any =
 def _opened(
     X: Any, y: Any, w: Any, exposure: Any = None, *,
     frames: bool = False, name: str = "X", n_features: int | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Source:  # fmt: skip
     path = Path(X) if isinstance(X, str | os.PathLike) else None
     if path is not None and not path.exists():
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
-    if path is not None and (is_parquet(path) or (frames and is_csv(path))):
+    if path is not None and (is_parquet(path) or is_csv(path)):
         data = parquet_dataset(path) if is_parquet(path) else CsvFragment(str(path))
-        where = f"the file {str(path)!r}" if frames else "the Parquet dataset"
-        return ArrowSource.of(data, y, w, exposure, frames=frames, name=where)
+        where = f"the file {str(path)!r}"
+        return ArrowSource.of(data, y, w, exposure, frames=frames, columns=columns, name=where)
     package = type(X).__module__.split(".")[0]
     if package == "pyarrow":
-        return ArrowSource.of(X, y, w, exposure, frames=frames)
+        return ArrowSource.of(X, y, w, exposure, frames=frames, columns=columns)
     collection, given = package.startswith("dask"), not isinstance(exposure, str | None)
     if given and (collection or isinstance(X, DaskSource)):
         raise ValueError("exposure of a Dask collection must be the name of a column")
     if collection:
-        return DaskSource(X, y, w, exposure, frames=frames)
+        return DaskSource(X, y, w, exposure, frames=frames, columns=columns)
     if callable(X) or (path is None and is_chunks(X)):
-        return IterableSource(X, y, w, exposure, frames)
+        return IterableSource(X, y, w, exposure, frames, columns)
     if isinstance(exposure, str):
         raise ValueError(f"exposure={exposure!r} names a column, but X has no names of columns")
     if exposure is not None:
@@ -356,6 +360,8 @@ def _opened(
         return sliced_source(X, y, w)
     if y is not None or w is not None:
         raise ValueError("a Source has its own targets and weights; leave y and weights out")
+    if columns is not None and X.names is not None:
+        check_order(X.names, columns, X.describe())
     return X
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from ..exceptions import FileFormatError
 from ..extras import needed
 from ..sparse_rows import check_sparse, dense
+from .columns import check_order, names_of
 from .frames import is_frame, without_columns
 
 _BESIDE = ("targets", "weights", "exposures")
@@ -98,12 +99,15 @@ class Source:
     parts : list or None
         Of Dask: delayed (X, y, weights, exposure) of each partition, which are folded where they
         are, not here, and the number of its first row.
+    names : list of str or None
+        Names of the columns, where there are any; of a stream, once its first chunk was read.
     """
 
     n_rows: int | None = None
     n_features: int | None = None
     once = False
     parts: list[tuple[Any, ...]] | None = None
+    names: list[str] | None = None
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         """Read the rows block by block.
@@ -432,13 +436,16 @@ class IterableSource(Source):
     """Chunks X, (X, y) or (X, y, weights) from an iterable, or from a callable that makes one.
 
     Targets and weights (`y`, `w`) are those of all rows, or names of columns of the chunks. With
-    `frames`, columns keep their kinds.
+    `frames`, columns keep their kinds; without, chunks that are frames must have the `columns`, by
+    default those of the first one, in the same order.
     """
 
     def __init__(
-        self, chunks: Any, y: Any = None, w: Any = None, exposure: Any = None, frames: bool = False
-    ) -> None:
+        self, chunks: Any, y: Any = None, w: Any = None, exposure: Any = None,
+        frames: bool = False, columns: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
         self.chunks, self.beside, self.frames = chunks, (y, w, exposure), frames
+        self.names = None if columns is None else list(columns)
         self.once = hasattr(chunks, "__next__")
         self.kind = type(chunks).__name__
 
@@ -466,8 +473,9 @@ class IterableSource(Source):
                 taken.append(item)
                 yield item
 
-        yield IterableSource(items, *self.beside, self.frames)
-        self.chunks = chain(taken, stream)
+        peeked = IterableSource(items, *self.beside, self.frames, self.names)
+        yield peeked
+        self.chunks, self.names = chain(taken, stream), peeked.names
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         chunks = self.chunks() if callable(self.chunks) else self.chunks
@@ -495,7 +503,12 @@ class IterableSource(Source):
         X, *given = _parts_of(item, index)
         named = [name for name in self.beside if isinstance(name, str)]
         columns = {name: np.asarray(X[name]) for name in named}
-        X = as_rows(without_columns(X, named), self.frames)
+        X = without_columns(X, named)
+        names = None if self.frames else names_of(X)
+        if names is not None:
+            self.names = names if self.names is None else self.names
+            check_order(names, self.names, f"chunk {index}")
+        X = as_rows(X, self.frames)
         if len(X.shape) != 2:
             raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
         rows, found = slice(start, start + X.shape[0]), []

@@ -28,6 +28,7 @@ from sklearn.utils.validation import (
 
 from ...arguments import check_count
 from ...data import Block, Source, open_source
+from ...data.columns import check_order, names_of
 from ...data.dask import on_sample
 from ...data.sources import SlicedSource, is_chunks
 from ...device import is_tensor, memory_named, on_card, resolve, solving_on, stack, to_host
@@ -247,7 +248,8 @@ class StreamingEstimator(BaseEstimator):
     def _open_rows(self, X: Any, y: Any, w: Any, *, reset: bool, supervised: bool) -> Source:
         """Open any rows; arrays in memory pass scikit-learn's checks, and set its attributes."""
         if not _in_memory(X):
-            source = open_source(X, y, w)
+            names = None if reset else getattr(self, "feature_names_in_", None)
+            source = open_source(X, y, w, columns=names)
             return source if reset else source.like(self.n_features_in_, self._zero_based)
         check_sparse(X, type(self).__name__)
         options = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
@@ -276,19 +278,26 @@ class StreamingEstimator(BaseEstimator):
         if map_sample is not None:
             map_sample = on_host(map_sample)
             check_sparse(map_sample, name, "map_sample")
-            sample = validate_data(
-                self, map_sample, accept_sparse="csr", dtype="numeric", skip_check_array=True
-            )
-            block = open_source(sample).head(1 << 62)
+            names, expected = names_of(map_sample), self._names_of(source)
+            if names is not None and expected is not None:
+                check_order(names, expected, f"{name}: map_sample")
+            block = open_source(map_sample).head(1 << 62)
             if block is None:
                 raise ValueError(f"{name}: map_sample has no rows")
             feature_map = Features.fit(feature_map, block, name).described
         coded = isinstance(source, CodedRows)
         look = on_sample(source, partial(_inspect, feature_map, name, coded), SAMPLE_ROWS, client)
         self.n_features_in_ = look.n_features
+        names = self._names_of(source)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
         self._zero_based = bool(getattr(source, "zero_based", False))
         self._fitted_maps, self._block_rows = look.features, self._rows_per_block(look)
         return look
+
+    def _names_of(self, source: Source) -> Any:
+        """Names of the columns: of frames in memory, which scikit-learn notes, or of the source."""
+        return getattr(self, "feature_names_in_", source.names)
 
     def _rows_per_block(self, look: Look) -> int:
         if self.block_rows is not None:
@@ -359,6 +368,9 @@ class StreamingEstimator(BaseEstimator):
             raise TypeError(f"{name}.merge takes another {name}, got {other!r}")
         check_is_fitted(self, "stats_")
         check_is_fitted(other, "stats_")
+        own, theirs = (getattr(model, "feature_names_in_", None) for model in (self, other))
+        if own is not None and theirs is not None:
+            check_order(theirs, own, f"{name}.merge: the other model")
 
     @property
     def feature_map_(self) -> Any:

@@ -70,6 +70,9 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         The sums; they can be saved and merged.
     feature_map_ : transformer, list or None
         Fitted.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of the columns of X, and their names where X had any. Later files and Dask dataframes
+        are read by them, in whatever order their columns are.
 
     Examples
     --------

@@ -198,6 +198,9 @@ class StreamingRidge(StreamingRegression):
         The sums; they can be saved and merged.
     feature_map_ : transformer, list or None
         Fitted.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of the columns of X, and their names where X had any. Later files and Dask dataframes
+        are read by them, in whatever order their columns are.
 
     Examples
     --------
@@ -285,6 +288,9 @@ class StreamingRidgeClassifier(StreamingClassification):
         The sums; they can be saved and merged.
     feature_map_ : transformer, list or None
         Fitted.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of the columns of X, and their names where X had any. Later files and Dask dataframes
+        are read by them, in whatever order their columns are.
 
     Examples
     --------
