@@ -8,7 +8,7 @@ from typing import Any
 _PACKAGES = {
     "plot": ["matplotlib"],
     "dask": ["dask", "distributed"],
-    "data": ["h5py", "pandas", "pyarrow", "zarr"],
+    "data": ["h5py", "zarr"],
     "onnx": ["onnx", "onnxruntime", "skl2onnx"],
     "skops": ["skops"],
 }

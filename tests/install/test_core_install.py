@@ -1,0 +1,90 @@
+"""What README shows, and the main commands, work with the core dependencies alone."""
+
+import json
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+
+import numpy as np
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent.parent
+FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+# Runs before the code: imports of packages that `pip install .` does not bring fail.
+BLOCK = """
+import sys
+class Absent:
+    names = frozenset({absent!r})
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.names:
+            raise ModuleNotFoundError("No module named " + repr(name), name=name)
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def core_distributions() -> set[str]:
+    """The library and all that its dependencies without extras bring, by canonical name."""
+    queue, names = ["kernelmaps"], set()
+    while queue:
+        name = canonicalize_name(queue.pop())
+        if name in names:
+            continue
+        names.add(name)
+        for line in requires(name) or ():
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                queue.append(requirement.name)
+    return names
+
+
+@pytest.fixture(scope="module")
+def block():
+    """Code that hides every installed package that the core does not bring."""
+    core = core_distributions()
+    absent = sorted(
+        module
+        for module, owners in packages_distributions().items()
+        if not core & {canonicalize_name(owner) for owner in owners}
+    )
+    assert {"matplotlib", "dask", "h5py", "pytest"} <= set(absent)
+    return BLOCK.format(absent=absent)
+
+
+def run(code: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_examples_of_the_readme(block, tmp_path):
+    examples = FENCE.findall((ROOT / "README.md").read_text("utf-8"))
+    assert len(examples) >= 3
+    run("\n".join([block, *examples]), tmp_path)
+
+
+def test_main_commands_on_a_csv_file(block, tmp_path):
+    rng = np.random.default_rng(0)
+    size, shop = rng.gamma(2, 2, 300), rng.choice(["north", "south"], 300)
+    price = np.sqrt(size) + (shop == "north") + 0.1 * rng.normal(size=300)
+    days = np.datetime64("2024-01-01") + np.arange(300)
+    lines = ["day,size,shop,price"]
+    lines += [f"{d},{a:.4f},{s},{p:.4f}" for d, a, s, p in zip(days, size, shop, price)]
+    (tmp_path / "flats.csv").write_text("\n".join(lines))
+
+    def command(*words: str) -> str:
+        arguments = repr(["kernelmaps", *words])
+        return run(f"{block}\nsys.argv = {arguments}\nfrom kernelmaps.cli import app\napp()", tmp_path)
+
+    told = json.loads(command("fit", "flats.csv", "-t", "price", "-o", "model.kmap", "--json"))
+    assert told["score"] > 0.8
+    assert len(command("predict", "model.kmap", "flats.csv").splitlines()) == 301
+    assert "size" in command("explain", "model.kmap")
+    scores = json.loads(command("evaluate", "model.kmap", "flats.csv", "--json"))["scores"]
+    assert scores["r2"] > 0.8
