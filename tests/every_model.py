@@ -76,6 +76,9 @@ def model_of(name: str) -> Any:
     """A model that is not fitted yet."""
     settings = {"StreamingPCA": {"n_components": 3}, "AdditiveClassifierCV": {"Cs": [0.1, 1]}}
     settings["AdditiveRegressorCV"] = {"Cs": [0.1, 1]}
+    # A penalty that leaves some weights, and not all.
+    sparse = {"alpha": 1e-3, "l1_ratio": 0.5, "groups": "kernels"}
+    settings |= {"StreamingLasso": sparse, "StreamingLassoClassifier": sparse}
     settings = settings.get(name, {})
     return getattr(km, name)(feature_map=km.HomogeneousMap(n_components=3), **settings)
 
