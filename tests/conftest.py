@@ -36,11 +36,11 @@ gc.set_threshold(50_000, 20, 20)
 
 # Files that take longest are begun first: two processes then end at about the same time.
 _LONGEST = (
-    "models/svm/test_additive_prediction.py",
-    "models/svm/test_additive.py",
+    "models/svm/test_prediction.py",
+    "models/svm/test_svm.py",
     "laws/test_estimators.py",
     "maps/test_anchor.py",
-    "models/svm/test_additive_checks.py",
+    "models/svm/test_checks.py",
     "tests/test_cli.py",
     "design/test_tables.py",
     "tests/test_docs.py",
@@ -151,26 +151,26 @@ def readable(monkeypatch):
 
 @pytest.fixture
 def drawn_weights(monkeypatch):
-    """Additive models get weights at random instead of trained ones, for tests of what follows.
+    """Additive SVMs get weights at random instead of trained ones, for tests of what follows.
 
     Every kind of rows and of table would have its own loops of training to compile.
     """
     from plain_models import draw_weights
 
-    monkeypatch.setattr("kernelmaps.models.svm.base.AdditiveModel._solve", draw_weights)
+    monkeypatch.setattr("kernelmaps.models.svm.training.solve_group", draw_weights)
 
 
 @pytest.fixture
 def plain_terms(monkeypatch):
-    """The terms of additive models are computed as they are defined, not by loops of the training.
+    """The terms of additive SVMs are computed as they are defined, not by loops of the training.
 
-    That the loops say the same is shown by `models/svm/test_additive.py`, and for the kinds
-    that it does not have by `test_additive_prediction.py`.
+    That the loops say the same is shown by `models/svm/test_svm.py`, and for the kinds
+    that it does not have by `test_prediction.py`.
     """
     from plain_models import evaluate_plainly
 
-    scores = "kernelmaps.models.svm.scoring.AdditiveScores"
-    monkeypatch.setattr(f"{scores}._evaluate", evaluate_plainly)
+    machine = "kernelmaps.models.svm.model.AdditiveMachine"
+    monkeypatch.setattr(f"{machine}._evaluate", evaluate_plainly)
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,8 @@ _EXPORTS = {
     "kernelmaps.models.gam.classifier": ["AdditiveClassifier"],
     "kernelmaps.models.gam.regressor": ["AdditiveRegressor"],
     "kernelmaps.models.gam.terms": ["Term"],
+    "kernelmaps.models.svm.svc": ["AdditiveSVC"],
+    "kernelmaps.models.svm.svr": ["AdditiveSVR"],
     "kernelmaps.models.streaming.pca": ["StreamingPCA"],
     "kernelmaps.models.streaming.ridge": ["StreamingRidge", "StreamingRidgeClassifier"],
     "kernelmaps.models.streaming.lasso": ["StreamingLasso", "StreamingLassoClassifier"],

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 
 import kernelmaps as km
 
@@ -47,9 +48,10 @@ def _steps() -> Iterator[Callable[[], Any]]:
     others = ("TrigonometricMap", "HermiteMap", "RandomFourierMap", "ExponentialMap")
     yield from (partial(getattr(km, n)().fit_transform, rows) for n in others for rows in kinds[:2])
     yield from (partial(_encode, rows) for rows in kinds[:3])
-    for cls, y in ((km.AdditiveClassifier, labels), (km.AdditiveRegressor, X[:, 0])):
-        yield from (partial(_predict, cls(max_iter=2), y, rows) for rows in kinds[:2])
-        yield partial(_predict, cls(categorical_features=[4]), y, _table(X))
+    for machine, y in ((km.AdditiveSVC(max_iter=2), labels), (km.AdditiveSVR(max_iter=2), X[:, 0])):
+        yield from (partial(_predict, clone(machine), y, rows) for rows in kinds[:2])
+    for gam, y in ((km.AdditiveClassifier, labels), (km.AdditiveRegressor, X[:, 0])):
+        yield partial(_predict, gam(categorical_features=[4]), y, _table(X))
 
 
 def _table(X: np.ndarray) -> np.ndarray:

@@ -58,8 +58,8 @@ def model_report(
     Parameters
     ----------
     model : fitted estimator
-        AdditiveClassifier, AdditiveRegressor, their CV forms, or a ridge model on an additive map,
-        which has no rows explained.
+        AdditiveClassifier, AdditiveRegressor, AdditiveSVC, AdditiveSVR, or a ridge model on an
+        additive map, which has no rows explained.
     path : path
         File to write.
     X : frame or array, optional
@@ -120,7 +120,6 @@ class Seen:
     Parameters
     ----------
     model : fitted estimator
-        Or a search over C.
     blocks : callable, optional
         Returns blocks of rows and of their targets (None: unknown), each time anew.
 
@@ -137,7 +136,7 @@ class Seen:
     """
 
     def __init__(self, model: Any, blocks: Blocks | None = None) -> None:
-        self.model, self.blocks = getattr(model, "estimator_", model), blocks
+        self.model, self.blocks = model, blocks
         heights, judged, scored = [], Judged(self.model), blocks is not None
         for X, y in () if blocks is None else blocks():
             heights.append(_heights(self.model, X))

@@ -76,7 +76,6 @@ def to_c(
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ValueError(f"to_c: name must be a C identifier, got {name!r}.")
-    what = getattr(what, "estimator_", what)  # a search over C is its best model
     if getattr(what, "_pairwise", False):
         raise ValueError(
             "to_c: the model has multi_class='ovo', whose votes have no form in C. Train it with "
@@ -111,16 +110,14 @@ def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
 
 
 def _model(name: str, model: Any) -> str:
-    from ..models.svm.terms import curve_terms, terms_table
-
     if hasattr(model, "predictor_"):
         return table_model(name, model)
-    found, n_features = curve_terms(model), int(model.n_features_in_)
+    found, n_features = model.machine_.curve_terms(), int(model.n_features_in_)
     if found is not None and found[0].family in _FORMULAS:
         spec, weights, offset = found
         adding = _curve_add(name, spec, n_features, weights)
     else:
-        table, offset = terms_table(model)
+        table, offset = model.machine_.terms_table()
         adding = table_add(name, table, f"{name.upper()}_COLUMNS")
     return _summing(name, adding, n_features, offset)
 

@@ -202,7 +202,7 @@ class ShapeFunctionDisplay(PanelDisplay):
 
         Parameters
         ----------
-        estimator : AdditiveClassifier, AdditiveRegressor, or a ridge model on an additive map
+        estimator : additive model, or a ridge model on an additive map
             Fitted.
         features : sequence of int or str, optional
             Which ones, by number or by name; by default the `n_features` most important, in that
@@ -270,8 +270,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         else:
             _require(len(features) > 0, f"features (of {len(shapes)})", features)
             chosen = [_chosen(shapes, feature) for feature in features]
-        title = type(getattr(estimator, "estimator_", estimator)).__name__
-        return cls(chosen, output_names(estimator), title=title)
+        return cls(chosen, output_names(estimator), title=type(estimator).__name__)
 
     def plot(self, axes: Any = None, *, columns: int = 4) -> ShapeFunctionDisplay:
         """Draw the panels, all on the same vertical scale, so that tall curves are important ones.

@@ -44,7 +44,6 @@ def shape_functions(
         One for each feature, as arrays.
     """
     check_is_fitted(model)
-    model = getattr(model, "estimator_", model)  # of a search over C
     if hasattr(model, "shape_functions_"):
         shapes = model.shape_functions_
         if names is None:
@@ -136,10 +135,9 @@ def output_names(model: Any) -> list[str] | None:
 
     One against one, they are the pairs of classes.
     """
-    fitted = getattr(model, "estimator_", model)
-    if getattr(fitted, "_pairwise", False):
-        return fitted._output_names()
-    classes = getattr(fitted, "classes_", None)
+    if getattr(model, "_pairwise", False):
+        return model._output_names()
+    classes = getattr(model, "classes_", None)
     return None if classes is None or len(classes) <= 2 else [str(item) for item in classes]
 
 

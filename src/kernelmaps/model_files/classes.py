@@ -30,6 +30,8 @@ _RECORDS = {
     "Features": "kernelmaps.models.streaming.feature_maps",
     "Part": "kernelmaps.models.streaming.feature_maps",
     "_Solution": "kernelmaps.models.streaming.linear",
+    "AdditiveMachine": "kernelmaps.models.svm.model",
+    "Calibration": "kernelmaps.models.svm.calibration",
     "Summary": "kernelmaps.models.svm.summary",
     "Progress": "kernelmaps.models.svm.summary",
     "Codebook": "kernelmaps.models.gam.codebooks",

@@ -74,8 +74,7 @@ def to_onnx(
         (rows, 1): float64 for numbers, NaN where missing, and strings for categories, ``""`` where
         missing.
     """
-    best = getattr(model, "estimator_", model)
-    columns = _table_inputs(best) if hasattr(best, "predictor_") else None
+    columns = _table_inputs(model) if hasattr(model, "predictor_") else None
     if columns is None:
         graph = _to_onnx(model, np.asarray(X[:1]), **options)
     else:
@@ -142,7 +141,7 @@ def _real_type(inputs: Any) -> type:
 
 def _shapes(operator: Any) -> None:
     source = operator.inputs[0].type
-    model = getattr(operator.raw_operator, "estimator_", operator.raw_operator)
+    model = operator.raw_operator
     columns = hasattr(model, "predictor_") and len(operator.inputs) == model.n_features_in_
     if not (columns or isinstance(source, FloatTensorType | DoubleTensorType)):
         raise TypeError(
@@ -199,7 +198,6 @@ _VERSIONS = {"Shape": 15, "Reshape": 14}
 
 def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
     """Results of a model; X is a matrix, or the list of its columns."""
-    model = getattr(model, "estimator_", model)  # a search over C is its best model
     name = type(model).__name__
     if getattr(model, "_pairwise", False):
         raise ValueError(
@@ -226,16 +224,14 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
 
 
 def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
-    from ..models.svm.terms import curve_terms, terms_table
-
     if hasattr(model, "predictor_"):
         columns = X if isinstance(X, list) else [X[:, j][:, None] for j in range(X.shape[1])]
         return _table_scores(xp, model, columns)
-    found = curve_terms(model)
+    found = model.machine_.curve_terms()
     if found is not None:
         spec, weights, offset = found
         return evaluate(spec, X, xp=xp) @ weights.reshape(-1, len(offset)) + offset.astype(X.dtype)
-    table, offset = terms_table(model)
+    table, offset = model.machine_.terms_table()
     terms = evaluate_table(table, X, xp)
     by_feature = xp.reshape(terms, (X.shape[0], table.n_features, len(offset)))
     return xp.sum(by_feature, axis=1) + offset.astype(X.dtype)

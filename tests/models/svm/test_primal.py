@@ -18,7 +18,7 @@ def rows(seed, n=150):
 
 def models(loss, **options):
     classes = loss in ("squared_hinge", "hinge", "log_loss")
-    kind = km.AdditiveClassifier if classes else km.AdditiveRegressor
+    kind = km.AdditiveSVC if classes else km.AdditiveSVR
     pair = [kind(loss=loss, solver=s, random_state=0, **options) for s in ("dual", "primal")]
     return classes, pair
 
@@ -57,7 +57,7 @@ def test_both_solvers_have_one_minimum(seed, loss, fit_intercept):
 def test_weights_are_those_of_the_map(seed, feature_map):
     """Scores are those of P's own minimiser, in the columns of the map."""
     X, y = rows(seed)
-    model = km.AdditiveRegressor(feature_map, C=10.0, solver="primal", tol=1e-9).fit(X, y)
+    model = km.AdditiveSVR(feature_map, C=10.0, solver="primal", tol=1e-9).fit(X, y)
     Z = model.feature_map_.transform(X)
     Z1 = np.hstack([Z, np.ones((len(X), 1))])
     ridge = np.diag([1.0] * Z.shape[1] + [0.0])
@@ -83,7 +83,7 @@ def test_every_cost_has_its_certificate(loss, C):
     """Warnings are errors here: a gap that is not reached fails."""
     X, y = load_breast_cancer(return_X_y=True)
     for order in (1, 2):
-        model = km.AdditiveClassifier(km.SplineMap(order=order), C=C, loss=loss)
+        model = km.AdditiveSVC(km.SplineMap(order=order), C=C, loss=loss)
         model.fit(X[:300, :8], y[:300])
         assert (np.abs(model.duality_gap_) <= 1e-3 * model.objective_).all()
 
@@ -94,28 +94,28 @@ def test_a_large_cost_is_approached_through_smaller_ones(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     X = np.where(rng.random((800, 15)) < 0.6, 0, rng.gamma(0.4, 1, (800, 15)) ** 2)
     y = np.log1p(X) @ rng.normal(size=15) + 0.5 * rng.normal(size=800) > 0
-    options = {"C": 1e6, "solver": "primal", "calibration": "in_sample"}
-    model = km.AdditiveClassifier(km.SplineMap(16, order=2), **options).fit(X, y)
+    options = {"C": 1e6, "solver": "primal"}
+    model = km.AdditiveSVC(km.SplineMap(16, order=2), **options).fit(X, y)
     monkeypatch.setattr(Lane, "approach", lambda lane: None)
-    direct = km.AdditiveClassifier(km.SplineMap(16, order=2), **options).fit(X, y)
+    direct = km.AdditiveSVC(km.SplineMap(16, order=2), **options).fit(X, y)
     np.testing.assert_allclose(model.objective_, direct.objective_, rtol=2e-3)
     assert model.n_iter_ < direct.n_iter_
 
 
 def test_auto_turns_to_newton_where_coordinates_are_slow(seed):
     X, y = rows(seed, 400)
-    slow = km.AdditiveRegressor(km.SplineMap(16, order=2), C=1e4, tol=1e-6).fit(X, y)
+    slow = km.AdditiveSVR(km.SplineMap(16, order=2), C=1e4, tol=1e-6).fit(X, y)
     assert slow.solver_ == "primal"
-    fast = km.AdditiveRegressor(km.SplineMap(), C=0.1).fit(X, y)
+    fast = km.AdditiveSVR(km.SplineMap(), C=0.1).fit(X, y)
     assert fast.solver_ == "dual"
 
 
 def test_what_newton_cannot_do_is_refused():
     X, y = np.random.default_rng(0).random((20, 400)), np.arange(20.0)
     with pytest.raises(ValueError, match="at most 3000 columns"):
-        km.AdditiveRegressor(km.SplineMap(10), solver="primal").fit(X, y)
+        km.AdditiveSVR(km.SplineMap(10), solver="primal").fit(X, y)
     with pytest.raises(ValueError, match="solver must be one of 'auto', 'dual', 'primal'"):
-        km.AdditiveRegressor(solver="newton").fit(X, y)
+        km.AdditiveSVR(solver="newton").fit(X, y)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 7.3, 900.0])
@@ -125,7 +125,7 @@ def test_targets_within_epsilon_cost_nothing(seed, epsilon, fit_intercept):
     rng = np.random.default_rng(seed)
     X, y = rng.random((60, 2)), 0.99 * epsilon * rng.uniform(-1, 1, 60)
     options = {"solver": "primal", "random_state": 0, "fit_intercept": fit_intercept, "C": 100.0}
-    model = km.AdditiveRegressor(loss="epsilon_insensitive", epsilon=epsilon, **options).fit(X, y)
+    model = km.AdditiveSVR(loss="epsilon_insensitive", epsilon=epsilon, **options).fit(X, y)
     assert 0 <= model.objective_[0] <= 1e-9 * epsilon
     assert model.n_iter_ < 50
 
@@ -133,7 +133,7 @@ def test_targets_within_epsilon_cost_nothing(seed, epsilon, fit_intercept):
 def test_duals_of_rows_beyond_the_margin_are_zero(seed):
     X, y = rows(seed)
     options = {"loss": "hinge", "tol": 1e-5, "random_state": 0}
-    model = km.AdditiveClassifier(solver="primal", **options).fit(X, y > 0)
+    model = km.AdditiveSVC(solver="primal", **options).fit(X, y > 0)
     margin = np.where(y > 0, 1, -1) * model.decision_function(X)
     assert (margin > 1.01).sum() > 10
     assert not model.dual_coef_[margin > 1.01].any()

@@ -1,54 +1,94 @@
-"""Base class of the additive classifier and regressor: training, checks and state."""
+"""Base class of AdditiveSVC and AdditiveSVR: parameters, checks, fits and what is saved.
+
+An estimator turns its parameters and data into plain arguments (:mod:`.problem`), calls a solver
+(:mod:`.training`, :mod:`.chunks`) and holds one fitted object, an `AdditiveMachine`.
+"""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ...arguments import check_choice, check_count, check_positive
-from ...engine import code_spec
-from ...engine.compile import has_table, zero_at_zero
-from ...maps.base import EXACT_SIZES, AdditiveMap
-from ...maps.codes import Codes, codes_of
-from ...schema import State, array, boolean, instance, integer, names, number, text
+from ...default_parts import DefaultParts
+from ...device import is_foreign, memory_named, refuse_card
+from ...maps.base import AdditiveMap
+from ...maps.codes import Codes, refuse_plain_codes
+from ...schema import State, array, instance, integer, names, number, text
 from ...seeding import generator
-from ...threads import resolve_threads, together
-from ..losses import LOSSES, Loss, find_loss
-from .describing import AdditiveShapes
-from .inputs import map_of, not_additive
-from .scoring import MOST_LANES, SMALL
-from .summary import Progress, Summary
+from ...threads import resolve_threads
+from ..explanation import Explanation
+from ..inputs import refuse_training_on_card, weights_of
+from ..losses import SVM, find_loss
+from ..shapes import ShapeFunction
+from .choosing import best_of, cross_validate, folds_of, values_of_C
+from .describing import describe, shape_functions
+from .fitted_map import fit_map, map_of
+from .inputs import checked, checked_chunk, naming_gams, out_of_core, refuse_table
+from .model import AdditiveMachine
+from .problem import Options, Targets, check_size, costs_of
+from .summary import Progress
 
-_COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
-_ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
-_SHARED = 1.5  # lanes that take as long as what is done once for all of them
-_PATIENCE = 100  # epochs of coordinate descent before Newton's method takes over
+# Attributes of a fit that a later one may not have.
+_OF_ONE_FIT = ("Cs_", "cv_scores_", "n_samples_seen_", "_chunks", "_progress")
 
 
-class AdditiveModel(AdditiveShapes):
-    """A linear model on an additive map, trained on the fly; `AdditiveClassifier` documents it."""
+class Trained(NamedTuple):
+    """What a fit leaves beside the machine, for the calibration of a classifier.
+
+    Attributes
+    ----------
+    rows : array or CSR
+        All rows of the training, or a sample of them.
+    targets : Targets
+        Of these rows.
+    options : Options
+        Of the training.
+    start : (ndarray, ndarray) or None
+        Duals and intercepts, where the rows are all of the training.
+    """
+
+    rows: Any
+    targets: Targets
+    options: Options
+    start: tuple[np.ndarray, np.ndarray] | None
+
+
+@dataclass(eq=False, repr=False)
+class AdditiveSVM(DefaultParts, BaseEstimator):
+    """What `AdditiveSVC` and `AdditiveSVR` have in common."""
+
+    feature_map: AdditiveMap | None = None
+    C: Any = 1.0
+    _: KW_ONLY
+    loss: str = "squared_hinge"
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 1000
+    cv: Any = 5
+    solver: str = "auto"
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    progress: bool | None = None
 
     _state: ClassVar[State] = State(
         required={
-            "feature_map_": instance((AdditiveMap,)),
+            "machine_": instance((AdditiveMachine,)),
             "n_features_in_": integer(1),
-            "on_codes": boolean,
-            "weights": array("f8 f4", "features bases outputs"),
-            "offset": array("f8", "outputs"),
-            "term_means_": array("f8", "features outputs"),
-            "summary": instance((Summary,)),
-            "C": number(above=0),
+            "C_": number(above=0),
         },
         allowed={
             "feature_names_in_": names,
             "n_rows": integer(1),
+            "Cs_": array("f8", "sizes", low=0),
+            "cv_scores_": array("f8", "folds sizes", finite=False),
             "objective_": array("f8", "outputs", finite=False),
             "duality_gap_": array("f8", "outputs", finite=False),
             "n_iter_": integer(),
@@ -60,343 +100,348 @@ class AdditiveModel(AdditiveShapes):
         private=True,
     )
 
-    _of_labels = True  # whether targets are labels or numbers
+    # -- what a classifier and a regressor do in their own ways ------------------------------------
 
-    @property
-    def _loss_name(self) -> str:
-        """The entry of `LOSSES` that `loss` names."""
-        return find_loss(type(self).__name__, self.loss, self._of_labels)
+    def _targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
+        """Targets as solvers take them; what is learned of them is set."""
+        raise NotImplementedError
 
-    @property
-    def _loss(self) -> type[Loss]:
-        return LOSSES[self._loss_name]
+    def _score_of_fold(self, scores: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
+        """How good scores of held-out rows are."""
+        raise NotImplementedError
 
-    @property
-    def _link(self) -> str:
-        """ "log" where predictions are exp(f), else "identity"."""
-        return self._loss.link
+    def _output_names(self) -> list[str]:
+        raise NotImplementedError
 
-    def _prepare(self, X: Any, weight: np.ndarray | None = None) -> Any:
-        """Fit the map to the rows of positive weight; all rows as the loops take them."""
-        X, self.feature_map_ = self._fitted_map(X, weight)
-        if sparse.issparse(X) and not zero_at_zero(self._spec):
-            raise ValueError(
-                f"{type(self).__name__}: X is sparse, but {type(self.feature_map_).__name__} as "
-                "given does not map 0 to 0, so that its rows are not sparse. Use a map with "
-                "zero_at_zero=True (SplineMap, TrigonometricMap, HermiteMap), a homogeneous map, "
-                "AnchorMap(anchor_zero=True), or pass dense rows, X.toarray() (for codes: "
-                "encode(X.toarray()))."
-            )
-        return X
+    def _output_to_explain(self, scores: np.ndarray) -> int:
+        """The output that explains a prediction best, from the scores of all."""
+        return int(np.argmax(scores))
 
-    def _train(
-        self,
-        X: Any,
-        y: np.ndarray,
-        positive: np.ndarray,
-        cost: np.ndarray,
-        start: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> None:
-        """Solve for all outputs, in groups of lanes, one thread each."""
-        groups = self._lane_groups(len(positive), X.size)
-        if start is None and self.warm_start and hasattr(self, "dual_coef_"):
-            start = self._start(len(y), len(positive))
-        settings = self._settings(len(groups))
-        near = self._rounded(X) if start is None else None
-
-        def work(group: slice) -> Any:
-            own, wanted = self._taking_part(y, positive[group])
-            rows, targets, costs = (X, y, cost) if own is None else (X[own], y[own], cost[own])
-            beta, intercept = np.zeros((len(targets), group.stop - group.start)), None
-            if not costs.any():
-                return self._nothing(len(y), beta.shape[1])
-            if start is not None:
-                # Of rows that do not take part now, nothing may be left.
-                before = start[0][:, group] if own is None else start[0][own, group]
-                beta[:] = np.where(costs[:, None] > 0, before, 0)
-                intercept = start[1][group] if self.fit_intercept else None
-            problem = self._asked(targets, wanted, costs)
-            quiet = settings if group.start == 0 else replace(settings, progress=False)
-            codes = near if near is None or own is None else (near[0][own], near[1])
-            solution = self._solve(rows, problem, quiet, beta, intercept, codes)
-            return solution if own is None else solution.among(own, len(y))
-
-        self._keep(together(work, groups, resolve_threads(self.n_jobs)))
-
-    def _taking_part(
-        self, y: np.ndarray, outputs: np.ndarray
-    ) -> tuple[np.ndarray | None, np.ndarray]:
-        """The rows that some outputs are trained on, None for all; the codes they call +1."""
-        return None, outputs
-
-    def _nothing(self, n: int, count: int) -> Any:
-        """The solution of outputs without rows: no weights."""
-        from .dual import Solution
-
-        shape = (self.n_features_in_, max(self.feature_map_._columns_per_feature()), count)
-        none = np.zeros(count)
-        return Solution(np.zeros(shape), none, np.zeros((n, count)), none, none, 0, 0, True)
-
-    def _rounded(self, X: Any) -> tuple[np.ndarray, int] | None:
-        """Rows in a compact form, on which a first solution takes less time (see `rounded`)."""
-        from .basis import rounded
-
-        if not self.compact or self.solver == "primal" or X.size < SMALL or self.tol < _ROUGH:
-            return None
-        precision = np.dtype(self._precision(X))
-        return rounded(self._spec, X, precision, resolve_threads(self.n_jobs))
-
-    def _solve(
-        self,
-        X: Any,
-        problem: Any,
-        settings: Any,
-        beta: np.ndarray,
-        intercept: np.ndarray | None,
-        codes: tuple[np.ndarray, int] | None = None,
-    ) -> Any:
-        from .basis import compile_basis, lanes_for, of_fractions, rows_of
-        from .dual import solve
-
-        used = problem.positive.size
-        compiled = compile_basis(self._spec, X, self._precision(X), lanes_for(used))
-        examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
-        rows, turn = rows_of(X), self._turn(settings, len(examples))
-        if turn > 0:
-            first, near = replace(settings, max_iter=turn), None
-            if codes is not None:
-                near = of_fractions(compiled, codes[1]), rows_of(codes[0])
-            solution = solve(compiled, rows, problem, examples, first, beta, intercept, near)
-        if turn == 0 or (turn < settings.max_iter and not solution.converged):
-            return self._newton(X, problem, examples, settings, compiled.bands)
-        solution.weights = self._cells(solution.weights, compiled, used)
-        return solution
-
-    def _turn(self, settings: Any, n_examples: int) -> int:
-        """Epochs of coordinate descent before Newton's method takes over; 0 for none."""
-        from .primal import is_feasible
-
-        able = not self._on_codes and is_feasible(self._n_columns(), n_examples)
-        if self.solver == "primal" and not able:
-            raise ValueError(
-                f"{type(self).__name__}: solver='primal' is for at most 3000 columns of the map "
-                f"(and values, not codes); here are {self._n_columns()} columns and {n_examples} "
-                "rows. Use solver='dual', or a smaller map."
-            )
-        if self.solver == "primal":
-            return 0
-        patient = self.solver == "dual" or not able
-        return settings.max_iter if patient else min(_PATIENCE, settings.max_iter)
-
-    def _n_columns(self) -> int:
-        return sum(self.feature_map_._columns_per_feature())
-
-    def _newton(self, X: Any, problem: Any, examples: np.ndarray, settings: Any, bands: Any) -> Any:
-        """The solution by Newton's method on the weights."""
-        from .primal import Columns, minimise
-
-        columns = Columns(
-            self.feature_map_.transform, X[examples], self._n_columns(), settings.fit_intercept
-        )
-        found = minimise(columns, problem, examples, settings.tol)
-        return replace(found, weights=bands.cells(found.weights))
-
-    @staticmethod
-    def _cells(flat: np.ndarray, compiled: Any, used: int) -> np.ndarray:
-        """Weights of the loops as [feature][basis][output]."""
-        stride, lanes = compiled.stride, len(compiled.lanes)
-        width = int(compiled.bands.table.width.max())
-        cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
-        return cells[:, :width, :used].copy()
-
-    def _lane_groups(self, count: int, values: float = np.inf) -> list[slice]:
-        """Classes that are trained together, so that the busiest thread has the least to do.
-
-        Lanes of a group are a power of two; idle ones cost as much as those in use. Few values are
-        trained on for all classes together: groups have loops of their own to compile, and their
-        last digits depend on how many processors there are.
-        """
-        from .basis import lanes_for
-
-        def groups(size: int) -> list[slice]:
-            return [slice(k, min(k + size, count)) for k in range(0, count, size)]
-
-        if values * count <= SMALL:
-            return groups(-(-count // -(-count // MOST_LANES)))
-        threads = resolve_threads(self.n_jobs)
-
-        def busiest(size: int) -> float:
-            """Time of the thread that has the most to do, in units of a lane."""
-            loads = np.zeros(threads)
-            for group in groups(size):
-                loads[loads.argmin()] += _SHARED + len(lanes_for(group.stop - group.start))
-            return float(loads.max())
-
-        sizes = range(min(count, MOST_LANES), 0, -1)
-        return groups(min(sizes, key=busiest))
+    # -- parameters -------------------------------------------------------------------------------
 
     def _default_part(self, name: str) -> Any:
         return map_of(None) if name == "feature_map" else None
 
-    def _settings(self, n_groups: int) -> Any:
-        from .dual import Settings
-
-        seed = int(generator(self.random_state).integers(2**31 - 1))
-        threads = max(1, resolve_threads(self.n_jobs) // n_groups)
-        return Settings(
-            bool(self.fit_intercept), float(self.tol), int(self.max_iter), seed, threads,
-            bool(self.progress),
-        )  # fmt: skip
-
-    def _costs(self, weight: np.ndarray) -> np.ndarray:
-        """C times the weights, which has to lie where the solver's numbers are exact."""
-        cost = self.C * weight
-        wrong = (weight > 0) & ~((cost >= _COSTS[0]) & (cost <= _COSTS[1]))
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            raise ValueError(
-                f"{type(self).__name__}: C times the weight of row {at} is {cost[at]:g} (C = "
-                f"{self.C:g}, weight {weight[at]:g}), and must lie between {_COSTS[0]:g} and "
-                f"{_COSTS[1]:g}. Change C, scale the weights, or give rows that do not count the "
-                "weight 0."
-            )
-        return cost
-
-    def _asked(self, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> Any:
-        from ._loops import Problem
-
-        if self._loss.rules is None:
-            raise ValueError(
-                f"{type(self).__name__}: loss={self.loss!r} is for tables alone. Use "
-                f"{type(self).__name__} without a feature_map, which chooses the smoothness of "
-                "each column itself, or another loss."
-            )
-        return Problem(
-            loss=(0,) * list(LOSSES).index(self._loss_name),
-            of_labels=self._of_labels,
-            epsilon=float(getattr(self, "epsilon", 0.0)),
-            y=np.ascontiguousarray(y, np.float64),
-            positive=np.ascontiguousarray(positive, np.float64),
-            cost=np.ascontiguousarray(cost, np.float64),
-        )
-
-    def _keep(self, found: list) -> None:
-        self._C, self._n_rows = self.C, len(found[0].beta)
-        self._weights = np.concatenate([s.weights for s in found], axis=2)
-        self._offset = np.concatenate([s.intercept for s in found])
-        self.dual_coef_ = found[0].beta if len(found) == 1 else np.hstack([s.beta for s in found])
-        self.objective_ = np.concatenate([s.primal for s in found])
-        self.duality_gap_ = np.concatenate([s.gap for s in found])
-        self.n_iter_ = max(s.n_iter for s in found)
-        self.n_visits_ = sum(s.n_visits for s in found)
-        self.solver_ = "primal" if any(s.solver == "primal" for s in found) else "dual"
-        self._fast = {}
-        if not all(s.converged for s in found):
-            worst = float(np.max(self.duality_gap_ / np.maximum(self.objective_, 1e-300)))
-            # Newton's method ends where rounding errors do not let it go on, not at max_iter.
-            primal = self.solver_ == "primal"
-            ended = f"{self.n_iter_} Newton steps" if primal else f"max_iter={self.max_iter} epochs"
-            warnings.warn(
-                f"{type(self).__name__} stopped after {ended} with a relative duality gap of "
-                f"{worst:.2g} > tol={self.tol:g}: {'' if primal else 'raise max_iter= or '}"
-                f"{'raise ' if primal else ''}tol=, or lower a large C=.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-
-    def _start(self, n: int, n_outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """The last solution, scaled to the new C: duals are proportional to it far from 0."""
-        if self.dual_coef_.shape != (n, n_outputs):
-            return None
-        return self.dual_coef_ * min(self.C / self._C, 1.0), self._offset
-
-    # -- checking -------------------------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        name = type(self).__name__
-        if self.C is not None:  # else strengths are chosen
-            check_positive(self, "C", self.C)
+    def _check_parameters(self) -> np.ndarray | None:
+        """Refuse parameters that have no meaning; the values of C, if there are several."""
         check_positive(self, "tol", self.tol)
         check_count(self, "max_iter", self.max_iter)
         check_choice(self, "solver", self.solver, ("auto", "dual", "primal"))
-        if self._loss_name != self.loss:
+        name = type(self).__name__
+        find_loss(name, self.loss, is_classifier(self), SVM)
+        return values_of_C(name, self.C)
+
+    def _options(self) -> Options:
+        return Options(
+            owner=type(self).__name__,
+            loss=self.loss,
+            epsilon=float(getattr(self, "epsilon", 0.0)),
+            fit_intercept=bool(self.fit_intercept),
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            solver=self.solver,
+            seed=int(generator(self.random_state).integers(2**31 - 1)),
+            n_jobs=self.n_jobs,
+            progress=self.progress,
+        )
+
+    # -- fit --------------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Trained:
+        """Train on rows in memory, or on rows that come in blocks."""
+        name = type(self).__name__
+        refuse_training_on_card(self, "fit", X, y, sample_weight)
+        Cs = self._check_parameters()
+        refuse_table(name, X)
+        if not out_of_core(X):
+            return self._fit_rows(X, y, sample_weight, Cs)
+        if Cs is not None:
+            raise ValueError(
+                f"{name}: C is chosen among several values for rows in memory only, not for files "
+                "and streams. Pass one C, or choose it on a part of the rows."
+            )
+        return self._fit_source(X, y, sample_weight)
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, Cs: np.ndarray | None) -> Trained:
+        from .training import train
+
+        name, options = type(self).__name__, self._options()
+        with naming_gams(X):
+            X, y = checked(self, X, y)
+            counts = weights_of(self, sample_weight, len(y))
+            targets = self._targets(y, counts)
+            rows, fitted = fit_map(name, self.feature_map, X, targets.weight, self.n_jobs)
+        check_size(rows, targets, options)
+        last = self._last_solution(targets)
+        self._forget()
+        if Cs is None:
+            C = float(self.C)
+        else:
+            folds = folds_of(name, self.cv, targets.y, counts, is_classifier(self))
+            self.Cs_ = Cs
+            self.cv_scores_, not_converged = cross_validate(
+                Cs, folds, rows, targets, counts, self._score_of_fold, fitted, options
+            )
+            C = best_of(Cs, self.cv_scores_)
+            self._warn_of_folds(not_converged)
+        start = None
+        if last is not None:  # duals are proportional to C far from 0
+            start = last[0] * min(C / self.C_, 1.0), last[1]
+        solution = train(rows, targets, C, fitted, options, start)
+        machine = self._keep(solution, targets, fitted, C)
+        describe(machine, rows, targets.weight)
+        return Trained(rows, targets, options, (solution.beta, solution.intercept))
+
+    def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> Trained:
+        from .chunks import survey_source, train_on_source
+
+        name, options, C = type(self).__name__, self._options(), float(self.C)
+        source, seen, block_rows = survey_source(name, X, y, sample_weight)
+        self.n_features_in_ = seen.sample.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        weight = weights_of(self, seen.weight, len(seen.y))
+        targets = self._targets(seen.y, weight)
+        if targets.pairwise:
+            raise ValueError(no_pairs(name, "rows that come in blocks"))
+        check_size(seen.outline, targets, options)
+        self._forget()
+        # All rows are in blocks: the map is fitted to a sample with the ends of all ranges.
+        outline, fitted = fit_map(name, self.feature_map, seen.outline, None, self.n_jobs)
+        solution = train_on_source(source, block_rows, outline, targets, C, fitted, options)
+        machine = self._keep(solution, targets, fitted, C)
+        sample, targets = outline[:-2], targets.at(seen.at)
+        describe(machine, sample, targets.weight)
+        return Trained(sample, targets, options, None)
+
+    def _forget(self) -> None:
+        """Discard what only another way of fitting has."""
+        for name in _OF_ONE_FIT:
+            self.__dict__.pop(name, None)
+
+    def _last_solution(self, targets: Targets) -> tuple[np.ndarray, np.ndarray] | None:
+        """Duals and intercepts of the last fit, where the next one starts from them."""
+        shape = (len(targets.y), len(targets.positive))
+        if not self.warm_start or getattr(self, "dual_coef_", np.zeros(0)).shape != shape:
+            return None
+        return self.dual_coef_, self.machine_.offset - targets.centre
+
+    def _keep(self, solution: Any, targets: Targets, fitted: Any, C: float) -> AdditiveMachine:
+        """Set the attributes of a fit; the machine, whose terms are still to be described."""
+        self._n_rows, self.C_ = len(solution.beta), C
+        self.dual_coef_, self.objective_ = solution.beta, solution.primal
+        self.duality_gap_, self.n_iter_ = solution.gap, solution.n_iter
+        self.n_visits_, self.solver_ = solution.n_visits, solution.solver
+        offset = solution.intercept + targets.centre
+        self.machine_ = self._machine(fitted, solution.weights, offset)
+        if not solution.converged:
+            self._warn_of_gap()
+        return self.machine_
+
+    def _machine(self, fitted: Any, weights: np.ndarray, offset: np.ndarray) -> AdditiveMachine:
+        columns = getattr(self, "feature_names_in_", None)
+        return AdditiveMachine(fitted, weights, offset, float(self.tol), columns)
+
+    def _warn_of_gap(self) -> None:
+        worst = float(np.max(self.duality_gap_ / np.maximum(self.objective_, 1e-300)))
+        # Newton's method ends where rounding errors do not let it go on, not at max_iter.
+        primal = self.solver_ == "primal"
+        ended = f"{self.n_iter_} Newton steps" if primal else f"max_iter={self.max_iter} epochs"
+        warnings.warn(
+            f"{type(self).__name__} stopped after {ended} with a relative duality gap of "
+            f"{worst:.2g} > tol={self.tol:g}: {'' if primal else 'raise max_iter= or '}"
+            f"{'raise ' if primal else ''}tol=, or lower a large C=.",
+            ConvergenceWarning,
+            stacklevel=7,
+        )
+
+    def _warn_of_folds(self, not_converged: int) -> None:
+        if not_converged:
             warnings.warn(
-                f"{name}: loss={self.loss!r} is now spelled {self._loss_name!r}, as in "
-                "scikit-learn; the old name will be removed in a later version.",
-                FutureWarning,
-                stacklevel=3,
+                f"{type(self).__name__}: {not_converged} of {self.cv_scores_.size} fits to folds "
+                f"stopped with a duality gap above tol={self.tol:g}, so that their scores are "
+                "approximate: raise max_iter= or tol=, or leave out large values of C=.",
+                ConvergenceWarning,
+                stacklevel=6,
             )
 
-    def _fitted_map(self, X: Any, weight: np.ndarray | None) -> tuple[Any, AdditiveMap]:
-        """Rows for the loops and the fitted map; sets what the rows mean (`_spec`).
+    # -- partial_fit ------------------------------------------------------------------------------
 
-        Rows of weight 0 count as absent: the map's domain is neither learned from them nor checked
-        against them.
-        """
-        given = map_of(self.feature_map)
-        if not isinstance(given, AdditiveMap):
-            raise TypeError(not_additive(type(self).__name__, given))
-        if isinstance(X, Codes):
-            return self._codes(X, given), given
-        some = None
-        if weight is not None and weight.any() and not weight.all():
-            some = np.flatnonzero(weight > 0)
-        fitted, known = given, False
-        try:
-            check_is_fitted(given)
-        except NotFittedError:
-            fitted = clone(given).set_params(n_jobs=self.n_jobs).fit(X if some is None else X[some])
-            known = some is None  # the values were looked at
-        if known:
-            rows = fitted._native_rows(X, reset=False)
+    def _check_chunk(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """One chunk of rows; its values are still to be checked."""
+        name, first = type(self).__name__, not hasattr(self, "machine_")
+        if isinstance(X, Codes) or out_of_core(X):
+            raise TypeError(
+                f"{name}.partial_fit takes one chunk of rows, an array or a CSR matrix, got "
+                f"{type(X).__name__}; use fit for files, streams and codes."
+            )
+        refuse_table(name, X)
+        if not first and self.machine_.on_codes:
+            raise ValueError(
+                f"{name}.partial_fit continues with values, but the model was fitted on codes. Fit "
+                "it on values, or use fit with all codes."
+            )
+        if not hasattr(self, "n_samples_seen_"):
+            self._check_parameters()
+        with naming_gams(X):
+            return checked_chunk(self, X, y, reset=first)
+
+    def _fit_chunk(self, X: Any, targets: Targets) -> Any:
+        """Learn from one chunk; its rows as the loops take them."""
+        from .chunks import ChunkTraining, check_kind
+
+        name, options, C = type(self).__name__, self._options(), float(self.C)
+        cost, before = costs_of(name, C, targets.weight), getattr(self, "machine_", None)
+        if before is None:
+            with naming_gams(X):
+                rows, fitted = fit_map(name, self.feature_map, X, cost, self.n_jobs)
         else:
-            rows, _ = fitted._check_rows(X, reset=False)
-        fitted._check_domain(rows if some is None else rows[some])
-        self._on_codes, self._spec = False, fitted.spec_
-        return rows, fitted
+            with naming_gams(X):
+                rows, fitted = before.fitted.block(X), before.fitted
+        chunks: Any = getattr(self, "_chunks", None)
+        progress: Any = getattr(self, "_progress", None)  # of a model that was saved
+        if chunks is not None or progress is not None:
+            check_kind(name, rows, (chunks or progress).kind)
+        if chunks is None:
+            chunks = ChunkTraining(rows, targets, cost, fitted, options)
+            if before is not None:  # goes on from there
+                chunks.start_from(before.weights, before.offset - targets.centre)
+            if progress is not None:
+                chunks.resume(progress)
+        chunks.learn(rows, targets, cost, options)
+        seen = getattr(self, "n_samples_seen_", getattr(self, "_n_rows", 0))
+        self.n_samples_seen_ = seen + len(targets.y)
+        weights, offset = chunks.mean(len(targets.y) / self.n_samples_seen_)
+        self.__dict__.pop("_progress", None)
+        self._chunks, self.C_ = chunks, C
+        self.machine_ = self._machine(fitted, weights, offset + targets.centre)
+        describe(self.machine_, rows, targets.weight, before)
+        return rows
 
-    def _codes(self, X: Codes, given: AdditiveMap) -> Any:
-        codes = codes_of(given, X, type(self).__name__)
-        self._on_codes, self._spec = True, code_spec(given.spec_)
-        self.n_features_in_ = X.shape[1]
-        return codes
+    # -- what a fitted model says -----------------------------------------------------------------
+
+    def _rows(self, X: Any) -> Any:
+        """Rows to predict for; their values are still to be checked."""
+        name, machine = type(self).__name__, self.machine_
+        if isinstance(X, Codes):
+            if not machine.on_codes:
+                raise ValueError(f"{name} was fitted on values, but X holds codes: decode them.")
+            return machine.feature_map.check_codes(X)
+        if machine.on_codes:
+            refuse_plain_codes(X, name)
+            return machine.feature_map.encode(X).values
+        shape = getattr(X, "shape", (0, 0))
+        if len(shape) != 2:
+            raise ValueError(
+                f"{name}: X must have two dimensions, found shape {tuple(shape)}. Reshape your "
+                "data: X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
+            )
+        if machine.feature_names is None and machine.feature_map._takes_as_it_is(X):
+            return X
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if hasattr(X, "columns") and not hasattr(machine.feature_map, "feature_names_in_"):
+            X = np.asarray(X)  # the names are checked; the map was fitted without them
+        rows = machine.feature_map._native_rows(X, reset=False)
+        return machine.fitted.dense_unless_sparse_helps(rows)
+
+    def _scores(self, X: Any) -> Any:
+        """Scores of rows as a user passes them, one column per output."""
+        check_is_fitted(self)
+        if is_foreign(X):
+            from .elsewhere import scores
+
+            with memory_named(type(self).__name__, "Pass fewer rows at a time."):
+                return scores(self.machine_, X)
+        return self.machine_.scores(self._rows(X), self.n_jobs, validate=True)
+
+    def eval_terms(self, X: Any) -> np.ndarray:
+        """Compute the contribution of each feature to the score.
+
+        The score (the prediction of a regressor, the value of `decision_function` of a classifier)
+        equals ``eval_terms(X).sum(axis=1) + intercept_``. Each term has mean zero over (a sample
+        of) the training data; the means are in the intercept.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_outputs)
+            One column for each feature; for one output without the last axis.
+        """
+        check_is_fitted(self)
+        refuse_card(X, f"{type(self).__name__}.eval_terms", "Pass X.cpu().numpy().")
+        rows = self._rows(X)
+        self.machine_.check(rows)
+        terms = self.machine_.centred_terms(rows, self.n_jobs)
+        return terms[:, :, 0] if terms.shape[2] == 1 else terms
+
+    def explain(self, x: Any, output: int | None = None) -> Explanation:
+        """Explain one row: what each feature adds to its score.
+
+        Parameters
+        ----------
+        x : array-like or frame of shape (1, n_features)
+            One row.
+        output : int, optional
+            For more than two classes: which one's score, by default that of the predicted class.
+            One against one: which pair's, by default the closest one that the predicted class won.
+
+        Returns
+        -------
+        Explanation
+            Prints as text; `plot` draws it as bars.
+        """
+        terms = np.asarray(self.eval_terms(x), dtype=np.float64)
+        if len(terms) != 1:
+            raise ValueError(
+                f"{type(self).__name__}.explain takes one row, got {len(terms)}: X.iloc[[0]] or "
+                "X[:1]."
+            )
+        intercepts = self.machine_.intercept
+        if output is None:
+            output = self._output_to_explain(intercepts + terms[0].sum(axis=0))
+        values = terms[0] if terms.ndim == 2 else terms[0][:, output]
+        intercept = float(intercepts[output])
+        row = x.iloc[0] if hasattr(x, "iloc") else np.asarray(x)[0]
+        shown = [f"{float(value):.6g}" for value in row]
+        score, label = intercept + values.sum(), self._output_names()[output]
+        return Explanation(self.term_names_, shown, values, intercept, score, label)
+
+    @property
+    def feature_map_(self) -> AdditiveMap:
+        """The fitted map."""
+        check_is_fitted(self)
+        return self.machine_.feature_map
+
+    @property
+    def term_names_(self) -> list[str]:
+        """Names of the features, in the order of `eval_terms`."""
+        check_is_fitted(self)
+        columns = getattr(self.feature_map_, "feature_names_in_", None)
+        columns = getattr(self, "feature_names_in_", columns)
+        default = [f"x{j}" for j in range(self.n_features_in_)]
+        return default if columns is None else [str(name) for name in columns]
+
+    @property
+    def shape_functions_(self) -> list[ShapeFunction]:
+        """The g_j on a grid, with the density of the data below them: one for each feature."""
+        check_is_fitted(self)
+        return shape_functions(self.machine_, self.term_names_)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Standard deviations of the functions over (a sample of) the training data."""
+        check_is_fitted(self)
+        return self.machine_.summary.importances.copy()
+
+    # -- what is saved ----------------------------------------------------------------------------
 
     def _saved(self) -> dict[str, Any]:
         """What a file holds."""
-        if hasattr(self, "_weights"):
-            self._seen()
-        return self._state.of(self)
-
-    def _check_state(self) -> None:
-        """Raise ValueError or TypeError if entries that were loaded contradict each other."""
-        self._check_parameters()
-        resolve_threads(self.n_jobs)
-        classes = getattr(self, "classes_", None)
-        if classes is not None and len(np.unique(classes)) != max(2, len(classes)):
-            raise ValueError("classes_ must have at least two entries, all different")
-        if self._tabular:
-            self._check_table()
-        if not hasattr(self, "_weights"):
-            return
-        fitted, shape = self.feature_map_, self._weights.shape
-        if fitted.n_features_in_ != self.n_features_in_ or shape[0] != self.n_features_in_:
-            raise ValueError("feature_map_ or weights has another number of features")
-        if shape[1] != max(fitted._columns_per_feature()) or shape[2] != self._n_outputs():
-            raise ValueError(f"weights of shape {shape} do not fit the map and the outputs")
-        seen = self._seen()
-        if len(seen.low) != shape[0]:
-            raise ValueError("summary has another number of features")
-        ends = np.abs([seen.low, seen.high])
-        if ((ends > 0) & (ends < EXACT_SIZES[0])).any() or (ends > EXACT_SIZES[1]).any():
-            raise ValueError("summary reaches beyond the sizes for which maps are exact")
-        if self._on_codes and not hasattr(fitted, "check_codes"):
-            raise ValueError("on_codes is true, but feature_map_ has no codes")
-        if hasattr(self, "_progress") and self._progress.weights.shape != shape:
-            raise ValueError("progress has weights of another shape")
-        if not has_table(fitted.spec_):
-            raise ValueError("no table follows the curves of feature_map_")
-        self._spec = code_spec(fitted.spec_) if self._on_codes else fitted.spec_
-        self._fast = {}
+        live = {"progress": self._chunks.progress()} if hasattr(self, "_chunks") else {}
+        return {**self._state.of(self), **live}
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without rows, and without numbers of single rows.
@@ -404,21 +449,46 @@ class AdditiveModel(AdditiveShapes):
         A copy or a pickle predicts as the model does, and `partial_fit` continues from it; with
         ``warm_start`` its next `fit` starts from scratch.
         """
-        if hasattr(self, "_weights"):
-            self._seen()
         state = super().__getstate__().copy()
-        for name in ("_sample", "dual_coef_"):
-            state.pop(name, None)
-        if "_fast" in state:
-            state["_fast"] = {}
+        state.pop("dual_coef_", None)
+        if state.pop("_chunks", None) is not None:
+            state["_progress"] = self._chunks.progress()
         return state
+
+    def _check_state(self) -> None:
+        """Raise ValueError or TypeError if entries that were loaded contradict each other."""
+        self._check_parameters()
+        resolve_threads(self.n_jobs)
+        if not hasattr(self, "machine_"):
+            return
+        shape = self.machine_.weights.shape
+        if shape[0] != self.n_features_in_:
+            raise ValueError("machine_ has another number of features")
+        if shape[2] != len(self._output_names()):
+            raise ValueError("machine_ has another number of outputs")
+        if hasattr(self, "_progress") and self._progress.weights.shape != shape:
+            raise ValueError("progress has weights of another shape")
+        self.machine_.feature_names = getattr(self, "feature_names_in_", None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        given = map_of(self.feature_map)
-        tabular = self.feature_map is None and bool(self._asks_for_table())
-        tags.input_tags.sparse = not tabular
-        tags.input_tags.allow_nan = tags.input_tags.string = tabular
-        tags.input_tags.categorical = tabular
-        tags.input_tags.positive_only = bool(getattr(given, "_non_negative", False))
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = bool(
+            getattr(map_of(self.feature_map), "_non_negative", False)
+        )
         return tags
+
+
+def takes_chunks(model: AdditiveSVM) -> bool:
+    """Whether a model has `partial_fit`: not where C is to be chosen, which needs all rows."""
+    if np.ndim(model.C) > 0:
+        raise AttributeError(f"{type(model).__name__}.partial_fit takes one C, got {model.C!r}.")
+    return True
+
+
+def no_pairs(owner: str, what: str) -> str:
+    """Message: one against one is not offered there."""
+    return (
+        f"{owner}: multi_class='ovo' is not there for {what}. Use multi_class='ovr', or "
+        f"sklearn.multiclass.OneVsOneClassifier({owner}())."
+    )

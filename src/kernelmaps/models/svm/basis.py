@@ -121,6 +121,23 @@ def lanes_for(count: int) -> tuple:
     return (0,) * next(size for size in (1, 2, 4, 8, 16) if size >= count)
 
 
+def cells_of(flat: np.ndarray, compiled: Compiled, n_outputs: int) -> np.ndarray:
+    """Weights of the loops as [feature][basis][output]."""
+    stride, lanes = compiled.stride, len(compiled.lanes)
+    width = int(compiled.bands.table.width.max())
+    cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
+    return cells[:, :width, :n_outputs].copy()
+
+
+def laid_out(compiled: Compiled, weights: np.ndarray) -> np.ndarray:
+    """Weights [feature][basis][output] as the loops take them: the inverse of `cells_of`."""
+    stride, lanes = compiled.stride, len(compiled.lanes)
+    flat = aligned((compiled.n_weights + 64) * lanes, compiled.basis.values.coef.dtype)
+    cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
+    cells[:, : weights.shape[1], : weights.shape[2]] = weights
+    return flat
+
+
 def rows_of(X: Any) -> Rows:
     """X as the loops take it: views, no copies."""
     if sparse.issparse(X):

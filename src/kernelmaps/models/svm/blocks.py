@@ -28,6 +28,7 @@ from ...hashing import mixed_bits
 from ._loops import Problem
 from .basis import Compiled, rows_of
 from .dual import Gap, Settings, Solution, State, descend, small
+from .inputs import naming_gams
 
 _KEPT = 4096  # rows of the sample, at least (if there are as many)
 _EPOCHS = 3  # on a block, each time that it is read
@@ -82,7 +83,8 @@ def survey(owner: str, source: Source, block_rows: int) -> Survey:
     low = high = None
     stride = 1
     for block in source.blocks(block_rows):
-        _check(owner, block)
+        with naming_gams(block.X):
+            _check(owner, block)
         n = block.X.shape[0]
         if n == 0:
             continue

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning
 
 from ...engine.reference import namespace
 from ...hashing import mixed_bits
-from .out_of_core import OutOfCore
+from ...schema import State, array
+from ..probabilities import sigmoid
+from .fitted_map import FittedMap
+from .model import AdditiveMachine
+from .problem import Options, Targets
 
 _FOLDS = 3
 _MOST_ROWS = 2_500  # whose scores a sigmoid is fitted to, of a fitted model
@@ -20,103 +24,166 @@ _FEW = 50  # rows of a class that its probabilities should rest on
 _MOST_VALUES = 2**22  # rows times features times outputs that are trained again, without folds
 
 
-class Calibrated(OutOfCore):
-    """An additive classifier whose scores become probabilities."""
+class Calibration:
+    """Slopes and shifts of the outputs' sigmoids, fitted when they are first asked for.
 
-    calibration: str
-    _sigmoid: np.ndarray  # slope and shift of each output
-    _calibrated: np.ndarray  # outputs whose sigmoid rests on rows
+    Parameters
+    ----------
+    values : ndarray of shape (n_outputs, 2)
+        Slope and shift of each output; (1, 0) is the sigmoid itself.
+    on_rows : ndarray of bool, shape (n_outputs,)
+        Outputs whose sigmoid was fitted to rows.
+    pending : callable, optional
+        Returns both, fitted: called once, before they are used, saved or copied.
+    """
+
+    _state: ClassVar[State] = State(
+        required={"sigmoid": array("f8", "outputs 2"), "on_rows": array("b1", "outputs")},
+        attributes={"sigmoid": "_values", "on_rows": "_on_rows"},
+    )
+    _pending: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None
+
+    def __init__(
+        self,
+        values: np.ndarray,
+        on_rows: np.ndarray,
+        pending: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None,
+    ) -> None:
+        self._values, self._on_rows, self._pending = values, on_rows, pending
+
+    @classmethod
+    def none(cls, n_outputs: int) -> Calibration:
+        """The sigmoid itself, for the loss of logistic regression."""
+        return cls(np.tile([1.0, 0.0], (n_outputs, 1)), np.zeros(n_outputs, bool))
 
     @property
-    def _pairwise(self) -> bool:
-        """Whether the outputs are pairs of classes."""
-        raise NotImplementedError
+    def values(self) -> np.ndarray:
+        """Slopes and shifts."""
+        self.finish()
+        return self._values
 
-    def _finish(
-        self, rows: Any, y: np.ndarray, positive: np.ndarray, weight: np.ndarray, *,
-        every: bool = False,
-    ) -> None:  # fmt: skip
-        """Describe the model, and fit Platt's sigmoid of each output to scores of the rows.
+    @property
+    def on_rows(self) -> np.ndarray:
+        """Outputs whose sigmoid was fitted to rows."""
+        self.finish()
+        return self._on_rows
 
-        A class with none of the rows, or with all of them, keeps the sigmoid that it has. Folds
-        can be left out of the rows if these are `every` row of the training.
-        """
-        super()._finish(rows, y, positive, weight, every=every)
-        if self._loss_name == "log_loss" or not (self._streaming and hasattr(self, "_sigmoid")):
-            self._sigmoid = np.tile([1.0, 0.0], (len(positive), 1))
-            self._calibrated = np.zeros(len(positive), bool)
-        if self._loss_name == "log_loss":
-            return
-        fold = self._folds(rows, y, weight) if every else None
-        if fold is not None:
-            taken = np.flatnonzero(fold >= 0)
-            scores = self._out_of_fold(rows, y, positive, weight, fold)[taken]
+    def finish(self) -> None:
+        """Fit the sigmoids, if that is still to be done, and forget the rows."""
+        if self._pending is not None:
+            self._values, self._on_rows = self._pending()
+            self._pending = None
+
+    def _saved(self) -> dict[str, np.ndarray]:
+        self.finish()
+        return self._state.of(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.finish()
+        return dict(vars(self))
+
+    def probabilities(self, scores: Any) -> Any:
+        """Probabilities of the outputs by themselves, of scores of any array library."""
+        xp = namespace(scores)
+        columns = self.values.T
+        slope, shift = (xp.asarray(c, dtype=xp.float64, device=scores.device) for c in columns)
+        return sigmoid(xp.astype(scores, xp.float64) * slope + shift)
+
+
+def calibrate_fit(
+    machine: AdditiveMachine, rows: Any, targets: Targets, C: float, options: Options,
+    start: tuple[np.ndarray, np.ndarray] | None,
+) -> Calibration:  # fmt: skip
+    """The calibration of a machine that was just trained.
+
+    Up to 4 million values (rows times features times outputs) the sigmoids are fitted to scores of
+    rows that took no part in the training that scores them: three more trainings, which start from
+    the solution. They are put off until the sigmoids are asked for, on a copy of the rows (the
+    caller may change X meanwhile): at most 32 MB. Of more values, and where `start` is None because
+    `rows` are only some of those of the training, the fitted machine's own scores are taken.
+
+    Parameters
+    ----------
+    machine : AdditiveMachine
+        The fitted machine.
+    rows : array or CSR
+        All rows of the training, or some.
+    targets : Targets
+        Of these rows.
+    C : float
+        Of the training.
+    options : Options
+        Of the training.
+    start : (ndarray, ndarray), optional
+        Duals and intercepts of the solution, where the rows are all of the training.
+    """
+    calibration = Calibration.none(machine.n_outputs)
+    if options.loss == "log_loss":
+        return calibration
+    fold, size = None, rows.shape[0] * rows.shape[1] * machine.n_outputs
+    if start is not None and size <= _MOST_VALUES:
+        fold = folds_by_content(rows, targets.y, targets.weight)
+    if start is None or fold is None:
+        return calibrate_by_own_scores(machine, rows, targets, calibration)
+    kept = rows.copy()
+
+    def pending() -> tuple[np.ndarray, np.ndarray]:
+        scores = out_of_fold_scores(kept, targets, C, machine.fitted, options, start, fold)
+        taken = np.flatnonzero(fold >= 0)
+        return fit_sigmoids(scores[taken], taken, targets, calibration)
+
+    return Calibration(calibration._values, calibration._on_rows, pending)
+
+
+def calibrate_by_own_scores(
+    machine: AdditiveMachine, rows: Any, targets: Targets, before: Calibration
+) -> Calibration:
+    """A calibration by the machine's own scores of rows.
+
+    A class with none of the rows, or with all of them, keeps the sigmoid that it had `before`.
+    """
+    taken = some_of_all(targets.y, targets.weight)
+    scores = machine.trained_scores(rows, taken).astype(np.float64)
+    return Calibration(*fit_sigmoids(scores, taken, targets, before))
+
+
+def fit_sigmoids(
+    scores: np.ndarray, taken: np.ndarray, targets: Targets, before: Calibration
+) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes and shifts from the scores of some rows, and which outputs have them."""
+    values, on_rows = before.values.copy(), before.on_rows.copy()
+    codes, weight = targets.y[taken], standing_for_all(taken, targets.y, targets.weight)
+    for k, positive in enumerate(targets.positive):
+        if targets.pairwise:
+            members, is_positive = np.isin(codes, positive), codes == positive[1]
         else:
-            taken = some_of_all(y, weight)
-            scores = self._trained_scores(rows, taken).astype(np.float64)
-        kinds, standing = y[taken], standing_for_all(taken, y, weight)
-        for k, code in enumerate(positive):
-            own = np.isin(kinds, code)  # the rows of a pair; or those of the class
-            part = own if self._pairwise else np.ones(len(own), bool)
-            own = kinds == code[1] if self._pairwise else own
-            if own[part].any() and not own[part].all():
-                self._sigmoid[k] = platt(scores[part, k], own[part], standing[part])
-                self._calibrated[k] = True
-            elif not self._calibrated[k] and not own[part].any():
-                # Platt's target of a class without rows
-                self._sigmoid[k] = 0.0, -np.log(len(y) + 1.0)
-
-    def _folds(self, rows: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
-        """Folds for scores of rows left out; None where those of the fitted model are taken."""
-        size = rows.shape[0] * rows.shape[1] * self._n_outputs()
-        asked = self.calibration == "out_of_fold" or size <= _MOST_VALUES
-        if self.calibration == "in_sample" or not asked:
-            return None
-        return folds_by_content(rows, codes, weight)
-
-    def _out_of_fold(
-        self,
-        rows: Any,
-        codes: np.ndarray,
-        positive: np.ndarray,
-        weight: np.ndarray,
-        fold: np.ndarray,
-    ) -> np.ndarray:
-        """Scores of rows by models that were trained without them, from the solution with them."""
-        params = self.get_params(deep=False)
-        twin = type(self)(**{**params, "tol": 10 * self.tol})  # scores of rows need no more
-        for name in ("_spec", "_on_codes", "feature_map_", "classes_", "n_features_in_"):
-            setattr(twin, name, getattr(self, name))
-        start, scores = (self.dual_coef_, self._offset), np.zeros((len(codes), len(positive)))
-        for k in range(int(fold.max()) + 1):
-            held_out = np.flatnonzero(fold == k)
-            own = weight.copy()
-            own[held_out] = 0.0
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # the fit itself has warned
-                twin._train(rows, codes, positive, twin._costs(own), start)
-            scores[held_out] = twin._trained_scores(rows, held_out)
-        return scores
+            members, is_positive = np.ones(len(codes), bool), codes == positive
+        is_positive = is_positive[members]
+        if is_positive.any() and not is_positive.all():
+            values[k] = platt(scores[members, k], is_positive, weight[members])
+            on_rows[k] = True
+        elif not on_rows[k] and not is_positive.any():
+            values[k] = 0.0, -np.log(len(targets.y) + 1.0)  # Platt's target without rows
+    return values, on_rows
 
 
-def sigmoids(scores: Any, sigmoid: np.ndarray) -> Any:
-    """Probabilities of the outputs by themselves, of scores of any array library."""
-    xp = namespace(scores)
-    slope, shift = (xp.asarray(own, dtype=xp.float64, device=scores.device) for own in sigmoid.T)
-    z = xp.astype(scores, xp.float64) * slope + shift
-    small = xp.exp(-xp.abs(z))  # the half that does not overflow
-    return xp.where(z >= 0, 1 / (1 + small), small / (1 + small))
+def out_of_fold_scores(
+    rows: Any, targets: Targets, C: float, fitted: FittedMap, options: Options,
+    start: tuple[np.ndarray, np.ndarray], fold: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Scores of rows by machines that were trained without them, from the solution with them."""
+    from .training import train
 
-
-def shares(p: Any) -> Any:
-    """Probabilities of all classes from those of the outputs, scaled to sum to one."""
-    xp = namespace(p)
-    if p.shape[1] == 1:
-        return xp.concat([1 - p, p], axis=1)
-    total = xp.sum(p, axis=1, keepdims=True)
-    some = total > 0
-    even = xp.full_like(p, 1 / p.shape[1])
-    return xp.where(some, p / xp.where(some, total, xp.ones_like(total)), even)
+    rough = replace(options, tol=10 * options.tol, progress=None)  # scores of rows need no more
+    scores = np.zeros((len(targets.y), len(targets.positive)))
+    for k in range(int(fold.max()) + 1):
+        held_out = np.flatnonzero(fold == k)
+        weight = targets.weight.copy()
+        weight[held_out] = 0.0
+        solution = train(rows, targets._replace(weight=weight), C, fitted, rough, start)
+        machine = AdditiveMachine(fitted, solution.weights, solution.intercept, rough.tol)
+        scores[held_out] = machine.trained_scores(rows, held_out, options.n_jobs)
+    return scores
 
 
 def platt(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> tuple[float, float]:

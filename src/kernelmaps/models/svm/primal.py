@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
-from ..losses import Loss, Parts, Rounded, make_loss, name_with
+from ..losses import Loss, Parts, make_loss, name_with
 from .dual import Solution
 
 _MOST_COLUMNS = 3000  # a step factorises a matrix of this size
@@ -151,7 +151,7 @@ class Lane:
 
     def minimise(self) -> None:
         """Go to the minimum; losses with corners by way of ever less rounded ones."""
-        corners = isinstance(self.loss, Rounded)
+        corners = self.loss.corners
         if self.loss.bends and not corners:
             self.approach()
         scale = float(np.average(np.abs(self.y), weights=self.cost)) or 1.0

@@ -1,4 +1,4 @@
-r"""Trained additive models as one table, for prediction and export.
+r"""Trained additive machines as one table, for prediction and export.
 
 A model's term is :math:`g_d(x) = \sum_c w_{dc} Φ_{dc}(x)`, and every Φ is a local polynomial on
 bins (:mod:`kernelmaps.engine.table`). On each bin the weighted sum is again a polynomial, with
@@ -11,50 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from ...engine.compile import n_columns
-from ...engine.families import CURVES
 from ...engine.table import Table
 from .summary import Summary
 
 _BEYOND = 16.0  # how far tables of curves reach beyond the values seen
-
-
-def terms_table(model: Any) -> tuple[Table, np.ndarray]:
-    """The table of a fitted additive model, and the offset of its outputs.
-
-    The scores of a row are ``offset + sum over features of the table's columns``.
-    """
-    from .basis import bands_of
-
-    check_is_fitted(model)
-    if model._tabular:
-        raise ValueError(
-            f"{type(model).__name__} was fitted to a table, whose categories, missing values and "
-            "pairs are no sum of polynomials on bins."
-        )
-    if model._on_codes:
-        raise ValueError(
-            f"{type(model).__name__} was fitted on codes, which have no table of values: fit it on "
-            "values to export it."
-        )
-    bands = bands_of(model._spec, _reach(model._seen()), np.dtype(np.float64)).table
-    return summed(bands, model._weights), np.asarray(model._offset, dtype=np.float64)
-
-
-def curve_terms(model: Any) -> tuple[Any, np.ndarray, np.ndarray] | None:
-    """Spec, weights [feature][column][output] and offset of a model over a map of curves.
-
-    Curves go on for ever and tables of them do not: an export writes the formula and the weights.
-    None for models over tables.
-    """
-    check_is_fitted(model)
-    if model._tabular or model._on_codes or model._spec.family not in CURVES:
-        return None
-    columns = n_columns(model._spec, 1)
-    weights = np.asarray(model._weights, dtype=np.float64)[:, :columns]
-    return model._spec, weights, np.asarray(model._offset, dtype=np.float64)
 
 
 def summed(bands: Table, weights: np.ndarray) -> Table:
@@ -101,7 +62,7 @@ def _coefficients(bands: Table, weights: np.ndarray) -> list[np.ndarray]:
     return out
 
 
-def _reach(seen: Summary) -> np.ndarray:
+def range_of_curves(seen: Summary) -> np.ndarray:
     """Rows that span more than the values seen, for tables of curves."""
     most = float(np.maximum(np.abs(seen.low), np.abs(seen.high)).max())
     least, most = (seen.least / _BEYOND, most * _BEYOND) if most > 0 else (1.0, 1.0)

@@ -60,16 +60,16 @@ def trained(case, seed):
     feature_map, convert, classes, kind = CASES[case]
     X, y = data(seed, classes, d=67)  # four groups of up to sixteen values, and some left over
     X = convert(np.where(X < 0.2, 0, X))
-    model = km.AdditiveClassifier(feature_map, **ONE).fit(X, y)
-    terms = model._compiled_terms(X).table
+    model = km.AdditiveSVC(feature_map, **ONE).fit(X, y)
+    terms = model.machine_.compiled_terms(X).table
     assert len(terms.bins.kind) == kind
     assert terms.outputs == (1 if classes == 2 else classes)
     return model, 2 * X - 0.7 if case == "extrapolated" else X  # several bins beyond both ends
 
 
 def check_sums_of_terms(model, X):
-    found, single = model._scores(X), model._precision(X) is np.float32
-    expected = model._trained_scores(X)
+    found, single = model.machine_.scores(X), model.machine_.precision(X) is np.float32
+    expected = model.machine_.trained_scores(X)
     np.testing.assert_allclose(found, expected, atol=2e-5 if single else 1e-11)
     if not sparse.issparse(X):
         terms = model.eval_terms(X).reshape(*X.shape, -1).sum(axis=1) + model.intercept_
@@ -85,7 +85,7 @@ def test_compiled_prediction_is_the_sum_of_weighted_columns(case, seed):
 @pytest.mark.usefixtures("drawn_weights")
 @pytest.mark.parametrize("case", ["many-classes", "words", "sparse-classes"])
 def test_compiled_prediction_is_that_of_the_training(case, seed):
-    """By the loops of the training; for other kinds of rows see `test_additive.py`."""
+    """By the loops of the training; for other kinds of rows see `test_svm.py`."""
     check_sums_of_terms(*trained(case, seed))
 
 
@@ -99,12 +99,15 @@ def test_vectors_cover_every_shape(bases, dtype, seed):
     X = X.astype(dtype)
     for width in (1, 7, 8, 16, 17, d):
         own = np.ascontiguousarray(X[:, :width])
-        model = km.AdditiveClassifier(km.SplineMap(bases), **ONE).fit(own, y)
-        expected = model._trained_scores(own)
+        model = km.AdditiveSVC(km.SplineMap(bases), **ONE).fit(own, y)
+        expected = model.machine_.trained_scores(own)
         for rows in (1, 7, 8, 9, 16, 33, 65, n):
-            found = model._scores(own[n - rows :])
+            found = model.machine_.scores(own[n - rows :])
             nothing = np.zeros((rows, 1))  # values that fill up a vector are not outside the domain
-            assert prediction.sums(model._compiled_terms(own), own[n - rows :], nothing, 1) == 0
+            assert (
+                prediction.sums(model.machine_.compiled_terms(own), own[n - rows :], nothing, 1)
+                == 0
+            )
             np.testing.assert_allclose(
                 found, expected[n - rows :], atol=2e-5 if dtype is np.float32 else 1e-11
             )
@@ -113,8 +116,8 @@ def test_vectors_cover_every_shape(bases, dtype, seed):
 @pytest.mark.usefixtures("drawn_weights")
 def test_polynomials_of_a_high_degree(seed):
     X, y = data(seed, d=20)  # sixteen coefficients: more than a vector has lanes
-    model = km.AdditiveClassifier(km.SplineMap(14, degree=9), **ONE).fit(X, y)
-    assert len(model._compiled_terms(X).table.values.powers) == 16
+    model = km.AdditiveSVC(km.SplineMap(14, degree=9), **ONE).fit(X, y)
+    assert len(model.machine_.compiled_terms(X).table.values.powers) == 16
     check_sums_of_terms(model, X)
 
 
@@ -123,8 +126,8 @@ def test_cost_does_not_depend_on_the_number_of_bases(seed):
     """A value takes degree + 1 coefficients per output, whatever the basis."""
     X, y = data(seed)
     for bases in (10, 16, 100):
-        model = km.AdditiveClassifier(km.SplineMap(bases), **ONE).fit(X, y)
-        terms = model._compiled_terms(X).table
+        model = km.AdditiveSVC(km.SplineMap(bases), **ONE).fit(X, y)
+        terms = model.machine_.compiled_terms(X).table
         assert (len(terms.values.powers), len(terms.values.chunk)) == (4, 1)
         assert terms.bins.nothing == X.shape[1] * (bases - 3 + 2)  # with the ends of each range
 
@@ -133,7 +136,7 @@ def test_cost_does_not_depend_on_the_number_of_bases(seed):
 @pytest.mark.parametrize(("bases", "d"), [(10, 5), (10, 20), (40, 20)])
 def test_values_are_looked_at_on_the_way(bases, d, seed):
     X, y = data(seed, d=d)
-    model = km.AdditiveClassifier(km.SplineMap(bases), **ONE).fit(X, y)
+    model = km.AdditiveSVC(km.SplineMap(bases), **ONE).fit(X, y)
     ends = np.stack([X.min(axis=0), X.max(axis=0)])
     ends = ends[np.arange(19) % 2]
     model.decision_function(ends)  # the ends belong to the domain: no warning
@@ -149,13 +152,13 @@ def test_values_are_looked_at_on_the_way(bases, d, seed):
             model.decision_function(bad)
     strict = km.SplineMap(out_of_domain="raise")
     with pytest.raises(ValueError, match="outside the fitted domain"):
-        km.AdditiveClassifier(strict, **ONE).fit(X, y).decision_function(X + 0.01)
+        km.AdditiveSVC(strict, **ONE).fit(X, y).decision_function(X + 0.01)
 
 
 def test_warnings_name_the_columns_of_the_frame():
     pandas = pytest.importorskip("pandas")
     X = np.random.default_rng(0).uniform(size=(60, 2))
-    model = km.AdditiveClassifier(km.SplineMap()).fit(
+    model = km.AdditiveSVC(km.SplineMap()).fit(
         pandas.DataFrame(X, columns=["length", "width"]), X[:, 0] > 0.5
     )
     far = pandas.DataFrame([[0.5, 9.0]], columns=["length", "width"])
@@ -167,7 +170,7 @@ def test_warnings_name_the_columns_of_the_frame():
 def test_bytes_outside_the_domain_are_seen(seed):
     X, y = data(seed)
     low = to_bytes(X / 4)  # domain 0 … 63
-    model = km.AdditiveClassifier(km.SplineMap(order=0), **ONE).fit(low, y)
+    model = km.AdditiveSVC(km.SplineMap(order=0), **ONE).fit(low, y)
     model.decision_function(low)
     with pytest.warns(OutOfDomainWarning):
         model.decision_function(low + 100)
@@ -197,8 +200,8 @@ def test_stored_values_outside_the_domain_are_clipped(case, seed):
     far.data = np.where(np.arange(X.nnz) % 2, 1e3, -1e3)
     clipped = far.copy()
     clipped.data = np.clip(far.data, low[X.indices], high[X.indices])
-    zeros = np.zeros((2, X.shape[0], model._weights.shape[2]))
-    terms = model._compiled_terms(X)
+    zeros = np.zeros((2, X.shape[0], model.machine_.n_outputs))
+    terms = model.machine_.compiled_terms(X)
     assert prediction.sums(terms, far, zeros[0], 1) > 0
     prediction.sums(terms, clipped, zeros[1], 1)
     np.testing.assert_allclose(*zeros, atol=1e-9)
@@ -206,7 +209,7 @@ def test_stored_values_outside_the_domain_are_clipped(case, seed):
 
 def test_rows_in_one_or_three_dimensions(seed):
     X, y = data(seed)
-    model = km.AdditiveClassifier(**ONE).fit(X, y)
+    model = km.AdditiveSVC(**ONE).fit(X, y)
     for rows in (X[0], X[None]):
         with pytest.raises(ValueError, match=r"found shape \(.*\). Reshape your data"):
             model.predict(rows)
@@ -228,7 +231,7 @@ def test_rows_in_one_or_three_dimensions(seed):
 def test_negative_values_of_a_kernel_for_histograms_are_refused(feature_map, dtype, seed):
     """Look-up maps have bins without outer ends, which would take them for the first anchor."""
     X, y = data(seed)
-    model = km.AdditiveClassifier(feature_map, **ONE).fit(X, y)
+    model = km.AdditiveSVC(feature_map, **ONE).fit(X, y)
     wrong = X.astype(dtype)
     wrong[5, 2] = -0.1
     with pytest.raises(ValueError, match="Negative values"):
@@ -249,8 +252,8 @@ def test_values_outside_the_anchors_are_spoken_of(options, dtype, seed):
     beyond = (3 * X).astype(dtype)
     strict = km.AnchorMap("chi2", out_of_domain="raise", **options)
     with pytest.raises(ValueError, match="outside the fitted domain"):
-        km.AdditiveClassifier(strict, **ONE).fit(X, y).decision_function(beyond)
-    model = km.AdditiveClassifier(km.AnchorMap("chi2", **options), **ONE).fit(X, y)
+        km.AdditiveSVC(strict, **ONE).fit(X, y).decision_function(beyond)
+    model = km.AdditiveSVC(km.AnchorMap("chi2", **options), **ONE).fit(X, y)
     with pytest.warns(OutOfDomainWarning):
         model.decision_function(beyond)
 
@@ -260,7 +263,7 @@ def test_an_explanation_speaks_of_the_predicted_class(multi_class):
     """One against one: of a pair that this class has won, and none that it won is closer."""
     X, y = datasets.load_iris(return_X_y=True)
     labels = np.array(["a", "b", "c"])[y]
-    model = km.AdditiveClassifier(multi_class=multi_class, random_state=0).fit(X, labels)
+    model = km.AdditiveSVC(multi_class=multi_class, random_state=0).fit(X, labels)
     for k in (0, 60, 120):
         said, guess = model.explain(X[k : k + 1]), model.predict(X[k : k + 1])[0]
         every = [model.explain(X[k : k + 1], output=output) for output in range(3)]
@@ -331,12 +334,12 @@ def test_float32_positions_are_bounded_where_they_may_be_anywhere(seed, begin, w
     X[:, 0] = begin + X[:, 0] * width if begin != 3 else X[:, 0] * width
     with np.errstate(over="ignore"):
         single = np.clip(X, -3.4e38, 3.4e38).astype(np.float32)
-    model = km.AdditiveClassifier(km.SplineMap(200), **ONE).fit(X, y)
-    terms = model._compiled_terms(single)
+    model = km.AdditiveSVC(km.SplineMap(200), **ONE).fit(X, y)
+    terms = model.machine_.compiled_terms(single)
     assert (len(terms.table.bins.clipped) == 2) == centred
     with np.errstate(all="ignore"):
         found = np.zeros((len(X), 1))
         prediction.sums(terms, single, found, 1)
     if width < 1e50:  # float32 does not reach farther
-        scores = model._trained_scores(single)
-        np.testing.assert_allclose(found + model._offset, scores, atol=1e-3)
+        scores = model.machine_.trained_scores(single)
+        np.testing.assert_allclose(found + model.machine_.offset, scores, atol=1e-3)

@@ -28,8 +28,8 @@ def test_blocks_reach_the_minimum_of_a_fit_in_memory(seed):
     """Both certify their gap: the objectives differ by at most tol times the objective."""
     X, _, y = data(seed)
     settings = {"C": 0.1, "tol": 1e-4, "max_iter": 3000, **ONE}
-    inside = km.AdditiveClassifier(**settings).fit(X, y)
-    outside = km.AdditiveClassifier(**settings).fit(chunks(X, y))
+    inside = km.AdditiveSVC(**settings).fit(X, y)
+    outside = km.AdditiveSVC(**settings).fit(chunks(X, y))
     assert (outside.duality_gap_ <= 1e-4 * outside.objective_).all()
     np.testing.assert_allclose(outside.objective_, inside.objective_, rtol=1e-4)
     np.testing.assert_allclose(outside.dual_coef_.sum(axis=0), 0, atol=1e-9)
@@ -45,8 +45,8 @@ def test_blocks_sorted_by_class(seed):
     y = score > np.median(score)
     order = np.argsort(y, kind="stable")
     settings = {"C": 0.1, "tol": 1e-3, "max_iter": 3000, **ONE}
-    outside = km.AdditiveClassifier(**settings).fit(chunks(X[order], y[order], rows=60))
-    inside = km.AdditiveClassifier(**settings).fit(X, y)
+    outside = km.AdditiveSVC(**settings).fit(chunks(X[order], y[order], rows=60))
+    inside = km.AdditiveSVC(**settings).fit(X, y)
     assert outside.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-3)
 
 
@@ -55,10 +55,10 @@ def test_regression_from_a_file_with_weights(seed, tmp_path):
     weight = np.random.default_rng(seed).uniform(0.5, 2, len(score))
     np.save(tmp_path / "X.npy", X)
     settings = {"C": 0.05, "tol": 1e-4, "max_iter": 3000, **ONE}
-    outside = km.AdditiveRegressor(**settings).fit(str(tmp_path / "X.npy"), score, weight)
-    inside = km.AdditiveRegressor(**settings).fit(X, score, weight)
+    outside = km.AdditiveSVR(**settings).fit(str(tmp_path / "X.npy"), score, weight)
+    inside = km.AdditiveSVR(**settings).fit(X, score, weight)
     assert outside.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-4)
-    opened = km.AdditiveRegressor(**settings).fit(open_source(X, score, weight))
+    opened = km.AdditiveSVR(**settings).fit(open_source(X, score, weight))
     assert opened.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-4)
 
 
@@ -67,8 +67,8 @@ def test_dask_partitions(seed):
     X, score, _ = data(seed)
     settings = {"C": 0.05, "tol": 1e-4, "max_iter": 3000, **ONE}
     lazy = dask.from_array(X, chunks=(90, 3)), dask.from_array(score, chunks=90)
-    outside = km.AdditiveRegressor(**settings).fit(*lazy)
-    inside = km.AdditiveRegressor(**settings).fit(X, score)
+    outside = km.AdditiveSVR(**settings).fit(*lazy)
+    inside = km.AdditiveSVR(**settings).fit(X, score)
     assert outside.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-4)
 
 
@@ -76,8 +76,8 @@ def test_sparse_blocks(seed):
     X, _, y = data(seed)
     X = sparse.csr_matrix(np.where(X < 0.4, 0, X))
     settings = {"C": 0.1, "tol": 1e-3, "max_iter": 3000, **ONE}
-    outside = km.AdditiveClassifier(**settings).fit(chunks(X, y))
-    inside = km.AdditiveClassifier(**settings).fit(X, y)
+    outside = km.AdditiveSVC(**settings).fit(chunks(X, y))
+    inside = km.AdditiveSVC(**settings).fit(X, y)
     np.testing.assert_allclose(outside.objective_, inside.objective_, rtol=1e-3)
 
 
@@ -86,18 +86,17 @@ def test_chunks_one_by_one(seed):
     X, score, _ = data(seed, n=600)
     y = np.array(["low", "high"])[(score > np.median(score)).astype(int)]
     unit = km.SplineMap(domain=(0, 1))
-    model = km.AdditiveClassifier(unit, C=0.1, **ONE)
+    model = km.AdditiveSVC(unit, C=0.1, **ONE)
     for own in chunks(X, y, rows=200)():
         model.partial_fit(*own, classes=["low", "high"])
     assert model.n_samples_seen_ == 600
-    whole = km.AdditiveClassifier(unit, C=0.1, **ONE).fit(X, y)
+    whole = km.AdditiveSVC(unit, C=0.1, **ONE).fit(X, y)
     assert model.score(X, y) > whole.score(X, y) - 0.05
-    regressor = km.AdditiveRegressor(unit, C=1, **ONE)
+    regressor = km.AdditiveSVR(unit, C=1, **ONE)
     for own in chunks(X, score, rows=200)():
         regressor.partial_fit(*own)
     assert (
-        regressor.score(X, score)
-        > km.AdditiveRegressor(unit, C=1).fit(X, score).score(X, score) - 0.05
+        regressor.score(X, score) > km.AdditiveSVR(unit, C=1).fit(X, score).score(X, score) - 0.05
     )
     terms = regressor.eval_terms(X).sum(axis=1) + regressor.intercept_
     np.testing.assert_allclose(terms, regressor.predict(X), atol=1e-8)
@@ -113,8 +112,8 @@ def test_chunks_one_by_one(seed):
 def test_first_chunk_alone_is_a_fit(seed):
     X, score, _ = data(seed)
     settings = {"C": 0.05, "tol": 1e-6, "max_iter": 5000, **ONE}
-    chunk = km.AdditiveRegressor(**settings).partial_fit(X, score)
-    whole = km.AdditiveRegressor(**settings).fit(X, score)
+    chunk = km.AdditiveSVR(**settings).partial_fit(X, score)
+    whole = km.AdditiveSVR(**settings).fit(X, score)
     bound = 2 * np.sqrt(2 * 1e-5 * whole.objective_[0] * 30)
     assert np.abs(chunk.predict(X) - whole.predict(X)).max() < bound
 
@@ -122,9 +121,9 @@ def test_first_chunk_alone_is_a_fit(seed):
 def test_bad_chunks(seed):
     X, _, y = data(seed)
     with pytest.raises(ValueError, match="classes must be passed at the first call"):
-        km.AdditiveClassifier().partial_fit(X, y)
-    model = km.AdditiveClassifier(**ONE).partial_fit(X, y, classes=[0, 1, 2])
-    with pytest.raises(ValueError, match="X has 2 features, but AdditiveClassifier is expecting 3"):
+        km.AdditiveSVC().partial_fit(X, y)
+    model = km.AdditiveSVC(**ONE).partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="X has 2 features, but AdditiveSVC is expecting 3"):
         model.partial_fit(X[:, :2], y)
     with pytest.raises(ValueError, match=r"labels \[7\], which were not among the classes"):
         model.partial_fit(X[:1], [7])
@@ -132,7 +131,7 @@ def test_bad_chunks(seed):
         model.partial_fit(X, y, classes=[0, 1])
     with pytest.raises(TypeError, match="the first chunk was of float64"):
         model.partial_fit(X.astype(np.float32), y)
-    other = km.AdditiveClassifier(km.HomogeneousMap(n_components=3), **ONE).partial_fit(
+    other = km.AdditiveSVC(km.HomogeneousMap(n_components=3), **ONE).partial_fit(
         X, y, classes=[0, 1, 2]
     )
     with pytest.raises(TypeError, match="the first chunk was dense"):
@@ -140,7 +139,7 @@ def test_bad_chunks(seed):
     with pytest.raises(TypeError, match="takes one chunk of rows"):
         model.partial_fit(chunks(X, y), None)
     with pytest.raises(ValueError, match="needs all labels at once"):
-        km.AdditiveClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1, 2])
+        km.AdditiveSVC(class_weight="balanced").partial_fit(X, y, classes=[0, 1, 2])
     with pytest.warns(OutOfDomainWarning):
         model.partial_fit(X + 0.5, y)
 
@@ -148,17 +147,17 @@ def test_bad_chunks(seed):
 def test_bad_sources(seed):
     X, _, y = data(seed)
     with pytest.raises(TypeError, match="a generator can be read only once"):
-        km.AdditiveClassifier().fit(chunks(X, y)())
+        km.AdditiveSVC().fit(chunks(X, y)())
     with pytest.raises(ValueError, match="carry no targets"):
-        km.AdditiveClassifier().fit(chunks(X))
+        km.AdditiveSVC().fit(chunks(X))
     bad = X.copy()
     bad[130, 2] = np.nan
     with pytest.raises(ValueError, match=r"NaN or infinity \(chunk 1, row 50, column 2\)"):
-        km.AdditiveClassifier().fit(chunks(bad, y))
+        km.AdditiveSVC().fit(chunks(bad, y))
     with pytest.raises(ValueError, match="chunk 1 has 2 columns, the chunks before it had 3"):
-        km.AdditiveClassifier().fit(lambda: iter([(X, y), (X[:, :2], y)]))
+        km.AdditiveSVC().fit(lambda: iter([(X, y), (X[:, :2], y)]))
     with pytest.raises(ValueError, match="no rows"):
-        km.AdditiveRegressor().fit(list)
+        km.AdditiveSVR().fit(list)
 
 
 def test_blocks_of_rows_with_a_period_and_with_few_that_count(seed):
@@ -167,7 +166,7 @@ def test_blocks_of_rows_with_a_period_and_with_few_that_count(seed):
     y = np.arange(n) % 2
     X = rng.random((n, 2))
     X[:, 0] = 0.6 * y + 0.4 * X[:, 0]
-    model = km.AdditiveClassifier(random_state=0).fit(chunks(X, y, rows=10_000))
+    model = km.AdditiveSVC(random_state=0).fit(chunks(X, y, rows=10_000))
     assert np.mean(model.predict_proba(X).argmax(axis=1) == y) > 0.99
     weight = (np.arange(n) % 4096 == 1) * 1.0
     y = (X[:, 1] > 0.5).astype(int)
@@ -177,8 +176,8 @@ def test_blocks_of_rows_with_a_period_and_with_few_that_count(seed):
             part = slice(own, own + 10_000)
             yield X[part], y[part], weight[part]
 
-    model = km.AdditiveClassifier(random_state=0).fit(weighted)
-    assert len(model._sample) == weight.sum()
+    model = km.AdditiveSVC(random_state=0).fit(weighted)
+    assert len(model.machine_.sample) == weight.sum()
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
@@ -186,8 +185,8 @@ def test_blocks_at_a_small_cost_end_as_soon(loss, seed):
     X, score, _ = data(seed, n=1000)
     y = (score > np.quantile(score, 0.7)).astype(int)
     settings = {"C": 1e-5, "loss": loss, "random_state": 0}
-    whole = km.AdditiveClassifier(**settings).fit(X, y)
-    blocks = km.AdditiveClassifier(**settings).fit(chunks(X, y, rows=500))
+    whole = km.AdditiveSVC(**settings).fit(X, y)
+    blocks = km.AdditiveSVC(**settings).fit(chunks(X, y, rows=500))
     assert blocks.n_iter_ < 100
     np.testing.assert_allclose(blocks.objective_, whole.objective_, rtol=2e-3)
 
@@ -195,27 +194,27 @@ def test_blocks_at_a_small_cost_end_as_soon(loss, seed):
 def test_chunks_without_a_class_or_without_weight(seed):
     X, score, _ = data(seed, n=600)
     y = (score > np.median(score)).astype(int)
-    model = km.AdditiveClassifier(km.SplineMap(domain=(0, 1)))
+    model = km.AdditiveSVC(km.SplineMap(domain=(0, 1)))
     for own in range(0, 600, 200):
         model.partial_fit(X[own : own + 200], y[own : own + 200], classes=[0, 1, 2])
     assert model.predict_proba(X)[:, 2].max() < 0.02
-    none = km.AdditiveClassifier(km.SplineMap(domain=(0, 1)), class_weight={0: 0.0, 1: 1.0})
+    none = km.AdditiveSVC(km.SplineMap(domain=(0, 1)), class_weight={0: 0.0, 1: 1.0})
     with pytest.warns(UserWarning, match="belong to one class"):
         none.partial_fit(X, y, classes=[0, 1])
     with pytest.warns(UserWarning, match="belong to one class"):
         none.partial_fit(X[y == 0], y[y == 0])
     assert np.isfinite(none.decision_function(X)).all()
     with pytest.raises(ValueError, match="finite numbers >= 0"):
-        km.AdditiveClassifier(class_weight={0: -1.0, 1: 1.0}).partial_fit(X, y, classes=[0, 1])
+        km.AdditiveSVC(class_weight={0: -1.0, 1: 1.0}).partial_fit(X, y, classes=[0, 1])
 
 
 def test_block_training_takes_as_many_threads_as_it_may(monkeypatch):
     """Ten classes are two groups of lanes for one thread, which trains one after the other."""
-    from kernelmaps.models.svm import out_of_core
+    from kernelmaps.models.svm import chunks as training
 
-    seen, together = [], out_of_core.together
+    seen, together = [], training.together
     monkeypatch.setattr(
-        out_of_core,
+        training,
         "together",
         lambda work, items, threads: (
             seen.append((len(items), threads)) or together(work, items, threads)
@@ -223,5 +222,5 @@ def test_block_training_takes_as_many_threads_as_it_may(monkeypatch):
     )
     rng = np.random.default_rng(0)
     X, y = rng.random((200, 3)), np.arange(200) % 10
-    km.AdditiveClassifier(km.SplineMap(6), n_jobs=1).partial_fit(X, y, classes=np.arange(10))
+    km.AdditiveSVC(km.SplineMap(6), n_jobs=1).partial_fit(X, y, classes=np.arange(10))
     assert seen == [(2, 1)]

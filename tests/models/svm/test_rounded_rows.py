@@ -6,13 +6,13 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
-from kernelmaps.models.svm import base, basis, dual
+from kernelmaps.models.svm import basis, dual, training
 
 
 @pytest.fixture
 def small_is_large(monkeypatch):
     """Few values count as many."""
-    monkeypatch.setattr(base, "SMALL", 1000)
+    monkeypatch.setattr(training, "SMALL", 1000)
     monkeypatch.setattr(basis, "_FEWEST_FEATURES", 2)
 
 
@@ -110,14 +110,14 @@ def test_the_gap_of_the_rows_themselves_is_certified(
     monkeypatch.setattr(basis, "_FRACTIONS", 2**7)
     X, score = data(dtype=dtype)
     y = score > np.median(score)
-    model = km.AdditiveClassifier(km.SplineMap(8), C=1.0, loss=loss, random_state=0).fit(X, y)
+    model = km.AdditiveSVC(km.SplineMap(8), C=1.0, loss=loss, random_state=0).fit(X, y)
     assert went_over == [np.uint16]
     primal, gap = certificate(model, X, y)
     rounding = 1e-5 if dtype == np.float32 else 1e-9
     assert gap <= (model.tol + rounding) * primal
     assert gap == pytest.approx(model.duality_gap_[0], abs=1e-3 * rounding**0.5 * primal)
-    plain = km.AdditiveClassifier(km.SplineMap(8), C=1.0, loss=loss, random_state=0, compact=False)
-    plain.fit(X, y)
+    monkeypatch.setattr(training, "START_ON_ROUNDED_ROWS", False)
+    plain = km.AdditiveSVC(km.SplineMap(8), C=1.0, loss=loss, random_state=0).fit(X, y)
     assert len(went_over) == 1
     assert model.objective_[0] == pytest.approx(plain.objective_[0], rel=2e-3)
     both = model.decision_function(X), plain.decision_function(X)
@@ -126,11 +126,11 @@ def test_the_gap_of_the_rows_themselves_is_certified(
 
 def test_a_regressor_and_many_classes_start_there_too(small_is_large, went_over):
     X, score = data()
-    regressor = km.AdditiveRegressor(km.SplineMap(8), C=0.1, random_state=0).fit(X, score)
+    regressor = km.AdditiveSVR(km.SplineMap(8), C=0.1, random_state=0).fit(X, score)
     assert regressor.duality_gap_ <= 1e-3 * regressor.objective_
     y = np.digitize(score, np.quantile(score, [0.3, 0.6]))
     for strategy in ("ovr", "ovo"):
-        model = km.AdditiveClassifier(
+        model = km.AdditiveSVC(
             km.SplineMap(8), C=0.1, multi_class=strategy, random_state=0, n_jobs=1
         ).fit(X, y)
         assert np.all(model.duality_gap_ <= 1e-3 * model.objective_)
@@ -142,8 +142,7 @@ def test_the_result_does_not_depend_on_threads(small_is_large, went_over):
     X, score = data()
     y = score > 0
     one, two = (
-        km.AdditiveClassifier(km.SplineMap(8), C=1.0, random_state=0, n_jobs=n).fit(X, y)
-        for n in (1, 2)
+        km.AdditiveSVC(km.SplineMap(8), C=1.0, random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)
     )
     assert len(went_over) == 2
     np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
@@ -151,9 +150,7 @@ def test_the_result_does_not_depend_on_threads(small_is_large, went_over):
 
 def test_epochs_are_those_of_both_forms_together(small_is_large, went_over):
     X, score = data()
-    model = km.AdditiveRegressor(
-        km.SplineMap(8), C=100.0, max_iter=4, solver="dual", random_state=0
-    )
+    model = km.AdditiveSVR(km.SplineMap(8), C=100.0, max_iter=4, solver="dual", random_state=0)
     with pytest.warns(ConvergenceWarning, match="max_iter=4"):
         model.fit(X, score)
     assert len(went_over) == 1
@@ -163,7 +160,6 @@ def test_epochs_are_those_of_both_forms_together(small_is_large, went_over):
 @pytest.mark.parametrize(
     ("rows", "settings"),
     [
-        (lambda X: X, {"compact": False}),
         (lambda X: X, {"tol": 1e-6}),
         (lambda X: X, {"solver": "primal"}),
         (lambda X: X, {"feature_map": km.SplineMap(8, zero_at_zero=True)}),
@@ -182,5 +178,5 @@ def test_where_rows_are_taken_as_they_are(small_is_large, went_over, rows, setti
     X, score = data()
     X = rows(X)
     settings = {"feature_map": km.SplineMap(8), "C": 0.01, "random_state": 0} | settings
-    km.AdditiveClassifier(**settings).fit(X, (score > 0)[: X.shape[0]])
+    km.AdditiveSVC(**settings).fit(X, (score > 0)[: X.shape[0]])
     assert went_over == []

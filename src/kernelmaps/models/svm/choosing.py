@@ -1,0 +1,111 @@
+"""The choice of C by cross-validation, along a path of warm starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from ...arguments import check_positive
+from ...progress import track
+from .fitted_map import FittedMap
+from .model import AdditiveMachine
+from .problem import Options, Targets
+
+_TIE = 1e-12  # mean scores that differ by less are equal: the smaller C is taken
+
+# Of scores [row][output], targets and weights of the rows that a fold holds out: the higher, the
+# better.
+Score = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
+
+
+def values_of_C(owner: str, C: Any) -> np.ndarray | None:
+    """Several values of C in increasing order, checked; None for a single number."""
+    if isinstance(C, Real | str | bytes | None) or np.ndim(C) == 0:
+        wanted = "a positive number or several of them"
+        check_positive(owner, "C", C.item() if isinstance(C, np.ndarray) else C, wanted)
+        return None
+    try:
+        values = np.sort(np.ravel(np.asarray(C, dtype=np.float64)))
+    except (TypeError, ValueError):
+        values = np.zeros(0)
+    if values.size == 0 or not ((values > 0) & np.isfinite(values)).all():
+        raise ValueError(f"{owner}: C must be a positive number or several of them, got {C!r}.")
+    return values
+
+
+def folds_of(
+    owner: str, cv: Any, y: np.ndarray, counts: np.ndarray, classifier: bool
+) -> list[np.ndarray]:
+    """Held-out rows of each fold; rows of weight 0 are not divided, unless splits are given.
+
+    Parameters
+    ----------
+    owner : str
+        The estimator, for messages.
+    cv : int, splitter or iterable
+        As in scikit-learn.
+    y : ndarray
+        Targets, for folds with the classes in their shares.
+    counts : ndarray
+        Sample weights.
+    classifier : bool
+        Whether `y` are codes of labels.
+    """
+    given = not isinstance(cv, Integral | None) and not hasattr(cv, "split")
+    divided = np.arange(len(y)) if given else np.flatnonzero(counts > 0)
+    splitter = check_cv(cv, y[divided], classifier=classifier)
+    splits = splitter.split(np.zeros(len(divided)), y[divided])
+    folds = [divided[test] for _, test in splits]
+    empty = [k for k, test in enumerate(folds) if not counts[test].any()]
+    if empty:
+        raise ValueError(
+            f"{owner}: all rows that fold {empty[0]} of cv holds out have the weight 0. Leave that "
+            "fold out, or give some of its rows a weight."
+        )
+    return folds
+
+
+def cross_validate(
+    Cs: np.ndarray,
+    folds: list[np.ndarray],
+    rows: Any,
+    targets: Targets,
+    counts: np.ndarray,
+    score: Score,
+    fitted: FittedMap,
+    options: Options,
+) -> tuple[np.ndarray, int]:
+    """Held-out scores of shape (n_folds, n_Cs), and the number of fits that did not converge.
+
+    The map is fitted already (it learns ranges, nothing of the targets), no rows are copied for
+    the training (those held out have cost 0), and each C starts from the duals of the one before.
+    """
+    from .training import train
+
+    quiet, not_converged = replace(options, progress=None), 0
+    scores = np.empty((len(folds), len(Cs)))
+    for k in track(range(len(folds)), "folds", enabled=options.progress):
+        weight, start = targets.weight.copy(), None
+        weight[folds[k]] = 0.0
+        test = folds[k][counts[folds[k]] > 0]
+        held_out = rows[test]
+        for i, C in enumerate(Cs):
+            own = targets._replace(weight=weight)
+            solution = train(rows, own, float(C), fitted, quiet, start)
+            start = solution.beta, solution.intercept
+            machine = AdditiveMachine(fitted, solution.weights, solution.intercept, options.tol)
+            outputs = machine.trained_scores(held_out, n_jobs=options.n_jobs)
+            scores[k, i] = score(outputs, targets.y[test], counts[test])
+            not_converged += not solution.converged
+    return scores, not_converged
+
+
+def best_of(Cs: np.ndarray, scores: np.ndarray) -> float:
+    """The smallest C of the highest mean score."""
+    means = scores.mean(axis=0)
+    return float(Cs[int(np.argmax(means > means.max() - _TIE))])

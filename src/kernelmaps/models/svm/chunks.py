@@ -1,0 +1,148 @@
+"""Training on rows that come in blocks: data that do not fit into memory, and `partial_fit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ...data import Source
+from ...threads import resolve_threads, together
+from .basis import cells_of, compile_basis, laid_out, lanes_for
+from .blocks import Blocks, Survey, reread, solve_blocks, survey
+from .dual import Solution
+from .fitted_map import FittedMap
+from .problem import Options, Targets, costs_of, precision_of
+from .summary import Progress
+from .training import joined, lane_groups, problem_of, settings_of
+
+_BLOCK_VALUES = 2**23  # numbers of one block, about
+_MOST_EPOCHS = 100  # on one chunk of `partial_fit`
+
+Kind = tuple[bool, np.dtype]  # whether rows are sparse, and their type
+
+
+def survey_source(owner: str, X: Any, y: Any, sample_weight: Any) -> tuple[Source, Survey, int]:
+    """The source, what a first pass over it tells, and the rows of a block."""
+    source = reread(owner, X, y, sample_weight)
+    head = source.head(16)
+    if head is None:
+        raise ValueError(f"{owner}: the data have no rows.")
+    block_rows = max(64, _BLOCK_VALUES // max(1, head.X.shape[1]))
+    return source, survey(owner, source, block_rows), block_rows
+
+
+def train_on_source(
+    source: Source,
+    block_rows: int,
+    sample: Any,
+    targets: Targets,
+    C: float,
+    fitted: FittedMap,
+    options: Options,
+) -> Solution:
+    """Solve with all rows of a source; `sample` holds the whole range of the values."""
+    cost = costs_of(options.owner, C, targets.weight)
+    states = _solvers(sample, targets, cost, fitted, options)
+
+    def read() -> Iterator[tuple[Any, int]]:
+        for block in source.blocks(block_rows):
+            if block.X.shape[0]:
+                yield fitted.block(block.X), block.start
+
+    solutions = solve_blocks(states, read, _in_threads(states, options.n_jobs))
+    for solution, state in zip(solutions, states, strict=True):
+        solution.weights = cells_of(solution.weights, state.compiled, state.used)
+    return joined(solutions)
+
+
+def _solvers(
+    sample: Any, targets: Targets, cost: np.ndarray, fitted: FittedMap, options: Options
+) -> list[Blocks]:
+    """Solvers of all groups of lanes; `sample` holds the whole range of the values."""
+    groups = lane_groups(targets, np.inf, options.n_jobs)
+    settings, states = settings_of(options, len(groups)), []
+    precision = precision_of(sample, options.tol)
+    for group in groups:
+        problem = problem_of(options, targets.y, targets.positive[group], cost)
+        lanes = lanes_for(group.stop - group.start)
+        compiled = compile_basis(fitted.spec, sample, precision, lanes, whole=True)
+        states.append(Blocks(compiled, sample, problem, settings, len(targets.y)))
+    return states
+
+
+def _in_threads(
+    states: list[Blocks], n_jobs: int | None
+) -> Callable[[Callable[[Blocks], Any]], list[Any]]:
+    """Call a function with every state, in as many threads as are allowed."""
+    return lambda work: together(work, states, resolve_threads(n_jobs))
+
+
+def kind_of(rows: Any) -> Kind:
+    """Whether rows are sparse, and their type."""
+    return sparse.issparse(rows), rows.dtype
+
+
+def check_kind(owner: str, rows: Any, first: Kind) -> None:
+    """Refuse a chunk of another kind than the first, whose compiled tables are in use."""
+    is_sparse, dtype = first
+    if sparse.issparse(rows) != is_sparse:
+        raise TypeError(
+            f"{owner}.partial_fit: the first chunk was {'sparse' if is_sparse else 'dense'}, this "
+            "one is not."
+        )
+    if rows.dtype != dtype:
+        raise TypeError(
+            f"{owner}.partial_fit: the first chunk was of {dtype}, this one is of {rows.dtype}: "
+            "convert it."
+        )
+
+
+class ChunkTraining:
+    """Solvers that learn one chunk of rows after the other, for `partial_fit`."""
+
+    def __init__(
+        self, rows: Any, targets: Targets, cost: np.ndarray, fitted: FittedMap, options: Options
+    ) -> None:
+        self.kind = kind_of(rows)
+        self.states = _solvers(rows, targets, cost, fitted, options)
+        self._groups = lane_groups(targets, np.inf, options.n_jobs)
+
+    def start_from(self, weights: np.ndarray, offset: np.ndarray) -> None:
+        """Start from the weights of a trained model."""
+        for state, group in zip(self.states, self._groups, strict=True):
+            state.go_on(laid_out(state.compiled, weights[:, :, group]), offset[group])
+
+    def resume(self, progress: Progress) -> None:
+        """Stand where the solvers of a saved model stood."""
+        for state, group in zip(self.states, self._groups, strict=True):
+            state.w[:] = laid_out(state.compiled, progress.weights[:, :, group])
+            state.offset[:] = progress.offset[group]
+            state.frozen = np.array(progress.balance[group])
+        self.kind = progress.kind
+
+    def learn(self, rows: Any, targets: Targets, cost: np.ndarray, options: Options) -> None:
+        """Optimise the dual variables of one chunk; those of earlier chunks stay."""
+        most = min(options.max_iter, _MOST_EPOCHS)
+        learn_in_threads = _in_threads(self.states, options.n_jobs)
+        learn_in_threads(lambda state: state.learn(rows, targets.y, cost, most))
+
+    def mean(self, share: float) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and offsets averaged over the chunks; the last has that share of all rows."""
+        cells = [cells_of(s.average(share), s.compiled, s.used) for s in self.states]
+        offset = np.concatenate([state.mean_offset for state in self.states])
+        return np.concatenate(cells, axis=2), offset
+
+    def progress(self) -> Progress:
+        """What the next chunk needs, without the solvers and their last rows."""
+        states = self.states
+        cells = [cells_of(s.w.astype(np.float64), s.compiled, s.used) for s in states]
+        return Progress(
+            weights=np.concatenate(cells, axis=2),
+            offset=np.concatenate([state.offset for state in states]).astype(np.float64),
+            balance=np.concatenate([state._total() for state in states]),
+            sparse=bool(self.kind[0]),
+            dtype=str(self.kind[1]),
+        )

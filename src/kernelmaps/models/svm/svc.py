@@ -1,0 +1,409 @@
+"""Additive support vector machines of classes."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from ...arguments import check_choice
+from ...atomic import all_or_nothing
+from ...device import is_foreign
+from ...schema import instance, labels
+from ..device_scores import ScoresAnywhere, best_labels
+from ..inputs import coded_labels, refuse_training_on_card, weights_of
+from ..one_against_one import coupled, decided, pairs_of, votes
+from ..probabilities import class_probabilities
+from .base import AdditiveSVM, no_pairs, takes_chunks
+from .calibration import Calibration, calibrate_by_own_scores, calibrate_fit
+from .problem import Targets
+
+
+@dataclass(eq=False, repr=False)
+class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
+    r"""Support vector classifier that is a sum of one-dimensional functions.
+
+    It is a linear machine on an additive feature map, :math:`f(x) = b + \sum_j g_j(x_j)` with
+    :math:`g_j(x_j) = ⟨w_j, ψ_j(x_j)⟩`, which minimises
+
+    .. math:: \tfrac12 \|w\|^2 + C \sum_i s_i\, ℓ(y_i f(x_i))
+
+    without storing ψ(X). The intercept b is not penalised. For tables with text, categories or
+    missing values, and functions whose smoothness is estimated, there is
+    :class:`AdditiveClassifier`.
+
+    Parameters
+    ----------
+    feature_map : AdditiveMap, optional
+        Any additive map of this library; ``SplineMap()`` by default. A fitted one is used as it
+        is, an unfitted one is cloned and fitted. Searches and cross-validation clone the model,
+        whose map then loses its fit: there, ``sklearn.frozen.FrozenEstimator(map)`` preserves it.
+    C : float or sequence of float, default=1.0
+        Weight of the losses against ½‖w‖². Of several values the one with the highest
+        cross-validated accuracy is taken (the smallest of these, if there is a tie).
+    loss : {"squared_hinge", "hinge", "log_loss"}, default="squared_hinge"
+        max(0, 1 − m)², max(0, 1 − m) or log(1 + exp(−m)) of the margin m = y f(x).
+    fit_intercept : bool, default=True
+        Whether the model has an intercept.
+    tol : float, default=1e-3
+        Training ends with a certified duality gap of at most `tol` times the objective.
+    max_iter : int, default=1000
+        Largest number of epochs; if they are not enough, a ConvergenceWarning states the gap.
+    class_weight : dict or "balanced", optional
+        Weights of the classes' examples.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        Many classes one against the rest, or one against one: a model for each pair of classes on
+        the rows of the two, all on one map, whose votes decide as in scikit-learn's
+        `OneVsOneClassifier`. The latter is for rows in memory.
+    cv : int, splitter or iterable, default=5
+        Folds that choose among several values of C.
+    solver : {"auto", "dual", "primal"}, default="auto"
+        Coordinate descent on the dual, or Newton's method on the weights. "auto" starts with the
+        first and switches to the second if 100 epochs are not enough (splines of second order,
+        weak regularisation) and the map has at most 3000 columns. Both end at the same minimum,
+        with the same certificate; `solver_` says which one it was.
+    warm_start : bool, default=False
+        Start from the dual variables of the last fit (the same rows with another C, for example).
+    random_state : int, RandomState or None
+        Determines the order of the examples.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+    progress : bool, optional
+        Show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    intercept_ : ndarray of shape (n_outputs,)
+        b, the means of the terms included. Outputs are one for two classes, else the classes, or
+        for ``multi_class="ovo"`` the pairs (0, 1), (0, 2), … of classes.
+    feature_map_ : AdditiveMap
+        The fitted map.
+    C_ : float
+        C of the model.
+    Cs_ : ndarray of shape (n_Cs,)
+        The values of C in increasing order, if there are several.
+    cv_scores_ : ndarray of shape (n_folds, n_Cs)
+        Accuracies on the held-out folds, if C has several values.
+    dual_coef_ : ndarray of shape (n_samples, n_outputs)
+        β with w = Σ β_i ψ(x_i). Not part of files and pickles.
+    objective_, duality_gap_ : ndarray of shape (n_outputs,)
+        ½‖w‖² + C Σ ℓ for each output, and the certified distance to its minimum.
+    n_iter_ : int
+        Epochs, or Newton steps.
+    solver_ : str
+        "dual" or "primal".
+    shape_functions_ : list of ShapeFunction
+        The functions g_j on a grid.
+    feature_importances_ : ndarray of shape (n_features,)
+        Standard deviations of the terms.
+    term_names_ : list of str
+        Names of the features, in the order of `eval_terms`.
+    n_samples_seen_ : int
+        Rows so far, after `partial_fit`.
+    machine_ : AdditiveMachine
+        The fitted model itself: map, weights and intercepts.
+
+    See Also
+    --------
+    AdditiveSVR : The same for numbers.
+    AdditiveClassifier : A generalised additive model of classes, for tables.
+
+    Notes
+    -----
+    Many classes are trained one against the rest, together: they are the lanes of the vectors in
+    one pass over the data. One against one, K classes have K (K − 1)/2 outputs, each with weights
+    of its own; `eval_terms` and `shape_functions_` are then those of the pairs. (The machine of
+    Crammer and Singer is not offered: its step for an example is one problem over all classes, not
+    one for each lane.)
+
+    ``predict_proba`` is the sigmoid itself for ``loss="log_loss"``, else Platt's sigmoid of the
+    scores. Up to 4 million values (rows times features times outputs) it is fitted to scores of
+    rows that took no part in the training that scores them: three more fits, which start from the
+    solution and are done when probabilities are first asked for, or when the model is saved or
+    copied. For more values, files and `partial_fit` it is fitted to scores of the model itself.
+    Probabilities of pairs are coupled as in LIBSVM.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelmaps as km
+    >>> X = np.random.default_rng(0).random((300, 2))
+    >>> y = np.abs(X - 0.5).sum(1) > 0.5
+    >>> bool(km.AdditiveSVC(C=10).fit(X, y).score(X, y) > 0.95)
+    True
+    >>> model = km.AdditiveSVC(km.SplineMap(8), C=[0.01, 1, 100], cv=3).fit(X, y)
+    >>> model.cv_scores_.shape
+    (3, 3)
+    """
+
+    _: KW_ONLY
+    class_weight: Any = None
+    multi_class: str = "ovr"
+
+    _state = AdditiveSVM._state.extended(
+        required={"classes_": labels, "calibration": instance((Calibration,))}
+    )
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveSVC:
+        """Train the classifier.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or Codes of shape (n_samples, n_features)
+            uint8, uint16, float32 and float64 are used without a copy. Anything else that
+            `kernelmaps.data.open_source` opens (files, chunks, Dask), and a `Source` itself, is
+            read block by block and never as a whole.
+        y : array-like of shape (n_samples,), str or None
+            Labels of any kind; for files with names the column that holds them, None if the
+            chunks or the file carry them.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C; examples of weight 0 do not take part.
+
+        Returns
+        -------
+        self : AdditiveSVC
+            The fitted classifier.
+        """
+        rows, targets, options, start = self._fit(X, y, sample_weight)
+        self._calibration = calibrate_fit(self.machine_, rows, targets, self.C_, options, start)
+        return self
+
+    @available_if(takes_chunks)
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> AdditiveSVC:
+        """Learn from one more chunk of rows.
+
+        The chunk's dual variables are optimised, given the weights that all chunks before have
+        left, and then stay as they are: one pass of block dual descent.  The result depends on the
+        order of the chunks and is close to, but not, the minimum that `fit` certifies; a chunk
+        given twice counts as twice as many rows.  What predicts is the mean of the weights after
+        each chunk.  After `fit` it continues from the fitted weights.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            One chunk in memory.
+        y : array-like of shape (n_samples,)
+            Its labels.
+        classes : array-like, optional
+            All labels that will ever occur; needed at the first call, unless `fit` was called.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C; examples of weight 0 do not take part.
+
+        Returns
+        -------
+        self : AdditiveSVC
+            The model after this chunk.
+        """
+        refuse_training_on_card(self, "partial_fit", X, y, sample_weight)
+        first = not hasattr(self, "machine_")
+        X, y = self._check_chunk(X, y)
+        check_classification_targets(y)
+        self._check_classes_of_chunk(y, classes, first)
+        codes = np.searchsorted(self.classes_, y)
+        weight = weights_of(self, sample_weight, len(y))
+        if self.class_weight is not None:
+            weight = weight * self._weights_by_class(y)[codes]
+        if len(np.unique(codes[weight > 0])) < 2:
+            warnings.warn(
+                f"{type(self).__name__}.partial_fit: all rows of this chunk belong to one class, "
+                "so little or nothing can be learned from it. Shuffle the data, or make the chunks "
+                "larger.",
+                UserWarning,
+                stacklevel=2,
+            )
+        targets = Targets(codes, self._outputs(), weight)
+        before = None if first else self._calibration
+        rows = self._fit_chunk(X, targets)
+        if before is None or self.loss == "log_loss":
+            before = Calibration.none(self.machine_.n_outputs)
+        self._calibration = before
+        if self.loss != "log_loss":
+            self._calibration = calibrate_by_own_scores(self.machine_, rows, targets, before)
+        return self
+
+    def _check_classes_of_chunk(self, y: np.ndarray, classes: Any, first: bool) -> None:
+        """Learn the classes from the first chunk, and refuse other labels."""
+        name = f"{type(self).__name__}.partial_fit"
+        if first:
+            if classes is None:
+                raise ValueError(
+                    f"{name}: classes must be passed at the first call: all labels that will ever "
+                    "occur."
+                )
+            self.classes_ = np.unique(classes)
+            if len(self.classes_) < 2:
+                raise ValueError(f"{name}: needs at least 2 classes.")
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"{name}: classes={np.unique(classes)} are not those of the first call, "
+                f"{self.classes_}."
+            )
+        unseen = np.setdiff1d(y, self.classes_)
+        if len(unseen):
+            raise ValueError(
+                f"{name}: y has the labels {unseen.tolist()}, which were not among the classes "
+                f"{self.classes_.tolist()} of the first call."
+            )
+        if self._pairwise:
+            raise ValueError(no_pairs(type(self).__name__, "partial_fit"))
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"{name}: class_weight='balanced' needs all labels at once; pass a dict of weights."
+            )
+
+    def _targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
+        name = type(self).__name__
+        y = column_or_1d(y, warn=True)
+        self.classes_, codes = coded_labels(y)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{name} needs examples of at least 2 classes; y has only one class, "
+                f"{self.classes_[0]!s}."
+            )
+        if self.class_weight is not None:
+            weight = weight * self._weights_by_class(y)[codes]
+        if np.count_nonzero(np.bincount(codes, weight)) < 2:
+            raise ValueError(
+                f"{name}: examples of positive weight belong to only one class; check "
+                "sample_weight and class_weight."
+            )
+        return Targets(codes, self._outputs(), weight)
+
+    def _weights_by_class(self, y: np.ndarray) -> np.ndarray:
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise ValueError(
+                f"{type(self).__name__}: class_weight must hold finite numbers >= 0, got "
+                f"{self.class_weight!r}."
+            )
+        return weights
+
+    def _check_parameters(self) -> np.ndarray | None:
+        check_choice(self, "multi_class", self.multi_class, ("ovr", "ovo"))
+        return super()._check_parameters()
+
+    def _check_state(self) -> None:
+        """Raise ValueError or TypeError if entries that were loaded contradict each other."""
+        if hasattr(self, "classes_") and len(self.classes_) < 2:
+            raise ValueError("classes_ must have at least two entries")
+        super()._check_state()
+        if hasattr(self, "_calibration") and len(self._sigmoid) != self.machine_.n_outputs:
+            raise ValueError("calibration has another number of outputs")
+
+    # -- outputs: one for two classes, else one for each class, or for each pair of classes --------
+
+    @property
+    def _pairwise(self) -> bool:
+        """Whether outputs are pairs of classes."""
+        return self.multi_class == "ovo" and len(self.classes_) > 2
+
+    def _outputs(self) -> np.ndarray:
+        """The code that each output calls +1; of pairs, both codes."""
+        if self._pairwise:
+            return pairs_of(len(self.classes_))
+        return np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.ones(1)
+
+    def _output_names(self) -> list[str]:
+        classes = [str(label) for label in self.classes_]
+        if self._pairwise:
+            return [f"{classes[b]}, not {classes[a]}" for a, b in self._outputs()]
+        return classes if len(classes) > 2 else classes[1:]
+
+    def _output_to_explain(self, scores: np.ndarray) -> int:
+        if not self._pairwise:
+            return super()._output_to_explain(scores)
+        winner = int(np.argmax(votes(scores[None], len(self.classes_))[0]))
+        sign = (self._outputs() == winner) @ [-1, 1]  # of scores that speak for this class
+        margin = np.where((sign != 0) & (sign * scores >= 0), np.abs(scores), np.inf)
+        return int(np.argmin(margin))
+
+    def _by_class(self, scores: Any) -> Any:
+        """Scores of outputs as the values of `decision_function`."""
+        self._refuse_foreign_pairs(scores)
+        return votes(scores, len(self.classes_)) if self._pairwise else scores
+
+    def _refuse_foreign_pairs(self, scores: Any) -> None:
+        if self._pairwise and is_foreign(scores):
+            raise ValueError(no_pairs(type(self).__name__, "rows of other array libraries"))
+
+    def _score_of_fold(self, scores: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
+        best = decided(self._by_class(scores), len(self.classes_))
+        return float(np.average(best == y, weights=counts))
+
+    # -- predictions ------------------------------------------------------------------------------
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The intercept of each output, the means of the terms included."""
+        check_is_fitted(self)
+        return self.machine_.intercept
+
+    @property
+    def _sigmoid(self) -> np.ndarray:
+        """Slope and shift of each output's sigmoid."""
+        return self._calibration.values
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Compute the scores of the classes.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column for two classes, for the second of them. One against one, the votes for each
+            class, ties broken by the scores of the pairs.
+        """
+        scores = self._by_class(self._scores(X))
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the class with the highest score.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        return best_labels(self, self._by_class(self._scores(X)))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predict probabilities of the classes.
+
+        They are sigmoids of the scores, scaled to sum to one; those of pairs are coupled. The first
+        call after `fit` fits the sigmoids (see the notes of the class).
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, Codes or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
+        scores = self._scores(X)
+        self._refuse_foreign_pairs(scores)
+        p = self._calibration.probabilities(scores)
+        return coupled(p, len(self.classes_)) if self._pairwise else class_probabilities(p)

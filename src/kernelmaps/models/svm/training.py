@@ -1,0 +1,239 @@
+r"""Training of additive support vector machines on rows in memory.
+
+f(x) = b + Σ_j g_j(x_j), g_j = ⟨w_j, ψ_j(x_j)⟩, with the objective
+
+.. math:: \tfrac12 \|w\|^2 + C \sum_i s_i\, ℓ(y_i, f(x_i))
+
+of LIBLINEAR, the intercept b not penalised. ψ(X) is never stored: see :mod:`.dual` for the
+algorithm and :mod:`._loops` for the form in which the weights are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...threads import resolve_threads, together
+from ..losses import LOSSES
+from ._loops import Problem
+from .basis import (
+    Bands,
+    cells_of,
+    compile_basis,
+    lanes_for,
+    of_fractions,
+    rounded,
+    rows_of,
+)
+from .dual import Settings, Solution, solve
+from .fitted_map import FittedMap
+from .primal import Columns, is_feasible, minimise
+from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
+
+# Whether training starts on rounded rows where that pays: dense floats of at least 32 columns and
+# SMALL values on splines with uniform knots (see `basis.rounded`). Tests compare both ways.
+START_ON_ROUNDED_ROWS = True
+_ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
+_SHARED = 1.5  # lanes that take as long as what is done once for all of them
+_DUAL_EPOCHS = 100  # of coordinate descent before Newton's method takes over
+
+Start = tuple[np.ndarray, np.ndarray]  # dual variables [row][output] and intercepts
+
+
+def settings_of(options: Options, n_groups: int) -> Settings:
+    """Settings of the solver of each of so many groups of outputs."""
+    threads = max(1, resolve_threads(options.n_jobs) // n_groups)
+    progress = bool(options.progress)
+    return Settings(
+        options.fit_intercept, options.tol, options.max_iter, options.seed, threads, progress
+    )
+
+
+def problem_of(options: Options, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> Problem:
+    """Loss, targets and costs as the loops take them."""
+    return Problem(
+        loss=(0,) * list(LOSSES).index(options.loss),
+        of_labels=LOSSES[options.loss].of_labels,
+        epsilon=options.epsilon,
+        y=np.ascontiguousarray(y, np.float64),
+        positive=np.ascontiguousarray(positive, np.float64),
+        cost=np.ascontiguousarray(cost, np.float64),
+    )
+
+
+def train(
+    rows: Any,
+    targets: Targets,
+    C: float,
+    fitted: FittedMap,
+    options: Options,
+    start: Start | None = None,
+) -> Solution:
+    """Solve for all outputs, in groups of lanes, one thread each."""
+    y, positive = targets.y, targets.positive
+    cost = costs_of(options.owner, C, targets.weight)
+    groups = lane_groups(targets, rows.size, options.n_jobs)
+    settings = settings_of(options, len(groups))
+    near = _rounded_rows(rows, fitted, options) if start is None else None
+
+    def work(group: slice) -> Solution:
+        members, wanted = None, positive[group]
+        if targets.pairwise:  # trained on the rows of the two classes
+            members, wanted = np.flatnonzero(np.isin(y, positive[group])), positive[group][0, 1:]
+        own = slice(None) if members is None else members
+        costs = cost[own]
+        beta, intercept = np.zeros((len(costs), group.stop - group.start)), None
+        if not costs.any():
+            return _no_weights(len(y), beta.shape[1], fitted)
+        if start is not None:
+            # Of rows that do not take part now, nothing may be left.
+            beta[:] = np.where(costs[:, None] > 0, start[0][own, group], 0)
+            intercept = start[1][group] if options.fit_intercept else None
+        problem = problem_of(options, y[own], wanted, costs)
+        quiet = settings if group.start == 0 else replace(settings, progress=False)
+        taken, codes = (rows, near) if members is None else (rows[members], near)
+        if near is not None and members is not None:
+            codes = near[0][members], near[1]
+        solution = solve_group(taken, problem, fitted, options, quiet, beta, intercept, codes)
+        return solution if members is None else solution.among(members, len(y))
+
+    return joined(together(work, groups, resolve_threads(options.n_jobs)))
+
+
+def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[slice]:
+    """Outputs that are trained together, so that the busiest thread has the least to do.
+
+    Lanes of a group are a power of two; idle ones cost as much as those in use. Few values are
+    trained on for all classes together: groups have loops of their own to compile, and their
+    last digits depend on how many processors there are. Pairs of classes are trained one by one:
+    a row belongs to two classes, so that most lanes of a visit would be idle.
+    """
+    count = len(targets.positive)
+
+    def groups(size: int) -> list[slice]:
+        return [slice(k, min(k + size, count)) for k in range(0, count, size)]
+
+    if targets.pairwise:
+        return groups(1)
+    if n_values * count <= SMALL:
+        return groups(-(-count // -(-count // MOST_LANES)))
+    threads = resolve_threads(n_jobs)
+
+    def busiest(size: int) -> float:
+        """Time of the thread that has the most to do, in units of a lane."""
+        loads = np.zeros(threads)
+        for group in groups(size):
+            loads[loads.argmin()] += _SHARED + len(lanes_for(group.stop - group.start))
+        return float(loads.max())
+
+    sizes = range(min(count, MOST_LANES), 0, -1)
+    return groups(min(sizes, key=busiest))
+
+
+def solve_group(
+    rows: Any,
+    problem: Problem,
+    fitted: FittedMap,
+    options: Options,
+    settings: Settings,
+    beta: np.ndarray,
+    intercept: np.ndarray | None,
+    codes: tuple[np.ndarray, int] | None,
+) -> Solution:
+    """Solve one group of lanes: by coordinate descent, by Newton's method, or by both in turn.
+
+    Parameters
+    ----------
+    rows : array or CSR
+        The examples.
+    problem : Problem
+        Loss, targets and costs.
+    fitted : FittedMap
+        The map.
+    options : Options
+        Which solver to take.
+    settings : Settings
+        Tolerance, iterations, threads.
+    beta, intercept : ndarray
+        Where to start; None: with the best intercept of a model without weights.
+    codes : (array, int), optional
+        The rows rounded to fractions of bins, and the bits of a fraction.
+    """
+    n_outputs = problem.positive.size
+    precision = precision_of(rows, options.tol)
+    compiled = compile_basis(fitted.spec, rows, precision, lanes_for(n_outputs))
+    examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
+    epochs = _dual_epochs(fitted, options, len(examples))
+    if epochs > 0:
+        first, near = replace(settings, max_iter=epochs), None
+        if codes is not None:
+            near = of_fractions(compiled, codes[1]), rows_of(codes[0])
+        solution = solve(compiled, rows_of(rows), problem, examples, first, beta, intercept, near)
+        if solution.converged or epochs == options.max_iter:
+            return replace(solution, weights=cells_of(solution.weights, compiled, n_outputs))
+    return _newton(rows, problem, examples, fitted, options, compiled.bands)
+
+
+def _dual_epochs(fitted: FittedMap, options: Options, n_examples: int) -> int:
+    """Epochs of coordinate descent before Newton's method takes over; 0 for none."""
+    feasible = not fitted.on_codes and is_feasible(fitted.n_columns, n_examples)
+    if options.solver == "primal":
+        if not feasible:
+            raise ValueError(
+                f"{options.owner}: solver='primal' is for at most 3000 columns of the map (and "
+                f"values, not codes); here are {fitted.n_columns} columns and {n_examples} rows. "
+                "Use solver='dual', or a smaller map."
+            )
+        return 0
+    if options.solver == "dual" or not feasible:
+        return options.max_iter
+    return min(_DUAL_EPOCHS, options.max_iter)
+
+
+def _newton(
+    rows: Any, problem: Problem, examples: np.ndarray, fitted: FittedMap, options: Options,
+    bands: Bands,
+) -> Solution:  # fmt: skip
+    """The solution by Newton's method on the weights."""
+    transform = fitted.feature_map.transform
+    columns = Columns(transform, rows[examples], fitted.n_columns, options.fit_intercept)
+    solution = minimise(columns, problem, examples, options.tol)
+    return replace(solution, weights=bands.cells(solution.weights))
+
+
+def _rounded_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndarray, int] | None:
+    """Rows in a compact form, on which a first solution takes less time (see `rounded`)."""
+    pays = START_ON_ROUNDED_ROWS and options.solver != "primal" and options.tol >= _ROUGH
+    if not pays or rows.size < SMALL:
+        return None
+    precision = np.dtype(precision_of(rows, options.tol))
+    return rounded(fitted.spec, rows, precision, resolve_threads(options.n_jobs))
+
+
+def _no_weights(n_rows: int, n_outputs: int, fitted: FittedMap) -> Solution:
+    """The solution of outputs without rows."""
+    shape = (len(fitted.feature_map._columns_per_feature()), fitted.n_bases, n_outputs)
+    zero = np.zeros(n_outputs)
+    beta = np.zeros((n_rows, n_outputs))
+    return Solution(np.zeros(shape), zero, beta, zero, zero, 0, 0, True)
+
+
+def joined(solutions: Sequence[Solution]) -> Solution:
+    """The solution of all outputs from those of groups of them."""
+    if len(solutions) == 1:
+        return solutions[0]
+    primal = any(own.solver == "primal" for own in solutions)
+    return Solution(
+        weights=np.concatenate([own.weights for own in solutions], axis=2),
+        intercept=np.concatenate([own.intercept for own in solutions]),
+        beta=np.hstack([own.beta for own in solutions]),
+        primal=np.concatenate([own.primal for own in solutions]),
+        gap=np.concatenate([own.gap for own in solutions]),
+        n_iter=max(own.n_iter for own in solutions),
+        n_visits=sum(own.n_visits for own in solutions),
+        converged=all(own.converged for own in solutions),
+        solver="primal" if primal else "dual",
+    )

@@ -1,0 +1,72 @@
+"""What additive SVMs do not take, and which estimator the message names."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import kernelmaps as km
+
+BOTH = pytest.mark.parametrize("cls", [km.AdditiveSVC, km.AdditiveSVR])
+GAMS = "AdditiveClassifier and AdditiveRegressor take text, categories and missing values"
+
+
+def rows(n=30):
+    return np.random.default_rng(0).random((n, 2)), np.arange(n) % 2
+
+
+@BOTH
+def test_arrays_with_gaps_or_text(cls):
+    X, y = rows()
+    bad = X.copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(ValueError, match=rf"contains NaN \(row 3, column 1\).*{GAMS}"):
+        cls().fit(bad, y)
+    classes = {"classes": [0, 1]} if cls is km.AdditiveSVC else {}
+    with pytest.raises(ValueError, match=f"NaN.*{GAMS}"):
+        cls().partial_fit(bad, y, **classes)
+    with pytest.raises(ValueError, match=f"NaN.*{GAMS}"):
+        cls(km.HomogeneousMap()).fit(sparse.csr_matrix(bad), y)
+    with pytest.raises(ValueError, match=f"NaN.*{GAMS}"):
+        cls().fit(lambda: iter([(bad, y)]))
+    with pytest.raises(ValueError, match=f"could not convert string.*{GAMS}"):
+        cls().fit(np.where(X > 0.5, "high", "low").astype(object), y)
+    infinite = np.where(X > 0.9, np.inf, X)
+    with pytest.raises(ValueError, match="infinity") as raised:
+        cls().fit(infinite, y)
+    assert "AdditiveClassifier" not in str(raised.value)  # GAMs do not take these either
+
+
+@BOTH
+def test_frames_and_files_with_gaps_or_text(cls, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = rows()
+    frame = pandas.DataFrame(X, columns=["a", "b"])
+    message = f"{cls.__name__} takes complete numbers, and X is a CSV file, or has text.*{GAMS}"
+    for column in (np.where(X[:, 0] > 0.5, np.nan, 1.0), np.where(X[:, 0] > 0.5, "x", "y")):
+        with pytest.raises(ValueError, match=message):
+            cls().fit(frame.assign(c=column), y)
+    frame.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(ValueError, match=message):
+        cls().fit(tmp_path / "rows.csv", "y")
+    model = cls().fit(frame, y)  # complete numbers
+    assert model.term_names_ == ["a", "b"]
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "quantile", "absolute_error"])
+def test_losses_of_gams(loss):
+    X, y = rows()
+    with pytest.raises(ValueError, match=f"got '{loss}'. '{loss}' is a loss of AdditiveRegressor"):
+        km.AdditiveSVR(loss=loss).fit(X, y)
+
+
+@pytest.mark.parametrize(("cls", "most"), [(km.AdditiveSVC, 14), (km.AdditiveSVR, 13)])
+def test_estimators_are_composed(cls, most):
+    """Few parameters, few classes to inherit from, and one object that predicts."""
+    assert len(cls().get_params(deep=False)) == most
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("kernelmaps")]
+    assert len(ours) <= 4
+    X, y = rows()
+    model = cls().fit(X, y)
+    scores = model.machine_.scores(X)[:, 0]
+    expected = model.decision_function(X) if cls is km.AdditiveSVC else model.predict(X)
+    np.testing.assert_array_equal(scores, expected)
