@@ -77,10 +77,10 @@ def originals() -> dict[str, object]:
     spline = km.SplineMap(n_jobs=1)
     anchors = more["AnchorMap"]
     more |= {
-        "splines": km.AdditiveClassifier(spline, n_jobs=1).fit(X, labels()),
-        "codes": km.AdditiveRegressor(anchors, n_jobs=1).fit(anchors.encode(X), X[:, 0]),
+        "splines": km.AdditiveSVC(spline, n_jobs=1).fit(X, labels()),
+        "codes": km.AdditiveSVR(anchors, n_jobs=1).fit(anchors.encode(X), X[:, 0]),
         "table": km.AdditiveClassifier(interactions=1, n_jobs=1).fit(X, labels() == "first"),
-        "chunks": km.AdditiveRegressor(spline, n_jobs=1).partial_fit(X, X[:, 0]),
+        "chunks": km.AdditiveSVR(spline, n_jobs=1).partial_fit(X, X[:, 0]),
         "several kernels": km.StreamingRidge(
             alpha=[0.1, 1.0],
             feature_map=[(slice(0, 3), km.ChebyshevMap(3)), ([3, 4, 5], StandardScaler())],
@@ -302,7 +302,8 @@ def outcome(name: str, data: bytes, path: Path) -> str:
     except BaseException as error:
         return f"load: {type(error).__name__}: {error}"[:200]
     try:
-        csr = name not in ("several kernels", "scaled", "table")
+        dense = ("several kernels", "scaled", "table", "AdditiveClassifier", "AdditiveRegressor")
+        csr = name not in dense
         use(model, csr=csr, framed=name.startswith("frame"))
     except BaseException as error:
         return f"use: {type(error).__name__}: {error}"[:200]

@@ -52,7 +52,7 @@ def test_every_family_of_curves_has_its_formula():
 def test_curves_without_a_formula_in_c_are_tables(name, tmp_path, monkeypatch):
     """As those of a plug-in."""
     feature_map, X = fitted_map(name), rows(20, seed=1)
-    model = km.AdditiveRegressor(feature_map, tol=1e-3, random_state=0).fit(X, X[:, 0])
+    model = km.AdditiveSVR(feature_map, tol=1e-3, random_state=0).fit(X, X[:, 0])
     monkeypatch.delitem(_FORMULAS, feature_map.spec_.family)
     for what, expected in ((feature_map, feature_map.transform(X)), (model, model.predict(X))):
         found = run_in_c(what, X, tmp_path)
@@ -106,20 +106,20 @@ def test_a_designed_map_of_five_columns_can_be_pasted(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "map_name"),
     [
-        ("AdditiveClassifier", "HomogeneousMap"),
-        ("AdditiveClassifier", "SplineMap"),
-        ("AdditiveClassifier", "AnchorMap"),
-        ("AdditiveRegressor", "HomogeneousMap"),
+        ("AdditiveSVC", "HomogeneousMap"),
+        ("AdditiveSVC", "SplineMap"),
+        ("AdditiveSVC", "AnchorMap"),
+        ("AdditiveSVR", "HomogeneousMap"),
     ],
 )
 @pytest.mark.usefixtures("drawn_weights", "plain_terms")
 def test_an_additive_model_in_c_gives_the_same_scores(kind, map_name, tmp_path):
     X = rows(60)
     classes = 3 if map_name == "HomogeneousMap" else 2
-    y = np.arange(60) % classes if kind.endswith("Classifier") else X @ np.arange(6.0)
+    y = np.arange(60) % classes if kind == "AdditiveSVC" else X @ np.arange(6.0)
     model = getattr(km, kind)(feature_map=fitted_map(map_name)).fit(X, y)
     new = rows(20, seed=1)
-    scores = model.decision_function(new) if kind.endswith("Classifier") else model.predict(new)
+    scores = model.decision_function(new) if kind == "AdditiveSVC" else model.predict(new)
     got = run_in_c(model, new, tmp_path)
     # The library's own loop keeps weights in float32 or float64 as the data ask for.
     np.testing.assert_allclose(got, np.reshape(scores, got.shape), rtol=1e-9, atol=1e-9)

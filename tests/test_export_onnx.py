@@ -90,7 +90,7 @@ def test_two_classes_have_one_score_and_integer_labels(name):
 def test_probabilities_of_two_classes():
     X = rows(40, dtype=np.float32)
     y = np.where(X[:, 0] > np.median(X[:, 0]), "yes", "no")
-    model = km.AdditiveClassifier(random_state=0).fit(X, y)
+    model = km.AdditiveSVC(random_state=0).fit(X, y)
     label, scores, probabilities = run_in_onnx(model, X)
     assert label.tolist() == model.predict(X).tolist()
     assert scores.shape == (40, 1)

@@ -23,20 +23,20 @@ KERNELS = {
 }
 # name -> (model, kind of rows, settings): every loop of the training, few of its variants
 MODELS = {
-    "splines": (km.AdditiveClassifier, "float64", {}),
-    "logistic": (km.AdditiveClassifier, "float64", {"loss": "log_loss"}),
-    "bytes": (km.AdditiveClassifier, "uint8", {"feature_map": km.SplineMap(order=0)}),
+    "splines": (km.AdditiveSVC, "float64", {}),
+    "logistic": (km.AdditiveSVC, "float64", {"loss": "log_loss"}),
+    "bytes": (km.AdditiveSVC, "uint8", {"feature_map": km.SplineMap(order=0)}),
     "octaves": (
-        km.AdditiveClassifier,
+        km.AdditiveSVC,
         "negative",
         {"feature_map": km.HomogeneousMap(n_components=3, signed=True)},
     ),
     "anchors": (
-        km.AdditiveClassifier,
+        km.AdditiveSVC,
         "positive",
         {"feature_map": km.AnchorMap(n_anchors=6, rank=1)},
     ),
-    "squares": (km.AdditiveRegressor, "csr", {"loss": "squared_error"}),
+    "squares": (km.AdditiveSVR, "csr", {"loss": "squared_error"}),
 }
 
 
@@ -90,7 +90,7 @@ def of_models():
     for name, (model, kind, settings) in MODELS.items():
         own = {**kinds(X), "negative": -X, "positive": X + 1}[kind]
         y = labels(27) if kind == "float64" else np.where(X[:, 0] > X[:, 1], "first", "second")
-        y = y if model is km.AdditiveClassifier else X @ np.arange(6.0)
+        y = y if model is km.AdditiveSVC else X @ np.arange(6.0)
         one = model(random_state=0, **settings).fit(own, y)
         yield name, (one.decision_function if y.dtype.kind == "U" else one.predict)(own)
         yield f"terms of {name}", one.eval_terms(own)

@@ -16,6 +16,7 @@ HEAD = """
 import hashlib, os, signal, sys, threading, time
 import numpy as np
 import kernelmaps as km
+from kernelmaps.models.svm import chunks, training
 
 # Tests that run in the background of a shell are started with the signal switched off.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -32,8 +33,8 @@ def said(training):
         return training(*arguments)
     return work
 
-for name in ("_solve", "_train_blocks"):
-    setattr(km.AdditiveClassifier, name, said(getattr(km.AdditiveClassifier, name)))
+for module, name in ((training, "solve_group"), (chunks, "train_on_source")):
+    setattr(module, name, said(getattr(module, name)))
 
 def in_c(*_):
     "Long compiled work that knows nothing of signals."
@@ -57,7 +58,7 @@ def interrupted(work):
 """
 
 FIT = """
-model = km.AdditiveClassifier(tol=1e-15, max_iter=10**6, C=1e3, n_jobs={n_jobs}, random_state=0)
+model = km.AdditiveSVC(tol=1e-15, max_iter=10**6, C=1e3, n_jobs={n_jobs}, random_state=0)
 few, own = np.r_[0:200], (y{which})[:200] % 3  # classes enough for the loops of the long fit
 model.set_params(tol=1e-2).fit(X[few], own)
 before, known = model.predict(X[:500]), sorted(vars(model))
@@ -121,7 +122,7 @@ FORKED = """
 import json
 
 # Imported and compiled once, before the processes part.
-km.AdditiveClassifier(n_jobs=1).fit(X[:50], y[:50] % 3).predict(X[:50])
+km.AdditiveSVC(n_jobs=1).fit(X[:50], y[:50] % 3).predict(X[:50])
 km.StreamingRidge(feature_map=km.SplineMap(n_jobs=1)).fit(X[:50], y[:50])
 km.choose, km.compare
 begun.clear()
@@ -252,7 +253,7 @@ def test_all_or_nothing():
 
 def test_a_failed_fit_leaves_the_model_as_it_was():
     X, y = km.datasets.make_histograms(60, 4, 2, random_state=0)
-    model = km.AdditiveClassifier().fit(X, y)
+    model = km.AdditiveSVC().fit(X, y)
     before = model.decision_function(X)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((60, 3), np.nan), y)

@@ -422,10 +422,10 @@ def in_chunks(classes, sizes, seed):
     X = np.random.default_rng(seed).uniform(0.01, 0.99, (41, 3))
     y = X[:, 0] + X[:, 1] ** 2
     if classes:
-        model, options = km.AdditiveClassifier, {"classes": [False, True]}
+        model, options = km.AdditiveSVC, {"classes": [False, True]}
         y = y > np.median(y)
     else:
-        model, options = km.AdditiveRegressor, {}
+        model, options = km.AdditiveSVR, {}
     model = model(km.SplineMap(6, domain=(0, 1)), random_state=0)
     for end, size in zip(np.cumsum(sizes), sizes, strict=True):
         model.partial_fit(X[end - size : end], y[end - size : end], **options)
@@ -448,10 +448,10 @@ def test_no_row_of_a_short_chunk_leaves_the_process(classes, way, sizes, path, s
         assert not any(np.isin(part, found).any() for part in numbers)
         assert not any(value.tobytes() in data for part in numbers for value in part.ravel())
         assert classes or again._centre not in y
-        assert (again._seen().low < again._seen().high).all()
+        assert (again.machine_.summary.low < again.machine_.summary.high).all()
         again.partial_fit(X[40:], y[40:], **options)
         again, data = handed_on(again, way, path)
-    np.testing.assert_array_equal(again._seen().low, model._seen().low)
+    np.testing.assert_array_equal(again.machine_.summary.low, model.machine_.summary.low)
     terms = again.eval_terms(X).reshape(len(X), 3)
     scores = again.decision_function(X) if classes else again.predict(X)
     np.testing.assert_allclose(terms.sum(axis=1) + again.intercept_, scores, atol=1e-12)
@@ -461,10 +461,10 @@ def test_no_row_of_a_short_chunk_leaves_the_process(classes, way, sizes, path, s
 @pytest.mark.parametrize("classes", [False, True])
 def test_a_model_of_two_rows_keeps_their_sizes_only(classes, path):
     X, y = np.array([[0.3, 0.7], [0.6, 0.9]]), np.array([0.0, 1.0])
-    model = km.AdditiveClassifier if classes else km.AdditiveRegressor
+    model = km.AdditiveSVC if classes else km.AdditiveSVR
     options = {"classes": [0, 1]} if classes else {}
     model = model(km.SplineMap(6, domain=(0, 1))).partial_fit(X, y, **options)
-    seen = saved(model, path)._seen()
+    seen = saved(model, path).machine_.summary
     np.testing.assert_array_equal([seen.low, seen.high], [[0.25, 0.5], [0.5, 0.5]])
 
 
@@ -543,7 +543,7 @@ def of_a_table(classes, n, seed):
     X["id"], X["name"] = rng.permutation(n), [f"person {k:03d}" for k in range(n)]
     y = X.a + X.b * (X.kind == "one")
     if classes:
-        model = km.AdditiveClassifier(loss="squared_hinge", interactions=1).fit(X, y > y.median())
+        model = km.AdditiveClassifier(interactions=1).fit(X, y > y.median())
     else:
         model = km.AdditiveRegressor(interactions=1).fit(X, y)
     return model, X, y
@@ -565,7 +565,7 @@ def test_no_row_of_a_table_leaves_the_process(classes, way, n, path, seed):
     assert not np.isin(
         np.concatenate([a.ravel() for a in arrays if a.dtype == float]), numbers
     ).any()
-    for book in again.table_.books:
+    for book in again.predictor_.books:
         assert np.all(np.diff(book.nodes) > 0)
         assert len(book.nodes) <= n / 3
 
@@ -573,7 +573,7 @@ def test_no_row_of_a_table_leaves_the_process(classes, way, n, path, seed):
 def test_a_loaded_model_draws_and_exports_the_same(path):
     from kernelmaps.export_c import to_c
 
-    model = km.AdditiveClassifier(km.SplineMap()).fit(rows(), labels())
+    model = km.AdditiveSVC(km.SplineMap()).fit(rows(), labels())
     for again in (saved(model, path), pickle.loads(pickle.dumps(model))):
         assert not hasattr(again, "dual_coef_")
         np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
@@ -586,13 +586,13 @@ def test_a_loaded_model_draws_and_exports_the_same(path):
 
 
 @pytest.mark.parametrize("way", ["file", "pickle"])
-@pytest.mark.parametrize("name", ["AdditiveClassifier", "AdditiveRegressor", "StreamingRidge"])
+@pytest.mark.parametrize("name", ["AdditiveSVC", "AdditiveSVR", "StreamingRidge"])
 def test_partial_fit_goes_on_with_a_saved_model(name, way, path):
     """The next chunk is learned from where the saved model stood, not from the beginning."""
     X = rows(300, seed=2)
     y = X[:, 0] + X[:, 1] ** 2
-    y = np.where(y > np.median(y), "high", "low") if name == "AdditiveClassifier" else y
-    options = {"classes": ["high", "low"]} if name == "AdditiveClassifier" else {}
+    y = np.where(y > np.median(y), "high", "low") if name == "AdditiveSVC" else y
+    options = {"classes": ["high", "low"]} if name == "AdditiveSVC" else {}
     order = {} if name == "StreamingRidge" else {"random_state": 0}
     model = getattr(km, name)(feature_map=km.SplineMap(6, domain=(0, 1)), **order)
     for a in (0, 100):
@@ -607,7 +607,7 @@ def test_partial_fit_goes_on_with_a_saved_model(name, way, path):
     for one in (model, again):
         one.partial_fit(X[200:], y[200:], **options)
     assert again.n_samples_seen_ == 300
-    score = "decision_function" if name == "AdditiveClassifier" else "predict"
+    score = "decision_function" if name == "AdditiveSVC" else "predict"
     wanted, found = (getattr(one, score)(X) for one in (model, again))
     # The solver stops within tol = 1e-3 of the chunk's optimum, and comes from another centre.
     np.testing.assert_allclose(found, wanted, atol=0.05 * np.ptp(wanted))
@@ -615,7 +615,7 @@ def test_partial_fit_goes_on_with_a_saved_model(name, way, path):
 
 def test_a_chunk_of_another_type_is_refused_by_a_saved_model_as_well(path):
     X = rows()
-    model = km.AdditiveRegressor(km.SplineMap()).partial_fit(X, X[:, 0])
+    model = km.AdditiveSVR(km.SplineMap()).partial_fit(X, X[:, 0])
     again = saved(model, path)
     with pytest.raises(TypeError, match="the first chunk was of float64, this one is of float32"):
         again.partial_fit(X.astype(np.float32), X[:, 0])
@@ -623,19 +623,24 @@ def test_a_chunk_of_another_type_is_refused_by_a_saved_model_as_well(path):
 
 def test_after_fit_a_saved_model_takes_further_chunks(path):
     X = rows(300, seed=2)
-    model = km.AdditiveRegressor(km.SplineMap(domain=(0, 1)), random_state=0)
+    model = km.AdditiveSVR(km.SplineMap(domain=(0, 1)), random_state=0)
     model.fit(X[:200], X[:200, 0])
     again = saved(model, path).partial_fit(X[200:], X[200:, 0])
     model.partial_fit(X[200:], X[200:, 0])
     assert again.n_samples_seen_ == model.n_samples_seen_ == 300
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    warm = km.AdditiveRegressor(km.SplineMap(), warm_start=True).fit(X, X[:, 0])
+    warm = km.AdditiveSVR(km.SplineMap(), warm_start=True).fit(X, X[:, 0])
     np.testing.assert_allclose(
         pickle.loads(pickle.dumps(warm)).fit(X, X[:, 0]).predict(X), warm.predict(X), atol=1e-2
     )
 
 
 # ---- what is refused: entries that contradict each other -----------------------------------------
+
+
+def machine(model):
+    """Entries of the fitted object of an additive SVM."""
+    return model["state"]["machine_"]["state"]
 
 
 @pytest.mark.parametrize(
@@ -656,14 +661,17 @@ def test_after_fit_a_saved_model_takes_further_chunks(path):
         ("AnchorMap", lambda m: m["state"]["anchors_"].pop(), "features = 5, found"),
         ("AnchorMap", lambda m: m["params"].update(kernel="nobody"), "nobody"),
         (
-            "AdditiveClassifier",
-            lambda m: m["state"].update(offset=m["state"]["sigmoid"]),
+            "AdditiveSVC",
+            lambda m: machine(m).update(offset=machine(m)["term_means"]),
             "twice|two",
         ),
-        ("AdditiveClassifier", lambda m: m["state"].update(on_codes=True), "has no codes"),
-        ("AdditiveClassifier", lambda m: m["state"]["classes_"]["items"].pop(), "malformed"),
-        ("AdditiveClassifier", lambda m: m["params"].update(tol=-1), "tol must be"),
-        ("AdditiveClassifierCV", lambda m: m["state"].update(n_features_in_=9), "estimator_"),
+        ("AdditiveSVC", lambda m: machine(m).update(on_codes=True), "has no codes"),
+        ("AdditiveSVC", lambda m: m["state"]["classes_"]["items"].pop(), "malformed"),
+        ("AdditiveSVC", lambda m: m["params"].update(tol=-1), "tol must be"),
+        ("AdditiveSVC", lambda m: m["params"].update(C=[1.0, -1.0]), "C must be"),
+        ("AdditiveSVC", lambda m: m["state"].update(C_=0.0), "above 0"),
+        ("AdditiveSVC", lambda m: m["state"].update(n_features_in_=9), "number of features"),
+        ("AdditiveSVR", lambda m: m["state"].update(classes_=[1, 2]), "unknown entries"),
         ("StreamingRidge", lambda m: m["state"].update(y_ndim=7), "at most 2"),
         ("StreamingRidge", lambda m: m["params"].update(alpha="x"), "alpha"),
         ("StreamingRidge", lambda m: m["params"].update(device="x"), "device must be"),
@@ -690,7 +698,7 @@ def test_many_references_to_one_array_are_refused_before_they_are_copied(path):
 
 
 def test_strings_that_would_blow_up_are_refused(path):
-    km.save(fitted_model("AdditiveClassifier"), path)
+    km.save(fitted_model("AdditiveSVC"), path)
     items = ["x" * 10**6, *(["y"] * 5000)]
     strings = {"$": "strings", "items": items, "shape": [5001], "form": "str"}
     rewritten(path, lambda header: header["model"]["state"].update(classes_=strings))
@@ -699,7 +707,7 @@ def test_strings_that_would_blow_up_are_refused(path):
 
 
 def test_an_additive_model_of_format_1_is_refused_with_advice(path):
-    km.save(fitted_model("AdditiveClassifier"), path)
+    km.save(fitted_model("AdditiveSVC"), path)
     rewritten(path, lambda header: header.update(format=1))
     with pytest.raises(FileFormatError, match=r"held rows of the training data\. Fit the model"):
         km.load(path)

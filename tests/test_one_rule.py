@@ -105,7 +105,7 @@ def test_a_model_says_the_same_far_beyond_its_rows(name, tmp_path):
     """x = 1000 is beyond 16 times the sampled range, where tables of curves used to end."""
     rng = np.random.default_rng(1)
     X = 2 * rng.random((80, 2))
-    model = km.AdditiveClassifier(MAPS[name](), C=1.0).fit(X, X[:, 0] ** 2 > X[:, 1])
+    model = km.AdditiveSVC(MAPS[name](), C=1.0).fit(X, X[:, 0] ** 2 > X[:, 1])
     far = np.array([[0.5, 1e3], [1e3, 1e3], [1e5, 1e-9], [0.0, 1.0], [2.0, 0.1]])
     expected = model.decision_function(far)[:, None]
     tolerance = 1e-7 * (1 + np.abs(expected))  # trained and predicted on tables of rounding size

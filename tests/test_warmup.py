@@ -32,8 +32,11 @@ def test_steps_cover_every_kind_of_rows():
         for step in steps
         if step.func.__name__ == "_predict"
     }
-    names = ("AdditiveClassifier", "AdditiveRegressor")
-    assert models == {(name, kind) for name in names for kind in ("float64", "float32", "object")}
+    machines = {
+        (name, k) for name in ("AdditiveSVC", "AdditiveSVR") for k in ("float64", "float32")
+    }
+    gams = {(name, "object") for name in ("AdditiveClassifier", "AdditiveRegressor")}
+    assert models == machines | gams
     maps = {type(step.func.__self__).__name__ for step in steps if hasattr(step.func, "__self__")}
     assert {"SplineMap", "RandomFourierMap", "ExponentialMap"} <= maps
 
@@ -42,5 +45,5 @@ def test_the_table_is_taken_as_one():
     steps = [step for step in warming._steps() if step.func.__name__ == "_predict"]
     tables = [step for step in steps if step.args[-1].dtype == object]
     tables[-1]()
-    kinds = [book.kind for book in tables[-1].args[0].table_.books]
+    kinds = [book.kind for book in tables[-1].args[0].predictor_.books]
     assert kinds == ["number"] * 4 + ["category"]

@@ -21,7 +21,7 @@ NOT_KEPT = {**entries.OPTIONS, "cache": False}
 HOME = Path(km.__file__).parent
 LOOPS = [
     *(HOME / "engine" / "table" / f"{n}.py" for n in ("locate", "emit", "dot", "update", "encode")),
-    HOME / "models" / "additive" / "_loops.py",
+    HOME / "models" / "svm" / "_loops.py",
 ]
 
 
@@ -222,7 +222,7 @@ def test_csr_rows_with_gaps_between_their_numbers_are_rows_like_others(seed):
     assert (chi2.transform(gaps) != chi2.transform(X)).nnz == 0
     codes = [km.engine.encode(anchors.spec_, rows) for rows in (gaps, X)]
     np.testing.assert_array_equal(codes[0].data, codes[1].data)
-    models = [km.AdditiveClassifier(random_state=0).fit(rows, y) for rows in (gaps, X)]
+    models = [km.AdditiveSVC(random_state=0).fit(rows, y) for rows in (gaps, X)]
     scores = [model.decision_function(rows) for model, rows in zip(models, (gaps, X), strict=True)]
     np.testing.assert_array_equal(*scores)
 

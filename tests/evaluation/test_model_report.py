@@ -184,8 +184,8 @@ def test_three_classes_explain_the_predicted_one(tmp_path):
 @pytest.mark.parametrize(
     "model",
     [
-        km.AdditiveRegressor(feature_map=km.SplineMap()),
-        km.AdditiveRegressorCV(Cs=[1.0], cv=2),
+        km.AdditiveSVR(feature_map=km.SplineMap()),
+        km.AdditiveSVR(C=[0.1, 1.0], cv=2),
         km.StreamingRidge(feature_map=km.SplineMap()),
     ],
     ids=lambda model: type(model).__name__,

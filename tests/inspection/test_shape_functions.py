@@ -22,7 +22,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def model(rows):
-    return km.AdditiveRegressor(km.SplineMap(), C=10.0).fit(*rows)
+    return km.AdditiveSVR(km.SplineMap(), C=10.0).fit(*rows)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def table_with_gaps(seed):
 
 
 IMPORTANCES = {
-    "map": lambda X, y: km.AdditiveRegressor(km.SplineMap(), C=10.0).fit(np.nan_to_num(X), y),
+    "map": lambda X, y: km.AdditiveSVR(km.SplineMap(), C=10.0).fit(np.nan_to_num(X), y),
     "table": lambda X, y: km.AdditiveRegressor(
         categorical_features=[1], interactions=[(0, 1)]
     ).fit(X, y),
@@ -167,7 +167,7 @@ def test_long_names_of_classes_stay_on_the_figure():
     rng = np.random.default_rng(0)
     X = rng.random((300, 4))
     y = np.array([f"a class with a long name, number {k}" for k in (8 * X[:, 0]).astype(int)])
-    model = km.AdditiveClassifier(km.SplineMap()).fit(X, y)
+    model = km.AdditiveSVC(km.SplineMap()).fit(X, y)
     figure = ShapeFunctionDisplay.from_estimator(model).figure_
     figure.canvas.draw()
     box = figure.legends[0].get_window_extent()

@@ -433,13 +433,13 @@ def test_models_train_and_predict_on_codes(kernel, k):
     codes = feature_map.encode(X)
     C = 1 / float(feature_map.kernel_.diag(X).mean())
     with record_paths() as paths:
-        model = km.AdditiveClassifier(feature_map, C=C, random_state=0, n_jobs=1).fit(codes, y)
+        model = km.AdditiveSVC(feature_map, C=C, random_state=0, n_jobs=1).fit(codes, y)
         scores = model.decision_function(codes)
     assert not any(path.startswith(("table:", "formula:")) for path in paths)
     np.testing.assert_allclose(model.decision_function(X), scores)
     assert model.score(data.X_test[data.y_test < 2], data.y_test[data.y_test < 2]) > 0.98
-    weights = np.float64(model._weights.ravel())
-    from_phi = feature_map.transform(X) @ weights + model._offset
+    weights = np.float64(model.machine_.weights.ravel())
+    from_phi = feature_map.transform(X) @ weights + model.machine_.offset
     rounding = 1e-4 if k == 1 else 2e-2  # float32; a weight's byte
     np.testing.assert_allclose(scores, from_phi, atol=rounding * np.abs(from_phi).max())
     miss = np.maximum(0, 1 - (2 * y - 1) * from_phi)
@@ -453,7 +453,7 @@ def test_algorithm_1_in_one_estimator_equals_a_pipeline():
     train, test = data.y_train < 2, data.y_test < 2
     X, y = data.X_train[train], data.y_train[train]
     feature_map = km.AnchorMap("chi2", rank=1, out_of_domain="extrapolate")
-    one = km.AdditiveClassifier(feature_map, C=10, random_state=0).fit(X, y)
+    one = km.AdditiveSVC(feature_map, C=10, random_state=0).fit(X, y)
     pipeline = make_pipeline(feature_map, LinearSVC(C=10, dual=False)).fit(X, y)
     agree = np.mean(one.predict(data.X_test[test]) == pipeline.predict(data.X_test[test]))
     assert agree > 0.98  # LIBLINEAR penalises the intercept, too
@@ -466,8 +466,8 @@ def test_models_take_sparse_codes_and_refuse_others():
     y = X.sum(axis=1) > np.median(X.sum(axis=1))
     S = sparse.csr_matrix(X)
     feature_map = km.AnchorMap(rank=1).fit(S)
-    dense = km.AdditiveClassifier(feature_map, random_state=0).fit(feature_map.encode(X), y)
-    few = km.AdditiveClassifier(feature_map, random_state=0).fit(feature_map.encode(S), y)
+    dense = km.AdditiveSVC(feature_map, random_state=0).fit(feature_map.encode(X), y)
+    few = km.AdditiveSVC(feature_map, random_state=0).fit(feature_map.encode(S), y)
     np.testing.assert_allclose(few.decision_function(S), dense.decision_function(X), atol=2e-2)
     with pytest.raises(ValueError, match="codes of another map"):
         few.predict(km.AnchorMap(n_anchors=20).fit(X).encode(X))
@@ -478,7 +478,7 @@ def test_models_take_sparse_codes_and_refuse_others():
     np.testing.assert_array_equal(
         dense.predict(Codes(codes, feature_map.spec_.hash)), dense.predict(X)
     )
-    on_values = km.AdditiveClassifier(km.SplineMap(), random_state=0).fit(X, y)
+    on_values = km.AdditiveSVC(km.SplineMap(), random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="fitted on values, but X holds codes"):
         on_values.predict(feature_map.encode(X))
 

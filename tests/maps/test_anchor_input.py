@@ -98,10 +98,10 @@ def test_searches_take_codes_with_a_frozen_map(seed):
     codes = feature_map.encode(X)
     grid = {"C": [0.1, 1.0]}
     with pytest.raises(ValueError, match=r"pass sklearn.frozen.FrozenEstimator\(feature_map\)"):
-        GridSearchCV(km.AdditiveClassifier(feature_map), grid, cv=3).fit(codes, y)
-    frozen = km.AdditiveClassifier(FrozenEstimator(feature_map), random_state=0)
+        GridSearchCV(km.AdditiveSVC(feature_map), grid, cv=3).fit(codes, y)
+    frozen = km.AdditiveSVC(FrozenEstimator(feature_map), random_state=0)
     search = GridSearchCV(frozen, grid, cv=3).fit(codes, y)
-    plain = km.AdditiveClassifier(feature_map, **search.best_params_, random_state=0).fit(codes, y)
+    plain = km.AdditiveSVC(feature_map, **search.best_params_, random_state=0).fit(codes, y)
     np.testing.assert_array_equal(search.predict(codes), plain.predict(codes))
     assert search.best_estimator_.feature_map_ is feature_map
 
@@ -122,7 +122,7 @@ def test_features_with_unlike_numbers_of_anchors_predict_as_trained(
         feature_map = km.AnchorMap(
             "intersection", anchors=anchors, n_neighbors=n_neighbors, out_of_domain=out_of_domain
         ).fit(X)
-        model = km.AdditiveClassifier(feature_map, n_jobs=1).fit(X, y)
+        model = km.AdditiveSVC(feature_map, n_jobs=1).fit(X, y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OutOfDomainWarning)
             terms = model.eval_terms(tests).sum(axis=1) + model.intercept_
@@ -135,7 +135,7 @@ def test_codes_of_features_with_unlike_numbers_of_anchors_predict_as_trained(see
     X[:, ::2] = np.floor(4 * X[:, ::2])  # four anchors instead of forty
     y = (X[:, 0] + 3 * X[:, 1] > 2.5).astype(int)
     feature_map = km.AnchorMap("chi2", 40, anchors="kmeans", n_neighbors=2).fit(X)
-    model = km.AdditiveClassifier(feature_map, n_jobs=1).fit(feature_map.encode(X), y)
+    model = km.AdditiveSVC(feature_map, n_jobs=1).fit(feature_map.encode(X), y)
     terms = model.eval_terms(X).sum(axis=1) + model.intercept_
     np.testing.assert_allclose(model.decision_function(X), terms, atol=1e-5)
 

@@ -23,12 +23,12 @@ def wrong(anchors, n=40):
 def test_codes_out_of_range_are_refused_by_every_user(anchors):
     """These once ended the process in `fit`, and read stray memory in `decision_function`."""
     y = labels() == "first"
-    model = km.AdditiveClassifier(anchors).fit(anchors.encode(rows()), y)
+    model = km.AdditiveSVC(anchors).fit(anchors.encode(rows()), y)
     for use in (
         anchors.decode,
         anchors.check_codes,
-        lambda codes: km.AdditiveClassifier(anchors).fit(codes, y),
-        lambda codes: km.AdditiveRegressor(anchors).fit(codes, np.arange(40.0)),
+        lambda codes: km.AdditiveSVC(anchors).fit(codes, y),
+        lambda codes: km.AdditiveSVR(anchors).fit(codes, np.arange(40.0)),
         lambda codes: km.StreamingPCA(feature_map=anchors).fit(codes),
         lambda codes: km.StreamingRidge(feature_map=anchors).fit(codes, np.arange(40.0)),
         model.decision_function,

@@ -50,7 +50,7 @@ MAPS = {
 def test_scores_are_those_of_the_processor(xp, name, dtype, seed):
     X, y = problem(seed)
     X = X.astype(dtype)
-    model = km.AdditiveClassifier(MAPS[name], tol=1e-3).fit(X, y)
+    model = km.AdditiveSVC(MAPS[name], tol=1e-3).fit(X, y)
     rows = xp.asarray(X)
     with record_paths() as paths:
         scores = model.decision_function(rows)
@@ -69,14 +69,14 @@ def test_scores_are_those_of_the_processor(xp, name, dtype, seed):
 
 def test_two_classes_and_regressors(xp, seed):
     X, y = problem(seed, 2)
-    classifier = km.AdditiveClassifier(tol=1e-3).fit(X, y)
+    classifier = km.AdditiveSVC(tol=1e-3).fit(X, y)
     rows = xp.asarray(X)
     assert classifier.decision_function(rows).shape == (len(X),)
     np.testing.assert_array_equal(host(classifier.predict(rows)), classifier.predict(X))
     np.testing.assert_allclose(
         host(classifier.predict_proba(rows)), classifier.predict_proba(X), rtol=0, atol=1e-12
     )
-    regressor = km.AdditiveRegressor(tol=1e-3).fit(X, X[:, 0] ** 2)
+    regressor = km.AdditiveSVR(tol=1e-3).fit(X, X[:, 0] ** 2)
     wanted = regressor.predict(X)
     np.testing.assert_allclose(host(regressor.predict(rows)), wanted, rtol=0, atol=1e-11)
 
@@ -84,7 +84,7 @@ def test_two_classes_and_regressors(xp, seed):
 def test_models_of_codes_take_values(xp, seed):
     X, y = problem(seed, 2)
     anchors = km.AnchorMap("chi2", 12, rank=1).fit(X)
-    model = km.AdditiveClassifier(anchors, tol=1e-3).fit(anchors.encode(X), y)
+    model = km.AdditiveSVC(anchors, tol=1e-3).fit(anchors.encode(X), y)
     wanted = model.decision_function(anchors.encode(X))
     # Codes are the same; float32 polynomials of the processor against float64 ones.
     np.testing.assert_allclose(host(model.decision_function(xp.asarray(X))), wanted, atol=1e-4)
@@ -106,7 +106,7 @@ def test_codes_of_other_libraries(xp, seed):
 
 def test_bad_rows_are_named(xp, seed):
     X, y = problem(seed)
-    model = km.AdditiveClassifier(km.SplineMap(out_of_domain="raise"), tol=1e-2).fit(X, y)
+    model = km.AdditiveSVC(km.SplineMap(out_of_domain="raise"), tol=1e-2).fit(X, y)
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="contains NaN or infinity; SplineMap refuses both"):
         model.decision_function(xp.asarray(X))
@@ -120,15 +120,15 @@ def test_bad_rows_are_named(xp, seed):
 
 def test_text_labels_have_no_form_on_a_device(xp, seed):
     X, y = problem(seed, 2)
-    model = km.AdditiveClassifier(tol=1e-2).fit(X, np.where(y > 0, "yes", "no"))
-    with pytest.raises(TypeError, match=r"AdditiveClassifier\.predict: labels of type <U3"):
+    model = km.AdditiveSVC(tol=1e-2).fit(X, np.where(y > 0, "yes", "no"))
+    with pytest.raises(TypeError, match=r"AdditiveSVC\.predict: labels of type <U3"):
         model.predict(xp.asarray(X))
 
 
 def test_models_of_tables_name_what_they_take(xp, seed):
     X, y = problem(seed, 2)
     model = km.AdditiveClassifier(interactions=0).fit(X, y)
-    with pytest.raises(TypeError, match="of a table takes rows in ordinary memory"):
+    with pytest.raises(TypeError, match="AdditiveClassifier takes rows in ordinary memory"):
         model.decision_function(xp.asarray(X))
 
 
@@ -143,10 +143,10 @@ def elsewhere():
 @pytest.mark.parametrize(
     ("model", "calls"),
     [
-        (km.AdditiveClassifier(), ("fit", "partial_fit")),
-        (km.AdditiveRegressor(), ("fit", "partial_fit")),
-        (km.AdditiveClassifierCV(), ("fit",)),
-        (km.AdditiveRegressorCV(), ("fit",)),
+        (km.AdditiveSVC(), ("fit", "partial_fit")),
+        (km.AdditiveSVR(), ("fit", "partial_fit")),
+        (km.AdditiveSVC(C=[0.1, 1.0]), ("fit",)),
+        (km.AdditiveSVR(C=[0.1, 1.0]), ("fit",)),
     ],
 )
 def test_training_on_a_card_is_refused_and_nothing_is_copied(model, calls, elsewhere):
@@ -216,8 +216,8 @@ def test_scores_of_rows_wherever_they_are(xp, seed):
     w = np.random.default_rng(seed).random(len(y))
     rows, target = xp.asarray(X), X[:, 0] ** 2
     for model, wanted in (
-        (km.AdditiveClassifier(tol=1e-2), y),
-        (km.AdditiveRegressor(tol=1e-2), target),
+        (km.AdditiveSVC(tol=1e-2), y),
+        (km.AdditiveSVR(tol=1e-2), target),
     ):
         model.fit(X, wanted)
         assert model.score(rows, wanted) == pytest.approx(model.score(X, wanted), abs=1e-12)
@@ -229,7 +229,7 @@ def test_scores_of_rows_wherever_they_are(xp, seed):
 def test_halves_of_maps_without_a_table_are_scored_in_single_precision(seed):
     torch = pytest.importorskip("torch")
     X, y = problem(seed)
-    model = km.AdditiveClassifier(km.HomogeneousMap(n_components=3), tol=1e-2).fit(X, y)
+    model = km.AdditiveSVC(km.HomogeneousMap(n_components=3), tol=1e-2).fit(X, y)
     for dtype in (torch.float16, torch.bfloat16):
         rows = torch.asarray(X).to(dtype)
         scores, wanted = (
