@@ -130,11 +130,11 @@ def additive(
     costs = np.divide(STRENGTHS, spread(feature_map.transform(X[sample])))
     if in_pairs:
         return chosen_in_pairs(name, data, feature_map, costs, tol)
-    model = km.AdditiveClassifierCV(
-        feature_map, costs, cv=folds_of(name, y), tol=tol, random_state=0
-    ).fit(X, y)
+    model = km.AdditiveSVC(feature_map, costs, cv=folds_of(name, y), tol=tol, random_state=0).fit(
+        X, y
+    )
     best = STRENGTHS[int(np.argmin(np.abs(np.asarray(model.Cs_) - model.C_)))]
-    scores = model.scores_.mean(axis=0).tolist()
+    scores = model.cv_scores_.mean(axis=0).tolist()
     return {"strength": best, "folds": scores, "accuracy": 100 * model.score(X_test, y_test)}
 
 
@@ -159,7 +159,7 @@ def voted(
 ) -> np.ndarray:
     """Labels of the test rows for each C: most votes of the pairs, as LIBSVM; of equals the first.
 
-    scikit-learn's ``OneVsOneClassifier(AdditiveClassifier(FrozenEstimator(fitted)))`` is the same
+    scikit-learn's ``OneVsOneClassifier(AdditiveSVC(FrozenEstimator(fitted)))`` is the same
     thing for one C; this loop goes on from one C to the next.
     """
     classes, codes = np.unique(y, return_inverse=True)
@@ -186,12 +186,10 @@ def between(
     """Whether the test rows are rather of the pair's second class, for increasing C."""
     rows = np.flatnonzero(np.isin(codes, pair))
     own, second = X[rows], codes[rows] == pair[1]
-    model = km.AdditiveClassifier(
-        fitted, loss="hinge", tol=tol, warm_start=True, random_state=0, n_jobs=1
-    )
+    model = km.AdditiveSVC(fitted, loss="hinge", tol=tol, warm_start=True, random_state=0, n_jobs=1)
     found = np.empty((len(costs), X_test.shape[0]), bool)
     for k, C in enumerate(costs):
         model.set_params(C=C).fit(own, second)
         # The scores of training: to compile a model that is used once takes longer than to use it.
-        found[k] = model._trained_scores(X_test)[:, 0] > 0
+        found[k] = model.machine_.trained_scores(X_test, n_jobs=1)[:, 0] > 0
     return pair, found

@@ -84,9 +84,9 @@ def train(bench: Bench, name: str, data: Split, C: float, repeats: int) -> None:
     theirs = peer_for(scaled, y, C)
     for order, degree in SPLINES:
 
-        def ours(order: int = order, degree: int = degree) -> km.AdditiveClassifier:
+        def ours(order: int = order, degree: int = degree) -> km.AdditiveSVC:
             feature_map = km.SplineMap(order=order, degree=degree)
-            return km.AdditiveClassifier(feature_map, C=C, random_state=0).fit(X, y)
+            return km.AdditiveSVC(feature_map, C=C, random_state=0).fit(X, y)
 
         at_least: float | Goal | None = 1 / 2.5 if order else 1.0
         if name in ("inria", "cifar10_hist"):
@@ -115,8 +115,8 @@ def stored(bench: Bench, data: Split, C: float, rows: int, spline: tuple[int, in
     settings = {"order": order, "degree": degree, "sparse_output": order == 0}
     feature_map = km.SplineMap(**settings).fit(X)
 
-    def ours(intercept: bool = True) -> km.AdditiveClassifier:
-        model = km.AdditiveClassifier(feature_map, C, random_state=0, fit_intercept=intercept)
+    def ours(intercept: bool = True) -> km.AdditiveSVC:
+        model = km.AdditiveSVC(feature_map, C, random_state=0, fit_intercept=intercept)
         return model.fit(X, y)
 
     def theirs(intercept: bool = True) -> LinearSVC:
@@ -143,7 +143,7 @@ def predict(bench: Bench, data: Split) -> None:
         theirs = X_test / 255
         for bases in (10, 100):
             fitted = X if kind is np.uint8 else X / 255
-            model = km.AdditiveClassifier(km.SplineMap(bases), C=0.01).fit(fitted, y)
+            model = km.AdditiveSVC(km.SplineMap(bases), C=0.01).fit(fitted, y)
             bench.race(
                 f"decision_function, cubic, {bases} bases, {np.dtype(kind).name} rows",
                 lambda model=model, mine=mine: model.decision_function(mine),
@@ -155,12 +155,12 @@ def predict(bench: Bench, data: Split) -> None:
 
 def memory_share(X: np.ndarray, y: np.ndarray, feature_map: Any) -> float:
     """Peak of the allocations of a fit beyond weights and duals, as a share of X."""
-    km.AdditiveClassifier(feature_map, C=0.01).fit(X, y)  # compile
+    km.AdditiveSVC(feature_map, C=0.01).fit(X, y)  # compile
     tracemalloc.start()
-    model = km.AdditiveClassifier(feature_map, C=0.01, random_state=0).fit(X, y)
+    model = km.AdditiveSVC(feature_map, C=0.01, random_state=0).fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return (peak - model._weights.nbytes - model.dual_coef_.nbytes) / X.nbytes
+    return (peak - model.machine_.weights.nbytes - model.dual_coef_.nbytes) / X.nbytes
 
 
 def synthetic(n: int = 15000, d: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +196,7 @@ def against_additive(bench: Bench) -> None:
 
         return call
 
-    ours = run("ours", lambda: km.AdditiveClassifier(
+    ours = run("ours", lambda: km.AdditiveSVC(
         km.SplineMap(order=0, domain=(-1, 1)), C=1.0, loss="log_loss", random_state=0))  # fmt: skip
     peers = {"SplineTransformer + LogisticRegression": lambda: make_pipeline(
         SplineTransformer(10), LogisticRegression(max_iter=1000))}  # fmt: skip

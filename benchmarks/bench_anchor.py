@@ -106,9 +106,9 @@ def train(bench: Bench, data: str, words: str) -> None:
     vz = km.HomogeneousMap("chi2", 3, n_jobs=THREADS)
     options = stopping(vz.fit_transform(X), y, C)
 
-    def ours() -> km.AdditiveClassifier:
+    def ours() -> km.AdditiveSVC:
         codes = anchors.fit(X).encode(X)
-        model = km.AdditiveClassifier(anchors, C=C, tol=GAP, random_state=0, n_jobs=THREADS)
+        model = km.AdditiveSVC(anchors, C=C, tol=GAP, random_state=0, n_jobs=THREADS)
         return model.fit(codes, y)
 
     def theirs(**options: Any) -> LinearSVC:

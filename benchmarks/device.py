@@ -29,7 +29,6 @@ from kernelmaps.device import multiply, precision
 from kernelmaps.engine import apply, evaluate, gpu, record_paths
 from kernelmaps.engine.apply import stage_columns, sums_elsewhere
 from kernelmaps.engine.linear import n_outputs
-from kernelmaps.models.svm import elsewhere
 
 from . import render
 from .harness import RESULTS, Row, line
@@ -246,13 +245,13 @@ def prediction(race: Race) -> None:
     """Ten classes, 784 features."""
     X = histograms(2000)
     y = np.argsort(np.argsort(X[:, 0] + X[:, 1])) // 200
-    model = km.AdditiveClassifier(km.SplineMap(), C=10.0, tol=0.1, max_iter=3).fit(X, y)
+    model = km.AdditiveSVC(km.SplineMap(), C=10.0, tol=0.1, max_iter=3).fit(X, y)
     rows = race.torch.asarray(np.tile(X, (ROWS // 2000, 1)).astype(np.float32), device="cuda")
     wanted = model.decision_function(X.astype(np.float32))
     with record_paths() as paths:
         model.decision_function(rows[:2000])
     assert paths == ["gpu:sums"], paths
-    table, longer = elsewhere.score_table(model), rows.repeat(10, 1)
+    table, longer = model.machine_.score_table(), rows.repeat(10, 1)
     for what, many, arithmetic in (
         ("scores of 10 classes", rows, "float32"),
         ("scores of 10 classes, 200,000 rows", longer, "float32"),

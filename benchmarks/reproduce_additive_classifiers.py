@@ -161,8 +161,8 @@ def with_map(make: Callable[[], Any], table: int, fixed: float | None = None) ->
     """The additive model; what is said of it is the gap, where it was stopped before the end."""
     digits = table == 5
 
-    def fit(C: float, X: Any, y: Any) -> km.AdditiveClassifier:
-        model = km.AdditiveClassifier(make(), C=C, max_iter=MOST_EPOCHS, random_state=0)
+    def fit(C: float, X: Any, y: Any) -> km.AdditiveSVC:
+        model = km.AdditiveSVC(make(), C=C, max_iter=MOST_EPOCHS, random_state=0)
         return model.fit(X, y)
 
     def run(data: Split, C: float | None) -> Found:

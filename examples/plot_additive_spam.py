@@ -45,10 +45,9 @@ X, X_test = np.log1p(X), np.log1p(X_test)
 scaler = StandardScaler().fit(X)
 linear = LinearSVC(C=0.1, random_state=0).fit(scaler.transform(X), y)
 splines = km.SplineMap(n_bases=10, degree=1, out_of_domain="extrapolate")
-search = km.AdditiveClassifierCV(splines, Cs=[0.01, 0.03, 0.1, 0.3], cv=3).fit(X, y)
-model = search.estimator_
+model = km.AdditiveSVC(splines, C=[0.01, 0.03, 0.1, 0.3], cv=3).fit(X, y)
 print(f"linear:   {linear.score(scaler.transform(X_test), y_test):.1%} right")
-print(f"additive: {model.score(X_test, y_test):.1%} right, C = {search.C_:g}")
+print(f"additive: {model.score(X_test, y_test):.1%} right, C = {model.C_:g}")
 
 # %%
 # The eight functions that matter most, all on one scale. Above zero speaks for spam. The bars show
