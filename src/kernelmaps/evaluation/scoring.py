@@ -133,8 +133,9 @@ class Judged:
             if len(self.classes) == 2 == len(np.unique(truth)):
                 scores["roc_auc"] = float(roc_auc_score(truth, self.chances))
                 # Of the rarer class, which the area under ROC says little about.
-                rare = truth if truth.mean() <= 0.5 else 1 - truth
-                chances = self.chances if truth.mean() <= 0.5 else 1 - self.chances
+                rare, chances = truth, np.concatenate(self._chances)
+                if truth.mean() > 0.5:
+                    rare, chances = 1 - truth, 1 - chances
                 scores["average_precision"] = float(average_precision_score(rare, chances))
                 scores["rarer_class"] = float(rare.mean())
         return scores
