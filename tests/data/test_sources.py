@@ -354,9 +354,7 @@ def test_rows_in_memory_are_not_shipped(table):
         open_source(table[0]).partitions(2, 16)
 
 
-@pytest.mark.parametrize(
-    ("name", "package"), [("d.h5", "h5py"), ("d.zarr", "zarr"), ("d.parquet", "pyarrow")]
-)
+@pytest.mark.parametrize(("name", "package"), [("d.h5", "h5py"), ("d.zarr", "zarr")])
 def test_a_missing_package_is_named_with_its_extra(name, package, tmp_path, monkeypatch):
     (tmp_path / name).touch()
     for module in [m for m in sys.modules if m.split(".")[0] == package]:
