@@ -3,16 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.data.kinds import (
-    Kind,
-    cells_as,
-    date_columns,
-    date_form,
-    kind_of,
-    names_rows,
-    parse_dates,
-    varying_parts,
-)
+from kernelmaps.data.kinds import Kind, cells_as, date_form, kind_of, names_rows, parse_dates
 from kernelmaps.exceptions import FileFormatError
 
 
@@ -90,39 +81,6 @@ def test_dates_are_read_in_the_usual_formats(cells, first):
 )
 def test_other_text_is_not_a_date(cells):
     assert date_form(cells) is None
-
-
-def test_a_date_becomes_years_and_parts():
-    dates = np.array(["2024-01-01T06:00", "2023-07-02T12:00", "NaT"], dtype="datetime64[s]")
-    found = date_columns(dates, "when", ("month", "weekday", "hour"))
-    assert list(found) == ["when", "when (month)", "when (weekday)", "when (hour)"]
-    np.testing.assert_allclose(found["when"], [2024 + 0.25 / 366, 2023 + 182.5 / 365, np.nan])
-    np.testing.assert_array_equal(found["when (month)"], [1, 7, np.nan])
-    np.testing.assert_array_equal(found["when (weekday)"], [1, 7, np.nan])  # Monday, Sunday
-    np.testing.assert_array_equal(found["when (hour)"], [6, 12, np.nan])
-
-
-def test_years_of_dates_never_fall():
-    days = np.arange("1899-01-01", "2101-01-01", dtype="datetime64[D]")
-    years = date_columns(days, "d", ())["d"]
-    assert (np.diff(years) > 0).all()
-    np.testing.assert_array_equal(np.floor(years), days.astype("datetime64[Y]").astype(int) + 1970)
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "step", "parts"),
-    [
-        ("2020-01-01", "2023-01-01", "D", ("month", "weekday")),
-        ("2020-01-01", "2020-06-01", "D", ("weekday",)),
-        ("2020-01-01T00", "2020-06-01T00", "h", ("weekday", "hour")),
-        ("2020-01-01T00", "2020-01-01T20", "h", ()),
-        ("1990-01", "2020-01", "M", ("month",)),
-        ("1990", "2020", "Y", ()),
-    ],
-)
-def test_parts_that_say_more_than_the_trend(first, last, step, parts):
-    dates = np.arange(first, last, dtype=f"datetime64[{step}]").astype("datetime64[s]")
-    assert varying_parts(dates) == parts
 
 
 def test_columns_that_name_the_rows():

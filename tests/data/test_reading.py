@@ -300,11 +300,6 @@ def test_a_column_of_svmlight_text_that_no_index_reaches(tmp_path):
 # ---- damaged text and files ---------------------------------------------------------------------
 
 
-def test_a_cell_that_is_too_long_is_refused(tmp_path):
-    text = "a,y\n1,x\n2," + "z" * 200_000
-    assert_refused(write_csv(tmp_path / "long.csv", text), "line 3: .* larger than field limit")
-
-
 def test_text_that_is_not_utf8_is_refused(tmp_path):
     (tmp_path / "latin.csv").write_bytes("größe,y\n1,2\n".encode("latin-1"))
     assert_refused(tmp_path / "latin.csv", "latin.csv is not UTF-8 text")

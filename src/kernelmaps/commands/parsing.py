@@ -12,7 +12,8 @@ from typing import Any
 
 import kernelmaps
 
-from ..data.kinds import PERIODS, Kind, part_name
+from ..data.dates import PERIODS, part_name
+from ..data.kinds import Kind
 from ..display import shortened
 from ..kernels.registry import kernel_class
 from ..maps.base import FeatureMap

@@ -19,10 +19,8 @@ import numpy as np
 
 from ..exceptions import FileFormatError
 from .csv_text import GAPS, is_number, number_in, numbers_in
+from .dates import PERIODS, varying_parts
 from .frames import level_name
-
-PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
-"""Length of the circle of each part of a date: months 1 … 12, Monday 1 … 7, hours 0 … 24."""
 
 _ISO = "ISO 8601"
 _TIMES = ("", " %H:%M", " %H:%M:%S")
@@ -43,8 +41,6 @@ _DAYS = (
 )
 _FORMS = (_ISO, *(day + time for day in _DAYS for time in _TIMES))
 _SHORTEST = 6  # characters of a date: 1/2/99
-# Seconds that dates must extend over before a part can be told from the trend.
-_SPANS = {"month": 366 * 86400, "weekday": 7 * 86400, "hour": 86400}
 
 
 def date_form(cells: Sequence[str]) -> str | None:
@@ -71,51 +67,6 @@ def _parsed(cell: str, form: str) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
-
-
-def varying_parts(dates: np.ndarray) -> tuple[str, ...]:
-    """Parts that say more than the trend: they vary, and the dates extend over a whole period."""
-    known = dates[~np.isnat(dates)].astype("datetime64[s]")
-    if not len(known):
-        return ()
-    span = int((known.max() - known.min()).astype(np.int64))
-    months = known.astype("datetime64[M]")
-    days = known.astype("datetime64[D]") - months.astype("datetime64[D]")
-    monthly = (days == days[0]).all()  # the firsts of months stand for the months
-    parts = [part for part in PERIODS if part != "weekday" or not monthly]
-    long = [part for part in parts if span > _SPANS[part]]
-    return tuple(part for part in long if len(np.unique(_part(known, part))) > 1)
-
-
-def part_name(column: str, part: str) -> str:
-    """Name of the feature that holds a part of a date."""
-    return f"{column} ({part})"
-
-
-def date_columns(dates: np.ndarray, name: str, parts: Sequence[str]) -> dict[str, np.ndarray]:
-    """A date as numbers: years with their fraction, and the parts; NaN where it is missing."""
-    dates = dates.astype("datetime64[s]")
-    gaps = np.isnat(dates)
-    known = np.where(gaps, np.datetime64(0, "s"), dates)
-    found = {name: _years(known)}
-    found |= {part_name(name, part): _part(known, part) for part in parts}
-    return {key: np.where(gaps, np.nan, values) for key, values in found.items()}
-
-
-def _years(dates: np.ndarray) -> np.ndarray:
-    """2025.5 for the middle of 2025."""
-    year = dates.astype("datetime64[Y]")
-    begin, end = year.astype("datetime64[s]"), (year + 1).astype("datetime64[s]")
-    return 1970 + year.astype(np.int64) + (dates - begin) / (end - begin)
-
-
-def _part(dates: np.ndarray, part: str) -> np.ndarray:
-    days = dates.astype("datetime64[D]")
-    if part == "month":
-        return dates.astype("datetime64[M]").astype(np.int64) % 12 + 1.0
-    if part == "weekday":  # the first of January 1970 was a Thursday
-        return (days.astype(np.int64) + 3) % 7 + 1.0
-    return (dates - days.astype("datetime64[s]")).astype(np.int64) / 3600.0
 
 
 RawColumn: TypeAlias = "list[str] | np.ndarray"

@@ -21,12 +21,14 @@ from scipy import sparse
 from ..extras import needed
 from ..hashing import mixed_bits
 from ..sparse_rows import first_bad
-from .columns import Wanted, column_positions, hold_text, no_target
-from .csv_text import csv_header, csv_lines, is_text, labels_of, numbers_of
+from .columns import ADVICE, Wanted, column_positions, hold_text, no_target
+from .csv_files import CsvFile
 from .loader import load, names, read_npz
 from .opening import open_source
 from .sources import Block, Source, joined, values_at
 from .suffixes import is_csv, is_parquet, parquet_dataset
+from .targets import finite_numbers, target_values
+from .text_cells import Text, is_text
 
 
 def open_rows(
@@ -311,7 +313,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str] | None:
     """Names of the columns of a CSV or Parquet file; None for files without such names."""
     path = Path(path)
     if is_csv(path) and path.is_file():
-        return csv_header(path)
+        return CsvFile(path).names
     if is_parquet(path):
         return list(parquet_dataset(path).schema.names)
     return None
@@ -323,9 +325,10 @@ def read_columns(
     """Cells of the named columns of a CSV or Parquet file, as they are; the first `n_rows`."""
     path = Path(path)
     if is_csv(path):
-        header, lines, _ = csv_lines(path)
-        found = dict(zip(wanted, column_positions(header, wanted, str(path))))
-        return {column: [line[j] for line in lines[:n_rows]] for column, j in found.items()}
+        file = CsvFile(path)
+        column_positions(file.names, wanted, str(path))
+        table = file.table(wanted) if n_rows is None else next(file.blocks(wanted, n_rows))
+        return table.to_pydict()
     if not is_parquet(path):
         raise ValueError(f"{path} has no names of columns, so that none can be kept.")
     data = parquet_dataset(path)
@@ -339,18 +342,27 @@ def read_columns(
 
 
 def _read_csv(path: Path, wanted: Wanted, keep: Sequence[str], **needs: bool) -> Rows:
-    name, (header, lines, numbers) = str(path), csv_lines(path)
-    features, target = wanted.found_in(header, name, **needs)
-    column_positions(header, keep, name)
-    cells = dict(zip(header, zip(*lines))) if lines else dict.fromkeys(header, ())
-    texts = [column for column in features if cells[column] and is_text(cells[column][0])]
+    name, file = str(path), CsvFile(path)
+    features, target = wanted.found_in(file.names, name, **needs)
+    column_positions(file.names, keep, name)
+    taken = [*features, *([target] if target else []), *keep]
+    table = file.table(list(dict.fromkeys(taken)))
+    cells = {name: Text(table.column(name).combine_chunks()) for name in table.column_names}
+    texts = [column for column in features if is_text(Text(cells[column].array.slice(0, 1)))]
     if len(texts) > 1:  # all of them are named at once
         raise ValueError(f"{name}: {hold_text(texts)}")
-    X = np.empty((len(lines), len(features)))
+    X = np.empty((table.num_rows, len(features)))
     for j, column in enumerate(features):
-        X[:, j] = numbers_of(cells[column], column, name, numbers)
-    y = None if target is None else labels_of(cells[target], target, name, numbers)
-    kept = {column: list(cells[column]) for column in keep}
+        X[:, j] = finite_numbers(cells[column], column, file.where, ADVICE)
+    y = None
+    if target is not None:
+        y, there = target_values(cells[target], target, file.where)
+        if not there.all():
+            raise ValueError(
+                f"{file.where(int(np.argmin(there)))}: the target {target!r} is missing (rows "
+                f"without it: {int((~there).sum())})."
+            )
+    kept = {column: table.column(column).to_pylist() for column in keep}
     return Rows(name, X, y, features, target, kept)
 
 

@@ -61,7 +61,15 @@ def parquet_dataset(path: str | os.PathLike[str]) -> Any:
     return needed("pyarrow.dataset").dataset(path, format="parquet")
 
 
-def open_text(path: str | os.PathLike[str], *, write: bool = False) -> io.TextIOBase:
+def open_bytes(path: str | os.PathLike[str]) -> Any:
+    """Open a file, which its suffix may say to be compressed, for its bytes."""
+    opener = _COMPRESSED.get(Path(path).suffix.lower())
+    return open(path, "rb") if opener is None else opener(path, "rb")
+
+
+def open_text(
+    path: str | os.PathLike[str], *, write: bool = False, encoding: str = "utf-8"
+) -> io.TextIOBase:
     """Open a text file, which its suffix may say to be compressed, with line ends as they are.
 
     Raises
@@ -69,7 +77,8 @@ def open_text(path: str | os.PathLike[str], *, write: bool = False) -> io.TextIO
     ModuleNotFoundError
         For ``.zst`` where neither Python nor pyarrow can read it.
     """
-    encoding = "utf-8" if write else "utf-8-sig"  # spreadsheets write a byte-order mark
+    if encoding == "utf-8" and not write:
+        encoding = "utf-8-sig"  # spreadsheets write a byte-order mark
     opener = _COMPRESSED.get(Path(path).suffix.lower())
     if opener is None:
         return open(path, "w" if write else "r", newline="", encoding=encoding)

@@ -11,7 +11,6 @@ contradict it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,11 +21,15 @@ import numpy as np
 from ..extras import needed
 from .arrow import ArrowSource, row_groups, scanned
 from .columns import Wanted, column_positions
-from .csv_text import csv_blocks, gaps_of, labels_of
-from .kinds import Kind, RawColumn, cells_as, date_columns, kind_of, names_rows
+from .csv_files import CsvFile
+from .csv_text import gaps_of
+from .dates import date_columns
+from .kinds import Kind, RawColumn, cells_as, kind_of, names_rows
 from .reading import Rows, held_out
 from .sources import Block
 from .suffixes import is_csv, parquet_dataset
+from .targets import target_values
+from .text_cells import Text
 
 
 @dataclass(frozen=True)
@@ -238,14 +241,14 @@ class RawBlock:
     columns : mapping of str to RawColumn
     stored : dict or pyarrow table
         The same, and those to be kept, as they stand in the file.
-    lines : ndarray of int
-        Number of the line that each row begins on, of CSV.
+    start : int
+        Number of the first row in the file.
     """
 
     path: Path
     columns: Mapping[str, RawColumn]
     stored: Any
-    lines: np.ndarray
+    start: int = 0
 
     def cells(self, names: Sequence[str]) -> dict[str, list[Any]]:
         """Cells of some columns as they stand in the file."""
@@ -256,16 +259,12 @@ class RawBlock:
     def labels(self, target: str) -> tuple[np.ndarray, np.ndarray]:
         """Targets of the rows that have one, and which rows these are."""
         raw = self.columns[target]
-        there = ~missing(raw)
-        known = cells_at(raw, there)
-        if is_csv(self.path):
-            kind = kind_of(known)
-            if kind.name == "number" and kind.form != "plain":
-                return cells_as(known, kind)[0], there
-            return labels_of(known, target, str(self.path), self.lines[there]), there
-        y = np.asarray(known)
-        whole = y.dtype.kind == "f" and (y == np.round(y)).all() and (np.abs(y) < 2**53).all()
-        return y.astype(np.int64) if whole else y, there
+        cells = raw if isinstance(raw, np.ndarray) else Text(needed("pyarrow").array(raw, "string"))
+        return target_values(cells, target, self._where)
+
+    def _where(self, row: int) -> str:
+        row += self.start
+        return CsvFile(self.path).where(row) if is_csv(self.path) else f"{self.path}, row {row}"
 
 
 def missing(raw: RawColumn) -> np.ndarray:
@@ -277,7 +276,7 @@ def missing(raw: RawColumn) -> np.ndarray:
 
 def header_of(path: Path) -> list[str]:
     """Names of the columns; an empty file, or one with a column twice, is refused."""
-    return next(csv_blocks(path, 1))[0] if is_csv(path) else parquet_dataset(path).schema.names
+    return CsvFile(path).names if is_csv(path) else parquet_dataset(path).schema.names
 
 
 def raw_blocks(
@@ -285,9 +284,11 @@ def raw_blocks(
 ) -> Iterator[RawBlock]:
     """The columns of a file, and those to be kept as they are, so many rows at a time."""
     if is_csv(path):
-        for header, lines, numbers in csv_blocks(path, rows or sys.maxsize):
-            cells = dict(zip(header, map(list, zip(*lines)))) if lines else {n: [] for n in header}
-            yield RawBlock(path, cells, cells, numbers)
+        file, start, taken = CsvFile(path), 0, list(dict.fromkeys([*names, *keep]))
+        for table in [file.table(taken)] if rows is None else file.blocks(taken, rows):
+            cells = table.to_pydict()
+            yield RawBlock(path, cells, cells, start)
+            start += table.num_rows
         return
     data, taken = parquet_dataset(path), list(dict.fromkeys([*names, *keep]))
     if rows is None:
@@ -296,7 +297,7 @@ def raw_blocks(
         tables = map(needed("pyarrow").table, scanned(row_groups(data), taken, rows))
     for table in tables:
         raw = {name: arrow_cells(table.column(name), name, str(path)) for name in names}
-        yield RawBlock(path, raw, table, np.zeros(0, np.int64))
+        yield RawBlock(path, raw, table)
 
 
 def arrow_cells(column: Any, name: str, path: str) -> RawColumn:

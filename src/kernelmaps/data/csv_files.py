@@ -1,0 +1,182 @@
+"""CSV and TSV files as tables of strings: the one parser of such text.
+
+pyarrow splits the text into cells. Where it refuses, Python's csv module reads the file again, up
+to the line that is at fault, so that a message can name it as an editor counts lines.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from .suffixes import data_suffix, open_bytes, open_text
+
+_BLOCK_BYTES = 1 << 24  # of text that is parsed at a time; no row may be longer
+_LONGEST = 1 << 17  # bytes of a cell: longer ones are rows that a quotation mark has swallowed
+_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_UTF8 = "utf-8"
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV or TSV file, which may be compressed.
+
+    The delimiter is the most frequent of comma, semicolon and tab in the first line, and a tab in
+    ``.tsv``. A first line of numbers alone is a row; columns are then x0, x1, …
+
+    Parameters
+    ----------
+    path : Path
+    encoding : str
+    """
+
+    path: Path
+    encoding: str = _UTF8
+
+    @cached_property
+    def _first(self) -> tuple[str, list[str]]:
+        """The delimiter, and the cells of the first row."""
+        with self._explained(), open_text(self.path, encoding=self.encoding) as stream:
+            line = next((line for line in stream if line.strip()), None)
+            if line is None:
+                raise ValueError(f"{self.path} is empty.")
+            tabs = data_suffix(self.path) == ".tsv"
+            delimiter = "\t" if tabs else max(",;\t", key=line.count)
+            return delimiter, next(csv.reader(chain([line], stream), delimiter=delimiter))
+
+    @cached_property
+    def _has_header(self) -> bool:
+        return not all(map(_is_number, self._first[1]))
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the columns; a file that has one twice is refused."""
+        cells = self._first[1]
+        if not self._has_header:
+            return [f"x{j}" for j in range(len(cells))]
+        names = [cell.strip() or f"column {j + 1}" for j, cell in enumerate(cells)]
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
+        if twice:
+            raise ValueError(f"{self.path} has the columns {twice} more than once.")
+        return names
+
+    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows of some columns, or of all, as strings; empty lines are no rows."""
+        with self._explained(), open_bytes(self.path) as stream:
+            table = _checked(pa.csv.read_csv(stream, *self._options(columns)))
+        return table.slice(int(self._has_header))
+
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+        """The same, so many rows at a time; at least one table, which may be empty."""
+        skip, some, held = int(self._has_header), False, list[Any]()
+        with (
+            self._explained(),
+            open_bytes(self.path) as stream,
+            pa.csv.open_csv(stream, *self._options(columns)) as reader,
+        ):
+            for batch in chain(reader, [None]):
+                if batch is not None:
+                    held.append(_checked(pa.table(batch.slice(skip))))
+                    skip = max(skip - batch.num_rows, 0)
+                count = sum(part.num_rows for part in held)
+                while count >= rows or (batch is None and (count or not some)):
+                    table = pa.concat_tables(held) if held else reader.schema.empty_table()
+                    yield table.slice(0, rows)
+                    held, some, count = [table.slice(rows)], True, max(count - rows, 0)
+
+    def where(self, row: int) -> str:
+        """The file, and the line that a row begins on, as an editor counts them."""
+        place = row + int(self._has_header)
+        line = next(number for k, (number, _) in enumerate(self._lines()) if k == place)
+        return f"{self.path}, line {line}"
+
+    def _options(self, columns: Sequence[str] | None) -> tuple[Any, Any, Any]:
+        read = pa.csv.ReadOptions(
+            column_names=self.names, block_size=_BLOCK_BYTES, encoding=self.encoding
+        )
+        parse = pa.csv.ParseOptions(delimiter=self._first[0], newlines_in_values=True)
+        convert = pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(self.names, pa.string()),
+            strings_can_be_null=False,
+            include_columns=self.names if columns is None else list(columns),
+        )
+        return read, parse, convert
+
+    def _lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Numbers of the lines that rows begin on, and their cells, by Python's csv module."""
+        with open_text(self.path, encoding=self.encoding) as stream:
+            reader, number = csv.reader(stream, delimiter=self._first[0]), 1
+            for cells in reader:
+                if cells:
+                    yield number, cells
+                number = reader.line_num + 1
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What is wrong with the text, and in which line."""
+        try:
+            yield
+        except LookupError:
+            raise ValueError(f"there is no encoding {self.encoding!r}.") from None
+        except (UnicodeError, csv.Error, pa.ArrowInvalid) as error:
+            self._check_encoding()
+            raise self._fault(error) from error
+
+    def _check_encoding(self) -> None:
+        with open_bytes(self.path) as stream:
+            for number, line in enumerate(stream, 1):
+                try:
+                    line.decode(self.encoding)
+                except UnicodeDecodeError as error:
+                    if self.encoding == "utf-16":  # whose characters lines may cut
+                        return
+                    mark = _MARKS.get(line[:2]) if number == 1 else None
+                    raise ValueError(
+                        f"{self.path} is not {self.encoding.upper()} text: line {number} has the "
+                        f"byte 0x{line[error.start]:02X}. Name its encoding, such as "
+                        f"encoding={mark or 'latin-1'!r}, or save it as UTF-8."
+                    ) from None
+
+    def _fault(self, error: Exception) -> ValueError:
+        """The first row that has another number of cells than the header, or the parser's words."""
+        width, end = len(self.names), 1
+        try:
+            for end, cells in self._lines():
+                if len(cells) != width:
+                    quote = " Is a quotation mark missing?" if "\n" in "".join(cells) else ""
+                    return ValueError(
+                        f"{self.path}, line {end}: {len(cells)} cells where the header has {width} "
+                        f"columns.{quote}"
+                    )
+        except csv.Error:  # of the same cell
+            pass
+        return ValueError(
+            f"{self.path} cannot be split into cells: {error}. Is a quotation mark missing, in or "
+            f"after line {end}?"
+        )
+
+
+def _checked(table: Any) -> Any:
+    """A table, none of whose cells is very long."""
+    for name, column in zip(table.column_names, table.columns):
+        if (pc.max(pc.binary_length(column)).as_py() or 0) > _LONGEST:
+            raise pa.ArrowInvalid(f"a cell of column {name!r} has more than {_LONGEST:,} bytes")
+    return table
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return "_" not in cell and float(cell) is not None  # Python reads 1_2 as 12
+    except ValueError:
+        return False

@@ -1,0 +1,145 @@
+"""Dates: reading them from text, and turning them into numbers.
+
+A date becomes a trend in years, and parts that repeat: the month, the weekday, the hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
+"""Length of the circle of each part of a date: months 1 … 12, Monday 1 … 7, hours 0 … 24."""
+
+ISO = "ISO 8601"
+_DAY, _MONTH, _YEAR = r"(?P<d>\d{1,2})", r"(?P<m>\d{1,2})", r"(?P<Y>\d{4})"
+_SHORT_YEAR, _MONTH_NAME = r"(?P<y>\d{2})", r"(?P<b>[A-Za-z]+)\.?"
+_LAYOUTS = {
+    ISO: r"(?P<Y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})",
+    "%Y/%m/%d": f"{_YEAR}/{_MONTH}/{_DAY}",
+    "%d.%m.%Y": rf"{_DAY}\.{_MONTH}\.{_YEAR}",
+    "%m/%d/%Y": f"{_MONTH}/{_DAY}/{_YEAR}",
+    "%d/%m/%Y": f"{_DAY}/{_MONTH}/{_YEAR}",
+    "%d-%m-%Y": f"{_DAY}-{_MONTH}-{_YEAR}",
+    "%d.%m.%y": rf"{_DAY}\.{_MONTH}\.{_SHORT_YEAR}",
+    "%m/%d/%y": f"{_MONTH}/{_DAY}/{_SHORT_YEAR}",
+    "%d/%m/%y": f"{_DAY}/{_MONTH}/{_SHORT_YEAR}",
+    "%d %b %Y": f"{_DAY} {_MONTH_NAME} {_YEAR}",
+    "%d-%b-%Y": f"{_DAY}-{_MONTH_NAME}-{_YEAR}",
+    "%d-%b-%y": f"{_DAY}-{_MONTH_NAME}-{_SHORT_YEAR}",
+    "%b %d, %Y": f"{_MONTH_NAME} {_DAY}, ?{_YEAR}",
+}
+DATE_FORMS = tuple(_LAYOUTS)
+"""How dates may be written; of 3/4/2025 the month comes first, unless it can only be the day."""
+_CLOCK = r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,]\d+)?)?"
+_TIME = rf"(?:[T ]\s?{_CLOCK}\s?(?P<p>[AaPp][Mm])?\s?(?P<z>[Zz]|[+-]\d{{2}}:?\d{{2}})?)?"
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+)  # fmt: skip
+_MONTH_NAMES = pa.array([*_MONTHS, *(name[:3] for name in _MONTHS)])
+_CENTURY = 69  # two digits of a year from here on are of the twentieth century, as in POSIX
+# Seconds that dates must extend over before a part can be told from the trend.
+_SPANS = {"month": 366 * 86400, "weekday": 7 * 86400, "hour": 86400}
+
+
+def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
+    """Cells as ``datetime64[s]``, in UTC where they name a time zone; NaT if unreadable."""
+    groups = pc.extract_regex(cells, f"^{_LAYOUTS[form]}{_TIME}$")
+    matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
+    parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
+
+    def number(name: str, default: str = "0") -> np.ndarray:
+        own = parts.get(name)
+        if own is None:
+            return np.full(len(cells), int(default))
+        digits = pc.fill_null(pc.if_else(pc.equal(own, ""), default, own), default)
+        return digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
+
+    short = number("y")
+    year = number("Y") if "Y" in parts else short + np.where(short < _CENTURY, 2000, 1900)
+    month, day = _month_number(parts["b"]) if "b" in parts else number("m"), number("d")
+    hour, minute, second = _hour(number("H"), parts["p"]), number("M"), number("S")
+    possible = (month >= 1) & (month <= 12) & (day >= 1) & (hour < 24) & (minute < 60)
+    months = (np.where(possible, year - 1970, 0) * 12 + np.where(possible, month - 1, 0)).astype(
+        "datetime64[M]"
+    )
+    days = months.astype("datetime64[D]") + (day - 1)
+    possible &= matched & (second < 60) & (days.astype("datetime64[M]") == months)
+    moment = days.astype("datetime64[s]") + (hour * 3600 + minute * 60 + second)
+    return np.where(possible, moment - _offset(parts["z"]), np.datetime64("NaT", "s"))
+
+
+def _month_number(names: pa.Array) -> np.ndarray:
+    """Month of an English name or its first three letters; 0 for others."""
+    place = pc.fill_null(pc.index_in(pc.utf8_lower(names), _MONTH_NAMES), -1)
+    place = place.to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.where(place < 0, 0, place % 12 + 1)
+
+
+def _hour(hour: np.ndarray, half: pa.Array) -> np.ndarray:
+    """Hour of the day, of a clock with twelve hours where a half of the day is named."""
+    half = pc.fill_null(pc.utf8_lower(half), "").to_numpy(zero_copy_only=False)
+    twelve = half != ""
+    possible = ~twelve | ((hour >= 1) & (hour <= 12))
+    of_day = np.where(twelve, hour % 12 + np.where(half == "pm", 12, 0), hour)
+    return np.where(possible, of_day, 99)
+
+
+def _offset(zone: pa.Array) -> np.ndarray:
+    """Seconds by which a time zone is ahead of UTC."""
+    if not pc.any(pc.greater(pc.binary_length(zone), 1)).as_py():
+        return np.zeros(len(zone), np.int64)
+    digits = pc.replace_substring_regex(zone, r"[Zz:+]", "")
+    digits = pc.fill_null(pc.if_else(pc.equal(digits, ""), "0", digits), "0")
+    value = digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return np.sign(value) * (np.abs(value) // 100 * 3600 + np.abs(value) % 100 * 60)
+
+
+def varying_parts(dates: np.ndarray) -> tuple[str, ...]:
+    """Parts that say more than the trend: they vary, and the dates extend over a whole period."""
+    known = dates[~np.isnat(dates)].astype("datetime64[s]")
+    if not len(known):
+        return ()
+    span = int((known.max() - known.min()).astype(np.int64))
+    months = known.astype("datetime64[M]")
+    days = known.astype("datetime64[D]") - months.astype("datetime64[D]")
+    monthly = (days == days[0]).all()  # the firsts of months stand for the months
+    parts = [part for part in PERIODS if part != "weekday" or not monthly]
+    long = [part for part in parts if span > _SPANS[part]]
+    return tuple(part for part in long if len(np.unique(_part(known, part))) > 1)
+
+
+def part_name(column: str, part: str) -> str:
+    """Name of the feature that holds a part of a date."""
+    return f"{column} ({part})"
+
+
+def date_columns(dates: np.ndarray, name: str, parts: Sequence[str]) -> dict[str, np.ndarray]:
+    """A date as numbers: years with their fraction, and the parts; NaN where it is missing."""
+    dates = dates.astype("datetime64[s]")
+    gaps = np.isnat(dates)
+    known = np.where(gaps, np.datetime64(0, "s"), dates)
+    numbers: dict[str, Any] = {name: _years(known)}
+    numbers |= {part_name(name, part): _part(known, part) for part in parts}
+    return {key: np.where(gaps, np.nan, values) for key, values in numbers.items()}
+
+
+def _years(dates: np.ndarray) -> np.ndarray:
+    """2025.5 for the middle of 2025."""
+    year = dates.astype("datetime64[Y]")
+    begin, end = year.astype("datetime64[s]"), (year + 1).astype("datetime64[s]")
+    return 1970 + year.astype(np.int64) + (dates - begin) / (end - begin)
+
+
+def _part(dates: np.ndarray, part: str) -> np.ndarray:
+    days = dates.astype("datetime64[D]")
+    if part == "month":
+        return dates.astype("datetime64[M]").astype(np.int64) % 12 + 1.0
+    if part == "weekday":  # the first of January 1970 was a Thursday
+        return (days.astype(np.int64) + 3) % 7 + 1.0
+    return (dates - days.astype("datetime64[s]")).astype(np.int64) / 3600.0

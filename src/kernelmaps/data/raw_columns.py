@@ -1,0 +1,195 @@
+"""Columns of any table in one of four forms, before anything is known of what they mean.
+
+Arrays of numbers (float or integer), arrays of ``datetime64[s]``, `Text`, and declared categories
+(a pyarrow dictionary array of strings).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..sparse_rows import dense
+from .frames import is_frame, level_name
+from .text_cells import Text
+
+RawColumn: TypeAlias = "np.ndarray | Text | pa.DictionaryArray"
+_LARGE = 1 << 31  # bytes that the offsets of a plain array of strings cannot reach
+_TRUTH = pa.array(["False", "True"])
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """Columns of a table as they come.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the columns; x0, x1, … for an array.
+    named : bool
+        Whether these names are the table's own.
+    n_rows : int
+    """
+
+    names: list[str]
+    named: bool
+    n_rows: int
+    columns: Any
+
+    @classmethod
+    def of(cls, X: Any, owner: str) -> RawTable:
+        """From a frame (pandas, Polars, pyarrow) or an array; refuses two columns of one name."""
+        if not is_frame(X):
+            X = dense(X) if hasattr(X, "shape") else np.asarray(X)
+            if X.ndim != 2:
+                raise ValueError(f"{owner}: X must have two dimensions, got {X.ndim}.")
+            return cls([f"x{j}" for j in range(X.shape[1])], False, X.shape[0], list(X.T))
+        package = type(X).__module__.split(".")[0]
+        if package == "polars":
+            X = X.to_arrow()
+        given = X.columns if package == "pandas" else X.column_names
+        names, named = [str(name) for name in given], all(isinstance(name, str) for name in given)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(
+                f"{owner}: X has {names.count(twice)} columns named {twice!r}: rename them, or "
+                "leave all but one out."
+            )
+        columns = (
+            [X.iloc[:, j] for j in range(len(names))] if package == "pandas" else list(X.columns)
+        )
+        return cls(names, named, X.shape[0], columns)
+
+    def column(self, place: int, owner: str) -> RawColumn:
+        """One column, in one of the four forms."""
+        return _raw(self.columns[place], self.names[place], owner)
+
+
+def _raw(values: Any, name: str, owner: str) -> RawColumn:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return _from_arrow(values, name, owner)
+    dtype = values.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "fiuM":
+        array = np.asarray(values)
+        return array.astype("datetime64[s]") if dtype.kind == "M" else array
+    if getattr(dtype, "kind", "") == "c":
+        raise ValueError(
+            f"{owner}: column {name!r} holds complex numbers: pass their real and imaginary parts "
+            "as two columns."
+        )
+    if str(dtype) == "category":
+        codes = values.cat.codes.to_numpy()
+        levels = pa.array([level_name(item) for item in values.cat.categories], pa.string())
+        indices = pa.array(codes, mask=codes < 0)
+        return pa.DictionaryArray.from_arrays(indices, levels, ordered=bool(values.cat.ordered))
+    if str(dtype).startswith("period"):
+        values = values.dt.to_timestamp()
+    try:
+        found = pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        found = _mixed(values, name, owner)
+    if isinstance(found, pa.ExtensionArray):
+        found = _mixed(values, name, owner)
+    return _from_arrow(found, name, owner)
+
+
+def _mixed(values: Any, name: str, owner: str) -> pa.Array:
+    """Python objects of several kinds, as text."""
+    items = np.asarray(values, dtype=object).tolist()
+    nested = next((item for item in items if isinstance(item, _NESTED)), None)
+    if nested is not None:
+        raise _nested(name, type(nested).__name__, owner)
+    return pa.array([None if is_missing(item) else level_name(item) for item in items], pa.string())
+
+
+_NESTED = (list, dict, set, np.ndarray)
+
+
+def _nested(name: str, kind: Any, owner: str) -> TypeError:
+    return TypeError(
+        f"{owner}: column {name!r} holds values that are neither numbers nor names of levels "
+        f"({kind}). Turn them into columns of numbers or text, or leave the column out."
+    )
+
+
+def is_missing(item: Any) -> bool:
+    """Whether an object stands for a missing value."""
+    if item is None:
+        return True
+    if isinstance(item, float | np.floating):
+        return bool(np.isnan(item))
+    return type(item).__name__ in ("NAType", "NaTType")
+
+
+def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
+    if isinstance(values, pa.ChunkedArray):
+        if pa.types.is_string(values.type) and values.nbytes >= _LARGE:
+            values = values.cast(pa.large_string())
+        values = values.unify_dictionaries().combine_chunks()
+    kind, types = values.type, pa.types
+    if types.is_dictionary(kind):
+        levels = _from_arrow(values.dictionary, name, owner)
+        if isinstance(levels, Text):
+            names = levels.array
+        else:
+            names = pa.array([level_name(item) for item in levels], pa.string())
+        return pa.DictionaryArray.from_arrays(values.indices, names, ordered=kind.ordered)
+    if types.is_boolean(kind):
+        return Text(_TRUTH.take(values.cast(pa.int8())))
+    if types.is_null(kind):
+        return np.full(len(values), np.nan)
+    if types.is_nested(kind):
+        raise _nested(name, kind, owner)
+    if types.is_timestamp(kind) or types.is_date(kind):
+        return values.to_numpy(zero_copy_only=False).astype("datetime64[s]")  # in UTC
+    if types.is_duration(kind) or types.is_time(kind):
+        seconds = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
+        integer = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return values.cast(integer).to_numpy(zero_copy_only=False) / seconds
+    if types.is_decimal(kind) or (types.is_integer(kind) and values.null_count):
+        try:
+            values = values.cast(pa.float64())
+        except pa.ArrowInvalid:  # whole numbers beyond 2⁵³, which may name levels
+            return Text(values.cast(pa.string()))
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return values.to_numpy(zero_copy_only=False)
+    try:
+        return Text(values.cast(pa.large_string() if values.nbytes >= _LARGE else pa.string()))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise _nested(name, kind, owner) from None
+
+
+def joined_raw(parts: Sequence[RawColumn]) -> RawColumn:
+    """The same column of several chunks, one below the other; as text where they differ."""
+    if len(parts) == 1:
+        return parts[0]
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    if len(arrays) == len(parts) and len({array.dtype.kind == "M" for array in arrays}) == 1:
+        return np.concatenate(arrays)
+    if all(isinstance(part, pa.DictionaryArray) for part in parts):
+        return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+    return Text(pa.concat_arrays([as_text(part).array.cast(pa.string()) for part in parts]))
+
+
+def as_text(raw: RawColumn) -> Text:
+    """A column of any form as text; numbers and dates as they are usually written."""
+    if isinstance(raw, Text):
+        return raw
+    if not isinstance(raw, np.ndarray):
+        return Text(raw.dictionary_decode())
+    if raw.dtype.kind == "M":
+        return Text(pa.array(np.datetime_as_string(raw), pa.string(), mask=np.isnat(raw)))
+    codes, levels = factorized(raw)
+    return Text(pa.array(levels, pa.string()).take(pa.array(codes, mask=codes < 0)))
+
+
+def factorized(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Codes (−1: missing) and names of the levels of numbers or dates."""
+    encoded = pa.array(values, from_pandas=True).dictionary_encode()
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, [level_name(item) for item in encoded.dictionary.to_numpy(zero_copy_only=False)]

@@ -1,0 +1,138 @@
+"""The column to predict: numbers or labels, read exactly or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .raw_columns import RawColumn, as_text
+from .text_cells import (
+    GAPS,
+    NUMBER_GAPS,
+    NumberFormat,
+    Text,
+    find_number_format,
+    quoted,
+)
+
+_WHOLE = r"^[+-]?\d+(\.0*)?$"
+_EXACT = 2.0**53  # whole numbers up to here are float64
+Where = Callable[[int], str]
+
+
+def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray, np.ndarray]:
+    """Targets of the rows that have one, and which rows these are.
+
+    Whole numbers become int64, other numbers float64; text stays text, with true and false as
+    booleans. `where` says where a row is, for messages.
+    """
+    if isinstance(raw, np.ndarray):
+        if raw.dtype.kind == "M":
+            raise ValueError(
+                f"{where(0)}: the target {target!r} holds dates. Turn it into a number to predict."
+            )
+        there = ~np.isnan(raw)
+        return _whole(raw[there]), there
+    column = as_text(raw)
+    if column.plain is None:
+        known = np.append(column.cells.known(NUMBER_GAPS), False)
+        there = known[column.cells.codes]
+    else:
+        there = ~np.isnan(column.plain)
+    numeric = pc.utf8_trim_whitespace(column.array.filter(pa.array(there)))
+    place = _Place(there, target, where)
+    if Text(numeric).plain is not None and not column.has_codes:
+        return _exact(numeric, place), there
+    how = find_number_format(column)
+    if how is not None:
+        return _formatted(column, how, place), there
+    known = column.cells.known(GAPS)
+    there = np.append(known, False)[column.cells.codes]
+    rank = np.cumsum(known) - 1
+    labels = _labels(column.cells.distinct.filter(pa.array(known)))
+    return labels[rank[column.cells.codes[there]]], there
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a target stands that is refused: the k-th of the rows that have one."""
+
+    there: np.ndarray
+    target: str
+    where: Where
+
+    def __call__(self, k: int) -> str:
+        row = int(np.flatnonzero(self.there)[k])
+        return f"{self.where(row)}: the target {self.target!r} holds"
+
+
+def _labels(words: pa.Array) -> np.ndarray:
+    lower = pc.utf8_lower(words)
+    if len(words) and pc.all(pc.is_in(lower, pa.array(["true", "false"]))).as_py():
+        return pc.equal(lower, "true").to_numpy(zero_copy_only=False)
+    return np.array(words.to_pylist(), dtype=str)
+
+
+def _whole(values: np.ndarray) -> np.ndarray:
+    """Whole numbers as integers, where float64 holds them."""
+    if values.dtype.kind != "f":
+        return values
+    values = values.astype(np.float64)
+    whole = (values == np.round(values)).all() and (np.abs(values) <= _EXACT).all()
+    return values.astype(np.int64) if whole else values
+
+
+def _exact(numeric: pa.Array, place: _Place) -> np.ndarray:
+    """Plain numbers; one that no type represents exactly is refused."""
+    try:
+        return pc.replace_substring_regex(numeric, r"\.0*$", "").cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
+        pass
+    values = numeric.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    whole = pc.match_substring_regex(numeric, _WHOLE).to_numpy(zero_copy_only=False)
+    for k in np.flatnonzero(~np.isfinite(values) | (whole & (np.abs(values) >= _EXACT))).tolist():
+        cell, finite = numeric[k].as_py(), np.isfinite(values[k])
+        if finite and int(values[k]) == int(cell.partition(".")[0]):
+            continue
+        fault = "neither a 64-bit integer nor a float64 represents exactly"
+        fault = fault if finite else "is not a finite number"
+        raise ValueError(
+            f"{place(k)} {cell[:50]!r}, which {fault}. Rescale it, or put a letter in front if it "
+            "names a class."
+        )
+    return _whole(values)
+
+
+def _formatted(column: Text, how: NumberFormat, place: _Place) -> np.ndarray:
+    """Numbers with units or grouped digits; other cells among them are refused."""
+    codes = column.cells.codes[place.there]
+    values = column.numbers(how)[codes]
+    bad = np.flatnonzero(np.isnan(values))
+    if len(bad):
+        cells = column.cells.distinct.take(pa.array(np.unique(codes[bad]))).to_pylist()
+        raise ValueError(
+            f"{place(int(bad[0]))} numbers, and {quoted(cells)} beside them. Correct these cells, "
+            "or put a letter in front of all if they name classes."
+        )
+    return values
+
+
+def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.ndarray:
+    """Cells of a feature that must all be finite numbers; another cell is refused by its place."""
+    values = text.plain
+    if values is None:
+        values = text.cells.rows(np.append(text.numbers(NumberFormat()), np.nan))
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        cell: Any = text.array[row].as_py()
+        place = f"{where(row)}, column {column!r}: the cell"
+        if cell.strip().lower() in (*GAPS, "none"):
+            raise ValueError(f"{place} is empty. Fill it, or leave the column out with drop=.")
+        raise ValueError(f"{place} holds {cell!r}, not a finite number. {advice}")
+    return values

@@ -1,0 +1,288 @@
+"""Cells of text: what stands for a missing value, numbers as people write them, dates, levels.
+
+A column is encoded first (`Cells`): each rule looks at the different cells only, and pyarrow
+applies it to all of them at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .dates import DATE_FORMS, ISO, parse_dates
+
+GAPS = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "?")
+"""What stands for a missing value, in small letters."""
+NUMBER_GAPS = (*GAPS, "none", "-", ".", "nat")
+"""What does in a column of numbers or dates."""
+NUMBER_FORMS = ("plain", "1,234.5", "1.234,5")
+"""How numbers may be written: as Python does, with grouped digits, with a decimal comma."""
+
+_CURRENCY_CODES = (  # of ISO 4217: those of the larger economies
+    "AED|ARS|AUD|BDT|BGN|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EGP|EUR|GBP|HKD|HUF|IDR|ILS|INR|JPY|KES|"
+    "KRW|MXN|MYR|NGN|NOK|NZD|PEN|PHP|PKR|PLN|RON|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR"
+)
+_BLANK = r"[\s\x{A0}\x{2009}\x{202F}]"
+_GROUP = r"'’\s\x{A0}\x{2009}\x{202F}"  # beside the comma or the point, between three digits each
+_DIGITS = {
+    "plain": r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?",
+    "1,234.5": rf"(?:\d{{1,3}}(?:[,{_GROUP}]\d{{3}})+|\d+)(?:\.\d*)?",
+    "1.234,5": rf"(?:\d{{1,3}}(?:[.{_GROUP}]\d{{3}})+|\d+)(?:,\d*)?",
+}
+# Classes of few ranges: those of all letters take pyarrow 40 ms to compile, at every call.
+_LETTER = r"A-Za-z[:^ascii:]"
+_BEFORE = rf"[A-Za-z]{{0,3}}\p{{Sc}}|{_CURRENCY_CODES}|Rs\.?|kr\.?|Fr\.?"
+_AFTER = rf"[{_LETTER}%$'\"][{_LETTER}%$/^.]*[23]?(?: [{_LETTER}]+)?"
+_LEADING_ZERO = r"^[+-]?0\d+$"
+_WHOLE = r"^([+-]?\d+)\.0+$"
+_HEAD = 100  # different cells that a rule is tried on before it is applied to all
+_FEW_WORDS = 0.05  # share of unreadable cells up to which a column of many numbers is one with gaps
+_MANY = 20  # different numbers or dates that such a column has at least
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A column of text.
+
+    Attributes
+    ----------
+    distinct : pyarrow array of strings
+        The different cells, without blanks around them, in order of appearance.
+    codes : ndarray of int64
+        Which of them each row holds; −1 for a null.
+    """
+
+    distinct: pa.Array
+    codes: np.ndarray
+
+    @classmethod
+    def of(cls, text: pa.Array) -> Cells:
+        """Encode a column of strings."""
+        encoded = text.dictionary_encode()
+        codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        trimmed = pc.utf8_trim_whitespace(encoded.dictionary)
+        if trimmed.equals(encoded.dictionary):
+            return cls(trimmed, codes)
+        again = trimmed.dictionary_encode()
+        place = np.append(again.indices.to_numpy(zero_copy_only=False), -1).astype(np.int64)
+        return cls(again.dictionary, place[codes])
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Rows of each of the different cells."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.distinct))
+
+    def known(self, gaps: Iterable[str]) -> np.ndarray:
+        """Which of the different cells are not missing."""
+        lower = pc.utf8_lower(self.distinct)
+        return ~pc.is_in(lower, pa.array(list(gaps))).to_numpy(zero_copy_only=False)
+
+    def rows(self, values: np.ndarray) -> np.ndarray:
+        """Values of the different cells, and one more for nulls, as those of the rows."""
+        return values[self.codes]
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """How the numbers of a column are written: see `NUMBER_FORMS`; and their unit."""
+
+    form: str = "plain"
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A column of strings, and how it reads: computed when asked for, and once."""
+
+    array: pa.Array
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The different cells."""
+        return Cells.of(self.array)
+
+    @cached_property
+    def plain(self) -> np.ndarray | None:
+        """All cells as numbers; None unless all are plain numbers or missing."""
+        numbers = _cast(self.array)
+        if numbers is None:
+            gaps = pc.is_in(self.array, pa.array(["", "NA", "NaN"]))  # the most frequent ones
+            numbers = _cast(pc.if_else(gaps, None, self.array)) if pc.any(gaps).as_py() else None
+        return numbers
+
+    @cached_property
+    def has_codes(self) -> bool:
+        """Whether a cell is a code such as 01067, whose zeros a number would not keep."""
+        if self.plain is None:
+            return _have_leading_zeros(self.cells.distinct)
+        zero = pc.fill_null(pc.starts_with(self.array, "0"), False).to_numpy(zero_copy_only=False)
+        places = np.flatnonzero(zero & (self.plain == np.floor(self.plain)))
+        return _have_leading_zeros(self.array.take(pa.array(places)))
+
+    @cached_property
+    def _remembered(self) -> dict[str, Any]:
+        return {}
+
+    def _numbers_and_units(self, form: str) -> tuple[np.ndarray, pa.Array]:
+        if form not in self._remembered:
+            self._remembered[form] = numbers_in(self.cells.distinct, form)
+        return self._remembered[form]
+
+    def numbers(self, how: NumberFormat) -> np.ndarray:
+        """The different cells as numbers of one format and unit; NaN where they are not such."""
+        return _of_unit(*self._numbers_and_units(how.form), how.unit)
+
+    def units(self, form: str) -> pa.Array:
+        """Units beside the numbers of the different cells."""
+        return self._numbers_and_units(form)[1]
+
+    def dates(self, form: str) -> np.ndarray:
+        """The different cells as dates of one format, or of ISO 8601; NaT where they are not."""
+        if form not in self._remembered:
+            dates = parse_dates(self.cells.distinct, form)
+            if form != ISO and np.isnat(dates).any():
+                dates = np.where(np.isnat(dates), parse_dates(self.cells.distinct, ISO), dates)
+            self._remembered[form] = dates
+        return self._remembered[form]
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+
+def _of_unit(values: np.ndarray, units: pa.Array, unit: str) -> np.ndarray:
+    right = pc.is_in(units, pa.array(["", unit])).to_numpy(zero_copy_only=False)
+    return np.where(right, values, np.nan)
+
+
+def _cast(text: pa.Array) -> np.ndarray | None:
+    try:
+        return text.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _have_leading_zeros(text: pa.Array) -> bool:
+    return bool(pc.any(pc.match_substring_regex(text, _LEADING_ZERO)).as_py())
+
+
+def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array]:
+    """Cells as numbers, NaN where they are not written so, and their units."""
+    sign, blank = r"[+\-−]?", f"{_BLANK}*"
+    pattern = (
+        rf"^(?P<sign>{sign}){blank}(?P<before>{_BEFORE})?{blank}(?P<second>{sign}){blank}"
+        rf"(?P<digits>{_DIGITS[form]}){blank}(?P<after>{_AFTER})?$"
+    )
+    groups = pc.extract_regex(cells, pattern)
+    parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
+    digits = parts["digits"]
+    if form != "plain":
+        comma = form == "1.234,5"
+        digits = pc.replace_substring_regex(digits, rf"[{'.' if comma else ','}{_GROUP}]", "")
+        digits = pc.replace_substring(digits, ",", ".") if comma else digits
+    values = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    signs = [pc.fill_null(pc.is_in(parts[key], pa.array(["-", "−"])), False) for key in
+             ("sign", "second")]  # fmt: skip
+    negative = pc.xor(*signs).to_numpy(zero_copy_only=False)
+    units = pc.binary_join_element_wise(parts["before"], parts["after"], "")
+    return np.where(negative, -values, values), units
+
+
+def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat | None:
+    """How a column writes its numbers; None if it does not hold numbers.
+
+    A few other cells among many numbers are taken for missing values. Codes with leading zeros are
+    not numbers, unless `codes_too`.
+    """
+    if column.has_codes and not codes_too:
+        return None
+    if column.plain is not None:
+        return NumberFormat()
+    known, best = column.cells.known(NUMBER_GAPS), None
+    counts = column.cells.counts * known
+    for form in NUMBER_FORMS:
+        if not _promising(column, known, form, _unread_numbers):
+            continue
+        how = NumberFormat(form, _most_frequent(column.units(form), counts))
+        readable = known & ~np.isnan(column.numbers(how))
+        bad = int(counts[~readable].sum())
+        if best is None or bad < best[0]:
+            best = bad, int(readable.sum()), how
+        if bad == 0:
+            break
+    return best[2] if best is not None and _accepted(*best[:2], int(counts.sum())) else None
+
+
+def _promising(column: Text, known: np.ndarray, form: str, unread: Callable) -> bool:
+    """Whether a format reads half of the first different cells."""
+    head = column.cells.distinct.take(pa.array(np.flatnonzero(known)[:_HEAD]))
+    return bool(2 * unread(head, form).sum() <= len(head))
+
+
+def _unread_numbers(cells: pa.Array, form: str) -> np.ndarray:
+    return np.isnan(numbers_in(cells, form)[0])
+
+
+def _unread_dates(cells: pa.Array, form: str) -> np.ndarray:
+    return np.isnat(parse_dates(cells, form))
+
+
+def _accepted(bad: int, good: int, rows: int) -> bool:
+    """Whether so few rows cannot be read that they are gaps; `good` counts different cells."""
+    return bad == 0 or (good >= _MANY and bad <= _FEW_WORDS * rows)
+
+
+def _most_frequent(units: pa.Array, counts: np.ndarray) -> str:
+    """The unit that most rows have; empty if none has any."""
+    encoded = pc.fill_null(units, "").dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    rows = np.bincount(encoded.indices.to_numpy(), counts, len(names))
+    named = [(count, name) for count, name in zip(rows.tolist(), names) if name]
+    return max(named)[1] if named else ""
+
+
+def find_date_format(column: Text) -> tuple[str, bool] | None:
+    """How a column writes its dates, and whether 3/4/2025 may be meant either way; None if not."""
+    known = column.cells.known(NUMBER_GAPS)
+    counts = column.cells.counts * known
+    if not known.any():
+        return None
+    candidates = []
+    for form in DATE_FORMS:
+        if not _promising(column, known, form, _unread_dates):
+            continue
+        readable = known & ~np.isnat(column.dates(form))
+        bad = int(counts[~readable].sum())
+        if _accepted(bad, int(readable.sum()), int(counts.sum())):
+            candidates.append((bad, form))
+    if not candidates:
+        return None
+    least = min(bad for bad, _ in candidates)
+    forms = [form for bad, form in candidates if bad == least]
+    return forms[0], len(forms) > 1
+
+
+def is_text(column: Text) -> bool:
+    """Whether a column has a cell that is neither a plain number nor missing."""
+    if column.plain is not None:
+        return False
+    unreadable = np.isnan(column.numbers(NumberFormat()))
+    return bool((unreadable & column.cells.known(NUMBER_GAPS)).any())
+
+
+def level_names(cells: pa.Array) -> pa.Array:
+    """Names of levels: 3 for 3.0, which is how files with gaps write whole numbers."""
+    return pc.replace_substring_regex(cells, _WHOLE, r"\1")
+
+
+def quoted(cells: Iterable[str], most: int = 3) -> str:
+    """Some cells, for a message."""
+    cells = list(cells)
+    shown = ", ".join(repr(re.sub(r"\s+", " ", cell)[:30]) for cell in cells[:most])
+    return f"{shown}, …" if len(cells) > most else shown

@@ -1,0 +1,125 @@
+"""Numbers as people write them: formats are found, and read with correct rounding."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kernelmaps.data.text_cells import (
+    NUMBER_FORMS,
+    Cells,
+    NumberFormat,
+    Text,
+    find_number_format,
+)
+
+
+def found(*cells):
+    return find_number_format(Text(pa.array(cells, pa.string())))
+
+
+@pytest.mark.parametrize(
+    ("cells", "how"),
+    [
+        (["1", "2.5", "", "-3e4"], NumberFormat()),
+        (["1", "NA", "none", "-", ".", "n/a", "#N/A", None], NumberFormat()),
+        (["", "", "nan"], NumberFormat()),
+        ([" 1", "2.5 "], NumberFormat()),
+        (["$1,200", "950"], NumberFormat("1,234.5", "$")),
+        (["$ 1,234.50", "-$ 3"], NumberFormat("1,234.5", "$")),
+        (["USD 12.00", "3.5 USD"], NumberFormat("plain", "USD")),
+        (["US$ 12.00", "US$3"], NumberFormat("plain", "US$")),
+        (["12%", "3.5 %"], NumberFormat("plain", "%")),
+        (["12.3 kg", "1,000 kg"], NumberFormat("1,234.5", "kg")),
+        (["12.3 km/h", "7km/h", "5"], NumberFormat("plain", "km/h")),
+        (["20 °C", "-3°C"], NumberFormat("plain", "°C")),
+        (["4 m²", "5 m²"], NumberFormat("plain", "m²")),
+        (["850 sq ft", "1000 sq ft"], NumberFormat("plain", "sq ft")),
+        (["1,5", "2,25", "3"], NumberFormat("1.234,5")),
+        (["1.200,5", "950"], NumberFormat("1.234,5")),
+        (["1 234,50 €", "7 €"], NumberFormat("1.234,5", "€")),
+        (["1'234.50", "7"], NumberFormat("1,234.5")),
+        (["1\u00a0234", "7"], NumberFormat("1,234.5")),
+    ],
+)
+def test_formats_of_numbers(cells, how):
+    assert found(*cells) == how
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["red", "green", ""],
+        ["1", "2", "many"],
+        ["True", "False"],
+        ["1_2", "3_4"],
+        ["01067", "10115"],  # codes
+        ["007"],
+        ["12 kg", "3 lb"],  # two units
+        ["$5", "5%"],
+        ["A12", "A13"],
+        ["BMW 320", "BMW 525"],
+        ["12:30", "12:45"],
+        ["1-2", "3-4"],
+        ["1,23,4"],
+        ["12 Main Street 7"],
+    ],
+)
+def test_other_text_is_no_number(cells):
+    assert found(*cells) is None
+
+
+def test_codes_are_numbers_where_that_is_asked_for():
+    assert find_number_format(Text(pa.array(["01067", "1"])), codes_too=True) == NumberFormat()
+    assert find_number_format(Text(pa.array(["0", "0.5", "-0.25"]))) == NumberFormat()
+
+
+def test_a_few_words_among_many_numbers_are_gaps():
+    assert found(*map(str, range(60)), "unknown") == NumberFormat()
+    assert found(*(f"{k} kg" for k in range(60)), "3 lb") == NumberFormat("plain", "kg")
+    assert found(*map(str, range(60)), *["unknown"] * 10) is None
+    assert found("1", "2", "3", "unknown") is None
+
+
+@pytest.mark.parametrize("unit", ["", "$", "kg", "%", "EUR"])
+@pytest.mark.parametrize("form", NUMBER_FORMS)
+def test_any_number_is_read_back_from_any_format(form, unit, seed):
+    """Correct rounding: what repr writes is the same float64 again, in every format."""
+    rng = np.random.default_rng(seed)
+    values = np.concatenate(
+        [rng.normal(0, 10.0 ** rng.integers(-4, 12, 300)), rng.integers(-(10**6), 10**6, 100)]
+    )
+
+    def written(value):
+        text = f"{value:,}" if form != "plain" else repr(float(value))
+        if "e" in text and form != "plain":
+            return None
+        if form == "1.234,5":
+            text = text.translate(str.maketrans(",.", ".,"))
+        before = unit in ("$", "EUR")
+        blank = " " * int(rng.integers(0, 2))
+        return f"{unit}{blank}{text}" if before else f"{text}{blank}{unit}"
+
+    cells = [written(value.item()) for value in values]
+    kept = np.array([cell is not None for cell in cells])
+    text = pa.array([cell for cell in cells if cell is not None])
+    column = Text(text)
+    how = find_number_format(column)
+    assert how == NumberFormat(form, unit)
+    np.testing.assert_array_equal(column.cells.rows(column.numbers(how)), values[kept])
+
+
+def test_a_number_of_another_format_or_unit_is_not_read():
+    column, nan = Text(pa.array(["5", "5 kg", "5 lb", "1,5", "1,500", "x"])), np.nan
+    for how, values in (
+        (NumberFormat(), [5, nan, nan, nan, nan, nan]),
+        (NumberFormat("1,234.5", "kg"), [5, 5, nan, nan, 1500, nan]),
+        (NumberFormat("1.234,5", "lb"), [5, nan, 5, 1.5, 1.5, nan]),
+    ):
+        np.testing.assert_array_equal(column.numbers(how), values)
+
+
+def test_cells_are_encoded_without_the_blanks_around_them():
+    cells = Cells.of(pa.array(["b", " a", None, "a ", "b"]))
+    assert cells.distinct.to_pylist() == ["b", "a"]
+    assert cells.codes.tolist() == [0, 1, -1, 1, 0]
+    assert cells.counts.tolist() == [2, 2]
