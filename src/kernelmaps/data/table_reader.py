@@ -1,0 +1,676 @@
+"""The one reader of tables: learns how each column is written, and reads later tables likewise.
+
+What a column holds (numbers, categories, dates) is decided once, from the rows of a fit; the
+decision is a record, `ColumnFormat`, that a model saves. A frame, a file of text and a file with
+types that hold the same data are read as the same columns, bit for bit.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
+from ..schema import SchemaError, boolean, instance, many, record, saved, text
+from .dates import DATE_FORMS, PERIODS, date_columns, part_name, varying_parts
+from .frames import Column, categorical_columns, column_position
+from .raw_columns import RawColumn, RawTable, as_text, factorized, joined_raw, level_name
+from .text_cells import (
+    GAPS,
+    NUMBER_FORMS,
+    NUMBER_GAPS,
+    Cells,
+    NumberFormat,
+    Text,
+    find_date_format,
+    find_number_format,
+    level_names,
+    quoted,
+)
+
+_FORMS = {
+    "number": NUMBER_FORMS,
+    "category": ("text", "number", "boolean"),
+    "date": ("typed", *DATE_FORMS),
+    "left out": ("",),
+}
+_PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
+_FEW_ROWS = 20  # rows below which nothing is taken for an ID
+_ID = re.compile(r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$")
+_CURVES = ("spline", "linear", "periodic")  # kinds of terms whose column must hold numbers
+_SHOWN = 5  # names in a message about columns, as in scikit-learn's
+
+
+def _parts(value: Any, where: str, lengths: dict[str, int]) -> None:
+    if not isinstance(value, tuple) or any(part not in PERIODS for part in value):
+        raise SchemaError(f"{where} must hold parts of a date ({', '.join(PERIODS)})")
+
+
+@record
+class ColumnFormat:
+    """What one column of a table holds, and how it is written.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "category", "date", "left out"}
+    form : str
+        Of numbers: "plain", "1,234.5" (digits may be grouped) or "1.234,5" (decimal comma). Of
+        categories: "text", "number" (2.50 and 2.5 are one level) or "boolean". Of dates: "typed",
+        or how text writes them.
+    unit : str
+        Currency, percent sign or unit of measurement beside the numbers.
+    parts : tuple of str
+        Parts of a date that are features beside its trend; see `PERIODS`.
+    reason : str
+        Why the column is left out.
+    """
+
+    name: str = saved(text())
+    kind: str = saved(text(tuple(_FORMS)))
+    form: str = saved(text(), default="")
+    unit: str = saved(text(), default="")
+    parts: tuple[str, ...] = saved(_parts, default=())
+    reason: str = saved(text(), default="")
+
+    def _check_state(self) -> None:
+        if self.form not in _FORMS[self.kind]:
+            raise SchemaError(f"column {self.name!r} has the unknown format {self.form!r}")
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the columns that it is read as."""
+        if self.kind == "left out":
+            return []
+        return [self.name, *(part_name(self.name, part) for part in self.parts)]
+
+
+class ColumnKindError(ValueError):
+    """A column holds other things than it did in fit.
+
+    Attributes
+    ----------
+    column : str
+        Its name.
+    """
+
+    def __init__(self, owner: str, how: ColumnFormat, what: str) -> None:
+        super().__init__(
+            f"{owner}: column {how.name!r} held {_PLURALS[how.kind]} in fit, and now holds {what}. "
+            "Convert it, or leave it out before fitting."
+        )
+        self.column = how.name
+
+
+@dataclass
+class ReadingNotes:
+    """What was not as expected in tables that were read, block by block or at once.
+
+    Attributes
+    ----------
+    unexpected : list of str
+        Columns that were not there in fit; they were ignored.
+    unreadable : dict of str to dict
+        Cells that were counted as missing, by column.
+    """
+
+    unexpected: list[str] = field(default_factory=list)
+    unreadable: dict[str, dict[str, None]] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    _readable: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, column: ColumnFormat, bad: int, good: int, examples: Iterable[str]) -> bool:
+        """Count cells of a column; whether most of them, so far, could be read."""
+        counts = self._readable.setdefault(column.name, [0, 0])
+        counts[0] += bad
+        counts[1] += good
+        if bad:
+            self.kinds[column.name] = column.kind
+            self.unreadable.setdefault(column.name, {}).update(dict.fromkeys(examples))
+        return counts[0] <= counts[1]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences about cells that were counted as missing."""
+        return [
+            f"column {name!r} holds {_PLURALS[self.kinds[name]]}: {quoted(cells)} counted as "
+            "missing"
+            for name, cells in self.unreadable.items()
+        ]
+
+    def warn(self, owner: str, stacklevel: int = 2) -> None:
+        """Warn once of columns that were ignored, and once of cells that were not read."""
+        if self.unexpected:
+            warnings.warn(
+                f"{owner}: X has columns that were not there in fit, which are ignored: "
+                f"{quoted(self.unexpected, _SHOWN)}.",
+                UserWarning,
+                stacklevel=stacklevel + 1,
+            )
+        if self.unreadable:
+            remarks = "; ".join(self.remarks)
+            warnings.warn(f"{owner}: {remarks}.", UnreadableCellWarning, stacklevel=stacklevel + 1)
+
+
+@record
+class TableReader:
+    """How the columns of a table are read; learned from the rows of a fit.
+
+    Attributes
+    ----------
+    columns : list of ColumnFormat
+        One for each column of the table, in its order.
+    named : bool
+        Whether the table had names of columns (frames and files), or not (arrays).
+    """
+
+    columns: list[ColumnFormat] = saved(many(instance((ColumnFormat,)), least=1))
+    named: bool = saved(boolean)
+
+    def _check_state(self) -> None:
+        for names in (self.names, self.feature_names):
+            if len(set(names)) < len(names):
+                raise SchemaError("two columns of the table have the same name")
+        if not self.feature_names:
+            raise SchemaError("the table has no column that is read")
+
+    # ---- learning -------------------------------------------------------------------------------
+
+    @classmethod
+    def learn(cls, X: Any, owner: str, categorical: Any = None, terms: Any = None) -> TableReader:
+        """Learn how a table is read; arguments as those of `learn_and_read`."""
+        return cls.learn_and_read([X], owner, categorical, terms)[0]
+
+    @classmethod
+    def learn_and_read(
+        cls, chunks: Sequence[Any], owner: str, categorical: Any = None, terms: Any = None
+    ) -> tuple[TableReader, list[Column]]:
+        """Learn how a table is read, and read it.
+
+        Parameters
+        ----------
+        chunks : list of tables
+            Frames of pandas, Polars or pyarrow (also the strings of a CSV file), or arrays: rows
+            of one table, one below the other.
+        owner : str
+            Estimator or file, for messages.
+        categorical : list of str or int, or mask, optional
+            Columns that hold categories though they look like numbers or dates.
+        terms : list or mapping, optional
+            Terms of the model. Columns that it names are never left out; a column whose term is a
+            "category" is read as one; parts of dates that it names, as in "day (weekday)", are
+            features. ``{"day": "trend"}`` and ``{"day": None}`` give a date no parts, and of dates
+            in a list only the parts in that list are features.
+        """
+        tables = [RawTable.of(chunk, owner) for chunk in chunks]
+        names = tables[0].names
+        if any(table.names != names for table in tables):
+            raise ValueError(f"{owner}: the chunks of X have different columns.")
+        requests = _Requests.of(terms, names, owner)
+        forced = categorical_columns(categorical, names, owner)
+        requests.kinds |= {names[j]: "category" for j in forced}
+        notes, formats, columns = ReadingNotes(), [], list[Column]()
+        remarks: list[str] = []
+        for j, name in enumerate(names):
+            raw = joined_raw([table.column(j, owner) for table in tables])
+            how, remark = _learned(raw, name, requests)
+            read = _read(raw, how, owner, notes)
+            reason = None if name in requests.named else _useless(how, read, tables[0].named)
+            if reason is not None:
+                notes.unreadable.pop(name, None)
+                how, read = ColumnFormat(name, "left out", reason=reason), []
+            remarks += [remark] if remark and read else []
+            formats.append(how)
+            columns += read
+        reader = cls(formats, tables[0].named)
+        reader._check_learned(owner)
+        # Said once, and not saved: they quote cells of the rows.
+        object.__setattr__(reader, "_learning", (remarks, notes.remarks))
+        return reader, columns
+
+    def _check_learned(self, owner: str) -> None:
+        features = self.feature_names
+        if not features:
+            why = "; ".join(self._left_out_remarks())
+            raise ValueError(
+                f"{owner}: X has no column to learn from: {why}. Name columns in terms= to use "
+                "them all the same."
+            )
+        twice = [name for name, count in Counter(features).items() if count > 1]
+        if twice:
+            raise ValueError(
+                f"{owner}: the column {twice[0]!r} has the name of a part of a date. Rename it, or "
+                "leave it out."
+            )
+
+    # ---- what was learned -----------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of the table."""
+        return [column.name for column in self.columns]
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns that `read` returns."""
+        return [name for column in self.columns for name in column.features]
+
+    @property
+    def periods(self) -> dict[str, float]:
+        """Length of the circle of each feature that is a part of a date."""
+        return {
+            part_name(column.name, part): PERIODS[part]
+            for column in self.columns
+            for part in column.parts
+        }
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of the columns of numbers that have one."""
+        return {column.name: column.unit for column in self.columns if column.unit}
+
+    @property
+    def left_out(self) -> list[str]:
+        """Names of the columns that are not read."""
+        return [column.name for column in self.columns if column.kind == "left out"]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences about what was decided: columns left out, units, dates, unreadable cells."""
+        units = [f"column {name!r} holds numbers in {unit}" for name, unit in self.units.items()]
+        about_dates, about_cells = getattr(self, "_learning", ([], []))
+        return [*self._left_out_remarks(), *units, *about_dates, *about_cells]
+
+    def _left_out_remarks(self) -> list[str]:
+        chosen = [column for column in self.columns if column.kind == "left out"]
+        return [f"column {column.name!r} left out: {column.reason}" for column in chosen]
+
+    def warn(self, owner: str, stacklevel: int = 2) -> None:
+        """Warn of columns that are left out and of cells that are not read, once for all."""
+        about_cells: list[str] = getattr(self, "_learning", ([], []))[1]
+        sentences = "; ".join([*self._left_out_remarks(), *about_cells])
+        if sentences:
+            hint = " Name columns in terms= to use them all the same." if self.left_out else ""
+            category = SuspectColumnWarning if self.left_out else UnreadableCellWarning
+            warnings.warn(f"{owner}: {sentences}.{hint}", category, stacklevel + 1)
+
+    def position(self, item: Any, owner: str, argument: str) -> int:
+        """Position, among the features, of a column by its name or its position in the table."""
+        features, names = self.feature_names, self.names
+        if isinstance(item, str) and item in features:
+            return features.index(item)
+        name = names[column_position(item, names, owner, argument)]
+        if name in self.left_out:
+            reason = next(column.reason for column in self.columns if column.name == name)
+            raise ValueError(
+                f"{owner}: {argument} names the column {name!r}, which is left out: {reason}. Name "
+                "it in terms= to use it."
+            )
+        return features.index(name)
+
+    # ---- reading --------------------------------------------------------------------------------
+
+    def read(
+        self, X: Any, owner: str, *, ordered: bool = True, notes: ReadingNotes | None = None
+    ) -> list[Column]:
+        """Read a table as it was learned.
+
+        Parameters
+        ----------
+        X : frame or array
+        owner : str
+            Estimator or file, for messages.
+        ordered : bool
+            Whether columns must come in the order of fit, as scikit-learn demands of frames; those
+            of files are found by name.
+        notes : ReadingNotes, optional
+            Collects what was not as expected, over several blocks. By default it is warned of.
+
+        Raises
+        ------
+        ValueError
+            If columns are missing; a ColumnKindError, if most cells of a column cannot be read as
+            it was learned.
+        """
+        table = RawTable.of(X, owner)
+        own = ReadingNotes() if notes is None else notes
+        places = self._places(table, owner, ordered, own)
+        columns = []
+        for column, place in zip(self.columns, places, strict=True):
+            if column.kind == "left out":
+                continue
+            columns += _read(table.column(place, owner), column, owner, own)
+        if notes is None:
+            own.warn(owner, stacklevel=3)
+        return columns
+
+    def _places(self, table: RawTable, owner: str, ordered: bool, notes: ReadingNotes) -> list[int]:
+        """Where each column is in another table; −1 for one that is left out and not there."""
+        if not (self.named and table.named):
+            if self.named or table.named:
+                with_names = "X has feature names, but" if table.named else (
+                    "X does not have valid feature names, but")  # fmt: skip
+                fitted = "with" if self.named else "without"
+                warnings.warn(
+                    f"{with_names} {owner} was fitted {fitted} feature names", UserWarning,
+                    stacklevel=4,
+                )  # fmt: skip
+            if len(table.names) != len(self.columns):
+                raise ValueError(
+                    f"X has {len(table.names)} features, but {owner} is expecting "
+                    f"{len(self.columns)} features as input."
+                )
+            return list(range(len(self.columns)))
+        place = {name: j for j, name in enumerate(table.names)}
+        known, left_out = set(self.names), set(self.left_out)
+        missing = [name for name in self.names if name not in place and name not in left_out]
+        unexpected = [name for name in table.names if name not in known]
+        places = [place.get(name, -1) for name in self.names]
+        used = [j for j, name in zip(places, self.names) if name not in left_out]
+        if missing or (ordered and used != sorted(used)):
+            raise ValueError(_names_message(missing, unexpected, owner))
+        notes.unexpected += [name for name in unexpected if name not in notes.unexpected]
+        return places
+
+
+def _names_message(missing: list[str], unexpected: list[str], owner: str) -> str:
+    """What scikit-learn says of names of columns that do not match."""
+
+    def listed(names: list[str]) -> str:
+        more = ["..."] if len(names) > _SHOWN else []
+        return "".join(f"- {name}\n" for name in [*sorted(names)[:_SHOWN], *more])
+
+    message = "The feature names should match those that were passed during fit.\n"
+    if unexpected and missing:
+        message += f"Feature names unseen at fit time:\n{listed(unexpected)}"
+    if missing:
+        return f"{message}Feature names seen at fit time, yet now missing:\n{listed(missing)}"
+    return f"{message}Feature names must be in the same order as they were in fit.\n"
+
+
+# ---- what terms ask for -------------------------------------------------------------------------
+
+
+@dataclass
+class _Requests:
+    """What the terms of a model ask of columns, by name.
+
+    Attributes
+    ----------
+    named : set
+        Columns that are used, whatever they hold.
+    kinds : dict
+        "category", or "number" for a curve.
+    parts : dict
+        Parts of dates: those that are features, or further ones where `all_parts` is false.
+    exact : set
+        Dates whose parts are those in `parts`, and no others.
+    """
+
+    named: set[str] = field(default_factory=set)
+    kinds: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, list[str]] = field(default_factory=dict)
+    exact: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, terms: Any, names: list[str], owner: str) -> _Requests:
+        found = cls()
+        if isinstance(terms, Mapping):
+            for key, value in terms.items():
+                name, part = _column_and_part(key, names, owner)
+                kind = getattr(value, "kind", value)
+                if part:
+                    found.parts.setdefault(name, [])
+                    found.parts[name] += [part]
+                elif kind is None or kind == "trend":
+                    found.exact.add(name)
+                if kind is not None:
+                    found._note(name, part, kind)
+        elif isinstance(terms, Sequence) and not isinstance(terms, str):
+            items = [item for term in terms for item in (term if _is_pair(term) else [term])]
+            for item in items:
+                name, part = _column_and_part(getattr(item, "column", item), names, owner)
+                found.exact.add(name)
+                found.parts.setdefault(name, [])
+                found.parts[name] += [part] if part else []
+                found._note(name, part, getattr(item, "kind", "auto"))
+        return found
+
+    def _note(self, name: str, part: str, kind: Any) -> None:
+        self.named.add(name)
+        if not part and kind == "category":
+            self.kinds[name] = "category"
+        elif not part and kind in _CURVES:
+            self.kinds[name] = "number"
+
+    def parts_of(self, name: str, dates: np.ndarray) -> tuple[str, ...]:
+        chosen = set(self.parts.get(name, []))
+        chosen |= set() if name in self.exact else set(varying_parts(dates))
+        return tuple(part for part in PERIODS if part in chosen)
+
+
+def _is_pair(term: Any) -> bool:
+    return isinstance(term, tuple) and len(term) == 2
+
+
+def _column_and_part(item: Any, names: list[str], owner: str) -> tuple[str, str]:
+    """The column that a term names, and the part of a date: "day (weekday)"."""
+    if isinstance(item, str) and item not in names:
+        name, _, part = item.rpartition(" (")
+        if name in names and part.removesuffix(")") in PERIODS:
+            return name, part.removesuffix(")")
+    return names[column_position(item, names, owner, "terms")], ""
+
+
+# ---- one column ---------------------------------------------------------------------------------
+
+
+def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnFormat, str]:
+    """The format of a column, and a remark about it."""
+    kind = requests.kinds.get(name)
+    if kind == "category" or isinstance(raw, pa.DictionaryArray):
+        return ColumnFormat(name, "category", _level_form(raw)), ""
+    if isinstance(raw, np.ndarray):
+        if raw.dtype.kind == "M":
+            return ColumnFormat(name, "date", "typed", parts=requests.parts_of(name, raw)), ""
+        return ColumnFormat(name, "number", "plain"), ""
+    number = find_number_format(raw, codes_too=kind == "number")
+    if number is not None:
+        return ColumnFormat(name, "number", number.form, number.unit), ""
+    date = find_date_format(raw)
+    if date is not None:
+        form, ambiguous = date
+        parts = requests.parts_of(name, raw.dates(form))
+        order = "the month" if form.startswith("%m") else "the day"
+        remark = f"column {name!r} holds dates, in which {order} comes first" if ambiguous else ""
+        return ColumnFormat(name, "date", form, parts=parts), remark
+    return ColumnFormat(name, "category", _level_form(raw)), ""
+
+
+def _level_form(raw: RawColumn) -> str:
+    """How the levels of a category are written."""
+    if isinstance(raw, np.ndarray):
+        return "number" if raw.dtype.kind != "M" else "text"
+    cells = raw.cells if isinstance(raw, Text) else Cells.of(raw.dictionary)
+    levels = Text(cells.distinct.filter(pa.array(cells.known(GAPS))))
+    truth = pc.is_in(pc.utf8_lower(levels.array), pa.array(["true", "false"]))
+    if len(levels) and pc.all(truth).as_py():
+        return "boolean"
+    plain = len(levels) and levels.plain is not None and not levels.has_codes
+    return "number" if plain else "text"
+
+
+def _read(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -> list[Column]:
+    """A column as numbers or codes of levels; a date as several."""
+    if how.kind == "category":
+        return [_levels(raw, how)]
+    if how.kind == "number":
+        return [
+            Column(how.name, _finite(_numbers(raw, how, owner, notes), how.name, owner), None, [])
+        ]
+    dates = date_columns(_dates(raw, how, owner, notes), how.name, how.parts)
+    return [Column(name, values, None, []) for name, values in dates.items()]
+
+
+def _numbers(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -> np.ndarray:
+    if isinstance(raw, np.ndarray):
+        if raw.dtype.kind != "M":
+            return raw.astype(np.float64, copy=False)
+        if not np.isnat(raw).all():
+            raise ColumnKindError(owner, how, "dates")
+        return np.full(len(raw), np.nan)
+    column = as_text(raw)
+    if how.form == "plain" and not how.unit and column.plain is not None:
+        return column.plain
+    cells, values = column.cells, column.numbers(NumberFormat(how.form, how.unit))
+    _count(cells, np.isnan(values), how, owner, notes)
+    return cells.rows(np.append(values, np.nan))
+
+
+def _dates(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -> np.ndarray:
+    if isinstance(raw, np.ndarray):
+        if raw.dtype.kind == "M":
+            return raw
+        if not np.isnan(raw).all():
+            raise ColumnKindError(owner, how, "numbers")
+        return np.full(len(raw), np.datetime64("NaT", "s"))
+    column, form = as_text(raw), how.form
+    if form == "typed":  # the text of another file: in any format that all cells have
+        form = (find_date_format(column) or (DATE_FORMS[0], False))[0]
+    cells, values = column.cells, column.dates(form)
+    _count(cells, np.isnat(values), how, owner, notes)
+    return cells.rows(np.append(values, np.datetime64("NaT", "s")))
+
+
+def _count(
+    cells: Cells, missing: np.ndarray, how: ColumnFormat, owner: str, notes: ReadingNotes
+) -> None:
+    """Note cells that are neither empty nor of a column's format; refuse a column of such."""
+    bad = missing & cells.known(NUMBER_GAPS)
+    examples = cells.distinct.filter(pa.array(bad)).slice(0, 10).to_pylist()
+    good = int(cells.counts[~missing].sum())
+    if not notes.add(how, int(cells.counts[bad].sum()), good, examples):
+        written = "" if how.form in ("plain", "typed") else f" written as {how.form}"
+        unit = f" in {how.unit}" if how.unit else ""
+        what = f"cells such as {quoted(examples)}, which are not {_PLURALS[how.kind]}"
+        raise ColumnKindError(owner, how, f"{what}{written}{unit}")
+
+
+def _finite(numbers: np.ndarray, name: str, owner: str) -> np.ndarray:
+    bad = np.isinf(numbers)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"{owner}: column {name!r} of input X contains infinity (row {row}). Replace it, or "
+            "use NaN for a missing value."
+        )
+    return numbers
+
+
+def _levels(raw: RawColumn, how: ColumnFormat) -> Column:
+    """Codes of levels, in the order of appearance, or of the categories of a frame."""
+    if isinstance(raw, np.ndarray):
+        codes, names = factorized(raw)
+        return _renumbered(how.name, codes, names)
+    if isinstance(raw, pa.DictionaryArray):
+        codes = pc.fill_null(raw.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+        levels = raw.dictionary
+        if not raw.type.ordered:
+            places, first = np.unique(codes[codes >= 0], return_index=True)
+            order = places[np.argsort(first)]
+            rank = np.full(len(levels) + 1, -1)
+            rank[order] = np.arange(len(order))
+            levels, codes = levels.take(pa.array(order)), rank[codes]
+        cells = Cells(pc.utf8_trim_whitespace(levels), codes)
+    else:
+        cells = raw.cells
+    names = _level_names(cells.distinct, how.form)
+    known = np.append(cells.known(GAPS), False)
+    return _renumbered(how.name, np.where(known[cells.codes], cells.codes, -1), names)
+
+
+def _level_names(distinct: pa.Array, form: str) -> list[str]:
+    if form == "boolean":
+        return pc.utf8_capitalize(pc.utf8_lower(distinct)).to_pylist()
+    if form == "number":
+        return [_number_name(cell) for cell in distinct.to_pylist()]
+    return level_names(distinct).to_pylist()
+
+
+def _number_name(cell: str) -> str:
+    """The name that a number has as a level, however it is written."""
+    try:
+        return str(int(cell)) if cell.lstrip("+-").isdigit() else level_name(float(cell))
+    except (ValueError, OverflowError):
+        return cell
+
+
+def _renumbered(name: str, codes: np.ndarray, names: list[str]) -> Column:
+    """A column of codes, whose levels occur, are not missing, and have different names."""
+    used = np.zeros(len(names) + 1, bool)
+    used[codes] = True
+    used[-1] = False
+    levels = list(dict.fromkeys(own for own, there in zip(names, used.tolist()) if there))
+    if len(levels) == len(names):
+        return Column(name, None, codes, levels)
+    place = {level: k for k, level in enumerate(levels)}
+    rank = [place[own] if there else -1 for own, there in zip(names, used.tolist())]
+    return Column(name, None, np.array([*rank, -1], np.int64)[codes], levels)
+
+
+# ---- columns that say nothing -------------------------------------------------------------------
+
+
+def _useless(how: ColumnFormat, read: list[Column], named: bool) -> str | None:
+    """Why a column is not used: it has one value, or names the rows; None if it is."""
+    if how.kind == "category":
+        reason = _names_rows(read[0])
+    else:
+        reason = _counts_rows(how.name, read[0].values) if how.kind == "number" and named else None
+    if reason is None and _is_constant(read[0]):
+        reason = "all its values are the same"
+    return reason
+
+
+def _is_constant(column: Column) -> bool:
+    """Whether a column has one value, a missing one counted."""
+    if not len(column):
+        return False
+    values = column.values if column.codes is None else column.codes
+    first = values[0]
+    if first != first:
+        return bool(np.isnan(values).all())
+    return bool((values[:100] == first).all() and (values == first).all())
+
+
+def _names_rows(column: Column) -> str | None:
+    """Why text names the rows: most of them have a level of their own."""
+    n, levels = len(column), len(column.levels)
+    known = int(np.count_nonzero(column.codes >= 0))
+    if n < _FEW_ROWS:
+        return None
+    if levels == known > _FEW_ROWS:
+        return "its values are all different"
+    return f"it has {levels:,} levels in {n:,} rows" if 2 * levels > n else None
+
+
+def _counts_rows(name: str, values: np.ndarray) -> str | None:
+    """Why whole numbers, all different, name the rows: they count them, or are called an ID."""
+    n = len(values)
+    if n < _FEW_ROWS or any((part != np.round(part)).any() for part in (values[:100], values)):
+        return None  # NaN differs from itself
+    low, high = values.min(), values.max()
+    counts = low in (0, 1) and high == low + n - 1
+    if not (counts or _ID.search(name)) or len(np.unique(values)) < n:
+        return None
+    if counts:
+        return "it counts the rows"
+    return "its values are all different, and its name is that of an ID"

@@ -1,0 +1,494 @@
+"""The reader of tables: one reading of the same data, whatever holds it, then and later."""
+
+import io
+import pickle
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from kernelmaps.data.csv_files import CsvFile
+from kernelmaps.data.table_reader import ColumnFormat, ReadingNotes, TableReader
+from kernelmaps.exceptions import SuspectColumnWarning, UnreadableCellWarning
+from kernelmaps.schema import SchemaError
+
+N = 200
+
+
+def frame(seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "ride_id": [f"R{k}" for k in range(N)],
+            "number": np.arange(N) + 1,
+            "when": pd.Timestamp("2021-03-01") + pd.to_timedelta(rng.integers(0, 10**6, N), "min"),
+            "city": rng.choice(["Bern", "Köln", "New York, NY"], N),
+            "area": rng.gamma(5, 20, N),
+            "rooms": rng.integers(1, 7, N),
+            "source": "app",
+            "member": rng.random(N) > 0.5,
+        }
+    )
+    X.loc[::10, "area"] = np.nan
+    X["area"] = X["area"].round(3)  # pandas reads long decimals with an error in the last digit
+    X.loc[[3, 5], "city"] = None
+    return X
+
+
+def csv_table(X, tmp_path):
+    path = tmp_path / "rows.csv"
+    X.to_csv(path, index=False)
+    return CsvFile(path).table()
+
+
+def parquet_table(X, tmp_path):
+    X.to_parquet(tmp_path / "rows.parquet")
+    return pa.parquet.read_table(tmp_path / "rows.parquet")
+
+
+HOLDERS = {
+    "pandas": lambda X, _: X,
+    "nullable": lambda X, _: X.convert_dtypes(),
+    "objects": lambda X, _: X.astype(object).where(X.notna(), None),
+    "categories": lambda X, _: X.astype({"city": "category"}),
+    "csv": csv_table,
+    "csv by pandas": lambda X, _: pd.read_csv(io.StringIO(X.to_csv(index=False))),
+    "parquet": parquet_table,
+    "parquet with categories": lambda X, p: parquet_table(X.astype({"city": "category"}), p),
+    "polars": lambda X, _: pytest.importorskip("polars").from_pandas(X),
+}
+
+
+def assert_equal(found, expected):
+    assert [column.name for column in found] == [column.name for column in expected]
+    for column, other in zip(found, expected, strict=True):
+        assert column.levels == other.levels, column.name
+        np.testing.assert_array_equal(column.codes, other.codes)
+        np.testing.assert_array_equal(column.values, other.values)
+        assert getattr(column.values, "dtype", None) == getattr(other.values, "dtype", None)
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_the_same_data_are_the_same_columns_bit_for_bit(holder, tmp_path, seed):
+    X = frame(seed)
+    reader, columns = TableReader.learn_and_read([X], "Model")
+    other, found = TableReader.learn_and_read([HOLDERS[holder](X, tmp_path)], "Model")
+    assert_equal(found, columns)
+    assert other.feature_names == reader.feature_names
+    assert other.left_out == reader.left_out == ["ride_id", "number", "source"]
+    later = frame(seed + 1)
+    assert_equal(reader.read(HOLDERS[holder](later, tmp_path), "Model"), other.read(later, "Model"))
+
+
+def test_what_is_read():
+    X = frame()
+    reader, columns = TableReader.learn_and_read([X], "Model")
+    parts = ["when", "when (month)", "when (weekday)", "when (hour)"]
+    names = [*parts, "city", "area", "rooms", "member"]
+    assert reader.feature_names == [column.name for column in columns] == names
+    assert reader.periods == {parts[1]: 12.0, parts[2]: 7.0, parts[3]: 24.0}
+    found = {column.name: column for column in columns}
+    np.testing.assert_array_equal(found["area"].values, X["area"])
+    np.testing.assert_array_equal(found["when (weekday)"].values, X["when"].dt.day_of_week + 1)
+    city = found["city"]
+    named = [city.levels[k] if k >= 0 else None for k in city.codes]
+    assert named == [None if pd.isna(item) else item for item in X["city"]]
+    assert city.levels == list(dict.fromkeys(item for item in named if item))
+    assert set(found["member"].levels) == {"True", "False"}
+    assert reader.remarks == [
+        "column 'ride_id' left out: its values are all different",
+        "column 'number' left out: it counts the rows",
+        "column 'source' left out: all its values are the same",
+    ]
+    with pytest.warns(SuspectColumnWarning, match="Model: column 'ride_id' left out.*terms="):
+        reader.warn("Model")
+
+
+def test_arrays_have_no_names_that_could_tell_an_id(seed):
+    X = np.random.default_rng(seed).normal(size=(50, 3))
+    X[:, 1] = np.arange(50)
+    X[3, 0] = np.nan
+    reader, columns = TableReader.learn_and_read([X], "Model")
+    assert reader.feature_names == ["x0", "x1", "x2"]
+    for j, column in enumerate(columns):
+        np.testing.assert_array_equal(column.values, X[:, j])
+    X[:, 2] = 7.0
+    assert TableReader.learn(X, "Model").left_out == ["x2"]
+    objects = np.array([[1.5, "a"], [None, "b"], [2, "a"]], dtype=object)
+    number, text = TableReader.learn_and_read([objects], "Model")[1]
+    np.testing.assert_array_equal(number.values, [1.5, np.nan, 2])
+    assert (text.levels, text.codes.tolist()) == (["a", "b"], [0, 1, 0])
+
+
+def test_numbers_in_the_text_of_frames_have_units_and_formats():
+    X = pd.DataFrame(
+        {
+            "price": ["$ 1,234.50", "$3", None, "-"],
+            "share": ["12%", "3.5 %", ".", "7%"],
+            "weight": ["12.3 kg", "4kg", "n/a", "5"],
+            "comma": ["1,5", "1.000,25", "", "2"],
+            "zip": ["01067", "10115", "01067", ""],
+        }
+    )
+    reader, columns = TableReader.learn_and_read([X], "Model")
+    nan = np.nan
+    expected = [[1234.5, 3, nan, nan], [12, 3.5, nan, 7], [12.3, 4, nan, 5], [1.5, 1000.25, nan, 2]]
+    for column, values in zip(columns[:4], expected, strict=True):
+        np.testing.assert_array_equal(column.values, values)
+    assert columns[4].levels == ["01067", "10115"]
+    assert columns[4].codes.tolist() == [0, 1, 0, -1]
+    assert reader.units == {"price": "$", "share": "%", "weight": "kg"}
+    assert "column 'weight' holds numbers in kg" in reader.remarks
+    numbers = X.assign(price=[1.0, 2.0, 3.0, 4.0])  # typed numbers are numbers, too
+    np.testing.assert_array_equal(reader.read(numbers, "Model")[0].values, [1, 2, 3, 4])
+
+
+def test_dates_in_text_are_dates():
+    days = pd.date_range("2020-01-01", periods=800)
+    typed = TableReader.learn_and_read([pd.DataFrame({"d": days})], "Model")
+    for form in ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d %b %Y"):
+        text = pd.DataFrame({"d": days.strftime(form)})
+        reader, columns = TableReader.learn_and_read([text], "Model")
+        assert reader.feature_names == ["d", "d (month)", "d (weekday)"]
+        assert_equal(columns, typed[1])
+        for later in (
+            text,
+            pd.DataFrame({"d": days}),
+            pd.DataFrame({"d": days.tz_localize("UTC")}),
+        ):
+            assert_equal(reader.read(later, "Model"), columns)
+            if form != "%m/%d/%Y":  # days up to 12 could be months, unless it is known
+                assert_equal(typed[0].read(later, "Model"), columns)
+
+
+def test_an_open_order_of_day_and_month_is_remarked():
+    X = pd.DataFrame({"d": ["3/4/2025", "5/6/2025", "7/8/2025"]})
+    assert TableReader.learn(X, "Model").remarks == [
+        "column 'd' holds dates, in which the month comes first"
+    ]
+
+
+def test_levels_have_one_name_however_they_are_written():
+    """3 and 3.0, 2.50 and 2.5, TRUE and True; whole numbers beyond the floats stay apart."""
+    cases = [
+        ([3, 4, 3], [3.0, 4.0, 3.0], ["3", "4", "3"], ["3.0", "4", "3.00"]),
+        ([2.5, 0.1, 2.5], ["2.50", "0.1", "2.5"]),
+        ([True, False, True], ["TRUE", "false", "True"]),
+        ([2**60 + 1, 2**60 + 2, 2**60 + 1], [str(2**60 + 1), str(2**60 + 2), str(2**60 + 1)]),
+    ]
+    for first, *others in cases:
+        reader, expected = TableReader.learn_and_read([pd.DataFrame({"a": first})], "M", ["a"])
+        assert len(expected[0].levels) == 2
+        for other in others:
+            assert_equal(reader.read(pd.DataFrame({"a": other}), "M"), expected)
+            assert_equal(
+                TableReader.learn_and_read([pa.table({"a": other})], "M", [0])[1], expected
+            )
+
+
+def test_ordered_categories_keep_their_order():
+    sizes = pd.Categorical(["mid", "low", None, "top"], ["low", "mid", "top", "huge"], ordered=True)
+    (column,) = TableReader.learn_and_read([pd.DataFrame({"a": sizes})], "Model")[1]
+    assert (column.levels, column.codes.tolist()) == (["low", "mid", "top"], [1, 0, -1, 2])
+
+
+@pytest.mark.parametrize("kind", ["timedelta", "decimal", "time", "period"])
+def test_other_types_of_pandas_and_arrow(kind):
+    if kind == "timedelta":
+        X, expected = pd.DataFrame({"a": pd.to_timedelta([1, 90], "min")}), [60.0, 5400.0]
+    elif kind == "decimal":
+        X = pa.table({"a": pa.array([1.5, 2.25]).cast(pa.decimal128(5, 2))})
+        expected = [1.5, 2.25]
+    elif kind == "time":
+        X, expected = pa.table({"a": pa.array([60, 3600], pa.time32("s"))}), [60.0, 3600.0]
+    else:
+        X, expected = (
+            pd.DataFrame({"a": pd.period_range("2020", periods=2, freq="Y")}),
+            [2020, 2021],
+        )
+    np.testing.assert_array_equal(TableReader.learn_and_read([X], "M")[1][0].values, expected)
+
+
+def test_chunks_are_read_as_one_table(seed):
+    """Types may differ between chunks, as those of a file that pandas reads in pieces."""
+    X = frame(seed)
+    reader, columns = TableReader.learn_and_read([X], "Model")
+    chunks = [
+        X.iloc[:50],
+        X.iloc[50:130].astype({"city": "category", "rooms": float}),
+        X.iloc[130:],
+    ]
+    other, found = TableReader.learn_and_read(chunks, "Model")
+    assert other == reader
+    assert_equal(found, columns)
+    mixed = [pd.DataFrame({"a": [1, 2.5]}), pd.DataFrame({"a": ["3", "x"]})]
+    assert TableReader.learn_and_read(mixed, "Model")[1][0].levels == ["1", "2.5", "3", "x"]
+    with pytest.raises(ValueError, match="the chunks of X have different columns"):
+        TableReader.learn_and_read([X, X.iloc[:, ::-1]], "Model")
+
+
+# ---- what terms ask for -------------------------------------------------------------------------
+
+
+def names_of(terms, categorical=None, X=None):
+    return TableReader.learn(frame() if X is None else X, "Model", categorical, terms).feature_names
+
+
+def test_columns_that_terms_name_are_not_left_out():
+    assert "number" in names_of({"number": "auto"})
+    assert "number" in names_of([("number", "area")])
+    assert "number" in names_of([1])
+    assert "ride_id" in names_of({"ride_id": "category"})
+    assert "ride_id" not in names_of({"ride_id": None})
+    term = SimpleNamespace(column="number", kind="linear")
+    assert "number" in names_of([term])
+    assert "number" in names_of({"number": term})
+
+
+@pytest.mark.parametrize(
+    ("terms", "parts"),
+    [
+        (None, ["when", "when (month)", "when (weekday)", "when (hour)"]),
+        ({"when": "linear"}, ["when", "when (month)", "when (weekday)", "when (hour)"]),
+        ({"when": "trend"}, ["when"]),
+        ({"when": None}, ["when"]),
+        ({"when": "trend", "when (hour)": "periodic"}, ["when", "when (hour)"]),
+        (["when (weekday)", "area"], ["when", "when (weekday)"]),
+        (["when", "area"], ["when"]),
+    ],
+)
+def test_parts_of_dates_are_chosen_by_terms(terms, parts):
+    assert [name for name in names_of(terms) if name.startswith("when")] == parts
+
+
+def test_a_part_that_does_not_vary_enough_can_be_asked_for():
+    X = pd.DataFrame({"d": pd.date_range("2024-01-01", periods=40)})
+    assert names_of(None, X=X) == ["d", "d (weekday)"]
+    assert names_of({"d (month)": "periodic"}, X=X) == ["d", "d (month)", "d (weekday)"]
+
+
+def test_terms_decide_what_a_column_holds():
+    X = pd.DataFrame({"zip": ["01067", "10115", "01067"], "k": [1, 2, 1]})
+    zip_, k = TableReader.learn_and_read([X], "Model", None, {"zip": "linear", "k": "category"})[1]
+    np.testing.assert_array_equal(zip_.values, [1067, 10115, 1067])
+    assert k.levels == ["1", "2"]
+
+
+def test_positions_are_those_of_the_table():
+    reader = TableReader.learn(frame(), "Model")
+    assert reader.position("when (hour)", "Model", "smoothing") == 3
+    assert reader.position(3, "Model", "smoothing") == reader.position("city", "Model", "") == 4
+    with pytest.raises(ValueError, match="smoothing names the column 'number', which is left out"):
+        reader.position("number", "Model", "smoothing")
+    with pytest.raises(ValueError, match="Model: smoothing names the column 'town'"):
+        reader.position("town", "Model", "smoothing")
+    with pytest.raises(ValueError, match="Model: terms names the column 'town'"):
+        names_of({"town": "linear"})
+
+
+# ---- later tables -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reader():
+    return TableReader.learn(frame(), "Model")
+
+
+def test_columns_that_were_left_out_need_not_be_there(reader):
+    later = frame(1)
+    expected = reader.read(later, "Model")
+    assert_equal(reader.read(later.drop(columns=reader.left_out), "Model"), expected)
+
+
+def test_new_columns_are_ignored_with_one_warning(reader):
+    later = frame(1)
+    with pytest.warns(UserWarning, match="columns that were not there in fit.*'new', 'other'") as w:
+        found = reader.read(later.assign(new=1, other="x"), "Model")
+    assert len(w) == 1
+    assert_equal(found, reader.read(later, "Model"))
+
+
+def test_missing_and_reordered_columns_are_refused_in_the_words_of_scikit_learn(reader):
+    later = frame(1)
+    begin = "The feature names should match those that were passed during fit.\n"
+    match = f"{begin}Feature names seen at fit time, yet now missing:\n- area\n- city\n"
+    with pytest.raises(ValueError, match=match):
+        reader.read(later.drop(columns=["city", "area"]), "Model")
+    unseen = f"{begin}Feature names unseen at fit time:\n- town\nFeature names seen at fit time"
+    with pytest.raises(ValueError, match=unseen):
+        reader.read(later.rename(columns={"city": "town"}), "Model")
+    mirrored = later.iloc[:, ::-1]
+    with pytest.raises(ValueError, match=f"{begin}Feature names must be in the same order as"):
+        reader.read(mirrored, "Model")
+    assert_equal(reader.read(mirrored, "Model", ordered=False), reader.read(later, "Model"))
+
+
+def test_arrays_and_frames_are_told_apart_as_scikit_learn_does(seed):
+    X = np.random.default_rng(seed).normal(size=(30, 2))
+    named = pd.DataFrame(X, columns=["a", "b"])
+    with pytest.warns(UserWarning, match="X does not have valid feature names, but Model was fitt"):
+        TableReader.learn(named, "Model").read(X, "Model")
+    with pytest.warns(UserWarning, match="X has feature names, but Model was fitted without"):
+        TableReader.learn(X, "Model").read(named, "Model")
+    with pytest.raises(ValueError, match="X has 1 features, but Model is expecting 2 features"):
+        TableReader.learn(X, "Model").read(X[:, :1], "Model")
+    TableReader.learn(pd.DataFrame(X), "Model").read(X, "Model")  # its names are not strings
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "match"),
+    [
+        ("area", "large", "'area' held numbers in fit, and now holds cells such as 'large'"),
+        ("area", "1,5", "'area' held numbers in fit, and now holds cells such as '1,5'"),
+        ("when", "soon", "'when' held dates in fit, and now holds cells such as 'soon'"),
+        ("when", 3.5, "'when' held dates in fit, and now holds numbers"),
+        ("rooms", pd.Timestamp("2024-01-01"), "'rooms' held numbers in fit, and now holds dates"),
+    ],
+)
+def test_a_column_of_another_kind_is_refused_by_name(reader, column, cells, match):
+    later = frame(1).astype({column: object})
+    later[column] = cells
+    with pytest.raises(ValueError, match=f"Model: column {match}"):
+        reader.read(later, "Model")
+
+
+def test_text_that_reads_as_learned_is_welcome(reader):
+    later = frame(1)
+    expected = reader.read(later, "Model")
+    text = later.astype(str).where(later.notna(), None)
+    assert_equal(reader.read(text, "Model"), expected)
+
+
+def test_a_few_cells_that_cannot_be_read_are_missing_and_named(reader):
+    later = frame(1).astype({"area": object})
+    later.loc[2, "area"] = "huge"
+    with pytest.warns(
+        UnreadableCellWarning, match="'area' holds numbers: 'huge' counted as missing"
+    ):
+        found = {column.name: column for column in reader.read(later, "Model")}
+    assert np.isnan(found["area"].values[2])
+    assert found["area"].values[1] == later["area"][1]
+    learned = TableReader.learn(later, "Model")
+    assert "column 'area' holds numbers: 'huge' counted as missing" in learned.remarks
+    with pytest.warns(SuspectColumnWarning, match="'huge' counted as missing"):
+        learned.warn("Model")
+
+
+def named(column):
+    return [column.levels[k] if k >= 0 else None for k in column.codes]
+
+
+def test_blocks_are_read_as_the_whole_table_is(reader, tmp_path, seed):
+    later = frame(seed).astype({"area": object})
+    later.loc[[150, 151], "area"] = "huge"
+    later["new"] = 1
+    table = csv_table(later, tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = reader.read(table, "Model")
+    notes = ReadingNotes()
+    for begin in range(0, N, 30):
+        part = reader.read(table.slice(begin, 30), "Model", notes=notes)
+        for column, all_rows in zip(part, whole, strict=True):
+            if column.codes is None:
+                np.testing.assert_array_equal(column.values, all_rows.values[begin : begin + 30])
+            else:
+                names = [
+                    [c.levels[k] if k >= 0 else "" for k in c.codes] for c in (column, all_rows)
+                ]
+                assert names[0] == names[1][begin : begin + 30]
+    assert notes.unexpected == ["new"]
+    assert notes.remarks == ["column 'area' holds numbers: 'huge' counted as missing"]
+    with pytest.warns() as warned:
+        notes.warn("Model")
+    assert [item.category for item in warned] == [UserWarning, UnreadableCellWarning]
+
+
+def test_columns_of_gaps_alone_may_come_later(reader):
+    for gap in (None, np.nan, pd.NaT, ""):
+        later = frame(1).astype(object)
+        later[["when", "area", "city"]] = gap
+        found = {column.name: column for column in reader.read(later, "Model")}
+        assert np.isnan(found["when"].values).all()
+        assert np.isnan(found["when (hour)"].values).all()
+        assert np.isnan(found["area"].values).all()
+        assert (found["city"].codes == -1).all()
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+def test_infinity_is_refused_with_its_column():
+    with pytest.raises(ValueError, match=r"column 'a' of input X contains infinity \(row 1\)"):
+        TableReader.learn(pd.DataFrame({"a": [0.0, np.inf]}), "Model")
+    with pytest.raises(ValueError, match=r"column 'a' of input X contains infinity \(row 1\)"):
+        TableReader.learn(pd.DataFrame({"a": ["0.5", "1e999"]}), "Model")
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "match"),
+    [
+        (pd.DataFrame({"a": [[1], [2]]}), TypeError, "'a' holds values that are neither numbers"),
+        (pd.DataFrame({"a": [{"b": 1}, "x"]}), TypeError, "'a' holds values that are neither"),
+        (pd.DataFrame({"a": [1j, 2j]}), ValueError, "'a' holds complex numbers"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "2 columns named 'a'"),
+        (pd.DataFrame({"a": [1, 1]}), ValueError, "no column to learn from: column 'a' left out"),
+        (np.zeros(3), ValueError, "two dimensions"),
+    ],
+)
+def test_tables_that_cannot_be_read(X, error, match):
+    with pytest.raises(error, match=match):
+        TableReader.learn(X, "Model")
+
+
+def test_a_column_with_the_name_of_a_part_of_a_date_is_refused():
+    X = frame().assign(**{"when (hour)": np.arange(N) % 7})
+    with pytest.raises(ValueError, match=r"'when \(hour\)' has the name of a part of a date"):
+        TableReader.learn(X, "Model")
+
+
+# ---- what is saved ------------------------------------------------------------------------------
+
+
+def test_a_reader_survives_pickling_and_says_nothing_of_the_rows(reader):
+    X = frame().astype({"area": object})
+    X.loc[2, "area"] = "huge"
+    learned = TableReader.learn(X, "Model")
+    again = pickle.loads(pickle.dumps(learned))
+    assert again == learned
+    assert again.remarks == learned.remarks[:-1]
+    assert b"huge" not in pickle.dumps(learned)
+    assert_equal(again.read(frame(1), "Model"), learned.read(frame(1), "Model"))
+
+
+@pytest.mark.parametrize(
+    ("entries", "match"),
+    [
+        ({"kind": "word"}, "'kind' must be one of"),
+        ({"form": "1;234"}, "unknown format '1;234'"),
+        ({"kind": "date"}, "unknown format"),
+        ({"parts": ("second",)}, "parts of a date"),
+        ({"parts": ["hour"]}, "parts of a date"),
+        ({"unit": 3}, "'unit' must be a string"),
+    ],
+)
+def test_formats_of_a_file_are_checked(entries, match):
+    values = {"name": "a", "kind": "number", "form": "plain", **entries}
+
+    def restore():
+        ColumnFormat._state.check(values, "file")
+        ColumnFormat(**values)._check_state()
+
+    with pytest.raises(SchemaError, match=match):
+        restore()
+
+
+def test_readers_of_a_file_are_checked():
+    a = ColumnFormat("a", "number", "plain")
+    for columns, match in (([a, a], "same name"), ([ColumnFormat("a", "left out")], "no column")):
+        with pytest.raises(SchemaError, match=match):
+            TableReader(columns, True)._check_state()
