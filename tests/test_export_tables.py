@@ -210,7 +210,7 @@ class InverseGaussian(Loss):
     def derivatives(self, y, eta):
         return np.exp(-eta) - y * np.exp(-2 * eta), np.exp(-eta)  # Fisher's curvature
 
-    def start(self, y, weight, offset):
+    def initial_intercept(self, y, weight, offset):
         return float(np.log(np.average(y * np.exp(-offset), weights=weight)))
 
 

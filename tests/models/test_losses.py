@@ -62,25 +62,29 @@ def test_step_that_moves_nothing_says_how_firmly_it_rests(name, seed):
 
 
 @EVERY
-def test_parts_are_the_value_and_its_derivatives(name, seed):
+def test_derivatives_are_those_of_the_value(name, seed):
     y, f = np.array(cases(name, seed)).T[:2]
     loss = make_loss(name, y, epsilon=EPSILON)
-    wanted = [loss.rules.value(*z, EPSILON) for z in zip(y, f, strict=True)]
-    np.testing.assert_allclose(loss.unit * loss.parts(y, f, 1e-300)[0], wanted, atol=1e-12)
+    by_rule = [loss.rules.value(*z, EPSILON) for z in zip(y, f, strict=True)]
+    np.testing.assert_allclose(loss.scale * loss.value(y, f), by_rule, atol=1e-12)
     # Rounded off, a loss is a parabola between its corners: away from them, differences of the
     # fourth order are exact to h⁴ and rounding.
     width, h = 0.5, 1e-3
-    _, slope, bend = loss.parts(y, f, width)
-    around = [loss.parts(y, f + k * h, width) for k in (-2, -1, 1, 2)]
+    rounded = loss.rounded(width)
+    assert (rounded != loss) == loss.has_corners
+    gradient, curvature = rounded.derivatives(y, f)
+    around = [
+        (rounded.value(y, f + k * h), rounded.derivatives(y, f + k * h)[0]) for k in (-2, -1, 1, 2)
+    ]
     kinks = (1 - y * f, f - y - EPSILON, y - f - EPSILON)
     away = np.all([abs(s - end) > 2 * h for s in kinks for end in (0, width)], axis=0)
     assert away.mean() > 0.9
-    for of, found in ((0, slope), (1, bend)):
-        a, b, c, d = (part[of] for part in around)
+    for order, derivative in ((0, gradient), (1, curvature)):
+        a, b, c, d = (values[order] for values in around)
         np.testing.assert_allclose(
-            ((a - 8 * b + 8 * c - d) / (12 * h))[away], found[away], atol=1e-8
+            ((a - 8 * b + 8 * c - d) / (12 * h))[away], derivative[away], atol=1e-8
         )
-    assert loss.bends == (np.ptp(bend) > 0)
+    assert loss.curvature_varies == (np.ptp(curvature) > 0)
 
 
 @EVERY

@@ -2,10 +2,10 @@ r"""Losses of additive models: all that their solvers know about a loss, one cla
 
 An example with target y (+1 or −1 for a class) and cost c adds c ℓ(y, f) to the objective.
 
-GAMs are fitted by Newton's method, which takes the value, the derivative and the curvature of rows
-(:class:`Loss`). A curvature may be an upper bound of the second derivative (of a loss with a
-corner, which is rounded off): the step then minimises a majorant, and cannot raise the objective.
-Close to the minimum less and less of the bound is taken, and steps become Newton's.
+Newton's method takes the value, the derivative and the curvature of rows (:class:`Loss`). The
+curvature may be an upper bound of the second derivative (of a loss with a corner, which is rounded
+off): the step then minimises a majorizer, and cannot raise the objective. Close to the minimum the
+share of the bound shrinks, and steps become Newton's.
 
 Additive SVMs are trained by dual coordinate descent, one example at a time, which takes the rules
 of a loss (:class:`Rules`). The dual variable β of an example is the coefficient of ψ(x) in w, and
@@ -25,11 +25,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, ndtri, xlogy
 
-_WIDTH = 0.003  # of the scale of the targets: where absolute losses are rounded off
-_MOST = 30.0  # |η| beyond which exp is not followed
-
-
-Parts = tuple[np.ndarray, np.ndarray, np.ndarray]  # value, slope and curvature by f
+# Width, in units of the targets' interquartile range, over which absolute losses are rounded off: a
+# tenth of the standard error of the median of 1,000 rows.
+_ROUNDED_WIDTH = 0.003
+_MAX_ETA = 30.0  # exp(±η) is not followed beyond: e³⁰ is 10¹³
 
 
 class Rules(NamedTuple):
@@ -43,11 +42,11 @@ class Rules(NamedTuple):
         (cℓ)*(−β), for a β that `step` can give.
     step : callable (y, f, beta, q, c, epsilon)
         The best new β where q is the dual's diagonal, so that the score becomes
-        f + q (β_new − β); and by how much a β that rests at a bound is kept there (shrinking),
-        0 where nothing rests.
+        f + q (β_new − β); and the margin by which a β at a bound stays there (for shrinking), 0
+        for a β between its bounds.
     start : callable (share) or None
-        The best intercept of a model without weights, from the share of the costs that positive
-        labels have; None where 0 is a good start.
+        The best constant score, from the share of the costs that positive labels have; None where
+        0 is a good start.
     """
 
     value: Callable[..., float]
@@ -67,11 +66,11 @@ class Loss:
     rules: ClassVar[Rules | None] = None  # of additive SVMs; None for a loss of GAMs alone
     likelihood = True  # whether GAMs have it: exp(−ℓ/φ) is a likelihood, or nearly
     of_labels = False  # whether y is ±1
-    corners = False  # whether the derivative jumps
-    unit = 1.0  # how many times ℓ its rules are about
-    bends = True  # whether the curvature changes from row to row
+    has_corners = False  # whether the derivative jumps; see `rounded`
+    scale = 1.0  # how many times ℓ its dual rules are about
+    curvature_varies = True  # whether the second derivative differs between rows
     link = "identity"  # "log": predictions are exp(η), and rows may have an exposure
-    # Share of an upper bound in the curvature; the rest is the second derivative.
+    # Share of an upper bound in the curvature; the remainder is the second derivative itself.
     majorizer_share = 0.0
 
     def value(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
@@ -82,28 +81,28 @@ class Loss:
         """First derivative by η, and the curvature."""
         raise NotImplementedError
 
-    def parts(self, y: np.ndarray, eta: np.ndarray, width: float) -> Parts:
-        """Value, first derivative and curvature; corners are rounded off by a parabola so wide."""
-        return self.value(y, eta), *self.derivatives(y, eta)
+    def rounded(self, width: float) -> Loss:
+        """The loss with its corners replaced by parabolas of this width."""
+        return self
 
-    def start(self, y: np.ndarray, weight: np.ndarray, offset: np.ndarray) -> float:
+    def initial_intercept(self, y: np.ndarray, weight: np.ndarray, offset: np.ndarray) -> float:
         """An intercept to start from."""
         return float(np.average(y - offset, weights=weight))
 
-    def after(self, whole: bool) -> Loss:
-        """With the curvature for the next step, after a whole step or a shorter one."""
+    def after_step(self, is_full: bool) -> Loss:
+        """With the majorizer's share for the next Newton step, after a full or a damped one."""
         return self
 
-    def for_errors(self, total: float, value: float) -> Loss:
-        """With the curvature that standard errors are told by, for so many rows and this loss."""
+    def for_standard_errors(self, total_weight: float, value: float) -> Loss:
+        """With the curvature that gives the right standard errors, for n rows with this loss."""
         return self
 
-    def known_dispersion(self, total: float, bend: float) -> float | None:
+    def known_dispersion(self, total_weight: float, curvature: float) -> float | None:
         """φ from the number of rows and the sum of their curvatures; None: estimated."""
         return None
 
     def target_error(self, y: np.ndarray) -> str | None:
-        """What is wrong with targets, in words."""
+        """What is wrong with targets, as the end of a message."""
         return None
 
     def saturated(self, y: np.ndarray) -> np.ndarray:
@@ -114,10 +113,10 @@ class Loss:
         self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, offset: np.ndarray
     ) -> float:
         """Share of the deviance 2Σw(ℓ(y, η) − min ℓ) of the best constant that η explains."""
-        constant = self.start(y, weight, offset) + offset
-        least = self.saturated(y)
-        left, total = (float(weight @ (self.value(y, at) - least)) for at in (eta, constant))
-        return 1 - left / total if total > 0 else float(left <= 0)
+        constant = self.initial_intercept(y, weight, offset) + offset
+        smallest = self.saturated(y)
+        residual, null = (float(weight @ (self.value(y, f) - smallest)) for f in (eta, constant))
+        return 1 - residual / null if null > 0 else float(residual <= 0)
 
 
 def _squared_error(y, f, epsilon):
@@ -137,8 +136,8 @@ class Squared(Loss):
     """½(y − η)²."""
 
     rules = Rules(_squared_error, _squared_error_conjugate, _squared_error_step)
-    unit = 2.0
-    bends = False
+    scale = 2.0
+    curvature_varies = False
 
     def value(self, y, eta):
         return 0.5 * (y - eta) ** 2
@@ -166,9 +165,9 @@ def _log_loss_conjugate(y, beta, c, epsilon):
 def _log_loss_step(y, f, beta, q, c, epsilon):
     """Solve t + q (c σ(t) − a) + y f = 0 for the new a = c σ(t).
 
-    The left side grows with a slope between 1 and 1 + q c/4, and is convex left of 0 and concave
-    right of it: Newton's method from 0 approaches the root from one side. Elsewhere (a start at
-    the last solution) it is kept in its bracket.
+    The left side has a derivative between 1 and 1 + q c/4, and is convex left of 0 and concave
+    right of it: Newton's method from 0 approaches the root from one side. From another start (the
+    last solution) it stays in its bracket.
     """
     margin, a = y * f, y * beta
     low, high = -margin - q * (c - a), -margin + q * a
@@ -208,11 +207,11 @@ class Logistic(Loss):
         return np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
 
     def derivatives(self, y, eta):
-        wrong = expit(-y * eta)
-        return -y * wrong, np.maximum(wrong * (1 - wrong), 1e-12)
+        p = expit(-y * eta)  # of the other label
+        return -y * p, np.maximum(p * (1 - p), 1e-12)
 
-    def start(self, y, weight, offset):
-        # Not farther: where curvatures are next to nothing, Newton's steps lead nowhere.
+    def initial_intercept(self, y, weight, offset):
+        # Clipped: where the curvature is next to nothing, Newton steps are useless.
         share = np.clip(np.average(y > 0, weights=weight), 1e-6, 1 - 1e-6)
         return float(_log_odds(share) - np.average(offset, weights=weight))
 
@@ -252,20 +251,20 @@ class SquaredHinge(Loss):
 class Poisson(Loss):
     """exp(η) − yη: counts with a logarithmic link.
 
-    Real counts vary more than Poisson's, and strengths chosen as if they did not follow the noise:
-    the dispersion is estimated.
+    Real counts vary more than Poisson's, and smoothing parameters estimated as if they did not
+    follow the noise: the dispersion is estimated.
     """
 
     link = "log"
 
     def value(self, y, eta):
-        return np.exp(np.clip(eta, -_MOST, _MOST)) - y * eta
+        return np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA)) - y * eta
 
     def derivatives(self, y, eta):
-        mean = np.exp(np.clip(eta, -_MOST, _MOST))
+        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
         return mean - y, np.maximum(mean, 1e-12)
 
-    def start(self, y, weight, offset):
+    def initial_intercept(self, y, weight, offset):
         rate = np.average(y, weights=weight) / np.average(np.exp(offset), weights=weight)
         return float(np.log(max(rate, 1e-12)))
 
@@ -285,14 +284,14 @@ class Gamma(Loss):
     link = "log"
 
     def value(self, y, eta):
-        return y * np.exp(-np.clip(eta, -_MOST, _MOST)) + eta
+        return y * np.exp(-np.clip(eta, -_MAX_ETA, _MAX_ETA)) + eta
 
     def derivatives(self, y, eta):
-        ratio = y * np.exp(-np.clip(eta, -_MOST, _MOST))
+        ratio = y * np.exp(-np.clip(eta, -_MAX_ETA, _MAX_ETA))
         # Fisher's expected curvature, 1: the observed one vanishes where y is small.
         return 1 - ratio, np.ones_like(eta)
 
-    def start(self, y, weight, offset):
+    def initial_intercept(self, y, weight, offset):
         return float(np.log(np.average(y * np.exp(-offset), weights=weight)))
 
     def saturated(self, y):
@@ -328,23 +327,23 @@ class Quantile(Loss):
     majorizer_share: float = 1.0
     quantile: float = 0.5
 
-    def after(self, whole):
-        share = self.majorizer_share / 10 if whole else min(1.0, 100 * self.majorizer_share)
+    def after_step(self, is_full):
+        share = self.majorizer_share / 10 if is_full else min(1.0, 100 * self.majorizer_share)
         return replace(self, majorizer_share=share)
 
-    def for_errors(self, total, value):
-        q, total = self.quantile, max(total, 1.0)
+    def for_standard_errors(self, total_weight, value):
+        q, n = self.quantile, max(total_weight, 1.0)
         z = float(ndtri(q))
-        height = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-        h = (1.5 * (ndtri(0.975) * height) ** 2 / (2 * z**2 + 1) / total) ** (1 / 3)
+        density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+        h = (1.5 * (ndtri(0.975) * density) ** 2 / (2 * z**2 + 1) / n) ** (1 / 3)
         h = min(h, 0.5 * q, 0.5 * (1 - q))
-        between = float(ndtri(q + h) - ndtri(q - h)) * value / total / height
+        distance = float(ndtri(q + h) - ndtri(q - h)) * value / n / density
         # ∫K² of the curvature is 3π/32 over its width, that of a share is one over the distance.
-        width = max(3 * np.pi / 32 * between, self.width)
+        width = max(3 * np.pi / 32 * distance, self.width)
         return replace(self, majorizer_share=0.0, width=width)
 
-    def known_dispersion(self, total, bend):
-        return self.quantile * (1 - self.quantile) * total / bend
+    def known_dispersion(self, total_weight, curvature):
+        return self.quantile * (1 - self.quantile) * total_weight / curvature
 
     def value(self, y, eta):
         r = y - eta
@@ -358,14 +357,29 @@ class Quantile(Loss):
             bound = bound * (share + (1 - share) * (self.width / size) ** 2)
         return -(0.5 * r / size + self.quantile - 0.5), bound
 
-    def start(self, y, weight, offset):
+    def initial_intercept(self, y, weight, offset):
         return float(_quantiles(y - offset, weight, self.quantile)[0])
 
 
-def _ramp(s: np.ndarray, width: float) -> Parts:
-    """max(0, s), rounded off by a parabola on [0, width]: beyond, slopes are exactly 0 and 1."""
-    value = np.where(s > width, s - 0.5 * width, 0.5 * np.maximum(s, 0) ** 2 / width)
-    return value, np.clip(s / width, 0, 1), ((s > 0) & (s < width)) / width
+@dataclass(frozen=True)
+class Ramp(Loss):
+    """Losses made of max(0, s), whose corner may be a parabola on [0, width].
+
+    Beyond the parabola derivatives are exactly 0 and 1: dual variables reach their bounds.
+    """
+
+    width: float = 0.0
+    likelihood = False
+    has_corners = True
+
+    def rounded(self, width):
+        return replace(self, width=width)
+
+    def _ramp(self, s: np.ndarray) -> np.ndarray:
+        """Value, derivative and curvature of the ramp, one row each."""
+        width = max(self.width, 1e-300)
+        value = np.where(s > width, s - 0.5 * width, 0.5 * np.maximum(s, 0) ** 2 / width)
+        return np.stack([value, np.clip(s / width, 0, 1), ((s > 0) & (s < width)) / width])
 
 
 def _epsilon_insensitive(y, f, epsilon):
@@ -384,17 +398,18 @@ def _epsilon_insensitive_step(y, f, beta, q, c, epsilon):
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive(Loss):
+class EpsilonInsensitive(Ramp):
     """max(0, |r| − e) of r = y − η."""
 
     epsilon: float = 0.0
     rules = Rules(_epsilon_insensitive, _epsilon_insensitive_conjugate, _epsilon_insensitive_step)
-    likelihood = False
-    corners = True
 
-    def parts(self, y, eta, width):
-        above, below = (_ramp(s - self.epsilon, width) for s in (eta - y, y - eta))
-        return above[0] + below[0], above[1] - below[1], above[2] + below[2]
+    def value(self, y, eta):
+        return self._ramp(np.abs(eta - y) - self.epsilon)[0]
+
+    def derivatives(self, y, eta):
+        _, derivative, curvature = self._ramp(np.abs(eta - y) - self.epsilon)
+        return np.sign(eta - y) * derivative, curvature
 
 
 def _hinge(y, f, epsilon):
@@ -412,17 +427,18 @@ def _hinge_step(y, f, beta, q, c, epsilon):
 
 
 @dataclass(frozen=True)
-class Hinge(Loss):
+class Hinge(Ramp):
     """max(0, 1 − yη)."""
 
     rules = Rules(_hinge, _hinge_conjugate, _hinge_step)
     of_labels = True
-    likelihood = False
-    corners = True
 
-    def parts(self, y, eta, width):
-        value, slope, bend = _ramp(1 - y * eta, width)
-        return value, -y * slope, bend
+    def value(self, y, eta):
+        return self._ramp(1 - y * eta)[0]
+
+    def derivatives(self, y, eta):
+        _, derivative, curvature = self._ramp(1 - y * eta)
+        return -y * derivative, curvature
 
 
 LOSSES: dict[str, type[Loss]] = {
@@ -491,7 +507,7 @@ def make_loss(
         return EpsilonInsensitive(epsilon=epsilon)
     if cls is not Quantile:
         return cls()
-    width = _WIDTH * _spread(y, np.ones(len(y)) if weight is None else weight)
+    width = _ROUNDED_WIDTH * _spread(y, np.ones(len(y)) if weight is None else weight)
     return Quantile(quantile=0.5 if name == "absolute_error" else quantile, width=width)
 
 

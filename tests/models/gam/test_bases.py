@@ -5,11 +5,11 @@ import pytest
 
 from kernelmaps.models.gam.bases import (
     category_basis,
-    differences,
+    difference_penalty,
     linear_basis,
     number_basis,
+    pair_margin,
     periodic_splines,
-    side_of,
     splines,
     tensor_basis,
 )
@@ -23,11 +23,11 @@ def counts_of(seed, size, missing=True):
 
 def pair_of(seed, counts):
     cells = np.random.default_rng(seed).random((len(counts), 6)) * 10
-    sides = [
-        side_of(cells.sum(1), category=False, n_bases=8),
-        side_of(cells.sum(0), category=True),
+    margins = [
+        pair_margin(cells.sum(1), category=False),
+        pair_margin(cells.sum(0), category=True),
     ]
-    return tensor_basis(*sides, cells, 30), cells.ravel()
+    return tensor_basis(*margins, cells, 30), cells.ravel()
 
 
 @pytest.mark.parametrize("missing", [True, False])
@@ -61,25 +61,25 @@ def test_splines_are_also_a_product(seed, missing):
     """Few splines at each code, times a matrix: the values of the basis."""
     counts = counts_of(seed, 40, missing)
     basis = number_basis(np.linspace(0, 1, 40), counts, n_bases=12, degree=3, order=2)
-    for own in (basis, basis.smoothest(5)):
-        first, weights, turn = own.local
+    for functions in (basis, basis.smoothest(5)):
+        first, weights, turn = functions.local
         rows = np.zeros((41, len(turn)))
         for k in range(4):
             rows[np.arange(41), first + k] += weights[:, k]
-        np.testing.assert_allclose(rows @ turn, own.values, atol=1e-9)
+        np.testing.assert_allclose(rows @ turn, functions.values, atol=1e-9)
     few = number_basis(np.linspace(0, 1, 9), counts[:10], n_bases=12, degree=3, order=2)
     assert few.local is None
 
 
 @pytest.mark.parametrize("skewed", [False, True])
 def test_penalty_in_new_coordinates_is_the_old_one(seed, skewed):
-    """For f = Bθ: θᵀSθ = βᵀΛβ up to one factor, which the strength takes up.
+    """For f = Bθ: θᵀSθ = βᵀΛβ up to one factor, which the smoothing parameter takes up.
 
-    Also where most splines are bare of rows, as those of a skewed column are.
+    Also where most splines have no rows, as those of a skewed column are.
     """
     counts = counts_of(seed, 40, missing=False)
     place = np.linspace(0, 1, 40) ** (6 if skewed else 1)
-    raw, penalty = splines(place, 9, 3), differences(9, 2)
+    raw, penalty = splines(place, 9, 3), difference_penalty(9, 2)
     basis = number_basis(place, counts, n_bases=9, degree=3, order=2)
     rng = np.random.default_rng(seed)
     ratios = []
@@ -101,11 +101,11 @@ def test_only_straight_functions_have_no_curvature(seed, missing, jumps, order):
     place = (place - place[0]) / (place[-1] - place[0])
     basis = number_basis(place, counts, n_bases=80, degree=3, order=order, jumps=jumps)
     straight = basis.values[:, basis.group == 1] if missing or jumps or order > 1 else basis.values
-    wanted = (order - 1) + missing + len(jumps)
-    assert straight.shape[1] == (wanted or basis.n_functions)
+    n_straight = (order - 1) + missing + len(jumps)
+    assert straight.shape[1] == (n_straight or basis.n_functions)
     inner = np.delete(straight, [0, *(1 + jump for jump in jumps)], axis=0)
     slopes = np.diff(inner, axis=0) / np.diff(np.delete(place, jumps))[:, None]
-    if wanted:
+    if n_straight:
         np.testing.assert_allclose(slopes - slopes[0], 0, atol=1e-6 * np.abs(slopes).max() + 1e-6)
 
 
@@ -137,10 +137,10 @@ def test_a_pair_keeps_its_smoothest_functions(seed, spread):
     place = (np.arange(30) + 0.5) / 30
     cells = np.outer(counts_of(seed, 30), counts_of(seed + 1, 30))
     cells[1:, 1:] *= np.exp(-(np.subtract.outer(place, place) ** 2) / spread**2)
-    sides = [side_of(cells.sum(axis), category=False, n_bases=12) for axis in (1, 0)]
-    whole, some = (tensor_basis(*sides, cells, most) for most in (1000, 24))
-    assert some.n_functions == 24 < whole.n_functions
-    ratio = np.sort(some.penalty) / np.sort(whole.penalty)[:24]
+    margins = [pair_margin(cells.sum(axis), category=False) for axis in (1, 0)]
+    full, small = (tensor_basis(*margins, cells, most) for most in (1000, 24))
+    assert small.n_functions == 24 < full.n_functions
+    ratio = np.sort(small.penalty) / np.sort(full.penalty)[:24]
     assert ratio.min() > 1 - 1e-6
     assert ratio.max() < 1.25
 
@@ -152,18 +152,18 @@ def test_pairs_stay_small_where_no_row_is(seed):
     first = np.minimum(rng.exponential(6, 20_000).astype(int), 49)
     second = np.clip(first + rng.integers(-3, 4, first.size), 0, 49)
     np.add.at(cells, (1 + first, 1 + second), 1.0)
-    sides = [side_of(cells.sum(axis), category=False) for axis in (1, 0)]
-    values = tensor_basis(*sides, cells, 48).values.reshape(51, 51, -1)
+    margins = [pair_margin(cells.sum(axis), category=False) for axis in (1, 0)]
+    values = tensor_basis(*margins, cells, 48).values.reshape(51, 51, -1)
     assert np.abs(values).max() < 3 * np.abs(values[cells > 0]).max()
 
 
-def test_two_strengths_that_are_equal_are_one(seed):
+def test_two_equal_smoothing_parameters_are_one(seed):
     """The functions are the same, the smoothest ones apart from the others."""
     counts = counts_of(seed, 40)
     basis = number_basis(np.linspace(0, 1, 40), counts, n_bases=20, degree=3, order=2)
-    apart = basis.with_two_strengths(6)
+    apart = basis.with_two_smoothing_parameters(6)
     np.testing.assert_array_equal(np.bincount(apart.group), [12, 6, 2])
     assert apart.penalty[apart.group == 1].max() < apart.penalty[apart.group == 0].min()
-    inner = [own.values / own.penalty @ own.values.T for own in (basis, apart)]
+    inner = [b.values / b.penalty @ b.values.T for b in (basis, apart)]
     np.testing.assert_allclose(*inner, rtol=1e-9)
-    assert basis.with_two_strengths(18) is basis
+    assert basis.with_two_smoothing_parameters(18) is basis

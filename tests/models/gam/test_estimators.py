@@ -484,13 +484,13 @@ def test_a_constraint_that_holds_anyway_changes_nothing(seed):
     y = 3 * X[:, 0] + 0.05 * rng.normal(size=500)
     plain = km.AdditiveRegressor().fit(X, y)
     held = km.AdditiveRegressor(constraints={0: 1}).fit(X, y)
-    # Without a constraint those of the 40 functions are left out of which strengths leave less than
-    # a hundredth; each has a standard error of 0.05 / √500.
+    # Without a constraint those of the 40 functions are left out that penalties leave less than a
+    # hundredth of; each has a standard error of 0.05 / √500.
     left = 0.01 * np.sqrt(40) * 0.05 / np.sqrt(500)
     np.testing.assert_allclose(held.predict(X), plain.predict(X), atol=3 * left)
 
 
-def test_fixed_strengths(fitted):
+def test_fixed_smoothing_parameters(fitted):
     _, X, y = fitted
     # The smoothest of 40 functions has about 2e-5 of a unit: 600 rows have a share of 3e-4.
     stiff = km.AdditiveRegressor(smoothing=1e11).fit(X, y)
@@ -498,7 +498,7 @@ def test_fixed_strengths(fitted):
     some = km.AdditiveRegressor(smoothing={"size": 1e9}).fit(X, y)
     assert some.predictor_.terms[0].edf[0] < 0.01
     assert some.predictor_.terms[1].edf[0] > 1.9
-    np.testing.assert_allclose(some.predictor_.terms[0].strengths, 1e9)
+    np.testing.assert_allclose(some.predictor_.terms[0].smoothing, 1e9)
 
 
 # -- uncertainty and words ------------------------------------------------------------------------

@@ -7,15 +7,24 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.models.gam import marginal
-from kernelmaps.models.gam.bases import differences, number_basis, spline_bands, splines
-from kernelmaps.models.gam.marginal import _STRENGTHS, Signal, axis_evidence, fit_margin
-from kernelmaps.models.gam.newton import penalties_of
-from kernelmaps.models.gam.reml import (
+from kernelmaps.models.gam.bases import (
+    banded_normal_equations,
+    difference_penalty,
+    number_basis,
+    splines,
+)
+from kernelmaps.models.gam.marginal import (
+    SMOOTHING_GRID,
+    ColumnTargets,
+    axis_likelihoods,
+    fit_alone,
+)
+from kernelmaps.models.rows.protocol import NormalEquations
+from kernelmaps.models.solvers.reml import (
     Penalties,
-    Sums,
-    choose_strengths,
-    coarse_strengths,
-    solve_with,
+    coarse_smoothing,
+    estimate_smoothing,
+    penalised_fit,
 )
 
 
@@ -27,32 +36,32 @@ def one_column(seed, n=3000, bins=60):
     y -= y.mean()
     counts = np.bincount(codes, minlength=bins + 1).astype(float)
     basis = number_basis(place, counts, n_bases=20, degree=3, order=2)
-    return basis, Signal(counts, np.bincount(codes, y, bins + 1), float(y @ y)), codes, y
+    return basis, ColumnTargets(counts, np.bincount(codes, y, bins + 1), float(y @ y)), codes, y
 
 
-def test_the_sum_over_weights_is_the_restricted_likelihood(seed):
-    """Of all strengths that are tried, the best one of the full criterion is found."""
+def test_the_sum_over_coefficients_is_the_restricted_likelihood(seed):
+    """The best smoothing parameter of the grid is that of the full criterion."""
     basis, signal, codes, y = one_column(seed)
     n = len(y)
     Z = np.column_stack([np.ones(n), basis.values[codes]])
-    penalties = penalties_of([basis])
-    sums = Sums(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
+    penalties = Penalties.of_bases([basis])
+    problem = NormalEquations(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
     fits = [
-        solve_with(sums, penalties, np.array([np.log(n * strength), 0.0]))
-        for strength in _STRENGTHS
+        penalised_fit(problem, penalties, np.array([np.log(n * smoothing), 0.0]))
+        for smoothing in SMOOTHING_GRID
     ]
     best = min(fits, key=lambda fit: fit.criterion)
-    evidence, edf = fit_margin(basis, [signal])
-    wanted = np.sum(1 - penalties.diagonal(best.rho) * np.diag(best.inverse)) - 1
+    likelihood, edf = fit_alone(basis, [signal])
+    exact = np.sum(1 - penalties.diagonal(best.rho) * np.diag(best.inverse)) - 1
     # The basis is orthonormal up to the ridge for codes without rows, 1e-7 of its mean diagonal.
-    assert edf == pytest.approx(wanted, rel=1e-5)
-    assert fit_margin(basis, [signal, signal]) == (pytest.approx(2 * evidence), edf)
+    assert edf == pytest.approx(exact, rel=1e-5)
+    assert fit_alone(basis, [signal, signal]) == (pytest.approx(2 * likelihood), edf)
 
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_axes_are_compared_by_their_restricted_likelihoods(seed, missing, monkeypatch):
-    """Differences between axes are those of full fits, up to the steps between strengths."""
-    monkeypatch.setattr(marginal, "_STRENGTHS", np.geomspace(1e-7, 1e3, 601))
+    """Differences between axes are those of full fits, up to the steps of the grid."""
+    monkeypatch.setattr(marginal, "SMOOTHING_GRID", np.geomspace(1e-7, 1e3, 601))
     rng = np.random.default_rng(seed)
     n, bins, size = 2000, 50, 15
     codes = rng.integers(0 if missing else 1, bins + 1, n)
@@ -61,39 +70,41 @@ def test_axes_are_compared_by_their_restricted_likelihoods(seed, missing, monkey
     y = np.sin(9 * np.append(0, place)[codes] ** 2) + 0.5 * rng.normal(size=n)
     y -= y.mean()
     counts = np.bincount(codes, minlength=bins + 1).astype(float)
-    signal = Signal(counts, np.bincount(codes, y, bins + 1), float(y @ y))
+    signal = ColumnTargets(counts, np.bincount(codes, y, bins + 1), float(y @ y))
     options = {"n_bases": size, "degree": 3, "order": 2}
-    wanted, whole = [], np.stack(axes)
-    bands = spline_bands(whole, counts[1:], [signal.targets[1:]], **options)
-    found = axis_evidence(bands, whole, 2, [signal])
+    exact, position = [], np.stack(axes)
+    equations = banded_normal_equations(position, counts[1:], [signal.targets[1:]], **options)
+    likelihoods = axis_likelihoods(equations, position, 2, [signal])
     for axis in axes:
         basis = number_basis(axis, counts, **options)
         Z = np.column_stack([np.ones(n), basis.values[codes]])
-        sums = Sums(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
+        problem = NormalEquations(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
         start = np.array([np.log(n), -9.0])  # straight parts are free
-        fit = choose_strengths(sums, penalties_of([basis]), start, fixed=start < 0)
+        fit = estimate_smoothing(problem, Penalties.of_bases([basis]), start, fixed=start < 0)
         # The criterion leaves out the determinant of the penalty, which differs between axes.
-        wanted.append(0.5 * np.sum(np.log(basis.penalty)) - fit.criterion)
-    assert np.ptp(wanted) > 1
-    np.testing.assert_allclose(np.diff(found), np.diff(wanted), atol=0.01)
+        exact.append(0.5 * np.sum(np.log(basis.penalty)) - fit.criterion)
+    assert np.ptp(exact) > 1
+    np.testing.assert_allclose(np.diff(likelihoods), np.diff(exact), atol=0.01)
 
 
 def test_bands_are_those_of_the_matrices(seed):
     rng = np.random.default_rng(seed)
     place, size = (np.arange(60) + 0.5) / 60, 12
     counts, target = rng.integers(1, 9, 60).astype(float), rng.normal(size=60)
-    bands = spline_bands(place[None], counts, [target], n_bases=size, degree=3, order=2)
+    bands = banded_normal_equations(place[None], counts, [target], n_bases=size, degree=3, order=2)
     basis = splines(place, size, 3)
-    np.testing.assert_allclose(bands.right[0, 0], basis.T @ target, atol=1e-12)
+    np.testing.assert_allclose(bands.rhs[0, 0], basis.T @ target, atol=1e-12)
     gram = basis.T @ (counts[:, None] * basis)
     gram += 1e-7 * np.diag(gram).mean() * np.eye(size)  # for splines without rows
     for b in range(4):
-        own = bands.gram[0, b, : size - b]
-        np.testing.assert_allclose(own, np.diagonal(gram, -b), rtol=1e-12, atol=1e-12)
-        wanted = np.diagonal(differences(size, 2), -b)
-        np.testing.assert_array_equal(bands.penalty[b, : size - b], wanted)
-    few = spline_bands(place[None] ** 40, counts, [target], n_bases=size, degree=3, order=2)
-    assert bands.bare[0] < few.bare[0] < 1
+        band = bands.gram[0, b, : size - b]
+        np.testing.assert_allclose(band, np.diagonal(gram, -b), rtol=1e-12, atol=1e-12)
+        of_penalty = np.diagonal(difference_penalty(size, 2), -b)
+        np.testing.assert_array_equal(bands.penalty[b, : size - b], of_penalty)
+    few = banded_normal_equations(
+        place[None] ** 40, counts, [target], n_bases=size, degree=3, order=2
+    )
+    assert bands.empty_share[0] < few.empty_share[0] < 1
 
 
 @pytest.mark.parametrize(
@@ -101,13 +112,13 @@ def test_bands_are_those_of_the_matrices(seed):
 )
 def test_a_skewed_column_gets_the_axis_on_which_it_is_smooth(seed, truth, worse):
     rng = np.random.default_rng(seed)
-    x, fresh = rng.lognormal(0, 1, (2, 3000, 1))
+    x, x_test = rng.lognormal(0, 1, (2, 3000, 1))
     y = truth(x[:, 0]) + 0.3 * rng.normal(size=3000)
-    wanted = truth(fresh[:, 0])
+    expected = truth(x_test[:, 0])
 
     def error(**options):
         model = km.AdditiveRegressor(terms=[km.Term(0, **options)]).fit(x, y)
-        return np.sqrt(np.mean((model.predict(fresh) - wanted) ** 2))
+        return np.sqrt(np.mean((model.predict(x_test) - expected) ** 2))
 
     assert error() < error(knots=worse)
 
@@ -131,7 +142,7 @@ def test_a_straight_effect_of_a_skewed_column_is_a_straight_line(seed, size):
     assert np.median(used) < 4
 
 
-def test_straight_parts_are_never_left_out(seed):
+def test_straight_lines_are_never_left_out(seed):
     basis, _, _, _ = one_column(seed)
     for most in (2, 5):
         small = basis.smoothest(most)
@@ -140,7 +151,7 @@ def test_straight_parts_are_never_left_out(seed):
         assert small.penalty[small.group == 0].max() <= np.sort(basis.penalty)[most]
 
 
-def test_coarse_strengths_are_close_to_those_of_all_functions(seed):
+def test_coarse_smoothing_is_close_to_that_of_all_functions(seed):
     """They start a search: from there the criterion has almost nothing left to gain."""
     rng = np.random.default_rng(seed)
     n, sizes = 2000, (40, 40)
@@ -150,13 +161,13 @@ def test_coarse_strengths_are_close_to_those_of_all_functions(seed):
     beta = np.where(group == 0, 2 / np.arange(len(group)).clip(1) ** 2, 0)
     y = Z @ beta + rng.normal(size=n)
     y -= y.mean()
-    sums = Sums(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
+    problem = NormalEquations(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
     penalties = Penalties(scale, group, 2)
     start = np.full(2, np.log(n))
-    rho = coarse_strengths(sums, penalties, start)
-    at = [solve_with(sums, penalties, own).criterion for own in (start, rho)]
-    assert at[1] < at[0]
-    fixed = coarse_strengths(sums, penalties, start, None, np.array([True, False]))
+    rho = coarse_smoothing(problem, penalties, start)
+    criteria = [penalised_fit(problem, penalties, r).criterion for r in (start, rho)]
+    assert criteria[1] < criteria[0]
+    fixed = coarse_smoothing(problem, penalties, start, None, np.array([True, False]))
     assert fixed[0] == start[0]
 
 
@@ -173,18 +184,18 @@ def test_a_value_that_many_rows_share_may_lie_off_the_curve(seed, jump):
     assert abs((zero - beside) - (jump - np.sin(first))) < 0.3
 
 
-def test_a_bin_with_a_weight_of_its_own_is_fitted_by_it(seed):
+def test_a_bin_with_a_coefficient_of_its_own_is_fitted_by_it(seed):
     basis, _, codes, _ = one_column(seed)
     counts = np.bincount(codes, minlength=61).astype(float)
     place = (np.arange(60) + 0.5) / 60
     options = {"n_bases": 20, "degree": 3, "order": 2}
     apart = number_basis(place, counts, jumps=[0], **options)
     assert apart.n_functions == basis.n_functions + 1
-    wanted = (np.arange(61) == 1) - counts[1] / counts.sum()  # centred, as all terms are
-    seen = counts > 0
+    target = (np.arange(61) == 1) - counts[1] / counts.sum()  # centred, as all terms are
+    with_rows = counts > 0
     for functions, close in ((apart, True), (basis, False)):
-        own = functions.values[seen]
-        left = wanted[seen] - own @ np.linalg.lstsq(own, wanted[seen])[0]
-        assert (np.abs(left).max() < 1e-8) == close
+        values = functions.values[with_rows]
+        residual = target[with_rows] - values @ np.linalg.lstsq(values, target[with_rows])[0]
+        assert (np.abs(residual).max() < 1e-8) == close
     few = number_basis(place, counts, n_bases=60, degree=3, order=2, jumps=[0])
-    assert few.n_functions == 59  # a weight for each bin already
+    assert few.n_functions == 59  # a coefficient for each bin already

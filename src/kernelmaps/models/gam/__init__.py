@@ -1,1 +1,1 @@
-"""Additive models of tables: coded columns, penalised terms, strengths chosen from sums."""
+"""Generalised additive models: coded columns, penalised terms, smoothness estimated by REML."""

@@ -1,7 +1,7 @@
 """Generalised additive models: fitting and what a fitted model says, for numbers and classes.
 
-An estimator turns X into columns, y into targets and a loss for each output, calls
-:func:`.fitting.fit_terms`, and keeps the one fitted object, an
+An estimator turns X into columns, y into targets and a loss for each output, builds a design, fits
+its outputs (with interactions, after a search for pairs), and keeps the one fitted object, an
 :class:`.predictor.AdditivePredictor`.
 """
 
@@ -25,16 +25,26 @@ from ...data.opening import in_memory, open_table
 from ...data.sources import Source
 from ...device import is_foreign
 from ...schema import SchemaError, State, anything, array, instance, integer, names
+from ...threads import limit_blas
 from ..explanation import Explanation
 from ..inputs import refuse_training_on_card, targets_of, weights_of
 from ..losses import GAM, LOSSES, Loss, find_loss
 from ..shapes import PairFunction, ShapeFunction
 from .constraints import resolve_constraints
-from .describing import pair_functions, shape_functions
-from .fitting import Request, fit_terms, hold_rows
+from .design import GamSettings, build_design, encode_rows
+from .fitting import fit_outputs
+from .inference import build_predictor
+from .interactions import search_pairs
 from .predictor import AdditivePredictor
 from .sampling import RowChecks, Sample, take_sample
-from .streamed import Coder, StreamedRows, TableRows, one_against_rest, tally
+from .shape_functions import pair_functions, shape_functions
+from .stream import (
+    ChunkEncoder,
+    RowsFromStream,
+    TrainingRows,
+    one_against_rest,
+    sums_of_first_pass,
+)
 from .summary import GamSummary, summarise
 from .terms import pair_positions, resolve_terms
 
@@ -122,9 +132,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
             weight = weights_of(self, sample_weight, len(y))
             targets, losses, weight = self._targets(y, weight)
             offset = self._log_exposure(exposure, len(y))
-            request = self._request([column.name for column in columns])
-            rows = hold_rows(columns, targets, weight, offset, request)
-            self._fit_rows(rows, losses, request, int(np.count_nonzero(weight)))
+            settings = self._settings([column.name for column in columns])
+            rows = encode_rows(columns, targets, weight, offset, settings)
+            self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)))
         else:
             self._fit_source(open_table(X, y, sample_weight, exposure))
         return self
@@ -135,25 +145,31 @@ class GeneralizedAdditiveModel(BaseEstimator):
         sample = take_sample(source, self.categorical_features, owner)
         self._set_features(sample.names, sample.named)
         checks, losses, outputs = self._targets_of_source(source, sample)
-        request = self._request(sample.names)
+        settings = self._settings(sample.names)
         checked = zip(*(checks(chunk) for chunk in sample.chunks), strict=True)
         y, weight, offset = (np.concatenate(values) for values in checked)
-        rows = hold_rows(sample.columns, one_against_rest(y, outputs), weight, offset, request)
+        rows = encode_rows(sample.columns, one_against_rest(y, outputs), weight, offset, settings)
         expected = tuple(sample.names) if sample.named else ()
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
-        coder = Coder(rows.books, owner, checks, tuple(outputs), expected, n_jobs)
-        first = tally(source, coder, losses, rows)
-        if not first.sums[0].weight > 0:
+        encoder = ChunkEncoder(rows.books, owner, checks, tuple(outputs), expected, n_jobs)
+        sums = sums_of_first_pass(source, encoder, losses, rows)
+        if not sums.by_output[0].weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")
-        streamed = StreamedRows(source, coder, first, rows)
-        self._fit_rows(streamed, losses, request, first.sums[0].count)
+        streamed = RowsFromStream(source, encoder, sums, rows)
+        self._fit_rows(streamed, losses, settings, sums.by_output[0].count)
 
     def _fit_rows(
-        self, rows: TableRows, losses: Sequence[Loss], request: Request, n_rows: int
+        self, rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings, n_rows: int
     ) -> None:
-        """Fit all outputs and keep the fitted model."""
-        predictor, fits = fit_terms(rows, losses, request)
-        self.predictor_ = predictor
+        """Fit all outputs, and keep the fitted model."""
+        # Matrices of single terms are small: threads of BLAS would cost more than they bring.
+        with limit_blas(1):
+            design = build_design(rows, losses, settings)
+        fit = search_pairs if settings.max_pairs else fit_outputs
+        model = fit(design, losses, settings)
+        with limit_blas(1):
+            self.predictor_ = build_predictor(model, settings.pairs)
+        fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
         self.dispersion_ = np.array([fit.dispersion for fit in fits])
@@ -167,24 +183,24 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 stacklevel=5,
             )
 
-    def _request(self, columns: list[str]) -> Request:
+    def _settings(self, columns: list[str]) -> GamSettings:
         """What is asked of the model, in positions of columns."""
         owner = type(self).__name__
         terms, pairs = resolve_terms(self.terms, columns, owner)
-        more, search = self._pairs(columns)
+        more, max_pairs = self._pairs(columns)
         pairs = list(dict.fromkeys([*pairs, *more]))
         if not (terms or pairs):
             raise ValueError(
                 f"{owner}: terms leaves out all {len(columns)} columns. Keep one, or a pair."
             )
-        return Request(
-            terms, pairs, search, self._smoothing_parameters(columns),
+        return GamSettings(
+            terms, pairs, max_pairs, self._smoothing_parameters(columns),
             resolve_constraints(self.constraints, columns, owner), int(self.max_iter),
             self.n_jobs, owner,
         )  # fmt: skip
 
     def _pairs(self, columns: list[str]) -> tuple[list[tuple[int, int]], int]:
-        """Pairs that are asked for, and how many to look for."""
+        """Pairs that are asked for, and the most to search for."""
         given, owner = self.interactions, type(self).__name__
         if given is None or given is False:
             return [], 0

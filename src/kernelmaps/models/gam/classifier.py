@@ -18,7 +18,7 @@ from ..losses import Loss, make_loss
 from ..probabilities import class_probabilities, sigmoid
 from .base import GeneralizedAdditiveModel
 from .sampling import RowChecks, Sample, count_labels
-from .streamed import one_against_rest
+from .stream import one_against_rest
 
 
 @dataclass(eq=False, repr=False)

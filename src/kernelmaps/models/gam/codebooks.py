@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,14 +16,28 @@ from ...schema import SchemaError, anything, array, boolean, record, saved, text
 
 MISSING = 0  # code of a missing value, in every column
 OTHER = 1  # code of a category's levels that have none of their own
-_CODES = 256
-SAMPLE = 200_000  # rows that quantiles are taken from
-_HALVED = 6  # how often the outer bins of a column are halved
-_ROWS = 1 << 15  # whose codes are found at a time
-_TOGETHER = 3  # rows whose mean is saved as it is, as is a value or a level that so many share
-_PAIRED = 2  # rows that share a whole number of a small range, where it is kept as it is
-_VALUES = 1000  # that tell how many rows share one
-_APART = 1e-300  # least width of the outer bins: next to zero there is no room for cells
+SAMPLE_ROWS = 200_000  # rows that quantiles are taken from: these are off by 0.1 % of the rows
+
+
+@dataclass(frozen=True)
+class CodingOptions:
+    """Constants of the codes of columns."""
+
+    max_codes: int = 256  # a code is a byte
+    # How often the outer bins of a column are halved: a tail may reach far, its effect with it.
+    tail_halvings: int = 6
+    # Privacy: a saved value, level or mean of a bin belongs to at least this many rows, whole
+    # numbers of a small range (years, ages) to two; a mean of fewer rows is rounded.
+    min_sharing_rows: int = 3
+    min_sharing_rows_integer: int = 2
+    sampled_values: int = 1000  # the median number of rows per value is computed from so many
+    rows_at_a_time: int = 1 << 15  # that are coded: a block of all columns stays in a cache
+    min_end_width: float = (
+        1e-300  # of the outer bins, where nextafter(0) is too close for the engine
+    )
+
+
+CODING = CodingOptions()
 
 
 @record
@@ -58,7 +73,7 @@ class Codebook:
     def _check_state(self) -> None:
         if len(self.edges) != max(len(self.nodes) - 1, 0) or (np.diff(self.nodes) <= 0).any():
             raise SchemaError(f"the bins of column {self.name!r} are not in order")
-        if (np.diff(self.edges) <= 0).any() or self.n_codes > _CODES:
+        if (np.diff(self.edges) <= 0).any() or self.n_codes > CODING.max_codes:
             raise SchemaError(f"the codes of column {self.name!r} are not as they should be")
         named = isinstance(self.levels, tuple) and all(isinstance(l, str) for l in self.levels)
         if (
@@ -86,26 +101,25 @@ class Codebook:
 
     def level_codes(self, levels: list[str]) -> np.ndarray:
         """Codes of levels by name; one entry more, the last, for a missing value."""
-        place = {level: k + 2 for k, level in enumerate(self.levels)}
-        found = [place.get(level, OTHER) for level in levels]
-        return np.array([*found, MISSING], dtype=np.uint8)
+        code = {level: k + 2 for k, level in enumerate(self.levels)}
+        return np.array([*(code.get(level, OTHER) for level in levels), MISSING], dtype=np.uint8)
 
     def check(self, column: Column, owner: str) -> None:
         """Refuse categories where numbers were trained on, and the reverse."""
         if column.is_category == (self.kind == "category") or not len(column):
             return
         if column.is_category and not (column.codes >= 0).any():
-            return  # nothing but gaps
-        seen, found = ("categories", "numbers") if self.kind == "category" else (
+            return  # nothing but missing values
+        in_fit, now = ("categories", "numbers") if self.kind == "category" else (
             "numbers", f"categories such as {column.levels[0]!r}",
         )  # fmt: skip
         raise ValueError(
-            f"{owner}: column {self.name!r} holds {found}, but held {seen} in fit. Convert it, or "
+            f"{owner}: column {self.name!r} holds {now}, but held {in_fit} in fit. Convert it, or "
             "list it in categorical_features before fitting."
         )
 
     def label(self, code: int) -> str:
-        """A code in words."""
+        """The name of a code."""
         if code == MISSING:
             return "missing"
         if self.kind == "number":
@@ -116,52 +130,52 @@ class Codebook:
 def encode_columns(
     books: Sequence[Codebook], columns: Sequence[Column], owner: str, n_jobs: int | None = None
 ) -> tuple[np.ndarray, ...]:
-    """Codes of all columns; those of the numbers are found together."""
-    out: list = [None] * len(books)
+    """Codes of all columns; those of the numbers are computed together."""
+    codes: list = [None] * len(books)
     numbers = []
     for j, (book, column) in enumerate(zip(books, columns, strict=True)):
         book.check(column, owner)
         if book.kind == "category":
-            out[j] = book.level_codes(column.levels)[column.codes]
-        elif column.is_category or not len(book.nodes):  # nothing but gaps
-            out[j] = np.full(len(column), MISSING, np.uint8)
+            codes[j] = book.level_codes(column.levels)[column.codes]
+        elif column.is_category or not len(book.nodes):  # nothing but missing values
+            codes[j] = np.full(len(column), MISSING, np.uint8)
         else:
             numbers.append(j)
     if numbers:
         values = [columns[j].values for j in numbers]
-        for j, codes in zip(numbers, _codes_of([books[j] for j in numbers], values, n_jobs)):
-            out[j] = codes
-    return tuple(out)
+        of_numbers = _encode_numbers([books[j] for j in numbers], values, n_jobs)
+        for j, column_codes in zip(numbers, of_numbers, strict=True):
+            codes[j] = column_codes
+    return tuple(codes)
 
 
-def _codes_of(
+def _encode_numbers(
     books: Sequence[Codebook], values: Sequence[np.ndarray], n_jobs: int | None
 ) -> list[np.ndarray]:
-    """Codes of numbers, by the finder of the engine, some rows of all columns at a time."""
-    spec, n = _search_of(books), len(values[0])
-    out = [np.empty(n, np.uint8) for _ in books]
-    for begin in range(0, n, _ROWS):
-        rows = slice(begin, begin + _ROWS)
-        block = np.stack([own[rows] for own in values], axis=1)
-        found, inside = encode_within(spec, block, -np.inf, np.inf, n_jobs=n_jobs)
-        found += 1
+    """Codes of numbers, by the engine's search for bins, some rows of all columns at a time."""
+    spec, n = _bins_spec(books), len(values[0])
+    codes = [np.empty(n, np.uint8) for _ in books]
+    for begin in range(0, n, CODING.rows_at_a_time):
+        rows = slice(begin, begin + CODING.rows_at_a_time)
+        block = np.stack([column[rows] for column in values], axis=1)
+        bins, inside = encode_within(spec, block, -np.inf, np.inf, n_jobs=n_jobs)
+        bins += 1
         if not inside:  # NaN
-            found[np.isnan(block)] = MISSING
-        for own, codes in zip(out, found.T, strict=True):
-            own[rows] = codes
-    return out
+            bins[np.isnan(block)] = MISSING
+        for column_codes, column_bins in zip(codes, bins.T, strict=True):
+            column_codes[rows] = column_bins
+    return codes
 
 
-def _search_of(books: Sequence[Codebook]) -> Spec:
+def _bins_spec(books: Sequence[Codebook]) -> Spec:
     """A table of the engine whose bins are those of some codebooks."""
     edges = [with_ends(book.edges) for book in books]
-    none = np.zeros(len(books))
-    return spec_of(
-        Table.build(
-            EDGES, 0, [np.zeros((len(own) - 1, 1, 1)) for own in edges], np.arange(len(books)),
-            lo=none, scale=none + 1, edges=edges,
-        )
-    )  # fmt: skip
+    zeros = np.zeros(len(books))
+    coef = [np.zeros((len(column) - 1, 1, 1)) for column in edges]
+    table = Table.build(
+        EDGES, 0, coef, np.arange(len(books)), lo=zeros, scale=zeros + 1, edges=edges
+    )
+    return spec_of(table)
 
 
 def with_ends(edges: np.ndarray) -> np.ndarray:
@@ -169,76 +183,83 @@ def with_ends(edges: np.ndarray) -> np.ndarray:
     if not len(edges):
         return np.array([0.0, 1.0])
     first, last = edges[:1], edges[-1:]
-    begin = np.minimum(np.nextafter(first, -np.inf), first - _APART)
-    return np.concatenate([begin, edges, np.maximum(np.nextafter(last, np.inf), last + _APART)])
+    begin = np.minimum(np.nextafter(first, -np.inf), first - CODING.min_end_width)
+    end = np.maximum(np.nextafter(last, np.inf), last + CODING.min_end_width)
+    return np.concatenate([begin, edges, end])
 
 
 def fit_codebook(column: Column, weight: np.ndarray) -> Codebook:
     """Codes for the values of rows of positive weight."""
-    taken = weight > 0
+    positive = weight > 0
     if column.is_category:
-        return _of_levels(column, column.codes[taken], weight[taken])
-    values, own = (column.values, weight) if taken.all() else (column.values[taken], weight[taken])
-    if len(values) > SAMPLE:
-        rows = np.linspace(0, len(values) - 1, SAMPLE).astype(np.int64)
-        values, own = values[rows], own[rows]
-    if len(own) and own.min() == own.max():
-        return _of_numbers(column.name, np.sort(values), None)
+        return _level_codebook(column, column.codes[positive], weight[positive])
+    values = column.values
+    if not positive.all():
+        values, weight = values[positive], weight[positive]
+    if len(values) > SAMPLE_ROWS:
+        rows = np.linspace(0, len(values) - 1, SAMPLE_ROWS).astype(np.int64)
+        values, weight = values[rows], weight[rows]
+    if len(weight) and weight.min() == weight.max():
+        return _number_codebook(column.name, np.sort(values), None)
     order = np.argsort(values, kind="stable")  # NaN last
-    return _of_numbers(column.name, values[order], own[order])
+    return _number_codebook(column.name, values[order], weight[order])
 
 
-def _of_numbers(name: str, ordered: np.ndarray, weight: np.ndarray | None) -> Codebook:
+def _number_codebook(name: str, ordered: np.ndarray, weight: np.ndarray | None) -> Codebook:
+    """Bins of sorted numbers: each value that rows share, else bins of nearly equal weight."""
     ordered = ordered[: len(ordered) - int(np.count_nonzero(np.isnan(ordered)))]
     if not len(ordered):
         return Codebook(name, "number", ordered, ordered, (), True)
     weight = np.ones(len(ordered)) if weight is None else weight[: len(ordered)]
-    reached, rows = np.cumsum(weight), _rows_counted(weight)
+    cumulative, rows = np.cumsum(weight), _rows_counted(weight)
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(ordered) > 0) + 1, [len(ordered)]])
-    usual = _usual_count(bounds, np.cumsum(rows))
-    shared = usual >= _TOGETHER  # by rows: a value says little about one of them
-    paired = usual >= _PAIRED  # else it may number the rows
-    most = _CODES - 1  # bins: one code is for missing values
-    if len(bounds) <= most + 1 and (shared or (paired and _few_whole_numbers(ordered))):
+    per_value = _median_rows_per_value(bounds, np.cumsum(rows))
+    shared = per_value >= CODING.min_sharing_rows  # a value says little about one of its rows
+    paired = per_value >= CODING.min_sharing_rows_integer
+    max_bins = CODING.max_codes - 1  # one code is for missing values
+    if len(bounds) <= max_bins + 1 and (shared or (paired and _is_integer_range(ordered))):
         distinct = ordered[bounds[:-1]]
         return Codebook(name, "number", distinct, _between(distinct[:-1], distinct[1:]), (), True)
+    min_rows = CODING.min_sharing_rows * per_value
     if not shared:
-        most = max(min(most, int(rows.sum() / (_TOGETHER * usual))), 1)
-    wanted = _shares(most) * reached[-1]
-    cuts = ordered[np.minimum(np.searchsorted(reached, wanted, side="right"), len(ordered) - 1)]
+        max_bins = max(min(max_bins, int(rows.sum() / min_rows)), 1)
+    targets = _cumulative_shares(max_bins) * cumulative[-1]
+    cut_rows = np.searchsorted(cumulative, targets, side="right")
+    cuts = ordered[np.minimum(cut_rows, len(ordered) - 1)]
     begins = np.searchsorted(ordered, np.unique(cuts[cuts > ordered[0]]))
     edges, begins = _between(ordered[begins - 1], ordered[begins]), np.append(0, begins)
     nodes = np.add.reduceat(ordered * weight, begins) / np.add.reduceat(weight, begins)
     if not shared:
-        alone = np.add.reduceat(rows, begins) < _TOGETHER * usual
-        nodes = np.where(alone, _rounded(nodes), nodes)
+        identifiable = np.add.reduceat(rows, begins) < min_rows
+        nodes = np.where(identifiable, _rounded(nodes), nodes)
     return Codebook(name, "number", nodes, edges, (), False)
 
 
 def _rows_counted(weight: np.ndarray) -> np.ndarray:
     """How often each row counts as a row.
 
-    A whole number as a weight is a row that occurs so often; other weights do not count rows.
+    An integer weight is a row that occurs so often; other weights do not count rows.
     """
-    repeated = bool((weight == np.rint(weight)).all())
-    return weight if repeated else np.ones(len(weight))
+    are_counts = bool((weight == np.rint(weight)).all())
+    return weight if are_counts else np.ones(len(weight))
 
 
-def _usual_count(bounds: np.ndarray, reached: np.ndarray) -> float:
-    """Median number of rows that share a value, from some values.
+def _median_rows_per_value(bounds: np.ndarray, cumulative: np.ndarray) -> float:
+    """Median number of rows that share a value, from some of the values.
 
-    `bounds` are where the rows of each value begin, and where the last ones end; `reached` counts
-    the rows up to each.
+    `bounds` are where the rows of each value begin, and where the last ones end; `cumulative`
+    counts the rows up to each.
     """
-    some = np.arange(0, len(bounds) - 1, 1 + len(bounds) // _VALUES)
-    first, last = bounds[some], bounds[some + 1]
-    below = np.where(first > 0, reached[first - 1], 0.0)
-    return float(np.sort(reached[last - 1] - below)[len(some) // 2])
+    sample = np.arange(0, len(bounds) - 1, 1 + len(bounds) // CODING.sampled_values)
+    first, last = bounds[sample], bounds[sample + 1]
+    below = np.where(first > 0, cumulative[first - 1], 0.0)
+    return float(np.sort(cumulative[last - 1] - below)[len(sample) // 2])
 
 
-def _few_whole_numbers(ordered: np.ndarray) -> bool:
-    """Whether values are whole numbers of a small range: years, ages, counts."""
-    return bool(ordered[-1] - ordered[0] < _CODES and (ordered == np.rint(ordered)).all())
+def _is_integer_range(ordered: np.ndarray) -> bool:
+    """Whether values are integers of a small range: years, ages, counts."""
+    small = ordered[-1] - ordered[0] < CODING.max_codes
+    return bool(small and (ordered == np.rint(ordered)).all())
 
 
 def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -248,38 +269,38 @@ def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _rounded(nodes: np.ndarray) -> np.ndarray:
-    """Numbers that differ from increasing ones by at most a thirtieth of the distance to the next.
+    """Increasing numbers, changed by at most a thirtieth of the distance to the next.
 
-    They lie in the middle of the cells of a grid, where whole and other round numbers do not.
+    They are moved to the middles of the cells of a grid, where no round numbers are.
     """
     gaps = np.diff(nodes)
     if not len(gaps):
         return nodes
-    near = np.minimum(np.append(gaps[:1], gaps), np.append(gaps, gaps[-1:]))
-    step = 2.0 ** np.floor(np.log2(near / 16))
+    smaller_gap = np.minimum(np.append(gaps[:1], gaps), np.append(gaps, gaps[-1:]))
+    step = 2.0 ** np.floor(np.log2(smaller_gap / 16))
     return np.where(np.isfinite(step), (np.floor(nodes / step) + 0.5) * step, nodes)
 
 
-def _shares(most: int) -> np.ndarray:
+def _cumulative_shares(max_bins: int) -> np.ndarray:
     """Shares of the weight below the edges of at most so many bins.
 
-    All bins have the same, but for the outer ones, which are halved again and again: a column's
-    tail may reach far, and its effect with it.
+    All bins have the same weight, but for the outer ones, which are halved again and again.
     """
-    halved = min(_HALVED, most // 4)
-    bins = most - 2 * halved
-    tail = 0.5 ** np.arange(1, halved + 1) / bins
-    return np.sort(np.concatenate([np.arange(1, bins) / bins, tail, 1 - tail]))
+    n_halvings = min(CODING.tail_halvings, max_bins // 4)
+    n_bins = max_bins - 2 * n_halvings
+    tail = 0.5 ** np.arange(1, n_halvings + 1) / n_bins
+    return np.sort(np.concatenate([np.arange(1, n_bins) / n_bins, tail, 1 - tail]))
 
 
-def _of_levels(column: Column, codes: np.ndarray, weight: np.ndarray) -> Codebook:
-    """The most frequent levels of three rows or more: what one row has alone is no level."""
-    known = codes >= 0
-    counts = np.bincount(codes[known], weight[known], len(column.levels))
-    order = np.argsort(-counts, kind="stable")[: _CODES - 2]
-    held = np.bincount(codes[known], _rows_counted(weight[known]), len(counts))
-    kept = np.sort(order[held[order] >= _TOGETHER])
-    levels = tuple(column.levels[k] for k in kept)
-    none = np.zeros(0)
-    exact = len(kept) == np.count_nonzero(counts)
-    return Codebook(column.name, "category", none, none, levels, exact)
+def _level_codebook(column: Column, codes: np.ndarray, weight: np.ndarray) -> Codebook:
+    """The most frequent levels, each of three rows or more."""
+    valid = codes >= 0
+    codes, weight, n_levels = codes[valid], weight[valid], len(column.levels)
+    counts = np.bincount(codes, weight, n_levels)
+    frequent = np.argsort(-counts, kind="stable")[: CODING.max_codes - 2]
+    n_rows = np.bincount(codes, _rows_counted(weight), n_levels)
+    with_code = np.sort(frequent[n_rows[frequent] >= CODING.min_sharing_rows])
+    levels = tuple(column.levels[k] for k in with_code)
+    empty = np.zeros(0)
+    exact = len(with_code) == np.count_nonzero(counts)
+    return Codebook(column.name, "category", empty, empty, levels, exact)

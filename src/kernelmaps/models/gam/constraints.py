@@ -1,14 +1,8 @@
 r"""Monotone and convex terms.
 
 A term's function is linear between the bins of its column, so that its increments from bin to bin
-(and their slopes' increments) decide its shape: :math:`Cβ ≥ 0`. The step of a penalised
-least-squares problem with minimum :math:`\hat β` and inverse :math:`V = LL^\top` becomes
-
-.. math:: \min_β ½ (β - \hat β)^\top V^{-1} (β - \hat β), \quad Cβ ≥ 0
-          \quad ⇔ \quad \min_{μ ≥ 0} ½ \|(CL)^\top μ + L^{-1} \hat β\|^2,
-          \quad β = L\,\big((CL)^\top μ + L^{-1} \hat β\big),
-
-a non-negative least-squares problem, whose solution is exact.
+(and the increments of its slopes) decide its shape: :math:`Cβ ≥ 0`. :mod:`..solvers.cone` minimises
+under such constraints.
 """
 
 from __future__ import annotations
@@ -16,8 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
-from scipy.optimize import nnls
 
 from ...data.frames import column_position
 from .codebooks import Codebook
@@ -35,7 +27,7 @@ def resolve_constraints(given: Any, names: list[str], owner: str) -> dict[int, t
             f"{owner}: constraints must be a mapping from columns to {', '.join(SHAPES)}, got "
             f"{given!r}."
         )
-    found = {}
+    by_column = {}
     for key, value in given.items():
         j = column_position(key, names, owner, "constraints")
         items: Any = value if isinstance(value, tuple | list) else (value,)
@@ -50,39 +42,29 @@ def resolve_constraints(given: Any, names: list[str], owner: str) -> dict[int, t
                 raise ValueError(
                     f"{owner}: column {names[j]!r} cannot be both {pair[0]} and {pair[1]}."
                 )
-        found[j] = shapes
-    return found
+        by_column[j] = shapes
+    return by_column
 
 
-def cone_of(shapes: tuple[str, ...], book: Codebook, values: np.ndarray) -> np.ndarray:
-    """Rows that must be ≥ 0, for a basis with these values at the codes of a column."""
-    own, rows = values[1:], []
-    steps = np.diff(own, axis=0)
-    slopes = steps / np.diff(book.nodes)[:, None]
+def constraint_rows(shapes: tuple[str, ...], book: Codebook, values: np.ndarray) -> np.ndarray:
+    """Rows of C for a basis with these values at the codes of a column."""
+    increments = np.diff(values[1:], axis=0)
+    slopes = increments / np.diff(book.nodes)[:, None]
+    rows = [np.zeros((0, values.shape[1]))]
     for shape in shapes:
         sign = 1.0 if shape in ("increasing", "convex") else -1.0
-        rows.append(sign * (steps if shape.endswith("creasing") else np.diff(slopes, axis=0)))
-    cone = np.concatenate(rows) if rows else np.zeros((0, values.shape[1]))
+        monotone = shape.endswith("creasing")
+        rows.append(sign * (increments if monotone else np.diff(slopes, axis=0)))
+    cone = np.concatenate(rows)
     length = np.linalg.norm(cone, axis=1, keepdims=True)
     return cone / np.where(length > 0, length, 1.0)
 
 
-def nearest(weights: np.ndarray, inverse: np.ndarray, cone: np.ndarray) -> np.ndarray:
-    """The minimum of the quadratic problem under Cβ ≥ 0; see the module's docstring."""
-    if not (cone @ weights < 0).any():
-        return weights
-    factor = cholesky(inverse, lower=True)
-    start = solve_triangular(factor, weights, lower=True)
-    turned = (cone @ factor).T
-    multipliers, _ = nnls(turned, -start, maxiter=50 * len(cone))
-    return factor @ (turned @ multipliers + start)
-
-
-def polished(values: np.ndarray, shapes: tuple[str, ...]) -> np.ndarray:
-    """Values at codes without the last rounding errors against a direction."""
-    own = values[1:]
+def enforce_direction(values: np.ndarray, shapes: tuple[str, ...]) -> np.ndarray:
+    """Values at codes without rounding errors against a direction."""
+    bins = values[1:]
     if "increasing" in shapes:
-        own = np.maximum.accumulate(own, axis=0)
+        bins = np.maximum.accumulate(bins, axis=0)
     elif "decreasing" in shapes:
-        own = np.minimum.accumulate(own, axis=0)
-    return np.concatenate([values[:1], own])
+        bins = np.minimum.accumulate(bins, axis=0)
+    return np.concatenate([values[:1], bins])

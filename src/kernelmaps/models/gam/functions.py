@@ -1,4 +1,4 @@
-"""The terms of a fitted table as a table of the engine, for prediction, C and ONNX.
+"""The terms of a fitted GAM as a table of the engine, for prediction, C and ONNX.
 
 A row is one number for each column: numbers as they are, a level of a category by its position,
 −1 for a level that has none. NaN is a missing value.
@@ -20,7 +20,7 @@ from ...engine.table import EDGES, Table
 from .codebooks import OTHER, Codebook, with_ends
 
 
-class Functions(NamedTuple):
+class TermFunctions(NamedTuple):
     """Functions of single columns.
 
     Attributes
@@ -43,25 +43,24 @@ class Functions(NamedTuple):
 _Piece = tuple[np.ndarray, np.ndarray, float, float, np.ndarray]
 
 
-def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> Functions:
+def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> TermFunctions:
     """The functions of all terms, in their order; those of a pair are its two coarse codes."""
     columns: list[int] = []
     pieces: list[_Piece] = []
     for term in terms:
         columns.extend(term.columns)
-        own = [books[j] for j in term.columns]
         if term.coarse:
             codes = [coarse[:, None].astype(np.float64) for coarse in term.coarse]
-            pieces.extend(_steps(book, values) for book, values in zip(own, codes, strict=True))
+            pieces.extend(_steps(books[j], c) for j, c in zip(term.columns, codes, strict=True))
         else:
-            pieces.append(_curve(own[0], term.values, term.kind == "linear"))
+            pieces.append(_curve(books[term.columns[0]], term.values, term.kind == "linear"))
     edges, coef, low, high, missing = map(list, zip(*pieces, strict=True))
-    none = np.zeros(len(pieces))
+    zeros = np.zeros(len(pieces))
     table = Table.build(
-        EDGES, 1, coef, np.arange(len(pieces)), lo=none, scale=none + 1, edges=edges,
+        EDGES, 1, coef, np.arange(len(pieces)), lo=zeros, scale=zeros + 1, edges=edges,
         low=np.array(low), high=np.array(high),
     )  # fmt: skip
-    return Functions(table, np.array(columns), np.concatenate(missing))
+    return TermFunctions(table, np.array(columns), np.concatenate(missing))
 
 
 def _curve(book: Codebook, values: np.ndarray, straight: bool) -> _Piece:
@@ -69,38 +68,38 @@ def _curve(book: Codebook, values: np.ndarray, straight: bool) -> _Piece:
     nodes = book.nodes
     if len(nodes) < 2:
         return _steps(book, values)
-    low, high, places = nodes[0], nodes[-1], np.arange(1, len(values))
+    low, high, codes = nodes[0], nodes[-1], np.arange(1, len(values))
     if straight:  # one line
-        low, high, nodes, places = -np.inf, np.inf, nodes[[0, -1]], places[[0, -1]]
-    rise = np.diff(values[places], axis=0)
-    return nodes, np.stack([values[places[:-1]], rise], axis=1), low, high, values[0]
+        low, high, nodes, codes = -np.inf, np.inf, nodes[[0, -1]], codes[[0, -1]]
+    rise = np.diff(values[codes], axis=0)
+    return nodes, np.stack([values[codes[:-1]], rise], axis=1), low, high, values[0]
 
 
 def _steps(book: Codebook, values: np.ndarray) -> _Piece:
     """A function given at codes: constant on the bins of numbers, and on levels."""
     if book.kind == "category":
-        levels = len(book.levels)
-        edges = np.arange(-1.0, levels + 2)
-        places = np.array([OTHER, *range(OTHER + 1, levels + 2), OTHER])
+        n_levels = len(book.levels)
+        edges = np.arange(-1.0, n_levels + 2)
+        codes = np.array([OTHER, *range(OTHER + 1, n_levels + 2), OTHER])
     else:
         edges = with_ends(book.edges)
-        places = np.arange(1, len(values)) if len(values) > 1 else np.zeros(1, int)  # only gaps
-    steps = values[places]
-    kept = np.append(True, (steps[1:] != steps[:-1]).any(axis=1))  # coarse codes are of many bins
-    coef = np.stack([steps[kept], np.zeros_like(steps[kept])], axis=1)
-    return edges[np.append(kept, True)], coef, edges[0], edges[-1], values[0]
+        codes = np.arange(1, len(values)) if len(values) > 1 else np.zeros(1, int)  # all missing
+    steps = values[codes]
+    jumps = np.append(True, (steps[1:] != steps[:-1]).any(axis=1))  # coarse codes span bins
+    coef = np.stack([steps[jumps], np.zeros_like(steps[jumps])], axis=1)
+    return edges[np.append(jumps, True)], coef, edges[0], edges[-1], values[0]
 
 
-def term_values(terms: Sequence[Any], found: Any, xp: Any) -> Iterator[Any]:
+def term_values(terms: Sequence[Any], function_values: Any, xp: Any) -> Iterator[Any]:
     """Values (n_samples, n_outputs) of one term after the other, from those of the functions."""
-    at = 0
+    begin = 0
     for term in terms:
         width = 2 if term.coarse else term.values.shape[1]
-        own = found[:, at : at + width]
-        at += width
+        values = function_values[:, begin : begin + width]
+        begin += width
         if term.coarse:
-            codes = xp.astype(own, xp.int64)
-            _, second, outputs = term.values.shape
-            cells = xp.astype(term.values.reshape(-1, outputs), found.dtype)
-            own = xp.take(cells, codes[:, 0] * second + codes[:, 1], axis=0)
-        yield own
+            codes = xp.astype(values, xp.int64)
+            _, n_second, n_outputs = term.values.shape
+            cells = xp.astype(term.values.reshape(-1, n_outputs), function_values.dtype)
+            values = xp.take(cells, codes[:, 0] * n_second + codes[:, 1], axis=0)
+        yield values

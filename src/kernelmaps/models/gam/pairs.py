@@ -1,12 +1,12 @@
-r"""Pairs of columns: which ones matter, and their terms.
+r"""Pairs of columns: their ranking, and their terms.
 
-Columns are coded more coarsely for pairs, so that the codes of a pair are at most some thousand.
-Their bins are even on an axis between ranks and values: bins of equal weight alone leave one for
-the tail of a column, where its effects may be largest.
+Columns are coded more coarsely for pairs, so that a pair has at most some thousand codes. The bins
+are even on an axis between ranks and values: bins of equal weight alone would leave one for the
+tail of a column, where its effects may be largest.
 
 Pairs are ranked as FAST does (Lou, Caruana, Gehrke and Hooker 2013): with the main effects fitted,
-:math:`\sum_{ab} R_{ab}^2 / (W_{ab} + κ)`, R and W the sums of residuals and of weights over the
-pairs of codes, is about the drop in deviance that free cells would bring.
+:math:`\sum_{ab} R_{ab}^2 / (W_{ab} + κ)`, R and W the sums of gradients and of curvatures over the
+pairs of codes, is about the drop in deviance that one free coefficient per cell would bring.
 """
 
 from __future__ import annotations
@@ -18,36 +18,48 @@ import numpy as np
 
 from ...stats.pair_tables import pair_table
 from ...threads import map_in_threads
-from .bases import Basis, Side, side_of, tensor_basis
+from ..rows.basis import TermBasis
+from .bases import Margin, pair_margin, tensor_basis
 from .codebooks import OTHER, Codebook
-
-_RANKING = 16  # codes of a column while pairs are ranked
-_SHRINK = 10.0  # κ, in units of the mean weight of a row
-_CELLS = 2500  # codes of a pair, at most
-_FUNCTIONS = 400  # of a pair, at most
-_BY_VALUE = 0.3  # share of the values, beside that of the ranks, in the axis of a pair
-_LEVELS = 16  # levels of a category that a pair tells apart
-_GRAIN = 65536
 
 
 @dataclass(frozen=True)
-class Coarse:
+class PairOptions:
+    """Constants of the codes and functions of pairs."""
+
+    ranking_codes: int = 16  # of a column while pairs are ranked
+    # κ in units of the mean curvature of a row: cells of fewer rows than this count little.
+    ranking_shrinkage: float = 10.0
+    max_cells: int = 2500  # codes of a pair
+    max_side: int = 64  # codes of the finer of its columns
+    max_functions: int = 400
+    # Share of the values, beside the ranks, in the axis of a pair; `terms` has the same axis.
+    value_share: float = 0.3
+    max_levels: int = 16  # levels of a category that a pair distinguishes
+    rows_per_thread: int = 65536  # below, a thread costs more than it brings
+
+
+PAIRS = PairOptions()
+
+
+@dataclass(frozen=True)
+class CoarseCodes:
     """Fewer codes for a column.
 
     Attributes
     ----------
-    of : ndarray of uint8
+    of_code : ndarray of uint8
         Coarse code of each code; 0 stays the missing value.
     size : int
         Number of coarse codes.
     """
 
-    of: np.ndarray
+    of_code: np.ndarray
     size: int
 
-    def summed(self, table: np.ndarray) -> np.ndarray:
+    def sum_rows(self, table: np.ndarray) -> np.ndarray:
         """Rows of a table that share a coarse code, added up."""
-        return np.eye(self.size)[self.of].T @ table
+        return np.eye(self.size)[self.of_code].T @ table
 
 
 @dataclass(frozen=True)
@@ -55,61 +67,62 @@ class PairTerm:
     """A pair's coarse codes and functions; pair code = first · second.size + second."""
 
     columns: tuple[int, int]
-    first: Coarse
-    second: Coarse
-    sides: tuple[Side, Side]
+    first: CoarseCodes
+    second: CoarseCodes
+    margins: tuple[Margin, Margin]
     counts: np.ndarray
 
-    def basis(self, most: int = _FUNCTIONS) -> Basis:
+    def basis(self, n_functions: int = PAIRS.max_functions) -> TermBasis:
         """The smoothest functions of the pair."""
-        return tensor_basis(*self.sides, self.counts, min(most, _FUNCTIONS))
+        return tensor_basis(*self.margins, self.counts, min(n_functions, PAIRS.max_functions))
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Pair codes of rows, from the codes of all columns."""
-        own, other = (codes[j] for j in self.columns)
-        kind = np.uint8 if self.first.size * self.second.size <= 256 else np.uint16
-        left = (self.first.of.astype(kind) * kind(self.second.size))[own]
-        return left + self.second.of.astype(kind)[other]
+        first, second = (codes[j] for j in self.columns)
+        dtype = np.uint8 if self.first.size * self.second.size <= 256 else np.uint16
+        row_start = self.first.of_code.astype(dtype) * dtype(self.second.size)
+        return row_start[first] + self.second.of_code.astype(dtype)[second]
 
 
-def coarse_codes(book: Codebook, counts: np.ndarray, most: int) -> Coarse:
-    """At most `most` codes: even bins for numbers, frequent levels of a category."""
+def coarse_codes(book: Codebook, counts: np.ndarray, max_codes: int) -> CoarseCodes:
+    """At most `max_codes` codes: even bins for numbers, frequent levels of a category."""
     if book.kind == "category":
-        return _frequent(counts, most)
-    own = counts[1:]
-    bins = min(len(own), most - 1)
-    if bins == len(own):
-        return Coarse(np.arange(len(counts), dtype=np.uint8), len(counts))
-    rank = (np.cumsum(own) - 0.5 * own) / max(own.sum(), 1e-300)
+        return _frequent_levels(counts, max_codes)
+    counts = counts[1:]
+    n_bins = min(len(counts), max_codes - 1)
+    if n_bins == len(counts):
+        return CoarseCodes(np.arange(n_bins + 1, dtype=np.uint8), n_bins + 1)
+    rank = (np.cumsum(counts) - 0.5 * counts) / max(counts.sum(), 1e-300)
     value = (book.nodes - book.nodes[0]) / (book.nodes[-1] - book.nodes[0])
-    middle = (1 - _BY_VALUE) * rank + _BY_VALUE * value
-    found = np.minimum((middle * bins).astype(np.int64), bins - 1)
-    _, found = np.unique(found, return_inverse=True)
-    return Coarse(np.concatenate([[0], found + 1]).astype(np.uint8), int(found.max()) + 2)
+    position = (1 - PAIRS.value_share) * rank + PAIRS.value_share * value
+    bins = np.minimum((position * n_bins).astype(np.int64), n_bins - 1)
+    _, bins = np.unique(bins, return_inverse=True)
+    return CoarseCodes(np.concatenate([[0], bins + 1]).astype(np.uint8), int(bins.max()) + 2)
 
 
-def _frequent(counts: np.ndarray, most: int) -> Coarse:
+def _frequent_levels(counts: np.ndarray, max_codes: int) -> CoarseCodes:
     """Missing, other, and the most frequent levels in their order."""
     levels = np.arange(OTHER + 1, len(counts))
-    kept = np.sort(levels[np.argsort(-counts[levels], kind="stable")[: most - 2]])
-    of = np.full(len(counts), OTHER, np.uint8)
-    of[0] = 0
-    of[kept] = np.arange(2, len(kept) + 2)
-    return Coarse(of, len(kept) + 2)
+    frequent = np.argsort(-counts[levels], kind="stable")[: max_codes - 2]
+    levels = np.sort(levels[frequent])
+    of_code = np.full(len(counts), OTHER, np.uint8)
+    of_code[0] = 0
+    of_code[levels] = np.arange(2, len(levels) + 2)
+    return CoarseCodes(of_code, len(levels) + 2)
 
 
-def coarse_for_ranking(
+def ranking_codes(
     books: Sequence[Codebook], counts: Sequence[np.ndarray], columns: Sequence[int]
-) -> dict[int, Coarse]:
+) -> dict[int, CoarseCodes]:
     """Codes of some columns while pairs are ranked."""
-    return {j: coarse_codes(books[j], counts[j], _RANKING) for j in columns}
+    return {j: coarse_codes(books[j], counts[j], PAIRS.ranking_codes) for j in columns}
 
 
-def residual_tables(
-    pairs: Sequence[tuple[int, int]], coarse: dict[int, Coarse], codes: Sequence[np.ndarray],
-    slope: np.ndarray, bend: np.ndarray, n_jobs: int | None = None,
+def gradient_tables(
+    pairs: Sequence[tuple[int, int]], coarse: dict[int, CoarseCodes], codes: Sequence[np.ndarray],
+    gradient: np.ndarray, curvature: np.ndarray, n_jobs: int | None = None,
 ) -> list[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
-    """Sums of curvatures and of slopes over the coarse codes of pairs of columns.
+    """Sums of curvatures and of gradients over the coarse codes of pairs of columns.
 
     Parameters
     ----------
@@ -117,75 +130,79 @@ def residual_tables(
         The pairs.
     coarse, codes
         Of the columns.
-    slope, bend : ndarray of shape (n_samples,)
-        Weighted derivatives of the losses at the fitted scores, and curvatures.
+    gradient, curvature : ndarray of shape (n_samples,)
+        Weighted derivatives of the losses at the fitted scores.
     """
-    small = {j: coarse[j].of[codes[j]] for j in {j for pair in pairs for j in pair}}
+    small = {j: coarse[j].of_code[codes[j]] for j in {j for pair in pairs for j in pair}}
 
     def sums(pair: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        (own, other), (n, m) = (small[j] for j in pair), (coarse[j].size for j in pair)
-        return pair_table(own, other, bend, (n, m)), pair_table(own, other, slope, (n, m))
+        first, second = (small[j] for j in pair)
+        shape = coarse[pair[0]].size, coarse[pair[1]].size
+        return tuple(pair_table(first, second, of, shape) for of in (curvature, gradient))
 
-    return map_in_threads(sums, pairs, n_jobs, max(1, _GRAIN // max(len(bend), 1)))
+    return map_in_threads(
+        sums, pairs, n_jobs, max(1, PAIRS.rows_per_thread // max(len(gradient), 1))
+    )
 
 
-def promising(
+def rank_pairs(
     pairs: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
-    mean_bend: float, dispersion: float, certain: float = 0.0,
+    mean_curvature: float, dispersion: float, min_z: float = 0.0,
 ) -> list[tuple[tuple[int, int], float]]:  # fmt: skip
-    r"""Pairs whose gain is beyond what chance explains, with the excess, the largest first.
+    r"""Pairs whose gain is beyond chance, with the excess, the largest first.
 
     Without an effect of the pair, R of a cell has the variance φW and, as sums of few rows do, a
     fourth moment of about :math:`φ^2 (3 W^2 + W)`. So a gain of :math:`R^2 / φ(W + κ)` has the mean
     :math:`W/(W + κ)` and the variance :math:`(2W^2 + W)/(W + κ)^2`: cells of few rows prove little.
-    The main effects have used up a row and a column of the table. `certain` is the number of
+    The main effects have used up a row and a column of the table. `min_z` is the number of
     standard deviations by which a gain must exceed its mean.
     """
-    shrink, found = _SHRINK * mean_bend, []
-    for pair, (weights, residuals) in zip(pairs, tables, strict=True):
-        seen = weights > 0
-        cells = np.count_nonzero(seen)
-        free = cells - seen.any(axis=1).sum() - seen.any(axis=0).sum() + 1
-        own = weights[seen]
-        share = max(free, 0) / max(cells, 1)
-        gain = np.sum(residuals[seen] ** 2 / (own + shrink)) / dispersion
-        chance = share * np.sum(own / (own + shrink))
-        spread = np.sqrt(np.sum((2 * own**2 + own) / (own + shrink) ** 2))
-        bar = certain * spread + certain**2 / 6 / (own.min(initial=np.inf) + shrink)
-        if free > 0 and gain - chance > bar:
-            found.append((pair, float(gain - chance)))
-    return sorted(found, key=lambda item: -item[1])
+    kappa, ranked = PAIRS.ranking_shrinkage * mean_curvature, []
+    for pair, (curvature, gradient) in zip(pairs, tables, strict=True):
+        occupied = curvature > 0
+        n_cells = np.count_nonzero(occupied)
+        free = n_cells - occupied.any(axis=1).sum() - occupied.any(axis=0).sum() + 1
+        w = curvature[occupied]
+        gain = np.sum(gradient[occupied] ** 2 / (w + kappa)) / dispersion
+        expected = max(free, 0) / max(n_cells, 1) * np.sum(w / (w + kappa))
+        deviation = np.sqrt(np.sum((2 * w**2 + w) / (w + kappa) ** 2))
+        bound = min_z * deviation + min_z**2 / 6 / (w.min(initial=np.inf) + kappa)
+        if free > 0 and gain - expected > bound:
+            ranked.append((pair, float(gain - expected)))
+    return sorted(ranked, key=lambda item: -item[1])
 
 
 def build_pair(
     columns: tuple[int, int],
     books: Sequence[Codebook],
     counts: Sequence[np.ndarray],
-    weights: np.ndarray,
+    pair_counts: np.ndarray,
 ) -> PairTerm:
-    """The term of a pair, its cells shared out between the two columns.
+    """The term of a pair, its cells divided between the two columns.
 
-    `counts` are the weights of the codes of all columns, `weights` those of this pair's codes.
+    `counts` are the weights of the codes of all columns, `pair_counts` those of this pair's codes.
     """
     j, k = columns
-    sizes = _shares(books[j], books[k])
+    sizes = _side_sizes(books[j], books[k])
     first = coarse_codes(books[j], counts[j], sizes[0])
     second = coarse_codes(books[k], counts[k], sizes[1])
-    cells = first.summed(second.summed(weights.T).T)
-    own, other = (books[at].kind == "category" for at in columns)
-    sides = side_of(cells.sum(axis=1), own), side_of(cells.sum(axis=0), other)
-    return PairTerm(columns, first, second, sides, cells)
+    cells = first.sum_rows(second.sum_rows(pair_counts.T).T)
+    margins = (
+        pair_margin(cells.sum(axis=1), books[j].kind == "category"),
+        pair_margin(cells.sum(axis=0), books[k].kind == "category"),
+    )
+    return PairTerm(columns, first, second, margins, cells)
 
 
-def _shares(first: Codebook, second: Codebook) -> tuple[int, int]:
-    """Coarse codes of each side: levels as they are, the rest for numbers."""
-    wanted = [
-        min(book.n_codes, _LEVELS + 2) if book.kind == "category" else book.n_codes
+def _side_sizes(first: Codebook, second: Codebook) -> tuple[int, int]:
+    """Coarse codes of each column: levels as they are, what remains for numbers."""
+    a, b = (
+        min(book.n_codes, PAIRS.max_levels + 2) if book.kind == "category" else book.n_codes
         for book in (first, second)
-    ]
-    even = int(np.sqrt(_CELLS))
-    if wanted[0] <= even:
-        return wanted[0], min(wanted[1], max(_CELLS // wanted[0], 2), 64)
-    if wanted[1] <= even:
-        return min(wanted[0], max(_CELLS // wanted[1], 2), 64), wanted[1]
+    )
+    even = int(np.sqrt(PAIRS.max_cells))
+    if a <= even:
+        return a, min(b, max(PAIRS.max_cells // a, 2), PAIRS.max_side)
+    if b <= even:
+        return min(a, max(PAIRS.max_cells // b, 2), PAIRS.max_side), b
     return even, even

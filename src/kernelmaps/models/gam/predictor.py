@@ -14,9 +14,9 @@ from ...engine.apply import apply_table
 from ...schema import SchemaError, anything, array, either, record, saved, text
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
-from .functions import Functions, functions_of, term_values
+from .functions import TermFunctions, functions_of, term_values
 
-_BYTES = 2**21  # of temporaries: some rows at a time, whose functions stay in a cache
+_BLOCK_BYTES = 2**21  # of temporaries, which stay in a cache
 _BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
 
 
@@ -38,9 +38,9 @@ class FittedTerm:
     edf, statistic, p_value : ndarray of shape (n_outputs,)
         Effective degrees of freedom; Wald's statistic against "no effect", and its approximate
         significance.
-    strengths : ndarray of shape (n_strengths, n_outputs)
-        Of the term's penalties: of its curvature (of many rows two, the second of its smoothest
-        functions), and of its straight part.
+    smoothing : ndarray of shape (n_smoothing, n_outputs)
+        Smoothing parameters: of the curvature (for many rows two, the second for the smoothest
+        functions), and of the straight line.
     coarse : tuple of ndarray
         For pairs: the coarse code of each code, for both columns.
     """
@@ -54,14 +54,14 @@ class FittedTerm:
     edf: np.ndarray = saved(array("f8", "outputs"))
     statistic: np.ndarray = saved(array("f8", "outputs"))
     p_value: np.ndarray = saved(array("f8", "outputs", low=0, high=1))
-    strengths: np.ndarray = saved(array("f8", "_ outputs", low=0, finite=False))
+    smoothing: np.ndarray = saved(array("f8", "_ outputs", low=0, finite=False))
     coarse: tuple[np.ndarray, ...] = saved(anything, default=())
 
     def _check_state(self) -> None:
         n_columns = len(self.columns) if isinstance(self.columns, tuple) else 0
         pair = n_columns == 2
-        whole = n_columns in (1, 2) and all(isinstance(j, int) and j >= 0 for j in self.columns)
-        if not whole or (self.kind == "pair") != pair or self.values.ndim != 1 + n_columns:
+        valid = n_columns in (1, 2) and all(isinstance(j, int) and j >= 0 for j in self.columns)
+        if not valid or (self.kind == "pair") != pair or self.values.ndim != 1 + n_columns:
             raise SchemaError(f"the term {self.name!r} has other columns than its values")
         if self.errors.shape != self.values.shape or self.counts.shape != self.values.shape[:-1]:
             raise SchemaError(f"the term {self.name!r} has counts or errors of other codes")
@@ -85,25 +85,25 @@ class AdditivePredictor:
     intercept: np.ndarray = saved(array("f8", "outputs"))
 
     def _check_state(self) -> None:
-        for found, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
-            held = isinstance(found, tuple) and all(isinstance(item, kind) for item in found)
-            if not held or not found:
-                raise SchemaError(f"the table must hold a tuple of {kind.__name__}")
+        for items, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
+            valid = isinstance(items, tuple) and all(isinstance(item, kind) for item in items)
+            if not valid or not items:
+                raise SchemaError(f"the model must hold a tuple of {kind.__name__}")
         for term in self.terms:
             if max(term.columns) >= len(self.books):
                 raise SchemaError(f"the term {term.name!r} is of a column that is not there")
             sizes = [self.books[j].n_codes for j in term.columns]
-            known = [len(c) for c in term.coarse] if term.coarse else [len(term.values)]
-            if sizes != known or term.values.shape[-1] != len(self.intercept):
+            in_term = [len(c) for c in term.coarse] if term.coarse else [len(term.values)]
+            if sizes != in_term or term.values.shape[-1] != len(self.intercept):
                 raise SchemaError(f"the term {term.name!r} does not fit its column or the outputs")
 
     @cached_property
-    def functions(self) -> Functions:
+    def functions(self) -> TermFunctions:
         """The terms as a table of the engine."""
         return functions_of(self.books, self.terms)
 
     @cached_property
-    def _of_errors(self) -> AdditivePredictor:
+    def _error_predictor(self) -> AdditivePredictor:
         """The standard errors in the place of the terms; straight lines no longer go on."""
         kinds = {"linear": "spline"}
         terms = (replace(t, values=t.errors, kind=kinds.get(t.kind, t.kind)) for t in self.terms)
@@ -111,33 +111,34 @@ class AdditivePredictor:
 
     def contributions(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Values of the terms for rows: shape (n_samples, n_terms, n_outputs)."""
-        out = np.empty((len(columns[0]), len(self.terms), len(self.intercept)))
-        for rows, parts in self._each(columns, owner):
-            for t, part in enumerate(parts):
-                out[rows, t] = part
-        return out
+        values = np.empty((len(columns[0]), len(self.terms), len(self.intercept)))
+        for rows, contributions in self._blocks(columns, owner):
+            for t, contribution in enumerate(contributions):
+                values[rows, t] = contribution
+        return values
 
     def errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Standard errors of the terms for rows, shaped as their contributions.
 
         Beyond the range of the training rows they are those at its end.
         """
-        return self._of_errors.contributions(columns, owner)
+        return self._error_predictor.contributions(columns, owner)
 
     def scores(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Scores of rows: shape (n_samples, n_outputs)."""
-        out = np.tile(self.intercept, (len(columns[0]), 1))
-        for rows, parts in self._each(columns, owner):
-            for part in parts:
-                out[rows] += part
-        return out
+        scores = np.tile(self.intercept, (len(columns[0]), 1))
+        for rows, contributions in self._blocks(columns, owner):
+            for contribution in contributions:
+                scores[rows] += contribution
+        return scores
 
-    def _each(
+    def _blocks(
         self, columns: Sequence[Column], owner: str
     ) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
-        """Some rows after the other, and the values of all terms for them."""
-        table, own, missing = self.functions
-        numbers = {j: self.books[j].numbers(columns[j], owner) for j in set(own.tolist())}
-        for rows in row_blocks(len(columns[0]), 8 * (len(own) + 2 * table.n_columns), _BYTES):
-            block = np.stack([numbers[j][rows] for j in own.tolist()], axis=1)
+        """Blocks of rows, and the values of all terms for them."""
+        table, used, missing = self.functions
+        numbers = {j: self.books[j].numbers(columns[j], owner) for j in set(used.tolist())}
+        row_bytes = 8 * (len(used) + 2 * table.n_columns)
+        for rows in row_blocks(len(columns[0]), row_bytes, _BLOCK_BYTES):
+            block = np.stack([numbers[j][rows] for j in used.tolist()], axis=1)
             yield rows, term_values(self.terms, apply_table(table, block, missing), np)

@@ -1,4 +1,4 @@
-"""What a fit from a source of chunks knows before its first pass: a sample, and the labels."""
+"""What a fit to a stream reads before its first pass: a sample of rows, and the labels."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from ...data import Block, Source
 from ...data.frames import Column, is_frame, joined_columns, read_columns
 from ..losses import Loss
-from .codebooks import SAMPLE
-from .streamed import Answers, fold_table
+from ..rows.passes import SumOverChunks, fold_chunks
+from .codebooks import SAMPLE_ROWS
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RowChecks:
             offset = np.log(exposure)
         y = self.targets(chunk)
         if self.classes is None:
-            # One harmless target more: that some are positive is a matter of all chunks.
+            # One valid target more: whether some are positive is a question for all chunks.
             problem = self.loss and self.loss.target_error(np.append(y[weight > 0], 1.0))
             if problem:
                 raise ValueError(f"{where}: {problem}; found {y.min():g} … {y.max():g}.")
@@ -109,14 +109,14 @@ class Sample:
 
 
 def take_sample(source: Source, categorical: Sequence[Any] | None, owner: str) -> Sample:
-    """All rows where they are no more than 200,000, else as many of them."""
-    chunks = [chunk for chunk in source.samples(SAMPLE) if len(chunk)]
+    """All rows if they are at most 200,000, else as many of them."""
+    chunks = [chunk for chunk in source.samples(SAMPLE_ROWS) if len(chunk)]
     if not chunks:
         raise ValueError(f"{owner}: {source.describe()} has no rows.")
     parts = [read_columns(chunk.X, owner, categorical) for chunk in chunks]
-    words = [j for j in range(len(parts[0])) if any(columns[j].is_category for columns in parts)]
-    if any(not columns[j].is_category for columns in parts for j in words):
-        parts = [read_columns(chunk.X, owner, words) for chunk in chunks]
+    text = [j for j in range(len(parts[0])) if any(columns[j].is_category for columns in parts)]
+    if any(not columns[j].is_category for columns in parts for j in text):
+        parts = [read_columns(chunk.X, owner, text) for chunk in chunks]
     return Sample(joined_columns(parts), chunks, is_frame(chunks[0].X))
 
 
@@ -128,12 +128,12 @@ def count_labels(source: Source, checks: RowChecks) -> tuple[np.ndarray, np.ndar
             "the labels first. Pass a file, a list of chunks, or a function that returns the "
             "chunks."
         )
-    found: Counter = fold_table(source, checks.targets, Answers(_by_label), source.labels()).total
-    labels = np.array(sorted(found))
-    return labels, np.array([found[label] for label in labels.tolist()])
+    sums = SumOverChunks(_count_by_label)
+    counts: Counter = fold_chunks(source, checks.targets, sums, source.labels()).total
+    labels = np.array(sorted(counts))
+    return labels, np.array([counts[label] for label in labels.tolist()])
 
 
-def _by_label(labels: np.ndarray) -> Counter:
-    """Numbers of rows by label."""
-    found, counts = np.unique(labels, return_counts=True)
-    return Counter(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+def _count_by_label(labels: np.ndarray) -> Counter:
+    distinct, counts = np.unique(labels, return_counts=True)
+    return Counter(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))

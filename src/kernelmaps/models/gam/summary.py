@@ -61,8 +61,7 @@ def summarise(
 
 
 def _row(term: FittedTerm, k: int) -> tuple[str, ...]:
-    seen = term.counts > 0
-    values = term.values[..., k][seen]
+    values = term.values[..., k][term.counts > 0]
     extent = f"{values.min():.3g} … {values.max():.3g}" if values.size else "0"
     p = term.p_value[k]
     return (

@@ -1,4 +1,4 @@
-"""Terms of an additive model of a table: what the user asks for, and what a column gets."""
+"""Terms of a GAM: what the user asks for, and the basis that a column gets."""
 
 from __future__ import annotations
 
@@ -10,21 +10,40 @@ import numpy as np
 
 from ...data.frames import column_position
 from ...schema import State, anything
-from .bases import Basis, category_basis, linear_basis, number_basis, spline_bands
+from ..rows.basis import TermBasis
+from .bases import banded_normal_equations, category_basis, linear_basis, number_basis
 from .codebooks import Codebook
-from .marginal import Signal, axis_evidence, fit_margin
+from .marginal import ColumnTargets, axis_likelihoods, fit_alone
 
 _KINDS = ("auto", "spline", "linear", "category", "periodic")
-_BASES, _MANY_BASES, _MANY_ROWS = 40, 80, 10_000
-_FEWEST = 10  # splines of a curve where columns are many
-_ROWS_EACH = 4  # rows, at least, for each spline of all columns together
-_BETWEEN = 0.3  # share of the values, beside that of the ranks, in the axis between the two
-_CAUTION = 3.0  # of a log-likelihood, against an axis on which all splines were bare of rows
-# A column's least or largest value stands apart if it has this share of the rows, and so many times
-# that of a bin.
-_OFTEN, _ABOVE = 0.05, 4
-_LOW = 6  # functions of a curve with a strength of their own, where rows are many
-_ROOM = 1.5, 8  # functions that a curve keeps: times what its column alone would use, and more
+
+
+@dataclass(frozen=True)
+class CurveOptions:
+    """Constants of the splines of a column."""
+
+    # Splines of a curve, and of a curve of many rows, where finer effects can be seen.
+    n_bases: int = 40
+    n_bases_many: int = 80
+    many_rows: int = 10_000
+    min_bases: int = 10  # if columns are many
+    rows_per_basis: int = 4  # rows, at least, for each spline of all columns together
+    # Share of the values, beside the ranks, in the axis between the two.
+    value_share: float = 0.3
+    # Log-likelihood by which an axis without rows on all of its splines would have to be better:
+    # there a curve is extrapolated.
+    empty_axis_cost: float = 3.0
+    # The smallest or largest value of a column may lie off the curve if it has this share of the
+    # rows, and this many times that of a mean bin.
+    jump_share: float = 0.05
+    jump_factor: float = 4.0
+    n_smoothest: int = 6  # functions with a smoothing parameter of their own, if rows are many
+    # Functions that a curve keeps: this many times the edf that its column alone uses, and more.
+    functions_per_edf: float = 1.5
+    more_functions: int = 8
+
+
+CURVES = CurveOptions()
 
 
 @dataclass(frozen=True)
@@ -42,8 +61,8 @@ class Term:
         Splines of the curve. By default 40, 80 from 10,000 rows on, and fewer, down to 10, where
         all columns together would have more than one for four rows; only the smoothest
         combinations of them are kept, about twice as many as the column alone could use. The
-        penalty, not this number, decides how smooth the curve is. The least and the largest value
-        may lie off the curve where many rows share them (zeros, say) and the targets speak for it.
+        penalty, not this number, decides how smooth the curve is. The smallest and the largest
+        value may lie off the curve if many rows share them (zeros, say) and the targets show it.
     degree : int, default=3
         Of the splines.
     order : {1, 2}, default=2
@@ -99,8 +118,8 @@ class Term:
             value = getattr(self, name)
             if name == "n_bases" and value is None:
                 continue
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not (whole and low <= value <= high):
+            is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not (is_integer and low <= value <= high):
                 raise ValueError(f"{where}: {name} must be {low} … {high}, got {value!r}.")
         if self.n_bases is not None and self.n_bases <= self.degree:
             raise ValueError(f"{where}: n_bases must exceed degree={self.degree}.")
@@ -159,12 +178,12 @@ def _term(value: Any, name: str, owner: str) -> Term:
 
 
 def term_basis(
-    term: Term, book: Codebook, counts: np.ndarray, signals: Sequence[Signal], owner: str,
-    columns: int = 1,
-) -> tuple[str, Basis]:  # fmt: skip
-    """The kind that a term turns out to be, and its basis at the codes of its column.
+    term: Term, book: Codebook, counts: np.ndarray, outputs: Sequence[ColumnTargets], owner: str,
+    n_columns: int = 1,
+) -> tuple[str, TermBasis]:  # fmt: skip
+    """The kind of a term, with "auto" resolved, and its basis at the codes of its column.
 
-    `signals` are the targets by these codes, `columns` is the number of columns that have terms.
+    `outputs` are the targets by these codes, `n_columns` is the number of columns with terms.
     """
     kind = term.kind
     if kind == "auto":
@@ -177,66 +196,68 @@ def term_basis(
     if kind == "category":
         return kind, category_basis(counts)
     if len(book.nodes) == 0:
-        return kind, Basis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
+        return kind, TermBasis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
     if kind == "linear":
         return kind, linear_basis(book.nodes, counts)
-    return kind, _curve(term, book, counts, signals, columns, kind == "periodic")
+    return kind, _curve_basis(term, book, counts, outputs, n_columns, kind == "periodic")
 
 
-def _curve(
-    term: Term, book: Codebook, counts: np.ndarray, signals: Sequence[Signal], columns: int,
-    periodic: bool,
-) -> Basis:  # fmt: skip
+def _curve_basis(
+    term: Term, book: Codebook, counts: np.ndarray, outputs: Sequence[ColumnTargets],
+    n_columns: int, periodic: bool,
+) -> TermBasis:  # fmt: skip
     """Splines on the axis that suits the column best, as many of them as it can use."""
-    rows = counts.sum()
-    usual = _MANY_BASES if rows >= _MANY_ROWS else _BASES
-    usual = min(usual, max(_FEWEST, int(rows / (_ROWS_EACH * columns))))
-    size = term.n_bases or usual
+    n_rows = counts.sum()
+    default = CURVES.n_bases_many if n_rows >= CURVES.many_rows else CURVES.n_bases
+    affordable = int(n_rows / (CURVES.rows_per_basis * n_columns))
+    size = term.n_bases or min(default, max(CURVES.min_bases, affordable))
     options = {"n_bases": size, "degree": term.degree, "order": term.order}
     if periodic:
-        place = _around(term, book)
+        position = _positions_on_circle(term, book)
     else:
-        place = _best_axis(_axes(term.knots, book, size), counts, signals, options)
-    basis = number_basis(place, counts, periodic=periodic, **options)
-    evidence, edf = fit_margin(basis, signals)
+        position = _best_axis(_axes(term.knots, book, size), counts, outputs, options)
+    basis = number_basis(position, counts, periodic=periodic, **options)
+    likelihood, edf = fit_alone(basis, outputs)
     jumps = [] if periodic else _jumps(counts, size)
     if len(jumps):
-        apart = number_basis(place, counts, periodic=False, jumps=jumps, **options)
-        more, used = fit_margin(apart, signals)
-        if more > evidence:
-            basis, edf = apart, used
+        with_jumps = number_basis(position, counts, periodic=False, jumps=jumps, **options)
+        likelihood_with_jumps, edf_with_jumps = fit_alone(with_jumps, outputs)
+        if likelihood_with_jumps > likelihood:
+            basis, edf = with_jumps, edf_with_jumps
     if term.n_bases is None:
-        basis = basis.smoothest(int(_ROOM[0] * edf + _ROOM[1]))
-    return basis.with_two_strengths(_LOW) if rows >= _MANY_ROWS else basis
+        basis = basis.smoothest(int(CURVES.functions_per_edf * edf + CURVES.more_functions))
+    if n_rows >= CURVES.many_rows:
+        return basis.with_two_smoothing_parameters(CURVES.n_smoothest)
+    return basis
 
 
 def _best_axis(
-    axes: Sequence[np.ndarray], counts: np.ndarray, signals: Sequence[Signal],
+    axes: Sequence[np.ndarray], counts: np.ndarray, outputs: Sequence[ColumnTargets],
     options: dict[str, int],
 ) -> np.ndarray:  # fmt: skip
     """The axis on which a curve of this column alone explains the targets best."""
     if len(axes) == 1:
         return axes[0]
-    place, targets = np.stack(axes), [signal.targets[1:] for signal in signals]
-    bands = spline_bands(place, counts[1:], targets, **options)
-    evidence = axis_evidence(bands, place, options["order"], signals) - _CAUTION * bands.bare
-    return axes[int(np.argmax(evidence))]
+    position, targets = np.stack(axes), [output.targets[1:] for output in outputs]
+    equations = banded_normal_equations(position, counts[1:], targets, **options)
+    likelihood = axis_likelihoods(equations, position, options["order"], outputs)
+    return axes[int(np.argmax(likelihood - CURVES.empty_axis_cost * equations.empty_share))]
 
 
 def _jumps(counts: np.ndarray, size: int) -> np.ndarray:
     """Bins at the ends of a column that far more rows share than others: no purchase, say.
 
-    Their effect need not continue that of the values beside them. Where bins are no more than
-    splines, each has a weight anyway.
+    Their effect need not continue that of the values beside them. If there are no more bins than
+    splines, each has a coefficient anyway.
     """
-    own = counts[1:]
-    ends = np.array([0, len(own) - 1])
-    often = max(_OFTEN, _ABOVE / len(own)) * counts.sum()
-    return ends[own[ends] > often] if len(own) > size else ends[:0]
+    bins = counts[1:]
+    ends = np.array([0, len(bins) - 1])
+    many = max(CURVES.jump_share, CURVES.jump_factor / len(bins)) * counts.sum()
+    return ends[bins[ends] > many] if len(bins) > size else ends[:0]
 
 
-def _around(term: Term, book: Codebook) -> np.ndarray:
-    """Places of the bins on a circle of length 1."""
+def _positions_on_circle(term: Term, book: Codebook) -> np.ndarray:
+    """Positions of the bins on a circle of length 1."""
     extent = book.nodes[-1] - book.nodes[0]
     step = extent / max(len(book.nodes) - 1, 1)
     # Without a stated period the step beyond the last value closes the circle.
@@ -244,12 +265,12 @@ def _around(term: Term, book: Codebook) -> np.ndarray:
 
 
 def _axes(knots: str, book: Codebook, size: int) -> list[np.ndarray]:
-    """Places of the bins on [0, 1], on the axes that are to be compared."""
+    """Positions of the bins in [0, 1], on the axes that are to be compared."""
     nodes, extent = book.nodes, book.nodes[-1] - book.nodes[0]
     rank = (np.arange(len(nodes)) + 0.5) / len(nodes)
-    if knots == "quantile" or not extent > 0 or len(nodes) <= size:  # a weight for each bin
+    if knots == "quantile" or not extent > 0 or len(nodes) <= size:  # a coefficient for each bin
         return [rank]
     value = (nodes - nodes[0]) / extent
     if knots == "even":
         return [value]
-    return [rank, (1 - _BETWEEN) * rank + _BETWEEN * value, value]
+    return [rank, (1 - CURVES.value_share) * rank + CURVES.value_share * value, value]

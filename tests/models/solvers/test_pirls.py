@@ -1,13 +1,16 @@
 """Fits of coded rows end at the minimum of their penalised loss."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from kernelmaps.models.gam import newton, reml
 from kernelmaps.models.gam.bases import category_basis, number_basis
-from kernelmaps.models.gam.held import CodedRows
-from kernelmaps.models.gam.newton import fit_rows, penalties_of
 from kernelmaps.models.losses import GAM, losses_for, make_loss
+from kernelmaps.models.rows.in_memory import TermRows
+from kernelmaps.models.solvers import pirls, reml
+from kernelmaps.models.solvers.pirls import fit_rows
+from kernelmaps.models.solvers.reml import Penalties
 
 GAM_LOSSES = (*losses_for(GAM, True), *losses_for(GAM, False))
 
@@ -32,7 +35,7 @@ def rows_for(loss, seed, n=800):
         y = eta + 0.3 * rng.normal(size=n)
     weight = rng.integers(0, 3, n).astype(float)
     offset = 0.1 * rng.normal(size=n)
-    return CodedRows(codes, bases, y, weight, offset)
+    return TermRows(codes, bases, y, weight, offset)
 
 
 @pytest.mark.parametrize("loss", GAM_LOSSES)
@@ -40,18 +43,18 @@ def test_derivatives_are_those_of_the_loss(loss, seed):
     rows = rows_for(loss, seed)
     kind = make_loss(loss, rows.y)
     eta = np.random.default_rng(seed).normal(size=len(rows.y))
-    slope, bend = kind.derivatives(rows.y, eta)
+    gradient, curvature = kind.derivatives(rows.y, eta)
     numeric = (kind.value(rows.y, eta + 1e-5) - kind.value(rows.y, eta - 1e-5)) / 2e-5
     smooth = np.abs(1 - rows.y * eta) > 1e-4  # the squared hinge's corner of the derivative
-    np.testing.assert_allclose(slope[smooth], numeric[smooth], rtol=1e-4, atol=1e-4)
-    assert (bend >= 0).all()
+    np.testing.assert_allclose(gradient[smooth], numeric[smooth], rtol=1e-4, atol=1e-4)
+    assert (curvature >= 0).all()
 
 
 @pytest.mark.parametrize("loss", GAM_LOSSES)
 def test_gradient_vanishes_at_the_end(loss, seed):
     rows = rows_for(loss, seed)
     kind = make_loss(loss, rows.y)
-    penalties = penalties_of(rows.bases)
+    penalties = Penalties.of_bases(rows.bases)
     rho = np.log(np.array([5.0, 2.0, 3.0]))[: penalties.count]
     fixed = np.ones(penalties.count, bool)
     fit = fit_rows(rows, kind, rho, fixed, tol=1e-13, max_iter=3000)
@@ -59,73 +62,73 @@ def test_gradient_vanishes_at_the_end(loss, seed):
     Z = np.hstack(
         [np.ones((len(rows.y), 1))] + [b.values[c] for b, c in zip(rows.bases, rows.codes)]
     )
-    eta = rows.offset + Z @ fit.weights
-    np.testing.assert_allclose(eta, rows.scores(fit.weights), atol=1e-10)
-    slope, _ = kind.derivatives(rows.y, eta)
-    gradient = Z.T @ (rows.weight * slope) + penalties.diagonal(rho) * fit.weights
-    size = np.abs(Z).T @ (rows.weight * np.abs(slope))
+    eta = rows.offset + Z @ fit.beta
+    np.testing.assert_allclose(eta, rows.scores(fit.beta), atol=1e-10)
+    by_eta, _ = kind.derivatives(rows.y, eta)
+    gradient = Z.T @ (rows.weight * by_eta) + penalties.diagonal(rho) * fit.beta
+    size = np.abs(Z).T @ (rows.weight * np.abs(by_eta))
     assert np.max(np.abs(gradient) / size) < 1e-4
-    wanted = rows.weight @ kind.value(rows.y, eta) + 0.5 * penalties.diagonal(rho) @ fit.weights**2
-    assert fit.objective == pytest.approx(wanted, rel=1e-9)
+    penalised = rows.weight @ kind.value(rows.y, eta) + 0.5 * penalties.diagonal(rho) @ fit.beta**2
+    assert fit.objective == pytest.approx(penalised, rel=1e-9)
 
 
 def test_repeated_rows_are_weights(seed):
     rows = rows_for("log_loss", seed)
     twice = [np.repeat(c, rows.weight.astype(int)) for c in rows.codes]
     y, offset = (np.repeat(v, rows.weight.astype(int)) for v in (rows.y, rows.offset))
-    copies = CodedRows(twice, rows.bases, y, np.ones(len(y)), offset)
-    start = np.zeros(penalties_of(rows.bases).count)
+    copies = TermRows(twice, rows.bases, y, np.ones(len(y)), offset)
+    start = np.zeros(Penalties.of_bases(rows.bases).count)
     first = fit_rows(rows, make_loss("log_loss", rows.y), start)
     second = fit_rows(copies, make_loss("log_loss", y), start)
-    np.testing.assert_allclose(first.weights, second.weights, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(first.beta, second.beta, rtol=1e-5, atol=1e-6)
 
 
 def test_a_straight_truth_gets_a_straight_function(seed):
-    """The strength of the curvature goes up until little but the line is left."""
+    """The smoothing parameter of the curvature rises until little but the line is left."""
     rows = rows_for("squared_error", seed)
     rng = np.random.default_rng([seed, 1])
     y = rows.codes[0] / 10.0 + 0.2 * rng.normal(size=len(rows.y))
-    straight = CodedRows(rows.codes, rows.bases, y, np.ones(len(y)), np.zeros(len(y)))
+    straight = TermRows(rows.codes, rows.bases, y, np.ones(len(y)), np.zeros(len(y)))
     fit = fit_rows(straight, make_loss("squared_error", y), np.zeros(3))
     first = fit.edf[1 : 1 + rows.bases[0].n_functions].sum()
     assert first < 4.0
-    values = rows.bases[0].values[1:] @ fit.weights[1 : 1 + rows.bases[0].n_functions]
+    values = rows.bases[0].values[1:] @ fit.beta[1 : 1 + rows.bases[0].n_functions]
     assert np.max(np.abs(np.diff(values) - 0.1)) < 0.05
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])
-def test_functions_out_of_reach_are_not_missed(loss, seed, monkeypatch):
+def test_coefficients_outside_of_the_active_set_are_negligible(loss, seed, monkeypatch):
     """Functions of which a hundredth would be left change scores by far less than errors do."""
     rng = np.random.default_rng(seed)
     n, bins = 3000, 100
     codes = [rng.integers(1, bins + 1, n).astype(np.uint8) for _ in range(3)]
     place = (np.arange(bins) + 0.5) / bins
-    counts = [np.bincount(own, minlength=bins + 1).astype(float) for own in codes]
-    bases = [number_basis(place, own, n_bases=40, degree=3, order=2) for own in counts]
+    counts = [np.bincount(c, minlength=bins + 1).astype(float) for c in codes]
+    bases = [number_basis(place, c, n_bases=40, degree=3, order=2) for c in counts]
     eta = np.sin(6 * place[codes[0] - 1]) + place[codes[1] - 1]
     y = {
         "squared_error": lambda: eta + rng.normal(size=n),
         "log_loss": lambda: np.where(rng.random(n) < 1 / (1 + np.exp(-eta)), 1.0, -1.0),
         "poisson": lambda: rng.poisson(np.exp(eta)).astype(float),
     }[loss]()
-    rows = CodedRows(codes, bases, y, np.ones(n), np.zeros(n))
+    rows = TermRows(codes, bases, y, np.ones(n), np.zeros(n))
     kind, start = make_loss(loss, y), np.full(6, np.log(n))
-    sizes, plain = [], newton.choose_strengths
+    sizes, plain = [], pirls.estimate_smoothing
 
-    def noted(sums, *others):
-        sizes.append(len(sums.gram))
-        return plain(sums, *others)
+    def recorded(problem, *arguments, **options):
+        sizes.append(len(problem.gram))
+        return plain(problem, *arguments, **options)
 
-    monkeypatch.setattr(newton, "choose_strengths", noted)
-    some = fit_rows(rows, kind, start)
-    assert max(sizes) < 0.8 * len(some.weights)
-    assert np.count_nonzero(some.weights) <= sizes[-1] < len(some.weights)
-    monkeypatch.setattr(reml, "_REACH", np.inf)
-    every = fit_rows(rows, kind, start)
-    assert sizes[-1] == len(every.weights)
-    errors = np.sqrt(np.diag(every.covariance).sum())
-    gap = rows.scores(some.weights) - rows.scores(every.weights)
-    # Strengths are sought until the restricted likelihood gains less than it means.
+    monkeypatch.setattr(pirls, "estimate_smoothing", recorded)
+    active = fit_rows(rows, kind, start)
+    assert max(sizes) < 0.8 * len(active.beta)
+    assert np.count_nonzero(active.beta) <= sizes[-1] < len(active.beta)
+    monkeypatch.setattr(reml, "REML", replace(reml.REML, negligible_penalty=np.inf))
+    full = fit_rows(rows, kind, start)
+    assert sizes[-1] == len(full.beta)
+    errors = np.sqrt(np.diag(full.covariance).sum())
+    gap = rows.scores(active.beta) - rows.scores(full.beta)
+    # REML ends where a derivative of the log-likelihood is small, not at its exact maximum.
     assert np.sqrt(np.mean(gap**2)) < 0.05 * errors
-    assert some.edf.sum() == pytest.approx(every.edf.sum(), abs=0.3)
-    assert (np.diag(some.covariance) > 0).all()
+    assert active.edf.sum() == pytest.approx(full.edf.sum(), abs=0.3)
+    assert (np.diag(active.covariance) > 0).all()

@@ -1,4 +1,4 @@
-"""A fitted model of a table as shape functions and heat maps."""
+"""The terms of a fitted GAM as shape functions and heat maps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..shapes import PairFunction, ShapeFunction
 from .codebooks import MISSING, OTHER, Codebook
 from .predictor import AdditivePredictor, FittedTerm
 
-_BINS = 24
+_DENSITY_BINS = 24  # of the histogram below a curve
 
 
 def shape_functions(model: AdditivePredictor) -> list[ShapeFunction]:
@@ -29,21 +29,21 @@ def _shape(term: FittedTerm, book: Codebook) -> ShapeFunction:
     values, errors = _of_single_output(term.values), _of_single_output(term.errors)
     counts = term.counts / max(float(term.counts.sum()), 1e-300)
     missing = np.stack([values[MISSING], errors[MISSING]]) if counts[MISSING] > 0 else None
-    own: Any
+    codes: Any
     labels = None
     if book.kind == "number":
         grid = book.nodes if len(book.nodes) else np.zeros(1)
-        own = slice(1, None) if len(book.nodes) else slice(0, 1)
+        codes = slice(1, None) if len(book.nodes) else slice(0, 1)
         low, high = float(grid[0]), float(grid[-1])
-        edges = np.linspace(low, high if high > low else low + 1.0, _BINS + 1)
-        density = np.histogram(grid, edges, weights=counts[own])[0]
+        edges = np.linspace(low, high if high > low else low + 1.0, _DENSITY_BINS + 1)
+        density = np.histogram(grid, edges, weights=counts[codes])[0]
     else:
-        own = np.arange(OTHER if counts[OTHER] > 0 else OTHER + 1, book.n_codes)
-        labels = tuple(book.label(code) for code in own.tolist())
-        grid, edges = np.arange(len(own), dtype=float), np.arange(len(own) + 1) - 0.5
-        density = counts[own]
+        codes = np.arange(OTHER if counts[OTHER] > 0 else OTHER + 1, book.n_codes)
+        labels = tuple(book.label(code) for code in codes.tolist())
+        grid, edges = np.arange(len(codes), dtype=float), np.arange(len(codes) + 1) - 0.5
+        density = counts[codes]
     return ShapeFunction(
-        term.name, grid, values[own], edges, density, errors[own], labels, missing,
+        term.name, grid, values[codes], edges, density, errors[codes], labels, missing,
         term.importance,
     )  # fmt: skip
 
@@ -51,9 +51,9 @@ def _shape(term: FittedTerm, book: Codebook) -> ShapeFunction:
 def _pair(term: FittedTerm, model: AdditivePredictor) -> PairFunction:
     labels, used = [], []
     for axis, (coarse, column) in enumerate(zip(term.coarse, term.columns, strict=True)):
-        seen = np.flatnonzero(term.counts.sum(axis=1 - axis) > 0)
-        used.append(seen)
-        labels.append(tuple(_cell_label(model.books[column], coarse, int(k)) for k in seen))
+        with_rows = np.flatnonzero(term.counts.sum(axis=1 - axis) > 0)
+        used.append(with_rows)
+        labels.append(tuple(_cell_label(model.books[column], coarse, int(k)) for k in with_rows))
     cells = np.ix_(*used)
     density = term.counts[cells] / max(float(term.counts.sum()), 1e-300)
     values, errors = _of_single_output(term.values)[cells], _of_single_output(term.errors)[cells]

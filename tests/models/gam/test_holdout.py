@@ -1,4 +1,4 @@
-"""Held-out rows that judge pairs."""
+"""Hold-out selection of pairs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.data.frames import read_columns
-from kernelmaps.models.gam import fitting
-from kernelmaps.models.gam.fitting import Request, design_of, fit_design, hold_rows
-from kernelmaps.models.gam.judging import Gain, contents, held_out, mostly_different
+from kernelmaps.models.gam.design import GamSettings, build_design, encode_rows
+from kernelmaps.models.gam.fitting import fit_outputs
+from kernelmaps.models.gam.holdout import (
+    HeldOutGain,
+    held_out_mask,
+    mostly_distinct,
+    row_hashes,
+)
+from kernelmaps.models.gam.interactions import select_by_holdout
 from kernelmaps.models.gam.terms import Term
 from kernelmaps.models.losses import Squared
 
@@ -21,37 +27,38 @@ def some_codes(seed, n=4000):
 
 def test_a_quarter_is_held_out_by_content_in_any_order(seed):
     codes = some_codes(seed)
-    out = held_out(codes, 4000, True)
+    out = held_out_mask(codes, 4000, True)
     assert abs(out.mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 4000)
     order = np.random.default_rng(seed).permutation(4000)
-    assert np.array_equal(held_out([own[order] for own in codes], 4000, True), out[order])
-    assert mostly_different(codes, 4000)
-    assert len(np.unique(contents(codes, 4000))) > 3900
+    assert np.array_equal(
+        held_out_mask([column[order] for column in codes], 4000, True), out[order]
+    )
+    assert mostly_distinct(codes, 4000)
+    assert len(np.unique(row_hashes(codes, 4000))) > 3900
 
 
 def test_few_contents_are_divided_by_place(seed):
-    codes = [own % 2 for own in some_codes(seed)]
-    assert not mostly_different(codes, 4000)
-    out = held_out(codes, 4000, False)
+    codes = [column % 2 for column in some_codes(seed)]
+    assert not mostly_distinct(codes, 4000)
+    out = held_out_mask(codes, 4000, False)
     assert abs(out.mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 4000)
 
 
-def test_the_certainty_of_a_gain_counts_standard_errors(seed):
+def test_the_z_score_of_a_gain_counts_standard_errors(seed):
     rng = np.random.default_rng(seed)
     noise = rng.normal(size=1000)
     noise -= noise.mean()
     error = noise.std() / np.sqrt(1000)
     for shift in (1.1, 0.9, -5.0):
-        whole, parts, scaled = Gain(), Gain(), Gain()
-        whole.add(noise + shift * error, np.ones(1000))
-        parts.add(noise[:300] + shift * error, np.ones(300))
-        parts.add(noise[300:] + shift * error, np.ones(700))
-        scaled.add(noise + shift * error, np.full(1000, 1e-6))  # the unit of weights means nothing
-        for gain in (whole, parts, scaled):
-            np.testing.assert_allclose(gain.certainty, shift, rtol=1e-9)
-    broken = Gain()
-    broken.add(np.full(3, np.nan), np.ones(3))
-    assert Gain().certainty == broken.certainty == -np.inf
+        gains, weight = noise + shift * error, np.ones(1000)
+        at_once = HeldOutGain.of(gains, weight)
+        in_parts = HeldOutGain.of(gains[:300], weight[:300])
+        in_parts += HeldOutGain.of(gains[300:], weight[300:])
+        scaled = HeldOutGain.of(gains, 1e-6 * weight)  # the unit of weights means nothing
+        for gain in (at_once, in_parts, scaled):
+            np.testing.assert_allclose(gain.z_score, shift, rtol=1e-9)
+    broken = HeldOutGain.of(np.full(3, np.nan), np.ones(3))
+    assert HeldOutGain().z_score == broken.z_score == -np.inf
 
 
 @pytest.mark.parametrize("kind", ["numbers", "few cells"])
@@ -79,8 +86,8 @@ def test_a_pair_of_few_cells_is_found(seed):
     assert model.term_names_[3:] == ["a × b"]
 
 
-def test_each_pair_of_a_go_is_judged_by_itself(seed):
-    """One strong pair among pairs of noise: the first go adds five, and most of them leave."""
+def test_each_pair_of_a_round_is_judged_by_itself(seed):
+    """One strong pair among pairs of noise: the first round tries five, and drops most of them."""
     rng = np.random.default_rng(seed)
     X = rng.random((3000, 6))
     y = 2 * np.sign((X[:, 0] - 0.5) * (X[:, 1] - 0.5)) + rng.normal(size=3000)
@@ -94,18 +101,17 @@ def test_gains_without_a_pair_are_those_of_the_smaller_model(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.random((300, 2)), rng.normal(size=300)
     losses = [Squared()]
-    request = Request({0: Term("x0"), 1: Term("x1")}, [(0, 1)])
-    rows = hold_rows(read_columns(X, "test"), [y], np.ones(300), np.zeros(300), request)
-    design = design_of(rows, losses, request)
-    fits = [fit_design(design, losses[0], 0, request)]
-    smaller, fewer = fitting._without(design, fits, {(0, 1)})
-    assert [part.columns for part in smaller.parts] == [(0,), (1,)]
-    (gain,) = rows.gains(losses, [fitting._scored(smaller, fewer)], fitting._scored(design, fits))
-    pair = design.parts[2]
-    own = pair.basis.values @ fits[0].weights[-pair.basis.n_functions :]
-    added = own[pair.pair.codes(rows.codes)]
-    whole = rows.coded(design.parts, None, 0).scores(fits[0].weights)
-    lower = 0.5 * (y - whole + added) ** 2 - 0.5 * (y - whole) ** 2
+    settings = GamSettings({0: Term("x0"), 1: Term("x1")}, [(0, 1)])
+    rows = encode_rows(read_columns(X, "test"), [y], np.ones(300), np.zeros(300), settings)
+    model = fit_outputs(build_design(rows, losses, settings), losses, settings)
+    smaller = model.without({(0, 1)})
+    assert [term.columns for term in smaller.design.terms] == [(0,), (1,)]
+    (gain,) = rows.gains(losses, [smaller.coefficients], model.coefficients)
+    pair, beta = model.design.terms[2], model.fits[0].beta
+    values = pair.basis.values @ beta[-pair.basis.n_functions :]
+    contribution = values[pair.pair.codes(rows.codes)]
+    scores = rows.with_terms(model.design.terms, None, 0).scores(beta)
+    lower = 0.5 * (y - scores + contribution) ** 2 - 0.5 * (y - scores) ** 2
     np.testing.assert_allclose(gain.sums[2:], [lower.sum(), (lower**2).sum()], rtol=1e-9)
 
 
@@ -119,32 +125,31 @@ def test_few_rows_are_not_searched(seed):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_first_go_that_harms_is_not_saved_by_a_choice(seed, first):
+def test_a_first_round_that_harms_is_not_saved_by_a_selection(seed, first):
     """Rows that refuse two pairs together say little about the better one of them."""
 
-    class Judges:
-        asked = 0
+    class HeldOutRows:
+        calls = 0
 
         def gains(self, losses, others, model):
-            self.asked += 1
-            wanted = [-1.0, 2.0, -2.0] if self.asked == 1 else [9.0]
-            found = [Gain() for _ in others]
-            for gain, mean in zip(found, wanted, strict=True):
-                gain.add(np.array([mean - 0.1, mean + 0.1]), np.ones(2))
-            return found
+            self.calls += 1
+            means = [-1.0, 2.0, -2.0] if self.calls == 1 else [9.0]
+            assert len(means) == len(others)
+            return [HeldOutGain.of(np.array([m - 0.1, m + 0.1]), np.ones(2)) for m in means]
 
     rng = np.random.default_rng(seed)
     X, y = rng.random((300, 3)), rng.normal(size=300)
-    trials = []
+    models = []
     for pairs in ([], [(0, 1), (1, 2)]):
-        request = Request({j: Term(f"x{j}") for j in range(3)}, pairs)
-        rows = hold_rows(read_columns(X, "test"), [y], np.ones(300), np.zeros(300), request)
-        design = design_of(rows, [Squared()], request)
-        trials.append((design, [fit_design(design, Squared(), 0, request)]))
-    judges = Judges()
-    kept = fitting._judged(judges, [Squared()], *trials, first)
+        settings = GamSettings({j: Term(f"x{j}") for j in range(3)}, pairs)
+        rows = encode_rows(read_columns(X, "test"), [y], np.ones(300), np.zeros(300), settings)
+        design = build_design(rows, [Squared()], settings)
+        models.append(fit_outputs(design, [Squared()], settings))
+    held_out = HeldOutRows()
+    selected = select_by_holdout(held_out, [Squared()], *models, first)
     if first:
-        assert kept is None
-        assert judges.asked == 1
+        assert selected is None
+        assert held_out.calls == 1
     else:
-        assert [part.columns for part in kept[0].parts] == [(0,), (1,), (2,), (0, 1)]
+        columns = [term.columns for term in selected.design.terms]
+        assert columns == [(0,), (1,), (2,), (0, 1)]

@@ -1,4 +1,4 @@
-"""Models of tables from files, chunks and Dask: the same answer as in memory."""
+"""GAMs from files, chunks and Dask: the same model as in memory."""
 
 from itertools import pairwise
 
@@ -8,7 +8,8 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.data.opening import open_table
-from kernelmaps.models.gam import sampling, streamed
+from kernelmaps.models.gam import sampling, stream
+from kernelmaps.models.rows import passes
 
 pa = pytest.importorskip("pyarrow")
 
@@ -39,7 +40,7 @@ def assert_same(model, other, X, tol=1e-7):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of 700 rows, so that a pass has several."""
-    monkeypatch.setattr(streamed, "CHUNK", 700)
+    monkeypatch.setattr(passes, "CHUNK_ROWS", 700)
 
 
 def stored(folder, frame, kind):
@@ -69,13 +70,13 @@ def test_files_give_the_model_of_memory(tmp_path, seed, kind, small_chunks):
 def test_squared_loss_takes_one_pass(tmp_path, seed, monkeypatch):
     X, rate, _ = table(seed)
     path = stored(tmp_path, X.assign(y=rate), "parquet")
-    passes = []
-    plain = streamed.fold_table
-    monkeypatch.setattr(streamed, "fold_table", lambda *args: (passes.append(1), plain(*args))[1])
+    count = []
+    plain = stream.fold_chunks
+    monkeypatch.setattr(stream, "fold_chunks", lambda *args: (count.append(1), plain(*args))[1])
     km.AdditiveRegressor().fit(path)
-    assert len(passes) == 1
+    assert len(count) == 1
     poisson = km.AdditiveRegressor(loss="poisson").fit(path)
-    assert len(passes) == 1 + 1 + 1 + poisson.n_iter_  # counts, the start, and a pass a step
+    assert len(count) == 1 + 1 + 1 + poisson.n_iter_  # counts, the start, and a pass a step
 
 
 @pytest.mark.parametrize("loss", ["poisson", "gamma", "quantile"])
@@ -132,7 +133,7 @@ def test_wide_tables_keep_no_pairs(tmp_path, seed, small_chunks, monkeypatch):
     X, rate, _ = table(seed)
     path = stored(tmp_path, X.assign(y=rate), "parquet")
     plain = km.AdditiveRegressor().fit(path)
-    monkeypatch.setattr(streamed, "_TABLES", 100)
+    monkeypatch.setattr(stream, "PAIR_TABLE_BYTES", 100)
     assert_same(plain, km.AdditiveRegressor().fit(path), X)
 
 
@@ -184,7 +185,7 @@ def test_codes_of_a_sample(tmp_path, seed, monkeypatch):
     y = rate + 0.3 * rng.normal(size=len(X))
     path = stored(tmp_path, X.assign(y=y), "parquet")
     held = km.AdditiveRegressor().fit(X, y)
-    monkeypatch.setattr(sampling, "SAMPLE", 600)
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 600)
     ours = km.AdditiveRegressor().fit(path)
     assert not ours.predictor_.books[0].exact
     assert ours._n_rows == len(X)  # all rows are counted
@@ -271,7 +272,7 @@ def test_a_named_exposure_needs_names_of_columns():
 
 def test_a_class_that_the_sample_does_not_have_is_learned(seed, monkeypatch):
     """Rows sorted by label: the start knows of one class, the fit of both."""
-    monkeypatch.setattr(sampling, "SAMPLE", 500)
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 500)
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"a": rng.random(3000), "b": rng.random(3000)})
     y = (np.arange(3000) >= 2400).astype(int)

@@ -1,0 +1,187 @@
+"""The model that is asked for, and its design: coded rows and the terms on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...data.frames import Column
+from ...threads import limit_blas, map_in_threads
+from ..losses import Loss
+from ..rows.basis import TermBasis, coefficient_slices
+from .codebooks import Codebook, encode_columns, fit_codebook
+from .constraints import constraint_rows
+from .marginal import column_targets
+from .pairs import build_pair
+from .stream import TrainingRows
+from .terms import Term, term_basis
+from .training_rows import DesignTerm, Pair, RowsInMemory
+
+
+@dataclass(frozen=True)
+class GamSettings:
+    """What an estimator asks for, in positions of columns.
+
+    Attributes
+    ----------
+    terms : dict of int to Term
+        By column.
+    pairs : list of (int, int)
+        Pairs to include.
+    max_pairs : int
+        Most pairs to search for beside these.
+    smoothing : dict of int to float, or float, or None
+        Fixed smoothing parameters by column, or of all terms; None, and columns that are not
+        listed: estimated.
+    constraints : dict of int to tuple of str
+        Shapes by column.
+    max_iter : int
+    n_jobs : int or None
+    owner : str
+        Estimator, for messages.
+    """
+
+    terms: dict[int, Term]
+    pairs: list[Pair]
+    max_pairs: int = 0
+    smoothing: dict[int, float] | float | None = None
+    constraints: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    max_iter: int = 100
+    n_jobs: int | None = None
+    owner: str = "AdditiveModel"
+
+
+@dataclass(frozen=True)
+class AdditiveDesign:
+    """Coded rows and the terms on them; `counts` are the weights of the codes of each column."""
+
+    rows: TrainingRows
+    counts: tuple[np.ndarray, ...]
+    terms: tuple[DesignTerm, ...]
+    n_jobs: int | None = None
+
+    @property
+    def books(self) -> tuple[Codebook, ...]:
+        return self.rows.books
+
+    @property
+    def bases(self) -> list[TermBasis]:
+        return [term.basis for term in self.terms]
+
+    @property
+    def log_rows(self) -> float:
+        """Logarithm of a smoothing parameter that weighs as much as all rows."""
+        return float(np.log(max(float(self.counts[0].sum()), 1e-300)))
+
+    @property
+    def n_pairs(self) -> int:
+        return sum(term.pair is not None for term in self.terms)
+
+    @property
+    def sizes(self) -> dict[tuple[int, ...], int]:
+        """Numbers of functions, by the columns of the terms."""
+        return {term.columns: term.basis.n_functions for term in self.terms}
+
+    def slices(self) -> list[tuple[DesignTerm, slice, slice]]:
+        """The terms, and where their coefficients and their smoothing parameters are."""
+        ends = np.cumsum([basis.n_smoothing for basis in self.bases]).tolist()
+        smoothing = [
+            slice(end - basis.n_smoothing, end) for end, basis in zip(ends, self.bases, strict=True)
+        ]
+        return list(zip(self.terms, coefficient_slices(self.bases), smoothing, strict=True))
+
+    def cone(self) -> np.ndarray | None:
+        """C of the constraints Cβ ≥ 0 on the coefficients of all terms, or None."""
+        slices, blocks = coefficient_slices(self.bases), []
+        for term, span in zip(self.terms, slices, strict=True):
+            if term.shapes:
+                rows = constraint_rows(term.shapes, self.books[term.columns[0]], term.basis.values)
+                blocks.append(np.zeros((len(rows), slices[-1].stop)))
+                blocks[-1][:, span] = rows
+        return np.concatenate(blocks) if blocks else None
+
+    def with_pairs(
+        self, pairs: Sequence[Pair], rows: TrainingRows, n_functions: int | None = None
+    ) -> AdditiveDesign:
+        """The design with more pairs, of at most `n_functions` each, by the weights of `rows`."""
+        counts = rows.pair_counts(pairs)
+
+        def build(index: int) -> DesignTerm:
+            j, k = pairs[index]
+            pair = build_pair((j, k), self.books, self.counts, counts[index])
+            basis = pair.basis() if n_functions is None else pair.basis(n_functions)
+            name = f"{self.books[j].name} × {self.books[k].name}"
+            return DesignTerm(name, "pair", (j, k), basis, pair.counts, pair)
+
+        terms = build_in_threads(build, range(len(pairs)), self.n_jobs)
+        return replace(self, terms=(*self.terms, *terms))
+
+
+def build_in_threads(
+    build: Callable[[Any], DesignTerm], items: Sequence[Any], n_jobs: int | None
+) -> list[DesignTerm]:
+    """Build pairs in threads: each basis is an eigenvalue problem."""
+    with limit_blas(1):
+        return map_in_threads(build, items, n_jobs)
+
+
+def encode_rows(
+    columns: Sequence[Column], targets: Sequence[np.ndarray], weight: np.ndarray,
+    offset: np.ndarray, settings: GamSettings,
+) -> RowsInMemory:  # fmt: skip
+    """Code the columns of rows in memory."""
+    with np.errstate(over="ignore"):
+        books = tuple(fit_codebook(column, weight) for column in columns)
+        _check_ranges(books, settings.owner)
+    codes = encode_columns(books, columns, settings.owner, settings.n_jobs)
+    return RowsInMemory(books, codes, tuple(targets), weight, offset, settings.n_jobs)
+
+
+def _check_ranges(books: Sequence[Codebook], owner: str) -> None:
+    """Refuse numbers whose difference overflows."""
+    for book in books:
+        if len(book.nodes) and not np.isfinite(book.nodes[-1] - book.nodes[0]):
+            raise ValueError(
+                f"{owner}: the values of column {book.name!r}, {book.nodes[0]:g} to "
+                f"{book.nodes[-1]:g}, are too far apart. Divide them by a constant."
+            )
+
+
+def build_design(
+    rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings
+) -> AdditiveDesign:
+    """The terms of single columns, and the pairs that were asked for."""
+    sums = rows.sums_by_code(losses)
+    books, counts, terms = rows.books, tuple(sums[0].singles), []
+    _check_constraints(books, settings)
+    for j, term in settings.terms.items():
+        shapes = settings.constraints.get(j, ())
+        if {"convex", "concave"} & set(shapes) and term.knots == "auto":
+            term = replace(term, knots="even")  # smooth on the axis on which it is convex
+        kind, basis = term_basis(
+            term, books[j], counts[j], column_targets(sums, j), settings.owner,
+            len(settings.terms),
+        )  # fmt: skip
+        terms.append(DesignTerm(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
+    design = AdditiveDesign(rows, counts, tuple(terms), settings.n_jobs)
+    return design.with_pairs(settings.pairs, rows)
+
+
+def _check_constraints(books: Sequence[Codebook], settings: GamSettings) -> None:
+    for j in settings.constraints:
+        name = books[j].name
+        if j not in settings.terms:
+            raise ValueError(f"{settings.owner}: constraints name {name!r}, which has no term.")
+        if books[j].kind == "category":
+            raise ValueError(
+                f"{settings.owner}: constraints name {name!r}, whose categories have no order. "
+                "Recode it as numbers."
+            )
+        if any(j in pair for pair in settings.pairs):
+            raise ValueError(
+                f"{settings.owner}: {name!r} has a constraint, which a pair with another column "
+                "would undo. Leave one of them out."
+            )

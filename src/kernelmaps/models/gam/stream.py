@@ -1,0 +1,197 @@
+"""Training rows of a GAM from a stream: files, chunks and Dask, read anew for each pass.
+
+All that a fit needs of its rows are sums over them: the chunks are read, coded and added up, and
+nothing of them is kept. Sums merge, which is how Dask's partitions come together. The passes are
+
+1. a sample of up to 200,000 rows, which the codes of the columns are computed from; classifiers
+   also read the column of labels;
+2. the weights of the codes and, for squared loss, of all pairs of codes: with these, no further
+   pass is needed, whatever the smoothing parameters;
+3. for other losses one for each Newton step, and for pairs one to rank them and one to fit them in
+   each round of the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import methodcaller
+from typing import Any
+
+import numpy as np
+
+from ...data import Block, Source
+from ...data.frames import read_columns
+from ...stats import CodeSums
+from ..losses import Loss, Squared
+from ..rows.basis import TermBasis
+from ..rows.in_memory import TermRows
+from ..rows.passes import SumOverChunks, fold_chunks
+from ..rows.protocol import NormalEquations
+from ..rows.streamed import StreamedTermRows
+from .codebooks import Codebook, encode_columns
+from .holdout import HeldOutGain, mostly_distinct
+from .training_rows import DesignTerm, OutputSums, Pair, RowsInMemory, Tables
+
+PAIR_TABLE_BYTES = 1 << 28  # of all tables of pairs of codes; if they need more, none are kept
+
+
+@dataclass(frozen=True)
+class ChunkEncoder:
+    """Turns chunks into coded rows; it is sent to Dask's workers.
+
+    Attributes
+    ----------
+    books : tuple of Codebook
+    owner : str
+        Estimator, for messages.
+    checks : callable
+        Block → targets (numbers, or codes of labels), weights and offsets.
+    outputs : tuple of float
+        For classes: the code of the label that each output calls +1; empty for numbers.
+    names : tuple of str
+        Names that the columns of each chunk must have; empty if they have none.
+    subset : tuple of bool, optional
+        Arguments of `RowsInMemory.subset`; by default all rows are taken.
+    """
+
+    books: tuple[Codebook, ...]
+    owner: str
+    checks: Any
+    outputs: tuple[float, ...] = ()
+    names: tuple[str, ...] = ()
+    n_jobs: int | None = None
+    subset: tuple[bool, bool] | None = None
+
+    def __call__(self, chunk: Block) -> RowsInMemory:
+        """Coded rows with the targets of all outputs."""
+        categories = [j for j, book in enumerate(self.books) if book.kind == "category"]
+        columns = read_columns(chunk.X, f"{self.owner}, chunk {chunk.chunk}", categories)
+        names = [column.name for column in columns]
+        if self.names and names != list(self.names):
+            raise ValueError(
+                f"{self.owner}: chunk {chunk.chunk} has the columns {names[:8]}, expected "
+                f"{list(self.names[:8])}."
+            )
+        y, weight, offset = self.checks(chunk)
+        codes = encode_columns(self.books, columns, self.owner, self.n_jobs)
+        targets = one_against_rest(y, self.outputs)
+        rows = RowsInMemory(self.books, codes, targets, weight, offset, self.n_jobs)
+        return rows if self.subset is None else rows.subset(*self.subset)
+
+
+def one_against_rest(y: np.ndarray, outputs: Sequence[float]) -> tuple[np.ndarray, ...]:
+    """Targets of outputs that call a code +1, and all others −1; without outputs, as they are."""
+    return tuple(np.where(y == code, 1.0, -1.0) for code in outputs) or (y,)
+
+
+def sums_of_first_pass(
+    source: Source, encoder: ChunkEncoder, losses: Sequence[Loss], sample: RowsInMemory
+) -> OutputSums:
+    """The first pass: weights of codes; for squared loss, and if there is room, of pairs of codes.
+
+    The intercepts are those of a sample.
+    """
+    sizes = [book.n_codes for book in encoder.books]
+    n_cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
+    with_pairs = isinstance(losses[0], Squared) and 8 * n_cells <= PAIR_TABLE_BYTES
+    return fold_chunks(source, encoder, OutputSums.empty(sample, losses, with_pairs))
+
+
+@dataclass(frozen=True)
+class RowsFromStream:
+    """Rows that are read anew for each pass; the methods are those of `RowsInMemory`.
+
+    Attributes
+    ----------
+    source, encoder
+        What is read, and how it becomes codes.
+    first_pass : OutputSums
+        Sums over all rows.
+    sample : RowsInMemory
+        Some rows, which the intercepts to start from are those of.
+    """
+
+    source: Source
+    encoder: ChunkEncoder
+    first_pass: OutputSums
+    sample: RowsInMemory
+
+    @property
+    def books(self) -> tuple[Codebook, ...]:
+        return self.encoder.books
+
+    @property
+    def total_weight(self) -> float:
+        return self.first_pass.by_output[0].weight
+
+    def sum_over_chunks(self, function: Callable[[RowsInMemory], Any]) -> Any:
+        """The sum of a function's results for the rows of all chunks: one pass."""
+        if self.source.once:
+            raise TypeError(
+                f"{self.encoder.owner}: {self.source.describe()} can be read only once, but this "
+                "fit needs several passes (one for squared loss without pairs). Pass a file, a "
+                "list of chunks, or a function that returns the chunks."
+            )
+        return fold_chunks(self.source, self.encoder, SumOverChunks(function)).total
+
+    def sums_by_code(self, losses: Sequence[Loss]) -> list[CodeSums]:
+        return self.first_pass.by_output
+
+    def pair_counts(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
+        known = self.first_pass.by_output[0].pairs
+        if all(pair in known for pair in pairs):
+            return [known[pair] for pair in pairs]
+        return self.sum_over_chunks(methodcaller("pair_counts", pairs))
+
+    def with_terms(
+        self, terms: Sequence[DesignTerm], cone: np.ndarray | None, output: int
+    ) -> StreamedTermRows:
+        sums = self.first_pass.by_output[0]
+        only_columns = all(term.pair is None for term in terms)
+        enough = self.encoder.subset is None and (sums.with_pairs or len(terms) < 2)
+        columns = [term.columns[0] for term in terms]
+        return StreamedTermRows(
+            partial(_fold_terms, self, tuple(terms), output), [term.basis for term in terms], cone,
+            self.total_weight, self.sample.with_terms((), None, output),
+            self.first_pass.intercepts[0],
+            partial(_problem_from_bins, sums, columns) if only_columns and enough else None,
+        )  # fmt: skip
+
+    def gradient_tables(self, *arguments: Any) -> tuple[Tables, float, int]:
+        return self.sum_over_chunks(methodcaller("gradient_tables", *arguments))
+
+    def split(self) -> tuple[RowsFromStream, RowsFromStream]:
+        by_content = mostly_distinct(self.sample.codes, len(self.sample.weight))
+        encoders = [replace(self.encoder, subset=(side, by_content)) for side in (False, True)]
+        return replace(self, encoder=encoders[0]), replace(self, encoder=encoders[1])
+
+    def gains(self, *arguments: Any) -> list[HeldOutGain]:
+        return self.sum_over_chunks(methodcaller("gains", *arguments))
+
+
+TrainingRows = RowsInMemory | RowsFromStream
+
+
+def _fold_terms(
+    rows: RowsFromStream, terms: Sequence[DesignTerm], output: int,
+    function: Callable[[TermRows], Any],
+) -> Any:  # fmt: skip
+    """The sum over chunks of a function of their rows with some terms."""
+    return rows.sum_over_chunks(partial(_on_terms, terms, output, function))
+
+
+def _on_terms(
+    terms: Sequence[DesignTerm], output: int, function: Callable[[TermRows], Any],
+    rows: RowsInMemory,
+) -> Any:  # fmt: skip
+    return function(rows.with_terms(terms, None, output))
+
+
+def _problem_from_bins(
+    sums: CodeSums, columns: Sequence[int], bases: Sequence[TermBasis]
+) -> NormalEquations:
+    """The problem of squared loss from sums over pairs of codes."""
+    products = sums.products([basis.values for basis in bases], columns)
+    return NormalEquations(*products, sums.square, sums.weight)

@@ -1,0 +1,159 @@
+"""Training rows of a GAM in memory: codes of all columns, and targets of all outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...stats.pair_tables import CodeSums, pair_table
+from ..losses import Loss
+from ..rows.basis import TermBasis
+from ..rows.in_memory import TermRows
+from .codebooks import Codebook
+from .holdout import HeldOutGain, held_out_mask, mostly_distinct
+from .pairs import CoarseCodes, PairTerm, gradient_tables
+
+Pair = tuple[int, int]
+TermsAndCoefficients = tuple[Sequence["DesignTerm"], Sequence[np.ndarray]]  # β of each output
+Tables = list[tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class DesignTerm:
+    """A term of the model matrix: the columns that its codes come from, and its basis."""
+
+    name: str
+    kind: str
+    columns: tuple[int, ...]
+    basis: TermBasis
+    counts: np.ndarray
+    pair: PairTerm | None = None
+    shapes: tuple[str, ...] = ()
+
+    def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
+        """Codes of the term from those of the columns."""
+        return codes[self.columns[0]] if self.pair is None else self.pair.codes(codes)
+
+
+@dataclass(frozen=True)
+class RowsInMemory:
+    """Coded rows in memory, with the targets of one or more outputs.
+
+    `stream.RowsFromStream` has the same methods for rows that are read anew for each call.
+    """
+
+    books: tuple[Codebook, ...]
+    codes: tuple[np.ndarray, ...]
+    targets: tuple[np.ndarray, ...]
+    weight: np.ndarray
+    offset: np.ndarray
+    n_jobs: int | None = None
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.weight.sum())
+
+    def sums_by_code(self, losses: Sequence[Loss]) -> list[CodeSums]:
+        """Sums of weights and of negative gradients over the codes of columns, by output."""
+        sums = OutputSums.empty(self, losses)
+        sums.update(self)
+        return sums.by_output
+
+    def pair_counts(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
+        """Sums of weights over the pairs of codes of two columns."""
+        sizes = [book.n_codes for book in self.books]
+        return [
+            pair_table(self.codes[j], self.codes[k], self.weight, (sizes[j], sizes[k]))
+            for j, k in pairs
+        ]
+
+    def with_terms(
+        self, terms: Sequence[DesignTerm], cone: np.ndarray | None, output: int
+    ) -> TermRows:
+        """The rows with some terms, as a solver sees them."""
+        codes, bases = [term.codes(self.codes) for term in terms], [term.basis for term in terms]
+        y = self.targets[output]
+        return TermRows(codes, bases, y, self.weight, self.offset, self.n_jobs, cone)
+
+    def gradient_tables(
+        self, terms: Sequence[DesignTerm], beta: np.ndarray, loss: Loss, output: int,
+        pairs: Sequence[Pair], coarse: dict[int, CoarseCodes],
+    ) -> tuple[Tables, float, int]:  # fmt: skip
+        """`pairs.gradient_tables` at β, the sum of all curvatures, and the number of rows."""
+        eta = self.with_terms(terms, None, output).scores(beta)
+        gradient, curvature = loss.derivatives(self.targets[output], eta)
+        gradient, curvature = gradient * self.weight, curvature * self.weight
+        tables = gradient_tables(pairs, coarse, self.codes, gradient, curvature, self.n_jobs)
+        return tables, float(curvature.sum()), len(curvature)
+
+    def subset(self, held_out: bool, by_content: bool) -> RowsInMemory:
+        """The rows that are held out, or those that are not."""
+        mask = held_out_mask(self.codes, len(self.weight), by_content)
+        rows = np.flatnonzero(mask == held_out)
+        codes, targets = (tuple(values[rows] for values in of) for of in (self.codes, self.targets))
+        weight, offset = self.weight[rows], self.offset[rows]
+        return replace(self, codes=codes, targets=targets, weight=weight, offset=offset)
+
+    def split(self) -> tuple[RowsInMemory, RowsInMemory]:
+        """Rows to fit, and rows that are held out."""
+        by_content = mostly_distinct(self.codes, len(self.weight))
+        return self.subset(False, by_content), self.subset(True, by_content)
+
+    def gains(
+        self, losses: Sequence[Loss], others: Sequence[TermsAndCoefficients],
+        model: TermsAndCoefficients,
+    ) -> list[HeldOutGain]:  # fmt: skip
+        """How much lower the losses of a model are than those of each of some others."""
+        of_model = self._losses(losses, model)
+        return [
+            HeldOutGain.of(self._losses(losses, other) - of_model, self.weight) for other in others
+        ]
+
+    def _losses(self, losses: Sequence[Loss], model: TermsAndCoefficients) -> np.ndarray:
+        """Losses of the rows, summed over the outputs."""
+        terms, betas = model
+        total = np.zeros(len(self.weight))
+        for k, (loss, beta) in enumerate(zip(losses, betas, strict=True)):
+            total += loss.value(self.targets[k], self.with_terms(terms, None, k).scores(beta))
+        return total
+
+
+@dataclass
+class OutputSums:
+    """Sums over the codes of columns of each output's negative gradients at its intercept.
+
+    For squared loss these are the residuals of the constant model.
+    """
+
+    by_output: list[CodeSums]
+    losses: tuple[Loss, ...]
+    intercepts: tuple[float, ...]
+
+    @classmethod
+    def empty(
+        cls, rows: RowsInMemory, losses: Sequence[Loss], with_pairs: bool = False
+    ) -> OutputSums:
+        """Of no rows, with the intercepts of these; the first output may sum over pairs, too."""
+        sizes = [book.n_codes for book in rows.books]
+        sums = [CodeSums(sizes, with_pairs and k == 0) for k in range(len(losses))]
+        intercepts = (
+            loss.initial_intercept(y, rows.weight, rows.offset) if rows.weight.any() else 0.0
+            for loss, y in zip(losses, rows.targets, strict=True)
+        )
+        return cls(sums, tuple(losses), tuple(intercepts))
+
+    def zero(self) -> OutputSums:
+        return replace(self, by_output=[sums.zero() for sums in self.by_output])
+
+    def update(self, rows: RowsInMemory) -> None:
+        outputs = zip(self.by_output, self.losses, self.intercepts, rows.targets, strict=True)
+        for sums, loss, intercept, y in outputs:
+            gradient, _ = loss.derivatives(y, rows.offset + intercept)
+            sums.update(rows.codes, -gradient, rows.weight, n_jobs=rows.n_jobs)
+
+    def merge(self, other: OutputSums) -> OutputSums:
+        for sums, more in zip(self.by_output, other.by_output, strict=True):
+            sums.merge(more)
+        return self

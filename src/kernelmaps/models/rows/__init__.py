@@ -1,0 +1,1 @@
+"""Rows as solvers see them: scores, gradient, Gram matrix, restriction to some coefficients."""

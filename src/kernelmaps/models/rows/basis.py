@@ -1,0 +1,86 @@
+"""The functions of a term at the codes of its column, with their penalties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from ...stats.pair_tables import LocalBasis
+
+
+@dataclass(frozen=True)
+class TermBasis:
+    """Functions at codes, and the penalties of their coefficients.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_codes, n_functions)
+    penalty : ndarray of shape (n_functions,)
+        Diagonal of the penalty matrix.
+    group : ndarray of int of shape (n_functions,)
+        The smoothing parameter of each coefficient, not decreasing; the last one is that of the
+        penalty's null space (straight lines).
+    local : LocalBasis, optional
+        The values as a product, for combinations of splines.
+    """
+
+    values: np.ndarray
+    penalty: np.ndarray
+    group: np.ndarray
+    local: LocalBasis | None = None
+
+    @property
+    def n_functions(self) -> int:
+        return self.values.shape[1]
+
+    @property
+    def n_smoothing(self) -> int:
+        """Number of smoothing parameters."""
+        return int(self.group.max(initial=-1)) + 1
+
+    def smoothest(self, most: int) -> TermBasis:
+        """The functions with the smallest penalties, those of the null space among them."""
+        if self.n_functions <= most:
+            return self
+        order = np.argsort(np.where(self.group > 0, 0.0, self.penalty), kind="stable")
+        return self.select(np.sort(order[:most]))
+
+    def with_two_smoothing_parameters(self, n_smoothest: int) -> TermBasis:
+        """A smoothing parameter of their own for the smoothest functions of a curve.
+
+        So a curve may rise steeply in one place and be smooth in the others, which one smoothing
+        parameter for the curve does not allow.
+        """
+        curved = int(np.count_nonzero(self.group == 0))
+        if self.n_functions == curved or curved <= n_smoothest:
+            return self
+        sizes = [curved - n_smoothest, n_smoothest, self.n_functions - curved]
+        order = np.r_[n_smoothest:curved, :n_smoothest, curved : self.n_functions]
+        return replace(self.select(order), group=np.repeat([0, 1, 2], sizes))
+
+    def select(self, functions: np.ndarray) -> TermBasis:
+        """Some of the functions."""
+        local = self.local
+        if local is not None:
+            local = local._replace(turn=local.turn[:, functions])
+        return TermBasis(
+            self.values[:, functions], self.penalty[functions], self.group[functions], local
+        )
+
+
+def coefficient_slices(bases: Iterable[TermBasis]) -> list[slice]:
+    """Where the coefficients of each term are; coefficient 0 is the intercept."""
+    ends = np.cumsum([1, *(basis.n_functions for basis in bases)]).tolist()
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+def select_functions(bases: Sequence[TermBasis], active: np.ndarray) -> list[TermBasis]:
+    """The functions of terms whose coefficients are in `active`, which is sorted."""
+    selected = []
+    for basis, span in zip(bases, coefficient_slices(bases), strict=True):
+        first, last = np.searchsorted(active, [span.start, span.stop])
+        selected.append(basis.select(active[first:last] - span.start))
+    return selected

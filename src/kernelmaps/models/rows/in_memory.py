@@ -1,0 +1,175 @@
+"""Coded rows in memory, and Gram matrices that are kept while terms are added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...stats.pair_tables import add_scores, cross_products, right_sides
+from ..losses import Loss
+from .basis import TermBasis, coefficient_slices, select_functions
+from .protocol import NormalEquations
+
+# A Gram matrix is used again if its working weights differ from those at hand by at most this
+# share of their sum; see `GramCache.weights_near`.
+NEAR_WEIGHTS = 0.2
+
+
+@dataclass
+class GramCache:
+    """ZᵀWZ of some terms, kept while others are added.
+
+    Between two rounds of a search for terms, the working weights W stay as they are or change
+    little: of a larger model only the products with its new terms are computed.
+
+    Attributes
+    ----------
+    weight : ndarray or None
+        The diagonal of W.
+    bases : sequence of TermBasis
+        Of the terms.
+    gram : ndarray
+    """
+
+    weight: np.ndarray | None = None
+    bases: Sequence[TermBasis] = ()
+    gram: np.ndarray = field(default_factory=lambda: np.zeros((1, 1)))
+
+    def weights_near(self, weight: np.ndarray) -> np.ndarray:
+        """The working weights of the cached matrix, if they are close to `weight`."""
+        cached = self.weight
+        if cached is None or np.abs(weight - cached).sum() > NEAR_WEIGHTS * weight.sum():
+            return weight
+        return cached
+
+    def cross_products(
+        self, rows: TermRows, weight: np.ndarray, response: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """ZᵀWZ and Zᵀv, as `TermRows.cross_products`; cached blocks are not computed again."""
+        if weight is not self.weight:
+            self.bases, self.gram = (), self.gram[:1, :1]
+        is_new = [not self.has([basis]) for basis in rows.bases]
+        cached = [basis for basis, new in zip(rows.bases, is_new, strict=True) if not new]
+        slices = coefficient_slices(rows.bases)
+        place = np.r_[0, *(at for at, new in zip(slices, is_new, strict=True) if not new)]
+        gram = np.zeros((1 + sum(basis.n_functions for basis in rows.bases),) * 2)
+        gram[np.ix_(place, place)] = self.gram_of(cached)
+        products = rows.cross_products(weight, response, (gram, is_new))
+        self.weight, self.bases, self.gram = weight, tuple(rows.bases), gram
+        return products
+
+    def has(self, bases: Sequence[TermBasis]) -> bool:
+        """Whether the products of all these terms are cached."""
+        return {id(basis) for basis in bases} <= {id(basis) for basis in self.bases}
+
+    def gram_of(self, bases: Sequence[TermBasis]) -> np.ndarray | None:
+        """ZᵀWZ of some terms; None if it is not cached for all of them."""
+        if not self.has(bases):
+            return None
+        slices = dict(zip(map(id, self.bases), coefficient_slices(self.bases), strict=True))
+        place = np.r_[0, *(slices[id(basis)] for basis in bases)]
+        return self.gram[np.ix_(place, place)]
+
+
+@dataclass(frozen=True)
+class TermRows:
+    """Rows in memory as the codes of terms, with targets, sample weights and offsets.
+
+    `cone` holds C of constraints Cβ ≥ 0. The problem of squared loss takes products of terms from a
+    `gram_cache`.
+    """
+
+    codes: Sequence[np.ndarray]
+    bases: Sequence[TermBasis]
+    y: np.ndarray
+    weight: np.ndarray
+    offset: np.ndarray
+    n_jobs: int | None = None
+    cone: np.ndarray | None = None
+    gram_cache: GramCache | None = None
+    in_memory = True
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.weight.sum())
+
+    def at(self, loss: Loss, beta: np.ndarray) -> EvaluationInMemory:
+        """Evaluate the losses of all rows at some coefficients."""
+        eta = self.scores(beta)
+        value = float(self.weight @ loss.value(self.y, eta))
+        return EvaluationInMemory(beta, value, self, loss, eta)
+
+    def squared_problem(self, mean: float | None = None) -> tuple[NormalEquations, float]:
+        """The problem of squared loss, and the mean that was subtracted from the targets."""
+        y = self.y - self.offset
+        if mean is None:  # without it, yᵀWy − rᵀβ would cancel
+            mean = float(np.average(y, weights=self.weight))
+        response = self.weight * (y - mean)
+        square = float(response @ (y - mean))
+        products = self.products(self.weight, response)
+        return NormalEquations(*products, square, self.total_weight), mean
+
+    def initial_intercept(self, loss: Loss) -> float:
+        return loss.initial_intercept(self.y, self.weight, self.offset)
+
+    def restricted(self, active: np.ndarray) -> TermRows:
+        cone = None if self.cone is None else self.cone[:, active]
+        bases = select_functions(self.bases, active)
+        return replace(self, bases=bases, cone=cone, gram_cache=None)
+
+    def scores(self, beta: np.ndarray) -> np.ndarray:
+        """The linear predictor η of all rows."""
+        eta = self.offset + beta[0]
+        add_scores(self.codes, [basis.values for basis in self.bases], beta, eta, self.n_jobs)
+        return eta
+
+    def cross_products(
+        self, weight: np.ndarray, response: np.ndarray,
+        known: tuple[np.ndarray, Sequence[bool]] | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """ZᵀWZ and Zᵀv; `known` holds the known blocks of ZᵀWZ, and which terms are new."""
+        values = [basis.values for basis in self.bases]
+        local = [basis.local for basis in self.bases]
+        return cross_products(self.codes, values, weight, response, self.n_jobs, local, known)
+
+    def products(self, weight: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same, from the Gram cache where it has them."""
+        if self.gram_cache is None:
+            return self.cross_products(weight, response)
+        return self.gram_cache.cross_products(self, weight, response)
+
+
+@dataclass(frozen=True)
+class EvaluationInMemory:
+    """Coefficients, and the linear predictors and losses of rows in memory."""
+
+    beta: np.ndarray
+    value: float
+    rows: TermRows
+    loss: Loss
+    eta: np.ndarray
+
+    def working_problem(self, full_rows: TermRows | None = None) -> NormalEquations:
+        """The least-squares problem of a PIRLS step from here.
+
+        With `full_rows`, of whose coefficients these rows have some, the problem in all of their
+        coefficients; its working weights are those here or, if they are close, those that their
+        Gram cache has products for. The gradient is exact either way.
+        """
+        rows = self.rows if full_rows is None else full_rows
+        gradient, curvature = self.loss.derivatives(rows.y, self.eta)
+        weight = rows.weight * curvature
+        if rows.gram_cache is not None:
+            weight = rows.gram_cache.weights_near(weight)
+        response = weight * (self.eta - rows.offset) - rows.weight * gradient
+        positive = weight > 0
+        square = float(np.sum(response[positive] ** 2 / weight[positive]))
+        return NormalEquations(*rows.products(weight, response), square, rows.total_weight)
+
+    def gradient(self) -> np.ndarray:
+        """Derivatives of the losses by the coefficients."""
+        rows = self.rows
+        gradient = rows.weight * self.loss.derivatives(rows.y, self.eta)[0]
+        return right_sides(rows.codes, [b.values for b in rows.bases], gradient, rows.n_jobs)

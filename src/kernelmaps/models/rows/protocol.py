@@ -1,0 +1,106 @@
+r"""What a solver asks of rows: losses, gradients and working least-squares problems.
+
+Row i of the model matrix Z is :math:`z_i`, its linear predictor :math:`η_i = o_i + z_i^\top β`
+with an offset :math:`o_i`, and its loss :math:`c_iℓ(y_i, η_i)` with a sample weight :math:`c_i`.
+Z is never stored: coded rows sum over bins, rows through a map compute it block by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..losses import Loss
+from .basis import TermBasis
+
+
+@dataclass(frozen=True)
+class NormalEquations:
+    r"""The sums of a weighted least-squares problem :math:`\min_β (z - Zβ)^\top W (z - Zβ)`.
+
+    Attributes
+    ----------
+    gram : ndarray
+        ZᵀWZ.
+    rhs : ndarray
+        ZᵀWz.
+    square : float
+        zᵀWz.
+    total_weight : float
+        Sum of the sample weights: n where all are one.
+    """
+
+    gram: np.ndarray
+    rhs: np.ndarray
+    square: float
+    total_weight: float
+
+    def restricted(self, active: np.ndarray) -> NormalEquations:
+        """The problem in some of the coefficients."""
+        gram = self.gram[np.ix_(active, active)]
+        return NormalEquations(gram, self.rhs[active], self.square, self.total_weight)
+
+    def __add__(self, other: NormalEquations) -> NormalEquations:
+        return NormalEquations(
+            self.gram + other.gram, self.rhs + other.rhs, self.square + other.square,
+            self.total_weight + other.total_weight,
+        )  # fmt: skip
+
+
+class Evaluation(Protocol):
+    """The losses of rows at some coefficients β; `value` is their sum, without penalties."""
+
+    @property
+    def beta(self) -> np.ndarray: ...
+
+    @property
+    def value(self) -> float: ...
+
+    def gradient(self) -> np.ndarray:
+        """Derivatives of the losses by the coefficients."""
+        ...
+
+    def working_problem(self) -> NormalEquations:
+        """The least-squares problem of a Newton (PIRLS) step from here.
+
+        Its working weights are :math:`w_i = c_iℓ''_i` and its working responses
+        :math:`η_i - o_i - ℓ'_i/ℓ''_i`.
+        """
+        ...
+
+
+class SolverRows(Protocol):
+    """Rows, targets and a model matrix; `cone` holds C of constraints Cβ ≥ 0, or None."""
+
+    @property
+    def bases(self) -> Sequence[TermBasis]: ...
+
+    @property
+    def cone(self) -> np.ndarray | None: ...
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether a gradient costs less than a working problem."""
+        ...
+
+    @property
+    def total_weight(self) -> float: ...
+
+    def at(self, loss: Loss, beta: np.ndarray) -> Evaluation:
+        """Evaluate the losses of all rows at some coefficients: one pass."""
+        ...
+
+    def squared_problem(self) -> tuple[NormalEquations, float]:
+        """The problem of squared loss, and the mean that was subtracted from the targets."""
+        ...
+
+    def restricted(self, active: np.ndarray) -> SolverRows:
+        """The rows with some of the coefficients; `active` is sorted."""
+        ...
+
+    def initial_intercept(self, loss: Loss) -> float:
+        """An intercept to start from."""
+        ...

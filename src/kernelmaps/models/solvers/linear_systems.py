@@ -1,0 +1,62 @@
+"""Symmetric positive definite systems G + diag(d), and coefficients of an active set."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ...threads import available_threads
+
+# Ridges, in units of G's mean diagonal: the first one with which G + diag(d) has a Cholesky factor
+# is added, since columns without rows make G singular.
+RIDGES = 1e-10, 1e-7, 1e-4
+# The ridge in units of the mean of d where G is zero, as that of a hinge loss far from its corner:
+# it keeps the step of an intercept, which has no penalty, finite.
+RIDGE_WITHOUT_CURVATURE = 1e-6
+# Coefficients below which threads of BLAS cost more than they bring: they wait by spinning, and
+# take the processor from the threads that sum over rows.
+THREADED_SIZE = 2500
+
+
+def cholesky_factor(gram: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+    """L with LLᵀ = G + diag(d), below the diagonal, and as small a ridge as rounding allows."""
+    mean = float(gram.diagonal().mean())
+    ridges = (
+        [mean * ridge for ridge in RIDGES] if mean else [RIDGE_WITHOUT_CURVATURE * diagonal.mean()]
+    )
+    for ridge in ridges:
+        system = gram.copy()
+        system.flat[:: len(system) + 1] += diagonal + ridge
+        # The matrix is symmetric: its transpose, in LAPACK's column order, is the same.
+        factor, info = lapack.dpotrf(system.T, lower=1, clean=0, overwrite_a=1)
+        if info == 0:
+            return factor
+    raise FloatingPointError("the penalised normal equations are not positive definite")
+
+
+def cholesky_solve(factor: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """(LLᵀ)⁻¹ times a vector."""
+    return lapack.dpotrs(factor, rhs, lower=1)[0]
+
+
+def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
+    """(LLᵀ)⁻¹; the factor is overwritten."""
+    from . import _loops
+
+    inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0].T
+    _loops.mirror(inverse)
+    return inverse
+
+
+def scatter(values: np.ndarray, active: np.ndarray, size: int) -> np.ndarray:
+    """A vector or matrix of an active set in all coefficients: zero for the others."""
+    if len(active) == size:
+        return values
+    scattered = np.zeros((size,) * values.ndim)
+    scattered[np.ix_(*[active] * values.ndim)] = values
+    return scattered
+
+
+def blas_threads(n_coefficients: int) -> int:
+    """Threads of BLAS for systems of this size."""
+    return 1 if n_coefficients < THREADED_SIZE else available_threads()

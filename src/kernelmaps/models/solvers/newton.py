@@ -1,0 +1,216 @@
+r"""Newton's method for penalised losses, with quasi-Newton steps between Hessians.
+
+.. math:: P(β) = \sum_i c_i\,ℓ(y_i, η_i) + ½ β^\top \mathrm{diag}(d) β, \qquad η = o + Zβ.
+
+A Newton step goes to the minimum of the working least-squares problem at β, halved while it raises
+P. Its Hessian then serves for some quasi-Newton steps (L-BFGS), which take exact gradients: a
+gradient costs a pass over the rows, a Hessian that and a product for each pair of terms.
+
+A loss may give an upper bound in the place of its second derivative (a majorizer, for losses with a
+corner): steps then cannot raise P, but are short. Full steps lower the share of the bound, until
+the last ones are Newton's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from ..losses import Loss
+from ..rows.protocol import Evaluation, NormalEquations, SolverRows
+from .cone import minimum_in_cone
+from .linear_systems import cholesky_factor, cholesky_inverse, cholesky_solve
+
+Solve = Callable[[np.ndarray], np.ndarray]  # a system with a Hessian
+
+
+@dataclass(frozen=True)
+class NewtonOptions:
+    """Constants of Newton's method."""
+
+    tol: float = 1e-10  # relative change of P in the last step
+    max_iter: int = 100  # Hessians
+    max_halvings: int = 30  # of a step; 2⁻³⁰ of it is beyond rounding
+    # Quasi-Newton steps with one Hessian, and the ratio of the decrements of every second step from
+    # which on a new Hessian is worth its cost.
+    max_quasi_newton: int = 20
+    slow_ratio: float = 0.3
+    # Decrement, in units of tol, after which a quasi-Newton step is the last one: it converges
+    # linearly, so that its decrement says less about the error than that of a Newton step.
+    quasi_newton_end: float = 1e-4
+    # Share of a majorizer below which steps are nearly Newton's, so that a small one means the end.
+    nearly_newton: float = 0.01
+
+
+NEWTON = NewtonOptions()
+
+
+@dataclass(frozen=True)
+class Objective:
+    """P: rows, a loss and the diagonal d of a quadratic penalty."""
+
+    rows: SolverRows
+    loss: Loss
+    penalty: np.ndarray
+
+    def at(self, beta: np.ndarray) -> Evaluation:
+        """Evaluate the losses: one pass over the rows."""
+        return self.rows.at(self.loss, beta)
+
+    def value(self, point: Evaluation) -> float:
+        """P."""
+        return float(point.value + 0.5 * self.penalty @ point.beta**2)
+
+    def gradient(self, point: Evaluation) -> np.ndarray:
+        """∇P."""
+        return point.gradient() + self.penalty * point.beta
+
+    @property
+    def allows_quasi_newton(self) -> bool:
+        """Whether steps by a former Hessian are of use: not for majorizers or in a cone."""
+        return not self.loss.majorizer_share and self.rows.cone is None
+
+
+@dataclass(frozen=True)
+class NewtonResult:
+    """Where `minimise` ended.
+
+    Attributes
+    ----------
+    point : Evaluation
+        β, and the losses there.
+    problem : NormalEquations
+        The last working least-squares problem.
+    loss : Loss
+        With the share of a majorizer of the last evaluation.
+    n_iter : int
+        Steps, quasi-Newton ones included.
+    converged : bool
+    """
+
+    point: Evaluation
+    problem: NormalEquations
+    loss: Loss
+    n_iter: int
+    converged: bool
+
+
+def minimise(
+    objective: Objective, point: Evaluation, options: NewtonOptions = NEWTON
+) -> NewtonResult:
+    """Minimise P from `point`, for fixed penalties.
+
+    Parameters
+    ----------
+    objective : Objective
+    point : Evaluation
+        ``objective.at(beta)`` for the β to start from.
+    options : NewtonOptions
+    """
+    n_iter, next_loss = 0, objective.loss
+    for _ in range(options.max_iter):
+        problem = point.working_problem()
+        factor = cholesky_factor(problem.gram, objective.penalty)
+        minimum = cholesky_solve(factor, problem.rhs)
+        if objective.rows.cone is not None:
+            inverse = cholesky_inverse(factor)
+            minimum = minimum_in_cone(minimum, inverse, objective.rows.cone)
+        before, share = objective.value(point), objective.loss.majorizer_share
+        objective = replace(objective, loss=next_loss)
+        point, is_full = damped_step(objective, point, minimum, options)
+        n_iter += 1
+        next_loss = objective.loss.after_step(is_full)
+        value = objective.value(point)
+        is_newton = share < options.nearly_newton or (share == 1 and not is_full)
+        converged = is_newton and before - value <= options.tol * (1 + abs(value))
+        if not converged and objective.allows_quasi_newton:
+            point, decrements, converged = quasi_newton_steps(
+                objective, point, partial(cholesky_solve, factor),
+                options.quasi_newton_end * options.tol, options,
+            )  # fmt: skip
+            n_iter += len(decrements)
+        if converged:
+            break
+    return NewtonResult(point, problem, objective.loss, n_iter, converged)
+
+
+def damped_step(
+    objective: Objective, point: Evaluation, target: np.ndarray, options: NewtonOptions = NEWTON
+) -> tuple[Evaluation, bool]:
+    """Go towards `target`, halving the step while it raises P, and tell whether it was a full one.
+
+    A majorizer's value does not depend on its share, so that P at `point` is that of any share.
+    """
+    highest = objective.value(point)
+    step = halved_step(objective, point.beta, target, highest + 1e-12 * abs(highest), options)
+    return step or (point, False)
+
+
+def halved_step(
+    objective: Objective, beta: np.ndarray, target: np.ndarray, highest: float,
+    options: NewtonOptions = NEWTON,
+) -> tuple[Evaluation, bool] | None:  # fmt: skip
+    """The longest of ever shorter steps to a P of at most `highest`; None if there is none."""
+    length = 1.0
+    for _ in range(options.max_halvings):
+        trial = objective.at(beta + length * (target - beta))
+        value = objective.value(trial)
+        if np.isfinite(value) and value <= highest:
+            return trial, length == 1.0
+        length *= 0.5
+    return None
+
+
+def quasi_newton_steps(
+    objective: Objective, point: Evaluation, solve: Solve, tol: float,
+    options: NewtonOptions = NEWTON, *, until_the_end: bool = False,
+) -> tuple[Evaluation, list[float], bool]:  # fmt: skip
+    """Take L-BFGS steps from a Hessian of an earlier point.
+
+    They end where the decrement ½∇PᵀH⁻¹∇P is at most `tol` times P or, unless `until_the_end`,
+    where it shrinks so slowly that a new Hessian pays. Returns the last point, the decrements, and
+    whether the first was the reason.
+    """
+    memory, decrements = LbfgsMemory(), []
+    gradient = objective.gradient(point)
+    for _ in range(options.max_quasi_newton):
+        direction = memory.solve(solve, gradient)
+        decrements.append(0.5 * float(gradient @ direction))  # no difference of large sums
+        is_slow = len(decrements) > 2 and decrements[-1] > options.slow_ratio * decrements[-3]
+        if is_slow and not until_the_end:
+            break
+        beta, last_gradient = point.beta, gradient
+        point, _ = damped_step(objective, point, beta - direction, options)
+        if decrements[-1] <= tol * (1 + abs(objective.value(point))):
+            return point, decrements, True
+        gradient = objective.gradient(point)
+        memory.add(point.beta - beta, gradient - last_gradient)
+    return point, decrements, False
+
+
+@dataclass
+class LbfgsMemory:
+    """Steps and changes of the gradient, which correct a Hessian (Nocedal 1980, two loops)."""
+
+    steps: list[np.ndarray] = field(default_factory=list)
+    changes: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, step: np.ndarray, change: np.ndarray) -> None:
+        """Add a step, if the curvature along it is positive."""
+        if step @ change > 0:
+            self.steps.append(step)
+            self.changes.append(change)
+
+    def solve(self, solve: Solve, rhs: np.ndarray) -> np.ndarray:
+        """Solve with the corrected Hessian, by a solver with the first one."""
+        rhs, shares = rhs.copy(), []
+        for step, change in zip(self.steps[::-1], self.changes[::-1], strict=True):
+            shares.append(float(step @ rhs) / float(step @ change))
+            rhs -= shares[-1] * change
+        solution = solve(rhs)
+        for step, change, share in zip(self.steps, self.changes, shares[::-1], strict=True):
+            solution = solution + (share - float(change @ solution) / float(step @ change)) * step
+        return solution

@@ -1,0 +1,372 @@
+r"""Penalised iteratively re-weighted least squares (PIRLS) with REML smoothing parameters.
+
+.. math:: \min_β \sum_i c_i\,ℓ(y_i, o_i + z_i^\top β) + ½ β^\top \mathrm{diag}(d) β,
+          \qquad d_i = λ_{g(i)} s_i.
+
+1. *Performance iteration* (Gu 1992; Wood 2017, section 6.4): form the working least-squares problem
+   at β, take some Newton steps on ρ = log λ towards the REML estimate for it (:mod:`.reml`), and go
+   to its minimum, halving the step while the penalised loss would rise. Repeat until the effective
+   degrees of freedom of all terms stay the same.
+2. *Newton's method* for these smoothing parameters, to the minimum (:mod:`.newton`).
+3. The posterior covariance, from the last working problem.
+
+The working problem of squared loss is the problem itself: there, 1 is one REML estimate.
+
+A curve has many basis functions, and estimated smoothing parameters leave little of most of them.
+Steps are taken in the *active set* of coefficients that penalties leave something of
+(:meth:`.reml.Penalties.active_set`); the others are zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...threads import limit_blas
+from ..losses import Loss, Squared
+from ..rows.protocol import Evaluation, NormalEquations, SolverRows
+from .cone import minimum_in_cone
+from .linear_systems import blas_threads, scatter
+from .newton import NewtonOptions, Objective, damped_step, halved_step, minimise, quasi_newton_steps
+from .reml import (
+    REML,
+    Penalties,
+    WorkingFit,
+    coarse_smoothing,
+    estimate_smoothing,
+    penalised_fit,
+    smoothing_covariance,
+)
+
+
+@dataclass(frozen=True)
+class PirlsOptions:
+    """Constants of PIRLS."""
+
+    # Steps on ρ for each step on β: few from a cold start, since the next working problem is
+    # another one; from the fit of nearly the same model, enough to reach the estimate.
+    reml_steps: int = 3
+    reml_steps_warm: int = 10
+    # Smoothing parameters stay once no term's edf changes by more than this many degrees of
+    # freedom, or this share of all; at the latest after `max_performance_iter` steps, since
+    # performance iteration may cycle (Wood 2017, section 6.4).
+    settled_edf: float = 0.1
+    settled_edf_share: float = 0.002
+    max_performance_iter: int = 15
+    # From a warm start: decrement of the penalised loss, in units of φ, beyond a working problem
+    # whose smoothing parameters are taken as those of the fit; half a unit of log-likelihood.
+    negligible_decrement: float = 0.5
+    # Derivative of the REML criterion at the end for squared loss, which has one working problem.
+    squared_tol: float = 0.1
+    # Rows for each coefficient from which on an active set is used: with fewer, smoothing
+    # parameters move far and back, and every function may be needed again.
+    rows_per_coefficient: float = 2.0
+    # An active set shrinks if at most this share of it remains; new rows.restricted() cost time.
+    shrink_below: float = 0.9
+    # Relative rise of the penalised loss that leaving coefficients out may bring.
+    restriction_slack: float = 1e-4
+
+
+PIRLS = PirlsOptions()
+
+
+@dataclass(frozen=True)
+class PenalisedFit:
+    """Coefficients, smoothing parameters and the posterior of a fit.
+
+    Attributes
+    ----------
+    beta : ndarray
+        Coefficients, the intercept first.
+    covariance, smoothing_covariance : ndarray
+        Posterior covariance of β for these smoothing parameters, and what their uncertainty adds.
+    rho : ndarray
+        Logarithms of the smoothing parameters.
+    edf : ndarray
+        Effective degrees of freedom of each coefficient.
+    dispersion, objective : float
+        φ, and the penalised loss.
+    n_iter : int
+        Steps, each at least one pass over the rows.
+    converged : bool
+    """
+
+    beta: np.ndarray
+    covariance: np.ndarray
+    smoothing_covariance: np.ndarray
+    rho: np.ndarray
+    edf: np.ndarray
+    dispersion: float
+    objective: float
+    n_iter: int
+    converged: bool
+
+
+def fit_rows(
+    rows: SolverRows,
+    loss: Loss,
+    rho: np.ndarray,
+    fixed: np.ndarray | None = None,
+    tol: float = 1e-7,
+    max_iter: int = 100,
+    beta: np.ndarray | None = None,
+) -> PenalisedFit:
+    """Fit rows with smoothing parameters that are estimated, or `fixed`.
+
+    Parameters
+    ----------
+    rows : SolverRows
+    loss : Loss
+    rho : ndarray
+        Logarithms of the smoothing parameters to start from.
+    fixed : ndarray of bool, optional
+        Which of them stay.
+    tol : float
+        The objective's relative change at the end.
+    max_iter : int
+        Most working problems.
+    beta : ndarray, optional
+        Coefficients for a warm start, of a fit with almost the same terms and with these smoothing
+        parameters.
+    """
+    penalties = Penalties.of_bases(rows.bases)
+    fixed = np.zeros(len(rho), bool) if fixed is None else fixed
+    with limit_blas(blas_threads(len(penalties.scale))):
+        if isinstance(loss, Squared):
+            return _fit_squared(rows, penalties, rho, fixed, warm=beta is not None)
+        # The last steps square the error and cost little, hence the tolerance.
+        options = NewtonOptions(tol=min(tol, 1e-10), max_iter=max_iter)
+        return _fit_pirls(rows, loss, penalties, rho, fixed, options, beta)
+
+
+# ---- the active set -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ActiveSet:
+    """The coefficients that steps are taken on, with the rows and penalties of these alone.
+
+    Attributes
+    ----------
+    all_rows, all_penalties
+        Those of all coefficients.
+    indices : ndarray of int
+        The coefficients of the set.
+    rows, penalties
+        Those of the set.
+    """
+
+    all_rows: SolverRows
+    all_penalties: Penalties
+    indices: np.ndarray
+    rows: SolverRows
+    penalties: Penalties
+
+    @classmethod
+    def of(cls, rows: SolverRows, penalties: Penalties, indices: np.ndarray) -> ActiveSet:
+        if len(indices) == len(penalties.scale):
+            return cls(rows, penalties, indices, rows, penalties)
+        return cls(
+            rows, penalties, indices, rows.restricted(indices), penalties.restricted(indices)
+        )
+
+    def updated(self, rho: np.ndarray, curvature: float, final: bool) -> ActiveSet:
+        """The active set of other smoothing parameters.
+
+        It stays as it is if it would shrink by little, unless these smoothing parameters are
+        `final`: which coefficients the result has must not depend on the way to it.
+        """
+        indices = self.all_penalties.active_set(rho, curvature)
+        most = len(self.indices) if final else PIRLS.shrink_below * len(self.indices)
+        if len(indices) >= most and np.isin(indices, self.indices).all():
+            return self
+        return ActiveSet.of(self.all_rows, self.all_penalties, indices)
+
+    def scatter(self, values: np.ndarray) -> np.ndarray:
+        """A vector or matrix of the set in all coefficients: zero for the others."""
+        return scatter(values, self.indices, len(self.all_penalties.scale))
+
+
+def _may_restrict(rows: SolverRows, penalties: Penalties, fixed: np.ndarray) -> bool:
+    """Whether to use an active set: for estimated smoothing parameters without constraints."""
+    enough = rows.total_weight > PIRLS.rows_per_coefficient * len(penalties.scale)
+    return enough and rows.cone is None and not fixed.all()
+
+
+# ---- squared loss -------------------------------------------------------------------------------
+
+
+def _fit_squared(
+    rows: SolverRows, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray, warm: bool
+) -> PenalisedFit:
+    """One working problem: REML in an active set, which grows until it has all that it needs."""
+    problem, mean = rows.squared_problem()
+    n = problem.total_weight
+    if not warm:
+        rho = coarse_smoothing(problem, penalties, rho, None, fixed)
+    tol = REML.rough_tol if warm else PIRLS.squared_tol
+    active = np.arange(len(penalties.scale))
+    if _may_restrict(rows, penalties, fixed):
+        active = penalties.active_set(rho, n)
+    while True:
+        few = penalties.restricted(active)
+        fit = estimate_smoothing(problem.restricted(active), few, rho, None, fixed, tol=tol)
+        needed = penalties.active_set(fit.rho, n)
+        if np.isin(needed, active).all():
+            break
+        rho, active = fit.rho, np.union1d(active, needed)
+    wider = smoothing_covariance(fit, few, n, ~fixed, profiled=True)
+    fit = fit.scattered(active, penalties, n)
+    beta = minimum_in_cone(fit.beta, fit.inverse, rows.cone).copy()
+    system = problem.gram @ beta + penalties.diagonal(fit.rho) * beta
+    objective = 0.5 * (problem.square - 2 * problem.rhs @ beta + beta @ system)
+    beta[0] += mean
+    return PenalisedFit(
+        beta, fit.inverse * fit.dispersion, scatter(wider, active, len(beta)), fit.rho,
+        fit.edf(penalties), fit.dispersion, float(objective), 1, True,
+    )  # fmt: skip
+
+
+# ---- other losses -------------------------------------------------------------------------------
+
+
+def _fit_pirls(
+    rows: SolverRows, loss: Loss, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray,
+    options: NewtonOptions, beta: np.ndarray | None,
+) -> PenalisedFit:  # fmt: skip
+    """The three phases of the module's docstring."""
+    selection = SmoothingSelection(rho, fixed, loss.dispersion, warm=beta is not None)
+    may_restrict = _may_restrict(rows, penalties, fixed)
+    active = _initial_active_set(rows, penalties, rho, selection.warm, may_restrict)
+    if beta is None:
+        beta = np.zeros(len(penalties.scale))
+        beta[0] = rows.initial_intercept(loss)
+    point = active.rows.at(loss, beta[active.indices])
+    n_iter, n_quasi, converged = 0, 0, False
+    while not (selection.settled or converged) and n_iter < options.max_iter:
+        n_iter += 1
+        problem, fitted = point.working_problem(), active
+        fit = selection.step(problem, fitted.penalties, n_iter)
+        if may_restrict:
+            active = fitted.updated(fit.rho, float(problem.gram[0, 0]), selection.settled)
+        objective = Objective(active.rows, loss, active.penalties.diagonal(fit.rho))
+        point = _step_to_minimum(objective, point, fit, fitted, active)
+        near_end = selection.settled or (selection.warm and rows.in_memory)
+        if near_end and objective.allows_quasi_newton:
+            inverse = _inverse_in(active, fit, fitted, float(problem.gram[0, 0]))
+            end = options.quasi_newton_end * options.tol
+            point, decrements, ended = quasi_newton_steps(objective, point, inverse.dot, end)
+            n_quasi += len(decrements)
+            # Where a working problem left nothing to gain, its smoothing parameters are the fit's.
+            small = decrements[0] < PIRLS.negligible_decrement * fit.dispersion
+            converged = ended and (selection.settled or small)
+    if not converged and n_iter < options.max_iter:
+        objective = Objective(active.rows, loss, active.penalties.diagonal(selection.rho))
+        remaining = replace(options, max_iter=options.max_iter - n_iter)
+        result = minimise(objective, point, remaining)
+        point, problem, fitted = result.point, result.problem, active
+        fit = penalised_fit(problem, active.penalties, selection.rho, selection.dispersion)
+        loss, n_iter, converged = result.loss, n_iter + result.n_iter, result.converged
+    final_loss = loss.for_standard_errors(rows.total_weight, point.value)
+    if final_loss != loss:  # standard errors take another curvature than steps
+        problem, fitted = active.rows.at(final_loss, point.beta).working_problem(), active
+        known = final_loss.known_dispersion(rows.total_weight, float(problem.gram[0, 0]))
+        fit = penalised_fit(problem, active.penalties, selection.rho, known or selection.dispersion)
+    wider = smoothing_covariance(
+        fit, fitted.penalties, rows.total_weight, ~fixed, profiled=selection.dispersion is None
+    )
+    all_fit = fit.scattered(fitted.indices, penalties, float(problem.gram[0, 0]))
+    return PenalisedFit(
+        active.scatter(point.beta), all_fit.inverse * fit.dispersion, fitted.scatter(wider),
+        fit.rho, all_fit.edf(penalties), fit.dispersion, objective.value(point), n_iter + n_quasi,
+        converged,
+    )  # fmt: skip
+
+
+def _initial_active_set(
+    rows: SolverRows, penalties: Penalties, rho: np.ndarray, warm: bool, may_restrict: bool
+) -> ActiveSet:
+    """All coefficients; or those of the given smoothing parameters, or the smoothest functions."""
+    indices = np.arange(len(penalties.scale))
+    if may_restrict and warm:
+        indices = penalties.active_set(rho, rows.total_weight)
+    elif may_restrict:
+        indices = np.flatnonzero(penalties.order_within < REML.coarse_functions)
+    return ActiveSet.of(rows, penalties, indices)
+
+
+def _step_to_minimum(
+    objective: Objective, point: Evaluation, fit: WorkingFit, fitted: ActiveSet, active: ActiveSet
+) -> Evaluation:
+    """Go to the minimum of a working problem, or as far towards it as P falls.
+
+    Where the active set has changed, P at β without the coefficients that left is not known; it
+    may be a little higher.
+    """
+    target = minimum_in_cone(fit.beta, fit.inverse, fitted.rows.cone)
+    if active is fitted:
+        return damped_step(objective, point, target)[0]
+    before = replace(objective, penalty=fitted.penalties.diagonal(fit.rho)).value(point)
+    beta, target = (fitted.scatter(values)[active.indices] for values in (point.beta, target))
+    highest = before + PIRLS.restriction_slack * abs(before)
+    step = halved_step(objective, beta, target, highest)
+    return objective.at(beta) if step is None else step[0]
+
+
+def _inverse_in(
+    active: ActiveSet, fit: WorkingFit, fitted: ActiveSet, curvature: float
+) -> np.ndarray:
+    """The inverse of a working problem in the coefficients of another active set."""
+    if active is fitted:
+        return fit.inverse
+    all_fit = fit.scattered(fitted.indices, fitted.all_penalties, curvature)
+    return all_fit.inverse[np.ix_(active.indices, active.indices)]
+
+
+@dataclass
+class SmoothingSelection:
+    """Smoothing parameters during performance iteration: estimated at each step, until they stay.
+
+    Attributes
+    ----------
+    rho, fixed
+        As in `fit_rows`.
+    dispersion : float or None
+        φ where it is known.
+    warm : bool
+        Whether they come from a fit of nearly the same model.
+    settled : bool
+        Whether they stay from now on.
+    """
+
+    rho: np.ndarray
+    fixed: np.ndarray
+    dispersion: float | None
+    warm: bool
+
+    def __post_init__(self) -> None:
+        self.settled = bool(self.fixed.all())
+        self._edf: np.ndarray | float = np.inf
+
+    def step(self, problem: NormalEquations, penalties: Penalties, n_iter: int) -> WorkingFit:
+        """Move towards the REML estimate for a working problem, and fit it."""
+        if n_iter == 1 and not self.warm:
+            self.rho = coarse_smoothing(problem, penalties, self.rho, self.dispersion, self.fixed)
+        limits = (
+            (PIRLS.reml_steps_warm, REML.rough_tol) if self.warm else (PIRLS.reml_steps, REML.tol)
+        )
+        fit = estimate_smoothing(problem, penalties, self.rho, self.dispersion, self.fixed, *limits)
+        # Rounded, so that steps do not amplify the rounding errors of those before them.
+        self.rho = np.where(self.fixed, self.rho, np.round(fit.rho, 3))
+        edf = penalties.sum_by_group(fit.edf(penalties))
+        change = float(np.max(np.abs(edf - self._edf), initial=0.0))
+        small = max(PIRLS.settled_edf, PIRLS.settled_edf_share * float(edf.sum()))
+        first = 1 if self.warm else 2  # steps before which a change of the edf says nothing
+        self._edf = edf
+        self.settled = n_iter >= PIRLS.max_performance_iter or (n_iter > first and change < small)
+        if not self.settled:
+            return fit
+        # A tenth in the logarithm of a smoothing parameter means nothing.
+        self.rho = np.where(self.fixed, self.rho, np.round(self.rho, 1))
+        return penalised_fit(problem, penalties, self.rho, self.dispersion)

@@ -1,0 +1,324 @@
+r"""Smoothing parameters by restricted maximum likelihood (REML), from normal equations alone.
+
+For :math:`z ∼ N(Zβ, φW^{-1})` with prior precisions :math:`d/φ` of the coefficients,
+:math:`d_i = λ_{g(i)} s_i` (zero for the intercept), :math:`G = Z^\top WZ`,
+:math:`r = Z^\top Wz` and :math:`q = z^\top Wz` are all that the criterion needs:
+
+.. math:: 2ℓ(ρ) = \frac{D}{φ} + (n - 1)\log φ + \log|G + \mathrm{diag}(d)| - \sum_j m_j ρ_j,
+          \qquad D = q - r^\top β, \quad ρ = \log λ,
+
+:math:`m_j` being the number of coefficients with the smoothing parameter j. φ is known (log loss)
+or profiled out, :math:`φ = D/(n-1)`. With :math:`V = (G + \mathrm{diag}(d))^{-1}` and sums over the
+coefficients of a smoothing parameter,
+
+.. math:: 2ℓ_j = b_j/φ + t_j - m_j, \qquad b_j = \sum_i d_i β_i^2, \quad t_j = \sum_i d_i V_{ii},
+
+and the second derivatives need :math:`\sum d_i V_{il}^2 d_l` only: Newton's method on ρ costs one
+inverse a step. (Wood 2011; Li and Wood 2020 call it fREML if the sums come from binned columns.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ..rows.basis import TermBasis
+from ..rows.protocol import NormalEquations
+from .linear_systems import cholesky_factor, cholesky_inverse, cholesky_solve, scatter
+
+
+@dataclass(frozen=True)
+class RemlOptions:
+    """Constants of the estimation of smoothing parameters."""
+
+    # Bounds of ρ, and of ρ − log n: λ weighs a hundredth of a row, or e²⁰ times as much as all rows
+    # (nothing is left of the function). Few estimates reach either.
+    min_log: float = float(np.log(1e-2))
+    max_log_over_rows: float = 20.0
+    # The largest change of one ρ in a Newton step; each is clipped for itself, since those that go
+    # to infinity would otherwise hold up the others. (mgcv's default is 5.)
+    max_step: float = 2.0
+    # Derivative of ℓ by ρ at which a search ends. ℓ is a log-likelihood: differences below a
+    # hundredth mean nothing. `rough` is for starting points and for models that are refitted.
+    tol: float = 5e-3
+    rough_tol: float = 1.0
+    # Functions of each smoothing parameter in the model that a search starts with.
+    coarse_functions: int = 3
+    # Penalty, in units of n, beyond which a coefficient is left out: less than a hundredth of it
+    # would remain. The smoothest function of each smoothing parameter always stays.
+    negligible_penalty: float = 100.0
+    # Precision of a prior on ρ (standard deviation 3) in the covariance for its uncertainty: a
+    # function that has vanished says nothing about its ρ.
+    prior_precision: float = 1 / 9
+
+
+REML = RemlOptions()
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """Diagonal penalties: coefficient i has λ of ``group[i]`` (−1: none) times ``scale[i]``.
+
+    Groups do not decrease: the coefficients of a smoothing parameter lie together.
+    """
+
+    scale: np.ndarray
+    group: np.ndarray
+    count: int
+
+    @classmethod
+    def of_bases(cls, bases: Sequence[TermBasis]) -> Penalties:
+        """Those of all terms, after an intercept without one."""
+        scale, group, count = [np.zeros(1)], [np.full(1, -1)], 0
+        for basis in bases:
+            scale.append(basis.penalty)
+            group.append(basis.group + count)
+            count += basis.n_smoothing
+        return cls(np.concatenate(scale), np.concatenate(group).astype(np.int64), count)
+
+    def diagonal(self, rho: np.ndarray) -> np.ndarray:
+        """The diagonal d for smoothing parameters exp(ρ)."""
+        smoothing = np.zeros(self.count + 1)  # the last for group −1
+        np.exp(rho, out=smoothing[:-1])
+        return self.scale * smoothing[self.group]
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Number of coefficients of each smoothing parameter."""
+        return np.bincount(self._bin, minlength=self.count + 1)[1:].astype(float)
+
+    def sum_by_group(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the coefficients of each smoothing parameter."""
+        return np.bincount(self._bin, values, self.count + 1)[1:]
+
+    @cached_property
+    def _bin(self) -> np.ndarray:
+        return self.group + 1
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """Where the coefficients of each smoothing parameter begin, and where the last end."""
+        return np.searchsorted(self.group, np.arange(self.count + 1))
+
+    def restricted(self, active: np.ndarray) -> Penalties:
+        """Those of some coefficients; all smoothing parameters stay."""
+        return Penalties(self.scale[active], self.group[active], self.count)
+
+    def restricted_to_groups(self, active: np.ndarray) -> tuple[Penalties, np.ndarray]:
+        """Those of some coefficients and of their smoothing parameters, and which these are."""
+        groups = np.unique(self.group[active][self.group[active] >= 0])
+        number = np.full(self.count + 1, -1)  # the last for group −1
+        number[groups] = np.arange(len(groups))
+        return Penalties(self.scale[active], number[self.group[active]], len(groups)), groups
+
+    @cached_property
+    def order_within(self) -> np.ndarray:
+        """Rank of each coefficient in its group, the least penalised first."""
+        rank = np.zeros(len(self.scale), np.int64)
+        order = np.lexsort((self.scale, self.group))
+        rank[order] = np.arange(len(order)) - np.searchsorted(self.group, self.group[order])
+        return rank
+
+    def active_set(self, rho: np.ndarray, total_weight: float) -> np.ndarray:
+        """Coefficients that penalties leave something of, and the smoothest of each group.
+
+        Functions of natural bases have a mean square of one, hence about n in the diagonal of
+        ZᵀWZ. With a penalty of 100 times that, less than a hundredth is left of what they would be
+        without, far below their standard errors. The smoothest of a group stays, since it would be
+        the first to come back.
+        """
+        alive = self.diagonal(rho) <= REML.negligible_penalty * total_weight
+        return np.flatnonzero(alive | (self.order_within == 0))
+
+    def indicator(self) -> np.ndarray:
+        """Which coefficients have each smoothing parameter, one column each."""
+        return np.eye(self.count + 1)[self.group, : self.count]
+
+
+@dataclass(frozen=True)
+class WorkingFit:
+    """A penalised least-squares fit with its smoothing parameters.
+
+    Attributes
+    ----------
+    beta : ndarray
+        Coefficients, the intercept first.
+    inverse : ndarray
+        V = (G + diag(d))⁻¹; φV is the posterior covariance of β.
+    rho : ndarray
+        Logarithms of the smoothing parameters.
+    dispersion : float
+        φ.
+    criterion, gradient : float, ndarray
+        ℓ and its derivatives by ρ.
+    """
+
+    beta: np.ndarray
+    inverse: np.ndarray
+    rho: np.ndarray
+    dispersion: float
+    criterion: float
+    gradient: np.ndarray
+
+    def edf(self, penalties: Penalties) -> np.ndarray:
+        """Effective degrees of freedom of each coefficient."""
+        return 1 - penalties.diagonal(self.rho) * np.diag(self.inverse)
+
+    def scattered(self, active: np.ndarray, penalties: Penalties, curvature: float) -> WorkingFit:
+        """The same fit in all coefficients, where it was made in an active set.
+
+        The others are zero, with the variances that their penalties leave them; `curvature` is the
+        sum of the working weights, G's diagonal for a natural basis.
+        """
+        if len(active) == len(penalties.scale):
+            return self
+        inverse = np.diag(1 / (penalties.diagonal(self.rho) + curvature))
+        inverse[np.ix_(active, active)] = self.inverse
+        beta = scatter(self.beta, active, len(penalties.scale))
+        return replace(self, beta=beta, inverse=inverse)
+
+
+def penalised_fit(
+    problem: NormalEquations, penalties: Penalties, rho: np.ndarray, dispersion: float | None = None
+) -> WorkingFit:
+    """Fit with given smoothing parameters; a `dispersion` of None is estimated."""
+    diagonal = penalties.diagonal(rho)
+    factor = cholesky_factor(problem.gram, diagonal)
+    beta = cholesky_solve(factor, problem.rhs)
+    logdet = 2 * np.log(factor.diagonal()).sum()
+    inverse = cholesky_inverse(factor)
+    deviance = max(problem.square - problem.rhs @ beta, 1e-300 + 1e-14 * problem.square)
+    residual_df = max(problem.total_weight - 1.0, 1.0)
+    phi = deviance / residual_df if dispersion is None else dispersion
+    ranks = penalties.ranks
+    criterion = 0.5 * (deviance / phi + residual_df * np.log(phi) + logdet - ranks @ rho)
+    squares = penalties.sum_by_group(diagonal * beta**2) / phi
+    traces = penalties.sum_by_group(diagonal * inverse.diagonal())
+    return WorkingFit(beta, inverse, rho, phi, criterion, 0.5 * (squares + traces - ranks))
+
+
+def reml_hessian(
+    fit: WorkingFit, penalties: Penalties, total_weight: float, profiled: bool
+) -> np.ndarray:
+    """Second derivatives of ℓ by ρ; `profiled`: φ is estimated."""
+    from . import _loops
+
+    diagonal = penalties.diagonal(fit.rho)
+    product = diagonal * fit.beta
+    squares = penalties.sum_by_group(product * fit.beta) / fit.dispersion
+    traces = penalties.sum_by_group(diagonal * fit.inverse.diagonal())
+    cross, mixed = np.zeros((2, penalties.count, penalties.count))
+    _loops.block_sums(fit.inverse, diagonal, product, penalties.bounds, cross, mixed)
+    hessian = np.diag(squares + traces) - 2 / fit.dispersion * mixed - cross
+    if profiled:
+        hessian -= np.outer(squares, squares) / max(total_weight - 1.0, 1.0)
+    return 0.5 * hessian
+
+
+def smoothing_covariance(
+    fit: WorkingFit, penalties: Penalties, total_weight: float, free: np.ndarray, profiled: bool
+) -> np.ndarray:
+    r"""What the uncertainty of the estimated smoothing parameters adds to the covariance of β.
+
+    To first order :math:`J H^{-1} J^\top` with :math:`J = ∂β/∂ρ = -V \mathrm{diag}(d) β` by the
+    coefficients of each smoothing parameter, and H the Hessian of ℓ (Wood, Pya and Säfken 2016),
+    to which the precision of a prior on ρ is added.
+    """
+    if not free.any():
+        return np.zeros_like(fit.inverse)
+    pull = (penalties.diagonal(fit.rho) * fit.beta)[:, None] * penalties.indicator()[:, free]
+    jacobian = fit.inverse @ pull
+    hessian = reml_hessian(fit, penalties, total_weight, profiled)[np.ix_(free, free)]
+    values, vectors = np.linalg.eigh(hessian)
+    root = jacobian @ (vectors / np.sqrt(np.maximum(values, 0.0) + REML.prior_precision))
+    return root @ root.T
+
+
+def coarse_smoothing(
+    problem: NormalEquations, penalties: Penalties, rho: np.ndarray,
+    dispersion: float | None = None, fixed: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Smoothing parameters of a model with the smoothest functions of each only: a start.
+
+    They cost a fraction of those of the model with all functions, and mostly are close to them.
+    """
+    active = np.flatnonzero(penalties.order_within < REML.coarse_functions)
+    if 2 * len(active) > len(penalties.scale):
+        return rho
+    small, few = problem.restricted(active), penalties.restricted(active)
+    return estimate_smoothing(small, few, rho, dispersion, fixed, tol=REML.rough_tol).rho
+
+
+def estimate_smoothing(
+    problem: NormalEquations,
+    penalties: Penalties,
+    rho: np.ndarray,
+    dispersion: float | None = None,
+    fixed: np.ndarray | None = None,
+    max_iter: int = 60,
+    tol: float = REML.tol,
+) -> WorkingFit:
+    """Minimise ℓ over ρ by Newton's method.
+
+    Parameters
+    ----------
+    problem, penalties
+        The least-squares problem.
+    rho : ndarray
+        Where to start.
+    dispersion : float, optional
+        φ where it is known.
+    fixed : ndarray of bool, optional
+        Smoothing parameters that stay as they are.
+    max_iter, tol
+        Most steps, and the largest derivative of ℓ at the end.
+    """
+    bounds = REML.min_log, REML.max_log_over_rows + np.log(max(problem.total_weight, 1.0))
+    free = np.ones(len(rho), bool) if fixed is None else ~fixed
+    rho = np.where(free, np.clip(rho, *bounds), rho)
+    fit = penalised_fit(problem, penalties, rho, dispersion)
+    for _ in range(max_iter):
+        at_bound = (fit.rho <= bounds[0]) & (fit.gradient > 0)
+        at_bound |= (fit.rho >= bounds[1]) & (fit.gradient < 0)
+        moving = free & ~at_bound & (np.abs(fit.gradient) > 0.1 * tol)
+        if not (np.abs(fit.gradient[moving]) > tol).any():
+            break
+        step = np.zeros(len(rho))
+        hessian = reml_hessian(fit, penalties, problem.total_weight, dispersion is None)
+        step[moving] = _newton_step(hessian[np.ix_(moving, moving)], fit.gradient[moving])
+        better = _line_search(problem, penalties, fit, step, dispersion, bounds)
+        if better is None:
+            break
+        fit = better
+    return fit
+
+
+def _newton_step(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """A Newton step with a Hessian made positive definite, each entry clipped."""
+    factor, info = lapack.dpotrf(hessian, lower=1, clean=0)
+    largest = np.abs(hessian.diagonal()).max(initial=0.0)
+    if info == 0 and factor.diagonal().min(initial=np.inf) ** 2 > max(1e-3 * largest, 1e-8):
+        step = -lapack.dpotrs(factor, gradient, lower=1)[0]
+    else:
+        values, vectors = np.linalg.eigh(hessian)
+        floor = max(1e-3 * np.abs(values).max(initial=0.0), 1e-8)
+        step = -vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), floor))
+    return np.clip(step, -REML.max_step, REML.max_step)
+
+
+def _line_search(
+    problem: NormalEquations, penalties: Penalties, fit: WorkingFit, step: np.ndarray,
+    dispersion: float | None, bounds: tuple[float, float],
+) -> WorkingFit | None:  # fmt: skip
+    """The first of ever shorter steps that does not raise ℓ."""
+    for _ in range(8):
+        rho = np.where(step != 0, np.clip(fit.rho + step, *bounds), fit.rho)
+        candidate = penalised_fit(problem, penalties, rho, dispersion)
+        if candidate.criterion <= fit.criterion + 1e-10 * abs(fit.criterion):
+            return candidate
+        step = step / 3
+    return None

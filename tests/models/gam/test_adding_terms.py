@@ -1,0 +1,130 @@
+"""Terms added to a fit: smoothing parameters given those before them, and rough fits."""
+
+import numpy as np
+import pytest
+
+from kernelmaps.models.gam.adding_terms import (
+    WarmStart,
+    approach_minimum,
+    fit_added_terms,
+    fit_bordered,
+)
+from kernelmaps.models.gam.bases import number_basis
+from kernelmaps.models.losses import make_loss
+from kernelmaps.models.rows import in_memory
+from kernelmaps.models.rows.in_memory import TermRows
+from kernelmaps.models.solvers.pirls import fit_rows
+from kernelmaps.models.solvers.reml import Penalties, estimate_smoothing
+
+
+def three_columns(seed, loss, n=3000):
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(1, 61, n).astype(np.uint8) for _ in range(3)]
+    position = (np.arange(60) + 0.5) / 60
+    bases = [
+        number_basis(position, np.bincount(c, minlength=61) * 1.0, n_bases=20, degree=3, order=2)
+        for c in codes
+    ]
+    eta = np.sin(codes[0] / 9) + np.cos(codes[1] / 5) * (codes[2] > 20) + 2 * np.sin(codes[2] / 7)
+    if loss == "squared_error":
+        y = eta + 0.5 * rng.normal(size=n)
+    else:
+        y = np.where(rng.random(n) < 1 / (1 + np.exp(-2 * eta)), 1.0, -1.0)
+    return TermRows(codes, bases, y, np.ones(n), np.zeros(n))
+
+
+@pytest.mark.parametrize("dispersion", [None, 0.3])
+def test_new_smoothing_parameters_are_those_of_the_full_problem(seed, dispersion):
+    """With the others fixed; so are coefficients, solutions and degrees of freedom."""
+    rows = three_columns(seed, "squared_error")
+    problem, penalties = rows.squared_problem()[0], Penalties.of_bases(rows.bases)
+    rho = np.full(penalties.count, 1.0)
+    fixed = np.arange(penalties.count) < 4  # a curve and a straight line for each of two columns
+    full = estimate_smoothing(problem, penalties, rho, dispersion, fixed, tol=1.0)
+    start = WarmStart(rho, fixed, full.beta, full.beta)
+    fit = fit_bordered(problem, penalties, start, dispersion)
+    np.testing.assert_allclose(fit.rho, full.rho, rtol=1e-6)
+    np.testing.assert_array_equal(fit.rho[fixed], rho[fixed])
+    assert (fit.rho[~fixed] != rho[~fixed]).any()
+    new = fit.border.new
+    assert 0 < len(new) < len(fit.beta)
+    np.testing.assert_allclose(fit.beta, full.beta, atol=1e-6)
+    rhs = np.random.default_rng(seed).normal(size=len(fit.beta))
+    np.testing.assert_allclose(fit.solve(rhs), full.inverse @ rhs, atol=1e-6)
+    np.testing.assert_allclose(fit.edf_of_new(penalties), full.edf(penalties)[new], atol=1e-6)
+    no_constraints = np.zeros((0, len(problem.rhs)))
+    all_new = fit_bordered(problem, penalties, start, dispersion, cone=no_constraints)
+    assert len(all_new.border.old) == 0
+    np.testing.assert_allclose(all_new.beta, full.beta, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
+def test_a_rough_fit_of_added_terms_is_nearly_the_exact_one(seed, loss):
+    """For squared loss all but negligible coefficients; else nine tenths of what new terms gain."""
+    rows = three_columns(seed, loss)
+    kind, penalties = make_loss(loss, rows.y), Penalties.of_bases(rows.bases)
+    small = TermRows(rows.codes[:2], rows.bases[:2], rows.y, rows.weight, rows.offset)
+    count = Penalties.of_bases(small.bases).count
+    before = fit_rows(small, kind, np.full(count, 8.0))
+    rho = np.concatenate([before.rho, np.full(penalties.count - count, 8.0)])
+    beta = np.concatenate([before.beta, np.zeros(len(penalties.scale) - len(before.beta))])
+    start = WarmStart(rho, np.arange(len(rho)) < count, beta, np.zeros(len(beta)))
+    rough = fit_added_terms(rows, kind, start)
+    exact = fit_rows(rows, kind, rough.rho, np.ones(penalties.count, bool))
+
+    def objective(beta):
+        losses = rows.weight @ kind.value(rows.y, rows.scores(beta))
+        return losses + 0.5 * penalties.diagonal(rough.rho) @ beta**2
+
+    gap, gain = objective(rough.beta) - exact.objective, objective(beta) - exact.objective
+    share = 1e-5 if loss == "squared_error" else 0.1
+    assert -1e-9 * exact.objective < gap < share * gain
+
+
+@pytest.fixture
+def hessians(monkeypatch):
+    """One entry for each Gram matrix that is computed."""
+    calls, plain = [], in_memory.cross_products
+    monkeypatch.setattr(in_memory, "cross_products", lambda *a: calls.append(1) or plain(*a))
+    return calls
+
+
+def test_the_last_steps_have_exact_gradients_and_an_earlier_hessian(seed, hessians):
+    rows = three_columns(seed, "log_loss")
+    penalties, kind = Penalties.of_bases(rows.bases), make_loss("log_loss", rows.y)
+    fit = fit_rows(rows, kind, np.full(penalties.count, 8.0))
+    assert fit.converged
+    assert len(hessians) < fit.n_iter
+    gradient = rows.at(kind, fit.beta).gradient() + penalties.diagonal(fit.rho) * fit.beta
+    active = np.flatnonzero(fit.beta)
+    covariance = fit.covariance[np.ix_(active, active)]
+    assert 0.5 * gradient[active] @ covariance @ gradient[active] < 1e-12 * fit.objective
+
+
+def test_coefficients_approach_the_minimum_with_a_hessian_of_other_rows(seed):
+    rows, kind = three_columns(seed, "log_loss"), make_loss("log_loss", np.ones(2))
+    penalties = Penalties.of_bases(rows.bases)
+    rho, zero = np.full(penalties.count, 3.0), np.zeros(len(penalties.scale))
+    exact = fit_rows(rows, kind, rho, np.ones(len(rho), bool))
+    gram = rows.cross_products(rows.weight, rows.weight)[0]  # at least four times the Hessian
+    close = approach_minimum(rows, kind, rho, zero, gram)
+
+    def objective(beta):
+        return rows.at(kind, beta).value + 0.5 * penalties.diagonal(rho) @ beta**2
+
+    assert objective(zero) - exact.objective > 0.1 * exact.objective
+    assert 0 <= objective(close) - exact.objective + 1e-9 < 1e-4 * exact.objective
+
+
+def test_a_warm_start_needs_one_hessian(seed, hessians):
+    """From the coefficients and smoothing parameters of an earlier fit, to a minimum."""
+    rows, kind = three_columns(seed, "log_loss"), make_loss("log_loss", np.ones(2))
+    before = fit_rows(rows, kind, np.full(Penalties.of_bases(rows.bases).count, 8.0))
+    hessians.clear()
+    fit = fit_rows(rows, kind, before.rho, beta=before.beta + 0.01)
+    assert fit.converged
+    assert len(hessians) == 1
+    np.testing.assert_allclose(fit.objective, before.objective, rtol=1e-3)
+    again = fit_rows(rows, kind, fit.rho, np.ones(len(fit.rho), bool))
+    # All but what coefficients outside of the active set would bring.
+    assert -1e-9 < fit.objective / again.objective - 1 < 1e-5

@@ -1,0 +1,160 @@
+"""Score tests of pairs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import kernelmaps as km
+from kernelmaps.data.frames import read_columns
+from kernelmaps.models.gam import interactions, score_tests
+from kernelmaps.models.gam.bases import pair_margin
+from kernelmaps.models.gam.design import GamSettings, encode_rows
+from kernelmaps.models.gam.interactions import PAIR_SEARCH
+from kernelmaps.models.gam.pairs import gradient_tables, ranking_codes
+from kernelmaps.models.gam.score_tests import SCORE_TEST
+from kernelmaps.models.gam.terms import Term
+
+
+def coded(X, y=None, weight=None):
+    """Rows of numbers, the coarse codes of their columns, and the functions of these."""
+    n = len(X)
+    settings = GamSettings({j: Term(f"x{j}") for j in range(X.shape[1])}, [])
+    weight = np.ones(n) if weight is None else weight
+    rows = encode_rows(read_columns(X, "test"), [y], weight, np.zeros(n), settings)
+    counts = [
+        np.bincount(c, weight, b.n_codes) for c, b in zip(rows.codes, rows.books, strict=True)
+    ]
+    coarse = ranking_codes(rows.books, counts, range(X.shape[1]))
+    margins = {j: pair_margin(c.sum_rows(counts[j]), category=False) for j, c in coarse.items()}
+    return rows, coarse, margins
+
+
+def p_value(rows, coarse, margins, gradient, curvature, pair=(0, 1)):
+    tables = gradient_tables([pair], coarse, rows.codes, gradient, curvature)[0]
+    squares = gradient_tables([pair], coarse, rows.codes, gradient, gradient**2)[0][0]
+    return score_tests.p_value(*tables, squares, margins[pair[0]], margins[pair[1]])
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 30])
+@pytest.mark.parametrize("p", [0.05, 1e-3, 1e-8, 1e-14])
+def test_the_tail_of_equal_eigenvalues_is_that_of_chi_square(count, p):
+    """Saddlepoints are that of a gamma variable with Stirling's formula in the place of Γ."""
+    tail = score_tests.mixture_tail(3 * stats.chi2.isf(p, count), np.full(count, 3.0))
+    assert tail == pytest.approx(p, rel=0.15)
+
+
+@pytest.mark.parametrize("q", [8.0, 20.0, 80.0])
+def test_the_tail_of_different_eigenvalues(q):
+    """Pairs of equal eigenvalues: two exponential variables, whose sum has a known tail."""
+    a, b = 2.0, 0.7
+    exact = (a * np.exp(-q / (2 * a)) - b * np.exp(-q / (2 * b))) / (a - b)
+    assert score_tests.mixture_tail(q, np.array([a, b, a, b, 0.0])) == pytest.approx(exact, rel=0.1)
+    assert score_tests.mixture_tail(0.0, np.array([a, b])) == 1.0
+    assert score_tests.mixture_tail(q, np.zeros(3)) == 1.0
+
+
+def test_p_values_are_uniform_where_the_variance_is_not_constant(seed):
+    """Noise that grows with one column, and columns that depend on each other."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1500, 2))
+    X[:, 1] += X[:, 0]
+    rows, coarse, margins = coded(X, np.zeros(1500))
+    scale = 0.2 + X[:, 0] ** 2
+    p_values = [
+        p_value(rows, coarse, margins, scale * rng.normal(size=1500), np.ones(1500))
+        for _ in range(400)
+    ]
+    for level in (0.05, 0.01):
+        few, many = stats.binom.ppf([1e-5, 1 - 1e-5], 400, [0.3 * level, 1.2 * level])
+        assert few <= np.sum(np.array(p_values) < level) <= many
+
+
+def test_main_effects_are_no_evidence(seed):
+    """Effects of rows and columns of the table, in the metric of the curvatures, change nothing."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((800, 2))
+    X[:, 1] += X[:, 0]
+    rows, coarse, margins = coded(X, np.zeros(800))
+    weights = rng.random(800) + 0.1
+    tables = gradient_tables([(0, 1)], coarse, rows.codes, rng.normal(size=800), weights)
+    curvature, gradient = tables[0]
+    squares = np.ones_like(curvature)
+    shift = rng.normal(size=(curvature.shape[0], 1)) + rng.normal(size=curvature.shape[1])
+    plain, shifted = (
+        score_tests.p_value(curvature, table, squares, margins[0], margins[1])
+        for table in (gradient, gradient + curvature * shift)
+    )
+    assert shifted == pytest.approx(plain, rel=1e-4)
+
+
+def test_a_weight_of_two_is_a_row_twice(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((300, 2)), rng.normal(size=300)
+    weight = rng.integers(1, 3, 300)
+    twice = np.repeat(np.arange(300), weight)
+    loss = score_tests.SquaredGradients()
+    p_values = []
+    for index, weights in ((np.arange(300), weight.astype(float)), (twice, np.ones(len(twice)))):
+        rows, coarse, margins = coded(X[index], y[index], weights)
+        no_terms = (), np.zeros(1)
+        tables = rows.gradient_tables(*no_terms, loss.base, 0, [(0, 1)], coarse)[0][0]
+        squares = rows.gradient_tables(*no_terms, loss, 0, [(0, 1)], coarse)[0][0][0]
+        p_values.append(score_tests.p_value(*tables, squares, margins[0], margins[1]))
+    assert p_values[0] == pytest.approx(p_values[1], rel=1e-6)
+
+
+def test_screening_passes_what_is_significant(seed, monkeypatch):
+    """In batches, with columns of different numbers of codes."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.random((2000, 3)), rng.integers(0, 3, 2000)])
+    y = 3 * (X[:, 1] - 0.5) * (X[:, 3] - 1) + rng.normal(size=2000)
+    rows, coarse, margins = coded(X, y)
+    pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    y = y - y.mean()
+    tables = gradient_tables(pairs, coarse, rows.codes, -y, np.ones(2000))
+    passed = score_tests.screened_pairs(pairs, tables, margins, float(y.var()))
+    assert (1, 3) in passed
+    monkeypatch.setattr(score_tests, "SCORE_TEST", replace(SCORE_TEST, batch=1))
+    assert score_tests.screened_pairs(pairs, tables, margins, float(y.var())) == passed
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])
+def test_a_pair_that_held_out_rows_refuse_is_added(seed, loss, monkeypatch):
+    """All rows show what a quarter of them is too small to judge."""
+    first = replace(PAIR_SEARCH.first, holdout_z=np.inf)  # held-out rows accept no pair
+    monkeypatch.setattr(interactions, "PAIR_SEARCH", replace(PAIR_SEARCH, first=first))
+    rng = np.random.default_rng(seed)
+    X = rng.random((2000, 4))
+    eta = np.sin(4 * X[:, 0]) + 6 * (X[:, 1] - 0.5) * (X[:, 2] - 0.5)
+    if loss == "log_loss":
+        model = km.AdditiveClassifier(loss=loss, interactions="auto")
+        y = rng.random(2000) < 1 / (1 + np.exp(-2 * eta))
+    else:
+        model = km.AdditiveRegressor(loss=loss, interactions="auto")
+        y = rng.poisson(np.exp(eta)) if loss == "poisson" else eta + rng.normal(size=2000)
+    assert "x1 × x2" in model.fit(X, y).term_names_
+    monkeypatch.setattr(interactions, "SCORE_TEST", replace(SCORE_TEST, level=0.0))
+    assert model.fit(X, y).pair_functions_ == []
+
+
+def test_pairs_that_owe_their_significance_to_another_are_not_added(seed):
+    """A column that nearly repeats another: the best pair explains most of the others."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((3000, 4))
+    X[:, 2] = X[:, 1] + 0.03 * rng.normal(size=3000)
+    y = 6 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5) + rng.normal(size=3000)
+    pairs = km.AdditiveRegressor(interactions="auto").fit(X, y).term_names_[4:]
+    assert len(pairs) in (1, 2)
+    assert {"x0 × x1", "x0 × x2"} & set(pairs)
+
+
+def test_constrained_columns_have_no_pairs(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((1500, 2))
+    y = 6 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5) + X[:, 0] + 0.3 * rng.normal(size=1500)
+    model = km.AdditiveRegressor(interactions="auto", constraints={0: "increasing"}).fit(X, y)
+    assert model.pair_functions_ == []

@@ -1,0 +1,107 @@
+"""Smoothing parameters maximise the restricted likelihood of a Gaussian model."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from kernelmaps.models.rows.protocol import NormalEquations
+from kernelmaps.models.solvers.reml import (
+    REML,
+    Penalties,
+    _newton_step,
+    estimate_smoothing,
+    penalised_fit,
+    reml_hessian,
+    smoothing_covariance,
+)
+
+
+def least_squares(seed, n=60):
+    rng = np.random.default_rng(seed)
+    Z = np.hstack([np.ones((n, 1)), rng.normal(size=(n, 7))])
+    scale = np.concatenate([[0.0], rng.random(7) + 0.5])
+    group = np.array([-1, 0, 0, 0, 1, 1, 2, 2])
+    beta = np.concatenate([[2.0], rng.normal(size=3), 0.3 * rng.normal(size=2), np.zeros(2)])
+    y = Z @ beta + 0.7 * rng.normal(size=n)
+    problem = NormalEquations(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
+    return Z, y, problem, Penalties(scale, group, 3)
+
+
+@pytest.mark.parametrize("dispersion", [None, 0.5])
+def test_derivatives_are_those_of_the_criterion(seed, dispersion):
+    _, _, problem, penalties = least_squares(seed)
+    rho, step = np.array([0.3, 1.5, -0.4]), 1e-4
+    fit = penalised_fit(problem, penalties, rho, dispersion)
+    hessian = reml_hessian(fit, penalties, problem.total_weight, dispersion is None)
+    for j in range(3):
+        move = step * np.eye(3)[j]
+        up, down = (penalised_fit(problem, penalties, rho + s * move, dispersion) for s in (1, -1))
+        derivative = (up.criterion - down.criterion) / (2 * step)
+        assert derivative == pytest.approx(fit.gradient[j], abs=1e-5)
+        second = (up.gradient - down.gradient) / (2 * step)
+        np.testing.assert_allclose(second, hessian[j], atol=1e-5)
+
+
+def test_criterion_is_the_restricted_likelihood(seed):
+    """Up to a constant: −log density of contrasts AᵀY, AᵀY ∼ N(0, φAᵀ(I + ZD⁻¹Zᵀ)A)."""
+    Z, y, problem, penalties = least_squares(seed)
+    A = np.linalg.svd(np.ones((1, len(y))))[2][1:].T  # orthogonal to the intercept
+    phi, gaps = 0.5, []
+    for rho in ([0.0, 0.0, 0.0], [2.0, -1.0, 3.0]):
+        d = penalties.diagonal(np.array(rho))[1:]
+        cov = phi * A.T @ (np.eye(len(y)) + Z[:, 1:] / d @ Z[:, 1:].T) @ A
+        density = multivariate_normal(np.zeros(len(y) - 1), cov).logpdf(A.T @ y)
+        gaps.append(penalised_fit(problem, penalties, np.array(rho), phi).criterion + density)
+    assert gaps[0] == pytest.approx(gaps[1], abs=1e-6)
+
+
+def test_estimated_smoothing_parameters_are_a_minimum(seed):
+    _, _, problem, penalties = least_squares(seed, 200)
+    fit = estimate_smoothing(problem, penalties, np.full(3, 5.0))
+    rng = np.random.default_rng(seed)
+    for _ in range(30):
+        other = penalised_fit(problem, penalties, fit.rho + rng.normal(size=3))
+        assert other.criterion >= fit.criterion - 0.01
+    assert fit.rho[2] > fit.rho[0]  # coefficients that are zero are shrunk, others are not
+
+
+def test_fixed_smoothing_parameters_stay(seed):
+    _, _, problem, penalties = least_squares(seed)
+    start = np.array([1.0, 2.0, 3.0])
+    fit = estimate_smoothing(problem, penalties, start, fixed=np.array([False, True, True]))
+    np.testing.assert_array_equal(fit.rho[1:], start[1:])
+    assert fit.rho[0] != start[0]
+
+
+def test_coefficients_solve_the_ridge_problem(seed):
+    Z, y, problem, penalties = least_squares(seed)
+    rho = np.array([0.3, 1.5, -0.4])
+    fit = penalised_fit(problem, penalties, rho)
+    d = penalties.diagonal(rho)
+    beta = np.linalg.solve(Z.T @ Z + np.diag(d), Z.T @ y)
+    np.testing.assert_allclose(fit.beta, beta, rtol=1e-7, atol=1e-8)
+    penalised = np.sum((y - Z @ beta) ** 2) + d @ beta**2
+    assert fit.dispersion == pytest.approx(penalised / (len(y) - 1), rel=1e-6)
+
+
+def test_uncertain_smoothing_parameters_widen_the_covariance(seed):
+    """By JHJᵀ, with J the derivative of β by the logarithms of the smoothing parameters."""
+    _, _, problem, penalties = least_squares(seed, 200)
+    fit = estimate_smoothing(problem, penalties, np.zeros(3))
+    step, J = 1e-4, np.zeros((8, 3))
+    for j in range(3):
+        move = step * np.eye(3)[j]
+        up, down = (penalised_fit(problem, penalties, fit.rho + s * move) for s in (1, -1))
+        J[:, j] = (up.beta - down.beta) / (2 * step)
+    values, vectors = np.linalg.eigh(reml_hessian(fit, penalties, problem.total_weight, True))
+    H = vectors / (np.maximum(values, 0) + 1 / 9) @ vectors.T
+    n = problem.total_weight
+    wider = smoothing_covariance(fit, penalties, n, np.ones(3, bool), True)
+    np.testing.assert_allclose(wider, J @ H @ J.T, atol=1e-6 * np.abs(wider).max())
+    assert not smoothing_covariance(fit, penalties, n, np.zeros(3, bool), True).any()
+
+
+def test_a_smoothing_parameter_that_goes_to_infinity_holds_up_no_other():
+    """With a diagonal Hessian, steps are those of each smoothing parameter alone."""
+    step = _newton_step(np.diag([1e-6, 2.0]), np.array([-1.0, 1.0]))
+    np.testing.assert_allclose(step, [REML.max_step, -0.5], rtol=1e-12)
