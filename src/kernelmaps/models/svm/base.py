@@ -6,20 +6,18 @@ An estimator turns its parameters and data into plain arguments (:mod:`.problem`
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ...arguments import check_choice, check_count, check_positive
 from ...default_parts import DefaultParts
 from ...device import is_foreign, memory_named, refuse_card
 from ...maps.base import AdditiveMap
-from ...maps.codes import Codes, refuse_plain_codes
+from ...maps.codes import Codes
 from ...schema import State, array, instance, integer, names, number, text
 from ...seeding import generator
 from ...threads import resolve_threads
@@ -27,12 +25,19 @@ from ..explanation import Explanation
 from ..inputs import refuse_training_on_card, weights_of
 from ..losses import SVM, find_loss
 from ..shapes import ShapeFunction
-from .choosing import best_of, cross_validate, folds_of, values_of_C
+from .choosing import best_of, cross_validate, folds_of, values_of_C, warn_unless_folds_converged
 from .describing import describe, shape_functions
 from .fitted_map import fit_map, map_of
-from .inputs import checked, checked_chunk, naming_gams, out_of_core, refuse_table
+from .inputs import (
+    checked,
+    checked_chunk,
+    naming_gams,
+    out_of_core,
+    refuse_table,
+    rows_to_score,
+)
 from .model import AdditiveMachine
-from .problem import Options, Targets, check_size, costs_of
+from .problem import Options, Targets, check_size, costs_of, warn_unless_converged
 from .summary import Progress
 
 # Attributes of a fit that a later one may not have.
@@ -178,16 +183,16 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             C = float(self.C)
         else:
             folds = folds_of(name, self.cv, targets.y, counts, is_classifier(self))
-            self.Cs_ = Cs
-            self.cv_scores_, not_converged = cross_validate(
+            scores, not_converged = cross_validate(
                 Cs, folds, rows, targets, counts, self._score_of_fold, fitted, options
             )
-            C = best_of(Cs, self.cv_scores_)
-            self._warn_of_folds(not_converged)
+            warn_unless_folds_converged(not_converged, scores.size, options)
+            self.Cs_, self.cv_scores_, C = Cs, scores, best_of(Cs, scores)
         start = None
         if last is not None:  # duals are proportional to C far from 0
             start = last[0] * min(C / self.C_, 1.0), last[1]
         solution = train(rows, targets, C, fitted, options, start)
+        warn_unless_converged(solution, options)
         machine = self._keep(solution, targets, fitted, C)
         describe(machine, rows, targets.weight)
         return Trained(rows, targets, options, (solution.beta, solution.intercept))
@@ -208,6 +213,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         # All rows are in blocks: the map is fitted to a sample with the ends of all ranges.
         outline, fitted = fit_map(name, self.feature_map, seen.outline, None, self.n_jobs)
         solution = train_on_source(source, block_rows, outline, targets, C, fitted, options)
+        warn_unless_converged(solution, options)
         machine = self._keep(solution, targets, fitted, C)
         sample, targets = outline[:-2], targets.at(seen.at)
         describe(machine, sample, targets.weight)
@@ -233,36 +239,11 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         self.n_visits_, self.solver_ = solution.n_visits, solution.solver
         offset = solution.intercept + targets.centre
         self.machine_ = self._machine(fitted, solution.weights, offset)
-        if not solution.converged:
-            self._warn_of_gap()
         return self.machine_
 
     def _machine(self, fitted: Any, weights: np.ndarray, offset: np.ndarray) -> AdditiveMachine:
         columns = getattr(self, "feature_names_in_", None)
         return AdditiveMachine(fitted, weights, offset, float(self.tol), columns)
-
-    def _warn_of_gap(self) -> None:
-        worst = float(np.max(self.duality_gap_ / np.maximum(self.objective_, 1e-300)))
-        # Newton's method ends where rounding errors do not let it go on, not at max_iter.
-        primal = self.solver_ == "primal"
-        ended = f"{self.n_iter_} Newton steps" if primal else f"max_iter={self.max_iter} epochs"
-        warnings.warn(
-            f"{type(self).__name__} stopped after {ended} with a relative duality gap of "
-            f"{worst:.2g} > tol={self.tol:g}: {'' if primal else 'raise max_iter= or '}"
-            f"{'raise ' if primal else ''}tol=, or lower a large C=.",
-            ConvergenceWarning,
-            stacklevel=7,
-        )
-
-    def _warn_of_folds(self, not_converged: int) -> None:
-        if not_converged:
-            warnings.warn(
-                f"{type(self).__name__}: {not_converged} of {self.cv_scores_.size} fits to folds "
-                f"stopped with a duality gap above tol={self.tol:g}, so that their scores are "
-                "approximate: raise max_iter= or tol=, or leave out large values of C=.",
-                ConvergenceWarning,
-                stacklevel=6,
-            )
 
     # -- partial_fit ------------------------------------------------------------------------------
 
@@ -319,30 +300,6 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
 
     # -- what a fitted model says -----------------------------------------------------------------
 
-    def _rows(self, X: Any) -> Any:
-        """Rows to predict for; their values are still to be checked."""
-        name, machine = type(self).__name__, self.machine_
-        if isinstance(X, Codes):
-            if not machine.on_codes:
-                raise ValueError(f"{name} was fitted on values, but X holds codes: decode them.")
-            return machine.feature_map.check_codes(X)
-        if machine.on_codes:
-            refuse_plain_codes(X, name)
-            return machine.feature_map.encode(X).values
-        shape = getattr(X, "shape", (0, 0))
-        if len(shape) != 2:
-            raise ValueError(
-                f"{name}: X must have two dimensions, found shape {tuple(shape)}. Reshape your "
-                "data: X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
-            )
-        if machine.feature_names is None and machine.feature_map._takes_as_it_is(X):
-            return X
-        validate_data(self, X, reset=False, skip_check_array=True)
-        if hasattr(X, "columns") and not hasattr(machine.feature_map, "feature_names_in_"):
-            X = np.asarray(X)  # the names are checked; the map was fitted without them
-        rows = machine.feature_map._native_rows(X, reset=False)
-        return machine.fitted.dense_unless_sparse_helps(rows)
-
     def _scores(self, X: Any) -> Any:
         """Scores of rows as a user passes them, one column per output."""
         check_is_fitted(self)
@@ -351,7 +308,9 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
 
             with memory_named(type(self).__name__, "Pass fewer rows at a time."):
                 return scores(self.machine_, X)
-        return self.machine_.scores(self._rows(X), self.n_jobs, validate=True)
+        return self.machine_.scores(
+            rows_to_score(self, self.machine_, X), self.n_jobs, validate=True
+        )
 
     def eval_terms(self, X: Any) -> np.ndarray:
         """Compute the contribution of each feature to the score.
@@ -372,7 +331,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         """
         check_is_fitted(self)
         refuse_card(X, f"{type(self).__name__}.eval_terms", "Pass X.cpu().numpy().")
-        rows = self._rows(X)
+        rows = rows_to_score(self, self.machine_, X)
         self.machine_.check(rows)
         terms = self.machine_.centred_terms(rows, self.n_jobs)
         return terms[:, :, 0] if terms.shape[2] == 1 else terms

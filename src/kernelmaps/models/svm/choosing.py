@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
 from ...arguments import check_positive
@@ -103,6 +105,18 @@ def cross_validate(
             scores[k, i] = score(outputs, targets.y[test], counts[test])
             not_converged += not solution.converged
     return scores, not_converged
+
+
+def warn_unless_folds_converged(not_converged: int, n_fits: int, options: Options) -> None:
+    """Warn, in the name of the line that called `fit`, of fits that did not converge."""
+    if not_converged:
+        warnings.warn(
+            f"{options.owner}: {not_converged} of {n_fits} fits to folds stopped with a duality "
+            f"gap above tol={options.tol:g}, so that their scores are approximate: raise max_iter= "
+            "or tol=, or leave out large values of C=.",
+            ConvergenceWarning,
+            stacklevel=6,  # this function, two of the base class, fit and its decorator
+        )
 
 
 def best_of(Cs: np.ndarray, scores: np.ndarray) -> float:

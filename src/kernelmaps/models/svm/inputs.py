@@ -14,8 +14,9 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from ...data import Source
 from ...data.frames import is_mixed
 from ...data.opening import has_text, in_memory
-from ...maps.codes import Codes
+from ...maps.codes import Codes, refuse_plain_codes
 from ...sparse_rows import check_sparse
+from .model import AdditiveMachine
 
 USE_A_GAM = (
     "AdditiveClassifier and AdditiveRegressor take text, categories and missing values as they are."
@@ -75,3 +76,28 @@ def checked_chunk(owner: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.n
         owner, X, y, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
         y_numeric=isinstance(owner, RegressorMixin), multi_output=False,
     )  # fmt: skip
+
+
+def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
+    """Rows to predict for, as the machine takes them; their values are still to be checked."""
+    name = type(owner).__name__
+    if isinstance(X, Codes):
+        if not machine.on_codes:
+            raise ValueError(f"{name} was fitted on values, but X holds codes: decode them.")
+        return machine.feature_map.check_codes(X)
+    if machine.on_codes:
+        refuse_plain_codes(X, name)
+        return machine.feature_map.encode(X).values
+    shape = getattr(X, "shape", (0, 0))
+    if len(shape) != 2:
+        raise ValueError(
+            f"{name}: X must have two dimensions, found shape {tuple(shape)}. Reshape your data: "
+            "X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
+        )
+    if machine.feature_names is None and machine.feature_map._takes_as_it_is(X):
+        return X
+    validate_data(owner, X, reset=False, skip_check_array=True)
+    if hasattr(X, "columns") and not hasattr(machine.feature_map, "feature_names_in_"):
+        X = np.asarray(X)  # the names are checked; the map was fitted without them
+    rows = machine.feature_map._native_rows(X, reset=False)
+    return machine.fitted.dense_unless_sparse_helps(rows)

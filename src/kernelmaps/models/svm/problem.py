@@ -5,10 +5,12 @@ Nothing here loads a compiler: estimators are imported, and refuse bad arguments
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
 SMALL = 2_000_000  # values to look up below which threads do not pay
@@ -81,6 +83,24 @@ def costs_of(owner: str, C: float, weight: np.ndarray) -> np.ndarray:
             "scale the weights, or give rows that do not count the weight 0."
         )
     return cost
+
+
+def warn_unless_converged(solution: Any, options: Options) -> None:
+    """Warn, in the name of the line that called `fit`, of a duality gap above the tolerance."""
+    if solution.converged:
+        return
+    worst = float(np.max(solution.gap / np.maximum(solution.primal, 1e-300)))
+    # Newton's method ends where rounding errors do not let it go on, not at max_iter.
+    if solution.solver == "primal":
+        ended, advice = f"{solution.n_iter} Newton steps", "raise tol="
+    else:
+        ended, advice = f"max_iter={options.max_iter} epochs", "raise max_iter= or tol="
+    warnings.warn(
+        f"{options.owner} stopped after {ended} with a relative duality gap of {worst:.2g} > "
+        f"tol={options.tol:g}: {advice}, or lower a large C=.",
+        ConvergenceWarning,
+        stacklevel=6,  # this function, two of the base class, fit and its decorator
+    )
 
 
 def check_size(rows: Any, targets: Targets, options: Options) -> None:
