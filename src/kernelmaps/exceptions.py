@@ -31,6 +31,10 @@ class SuspectColumnWarning(UserWarning):
     """A column is probably not a feature: an ID, or a copy of the target."""
 
 
+class MissingTargetWarning(UserWarning):
+    """Rows of a file that have no target were left out."""
+
+
 class UnreadableCellWarning(UserWarning):
     """Cells of a table that do not fit the kind of their column were counted as missing."""
 

@@ -101,6 +101,8 @@ class Source:
         are, not here, and the number of its first row.
     names : list of str or None
         Names of the columns, where there are any; of a stream, once its first chunk was read.
+    reader : TableReader or None
+        How the columns of its tables are read, where that is known beforehand.
     """
 
     n_rows: int | None = None
@@ -108,6 +110,7 @@ class Source:
     once = False
     parts: list[tuple[Any, ...]] | None = None
     names: list[str] | None = None
+    reader: Any = None
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         """Read the rows block by block.

@@ -34,6 +34,8 @@ _RECORDS = {
     "Calibration": "kernelmaps.models.svm.calibration",
     "Summary": "kernelmaps.models.svm.summary",
     "Progress": "kernelmaps.models.svm.summary",
+    "ColumnFormat": "kernelmaps.data.table_reader",
+    "TableReader": "kernelmaps.data.table_reader",
     "Codebook": "kernelmaps.models.gam.codebooks",
     "FittedTerm": "kernelmaps.models.gam.predictor",
     "AdditivePredictor": "kernelmaps.models.gam.predictor",

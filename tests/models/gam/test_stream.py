@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import kernelmaps as km
+from kernelmaps.data import table_in_memory
 from kernelmaps.data.opening import open_table
 from kernelmaps.models.gam import sampling, stream
 from kernelmaps.models.rows import passes
@@ -39,8 +40,9 @@ def assert_same(model, other, X, tol=1e-7):
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    """Chunks of 700 rows, so that a pass has several."""
+    """Chunks of 700 rows, so that a pass has several, also of small files."""
     monkeypatch.setattr(passes, "CHUNK_ROWS", 700)
+    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 0)
 
 
 def stored(folder, frame, kind):

@@ -17,12 +17,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from ...arguments import check_count
-from ...data.frames import Column, check_names, column_position, is_frame, read_columns
+from ...data.frames import Column, is_frame
 from ...data.opening import in_memory, open_table
 from ...data.sources import Source
+from ...data.table_in_memory import fits_in_memory, load_table
+from ...data.table_reader import TableReader
 from ...device import is_foreign
 from ...schema import SchemaError, State, anything, array, instance, integer, names
 from ...threads import limit_blas
@@ -68,6 +70,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     _of_labels: ClassVar[bool]  # whether targets are labels or numbers
     _state: ClassVar[State] = State(
         required={
+            "reader_": instance((TableReader,)),
             "predictor_": instance((AdditivePredictor,)),
             "n_features_in_": integer(1),
             "intercept_": anything,
@@ -126,13 +129,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Fit to rows in memory, or to rows that are read block by block."""
         refuse_training_on_card(self, "fit", X, y, sample_weight)
         self._check_parameters()
+        if fits_in_memory(X):
+            X, y, sample_weight, exposure = load_table(X, y, sample_weight, exposure)
         if is_frame(X) or in_memory(X):
-            columns = self._columns(X, reset=True)
+            columns = self._learn_columns(X)
             y = targets_of(self, y, len(columns[0]))
             weight = weights_of(self, sample_weight, len(y))
             targets, losses, weight = self._targets(y, weight)
             offset = self._log_exposure(exposure, len(y))
-            settings = self._settings([column.name for column in columns])
+            settings = self._settings()
             rows = encode_rows(columns, targets, weight, offset, settings)
             self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)))
         else:
@@ -142,21 +147,21 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _fit_source(self, source: Source) -> None:
         """Fit to rows that are read anew for each pass."""
         owner = type(self).__name__
-        sample = take_sample(source, self.categorical_features, owner)
-        self._set_features(sample.names, sample.named)
+        sample = take_sample(source, owner, self.categorical_features, self.terms)
+        self._set_reader(sample.reader)
         checks, losses, outputs = self._targets_of_source(source, sample)
-        settings = self._settings(sample.names)
+        settings = self._settings()
         checked = zip(*(checks(chunk) for chunk in sample.chunks), strict=True)
         y, weight, offset = (np.concatenate(values) for values in checked)
         rows = encode_rows(sample.columns, one_against_rest(y, outputs), weight, offset, settings)
-        expected = tuple(sample.names) if sample.named else ()
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
-        encoder = ChunkEncoder(rows.books, owner, checks, tuple(outputs), expected, n_jobs)
+        encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
         sums = sums_of_first_pass(source, encoder, losses, rows)
         if not sums.by_output[0].weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")
         streamed = RowsFromStream(source, encoder, sums, rows)
         self._fit_rows(streamed, losses, settings, sums.by_output[0].count)
+        encoder.notes.warn(owner, stacklevel=6)
 
     def _fit_rows(
         self, rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings, n_rows: int
@@ -183,15 +188,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 stacklevel=5,
             )
 
-    def _settings(self, columns: list[str]) -> GamSettings:
-        """What is asked of the model, in positions of columns."""
-        owner = type(self).__name__
+    def _settings(self) -> GamSettings:
+        """What is asked of the model, in positions of the columns that are read."""
+        owner, columns = type(self).__name__, self.reader_
         terms, pairs = resolve_terms(self.terms, columns, owner)
         more, max_pairs = self._pairs(columns)
         pairs = list(dict.fromkeys([*pairs, *more]))
         if not (terms or pairs):
             raise ValueError(
-                f"{owner}: terms leaves out all {len(columns)} columns. Keep one, or a pair."
+                f"{owner}: terms leaves out all {self.n_features_in_} columns. Keep one, or a pair."
             )
         return GamSettings(
             terms, pairs, max_pairs, self._smoothing_parameters(columns),
@@ -199,7 +204,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             self.n_jobs, owner,
         )  # fmt: skip
 
-    def _pairs(self, columns: list[str]) -> tuple[list[tuple[int, int]], int]:
+    def _pairs(self, columns: TableReader) -> tuple[list[tuple[int, int]], int]:
         """Pairs that are asked for, and the most to search for."""
         given, owner = self.interactions, type(self).__name__
         if given is None or given is False:
@@ -215,15 +220,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
             f"columns, got {given!r}."
         )
 
-    def _smoothing_parameters(self, columns: list[str]) -> Any:
+    def _smoothing_parameters(self, columns: TableReader) -> Any:
         """Fixed smoothing parameters: one for all terms, by column, or None if estimated."""
         given, owner = self.smoothing, type(self).__name__
         if isinstance(given, str) and given == "auto":
             return None
         if isinstance(given, dict):
-            by_column = {
-                column_position(key, columns, owner, "smoothing"): v for key, v in given.items()
-            }
+            by_column = {columns.position(key, owner, "smoothing"): v for key, v in given.items()}
             return {j: self._smoothing_parameter(v) for j, v in by_column.items() if v != "auto"}
         return self._smoothing_parameter(given)
 
@@ -239,55 +242,57 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _columns(self, X: Any, *, reset: bool) -> list[Column]:
-        """The columns of X, checked against those of fit."""
-        name = type(self).__name__
+    def _learn_columns(self, X: Any) -> list[Column]:
+        """Learn how the columns of X are read, and read them."""
+        owner = type(self).__name__
+        reader, columns = TableReader.learn_and_read(
+            [self._checked(X)], owner, self.categorical_features, self.terms
+        )
+        self._set_reader(reader)
+        return columns
+
+    def _set_reader(self, reader: TableReader) -> None:
+        """Keep how columns are read, their number and, where the table has them, their names."""
+        self.reader_, self.n_features_in_ = reader, len(reader.columns)
+        if reader.named:
+            self.feature_names_in_ = np.array(reader.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        reader.warn(type(self).__name__, stacklevel=6)
+
+    def _columns(self, X: Any) -> list[Column]:
+        """The columns of later rows, read as those of fit were."""
+        return self.reader_.read(self._checked(X), type(self).__name__)
+
+    def _checked(self, X: Any) -> Any:
+        """A frame as it is; an array of numbers, with NaN where they are missing, or of objects."""
+        owner = type(self).__name__
         if is_foreign(X):
             raise TypeError(
-                f"{name} takes rows in ordinary memory, not an array of {type(X).__module__}. Pass "
-                "a frame, or X.cpu().numpy() of a torch tensor."
+                f"{owner} takes rows in ordinary memory, not an array of {type(X).__module__}. "
+                "Pass a frame, or X.cpu().numpy() of a torch tensor."
             )
         if is_frame(X):
-            check_names(X, name)
-            validate_data(self, X, reset=reset, skip_check_array=True)
             if X.shape[0] == 0 or X.shape[1] == 0:
-                raise ValueError(f"{name}: X has {X.shape[0]} rows and {X.shape[1]} columns.")
-        else:
-            X = self._array(X, reset)
-        if reset:
-            categories = self.categorical_features
-        else:
-            books = self.predictor_.books
-            categories = [j for j, book in enumerate(books) if book.kind == "category"]
-        return read_columns(X, name, categories, getattr(self, "feature_names_in_", None))
-
-    def _array(self, X: Any, reset: bool) -> np.ndarray:
-        """An array of numbers, with NaN where they are missing, or of objects."""
+                raise ValueError(f"{owner}: X has {X.shape[0]} rows and {X.shape[1]} columns.")
+            return X
         if sparse.issparse(X):
             other = "AdditiveSVC" if self._of_labels else "AdditiveSVR"
             raise TypeError(
-                f"{type(self).__name__}: X is sparse, and a GAM codes every cell. Pass "
-                f"X.toarray(), or use {other}, which takes sparse rows."
+                f"{owner}: X is sparse, and a GAM codes every cell. Pass X.toarray(), or use "
+                f"{other}, which takes sparse rows."
             )
         raw = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
         words = getattr(raw.dtype, "kind", "f") in "OUS" and _has_words(raw)
-        kind = object if words else "numeric"
-        return validate_data(
-            self, X, reset=reset, dtype=kind, ensure_all_finite="allow-nan" if not words else False
-        )
-
-    def _set_features(self, columns: Sequence[str], named: bool) -> None:
-        """Keep the number of columns and, where the source has them, their names."""
-        self.n_features_in_ = len(columns)
-        if named:
-            self.feature_names_in_ = np.array(columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        options = {"dtype": object, "ensure_all_finite": False} if words else {
+            "dtype": "numeric", "ensure_all_finite": "allow-nan"
+        }  # fmt: skip
+        return check_array(X, estimator=self, input_name="X", **options)
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores of rows, one column per output."""
         check_is_fitted(self)
-        return self.predictor_.scores(self._columns(X, reset=False), type(self).__name__)
+        return self.predictor_.scores(self._columns(X), type(self).__name__)
 
     # -- what a fitted model says -----------------------------------------------------------------
 
@@ -309,7 +314,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             One column for each term of ``term_names_``, pairs included.
         """
         check_is_fitted(self)
-        columns = self._columns(X, reset=False)
+        columns = self._columns(X)
         values = self.predictor_.contributions(columns, type(self).__name__)
         return values[:, :, 0] if values.shape[2] == 1 else values
 
@@ -371,7 +376,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             Prints as text; `plot` draws it as bars.
         """
         check_is_fitted(self)
-        owner, columns = type(self).__name__, self._columns(x, reset=False)
+        owner, columns = type(self).__name__, self._columns(x)
         if len(columns[0]) != 1:
             raise ValueError(
                 f"{owner}.explain takes one row, got {len(columns[0])}: X.iloc[[0]] or X[:1]."
@@ -396,8 +401,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self._check_parameters()
         if not hasattr(self, "predictor_"):
             return
-        if len(self.predictor_.books) != self.n_features_in_:
-            raise SchemaError("the model has another number of columns")
+        if len(self.reader_.columns) != self.n_features_in_:
+            raise SchemaError("the reader has another number of columns")
+        if [book.name for book in self.predictor_.books] != self.reader_.feature_names:
+            raise SchemaError("the model has other columns than its reader")
         if len(self.predictor_.intercept) != self._n_outputs():
             raise SchemaError("the model has another number of outputs")
 

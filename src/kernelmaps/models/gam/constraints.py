@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ...data.frames import column_position
+from ...data.table_reader import TableReader
 from .codebooks import Codebook
 
 SHAPES = ("increasing", "decreasing", "convex", "concave")
 _SIGNS = {1: "increasing", -1: "decreasing"}
 
 
-def resolve_constraints(given: Any, names: list[str], owner: str) -> dict[int, tuple[str, ...]]:
+def resolve_constraints(given: Any, columns: TableReader, owner: str) -> dict[int, tuple[str, ...]]:
     """Shapes that are asked for, by column."""
+    names = columns.feature_names
     if given is None:
         return {}
     if not isinstance(given, dict):
@@ -29,7 +30,7 @@ def resolve_constraints(given: Any, names: list[str], owner: str) -> dict[int, t
         )
     by_column = {}
     for key, value in given.items():
-        j = column_position(key, names, owner, "constraints")
+        j = columns.position(key, owner, "constraints")
         items: Any = value if isinstance(value, tuple | list) else (value,)
         shapes = tuple(_SIGNS.get(item, item) for item in items)
         if not set(shapes) <= set(SHAPES):

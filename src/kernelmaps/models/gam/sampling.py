@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...data import Block, Source
-from ...data.frames import Column, is_frame, joined_columns, read_columns
+from ...data.frames import Column, joined_columns
+from ...data.table_reader import TableReader
 from ..losses import Loss
 from ..rows.passes import SumOverChunks, fold_chunks
 from .codebooks import SAMPLE_ROWS
@@ -99,25 +99,25 @@ def real_targets(y: np.ndarray, where: str) -> np.ndarray:
 class Sample:
     """Columns of some rows, and the chunks that they come from."""
 
+    reader: TableReader
     columns: list[Column]
     chunks: list[Block]
-    named: bool
-
-    @property
-    def names(self) -> list[str]:
-        return [column.name for column in self.columns]
 
 
-def take_sample(source: Source, categorical: Sequence[Any] | None, owner: str) -> Sample:
-    """All rows if they are at most 200,000, else as many of them."""
+def take_sample(source: Source, owner: str, categorical: Any = None, terms: Any = None) -> Sample:
+    """All rows if they are at most 200,000, else as many of them.
+
+    How columns are read is learned from these rows, unless the source says it.
+    """
     chunks = [chunk for chunk in source.samples(SAMPLE_ROWS) if len(chunk)]
     if not chunks:
         raise ValueError(f"{owner}: {source.describe()} has no rows.")
-    parts = [read_columns(chunk.X, owner, categorical) for chunk in chunks]
-    text = [j for j in range(len(parts[0])) if any(columns[j].is_category for columns in parts)]
-    if any(not columns[j].is_category for columns in parts for j in text):
-        parts = [read_columns(chunk.X, owner, text) for chunk in chunks]
-    return Sample(joined_columns(parts), chunks, is_frame(chunks[0].X))
+    if source.reader is not None:
+        parts = [source.reader.read(chunk.X, owner, ordered=False) for chunk in chunks]
+        return Sample(source.reader, joined_columns(parts), chunks)
+    tables = [chunk.X for chunk in chunks]
+    reader, columns = TableReader.learn_and_read(tables, owner, categorical, terms)
+    return Sample(reader, columns, chunks)
 
 
 def count_labels(source: Source, checks: RowChecks) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ nothing of them is kept. Sums merge, which is how Dask's partitions come togethe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...data import Block, Source
-from ...data.frames import read_columns
+from ...data.table_reader import ReadingNotes, TableReader
 from ...stats import CodeSums
 from ..losses import Loss, Squared
 from ..rows.basis import TermBasis
@@ -43,6 +43,8 @@ class ChunkEncoder:
 
     Attributes
     ----------
+    reader : TableReader
+        How the columns of a chunk are read.
     books : tuple of Codebook
     owner : str
         Estimator, for messages.
@@ -50,30 +52,25 @@ class ChunkEncoder:
         Block → targets (numbers, or codes of labels), weights and offsets.
     outputs : tuple of float
         For classes: the code of the label that each output calls +1; empty for numbers.
-    names : tuple of str
-        Names that the columns of each chunk must have; empty if they have none.
     subset : tuple of bool, optional
         Arguments of `RowsInMemory.subset`; by default all rows are taken.
+    notes : ReadingNotes
+        What was not as expected in the chunks.
     """
 
+    reader: TableReader
     books: tuple[Codebook, ...]
     owner: str
     checks: Any
     outputs: tuple[float, ...] = ()
-    names: tuple[str, ...] = ()
     n_jobs: int | None = None
     subset: tuple[bool, bool] | None = None
+    notes: ReadingNotes = field(default_factory=ReadingNotes)
 
     def __call__(self, chunk: Block) -> RowsInMemory:
         """Coded rows with the targets of all outputs."""
-        categories = [j for j, book in enumerate(self.books) if book.kind == "category"]
-        columns = read_columns(chunk.X, f"{self.owner}, chunk {chunk.chunk}", categories)
-        names = [column.name for column in columns]
-        if self.names and names != list(self.names):
-            raise ValueError(
-                f"{self.owner}: chunk {chunk.chunk} has the columns {names[:8]}, expected "
-                f"{list(self.names[:8])}."
-            )
+        where = f"{self.owner}, chunk {chunk.chunk}"
+        columns = self.reader.read(chunk.X, where, ordered=False, notes=self.notes)
         y, weight, offset = self.checks(chunk)
         codes = encode_columns(self.books, columns, self.owner, self.n_jobs)
         targets = one_against_rest(y, self.outputs)

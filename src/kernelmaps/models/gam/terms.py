@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...data.frames import column_position
+from ...data.table_reader import TableReader
 from ...schema import State, anything
 from ..rows.basis import TermBasis
 from .bases import banded_normal_equations, category_basis, linear_basis, number_basis
@@ -129,52 +129,64 @@ class Term:
 
 
 def resolve_terms(
-    given: Any, names: list[str], owner: str
+    given: Any, columns: TableReader, owner: str
 ) -> tuple[dict[int, Term], list[tuple[int, int]]]:
     """Terms by the position of their column, and pairs that were asked for.
 
     A mapping changes the terms of some columns (None leaves a column out), a list names all terms.
+    Parts of dates are periodic by default.
     """
+    names = columns.feature_names
+    terms = {j: _default_term(name, columns.periods) for j, name in enumerate(names)}
     if given is None:
-        return {j: Term(name) for j, name in enumerate(names)}, []
+        return terms, []
     if isinstance(given, Mapping):
-        terms = {j: Term(name) for j, name in enumerate(names)}
         for key, value in given.items():
-            j = column_position(key, names, owner, "terms")
+            if value is None and key in columns.left_out:
+                continue
+            j = columns.position(key, owner, "terms")
             if value is None:
                 del terms[j]
-            else:
-                terms[j] = _term(value, names[j], owner)
+            elif value not in ("auto", "trend"):
+                terms[j] = _term(value, names[j], columns.periods, owner)
         return terms, []
     if isinstance(given, str) or not isinstance(given, Sequence) or not len(given):
         raise ValueError(
             f"{owner}: terms must be a list of columns, pairs of columns and Terms, or a mapping "
             f"from columns to kinds, got {given!r}."
         )
-    terms, pairs = {}, []
+    chosen, pairs = {}, []
     for item in given:
         if isinstance(item, tuple) and len(item) == 2:
-            pairs.append(pair_positions(item, names, owner, "terms"))
+            pairs.append(pair_positions(item, columns, owner, "terms"))
             continue
-        column = item.column if isinstance(item, Term) else item
-        j = column_position(column, names, owner, "terms")
-        terms[j] = _term(item if isinstance(item, Term) else "auto", names[j], owner)
-    return dict(sorted(terms.items())), pairs
+        j = columns.position(item.column if isinstance(item, Term) else item, owner, "terms")
+        is_term = isinstance(item, Term)
+        chosen[j] = _term(item, names[j], columns.periods, owner) if is_term else terms[j]
+    return dict(sorted(chosen.items())), pairs
 
 
-def pair_positions(item: Any, names: list[str], owner: str, argument: str) -> tuple[int, int]:
+def pair_positions(item: Any, columns: TableReader, owner: str, argument: str) -> tuple[int, int]:
     """Positions of two columns, in order."""
     if not isinstance(item, tuple | list) or len(item) != 2:
         raise ValueError(f"{owner}: {argument} must hold pairs of columns, got {item!r}.")
-    first, second = sorted(column_position(column, names, owner, argument) for column in item)
+    first, second = sorted(columns.position(column, owner, argument) for column in item)
     if first == second:
-        raise ValueError(f"{owner}: {argument} pairs the column {names[first]!r} with itself.")
+        name = columns.feature_names[first]
+        raise ValueError(f"{owner}: {argument} pairs the column {name!r} with itself.")
     return first, second
 
 
-def _term(value: Any, name: str, owner: str) -> Term:
-    term = value if isinstance(value, Term) else Term(name, kind=value)
-    return replace(term, column=name).check(owner)
+def _default_term(name: str, periods: Mapping[str, float]) -> Term:
+    return Term(name, "periodic", period=periods[name]) if name in periods else Term(name)
+
+
+def _term(value: Any, name: str, periods: Mapping[str, float], owner: str) -> Term:
+    """A term that was asked for; of a part of a date, with its period."""
+    term = replace(value, column=name) if isinstance(value, Term) else Term(name, kind=value)
+    if term.kind == "periodic" and term.period is None and name in periods:
+        term = replace(term, period=periods[name])
+    return term.check(owner)
 
 
 def term_basis(
