@@ -22,7 +22,7 @@ from scipy.linalg import lapack
 from ...threads import limit_blas
 from ..losses import Loss, Squared
 from ..rows.in_memory import EvaluationInMemory, TermRows
-from ..rows.protocol import Evaluation, NormalEquations, SolverRows
+from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows
 from ..solvers.cone import minimum_in_cone
 from ..solvers.linear_systems import blas_threads, cholesky_factor, cholesky_solve, scatter
 from ..solvers.newton import Objective, damped_step, quasi_newton_steps
@@ -103,7 +103,7 @@ def _active_set(penalties: Penalties, start: WarmStart, total_weight: float) -> 
     return np.flatnonzero(active)
 
 
-def _working_problem(point: Evaluation, rows: SolverRows, active: np.ndarray) -> NormalEquations:
+def _working_problem(point: LossEvaluation, rows: SolverRows, active: np.ndarray) -> NormalEquations:
     """The working problem in the active set, by the Gram cache of the rows if they have one."""
     cached = rows if isinstance(rows, TermRows) and rows.gram_cache is not None else None
     if cached is None or not isinstance(point, EvaluationInMemory):

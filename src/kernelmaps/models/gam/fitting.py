@@ -20,7 +20,7 @@ MAX_START_OVER_ROWS = 2.0
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FittedDesign:
     """A design, and a fit of each output."""
 
     design: AdditiveDesign
@@ -31,7 +31,7 @@ class Candidate:
         """Terms, and their coefficients in all outputs."""
         return self.design.terms, [fit.beta for fit in self.fits]
 
-    def without(self, columns: set[tuple[int, ...]]) -> Candidate:
+    def without(self, columns: set[tuple[int, ...]]) -> FittedDesign:
         """The model without some terms, the coefficients of the others as they are."""
         terms = [item for item in self.design.slices() if item[0].columns not in columns]
         beta = np.r_[0, *(span for _, span, _ in terms)]
@@ -40,21 +40,21 @@ class Candidate:
             replace(fit, beta=fit.beta[beta], edf=fit.edf[beta], rho=fit.rho[rho])
             for fit in self.fits
         ]
-        return Candidate(replace(self.design, terms=tuple(item[0] for item in terms)), fits)
+        return FittedDesign(replace(self.design, terms=tuple(item[0] for item in terms)), fits)
 
 
 def fit_outputs(
     design: AdditiveDesign, losses: Sequence[Loss], settings: GamSettings,
-    before: Candidate | None = None, caches: Sequence[GramCache] | None = None,
+    before: FittedDesign | None = None, caches: Sequence[GramCache] | None = None,
     fit: Callable[..., PenalisedFit] | None = None,
-) -> Candidate:  # fmt: skip
+) -> FittedDesign:  # fmt: skip
     """Fit all outputs by `fit_output` or, with the fits of a smaller model, by `fit_extension`.
 
     Parameters
     ----------
     design, losses, settings
         The model.
-    before : Candidate, optional
+    before : FittedDesign, optional
         A model with some of the terms, to start from.
     caches : sequence of GramCache, optional
         About ZᵀWZ of these rows, by output.
@@ -63,7 +63,7 @@ def fit_outputs(
     """
     caches = [GramCache() for _ in losses] if caches is None else caches
     fit = fit_output if fit is None else fit
-    return Candidate(
+    return FittedDesign(
         design,
         [
             fit(

@@ -10,14 +10,14 @@ from scipy import special
 from ..solvers.pirls import PenalisedFit
 from .bases import eigh
 from .constraints import enforce_direction
-from .fitting import Candidate
+from .fitting import FittedDesign
 from .predictor import AdditivePredictor, FittedTerm
 from .training_rows import DesignTerm, Pair
 
 MIN_PAIR_EDF = 0.3  # pairs that the search added and the last fit left less of are dropped
 
 
-def build_predictor(model: Candidate, requested: Sequence[Pair] = ()) -> AdditivePredictor:
+def build_predictor(model: FittedDesign, requested: Sequence[Pair] = ()) -> AdditivePredictor:
     """The fitted model, its terms at their codes; pairs that have vanished only if requested."""
     terms = []
     for term, span, smoothing in model.design.slices():

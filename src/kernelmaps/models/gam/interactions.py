@@ -24,7 +24,7 @@ from ..rows.basis import coefficient_slices
 from ..rows.in_memory import GramCache, TermRows
 from .bases import pair_margin
 from .design import AdditiveDesign, GamSettings, build_in_threads
-from .fitting import Candidate, fit_extension, fit_outputs
+from .fitting import FittedDesign, fit_extension, fit_outputs
 from .pairs import CoarseCodes, rank_pairs, ranking_codes
 from .score_tests import SCORE_TEST, SquaredGradients, p_value, screened_pairs
 from .stream import TrainingRows
@@ -63,11 +63,11 @@ PAIR_SEARCH = PairSearch()
 
 def search_pairs(
     design: AdditiveDesign, losses: Sequence[Loss], settings: GamSettings
-) -> Candidate:
+) -> FittedDesign:
     """Find the pairs of a model and fit it; see the module's docstring."""
     if design.counts[0].sum() < PAIR_SEARCH.min_rows:
         return fit_outputs(design, losses, settings)
-    search = _Search(design, losses, settings)
+    search = InteractionSearch(design, losses, settings)
     model = search.by_held_out_rows()
     model = search.by_score_tests(model)
     final = replace(design, terms=model.design.terms)
@@ -77,7 +77,7 @@ def search_pairs(
     return fit_outputs(final, losses, settings, model, caches)
 
 
-class _Search:
+class InteractionSearch:
     """The rows, outputs and Gram caches of a search."""
 
     def __init__(
@@ -89,7 +89,7 @@ class _Search:
         self.rows, self.held_out = design.rows.split()
         self.caches = [GramCache() for _ in losses]
 
-    def by_held_out_rows(self) -> Candidate:
+    def by_held_out_rows(self) -> FittedDesign:
         """Rounds of new pairs, until the held-out loss no longer falls."""
         # An exact fit: what single columns leave over would be taken for an effect of pairs.
         model = fit_outputs(replace(self.start, rows=self.rows), self.losses, self.settings)
@@ -115,7 +115,7 @@ class _Search:
             model, options = accepted, PAIR_SEARCH.later
         return model
 
-    def by_score_tests(self, model: Candidate) -> Candidate:
+    def by_score_tests(self, model: FittedDesign) -> FittedDesign:
         """Add the pairs that score tests on all rows accept.
 
         The rows of the fits stay the same: products of their terms are cached.
@@ -129,7 +129,7 @@ class _Search:
             model = self._fit_roughly(larger, model)
         return model
 
-    def _fit_roughly(self, design: AdditiveDesign, before: Candidate) -> Candidate:
+    def _fit_roughly(self, design: AdditiveDesign, before: FittedDesign) -> FittedDesign:
         return fit_outputs(
             design, self.losses, self.settings, before, self.caches, fit=fit_extension
         )
@@ -168,7 +168,7 @@ class _Search:
         return pairs, ranking_codes(design.books, design.counts, usable)
 
     def _promising_pairs(
-        self, model: Candidate, tried: set[tuple[int, ...]], min_z: float
+        self, model: FittedDesign, tried: set[tuple[int, ...]], min_z: float
     ) -> list[Pair]:
         """Pairs by what they promise to gain in any output, the most promising first."""
         design = model.design
@@ -182,7 +182,7 @@ class _Search:
                 gains[pair] = max(gains.get(pair, 0.0), gain)
         return sorted(gains, key=lambda pair: -gains[pair])
 
-    def _significant_pairs(self, model: Candidate) -> list[Pair]:
+    def _significant_pairs(self, model: FittedDesign) -> list[Pair]:
         """Pairs that a score test of any output accepts, the most significant first.
 
         The level is divided by the number of tests (Bonferroni). Of pairs that share a column only
@@ -246,8 +246,8 @@ def _disjoint_below(p_values: dict[Pair, float], level: float) -> list[Pair]:
 
 
 def select_by_holdout(
-    held_out: TrainingRows, losses: Sequence[Loss], before: Candidate, after: Candidate, first: bool
-) -> Candidate | None:
+    held_out: TrainingRows, losses: Sequence[Loss], before: FittedDesign, after: FittedDesign, first: bool
+) -> FittedDesign | None:
     """The larger model without the new pairs that do not lower the held-out loss.
 
     None if the new pairs together do not: the first have to prove that the table has any.
@@ -267,7 +267,7 @@ def select_by_holdout(
     return after if together.z_score > options.holdout_z else None
 
 
-def _refined(model: Candidate, n_requested: int) -> AdditiveDesign:
+def _refined(model: FittedDesign, n_requested: int) -> AdditiveDesign:
     """Without pairs that have vanished; twice as many functions for those that use nearly all."""
     design = model.design
     edf = {

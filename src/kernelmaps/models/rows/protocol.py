@@ -50,7 +50,7 @@ class NormalEquations:
         )  # fmt: skip
 
 
-class Evaluation(Protocol):
+class LossEvaluation(Protocol):
     """The losses of rows at some coefficients β; `value` is their sum, without penalties."""
 
     @property
@@ -89,7 +89,7 @@ class SolverRows(Protocol):
     @property
     def total_weight(self) -> float: ...
 
-    def at(self, loss: Loss, beta: np.ndarray) -> Evaluation:
+    def at(self, loss: Loss, beta: np.ndarray) -> LossEvaluation:
         """Evaluate the losses of all rows at some coefficients: one pass."""
         ...
 

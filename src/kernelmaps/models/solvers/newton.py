@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 
 from ..losses import Loss
-from ..rows.protocol import Evaluation, NormalEquations, SolverRows
+from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows
 from .cone import minimum_in_cone
 from .linear_systems import cholesky_factor, cholesky_inverse, cholesky_solve
 
@@ -56,15 +56,15 @@ class Objective:
     loss: Loss
     penalty: np.ndarray
 
-    def at(self, beta: np.ndarray) -> Evaluation:
+    def at(self, beta: np.ndarray) -> LossEvaluation:
         """Evaluate the losses: one pass over the rows."""
         return self.rows.at(self.loss, beta)
 
-    def value(self, point: Evaluation) -> float:
+    def value(self, point: LossEvaluation) -> float:
         """P."""
         return float(point.value + 0.5 * self.penalty @ point.beta**2)
 
-    def gradient(self, point: Evaluation) -> np.ndarray:
+    def gradient(self, point: LossEvaluation) -> np.ndarray:
         """∇P."""
         return point.gradient() + self.penalty * point.beta
 
@@ -80,7 +80,7 @@ class NewtonResult:
 
     Attributes
     ----------
-    point : Evaluation
+    point : LossEvaluation
         β, and the losses there.
     problem : NormalEquations
         The last working least-squares problem.
@@ -91,7 +91,7 @@ class NewtonResult:
     converged : bool
     """
 
-    point: Evaluation
+    point: LossEvaluation
     problem: NormalEquations
     loss: Loss
     n_iter: int
@@ -99,14 +99,14 @@ class NewtonResult:
 
 
 def minimise(
-    objective: Objective, point: Evaluation, options: NewtonOptions = NEWTON
+    objective: Objective, point: LossEvaluation, options: NewtonOptions = NEWTON
 ) -> NewtonResult:
     """Minimise P from `point`, for fixed penalties.
 
     Parameters
     ----------
     objective : Objective
-    point : Evaluation
+    point : LossEvaluation
         ``objective.at(beta)`` for the β to start from.
     options : NewtonOptions
     """
@@ -138,8 +138,8 @@ def minimise(
 
 
 def damped_step(
-    objective: Objective, point: Evaluation, target: np.ndarray, options: NewtonOptions = NEWTON
-) -> tuple[Evaluation, bool]:
+    objective: Objective, point: LossEvaluation, target: np.ndarray, options: NewtonOptions = NEWTON
+) -> tuple[LossEvaluation, bool]:
     """Go towards `target`, halving the step while it raises P, and tell whether it was a full one.
 
     A majorizer's value does not depend on its share, so that P at `point` is that of any share.
@@ -152,7 +152,7 @@ def damped_step(
 def halved_step(
     objective: Objective, beta: np.ndarray, target: np.ndarray, highest: float,
     options: NewtonOptions = NEWTON,
-) -> tuple[Evaluation, bool] | None:  # fmt: skip
+) -> tuple[LossEvaluation, bool] | None:  # fmt: skip
     """The longest of ever shorter steps to a P of at most `highest`; None if there is none."""
     length = 1.0
     for _ in range(options.max_halvings):
@@ -165,9 +165,9 @@ def halved_step(
 
 
 def quasi_newton_steps(
-    objective: Objective, point: Evaluation, solve: Solve, tol: float,
+    objective: Objective, point: LossEvaluation, solve: Solve, tol: float,
     options: NewtonOptions = NEWTON, *, until_the_end: bool = False,
-) -> tuple[Evaluation, list[float], bool]:  # fmt: skip
+) -> tuple[LossEvaluation, list[float], bool]:  # fmt: skip
     """Take L-BFGS steps from a Hessian of an earlier point.
 
     They end where the decrement ½∇PᵀH⁻¹∇P is at most `tol` times P or, unless `until_the_end`,

@@ -25,7 +25,7 @@ import numpy as np
 
 from ...threads import limit_blas
 from ..losses import Loss, Squared
-from ..rows.protocol import Evaluation, NormalEquations, SolverRows
+from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows
 from .cone import minimum_in_cone
 from .linear_systems import blas_threads, scatter
 from .newton import NewtonOptions, Objective, damped_step, halved_step, minimise, quasi_newton_steps
@@ -297,8 +297,8 @@ def _initial_active_set(
 
 
 def _step_to_minimum(
-    objective: Objective, point: Evaluation, fit: WorkingFit, fitted: ActiveSet, active: ActiveSet
-) -> Evaluation:
+    objective: Objective, point: LossEvaluation, fit: WorkingFit, fitted: ActiveSet, active: ActiveSet
+) -> LossEvaluation:
     """Go to the minimum of a working problem, or as far towards it as P falls.
 
     Where the active set has changed, P at β without the coefficients that left is not known; it

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
-from ..losses import Loss, Parts, make_loss, name_with
+from ..losses import Loss, make_loss, name_with
 from .dual import Solution
 
 _MOST_COLUMNS = 3000  # a step factorises a matrix of this size
@@ -144,15 +144,16 @@ class Lane:
         self.own[columns.n_columns :] = 0.0  # the intercept is not penalised
         self.w, self.f = np.zeros(columns.size), np.zeros(len(y))
 
-    def parts(self, f: np.ndarray, width: float) -> Parts:
-        value, slope, bend = self.loss.parts(self.y, f, width)
-        unit = self.loss.unit
-        return unit * value, unit * slope, unit * bend
+    def parts(self, f: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Value, first derivative and curvature by f, with corners rounded off."""
+        loss, scale = self.loss.rounded(width), self.loss.scale
+        slope, bend = loss.derivatives(self.y, f)
+        return scale * loss.value(self.y, f), scale * slope, scale * bend
 
     def minimise(self) -> None:
         """Go to the minimum; losses with corners by way of ever less rounded ones."""
-        corners = self.loss.corners
-        if self.loss.bends and not corners:
+        corners = self.loss.has_corners
+        if self.loss.curvature_varies and not corners:
             self.approach()
         scale = float(np.average(np.abs(self.y), weights=self.cost)) or 1.0
         for width in scale * _WIDTHS if corners else (1.0,):
