@@ -46,6 +46,7 @@ _PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
 _FEW_ROWS = 20  # rows below which nothing is taken for an ID
 _ID = re.compile(r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$")
 _CURVES = ("spline", "linear", "periodic")  # kinds of terms whose column must hold numbers
+_DROPPED = "terms leaves it out"
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's
 
 
@@ -225,6 +226,7 @@ class TableReader:
             read = _read(raw, how, owner, notes)
             reason = None if name in requests.named else _useless(how, read, tables[0].named)
             if reason is not None:
+                reason = _DROPPED if name in requests.dropped else reason
                 notes.unreadable.pop(name, None)
                 how, read = ColumnFormat(name, "left out", reason=reason), []
             remarks += [remark] if remark and read else []
@@ -290,7 +292,7 @@ class TableReader:
         return [*self._left_out_remarks(), *units, *about_dates, *about_cells]
 
     def _left_out_remarks(self) -> list[str]:
-        chosen = [column for column in self.columns if column.kind == "left out"]
+        chosen = [c for c in self.columns if c.kind == "left out" and c.reason != _DROPPED]
         return [f"column {column.name!r} left out: {column.reason}" for column in chosen]
 
     def warn(self, owner: str, stacklevel: int = 2) -> None:
@@ -298,8 +300,9 @@ class TableReader:
         about_cells: list[str] = getattr(self, "_learning", ([], []))[1]
         sentences = "; ".join([*self._left_out_remarks(), *about_cells])
         if sentences:
-            hint = " Name columns in terms= to use them all the same." if self.left_out else ""
-            category = SuspectColumnWarning if self.left_out else UnreadableCellWarning
+            some = bool(self._left_out_remarks())
+            hint = " Name columns in terms= to use them all the same." if some else ""
+            category = SuspectColumnWarning if some else UnreadableCellWarning
             warnings.warn(f"{owner}: {sentences}.{hint}", category, stacklevel + 1)
 
     def position(self, item: Any, owner: str, argument: str) -> int:
@@ -413,12 +416,15 @@ class _Requests:
         Parts of dates: those that are features, or further ones where `all_parts` is false.
     exact : set
         Dates whose parts are those in `parts`, and no others.
+    dropped : set
+        Columns without a term of their own.
     """
 
     named: set[str] = field(default_factory=set)
     kinds: dict[str, str] = field(default_factory=dict)
     parts: dict[str, list[str]] = field(default_factory=dict)
     exact: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, terms: Any, names: list[str], owner: str) -> _Requests:
@@ -432,6 +438,7 @@ class _Requests:
                     found.parts[name] += [part]
                 elif kind is None or kind == "trend":
                     found.exact.add(name)
+                    found.dropped |= {name} if kind is None else set()
                 if kind is not None:
                     found._note(name, part, kind)
         elif isinstance(terms, Sequence) and not isinstance(terms, str):
@@ -642,7 +649,7 @@ def _useless(how: ColumnFormat, read: list[Column], named: bool) -> str | None:
 
 def _is_constant(column: Column) -> bool:
     """Whether a column has one value, a missing one counted."""
-    if not len(column):
+    if len(column) < 2:  # one row shows nothing
         return False
     values = column.values if column.codes is None else column.codes
     first = values[0]

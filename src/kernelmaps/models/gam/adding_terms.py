@@ -103,7 +103,9 @@ def _active_set(penalties: Penalties, start: WarmStart, total_weight: float) -> 
     return np.flatnonzero(active)
 
 
-def _working_problem(point: LossEvaluation, rows: SolverRows, active: np.ndarray) -> NormalEquations:
+def _working_problem(
+    point: LossEvaluation, rows: SolverRows, active: np.ndarray
+) -> NormalEquations:
     """The working problem in the active set, by the Gram cache of the rows if they have one."""
     cached = rows if isinstance(rows, TermRows) and rows.gram_cache is not None else None
     if cached is None or not isinstance(point, EvaluationInMemory):

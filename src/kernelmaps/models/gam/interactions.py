@@ -246,7 +246,11 @@ def _disjoint_below(p_values: dict[Pair, float], level: float) -> list[Pair]:
 
 
 def select_by_holdout(
-    held_out: TrainingRows, losses: Sequence[Loss], before: FittedDesign, after: FittedDesign, first: bool
+    held_out: TrainingRows,
+    losses: Sequence[Loss],
+    before: FittedDesign,
+    after: FittedDesign,
+    first: bool,
 ) -> FittedDesign | None:
     """The larger model without the new pairs that do not lower the held-out loss.
 

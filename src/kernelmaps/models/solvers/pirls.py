@@ -297,7 +297,11 @@ def _initial_active_set(
 
 
 def _step_to_minimum(
-    objective: Objective, point: LossEvaluation, fit: WorkingFit, fitted: ActiveSet, active: ActiveSet
+    objective: Objective,
+    point: LossEvaluation,
+    fit: WorkingFit,
+    fitted: ActiveSet,
+    active: ActiveSet,
 ) -> LossEvaluation:
     """Go to the minimum of a working problem, or as far towards it as P falls.
 
