@@ -449,6 +449,7 @@ class _Requests:
                 found.parts.setdefault(name, [])
                 found.parts[name] += [part] if part else []
                 found._note(name, part, getattr(item, "kind", "auto"))
+            found.dropped = set(names) - found.named
         return found
 
     def _note(self, name: str, part: str, kind: Any) -> None:
