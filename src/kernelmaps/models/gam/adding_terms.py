@@ -39,7 +39,6 @@ class AddingTerms:
     tol: float = 1e-3
     # The same for steps towards the minimum of the last model, which PIRLS starts from.
     approach_tol: float = 1e-6
-    max_reml_steps: int = 20  # on the smoothing parameters of the new terms
 
 
 ADDING = AddingTerms()
@@ -130,7 +129,7 @@ def approach_minimum(
         factor = cholesky_factor(gram[np.ix_(active, active)], diagonal)
         point, _, _ = quasi_newton_steps(
             objective, objective.at(beta[active]), partial(cholesky_solve, factor),
-            ADDING.approach_tol, until_the_end=True,
+            ADDING.approach_tol,
         )  # fmt: skip
     return scatter(point.beta, active, len(penalties.scale))
 
@@ -225,7 +224,7 @@ def fit_bordered(
     new_penalties, groups = penalties.restricted_to_groups(border.new)
     fit = estimate_smoothing(
         border.schur_complement(problem), new_penalties, start.rho[groups], dispersion,
-        start.fixed[groups], ADDING.max_reml_steps, REML.rough_tol,
+        start.fixed[groups], tol=REML.rough_tol,
     )  # fmt: skip
     rho = start.rho.copy()
     rho[groups] = fit.rho
