@@ -161,6 +161,29 @@ class HomogeneousKernel(AdditiveKernel):
         named = self.code is not None or self.point_mass == 1
         return named and self.gamma == 1 and not self.signed
 
+    def clipping_bound(self, limit: np.ndarray, largest: np.ndarray) -> np.ndarray:
+        r"""Bound what clipping at a limit changes: |c(x, y) − c(min(x, limit), min(y, limit))|.
+
+        The named kernels at γ = 1 are concave, have the degree 1 and the gradient (½, ½) on the
+        diagonal; ∂c/∂x at (x, y) is at most ½ where y ≤ x. So c grows by at most (x − limit)/2 in
+        x, and as much in y. Of other kernels only |c(x, y)| ≤ κ(0) (xy)^{γ/2} is known.
+
+        Parameters
+        ----------
+        limit, largest : ndarray
+            Values above `limit` are clipped to it; none is larger than `largest`.
+
+        Returns
+        -------
+        ndarray
+            The bounds; 0 where nothing is clipped.
+        """
+        limit, largest = np.asarray(limit, np.float64), np.asarray(largest, np.float64)
+        if self.replace(signed=False).grows:
+            return np.maximum(largest - limit, 0.0)
+        both = float(self.signature(np.zeros(1))[0]) * (largest**self.gamma + limit**self.gamma)
+        return np.where(largest > limit, both, 0.0)
+
     @property
     def _code(self) -> int | None:  # type: ignore[override]
         return self.code if self.gamma == 1 and not self.signed else None

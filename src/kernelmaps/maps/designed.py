@@ -149,14 +149,37 @@ class DesignedMap(AdditiveMap):
             )
             near = found.bound_to_zero <= (1 + 1e-9) * found.bound  # nothing to tell apart
             inner = replace(whole, found=found.found) if near else replace(whole, inner=inner)
-        return inner.scaled(unit**design.gamma if absolute else 1.0)
+        scaled = inner.scaled(unit**design.gamma if absolute else 1.0)
+        return scaled.with_rounding(self._size(absolute), self.n_components, angle=self._angle)
 
-    def _larger(self, largest: float) -> float:
-        if self.domain_ is not None or not hasattr(self, "kernel_"):
-            return 1.0  # values beyond are clipped
+    def _size(self, absolute: bool) -> float:
+        """Largest √(k(x, x) k(y, y)) on the domain, in units of the error."""
+        signature = self.kernel_.signature if hasattr(self, "kernel_") else self.kernel
+        size = float(signature(np.zeros(1))[0])
+        if self.range_ is None:
+            return size
+        low, high = self.range_
+        if absolute:
+            return size * high**self.design_.gamma
+        if self.design_.error != "relative":
+            return size
+        span = np.log(high / low) if self._homogeneous else high - low
+        return size / float(np.min(np.abs(signature(np.linspace(0.0, span, 257)))))
+
+    @property
+    def _angle(self) -> float:
+        """Largest angle of the cosines of a stationary kernel."""
+        if self._homogeneous or self.design_.frequencies is None or self.domain_ is None:
+            return 0.0
+        return float(np.max(np.abs(self.domain_)) * np.max(np.abs(self.design_.frequencies)))
+
+    def _feature_bound(self, limits: np.ndarray) -> float:
+        if self.domain_ is not None:
+            return super()._feature_bound(limits)
+        assert self.certificate_ is not None
         unit = 1.0 if self.range_ is None else self.range_[1]
-        ratio = (largest / unit) ** self.design_.gamma
-        return float(ratio if self.range_ is None else max(ratio, 1.0))
+        ratio = (float(np.max(limits)) / unit) ** self.design_.gamma
+        return self.certificate_.bound * (ratio if self.range_ is None else max(ratio, 1.0))
 
     def _where(self, absolute: bool) -> str:
         """Where the design's own bound holds, in words."""
@@ -310,7 +333,10 @@ class JointDesignedMap(MapOfDomain, JointMap):
             self.kernel_ = kernels.get(self.kernel)
         self.domain_ = self.design_.ends
         where = " x ".join(f"[{low:g}, {high:g}]" for low, high in domain)
-        self.certificate_ = self.design_.certificate.for_map("absolute", where)
+        angle = np.abs(self.design_.frequencies) @ np.abs(domain).max(axis=1)
+        self.certificate_ = self.design_.certificate.for_map("absolute", where).with_rounding(
+            float(self.design_.weights.sum()), self.design_.n_columns, angle=float(angle.max())
+        )
         return self.design_.make_spec(clip=self.out_of_domain != "extrapolate")
 
     def _resolve_domain(
