@@ -141,7 +141,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             float32, uint8 and uint16 give float32 results, all else float64. Arrays of other
             array-API libraries stay in their library and on their device.
         out : ndarray, optional
-            Where to write a dense result.
+            Where to write a dense result. X is copied first if the two overlap.
 
         Returns
         -------
