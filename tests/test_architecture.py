@@ -55,7 +55,7 @@ EDGES = {
     "progress": set(),
     "seeding": set(),
     "schema": set(),
-    "sparse_rows": set(),
+    "sparse_rows": {"arguments"},
     "sparse_tensors": {"device"},
     "threads": set(),
     "storage": {"exceptions"},

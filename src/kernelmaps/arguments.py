@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from numpy import bool_, inf
+from numpy import bool_, inf, ma
 
 
 def check_choice(owner: Any, name: str, value: Any, known: Sequence[Any]) -> None:
@@ -44,6 +44,16 @@ def check_flag(owner: Any, name: str, value: Any) -> None:
     """Refuse what is neither True nor False."""
     if not isinstance(value, bool | bool_):
         raise ValueError(f"{_named(owner)}: {name} must be True or False, got {value!r}.")
+
+
+def refuse_masked(owner: Any, name: str, values: Any) -> None:
+    """Refuse arrays of `numpy.ma` with masked entries, whose values would be taken for data."""
+    if isinstance(values, ma.MaskedArray) and ma.is_masked(values):
+        raise ValueError(
+            f"{_named(owner)}: {name} is a masked array with {ma.count_masked(values)} masked "
+            f"entries. Leave out or impute the rows with such entries; {name}.filled(numpy.nan) "
+            "makes them NaN, for models that accept missing values."
+        )
 
 
 def _named(owner: Any) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .arguments import refuse_masked
+
 
 def dense(X: Any) -> np.ndarray:
     """A matrix, sparse or not, as an ordinary array."""
@@ -44,16 +46,17 @@ def for_compiled_loops(
 
 
 def check_sparse(X: Any, owner: str, name: str = "X") -> None:
-    """Raise ValueError if a sparse matrix has indices outside of its shape.
+    """Raise ValueError if a sparse matrix has indices outside of its shape, or an array a mask.
 
     Parameters
     ----------
     X : object
-        What is not a sparse matrix is not looked at.
+        Rows, in any form that is accepted.
     owner, name : str
         For messages: who was given the matrix, and as what.
     """
     if not sparse.issparse(X):
+        refuse_masked(owner, name, X)
         return
     problem = None
     if X.format in ("csr", "csc", "bsr"):

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..arguments import refuse_masked
 from ..exceptions import FileFormatError
 from ..extras import needed
 from ..sparse_rows import check_sparse, dense
@@ -608,9 +609,9 @@ def read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 def as_rows(X: Any, frames: bool = False) -> Any:
     """One block as an ndarray or a CSR array of numbers; with `frames`, columns as they are."""
+    check_sparse(X, "the data")
     if frames:
         return X if is_frame(X) else dense(X)
-    check_sparse(X, "the data")
     if sp.issparse(X):
         return X.tocsr()
     X = np.asarray(X)
@@ -651,6 +652,7 @@ def _sliced(X: Any, rows: slice | np.ndarray) -> Any:
 
 def values_at(values: Any, rows: slice | np.ndarray) -> Any:
     """Targets or weights of some rows, where there are any."""
+    refuse_masked("the data", "targets or weights", values)
     return None if values is None else np.asarray(_sliced(values, rows))
 
 

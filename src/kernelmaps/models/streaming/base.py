@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ...arguments import check_count
+from ...arguments import check_count, refuse_masked
 from ...data import Block, Source, open_source
 from ...data.columns import check_order, names_of
 from ...data.dask import on_sample
@@ -219,6 +219,8 @@ class StreamingEstimator(BaseEstimator):
         self, X: Any, y: Any = None, w: Any = None, *, reset: bool, supervised: bool
     ) -> Source:
         """Open any data, or codes of the map."""
+        refuse_masked(self, "y", y)
+        refuse_masked(self, "sample_weight", w)
         name, coded = type(self).__name__, isinstance(X, Codes)
         in_place = folds_in_place(X, self.device, name)
         if coded:

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from ...arguments import refuse_masked
 from ...data import Source
 from ...data.frames import is_mixed
 from ...data.opening import has_text, in_memory
@@ -58,6 +59,7 @@ def _is_incomplete(X: Any) -> bool:
 
 def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """X untouched (its map checks the values), y one-dimensional and of its length."""
+    refuse_masked(owner, "y", y)
     if isinstance(X, Codes):
         y = column_or_1d(y, warn=True)
         owner.n_features_in_ = X.shape[1]
@@ -72,6 +74,7 @@ def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
 def checked_chunk(owner: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
     """Rows and targets in memory; with `reset`, their number of columns and names are learned."""
     check_sparse(X, type(owner).__name__)
+    refuse_masked(owner, "y", y)
     return validate_data(
         owner, X, y, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
         y_numeric=isinstance(owner, RegressorMixin), multi_output=False,
