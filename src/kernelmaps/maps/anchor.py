@@ -176,7 +176,7 @@ class AnchorMap(AdditiveMap):
                 self._check_rows(X, reset=False)
             self._check_domain(X)
         own = Codes(self._encode_csr(X) if codes is None else codes, self.spec_.hash)
-        own._in_range = True
+        own._accept(own.values)
         return own
 
     def _encode_csr(self, X: sparse.csr_matrix) -> Any:
@@ -225,11 +225,9 @@ class AnchorMap(AdditiveMap):
                     f"AnchorMap: these are codes of another map ({codes.map_hash[:12]}, this one "
                     f"is {self.spec_.hash[:12]}). Encode the data with this map."
                 )
-            values = codes.values
             if not codes._in_range:
-                values = self._check_code_range(values)
-                codes._in_range = True
-            return _array_or_csr(values)
+                codes._accept(self._check_code_range(codes.values))
+            return _array_or_csr(codes.values)
         check_sparse(codes, "AnchorMap", "codes")
         return self._check_code_range(codes)
 
