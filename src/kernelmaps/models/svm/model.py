@@ -13,6 +13,7 @@ from ...blocks import row_blocks
 from ...engine import Spec
 from ...engine.compile import has_table, n_columns
 from ...engine.families import CURVES
+from ...engine.outputs import check_loop
 from ...engine.piecewise import table_of
 from ...engine.table import Table
 from ...maps.base import EXACT_SIZES, AdditiveMap
@@ -230,6 +231,9 @@ class AdditiveMachine:
         examples = np.arange(X.shape[0]) if some_rows is None else some_rows
         examples = np.ascontiguousarray(examples, np.int64)
         groups = [(part, self._compiled(X, part)) for part in self._groups()]
+        for d in (len(self.weights), *(own.bands.table.n_features for _, own in groups)):
+            shape = (len(examples), d if out.shape[1] > 1 else 1, groups[-1][0].stop)
+            check_loop(X, d, out, shape)
         placed = [self._placed(compiled, part) for part, compiled in groups]
         direct = len(groups) == 1  # the loop writes there
 
