@@ -146,6 +146,23 @@ class AnchorMap(AdditiveMap):
         attributes={"certificate_": "_certificate", "left_out": "_left_out"},
     )
 
+    def _check_state(self) -> None:
+        super()._check_state()
+        if not hasattr(self, "spec_"):
+            return
+        table = table_of(self.spec_)
+        if not hasattr(self, "kernel_"):
+            raise ValueError("'kernel_' is missing")
+        sets = len(np.unique(table.set_of)), len(self._left_out)
+        if len(self.anchors_) != self.n_features_in_ or sets != (len(table.lo), len(table.lo)):
+            raise ValueError("'anchors_', 'left_out' or 'set_of' is of another number of features")
+        for anchors, bins in zip(self.anchors_, table.bins[table.set_of], strict=True):
+            # As many bins as there are groups of neighbouring anchors.
+            if not 1 <= bins <= len(anchors) or np.any(np.diff(anchors) <= 0):
+                raise ValueError(
+                    "'anchors_' must be ascending numbers that fit the bins of the map"
+                )
+
     def encode(self, X: Any) -> Codes:
         """Encode rows: one byte per value for up to 256 anchors, plus one for weights.
 
@@ -260,7 +277,7 @@ class AnchorMap(AdditiveMap):
     def certificate_(self) -> AnchorCertificate | None:
         """Bound on the error of one feature, or None if none is known; see the class."""
         check_is_fitted(self)
-        if self._certificate is None:
+        if getattr(self, "_certificate", None) is None:
             table, (anchors, left_out, lower, upper) = table_of(self.spec_), self._by_set()
             # Values below the range take the row of its end, which the certificate has to cover.
             zero = np.minimum(lower, 0.0) if self._non_negative else lower

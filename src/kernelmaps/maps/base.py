@@ -367,6 +367,14 @@ class MapOfDomain(FeatureMap):
         check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
         return super()._fit_rows(X)
 
+    def _check_state(self) -> None:
+        super()._check_state()
+        check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
+        if not hasattr(self, "spec_") or self.domain_ is None:
+            return
+        if len(self.domain_[0]) not in (1, self.n_features_in_):
+            raise ValueError("domain_ must have one range, or one for each feature")
+
     def _check_domain(self, X: Any) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return
@@ -437,14 +445,6 @@ class AdditiveMap(MapOfDomain):
     @property
     def _non_negative(self) -> bool:  # type: ignore[override]
         return self._homogeneous and not self._signed
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
-        if not hasattr(self, "spec_") or self.domain_ is None:
-            return
-        if len(self.domain_[0]) not in (1, self.n_features_in_):
-            raise ValueError("domain_ must have one range, or one for each feature")
 
     def _names_out(self, names: np.ndarray) -> list[str]:
         widths = self._columns_per_feature()

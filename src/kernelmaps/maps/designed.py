@@ -183,7 +183,7 @@ class DesignedMap(AdditiveMap):
             return super()._feature_bound(limits)
         assert self.certificate_ is not None
         unit = 1.0 if self.range_ is None else self.range_[1]
-        ratio = (float(np.max(limits)) / unit) ** self.design_.gamma
+        ratio = (float(np.max(limits)) / unit) ** self.kernel_.gamma
         return self.certificate_.bound * (ratio if self.range_ is None else max(ratio, 1.0))
 
     def _where(self, absolute: bool) -> str:

@@ -120,9 +120,11 @@ class AdditiveMachine:
             raise ValueError(f"weights of shape {shape} do not fit the map")
         if len(self.summary.low) != shape[0]:
             raise ValueError("summary has another number of features")
-        ends = np.abs([self.summary.low, self.summary.high])
-        if ((ends > 0) & (ends < EXACT_SIZES[0])).any() or (ends > EXACT_SIZES[1]).any():
+        ends, (smallest, largest) = np.abs([self.summary.low, self.summary.high]), EXACT_SIZES
+        if ((ends > 0) & (ends < smallest)).any() or (ends > largest).any():
             raise ValueError("summary reaches beyond the sizes for which maps are exact")
+        if max(np.abs(a).max() for a in (self.weights, self.offset, self.term_means)) > largest:
+            raise ValueError("weights, offset or term_means overflow in a sum")
         if self.on_codes and not hasattr(fitted.feature_map, "check_codes"):
             raise ValueError("on_codes is true, but feature_map has no codes")
         if not has_table(fitted.feature_map.spec_):
