@@ -43,7 +43,7 @@ TOP = "kernelmaps"
 EDGES = {
     "announcing": set(),
     "arguments": set(),
-    "atomic": set(),
+    "atomic": {"arguments"},
     "blocks": set(),
     "certificate": {"display", "schema"},
     "compile_cache": set(),

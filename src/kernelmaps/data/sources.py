@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -672,7 +672,7 @@ def is_chunks(X: Any) -> bool:
     if isinstance(X, list | tuple):
         first = X[0] if X else None
         return is_table(first) or is_group(first)
-    return isinstance(X, Iterable)
+    return isinstance(X, Iterable) and not isinstance(X, Mapping | Set)
 
 
 def _parts_of(item: Any, index: int) -> tuple[Any, Any, Any]:

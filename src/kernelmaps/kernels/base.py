@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 
 from ..blocks import row_blocks
 from ..device import in_halves, is_foreign, memory_named, namespace_of
-from ..sparse_rows import check_sparse
+from ..sparse_rows import check_sparse, naming_text
 
 FEWER_ROWS = "Pass fewer rows of X or Y at a time."
 
@@ -241,14 +241,15 @@ class UnitDiagonal(Kernel):
 def check_rows(owner: str, X: Rows, name: str) -> Rows:
     """A float32 or float64 C-ordered array, or a CSR matrix with sorted, summed entries."""
     check_sparse(X, owner, name)
-    X = check_array(
-        X,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        order="C",
-        input_name=name,
-        estimator=owner,
-    )
+    with naming_text(owner, X):
+        X = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            input_name=name,
+            estimator=owner,
+        )
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

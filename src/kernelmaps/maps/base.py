@@ -34,7 +34,7 @@ from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
 from ..schema import Check, State, array, instance, integer, names, optional, pair
 from ..seeding import generator
-from ..sparse_rows import check_sparse, dense
+from ..sparse_rows import check_sparse, dense, naming_text
 from ..sparse_tensors import checked_sparse_tensor, is_sparse_tensor
 from ..threads import resolve_threads
 from .codes import Codes
@@ -101,6 +101,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         self._fit_rows(X)
         return self
 
+    @all_or_nothing
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit to rows and transform them, which are checked only once.
 
@@ -211,9 +212,10 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             "where they are; pass the others as NumPy or SciPy.",
         )
         check_sparse(X, name)
-        X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
-        )
+        with naming_text(name, X):
+            X = validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+            )
         if X.dtype not in _NATIVE:
             X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
         if not sparse.issparse(X):

@@ -219,16 +219,16 @@ class ChebyshevMap(ScaledMap):
 
     def _tail(self, L: np.ndarray) -> np.ndarray:
         """τ²(L) = 1 − Σ_{k<m} g_k²(L), on blocks that keep temporaries small."""
-        spec = Spec(self._family, {}, {"n_components": self.n_components, "scale": 1.0})
+        spec = Spec(self._family, {}, {"n_components": int(self.n_components), "scale": 1.0})
         kept = np.empty(len(L))
-        for block in row_blocks(len(L), self.n_components, 2**20):
+        for block in row_blocks(len(L), int(self.n_components), 2**20):
             t = np.exp(L[block])
             kept[block] = np.sum(CURVES[self._family].curve(np, spec, t) ** 2, -1) / t
         return np.maximum(1.0 - kept, 0.0)
 
     def _describe(self, low: float, high: float) -> str:
         ends = np.log(np.array([low, high]) * self.scale_)
-        self.constant_ = self.n_components * self._worst(ends[0], ends[1], growth=0.0)
+        self.constant_ = int(self.n_components) * self._worst(ends[0], ends[1], growth=0.0)
         return "diagonal of the tail on a grid, its Lipschitz constant between"
 
     def _bound(self, high: float) -> float:
@@ -310,7 +310,7 @@ class SeriesMap(ScaledMap):
     _state = ScaledMap._state.extended({"rate_": number()})
 
     def _tail(self, L: np.ndarray) -> np.ndarray:
-        return np.tanh(0.5 * np.asarray(L)) ** (2 * self.n_components)
+        return np.tanh(0.5 * np.asarray(L)) ** (2 * int(self.n_components))
 
     def _describe(self, low: float, high: float) -> str:
         ends = np.log(np.array([low, high]) * self.scale_)
@@ -318,6 +318,6 @@ class SeriesMap(ScaledMap):
         return "closed form: relative error exactly (t_x t_y)^m"
 
     def _bound(self, high: float) -> float:
-        peak = min(float(np.exp(-np.arcsinh(2 * self.n_components)) / self.scale_), high)
+        peak = min(float(np.exp(-np.arcsinh(2 * int(self.n_components))) / self.scale_), high)
         x = np.array([peak, high])
         return float(np.max(x * self._tail(np.log(x * self.scale_))))

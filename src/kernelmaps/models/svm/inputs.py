@@ -16,7 +16,7 @@ from ...data import Source
 from ...data.frames import is_mixed
 from ...data.opening import has_text, in_memory
 from ...maps.codes import Codes, refuse_plain_codes
-from ...sparse_rows import check_sparse
+from ...sparse_rows import check_sparse, naming_text
 from .model import AdditiveMachine
 
 USE_A_GAM = (
@@ -75,10 +75,12 @@ def checked_chunk(owner: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.n
     """Rows and targets in memory; with `reset`, their number of columns and names are learned."""
     check_sparse(X, type(owner).__name__)
     refuse_masked(owner, "y", y)
-    return validate_data(
-        owner, X, y, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
-        y_numeric=isinstance(owner, RegressorMixin), multi_output=False,
-    )  # fmt: skip
+    with naming_text(type(owner).__name__, X):
+        return validate_data(
+            owner, X, y, reset=reset, accept_sparse="csr", dtype="numeric",
+            ensure_all_finite=False, y_numeric=isinstance(owner, RegressorMixin),
+            multi_output=False,
+        )  # fmt: skip
 
 
 def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
@@ -91,7 +93,10 @@ def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
     if machine.on_codes:
         refuse_plain_codes(X, name)
         return machine.feature_map.encode(X).values
-    shape = getattr(X, "shape", (0, 0))
+    if not hasattr(X, "shape"):
+        check_sparse(X, name)
+        X = np.asarray(X)
+    shape = X.shape
     if len(shape) != 2:
         raise ValueError(
             f"{name}: X must have two dimensions, found shape {tuple(shape)}. Reshape your data: "
