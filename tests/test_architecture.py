@@ -62,7 +62,7 @@ EDGES = {
     "threads": set(),
     "storage": {"exceptions"},
     "kernels": LEAVES,
-    "engine": LEAVES,
+    "engine": LEAVES | {"kernels"},
     "data": LEAVES,
     "datasets": {"data"},  # public names of `data` that find a dataset
     "stats": LEAVES | {"data"},

@@ -43,7 +43,12 @@ def _checked(owner: str, xp: Any, X: Any, name: str) -> Any:
 
 
 def sums_over_features(xp: Any, X: Any, Y: Any, term: Callable[[Any, Any], Any]) -> Any:
-    """Σ_d term(x_d, y_d) for all pairs of rows, some rows at a time."""
+    """Σ_d term(x_d, y_d) for all pairs of rows, some rows at a time.
+
+    Rows without a number (of a graph that is recorded) are taken at once.
+    """
+    if X.shape[0] < 0:
+        return xp.sum(term(X[:, None, :], Y[None, :, :]), axis=2)
     found = xp.empty((X.shape[0], Y.shape[0]), dtype=xp.float64, device=X.device)
 
     def fill(rows: slice) -> None:

@@ -134,7 +134,7 @@ class HomogeneousKernel(AdditiveKernel):
         x, y = (xp.asarray(values, dtype=xp.float64) for values in (x, y))
         a, b = (xp.abs(x), xp.abs(y)) if self.signed else (x, y)
         both = (a > 0) & (b > 0)
-        if bool(xp.all(both)):
+        if xp is np and np.all(both):
             value = self._of_positive(a, b)
         else:
             value = self._of_positive(
@@ -284,7 +284,7 @@ def _jensen_shannon_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     ratio = small / large
     near = xp.log1p(ratio)
     some = ratio > float(np.finfo(np.float64).tiny)
-    if bool(xp.all(some)):
+    if xp is np and np.all(some):
         logarithm = xp.log(ratio)
     else:  # a difference of logarithms has fewer digits: only where the ratio itself has none
         safe = xp.where(some, ratio, xp.ones_like(ratio))

@@ -225,7 +225,7 @@ class ExponentialMap(DefaultParts, JointMap):
 
     def _resolved_gamma(self, base: Kernel, X: Any, rng: np.random.Generator) -> float:
         if isinstance(self.gamma, str) and self.gamma in _RULES:
-            distance = _typical_distance(base, X, _RULES[self.gamma], rng)
+            distance = typical_distance(base, X, _RULES[self.gamma], rng)
             if distance > 0:
                 return 1 / distance
             raise ValueError(
@@ -247,7 +247,7 @@ class ExponentialMap(DefaultParts, JointMap):
         return isinstance(self.additive_map, AdditiveMap) and self.additive_map._non_negative
 
 
-def _typical_distance(base: Kernel, X: Any, rule: Any, rng: np.random.Generator) -> float:
+def typical_distance(base: Kernel, X: Any, rule: Any, rng: np.random.Generator) -> float:
     """Mean or median of the exact squared distances among (some of) the rows."""
     rows = np.sort(rng.permutation(X.shape[0])[:_MAX_ROWS])
     sample = X[rows].astype(np.float64)
