@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ...arguments import check_count, refuse_masked
+from ...arguments import check_count
 from ...data.frames import Column, is_frame
 from ...data.opening import in_memory, open_table
 from ...data.sources import Source
@@ -27,6 +27,7 @@ from ...data.table_in_memory import fits_in_memory, load_table
 from ...data.table_reader import TableReader
 from ...device import is_foreign
 from ...schema import SchemaError, State, anything, array, instance, integer, names
+from ...sparse_rows import check_sparse
 from ...threads import limit_blas
 from ..explanation import Explanation
 from ..inputs import refuse_training_on_card, targets_of, weights_of
@@ -282,7 +283,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 f"{owner}: X is sparse, and a GAM codes every cell. Pass X.toarray(), or use "
                 f"{other}, which takes sparse rows."
             )
-        refuse_masked(self, "X", X)
+        check_sparse(X, owner)
         raw = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
         words = getattr(raw.dtype, "kind", "f") in "OUS" and _has_words(raw)
         options = {"dtype": object, "ensure_all_finite": False} if words else {
