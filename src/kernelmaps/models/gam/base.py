@@ -65,6 +65,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     constraints: Any = None
     smoothing: Any = "auto"
     categorical_features: Any = None
+    weights: str = "relative"
     max_iter: int = 200
     n_jobs: int | None = None
 
@@ -125,6 +126,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _check_parameters(self) -> None:
         _ = self._loss_class  # an unknown name is refused
         check_count(self, "max_iter", self.max_iter)
+        if self.weights not in ("relative", "frequency"):
+            raise ValueError(
+                f"{type(self).__name__}: weights must be 'relative' or 'frequency' (a weight "
+                f"counts repeated rows), got {self.weights!r}. Weights of rows are passed to fit "
+                "as sample_weight."
+            )
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
         """Fit to rows in memory, or to rows that are read block by block."""
@@ -158,7 +165,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
         encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
         sums = sums_of_first_pass(source, encoder, losses, rows)
-        if not sums.by_output[0].weight > 0:
+        if not sums.weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")
         streamed = RowsFromStream(source, encoder, sums, rows)
         self._fit_rows(streamed, losses, settings, sums.by_output[0].count)
@@ -168,6 +175,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self, rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings, n_rows: int
     ) -> None:
         """Fit all outputs, and keep the fitted model."""
+        if not settings.frequency_weights:
+            rows = rows.with_relative_weights()
         # Matrices of single terms are small: threads of BLAS would cost more than they bring.
         with limit_blas(1):
             design = build_design(rows, losses, settings)
@@ -202,7 +211,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return GamSettings(
             terms, pairs, max_pairs, self._smoothing_parameters(columns),
             resolve_constraints(self.constraints, columns, owner), int(self.max_iter),
-            self.n_jobs, owner,
+            self.n_jobs, owner, self.weights == "frequency",
         )  # fmt: skip
 
     def _pairs(self, columns: TableReader) -> tuple[list[tuple[int, int]], int]:

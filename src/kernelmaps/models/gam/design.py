@@ -42,6 +42,8 @@ class GamSettings:
     n_jobs : int or None
     owner : str
         Estimator, for messages.
+    frequency_weights : bool
+        Whether a weight counts repeated rows; else weights are relative.
     """
 
     terms: dict[int, Term]
@@ -52,6 +54,7 @@ class GamSettings:
     max_iter: int = 100
     n_jobs: int | None = None
     owner: str = "AdditiveModel"
+    frequency_weights: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,8 @@ def encode_rows(
 ) -> RowsInMemory:  # fmt: skip
     """Code the columns of rows in memory."""
     with np.errstate(over="ignore"):
-        books = tuple(fit_codebook(column, weight) for column in columns)
+        frequency = settings.frequency_weights
+        books = tuple(fit_codebook(column, weight, frequency) for column in columns)
         _check_ranges(books, settings.owner)
     codes = encode_columns(books, columns, settings.owner, settings.n_jobs)
     return RowsInMemory(books, codes, tuple(targets), weight, offset, settings.n_jobs)
