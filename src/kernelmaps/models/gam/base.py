@@ -183,7 +183,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         fit = search_pairs if settings.max_pairs else fit_outputs
         model = fit(design, losses, settings)
         with limit_blas(1):
-            self.predictor_ = build_predictor(model, settings.pairs)
+            self.predictor_ = build_predictor(model, losses, settings.pairs)
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
@@ -369,7 +369,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
-        return summarise(type(self).__name__, self.predictor_, facts, self._output_names())
+        statistic = "F" if self._loss_class().estimates_dispersion else "chi²"
+        outputs = self._output_names()
+        return summarise(type(self).__name__, self.predictor_, facts, outputs, statistic)
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
         """Explain one row: what each term adds to its score.
