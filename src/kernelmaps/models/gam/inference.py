@@ -105,13 +105,14 @@ def term_inference(term: DesignTerm, fit: PenalisedFit, span: slice) -> tuple:
     """
     active = span.start + np.flatnonzero(fit.beta[span])
     basis, beta = term.basis.values[:, active - span.start], fit.beta[active]
-    block = np.ix_(active, active)
+    at = np.searchsorted(fit.active, active)
+    block = np.ix_(at, at)
     covariance, edf = fit.covariance[block], float(fit.edf[span].sum())
     variance = np.sum((basis @ (covariance + fit.smoothing_covariance[block])) * basis, 1)
     if term.pair is None:
         # Where a centred line crosses zero its own variance is zero, whatever it is a line through.
         # Bands of the sum with the intercept cover what smoothing leaves out (Marra and Wood 2012).
-        with_intercept = fit.covariance[0, active]
+        with_intercept = fit.covariance[0, at]
         variance = variance + float(fit.covariance[0, 0]) + 2 * basis @ with_intercept
     errors = np.sqrt(np.maximum(variance, 0.0))
     return basis @ beta, errors, edf
