@@ -52,6 +52,7 @@ from .summary import GamSummary, summarise
 from .terms import pair_positions, resolve_terms
 
 _AUTO_PAIRS = 40  # pairs that interactions="auto" looks for at most
+MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns
 
 
 @dataclass(eq=False, repr=False)
@@ -195,6 +196,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} steps: raise "
                 "max_iter=.",
                 ConvergenceWarning,
+                stacklevel=5,
+            )
+        total_weight = rows.total_weight
+        if self.edf_.max() > MAX_EDF_SHARE * total_weight:
+            warnings.warn(
+                f"{type(self).__name__} used {self.edf_.max():.1f} effective degrees of freedom "
+                f"for {total_weight:g} rows: it follows the noise, and its standard errors are too "
+                "small. Name fewer columns in terms=, raise smoothing=, or fit more rows.",
+                UserWarning,
                 stacklevel=5,
             )
 

@@ -20,6 +20,8 @@ from .stream import TrainingRows
 from .terms import Term, term_basis
 from .training_rows import DesignTerm, Pair, RowsInMemory
 
+MAX_TERMS = 5000  # of single columns: a Newton step of REML takes their cube, 10 s on one core
+
 
 @dataclass(frozen=True)
 class GamSettings:
@@ -163,6 +165,7 @@ def build_design(
     rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings
 ) -> AdditiveDesign:
     """The terms of single columns, and the pairs that were asked for."""
+    _check_size(settings)
     sums = rows.sums_by_code(losses)
     books, counts, terms = rows.books, tuple(sums[0].singles), []
     _check_constraints(books, settings)
@@ -177,6 +180,17 @@ def build_design(
         terms.append(DesignTerm(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
     design = AdditiveDesign(rows, counts, tuple(terms), settings.n_jobs)
     return design.with_pairs(settings.pairs, rows)
+
+
+def _check_size(settings: GamSettings) -> None:
+    """Refuse models whose smoothing parameters are too many to be estimated."""
+    n_terms = len(settings.terms)
+    if n_terms > MAX_TERMS:
+        raise ValueError(
+            f"{settings.owner}: {n_terms} columns have terms, and a GAM estimates the smoothing "
+            f"parameters of up to {MAX_TERMS} with matrices of that size. Name fewer columns in "
+            "terms=, or use AdditiveSVC or AdditiveSVR, which take any number of columns."
+        )
 
 
 def _check_constraints(books: Sequence[Codebook], settings: GamSettings) -> None:
