@@ -126,7 +126,8 @@ def term_test(
     if not len(functions):
         return NO_TEST
     active = span.start + functions
-    beta, covariance = fit.beta[active], fit.covariance[np.ix_(active, active)]
+    at = np.searchsorted(fit.active, active)
+    beta, covariance = fit.beta[active], fit.covariance[np.ix_(at, at)]
     if term.kind != "category":
         return wald_test(beta, covariance, float(fit.edf[span].sum()), residual_df)
     penalty = term.basis.penalty * np.exp(fit.rho[smoothing])[term.basis.group]
