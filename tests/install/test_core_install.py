@@ -80,7 +80,9 @@ def test_main_commands_on_a_csv_file(block, tmp_path):
 
     def command(*words: str) -> str:
         arguments = repr(["kernelmaps", *words])
-        return run(f"{block}\nsys.argv = {arguments}\nfrom kernelmaps.cli import app\napp()", tmp_path)
+        return run(
+            f"{block}\nsys.argv = {arguments}\nfrom kernelmaps.cli import app\napp()", tmp_path
+        )
 
     told = json.loads(command("fit", "flats.csv", "-t", "price", "-o", "model.kmap", "--json"))
     assert told["score"] > 0.8

@@ -84,6 +84,7 @@ Normalize = Annotated[
 TaskOption = Annotated[
     str, typer.Option("--task", help="classification, regression, or auto: judge by the target.")
 ]
+Encoding = Annotated[str, typer.Option(help="Encoding of CSV text, such as latin-1.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

@@ -40,6 +40,7 @@ import kernelmaps
 from ..engine.reference import evaluate, evaluate_table
 from ..maps.registry import PLUGINS
 from ..models.gam.functions import term_values
+from ..models.inputs import names_of_inputs
 from ..models.streaming.linear import StreamingLinear
 from .tracer import BATCH, Trace, Traced, onnx_type
 
@@ -80,7 +81,7 @@ def to_onnx(
     else:
         graph = _to_onnx(model, initial_types=columns, **options)
     if feature_names is None:
-        feature_names = getattr(model, "feature_names_in_", None)
+        feature_names = names_of_inputs(model)
     labels = {"feature_names": feature_names, "classes": getattr(model, "classes_", None)}
     for key, values in labels.items():
         if values is not None:
@@ -142,7 +143,7 @@ def _real_type(inputs: Any) -> type:
 def _shapes(operator: Any) -> None:
     source = operator.inputs[0].type
     model = operator.raw_operator
-    columns = hasattr(model, "predictor_") and len(operator.inputs) == model.n_features_in_
+    columns = hasattr(model, "predictor_") and len(operator.inputs) == len(model.predictor_.books)
     if not (columns or isinstance(source, FloatTensorType | DoubleTensorType)):
         raise TypeError(
             f"{type(operator.raw_operator).__name__}: ONNX input must be float32 or float64, got "
@@ -225,8 +226,10 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
 
 def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
     if hasattr(model, "predictor_"):
-        columns = X if isinstance(X, list) else [X[:, j][:, None] for j in range(X.shape[1])]
-        return _table_scores(xp, model, columns)
+        if isinstance(X, list):
+            return _table_scores(xp, model, X)
+        places = [model.reader_.names.index(name) for name in model.reader_.feature_names]
+        return _table_scores(xp, model, [X[:, j][:, None] for j in places])
     found = model.machine_.curve_terms()
     if found is not None:
         spec, weights, offset = found

@@ -21,10 +21,11 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ...arguments import check_count
 from ...data.frames import Column, is_frame
-from ...data.opening import in_memory, open_table
+from ...data.opening import in_memory
 from ...data.sources import Source
 from ...data.table_in_memory import fits_in_memory, load_table
 from ...data.table_reader import TableReader
+from ...data.table_stream import Learning, open_large_table
 from ...device import is_foreign
 from ...schema import SchemaError, State, anything, array, instance, integer, names
 from ...threads import limit_blas
@@ -32,6 +33,7 @@ from ..explanation import Explanation
 from ..inputs import refuse_training_on_card, targets_of, weights_of
 from ..losses import GAM, LOSSES, Loss, find_loss
 from ..shapes import PairFunction, ShapeFunction
+from .codebooks import SAMPLE_ROWS
 from .constraints import resolve_constraints
 from .design import GamSettings, build_design, encode_rows
 from .fitting import fit_outputs
@@ -141,7 +143,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
             rows = encode_rows(columns, targets, weight, offset, settings)
             self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)))
         else:
-            self._fit_source(open_table(X, y, sample_weight, exposure))
+            owner = type(self).__name__
+            learning = Learning(owner, SAMPLE_ROWS, self.categorical_features, self.terms)
+            with open_large_table(X, y, sample_weight, exposure, learning) as source:
+                self._fit_source(source)
         return self
 
     def _fit_source(self, source: Source) -> None:
