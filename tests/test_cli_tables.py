@@ -636,3 +636,202 @@ def test_a_fit_without_a_file_to_write_tells_the_score(rides, tmp_path, monkeypa
     assert "held-out rows" in said
     assert "not saved: name a file, --out model.kmap" in " ".join(said.split())
     assert list(tmp_path.iterdir()) == []
+
+
+# ---- Python and the command line ----------------------------------------------------------------
+
+
+def daily(n=500):
+    """Days in order, an amount of money, a shop; what is sold depends on all and on the weekday."""
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2022-01-01") + np.arange(n)
+    weekday = (days.astype(int) + 3) % 7
+    budget, shop = rng.gamma(3, 400, n), rng.choice(["north", "south"], n)
+    sold = 5 + np.sin(2 * np.pi * weekday / 7) + np.log(budget) + (shop == "north")
+    return {
+        "day": [f"{str(d)[8:]}.{str(d)[5:7]}.{str(d)[:4]}" for d in days],
+        "budget": [f"$ {value:,.2f}" for value in budget],
+        "shop": shop.tolist(),
+        "sold": [f"{value:.5f}" for value in sold + 0.1 * rng.normal(size=n)],
+    }
+
+
+@pytest.fixture(scope="module")
+def sales(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("sales") / "sales.csv", daily())
+
+
+@pytest.mark.parametrize("how", ["frame", "csv", "parquet"])
+def test_python_and_the_command_line_fit_the_same_model(how, sales, tmp_path):
+    """Bit for bit; each side's saved model predicts raw frames on the other."""
+    frame = pd.read_csv(sales)
+    path = sales
+    if how == "parquet":
+        path = tmp_path / "sales.parquet"
+        frame.assign(day=pd.to_datetime(frame["day"], format="%d.%m.%Y")).to_parquet(path)
+    run("fit", path, "-t", "sold", "-o", tmp_path / "line.kmap")
+    X, y = frame.drop(columns="sold"), frame["sold"]
+    fitted = km.AdditiveRegressor()
+    fitted.fit(X, y) if how == "frame" else fitted.fit(path, "sold")
+    loaded = km.load(tmp_path / "line.kmap")
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    assert {"day (weekday)", "budget"} <= set(loaded.term_names_)
+    km.save(fitted, tmp_path / "python.kmap")  # without any metadata
+    lines = run("predict", tmp_path / "python.kmap", sales).splitlines()
+    assert lines[0] == "prediction"
+    printed = np.array(lines[1:], float)
+    np.testing.assert_array_equal(printed, loaded.predict(X))
+
+
+def test_the_latest_rows_are_held_out_where_a_date_orders_them(sales, tmp_path):
+    frame = pd.read_csv(sales)
+    table = " ".join(run("fit", sales, "-t", "sold").split())
+    assert "100 held-out rows" in table
+    assert "held out the latest rows by 'day'" in table
+    last = json.loads(run("fit", sales, "-t", "sold", "--json"))
+    X, y = frame.drop(columns="sold"), frame["sold"]
+    score = km.AdditiveRegressor().fit(X[:400], y[:400]).score(X[400:], y[400:])
+    assert last["score"] == pytest.approx(score, abs=1e-12)
+    backwards = frame.iloc[::-1]
+    backwards.to_csv(tmp_path / "back.csv", index=False)
+    again = json.loads(run("fit", tmp_path / "back.csv", "-t", "sold", "--json"))
+    assert again["score"] == pytest.approx(score, abs=1e-6)
+    shuffled = frame.sample(frac=1, random_state=0)
+    shuffled.to_csv(tmp_path / "mixed.csv", index=False)
+    assert "rows all over the file" in run("fit", tmp_path / "mixed.csv", "-t", "sold")
+    assert "rows all over the file" in run("fit", sales, "-t", "sold", "--holdout", "random")
+    said = run("fit", tmp_path / "mixed.csv", "-t", "sold", "--holdout", "last")
+    assert "held out" in said
+    assert "the last rows" in said
+
+
+def test_a_stream_holds_out_the_same_rows(sales, tmp_path, monkeypatch):
+    monkeypatch.setattr(table_stream, "BLOCK", 150)
+    memory = json.loads(run("fit", sales, "-t", "sold", "--json"))
+    told, _ = streamed(sales, "-t", "sold")
+    assert told["scored_rows"] == memory["scored_rows"] == 100
+    assert told["score"] == pytest.approx(memory["score"], abs=1e-6)
+
+
+def test_a_large_csv_file_gives_python_the_same_model(sales, monkeypatch):
+    """The text is read once, in blocks; later blocks may show that a day comes first, or a unit."""
+    from kernelmaps.data import table_in_memory
+
+    frame = pd.read_csv(sales)
+    small = km.AdditiveRegressor().fit(sales, "sold")
+    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 10)
+    monkeypatch.setattr(table_stream, "BLOCK", 7)  # the first days of a month: 01.01. to 07.01.
+    large = km.AdditiveRegressor().fit(sales, "sold")
+    assert large.reader_ == small.reader_
+    X = frame.drop(columns="sold")
+    np.testing.assert_allclose(large.predict(X), small.predict(X), rtol=1e-9)
+
+
+def test_weekdays_and_months_have_names(sales, tmp_path):
+    out, page = tmp_path / "m.kmap", tmp_path / "p.html"
+    run("fit", sales, "-t", "sold", "--interactions", "day (weekday):shop", "-o", out)
+    shown = run("explain", out, "-o", tmp_path / "s.svg")
+    line = next(line for line in shown.splitlines() if line.split()[:2] == ["day", "(weekday)"])
+    assert "Mon ▄" in line or "Mon ▅" in line
+    assert " Sun," in line
+    fitted = km.load(out)
+    shapes = {shape.name: shape for shape in fitted.shape_functions_}
+    assert shapes["day (weekday)"].ticks[0] == (1, "Mon")
+    assert shapes["day (month)"].ticks[-1] == (12, "Dec")
+    assert shapes["day"].ticks is None
+    assert fitted.pair_functions_[0].first == ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+    picture = (tmp_path / "s.svg").read_text("utf-8")
+    assert "Wed" in picture
+    row = run("explain", out, "--data", sales, "--row", "0")
+    assert ["day", "(weekday)", "Sat"] in [line.split()[:3] for line in row.splitlines()]
+    run("explain", out, "--report", page)
+    data = json.loads(page.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
+    panel = next(panel for panel in data["shapes"] if panel["name"] == "day (weekday)")
+    assert [1, "Mon"] in panel["ticks"]
+    assert "units: budget in $" in str(fitted.summary())
+
+
+def test_exposures_are_remembered(tmp_path):
+    """log E[y] = log years + f(x); rows of two years have twice the claims."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    age, years = rng.uniform(18, 80, n), rng.choice([0.5, 1.0, 2.0], n)
+    claims = rng.poisson(years * np.exp(-1 + 0.03 * (age - 50)))
+    frame = pd.DataFrame({"age": age, "years": years, "claims": claims})
+    path, out = tmp_path / "claims.csv", tmp_path / "m.kmap"
+    frame.to_csv(path, index=False)
+    fit = ["fit", path, "-t", "claims", "--loss", "poisson", "--exposure", "years"]
+    told = json.loads(run(*fit, "-o", out, "--json"))
+    assert (told["task"], told["exposure"]) == ("regression", "years")
+    assert next(iter(told["scores"])) == "d2"
+    assert "deviance explained on" in run(*fit)
+    X = frame[["age"]]
+    model = km.AdditiveRegressor(loss="poisson").fit(X, claims, exposure=years)
+    expected = model.predict(X, exposure=years)
+    np.testing.assert_array_equal(np.array(run("predict", out, path).split()[1:], float), expected)
+    scores = json.loads(run("evaluate", out, path, "--json"))["scores"]
+    assert scores["d2"] == pytest.approx(model.score(X, claims, exposure=years), abs=1e-12)
+    again, _ = streamed(*fit[1:])
+    assert again["score"] == pytest.approx(told["score"], abs=1e-6)
+    X.to_csv(tmp_path / "bare.csv", index=False)
+    assert_refused(2, "has no column 'years' with the exposures", "predict", out,
+                   tmp_path / "bare.csv")  # fmt: skip
+    rates = run("predict", out, tmp_path / "bare.csv", "--exposure", "none").split()[1:]
+    np.testing.assert_array_equal(np.array(rates, float), model.predict(X))
+
+
+def test_average_precision_of_a_rare_class_is_shown(tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=3000)
+    rare = rng.random(3000) < 0.04 * np.exp(a) / np.exp(0.5)
+    pd.DataFrame({"a": a, "fraud": np.where(rare, "yes", "no")}).to_csv(tmp_path / "d.csv")
+    shown = " ".join(run("fit", tmp_path / "d.csv", "-t", "fraud").split())
+    assert "average precision of the rarer class" in shown
+
+
+def test_tables_that_changed_are_refused_or_warned_of_by_column(sales, tmp_path):
+    out, columns = tmp_path / "m.kmap", daily(60)
+    run("fit", sales, "-t", "sold", "-o", out)
+    new = tmp_path / "new.csv"
+
+    def changed(**cells):
+        return write(new, {**columns, **cells})
+
+    assert_refused(2, "column 'day' held dates in fit, and now holds cells such as 'soon'",
+                   "predict", out, changed(day=["soon"] * 60))  # fmt: skip
+    assert_refused(2, "column 'budget' held numbers in fit, and now holds cells such as 'much'",
+                   "predict", out, changed(budget=["much"] * 60))  # fmt: skip
+    write(new, {name: own for name, own in columns.items() if name != "shop"})
+    assert_refused(2, "has no column 'shop'; it has 'day', 'budget'", "predict", out, new)
+    result = invoke("predict", out, changed(colour=["red"] * 60))
+    assert result.exit_code == 0
+    assert result.stderr.count("columns that were not there in fit, which are ignored") == 1
+    assert "'colour'" in result.stderr
+    backwards = write(new, dict(reversed(columns.items())))
+    usual = write(tmp_path / "usual.csv", columns)
+    assert run("predict", out, backwards) == run("predict", out, usual)
+
+
+def test_text_in_another_encoding_needs_its_name(tmp_path):
+    columns = daily(60)
+    columns["shop"] = ["Köln" if name == "north" else "Bonn" for name in columns["shop"]]
+    path = write(tmp_path / "latin.csv", columns)
+    path.write_bytes(path.read_text("utf-8").encode("latin-1"))
+    fit = ["fit", path, "-t", "sold", "-o", tmp_path / "m.kmap"]
+    match = "latin.csv is not UTF-8 text: line 3 has the byte 0xF6. Name its encoding, such as"
+    told = assert_refused(2, match, *fit)
+    assert "--encoding 'latin-1'" in " ".join(told.stderr.split())
+    run(*fit, "--encoding", "latin-1")
+    books = {book.name: book for book in km.load(tmp_path / "m.kmap").predictor_.books}
+    assert sorted(books["shop"].levels) == ["Bonn", "Köln"]
+    for command in ("predict", "evaluate"):
+        run(command, tmp_path / "m.kmap", path, "--encoding", "latin-1")
+
+
+def test_scores_and_exports_are_written_with_the_same_option(sales, tmp_path):
+    out, scores = tmp_path / "m.kmap", tmp_path / "scores.json"
+    run("fit", sales, "-t", "sold", "-o", out)
+    run("evaluate", out, sales, "-o", scores)
+    assert json.loads(scores.read_text())["scores"]["r2"] > 0.9
+    assert_refused(2, "name one file to write", "export", out)
+    assert_refused(2, "name one file to write", "export", out, "a.h", "-o", "b.h")

@@ -288,6 +288,8 @@ def _plain_shape(shape: Any) -> dict[str, Any]:
         found["errors"] = shape.errors.reshape(len(shape.grid), -1).tolist()
     if shape.levels is not None:
         found["levels"] = list(shape.levels)
+    if shape.ticks is not None:
+        found["ticks"] = {name: value for value, name in shape.ticks}
     if shape.missing is not None:
         found["missing"] = np.ravel(shape.missing[0]).tolist()
     return found
@@ -314,7 +316,7 @@ def effect_of(function: Any, output: int = -1) -> str:
     if isinstance(function, PairFunction):
         return _cells(function, output)
     values = function.values.reshape(len(function.grid), -1)[:, output]
-    text = _curve(function.grid, values) if function.levels is None else _levels(function, values)
+    text = _curve(function, values) if function.levels is None else _levels(function, values)
     if function.missing is not None:
         text += f"; missing {np.ravel(function.missing[0])[output]:+.3g}"
     return text
@@ -332,8 +334,9 @@ def effects_of(function: Any) -> list[str]:
     return [f"{shortened(function.levels[i], 14)} {function.values[i, k]:+.2g}" for k, i in best]
 
 
-def _curve(grid: np.ndarray, values: np.ndarray) -> str:
+def _curve(function: Any, values: np.ndarray) -> str:
     """``18 ▁▂▄▆█ 90``: the function from the least to the largest value of the feature."""
+    grid, names = function.grid, dict(function.ticks or ())
     if len(grid) < 2:
         return f"{grid[0]:.4g}"
     low, high = float(grid[0]), float(grid[-1])
@@ -342,7 +345,8 @@ def _curve(grid: np.ndarray, values: np.ndarray) -> str:
     digits = 3 + int(np.ceil(np.log10(size / max(high - low, 1e-300))))
     digits = min(15, max(4, digits, int(np.log10(size)) + 1 if 1 <= size < 1e10 else 0))
     ends = f"{values.min():+.3g} to {values.max():+.3g}"
-    return f"{low:.{digits}g} {_blocks(grid, values, _WIDTH)} {high:.{digits}g}, {ends}"
+    first, last = (names.get(end, f"{end:.{digits}g}") for end in (low, high))
+    return f"{first} {_blocks(grid, values, _WIDTH)} {last}, {ends}"
 
 
 def _blocks(grid: np.ndarray, values: np.ndarray, width: int) -> str:

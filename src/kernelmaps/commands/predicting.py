@@ -23,6 +23,7 @@ from ..data.table_stream import raw_tables
 from ..data.text_cells import quoted
 from ..display import two_columns
 from ..evaluation.scoring import Judged
+from ..exceptions import SuspectColumnWarning
 from ..maps.base import AdditiveMap
 from ..model_files import load_with_metadata
 from .exporting import AnyPath, feature_names, write_json
@@ -256,7 +257,7 @@ class _TableColumns:
             warnings.warn(
                 f"{self.path} has columns that were not there in fit, which are ignored: "
                 f"{quoted(new, 5)}.",
-                UserWarning,
+                SuspectColumnWarning,
                 stacklevel=2,
             )
         return features

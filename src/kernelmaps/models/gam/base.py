@@ -8,7 +8,7 @@ its outputs (with interactions, after a search for pairs), and keeps the one fit
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -333,13 +333,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def shape_functions_(self) -> list[ShapeFunction]:
         """The functions of single columns on a grid, with standard errors."""
         check_is_fitted(self)
-        return shape_functions(self.predictor_)
+        return shape_functions(self.predictor_, self.reader_.value_names)
 
     @property
     def pair_functions_(self) -> list[PairFunction]:
         """What pairs of columns add beyond their own functions, one heat map each."""
         check_is_fitted(self)
-        return pair_functions(self.predictor_)
+        return pair_functions(self.predictor_, self.reader_.value_names)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -363,6 +363,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
+        if self.reader_.units:
+            units = (f"{name} in {unit}" for name, unit in self.reader_.units.items())
+            facts["units"] = ", ".join(units)
         return summarise(type(self).__name__, self.predictor_, facts, self._output_names())
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
@@ -389,7 +392,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         values = self.predictor_.contributions(columns, owner)[0]
         scores = self.predictor_.intercept + values.sum(axis=0)
         k = int(np.argmax(scores)) if output is None else output
-        cells = [_in_words(column) for column in columns]
+        names = self.reader_.value_names
+        cells = [_in_words(column, names.get(column.name, {})) for column in columns]
         terms = self.predictor_.terms
         return Explanation(
             self.term_names_,
@@ -427,9 +431,9 @@ def _has_words(raw: Any) -> bool:
     return any(isinstance(item, str) or item is None for item in np.asarray(raw).ravel().tolist())
 
 
-def _in_words(column: Column) -> str:
-    """The first cell of a column as text."""
+def _in_words(column: Column, names: Mapping[float, str]) -> str:
+    """The first cell of a column as text: a level, a number, or the name that a number has."""
     if column.is_category:
         return column.levels[column.codes[0]] if column.codes[0] >= 0 else "missing"
     value = column.values[0]
-    return "missing" if np.isnan(value) else f"{value:.6g}"
+    return "missing" if np.isnan(value) else names.get(float(value), f"{value:.6g}")
